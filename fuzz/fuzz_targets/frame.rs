@@ -62,8 +62,11 @@ fn event(bytes: &[u8]) -> EncodedEvent {
     let number = u16::from(bytes.first().copied().unwrap_or(0));
     let payload = bytes.iter().skip(2).copied().take(usize::from(number % 24)).collect();
     let body: Arc<[u8]> = bytes.iter().skip(20).copied().collect();
-    let bodies =
-        if body.is_empty() { Vec::new() } else { vec![EncodedBody::New { bytes: body, salt: [9; 16] }] };
+    let bodies = if body.is_empty() {
+        Vec::new()
+    } else {
+        vec![EncodedBody::New { bytes: body, salt: [9; 16], content: None }]
+    };
     let envelope = Envelope {
         kind: number,
         version: 1,

@@ -81,7 +81,8 @@ impl Envelope {
 
     /// The envelope, and the form of its payload.
     pub(crate) fn decode(bytes: &[u8]) -> (Self, PayloadForm) {
-        let mut fields = Fields(bytes);
+        // Of a known length, so that no field asks again whether it is there.
+        let mut fields = Fields(bytes.first_chunk::<ENVELOPE_BYTES>().unwrap_or(&[0; ENVELOPE_BYTES]));
         let (kind, version, payload_bytes) = (fields.u16(), fields.u16(), fields.u32());
         let (flags, cipher, reserved) = (fields.u8(), fields.u8(), fields.u16());
         let key = fields.u32();
@@ -114,6 +115,8 @@ pub enum EncodedBody {
         bytes: Arc<[u8]>,
         /// Random, not all zeros.
         salt: [u8; SALT_BYTES],
+        /// BLAKE3 of the bytes, if the caller knows it.
+        content: Option<blake3::Hash>,
     },
     /// Stored earlier: the row points there.
     Existing {
@@ -249,6 +252,9 @@ pub(crate) struct DiskRow {
     pub(crate) in_frame: bool,
 }
 
+/// Where in a row the ordinal of its event stands: behind digest, position and two lengths.
+pub(super) const ROW_EVENT_OFFSET: usize = 32 + 8 + 4 + 4;
+
 impl DiskRow {
     /// The row with its place in the log, given that of its frame.
     pub(super) fn resolve(&self, frame: Position) -> BodyRow {
@@ -298,7 +304,7 @@ impl DiskRow {
 
     /// The row; the stream is not in it. Whether this program can read such a body is for [`BodyRow::is_known`] to say.
     pub(crate) fn decode(bytes: &[u8]) -> Self {
-        let mut fields = Fields(bytes);
+        let mut fields = Fields(bytes.first_chunk::<BODY_ROW_BYTES>().unwrap_or(&[0; BODY_ROW_BYTES]));
         let digest = Digest(fields.array());
         let position = Position(fields.u64());
         let (bytes, stored_bytes, event) = (fields.u32(), fields.u32(), fields.u32());

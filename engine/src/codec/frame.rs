@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 use super::body::check_block;
 use super::cipher::payload_context;
-use super::envelope::{DiskRow, NEWER_VERSION, PayloadForm};
+use super::envelope::{DiskRow, NEWER_VERSION, PayloadForm, ROW_EVENT_OFFSET};
 use super::fields::{align16, is_zero};
 use super::opened::{KeyFound, Opened, Sight};
 use super::pieces::PieceTable;
@@ -89,15 +89,7 @@ impl Frame {
             if checksum != header.spine_checksum {
                 return fail(0, format!("checksum {:08x}", header.spine_checksum), format!("{checksum:08x}"));
             }
-            let rows_bytes = (header.row_count as usize).saturating_mul(BODY_ROW_BYTES);
-            Spans::One(Span {
-                first: 0,
-                count: header.event_count,
-                envelopes: 0,
-                payloads: align16((header.event_count as usize).saturating_mul(ENVELOPE_BYTES)),
-                rows: spine.len().saturating_sub(rows_bytes),
-                row_count: header.row_count as usize,
-            })
+            Spans::One(only_span(&header, spine.len()))
         } else {
             let table = PieceTable::decode(&header, &spine)?;
             table
@@ -111,6 +103,14 @@ impl Frame {
         frame.check_payloads()?;
         frame.check_rows()?;
         Ok(frame)
+    }
+
+    /// A small frame of this process's own making, which was written as it is: nothing of it is sealed. Its spine is copied.
+    pub(super) fn made(header: FrameHeader, spine: &[u8]) -> Self {
+        let mut bytes = AlignedVec::with_capacity(spine.len());
+        bytes.extend_from_slice(spine);
+        let spans = Spans::One(only_span(&header, spine.len()));
+        Self::of(header, Arc::new(bytes), spans)
     }
 
     /// A frame of checked bytes.
@@ -293,6 +293,12 @@ impl Frame {
         disk
     }
 
+    /// The ordinal of the event that a row is of: all that finding an event's rows needs to know.
+    fn row_event(&self, span: &Span, index: usize) -> Option<u32> {
+        let at = span.rows.checked_add(index.checked_mul(BODY_ROW_BYTES)?)?.checked_add(ROW_EVENT_OFFSET)?;
+        self.bytes.get(at..)?.first_chunk().copied().map(u32::from_le_bytes)
+    }
+
     fn disk_rows_of<'a>(&'a self, span: &'a Span) -> impl Iterator<Item = DiskRow> + 'a {
         (0..span.row_count).map(move |index| self.disk_row(span, index))
     }
@@ -371,7 +377,7 @@ impl Frame {
             if sight != Sight::Clear {
                 envelope.version = NEWER_VERSION;
             }
-            while row < span.row_count && self.disk_row(span, row).row.event == ordinal {
+            while row < span.row_count && self.row_event(span, row) == Some(ordinal) {
                 row += 1;
             }
             let seq = Seq(self.header.first_seq.0.saturating_add(u64::from(ordinal)));
@@ -444,6 +450,19 @@ impl Frame {
                 damaged(row, invalid.clone());
             }
         }
+    }
+}
+
+/// Where everything is in a spine that is not cut into pieces.
+fn only_span(header: &FrameHeader, spine_bytes: usize) -> Span {
+    let rows_bytes = (header.row_count as usize).saturating_mul(BODY_ROW_BYTES);
+    Span {
+        first: 0,
+        count: header.event_count,
+        envelopes: 0,
+        payloads: align16((header.event_count as usize).saturating_mul(ENVELOPE_BYTES)),
+        rows: spine_bytes.saturating_sub(rows_bytes),
+        row_count: header.row_count as usize,
     }
 }
 

@@ -9,6 +9,7 @@
 
 use rkyv::rancor::Failure;
 use rkyv::util::AlignedVec;
+use rkyv::with::Inline;
 use rkyv::{Archive, Deserialize, Serialize};
 
 use super::{EventRef, Frame};
@@ -17,6 +18,15 @@ use crate::failpoints::{Failpoint, is_enabled};
 
 /// Version that this program writes for every kind.
 pub const PAYLOAD_VERSION: u16 = 1;
+
+/// The archived form of one event that is borrowed: the same bytes as of [`Root`].
+#[derive(Archive, Serialize)]
+struct BorrowedRoot<'a, P: Archive> {
+    #[rkyv(with = Inline)]
+    stamp: &'a Stamp,
+    #[rkyv(with = Inline)]
+    payload: &'a P,
+}
 
 /// The archived form of one event.
 #[derive(Archive, Serialize, Deserialize)]
@@ -60,7 +70,7 @@ macro_rules! encode_kinds {
             match payload {
                 $(
                     Payload::$name(value) => {
-                        let root = Root { stamp: stamp.clone(), payload: value.clone() };
+                        let root = BorrowedRoot { stamp, payload: value };
                         let bytes = rkyv::to_bytes::<Failure>(&root)
                             .map_err(|_| PayloadError::TooLarge { kind: $label })?;
                         Ok((PAYLOAD_VERSION, bytes.into_vec()))

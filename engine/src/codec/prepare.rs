@@ -16,6 +16,7 @@ use super::body::{salted, stored_digest};
 use super::cipher::{CIPHER_XCHACHA20_POLY1305, DataKey, payload_context, payload_nonce};
 use super::envelope::{BodyForm, DiskRow, PayloadForm};
 use super::fields::{Put, align16, is_zero};
+use super::frame::Frame;
 use super::header::link_of;
 use super::pieces::{self, PieceRow};
 use super::{
@@ -95,6 +96,15 @@ impl PreparedFrame {
     /// Its bytes, with the place it was last given.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The frame as readers see it, once it has its place; `None` if it is sealed or cut into pieces. Cost: a copy of the spine.
+    pub(crate) fn made(&self) -> Option<Frame> {
+        if self.seals.is_some() || self.header.piece_count > 0 {
+            return None;
+        }
+        let spine_end = FRAME_HEADER_BYTES.checked_add(self.header.spine_bytes as usize)?;
+        Some(Frame::made(self.header, self.bytes.get(FRAME_HEADER_BYTES..spine_end)?))
     }
 
     /// How many events it has.
@@ -370,7 +380,7 @@ fn measure(events: &[EncodedEvent], is_sealed: &dyn Fn(usize) -> bool) -> Result
         event_bytes.push(align16(payload_bytes).saturating_add(rows_bytes));
         for (row, body) in event.bodies.iter().enumerate() {
             let length = match body {
-                EncodedBody::New { bytes, salt } => {
+                EncodedBody::New { bytes, salt, .. } => {
                     if is_zero(salt) {
                         return Err(EncodeError::NoSalt { event: ordinal, row });
                     }
@@ -471,8 +481,8 @@ fn place_bodies(events: &[EncodedEvent], mut next: usize) -> Vec<Placed<'_>> {
                     let row = DiskRow::new(event, (*digest, *bytes), BodyForm::plain(*bytes), place, true);
                     Placed { row, block: Block::Zeros(*bytes as usize) }
                 }
-                EncodedBody::New { bytes, salt } => {
-                    let content = blake3::hash(bytes);
+                EncodedBody::New { bytes, salt, content } => {
+                    let content = content.unwrap_or_else(|| blake3::hash(bytes));
                     let shared = seen.get(&content).copied();
                     let (digest, position) = shared.unwrap_or_else(|| {
                         let place = Position(next as u64 / Position::GRAIN_BYTES);

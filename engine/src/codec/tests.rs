@@ -19,7 +19,7 @@ fn sample() -> EncodedEvent {
         },
         payload: b"payload".to_vec(),
         bodies: vec![
-            EncodedBody::New { bytes: b"body".as_slice().into(), salt: [0x33; 16] },
+            EncodedBody::New { bytes: b"body".as_slice().into(), salt: [0x33; 16], content: None },
             EncodedBody::Existing {
                 digest: Digest([0x44; 32]),
                 bytes: 5,
@@ -63,6 +63,7 @@ fn an_event_is_found_by_its_seq() {
             let body = |of: u8| EncodedBody::New {
                 bytes: vec![number + 1; 3 + usize::from(of)].into(),
                 salt: [1; 16],
+                content: None,
             };
             let bodies = (0..number % 4).map(body).collect();
             EncodedEvent { payload: vec![number; usize::from(number)], bodies, ..sample() }
@@ -119,7 +120,7 @@ fn a_small_commit_costs_little_beside_its_payload() {
     let mut event = sample();
     event.bodies.pop();
     event.payload = vec![1; 160];
-    event.bodies = vec![EncodedBody::New { bytes: vec![2; 480].into(), salt: [1; 16] }];
+    event.bodies = vec![EncodedBody::New { bytes: vec![2; 480].into(), salt: [1; 16], content: None }];
     assert_eq!(sealed(&[event]).len() - 160 - 480, 304);
 }
 
@@ -170,7 +171,8 @@ fn sound_bytes_that_say_something_new_are_no_damage() {
 #[test]
 fn what_is_encrypted_is_kept_and_said_to_be_new() {
     let mut other = sample();
-    other.bodies = vec![EncodedBody::New { bytes: b"another".as_slice().into(), salt: [0x34; 16] }];
+    other.bodies =
+        vec![EncodedBody::New { bytes: b"another".as_slice().into(), salt: [0x34; 16], content: None }];
     let bytes = sealed(&[sample(), other]);
     let spine_bytes = FrameHeader::decode(&bytes).unwrap().spine_bytes as usize;
     let changed = |at: usize, value: u8| {
@@ -410,7 +412,7 @@ fn any_event() -> impl Strategy<Value = EncodedEvent> {
     let body = prop_oneof![
         (prop::collection::vec(any::<u8>(), 1..200), any::<[u8; 16]>()).prop_map(|(bytes, mut salt)| {
             salt[0] |= 1;
-            EncodedBody::New { bytes: Arc::from(bytes), salt }
+            EncodedBody::New { bytes: Arc::from(bytes), salt, content: None }
         }),
         (any::<[u8; 32]>(), 1..1000_u32, 0..0x200_u64).prop_map(|(digest, bytes, position)| {
             EncodedBody::Existing {
@@ -436,7 +438,7 @@ fn any_event() -> impl Strategy<Value = EncodedEvent> {
 /// A copy of a damaged store keeps the row and has zeros for the bytes, as an erasure leaves them.
 #[test]
 fn a_lost_body_reads_as_zeroed_and_its_neighbours_as_they_are() {
-    let kept = EncodedBody::New { bytes: Arc::from(&b"kept"[..]), salt: [7; 16] };
+    let kept = EncodedBody::New { bytes: Arc::from(&b"kept"[..]), salt: [7; 16], content: None };
     let lost = EncodedBody::Lost { digest: Digest([9; 32]), bytes: 40 };
     let envelope =
         Envelope { kind: 1, version: 1, stream: StreamId([1; 16]), origin: Origin([0; 16]), host_time: None };

@@ -18,7 +18,7 @@ use crate::event::{
     MessageRecorded, Part, PartKind, Payload, PromptSet, Rewound, Role, SessionChanged, SessionClosed,
     SessionOpened, Stamp, Text, TodoChanged, TodosReplaced, ToolCallFinished, ToolClass, TurnStarted,
 };
-use crate::ids::{ItemId, Origin, Seq};
+use crate::ids::{ItemId, Origin, Seq, StreamId};
 use crate::registry::Registry;
 use crate::secret::{DERIVED, Secret, Withheld};
 use crate::text::signature::Signer;
@@ -43,6 +43,7 @@ pub enum Draft {
 /// Turns the entries of one stream into drafts. Make one for each commit.
 #[derive(Debug)]
 pub struct Recorder<'a> {
+    stream: StreamId,
     ingest_state: &'a IngestState,
     registry: &'a dyn Registry,
     signer: &'a Signer,
@@ -94,8 +95,9 @@ pub fn change(info: &StreamInfo, ingest_state: &IngestState) -> Option<Fact> {
 }
 
 impl<'a> Recorder<'a> {
-    /// A recorder for the stream of this ingest state. `cwd` resolves paths until the ingest state knows better.
+    /// A recorder for a stream with this ingest state. `cwd` resolves paths until the ingest state knows better.
     pub fn new(
+        stream: StreamId,
         ingest_state: &'a IngestState,
         registry: &'a dyn Registry,
         signer: &'a Signer,
@@ -103,6 +105,7 @@ impl<'a> Recorder<'a> {
         cwd: Option<&str>,
     ) -> Self {
         Self {
+            stream,
             ingest_state,
             registry,
             signer,
@@ -128,7 +131,7 @@ impl<'a> Recorder<'a> {
             if let Some(seen) = self.ingest_state.seen(origin) {
                 // What came from another store with texts missing is told by nothing, and known all the same.
                 if seen.revision == revision || seen.revision == 0 {
-                    return match self.late_wire(info, entry, origin, &seen) {
+                    return match self.late_wire(entry, origin, &seen) {
                         Some(draft) => Draft::Record(vec![draft]),
                         None => Draft::Known,
                     };
@@ -140,7 +143,7 @@ impl<'a> Recorder<'a> {
             return Draft::RecordOthersFirst;
         }
         let mut drafts = Vec::new();
-        let template = Template { info, entry, origin, revision, withheld: self.withheld };
+        let template = Template { stream: self.stream, entry, origin, revision, withheld: self.withheld };
         match (&entry.fact, revised) {
             (Fact::MessageRecorded { parts, .. } | Fact::MessageContinued { parts, .. }, Some(_)) => {
                 self.revise_message(&template, parts, &mut drafts);
@@ -236,12 +239,13 @@ impl<'a> Recorder<'a> {
 
     /// A fact that one feed recorded without its record (a hook, say), and another brings with it: the fact is known, the
     /// record is kept, so that it can be printed again. Unless what the fact says was erased: a record quotes it.
-    fn late_wire(&self, info: &StreamInfo, entry: &Entry, origin: Origin, seen: &Seen) -> Option<EventDraft> {
+    fn late_wire(&self, entry: &Entry, origin: Origin, seen: &Seen) -> Option<EventDraft> {
         if entry.wire.is_empty() || seen.has_wire || self.withheld.erased_in(&[seen.seq, seen.item]) {
             return None;
         }
         let payload = HostRecorded { record: "record".to_owned(), about: None, raw: None };
-        let template = Template { info, entry, origin, revision: seen.revision, withheld: self.withheld };
+        let (stream, withheld) = (self.stream, self.withheld);
+        let template = Template { stream, entry, origin, revision: seen.revision, withheld };
         let draft = template.finish(payload.into(), Bodies::with(self.withheld), true);
         draft.event.stamp.wire.is_some().then_some(draft)
     }
@@ -416,7 +420,7 @@ impl<'a> Recorder<'a> {
 
 /// What all drafts of one entry share.
 struct Template<'a> {
-    info: &'a StreamInfo,
+    stream: StreamId,
     entry: &'a Entry,
     origin: Origin,
     revision: u64,
@@ -456,7 +460,7 @@ impl Template<'_> {
             wire,
         };
         let event = Event {
-            stream: self.info.id(),
+            stream: self.stream,
             origin: if first { self.origin } else { Origin::ZERO },
             host_time: self.entry.host_time,
             stamp,

@@ -7,48 +7,46 @@
 
 use crate::entry::{Bytes, Entry, Fact, ItemRef, PartEntry, PointRef, TodoChangeEntry, WirePiece};
 use crate::event::{Report, Usage};
-use crate::secret::Secret;
+use crate::secret::{Revision, Secret};
 
-/// Collects the fields of a fact, each with its length, in a fixed order.
-struct Fields<'f> {
-    parts: Vec<std::borrow::Cow<'f, [u8]>>,
+/// Takes the fields of a fact, each with its length, in a fixed order.
+struct Fields {
+    revision: Revision,
 }
 
-impl<'f> Fields<'f> {
+impl Fields {
     fn tag(&mut self, bytes: &[u8]) -> &mut Self {
-        self.parts.push(bytes.to_vec().into());
-        self
+        self.bytes(bytes)
     }
 
     fn number(&mut self, number: i64) -> &mut Self {
         self.tag(&number.to_le_bytes())
     }
 
-    fn text(&mut self, text: &'f str) -> &mut Self {
-        self.parts.push(text.as_bytes().into());
-        self
+    fn text(&mut self, text: &str) -> &mut Self {
+        self.bytes(text.as_bytes())
     }
 
-    fn bytes(&mut self, bytes: &'f [u8]) -> &mut Self {
-        self.parts.push(bytes.into());
+    fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+        self.revision.take(bytes);
         self
     }
 
     /// Absent and empty are told apart.
-    fn option(&mut self, value: Option<&'f [u8]>) -> &mut Self {
+    fn option(&mut self, value: Option<&[u8]>) -> &mut Self {
         self.tag(&[u8::from(value.is_some())]);
         self.bytes(value.unwrap_or_default())
     }
 
-    fn text_option(&mut self, value: Option<&'f String>) -> &mut Self {
+    fn text_option(&mut self, value: Option<&String>) -> &mut Self {
         self.option(value.map(String::as_bytes))
     }
 
-    fn bytes_option(&mut self, value: Option<&'f Bytes>) -> &mut Self {
+    fn bytes_option(&mut self, value: Option<&Bytes>) -> &mut Self {
         self.option(value.map(|bytes| &**bytes))
     }
 
-    fn list(&mut self, texts: &'f [String]) -> &mut Self {
+    fn list(&mut self, texts: &[String]) -> &mut Self {
         self.number(i64::try_from(texts.len()).unwrap_or(i64::MAX));
         for text in texts {
             self.text(text);
@@ -56,7 +54,7 @@ impl<'f> Fields<'f> {
         self
     }
 
-    fn parts(&mut self, parts: &'f [PartEntry]) -> &mut Self {
+    fn parts(&mut self, parts: &[PartEntry]) -> &mut Self {
         self.number(i64::try_from(parts.len()).unwrap_or(i64::MAX));
         for part in parts {
             self.tag(&[part.kind as u8]).text_option(part.media_type.as_ref());
@@ -65,7 +63,7 @@ impl<'f> Fields<'f> {
         self
     }
 
-    fn items(&mut self, items: &'f [ItemRef]) -> &mut Self {
+    fn items(&mut self, items: &[ItemRef]) -> &mut Self {
         for item in items {
             match item {
                 ItemRef::Id(id) => {
@@ -79,7 +77,7 @@ impl<'f> Fields<'f> {
         self
     }
 
-    fn point(&mut self, point: &'f PointRef) -> &mut Self {
+    fn point(&mut self, point: &PointRef) -> &mut Self {
         match point {
             PointRef::Seq(seq) => self.tag(b"seq").number(seq.get().cast_signed()),
             PointRef::After(origin) => self.tag(b"after").text(origin),
@@ -87,14 +85,14 @@ impl<'f> Fields<'f> {
         }
     }
 
-    fn change(&mut self, change: &'f TodoChangeEntry) -> &mut Self {
+    fn change(&mut self, change: &TodoChangeEntry) -> &mut Self {
         self.text(&change.id).text_option(change.status.as_ref()).bytes_option(change.entry.as_ref())
     }
 }
 
 /// The digest. Equal facts give equal digests; never 0.
 pub(super) fn revision_of(entry: &Entry, secret: &Secret) -> u64 {
-    let mut fields = Fields { parts: Vec::with_capacity(12) };
+    let mut fields = Fields { revision: secret.begin_revision() };
     fill(&mut fields, &entry.fact);
     // A record that became no other fact has only its wire form to be told apart by.
     if matches!(entry.fact, Fact::HostRecorded { raw: None, .. }) {
@@ -107,11 +105,10 @@ pub(super) fn revision_of(entry: &Entry, secret: &Secret) -> u64 {
             };
         }
     }
-    let parts: Vec<&[u8]> = fields.parts.iter().map(|part| &**part).collect();
-    secret.revision(&parts)
+    fields.revision.finish()
 }
 
-fn fill<'f>(fields: &mut Fields<'f>, fact: &'f Fact) {
+fn fill(fields: &mut Fields, fact: &Fact) {
     match fact {
         Fact::SessionChanged { title, cwd, project, host_version } => {
             fields.tag(b"session_changed").text_option(title.as_ref()).text_option(cwd.as_ref());

@@ -287,7 +287,10 @@ pub const KINDS_RESERVED: &[(u16, &str)] = &[(114, "checkpointed"), (115, "key_r
 /// `scope` keeps a project called `x` apart from a session called `x`; `host` keeps two hosts' ids apart and is empty
 /// for projects and users, which all hosts share.
 pub fn stream_id(scope: Scope, host: &str, name: &str) -> StreamId {
-    let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 stream id v1");
+    // The key of this purpose is derived once: ids are asked for several times a commit.
+    static BEGUN: std::sync::LazyLock<blake3::Hasher> =
+        std::sync::LazyLock::new(|| blake3::Hasher::new_derive_key("acpdb 2026 stream id v1"));
+    let mut hasher = BEGUN.clone();
     hasher.update(&[scope as u8]);
     StreamId(first_16_of(hasher, &[host.as_bytes(), name.as_bytes()]))
 }

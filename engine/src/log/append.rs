@@ -20,7 +20,7 @@ use super::recovery_scan::is_anchored;
 use super::tail::{Lost, SyncLock, Tail, WriteLock};
 use super::write_segment::WriteSegment;
 use super::{Appended, Condition, Head, Log, Prepared, Writer, locked};
-use crate::codec::{SEGMENT_HEADER_BYTES, TailPage};
+use crate::codec::{Frame, SEGMENT_HEADER_BYTES, TailPage};
 use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Position, Seq};
 use crate::storage::sync;
@@ -54,6 +54,8 @@ pub(crate) struct Request {
 #[must_use]
 pub struct Placed {
     pub(crate) appended: Appended,
+    /// Its frame, for readers in this process once it is durable, unless it is large or sealed.
+    pub(crate) frame: Option<Box<Frame>>,
     /// The group that the commit was written in; it becomes durable as a whole.
     pub(crate) stretch: Stretch,
 }
@@ -72,6 +74,11 @@ impl Placed {
     /// The later of two commits: once it is durable, so is the other.
     pub(crate) fn later<'a>(&'a self, other: &'a Self) -> &'a Self {
         if other.is_beyond(self) { other } else { self }
+    }
+
+    /// The same commit without its frame: to be held for long.
+    pub(crate) fn bare(&self) -> Self {
+        Self { appended: self.appended.clone(), frame: None, stretch: self.stretch.clone() }
     }
 
     fn is_beyond(&self, other: &Self) -> bool {

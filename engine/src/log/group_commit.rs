@@ -101,10 +101,9 @@ impl Log {
                 }
                 self.write_run(tail, writer, &mut run).map(|placed| {
                     for (index, placed) in placed {
-                        answers
-                            .get_mut(index)
-                            .into_iter()
-                            .for_each(|answer| *answer = Some(Ok(placed.clone())));
+                        if let Some(answer) = answers.get_mut(index) {
+                            *answer = Some(Ok(placed));
+                        }
                     }
                 })
             });
@@ -381,7 +380,10 @@ impl Log {
         let mut place = start;
         let mut appended = Vec::with_capacity(run.requests.len());
         writer.buffer.clear();
-        let single = run.requests.len() == 1 && run.bytes > COPY_BYTES_MAX;
+        // One commit that needs no zeros behind it is written from where it is.
+        let has_room =
+            start.position.offset().saturating_add(run.bytes) <= segment.length.load(Ordering::Relaxed);
+        let single = run.requests.len() == 1 && (has_room || run.bytes > COPY_BYTES_MAX);
         for (index, request, moved) in &mut run.requests {
             let frame = &mut request.prepared.frame;
             let (first_seq, event_count) = (place.seq.next(), frame.event_count());
@@ -400,21 +402,22 @@ impl Log {
                 last_frame: grain_of(position),
             };
             let rows = frame.rows_at(position);
-            appended.push((*index, Appended { first_seq, event_count, time, position, rows, moved: *moved }));
+            let placed = Appended { first_seq, event_count, time, position, rows, moved: *moved };
+            appended.push((*index, placed, frame.made().map(Box::new)));
         }
         self.write_bytes(tail, writer, &segment, (&start, &place), run, single)?;
         if let Err(error) = tail.publish_written(&mut writer.page, &place, run.streams.iter()) {
             let (from, until) = (start.position.offset(), place.position.offset());
             return Err(self.undo(tail, segment.number, (from, until), error));
         }
-        for (_, appended) in &appended {
+        for (_, appended, _) in &appended {
             self.remember(appended.first_seq, appended.position);
         }
         let stretch = Stretch { start: start.position, end: place, epoch: writer.page.epoch, segment };
         writer.place = place;
         writer.moved.extend(run.streams.drain());
-        let placed = |appended| Placed { appended, stretch: stretch.clone() };
-        Ok(appended.into_iter().map(|(index, appended)| (index, placed(appended))).collect())
+        let placed = |appended, frame| Placed { appended, frame, stretch: stretch.clone() };
+        Ok(appended.into_iter().map(|(index, appended, frame)| (index, placed(appended, frame))).collect())
     }
 
     /// Puts the run's bytes into the file, with zeros ahead if it has to grow.

@@ -279,8 +279,9 @@ impl Log {
             let (number, key) = keys.key_to_append(stream)?;
             let mut event = event.clone();
             for body in &mut event.bodies {
-                let EncodedBody::New { bytes, salt } = body else { continue };
-                let known = match shared.entry((stream, blake3::hash(bytes))) {
+                let EncodedBody::New { bytes, salt, content } = body else { continue };
+                let content = content.unwrap_or_else(|| blake3::hash(bytes));
+                let known = match shared.entry((stream, content)) {
                     Entry::Occupied(known) => known.into_mut(),
                     Entry::Vacant(new) => {
                         new.insert(self.seal_body((stream, number, &key), bytes, salt, &mut packer)?)

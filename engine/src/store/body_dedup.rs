@@ -1,7 +1,7 @@
 //! Bodies this process has written lately, by content, so that equal ones are stored once.
 //!
-//! A small cache and no promise: without an entry a duplicate is written, and sealing merges equal bytes. Keys are
-//! digests keyed with a secret of this process; they never reach the disk.
+//! A small cache and no promise: without an entry a duplicate is written, and sealing merges equal bytes. Keys are hashes of
+//! contents; they stay in memory.
 
 use rustc_hash::FxHashMap;
 
@@ -12,8 +12,8 @@ use crate::ids::{Digest, Position, Seq, StreamId};
 /// Bodies shorter than this cost less than looking them up.
 pub(super) const SHARE_BYTES_MIN: usize = 256;
 
-/// Most bodies remembered; at 60 bytes each.
-const ENTRY_COUNT_MAX: usize = 1 << 16;
+/// Most bodies remembered; at 120 bytes each.
+const ENTRY_COUNT_MAX: usize = 1 << 15;
 
 /// Where a body is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,36 +24,28 @@ pub(super) struct Stored {
     pub(super) form: BodyForm,
 }
 
+/// What a content goes by.
+pub(super) type BodyKey = (blake3::Hash, StreamId);
+
 /// The cache: two generations, so that forgetting is cheap and what is used stays.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct BodyDedup {
-    secret: [u8; 32],
-    young: FxHashMap<[u8; 16], Stored>,
-    old: FxHashMap<[u8; 16], Stored>,
+    young: FxHashMap<BodyKey, Stored>,
+    old: FxHashMap<BodyKey, Stored>,
     /// Everything in it was stored after this seq.
     basis: Option<Seq>,
 }
 
 impl BodyDedup {
-    pub(super) fn new(secret: [u8; 32]) -> Self {
-        Self { secret, young: FxHashMap::default(), old: FxHashMap::default(), basis: None }
+    /// What a content goes by: the hash that its digest is made of, too. `owner`: the stream whose key seals it, in an encrypted
+    /// store, where no stream shares with another.
+    pub(super) fn key(bytes: usize, content: &blake3::Hash, owner: Option<StreamId>) -> BodyKey {
+        let content =
+            if is_enabled(Failpoint::DedupeByLength) { blake3::hash(&bytes.to_be_bytes()) } else { *content };
+        (content, owner.unwrap_or(StreamId::STORE))
     }
 
-    /// What a content goes by. `owner`: the stream whose key seals it, in an encrypted store, where no stream shares with another.
-    pub(super) fn key(&self, bytes: &[u8], owner: Option<StreamId>) -> [u8; 16] {
-        let length = bytes.len().to_be_bytes();
-        let content = if is_enabled(Failpoint::DedupeByLength) { &length } else { bytes };
-        let mut hasher = blake3::Hasher::new_keyed(&self.secret);
-        if let Some(owner) = owner {
-            hasher.update(owner.as_bytes());
-        }
-        let hash = hasher.update(content).finalize();
-        let mut key = [0; 16];
-        key.iter_mut().zip(hash.as_bytes()).for_each(|(to, from)| *to = *from);
-        key
-    }
-
-    pub(super) fn get(&mut self, key: &[u8; 16]) -> Option<Stored> {
+    pub(super) fn get(&mut self, key: &BodyKey) -> Option<Stored> {
         if let Some(stored) = self.young.get(key) {
             return Some(*stored);
         }
@@ -62,7 +54,7 @@ impl BodyDedup {
         Some(stored)
     }
 
-    pub(super) fn put(&mut self, key: [u8; 16], stored: Stored) {
+    pub(super) fn put(&mut self, key: BodyKey, stored: Stored) {
         if self.young.len() >= ENTRY_COUNT_MAX / 2 {
             self.old = std::mem::take(&mut self.young);
         }
@@ -93,13 +85,14 @@ mod tests {
 
     #[test]
     fn what_is_used_survives_a_change_of_generation() {
-        let mut dedup = BodyDedup::new([1; 32]);
+        let mut dedup = BodyDedup::default();
+        let key = |content: &[u8]| BodyDedup::key(content.len(), &blake3::hash(content), None);
         let stored =
             Stored { digest: Digest::ZERO, bytes: 300, position: Position(7), form: BodyForm::plain(300) };
-        let kept = dedup.key(b"kept", None);
+        let kept = key(b"kept");
         dedup.put(kept, stored);
         for number in 0..ENTRY_COUNT_MAX {
-            let key = dedup.key(&number.to_be_bytes(), None);
+            let key = key(&number.to_be_bytes());
             dedup.put(key, stored);
             assert_eq!(dedup.get(&kept), Some(stored), "after {number}");
         }

@@ -14,7 +14,6 @@ use crate::log::{Condition, Log, LogOptions, Opening};
 use crate::registry::{NoTools, Registry};
 use crate::storage::{Clock, Entropy, FileStorage, KeyRing, Storage, SystemClock, SystemEntropy, untrusted};
 
-use super::body_dedup::BodyDedup;
 use super::erasures::Erasures;
 use super::locate::Locator;
 use super::salts::Salts;
@@ -220,7 +219,7 @@ impl Builder {
             let files = FileStorage::new(&self.root);
             Arc::new(if read_only { files.read_only() } else { files })
         });
-        let mut seed = [0; 64];
+        let mut seed = [0; 32];
         self.entropy.fill(&mut seed).map_err(|source| Error::Io {
             action: "draw random bytes for",
             path: self.root.clone(),
@@ -243,18 +242,16 @@ impl Builder {
                 by_itself: own_files,
             },
         );
-        let (salts, dedup) = seed.split_at(32);
-        let array = |half: &[u8]| <[u8; 32]>::try_from(half).unwrap_or_default();
         let inner = Inner {
             root: self.root,
             registry: self.registry,
             redactor: self.redactor,
-            entropy: Salts::new(array(salts)),
+            entropy: Salts::new(seed),
             read_only,
             recovery,
             locator: RwLock::new(Locator::new(index, read_only)),
             writers: Mutex::default(),
-            body_dedup: Mutex::new(BodyDedup::new(array(dedup))),
+            body_dedup: Mutex::default(),
             folds: Mutex::default(),
             frames: Mutex::default(),
             erasures: Mutex::new(Erasures::new(log.secret().clone())),

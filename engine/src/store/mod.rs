@@ -264,6 +264,50 @@ impl Store {
         Ok(self.events_of(source, Some(stream), from, to))
     }
 
+    /// The newest `count` events of one stream, oldest first; fewer if it has no more. Other streams are not read, and nothing is
+    /// folded.
+    ///
+    /// Cost: the frames that hold them.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+    /// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+    /// use acpdb_engine::{Entry, Role};
+    ///
+    /// for number in 0..9 {
+    ///     let _ = session.append([Entry::message(format!("m{number}"), Role::User, "go on")])?;
+    /// }
+    /// let newest = store.last_events(session.id(), 3)?;
+    /// assert_eq!(newest.len(), 3);
+    /// assert_eq!(newest.last().map(|event| event.seq), Some(store.head()?));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if one of them is damaged.
+    pub fn last_events(&self, stream: StreamId, count: usize) -> Result<Vec<Recorded>, Error> {
+        let inner = &self.inner;
+        let mut newest = Vec::new();
+        for place in inner.last_frames_of(stream, count)?.iter().rev() {
+            let before = newest.len();
+            for frame in inner.parts_of(place.position, &[stream], Seq::ZERO)? {
+                for event in frame.events().filter(|event| event.envelope.stream == stream) {
+                    newest.push(inner.decode(&frame, &event)?);
+                }
+            }
+            newest.get_mut(before..).unwrap_or_default().reverse();
+            if newest.len() >= count {
+                break;
+            }
+        }
+        newest.truncate(count);
+        newest.reverse();
+        Ok(newest)
+    }
+
     fn events_of(&self, source: Source, stream: Option<StreamId>, from: Seq, to: Seq) -> Events {
         let picked = std::collections::VecDeque::new();
         Events {

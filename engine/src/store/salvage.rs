@@ -226,7 +226,7 @@ impl Copy<'_> {
         match self.source.body(place) {
             Ok(bytes) => {
                 self.done.bodies += 1;
-                Ok(EncodedBody::New { bytes: bytes.into(), salt: self.target.salt()? })
+                Ok(EncodedBody::New { bytes: bytes.into(), salt: self.target.salt()?, content: None })
             }
             // Zeros without a record, too: the record may have been in a frame that is damaged.
             Err(LogError::Corrupt(_) | LogError::Erased { .. }) => {
@@ -250,7 +250,7 @@ impl Copy<'_> {
         for _ in 0..2 {
             key.extend_from_slice(&self.target.salt()?);
         }
-        Ok(EncodedBody::New { bytes: key.into(), salt: self.target.salt()? })
+        Ok(EncodedBody::New { bytes: key.into(), salt: self.target.salt()?, content: None })
     }
 
     /// Puts notes in the place of lost events, up to before `until`.
@@ -324,7 +324,7 @@ impl Copy<'_> {
             };
             let mut bodies = Vec::with_capacity(rows.len());
             for bytes in rows {
-                bodies.push(EncodedBody::New { bytes, salt: self.target.salt()? });
+                bodies.push(EncodedBody::New { bytes, salt: self.target.salt()?, content: None });
             }
             events.push(EncodedEvent { envelope, payload: bytes, bodies });
         }

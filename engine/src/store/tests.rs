@@ -2,6 +2,7 @@
 
 mod names;
 mod one_commit;
+mod own_frames;
 mod panics;
 mod parts;
 mod serving;

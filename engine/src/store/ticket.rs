@@ -304,6 +304,9 @@ impl Inner {
     /// Waits until what was placed, and all before it, is durable.
     pub(super) fn settle(&self, placed: &Placed) -> Result<(), Error> {
         self.log.settle(placed)?;
+        if let Some(frame) = &placed.frame {
+            self.take_own_frame(frame);
+        }
         self.after_sync();
         Ok(())
     }

@@ -78,8 +78,9 @@ impl Tape {
     /// Records a fact; returns the seq of the last event it became, or of the head if it was known.
     pub fn entry(&mut self, entry: impl Into<Entry>) -> Seq {
         let draft = {
+            let (stream, registry) = (self.info.id(), self.registry.as_ref());
             let mut recorder =
-                Recorder::new(&self.ingest_state, self.registry.as_ref(), &self.signer, &self.withheld, None);
+                Recorder::new(stream, &self.ingest_state, registry, &self.signer, &self.withheld, None);
             recorder.draft(&self.info, &entry.into())
         };
         if let Draft::Record(drafts) = draft {

@@ -33,7 +33,7 @@ impl Store {
             for entry in &batch.entries {
                 let drafts = {
                     let mut recorder =
-                        Recorder::new(&self.ingest_states[&id], &*registry, &signer, &withheld, None);
+                        Recorder::new(id, &self.ingest_states[&id], &*registry, &signer, &withheld, None);
                     match recorder.draft(&batch.stream, entry) {
                         Draft::Record(drafts) => drafts,
                         Draft::Known => continue,

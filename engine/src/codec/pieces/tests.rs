@@ -16,6 +16,7 @@ fn frame(streams: &[u8]) -> (Frame, Vec<u8>) {
             let bodies = (0..number % 3).map(|body| EncodedBody::New {
                 bytes: format!("{number}.{body}").into_bytes().into(),
                 salt: [7; SALT_BYTES],
+                content: None,
             });
             let envelope = Envelope {
                 kind: 7,

@@ -95,7 +95,7 @@ impl Recorder<'_> {
             wire,
         };
         let event = Event {
-            stream: info.id(),
+            stream: self.stream,
             origin: self.secret().keyed(parcel.id),
             host_time: parcel.time,
             stamp,

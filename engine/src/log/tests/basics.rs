@@ -50,7 +50,11 @@ fn equal_bodies_of_a_commit_share_bytes_and_earlier_bodies_are_referred_to() {
     let world = SimWorld::new(3);
     let (log, _) = open(&world.process(1)).unwrap();
     let mut events = vec![event(&log, 0, 0), event(&log, 0, 0)];
-    events[1].bodies.push(EncodedBody::New { bytes: b"other".as_slice().into(), salt: [3; 16] });
+    events[1].bodies.push(EncodedBody::New {
+        bytes: b"other".as_slice().into(),
+        salt: [3; 16],
+        content: None,
+    });
     let first = log.append(log.prepare(&events).unwrap(), &[]).unwrap();
     let [one, two, other] = first.rows[..] else { panic!("{:?}", first.rows) };
     assert_eq!((one.position, one.digest), (two.position, two.digest));
@@ -109,7 +113,8 @@ fn limits_are_errors() {
     let mut payload = event(&log, 0, 0);
     payload.payload = vec![0; crate::codec::EVENT_BYTES_MAX + 1];
     assert_eq!(too_large(&[payload]), "bytes of an event");
-    let body = |length: usize| EncodedBody::New { bytes: vec![7; length].into(), salt: [1; 16] };
+    let body =
+        |length: usize| EncodedBody::New { bytes: vec![7; length].into(), salt: [1; 16], content: None };
     let mut oversized = event(&log, 0, 0);
     oversized.bodies = vec![body(BODY_CHUNK_BYTES_MAX + 1)];
     assert_eq!(too_large(&[oversized]), "bytes of a body");
@@ -154,7 +159,7 @@ fn a_commit_larger_than_a_segment_gets_one_of_its_own() {
     let (log, _) = open(&world.process(1)).unwrap();
     let _ = append(&log, 0).unwrap();
     let mut large = event(&log, 1, 0);
-    large.bodies = vec![EncodedBody::New { bytes: vec![5; 3 << 20].into(), salt: [1; 16] }];
+    large.bodies = vec![EncodedBody::New { bytes: vec![5; 3 << 20].into(), salt: [1; 16], content: None }];
     let position = log.append(log.prepare(&[large]).unwrap(), &[]).unwrap().position;
     assert_eq!(position, SegmentHeader::start(2));
     assert_eq!(append(&log, 2).unwrap().position, SegmentHeader::start(3));

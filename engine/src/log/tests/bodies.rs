@@ -20,6 +20,7 @@ fn filled(world: &SimWorld) -> Vec<BodyRow> {
             // One in five is equal to one of another commit: sealing stores it once.
             bytes: long(if part == 0 { 3 } else { commit * 5 + part }).into(),
             salt: log.salt().unwrap(),
+            content: None,
         });
         let events = [EncodedEvent { bodies: bodies.collect(), ..event(&log, 1, 0) }];
         rows.extend(log.append(log.prepare(&events).unwrap(), &[]).unwrap().rows);

@@ -272,7 +272,7 @@ fn a_copy_of_the_log_inside_a_body_is_not_taken_for_the_log() {
     let name = "log/000000000001.seg";
     let copied = world.file(name).unwrap();
     let mut event = event(&log, 3, 0);
-    event.bodies = vec![EncodedBody::New { bytes: copied.into(), salt: [4; 16] }];
+    event.bodies = vec![EncodedBody::New { bytes: copied.into(), salt: [4; 16], content: None }];
     let place = log.append(log.prepare(&[event]).unwrap(), &[]).unwrap().position;
     let _ = append(&log, 4).unwrap();
     log.close().unwrap();

@@ -63,7 +63,11 @@ pub(super) fn event(log: &Log, commit: u32, event: u32) -> EncodedEvent {
         origin: Origin::ZERO,
         host_time: Some(Micros(i64::from(commit))),
     };
-    let body = EncodedBody::New { bytes: text(commit, event).into(), salt: log.salt().unwrap_or([9; 16]) };
+    let body = EncodedBody::New {
+        bytes: text(commit, event).into(),
+        salt: log.salt().unwrap_or([9; 16]),
+        content: None,
+    };
     EncodedEvent { envelope, payload: format!("p-{commit}-{event}").into_bytes(), bodies: vec![body] }
 }
 

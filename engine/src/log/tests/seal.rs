@@ -69,7 +69,8 @@ fn equal_bodies_are_stored_once_and_long_ones_get_short() {
     let mut rows = Vec::new();
     for salt in 1..=16_u8 {
         let mut event = event(&log, u32::from(salt) - 1, 0);
-        event.bodies = vec![EncodedBody::New { bytes: line.as_bytes().into(), salt: [salt; 16] }];
+        event.bodies =
+            vec![EncodedBody::New { bytes: line.as_bytes().into(), salt: [salt; 16], content: None }];
         rows.extend(log.append(log.prepare(&[event]).unwrap(), &[]).unwrap().rows);
     }
     let sealed = seal_all(&log).unwrap();

@@ -10,14 +10,14 @@
 //! again while the log grows, at growing intervals; so one of the handles takes the index over when its owner ends. Once the
 //! tail has grown, the base moves up to the index's watermark, and the tail forgets the frames below.
 
+mod questions;
 mod segments;
 mod tail;
 
-use std::cell::RefCell;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::codec::{FORMAT_VERSION, SegmentHeader};
+use crate::codec::{FORMAT_VERSION, Frame, SegmentHeader};
 use crate::error::Error;
 use crate::ids::{Position, Seq, StreamId};
 use crate::index::{
@@ -30,11 +30,6 @@ use crate::storage::Access;
 use super::{Inner, Store};
 use segments::SegmentFrames;
 use tail::TailFrames;
-
-/// Frames that may hold something, and the seq up to which that is all.
-type Found = (Vec<FramePlace>, Seq);
-/// A question to the locator: which frames may hold something.
-type FramesQuestion<'a> = dyn Fn(&Locator) -> Result<Vec<FramePlace>, Bypassed> + 'a;
 
 /// A store with fewer events gets no index: reading it is as fast.
 const INDEX_EVENT_COUNT_MIN: u64 = 4096;
@@ -270,6 +265,30 @@ impl Inner {
         Ok(until.seq)
     }
 
+    /// Takes up a frame that this handle wrote and that is durable, so that it is not read back. One that does not follow what is
+    /// known, or that would have to wait, is read when it is needed.
+    pub(super) fn take_own_frame(&self, frame: &Frame) {
+        let Ok(mut locator) = self.locator.try_write() else { return };
+        let follows = |locator: &Locator| {
+            locator.tail.watermark.next() == frame.first_seq() && locator.resume == Some(frame.position())
+        };
+        if !follows(&locator) {
+            return;
+        }
+        self.open_index(&mut locator, frame.last_seq());
+        // An index that was opened just now may know more, or less.
+        if !follows(&locator) {
+            return;
+        }
+        locator.tail.observe(frame);
+        locator.resume = Some(frame.header().end());
+        if locator.tail.place_count() >= locator.forget_at {
+            locator.advance_base();
+        }
+        drop(locator);
+        self.cache().keep_if_room(frame);
+    }
+
     /// Attaches the tables of complete segments, instead of reading their frames, until a segment is reached whose frames were read.
     fn attach_tables(&self, locator: &mut Locator) -> Result<(), Error> {
         loop {
@@ -307,104 +326,6 @@ impl Inner {
             Ok(answer) => Ok((answer, locator.tail.watermark)),
             Err(why) => Err(Error::Corrupt { detail: why.reason }),
         }
-    }
-
-    /// Frames with events of `streams` past `after`, oldest first, and the seq up to which that is all.
-    pub(super) fn frames_of(
-        &self,
-        streams: &[StreamId],
-        after: Seq,
-    ) -> Result<(Vec<FramePlace>, Seq), Error> {
-        self.ask_frames(streams, after, &|question| self.ask(question))
-    }
-
-    /// As [`Inner::frames_of`], without a look for commits of other processes. For callers whose commit carries a condition:
-    /// the log refuses it if another process wrote meanwhile.
-    pub(super) fn known_frames_of(
-        &self,
-        streams: &[StreamId],
-        after: Seq,
-    ) -> Result<(Vec<FramePlace>, Seq), Error> {
-        self.ask_frames(streams, after, &|question| self.ask_known(question))
-    }
-
-    fn ask_frames(
-        &self,
-        streams: &[StreamId],
-        after: Seq,
-        ask: &dyn Fn(&FramesQuestion<'_>) -> Result<Found, Error>,
-    ) -> Result<Found, Error> {
-        let failed = RefCell::new(None);
-        let answer = ask(&|locator: &Locator| {
-            let mut found = Vec::new();
-            if after < locator.base
-                && let Some(index) = &locator.index
-            {
-                for stream in streams {
-                    let known = index.frames_of(*stream, after)?;
-                    found.extend(known.into_iter().filter(|place| place.last_seq <= locator.base));
-                }
-            }
-            let past = after.max(locator.base);
-            for stream in streams {
-                match locator.segments.frames_of(&self.log, *stream, past) {
-                    Ok(known) => found.extend(known),
-                    Err(error) => *failed.borrow_mut() = Some(error),
-                }
-            }
-            found.extend(locator.tail.frames_of(streams, past));
-            if !found.is_sorted_by(|left, right| left < right) {
-                found.sort_unstable();
-                found.dedup();
-            }
-            Ok(found)
-        });
-        failed.into_inner().map_or(answer, Err)
-    }
-
-    /// All frames with events past `after`.
-    pub(super) fn all_frames(&self, after: Seq) -> Result<(Vec<FramePlace>, Seq), Error> {
-        let streams: Vec<StreamId> = self.stream_places()?.iter().map(|place| place.stream).collect();
-        self.frames_of(&streams, after)
-    }
-
-    /// All streams, in order of their first event.
-    pub(super) fn stream_places(&self) -> Result<Vec<StreamPlace>, Error> {
-        let (found, _) = self.ask(&|locator| {
-            let mut found: Vec<StreamPlace> = Vec::new();
-            let mut known = rustc_hash::FxHashMap::default();
-            if let Some(index) = &locator.index {
-                for entry in index.streams()? {
-                    // What the index knows beyond the base is in the tail, too.
-                    if entry.first_seq <= locator.base {
-                        known.insert(entry.stream, found.len());
-                        found.push(StreamPlace {
-                            stream: entry.stream,
-                            first: entry.first_frame,
-                            head: entry.head,
-                        });
-                    }
-                }
-            }
-            for place in locator.segments.streams().iter().filter(|place| place.head > locator.base) {
-                if let Some(old) = known.get(&place.stream).and_then(|at: &usize| found.get_mut(*at)) {
-                    old.head = old.head.max(place.head);
-                } else {
-                    known.insert(place.stream, found.len());
-                    found.push(*place);
-                }
-            }
-            for stream in locator.tail.streams() {
-                let Some(fresh) = locator.tail.stream(*stream) else { continue };
-                if let Some(old) = known.get(stream).and_then(|place| found.get_mut(*place)) {
-                    old.head = old.head.max(fresh.head);
-                } else if let Some(first) = fresh.frames.first() {
-                    found.push(StreamPlace { stream: *stream, first: *first, head: fresh.head });
-                }
-            }
-            Ok(found)
-        })?;
-        Ok(found)
     }
 
     /// Where the frame of a seq begins, if the index is open and has it. Opens no index.

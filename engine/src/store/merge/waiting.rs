@@ -108,9 +108,10 @@ impl Taker<'_> {
                 None => None,
             };
             let key = key.unwrap_or_else(|| inner.entropy.array::<32>());
-            self.keys.insert(info.id(), key);
-            let Some(draft) = streams.open_with(inner, info, || key) else { continue };
-            ids.push(derived("acpdb 2026 stream opened v1", &[info.id().as_bytes()]));
+            let id = info.id();
+            self.keys.insert(id, key);
+            let Some(draft) = streams.open_with(inner, (id, info), || key) else { continue };
+            ids.push(derived("acpdb 2026 stream opened v1", &[id.as_bytes()]));
             drafts.push(draft);
         }
         let fallback = Signer::new([0; 32]);
@@ -118,8 +119,8 @@ impl Taker<'_> {
         for (id, writer) in streams.iter() {
             let info = self.infos.get(&id).cloned().unwrap_or_else(|| info_of(&writer.ingest_state));
             let signer = writer.signer.as_ref().unwrap_or(&fallback);
-            let recorder =
-                Recorder::new(&writer.ingest_state, &*inner.registry, signer, withheld, info.cwd.as_deref());
+            let cwd = info.cwd.as_deref();
+            let recorder = Recorder::new(id, &writer.ingest_state, &*inner.registry, signer, withheld, cwd);
             recorders.insert(id, (recorder, info));
         }
         for one in waiting {

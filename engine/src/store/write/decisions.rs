@@ -57,7 +57,8 @@ impl Inner {
         let mut draft = |streams: &mut Streams<'_>, withheld: &Withheld, _: Option<Seq>| {
             let mut openings = BTreeMap::new();
             for info in opening {
-                openings.extend(streams.open(self, info).map(|draft| (info.id(), draft)));
+                let id = info.id();
+                openings.extend(streams.open(self, id, info).map(|draft| (id, draft)));
             }
             let (recordings, answer) = decide(&streams.signers())?;
             let mut drafts = Vec::new();

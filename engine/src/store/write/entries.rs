@@ -127,10 +127,12 @@ impl Inner {
         atomicity: Atomicity,
     ) -> Result<(Receipt, Option<Placed>), Error> {
         self.check_writable()?;
-        let writers = self.writers_of(batches.iter().map(|batch| batch.stream.id()));
+        // An id is a hash: each is made once.
+        let ids: Vec<StreamId> = batches.iter().map(|batch| batch.stream.id()).collect();
+        let writers = self.writers_of(ids.iter().copied());
         let mut streams = Streams::lock(self, &writers)?;
         let mut receipt = Receipt::default();
-        let mut todo = Todo { batches, batch: 0, entry: 0 };
+        let mut todo = Todo { batches, ids: &ids, batch: 0, entry: 0 };
         let mut last = None;
         loop {
             let mut one = |streams: &mut Streams<'_>, withheld: &Withheld, next: Option<Seq>| {
@@ -165,8 +167,8 @@ impl Inner {
         next: Option<Seq>,
     ) -> Plan<'b> {
         let mut plan = Plan { rest: Some(todo), ..Plan::default() };
-        for batch in todo.batches.get(todo.batch..).unwrap_or_default() {
-            if let Some(draft) = streams.open(self, &batch.stream) {
+        for (batch, id) in todo.batches.iter().zip(todo.ids).skip(todo.batch) {
+            if let Some(draft) = streams.open(self, *id, &batch.stream) {
                 plan.drafts.push(draft);
             }
         }
@@ -203,17 +205,20 @@ impl Inner {
     ) -> bool {
         let fallback = Signer::new([0; 32]);
         let mut recorders: BTreeMap<StreamId, Recorder<'_>> = BTreeMap::new();
+        let mut folders: BTreeMap<StreamId, Option<&str>> = BTreeMap::new();
+        for (batch, id) in todo.batches.iter().zip(todo.ids) {
+            folders.entry(*id).or_insert(batch.stream.cwd.as_deref());
+        }
         for (id, writer) in streams.iter() {
             let signer = writer.signer.as_ref().unwrap_or(&fallback);
-            let info = todo.batches.iter().find(|batch| batch.stream.id() == id).map(|batch| &batch.stream);
-            let cwd = info.and_then(|info| info.cwd.as_deref());
+            let cwd = folders.get(&id).copied().flatten();
             let state = ahead.get(&id).unwrap_or(&writer.ingest_state);
-            recorders.insert(id, Recorder::new(state, &*self.registry, signer, withheld, cwd));
+            recorders.insert(id, Recorder::new(id, state, &*self.registry, signer, withheld, cwd));
         }
         let mut body_bytes: usize = 0;
         let mut first_entry = todo.entry;
-        for (batch_index, batch) in todo.batches.iter().enumerate().skip(todo.batch) {
-            let id = batch.stream.id();
+        for (batch_index, (batch, id)) in todo.batches.iter().zip(todo.ids).enumerate().skip(todo.batch) {
+            let id = *id;
             let Some(recorder) = recorders.get_mut(&id) else { continue };
             // Batches of one stream may alternate with others; what changed about it is told once a commit.
             if first_entry == 0
@@ -226,7 +231,7 @@ impl Inner {
                 plan.drafts.extend(drafts);
             }
             for (entry_index, entry) in batch.entries.iter().enumerate().skip(first_entry) {
-                let rest = Todo { batches: todo.batches, batch: batch_index, entry: entry_index };
+                let rest = Todo { batch: batch_index, entry: entry_index, ..todo };
                 let is_full = body_bytes >= SPLIT_BYTES || plan.drafts.len() >= SPLIT_EVENT_COUNT;
                 if is_full && atomicity == Atomicity::Split {
                     plan.rest = Some(rest);
@@ -280,6 +285,8 @@ impl Receipt {
 #[derive(Clone, Copy, Debug)]
 struct Todo<'b> {
     batches: &'b [Batch],
+    /// The stream of each batch.
+    ids: &'b [StreamId],
     batch: usize,
     entry: usize,
 }

@@ -90,18 +90,18 @@ impl<'w> Streams<'w> {
 
     /// The event that opens a stream, with a new key; `None` if the stream is open. If the event is not recorded, the key is
     /// forgotten.
-    pub(super) fn open(&mut self, inner: &Inner, info: &StreamInfo) -> Option<EventDraft> {
-        self.open_with(inner, info, || inner.entropy.array::<32>())
+    pub(super) fn open(&mut self, inner: &Inner, id: StreamId, info: &StreamInfo) -> Option<EventDraft> {
+        self.open_with(inner, (id, info), || inner.entropy.array::<32>())
     }
 
     /// As `open`, with a key of the caller's.
     pub(super) fn open_with(
         &mut self,
         inner: &Inner,
-        info: &StreamInfo,
+        (id, info): (StreamId, &StreamInfo),
         key: impl FnOnce() -> [u8; 32],
     ) -> Option<EventDraft> {
-        let writer = self.0.get_mut(&info.id())?;
+        let writer = self.0.get_mut(&id)?;
         if writer.ingest_state.opened || writer.signer.is_some() {
             return None;
         }
@@ -151,7 +151,7 @@ impl<'w> Streams<'w> {
         }
         for writer in self.0.values_mut() {
             writer.watermark = writer.watermark.max(appended.last_seq());
-            writer.placed = Some(placed.clone());
+            writer.placed = Some(placed.bare());
         }
         self.forget_unused_keys();
     }

@@ -16,7 +16,7 @@ use crate::log::{Appended, Condition, Exclusive, LogError, Placed, Prepared};
 use crate::secret::Withheld;
 
 use super::super::Inner;
-use super::super::body_dedup::{SHARE_BYTES_MIN, Stored};
+use super::super::body_dedup::{BodyDedup, BodyKey, SHARE_BYTES_MIN, Stored};
 
 /// How often a commit that names stored bodies is encoded anew because something was erased meanwhile.
 const SHARE_TRIES: usize = 3;
@@ -117,7 +117,7 @@ impl Inner {
         // Those that are about the store's own stream have a basis of their own, and share nothing.
         let may_share = !conditions.iter().any(|condition| condition.stream == StreamId::STORE);
         let mut events = Vec::with_capacity(drafts.len());
-        let mut keys: Vec<Option<[u8; 16]>> = Vec::new();
+        let mut keys: Vec<Option<BodyKey>> = Vec::new();
         for draft in drafts {
             let withheld = known.map(|(withheld, _)| withheld);
             events.push(self.encode(draft, withheld, &mut keys, may_share)?);
@@ -160,7 +160,7 @@ impl Inner {
         &self,
         draft: &EventDraft,
         withheld: Option<&Withheld>,
-        keys: &mut Vec<Option<[u8; 16]>>,
+        keys: &mut Vec<Option<BodyKey>>,
         may_share: bool,
     ) -> Result<EncodedEvent, Error> {
         let Event { stream, origin, host_time, stamp, payload } = &draft.event;
@@ -210,21 +210,24 @@ impl Inner {
         &self,
         body: &Bytes,
         stream: StreamId,
-        keys: &mut Vec<Option<[u8; 16]>>,
+        keys: &mut Vec<Option<BodyKey>>,
         may_share: bool,
     ) -> EncodedBody {
         if body.len() < SHARE_BYTES_MIN {
             keys.push(None);
-            return EncodedBody::New { bytes: body.clone(), salt: self.entropy.salt() };
+            return EncodedBody::New { bytes: body.clone(), salt: self.entropy.salt(), content: None };
         }
+        let content = blake3::hash(body);
         let mut body_dedup = self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = body_dedup.key(body, self.log.is_encrypted().then_some(stream));
+        let key = BodyDedup::key(body.len(), &content, self.log.is_encrypted().then_some(stream));
         keys.push(Some(key));
         match body_dedup.get(&key).filter(|_| may_share) {
             Some(Stored { digest, bytes, position, form }) => {
                 EncodedBody::Existing { digest, bytes, position, form }
             }
-            None => EncodedBody::New { bytes: body.clone(), salt: self.entropy.salt() },
+            None => {
+                EncodedBody::New { bytes: body.clone(), salt: self.entropy.salt(), content: Some(content) }
+            }
         }
     }
 }

@@ -1,0 +1,87 @@
+//! A handle's own commits are not read back, and still it says what the files say when other handles write between.
+
+use tempfile::TempDir;
+
+use crate::entry::{Entry, StreamInfo};
+use crate::event::Role;
+use crate::ids::{Seq, StreamId};
+use crate::store::Store;
+
+fn session(number: usize) -> StreamInfo {
+    StreamInfo::session("acpdb", format!("s{number}"))
+}
+
+fn open(folder: &TempDir) -> Store {
+    Store::builder(folder.path().join("store")).open().unwrap()
+}
+
+fn say(store: &Store, number: usize) {
+    let entry = Entry::message(format!("m{number}"), Role::User, format!("{number}"));
+    let _ = store.append(&session(number % 3), vec![entry]).unwrap();
+}
+
+fn of(store: &Store, stream: StreamId) -> Vec<String> {
+    let events = store.stream_events(stream, Seq(1), Seq::MAX).unwrap();
+    events.map(|event| format!("{:?}", event.unwrap())).collect()
+}
+
+/// Whether the handle knows where everything up to the head is, without another look at the log.
+fn knows_all(store: &Store) -> bool {
+    store.inner.knows_places(Seq(store.head().unwrap().get() - 1), false)
+}
+
+#[test]
+fn own_commits_are_taken_up_as_they_are() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    // The first commit of a handle is read: it does not know yet where the log goes on.
+    (0..4).for_each(|number| say(&store, number));
+    for number in 4..40 {
+        say(&store, number);
+        assert!(knows_all(&store), "{number}");
+    }
+    let files = Store::builder(store.root()).read_only().open().unwrap();
+    for number in 0..3 {
+        let stream = session(number).id();
+        assert_eq!(of(&store, stream), of(&files, stream));
+        let newest: Vec<String> =
+            store.last_events(stream, 5).unwrap().iter().map(|event| format!("{event:?}")).collect();
+        assert_eq!(newest, of(&files, stream).split_off(of(&files, stream).len() - 5));
+    }
+}
+
+/// A frame of another handle between two own ones is not stepped over.
+#[test]
+fn commits_of_others_between_are_seen() {
+    let folder = TempDir::new().unwrap();
+    let (one, other) = (open(&folder), open(&folder));
+    for number in 0..60 {
+        say(if number % 5 < 3 { &one } else { &other }, number);
+        let files = Store::builder(one.root()).read_only().open().unwrap();
+        for number in 0..3 {
+            let stream = session(number).id();
+            let expected = of(&files, stream);
+            assert_eq!(of(&one, stream), expected, "after {number}");
+            assert_eq!(of(&other, stream), expected, "after {number}");
+        }
+    }
+}
+
+#[test]
+fn the_newest_events_are_those_of_the_stream() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    (0..30).for_each(|number| say(&store, number));
+    let _ = store.reindex().unwrap();
+    (30..50).for_each(|number| say(&store, number));
+    for number in 0..3 {
+        let stream = session(number).id();
+        let all: Vec<_> =
+            store.stream_events(stream, Seq(1), Seq::MAX).unwrap().map(Result::unwrap).collect();
+        for count in [0, 1, 2, 5, 16, 17, 1000] {
+            let expected = all.get(all.len().saturating_sub(count)..).unwrap();
+            assert_eq!(store.last_events(stream, count).unwrap(), expected, "{count}");
+        }
+    }
+    assert_eq!(store.last_events(session(9).id(), 3).unwrap(), []);
+}
