@@ -34,7 +34,7 @@ use report::Report;
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|query|serve|price|pieces|growth|look|sealed|all [--quick] [--data DIR] [--scratch DIR]\n\
-       acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE,..] [--part commits,callers,loads]";
+       acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE,..] [--part commits,callers,loads] [--scratch DIR] [--docs]";
 
 /// Any error as one of ours.
 fn boxed(error: impl std::error::Error + 'static) -> Box<dyn std::error::Error> {
@@ -49,6 +49,8 @@ struct Options {
     data: PathBuf,
     /// Where stores are made.
     scratch: PathBuf,
+    /// `compare` writes its tables into the comparison page.
+    docs: bool,
 }
 
 fn main() -> ExitCode {
@@ -63,14 +65,19 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &[String]) -> Outcome<()> {
-    let mut options =
-        Options { quick: false, data: PathBuf::from("../shared/data"), scratch: measure::scratch_folder() };
+    let mut options = Options {
+        quick: false,
+        data: PathBuf::from("../shared/data"),
+        scratch: measure::scratch_folder(),
+        docs: false,
+    };
     let (mut events, mut folder, mut only, mut parts) = (None, None, None, None);
     let mut words = Vec::new();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         match argument.as_str() {
             "--quick" => options.quick = true,
+            "--docs" => options.docs = true,
             "--data" => options.data = rest.next().ok_or("--data needs a folder")?.into(),
             "--scratch" => options.scratch = rest.next().ok_or("--scratch needs a folder")?.into(),
             "--events" => events = Some(rest.next().ok_or("--events needs a number")?.parse()?),

@@ -18,7 +18,7 @@ use acpdb_engine::storage::{Access, FileStorage, Storage, StoredFile, SystemCloc
 use super::Compare;
 use super::table::Figures;
 use crate::Outcome;
-use crate::measure::{self, float, spent, wall};
+use crate::measure::{float, spent, wall};
 
 const LOG: &str = "acpdb log + index";
 const BODY_BYTES: usize = 700;
@@ -127,7 +127,7 @@ fn append(log: &Log, caller: u8, count: usize) -> Outcome<Vec<f64>> {
                 origin: Origin::ZERO,
                 host_time: None,
             };
-            let bodies = vec![EncodedBody::New { bytes: body.as_ref().into(), salt: [7; 16] }];
+            let bodies = vec![EncodedBody::New { bytes: body.as_ref().into(), salt: [7; 16], content: None }];
             let event = EncodedEvent { envelope, payload: vec![0; 64], bodies };
             let _ = log.append(log.prepare(&[event])?, &[])?;
             Ok(())
@@ -212,7 +212,7 @@ pub(crate) fn child(folder: &str, flush: u64, caller: u8, count: usize) -> Outco
 
 pub(crate) fn run(compare: &Compare, figures: &mut Figures) -> Outcome<()> {
     let (rounds, share) = if compare.quick { (3, 4) } else { (5, 1) };
-    let own = || tempfile::tempdir_in(measure::scratch_folder());
+    let own = || tempfile::tempdir_in(&compare.scratch);
     for round in 0..rounds {
         eprintln!("callers: round {} of {rounds}", round + 1);
         for (name, flush, count) in [("100 us", 100, 2000 / share), ("4 ms", 4000, 200 / share)] {

@@ -90,7 +90,8 @@ impl LogEngine {
             origin: Origin::ZERO,
             host_time: None,
         };
-        let body = EncodedBody::New { bytes: event.body.as_bytes().into(), salt: self.salt()? };
+        let body =
+            EncodedBody::New { bytes: event.body.as_bytes().into(), salt: self.salt()?, content: None };
         Ok(EncodedEvent { envelope, payload: bytes, bodies: vec![body] })
     }
 
@@ -233,16 +234,9 @@ struct StoreEngine {
 
 pub(crate) fn open_store(folder: &Path) -> Outcome<Box<dyn Engine>> {
     let store = Store::builder(folder.join("store")).registry(acpdb_hosts::registry()).open()?;
-    let mut seqs = Vec::new();
-    if store.head()? > Seq(1) {
-        for recorded in store.events(Seq(1), Seq::MAX)? {
-            let recorded = recorded?;
-            if matches!(recorded.event.payload, Payload::ToolCallFinished(_)) {
-                seqs.push(recorded.seq);
-            }
-        }
-    }
-    Ok(Box::new(StoreEngine { store, seqs, chains: HashMap::new() }))
+    // A look that any user takes: opening alone does next to nothing.
+    let _ = store.head()?;
+    Ok(Box::new(StoreEngine { store, seqs: Vec::new(), chains: HashMap::new() }))
 }
 
 fn info(session: u32) -> StreamInfo {
@@ -282,15 +276,17 @@ impl StoreEngine {
         Ok(())
     }
 
-    fn take_all(&self, seqs: impl IntoIterator<Item = Seq>, sink: &mut Sink) -> Outcome<()> {
-        let mut outputs = Vec::new();
-        for seq in seqs {
-            outputs.push(Self::output(&self.store.event(seq)?.ok_or("no such event")?)?);
+    /// The end of a call. A host keeps the seqs that it was given; a process that only reads finds them once, by going through
+    /// all events, and not as a part of opening.
+    fn seq(&mut self, number: u64) -> Outcome<Seq> {
+        if self.seqs.is_empty() {
+            for recorded in self.store.events(Seq(1), Seq::MAX)? {
+                let recorded = recorded?;
+                if matches!(recorded.event.payload, Payload::ToolCallFinished(_)) {
+                    self.seqs.push(recorded.seq);
+                }
+            }
         }
-        self.give(&mut outputs, sink)
-    }
-
-    fn seq(&self, number: u64) -> Outcome<Seq> {
         Ok(*self.seqs.get(usize::try_from(number.saturating_sub(1))?).ok_or("no such event")?)
     }
 }
@@ -345,30 +341,31 @@ impl Engine for StoreEngine {
 
     fn ask(&mut self, ask: Ask, sink: &mut Sink) -> Outcome<bool> {
         match ask {
-            Ask::Get(number) => self.take(self.seq(number)?, sink)?,
+            Ask::Get(number) => {
+                let seq = self.seq(number)?;
+                self.take(seq, sink)?;
+            }
             Ask::Last(session) => {
-                let view = self.store.view(info(session).id())?;
-                let ends: Vec<Seq> = {
-                    let reading = view.read();
-                    let state = reading.state();
-                    let items = state.items(view.at()).rev().filter_map(|ix| state.item(ix, view.at()));
-                    items.filter_map(|item| item.finished).take(LAST_COUNT).collect()
-                };
-                self.take_all(ends.into_iter().rev(), sink)?;
+                // A call is three events.
+                let newest = self.store.last_events(info(session).id(), 3 * LAST_COUNT)?;
+                let ends =
+                    newest.iter().filter(|event| matches!(event.event.payload, Payload::ToolCallFinished(_)));
+                let mut outputs = ends.map(Self::output).collect::<Result<_, _>>()?;
+                self.give(&mut outputs, sink)?;
             }
             Ask::Chain(chain) => {
                 let (session, item) = *self.chains.get(&chain).ok_or("no such chain")?;
                 let view = self.store.view(info(session).id())?;
-                let ends: Vec<Seq> = {
+                let mut outputs: Vec<BodyId> = {
                     let (reading, at) = (view.read(), view.at());
                     let state = reading.state();
                     let ix = state.items_of_event(item.seq).next().ok_or("no such item")?;
                     let members = state.chain(ix, at).map(|chain| chain.members).unwrap_or_default();
                     let items =
                         members.iter().filter_map(|member| state.items_of_event(member.item.seq).next());
-                    items.filter_map(|ix| state.item(ix, at)?.finished).collect()
+                    items.filter_map(|ix| Some(state.item(ix, at)?.content.first()?.body)).collect()
                 };
-                self.take_all(ends, sink)?;
+                self.give(&mut outputs, sink)?;
             }
             Ask::Digest(_) => return Ok(false),
         }

@@ -16,18 +16,23 @@ use crate::measure::{self, middle, own as own_time, spent, wall};
 const BATCH_EVENT_COUNT: u64 = 1000;
 
 /// Stores of more events are not filled one by one.
-const LIVE_EVENT_COUNT_MAX: u64 = 200_000;
+pub(super) const LIVE_EVENT_COUNT_MAX: u64 = 200_000;
 
 type Open = (Kind, Box<dyn Engine>, u64);
 
 /// Drops engines that do not answer as the generator does, and says so.
-pub(crate) fn same_answers(kinds: Vec<Kind>, work: &Work, figures: &mut Figures) -> Outcome<Vec<Kind>> {
+pub(crate) fn same_answers(
+    compare: &Compare,
+    kinds: Vec<Kind>,
+    work: &Work,
+    figures: &mut Figures,
+) -> Outcome<Vec<Kind>> {
     const COUNT: u64 = 2500;
     let mut right = Vec::new();
     let mut expected = Sink::hashing();
     (1..=COUNT).for_each(|number| expected.take(work.event(number).body.as_bytes()));
     for kind in kinds {
-        let folder = tempfile::tempdir_in(measure::scratch_folder())?;
+        let folder = tempfile::tempdir_in(&compare.scratch)?;
         match answers(kind, folder.path(), work, COUNT, &expected) {
             Ok(()) => right.push(kind),
             Err(error) if kind.name.starts_with("acpdb") => return Err(error),
@@ -95,7 +100,7 @@ pub(crate) fn commits(compare: &Compare, kinds: &[Kind], work: &Work, figures: &
     let rounds = if compare.quick { 3 } else { 9 };
     for (place, folder, count) in [
         ("disk", compare.folder.clone(), if compare.quick { 100 } else { 400 }),
-        ("memory", measure::scratch_folder(), if compare.quick { 1000 } else { 4000 }),
+        ("memory", compare.scratch.clone(), if compare.quick { 1000 } else { 4000 }),
     ] {
         let device = Device::of(&folder);
         if device.is_real() != (place == "disk") {
@@ -238,7 +243,7 @@ pub(crate) fn load_and_read(
             if size <= LIVE_EVENT_COUNT_MAX {
                 let bodies = format!("{size}: sealed, beyond 350 B an event / bodies");
                 for (name, repeats) in [(bodies.clone(), false), (format!("{bodies}, 30% repeats"), true)] {
-                    let folder = tempfile::tempdir_in(measure::scratch_folder())?;
+                    let folder = tempfile::tempdir_in(&compare.scratch)?;
                     figures.add(&name, "x", kind.name, own::sealed(folder.path(), work, size, repeats)?);
                 }
             }
@@ -262,7 +267,7 @@ fn live_reads(
         ));
         return Ok(());
     }
-    let folder = tempfile::tempdir_in(measure::scratch_folder())?;
+    let folder = tempfile::tempdir_in(&compare.scratch)?;
     let given = |kind: &Kind| kind.limit.is_none_or(|(limit, _)| size <= limit);
     let kinds: Vec<Kind> = kinds.iter().copied().filter(given).collect();
     let mut engines = open_all(&kinds, folder.path())?;

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use super::Compare;
 use super::engine::Kind;
+use super::{Compare, picture};
 use crate::Outcome;
 use crate::measure::{self, middle};
 
-const BEGIN: &str = "<!-- compare:begin -->";
-const END: &str = "<!-- compare:end -->";
+/// Marks of all tables, and of the few rows that come first.
+const TABLES: (&str, &str) = ("<!-- compare:begin -->", "<!-- compare:end -->");
+const FIRST: (&str, &str) = ("<!-- first:begin -->", "<!-- first:end -->");
 
 /// A row: its name, its unit, and values by engine.
 struct Row {
@@ -51,7 +52,7 @@ impl Figures {
     }
 
     /// The median, if it was measured.
-    fn get(&self, name: &str, engine: &str) -> Option<f64> {
+    pub(super) fn get(&self, name: &str, engine: &str) -> Option<f64> {
         let row = self.rows.iter().find(|row| row.name == name)?;
         let (_, values) = row.values.iter().find(|(known, _)| *known == engine)?;
         Some(middle(values.clone())).filter(|value| value.is_finite())
@@ -59,7 +60,7 @@ impl Figures {
 }
 
 /// Three digits that count.
-fn figure(value: f64) -> String {
+pub(super) fn figure(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 => 0,
         size if size >= 10.0 => 1,
@@ -79,18 +80,26 @@ fn cell(values: &[f64]) -> String {
     }
 }
 
-pub(crate) fn render(figures: &Figures, compare: &Compare) -> String {
+/// How and where it was measured.
+fn head(compare: &Compare) -> String {
     let mut chosen = if compare.quick { " --quick" } else { "" }.to_owned();
     if let [size] = compare.sizes.as_slice() {
         chosen.push_str(&format!(" --events {size}"));
     }
-    let mut text = format!(
+    format!(
         "`cargo run --release -p acpdb-bench -- compare{chosen}`: disk rows on {}, memory rows on {}; {}. Median \
          [least-most] of the rounds. An empty cell: the engine has no way to do that.\n",
         measure::file_system(&std::fs::canonicalize(&compare.folder).unwrap_or_default()),
-        measure::file_system(&measure::scratch_folder()),
+        measure::file_system(&compare.scratch),
         measure::machine()
-    );
+    )
+}
+
+pub(crate) fn render(figures: &Figures, compare: &Compare) -> String {
+    let mut text = head(compare);
+    if let Some(size) = compare.pictured() {
+        text.push_str(&picture::table(figures, size));
+    }
     text.push_str(&targets(figures, compare));
     text.push_str(&format!(
         "\n| | {} |\n|---|{}\n",
@@ -207,15 +216,26 @@ fn targets(figures: &Figures, compare: &Compare) -> String {
     text
 }
 
-/// Puts the tables between their marks in the comparison page of this checkout, if it has them.
-pub(crate) fn write_docs(text: &str) -> Outcome<()> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/COMPARE.md");
-    let Ok(page) = std::fs::read_to_string(&path) else { return Ok(()) };
-    let (Some((before, rest)), Some((_, after))) = (page.split_once(BEGIN), page.split_once(END)) else {
-        eprintln!("{} has no marks for the tables", path.display());
-        return Ok(());
-    };
-    let _ = rest;
-    std::fs::write(path, format!("{before}{BEGIN}\n{text}{END}{after}"))?;
+/// Puts the tables between their marks in the comparison page of this checkout, if it has them, and the picture beside it.
+pub(crate) fn write_docs(text: &str, figures: &Figures, compare: &Compare) -> Outcome<()> {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let path = docs.join("COMPARE.md");
+    let Ok(mut page) = std::fs::read_to_string(&path) else { return Ok(()) };
+    if let Some(size) = compare.pictured()
+        && let Some(picture) = picture::svg(figures, size)
+    {
+        std::fs::write(docs.join("pictures/compare.svg"), picture)?;
+        let first = format!("{}\n{}\n", head(compare), picture::table(figures, size).trim());
+        page = between(&page, FIRST, &first).ok_or("the comparison page has no marks for its first rows")?;
+    }
+    let page = between(&page, TABLES, text).ok_or("the comparison page has no marks for the tables")?;
+    std::fs::write(path, page)?;
     Ok(())
+}
+
+/// The page with another text between two marks.
+fn between(page: &str, (begin, end): (&str, &str), text: &str) -> Option<String> {
+    let (before, rest) = page.split_once(begin)?;
+    let (_, after) = rest.split_once(end)?;
+    Some(format!("{before}{begin}\n{text}{end}{after}"))
 }

@@ -2,6 +2,7 @@
 
 mod fjall;
 mod lmdb;
+mod promises;
 mod quipu;
 mod redb;
 mod salamander;
@@ -17,6 +18,7 @@ pub(super) fn all() -> Vec<Kind> {
     vec![
         kind("SQLite", sqlite::open_default),
         kind("SQLite tuned", sqlite::open_tuned),
+        kind("SQLite, same promises", promises::open),
         kind("redb alone", redb::open),
         kind("LMDB", lmdb::open),
         kind("fjall", fjall::open),
