@@ -76,9 +76,11 @@ impl Placed {
         if other.is_beyond(self) { other } else { self }
     }
 
-    /// The same commit without its frame: to be held for long.
+    /// Its place alone, without its frame and its rows: to be held for long, and by each stream of the commit.
     pub(crate) fn bare(&self) -> Self {
-        Self { appended: self.appended.clone(), frame: None, stretch: self.stretch.clone() }
+        let Appended { first_seq, event_count, time, position, moved, .. } = self.appended;
+        let appended = Appended { first_seq, event_count, time, position, rows: Vec::new(), moved };
+        Self { appended, frame: None, stretch: self.stretch.clone() }
     }
 
     fn is_beyond(&self, other: &Self) -> bool {

@@ -291,7 +291,7 @@ impl Store {
             Durability::Os => {
                 // What another thread was told of meanwhile may lie behind it.
                 let mut unsettled = self.inner.unsettled();
-                *unsettled = Some(unsettled.as_ref().map_or(&placed, |known| known.later(&placed)).clone());
+                *unsettled = Some(unsettled.as_ref().map_or(&placed, |known| known.later(&placed)).bare());
                 drop(unsettled);
                 let job = Job { placed: placed.clone(), progress: None };
                 if self.inner.settler.hand_over(self, job) { Ok(()) } else { self.inner.settle(&placed) }
