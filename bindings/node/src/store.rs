@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use acpdb_bindings::stores::{self, Looked};
+use acpdb_bindings::stores::{self, Looked, Merging};
 use acpdb_bindings::{Described, Fault, Opening};
 use acpdb_engine::Store;
 use acpdb_engine::ids::Seq;
@@ -124,10 +124,6 @@ struct Acted {
     project: Option<String>,
     policy: Option<serde_json::Value>,
     reason: Option<String>,
-    #[serde(default)]
-    path: String,
-    #[serde(default)]
-    erase: bool,
 }
 
 /// A question by its name.
@@ -167,6 +163,9 @@ fn acted(store: &Store, act: &str, json: &str) -> Result<String, Fault> {
         let command = stores::memory_command(&it.act, &it.item, it.other.as_deref(), it.reason)?;
         return told(&store.remember(&stores::scope(store, it.project)?, &command)?);
     }
+    if act == "merge" {
+        return told(&stores::merged(store, arguments::<Merging>(json)?)?);
+    }
     let it: Acted = arguments(json)?;
     match act {
         "set_policy" => {
@@ -176,7 +175,6 @@ fn acted(store: &Store, act: &str, json: &str) -> Result<String, Fault> {
             };
             told(&stores::set_policy(store, &policy, it.reason.as_deref())?)
         }
-        "merge" => told(&stores::merged(store, it.path.into(), it.erase)?),
         other => Err(Fault::new("error", format!("there is no act {other:?} ({:?})", it.project))),
     }
 }

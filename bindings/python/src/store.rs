@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use acpdb_bindings::stores::Merging;
 use acpdb_bindings::{Fault, Opening, stores};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::{Error, Store as Engine};
@@ -210,8 +211,16 @@ impl Store {
         shown(py, &self.held.run(py, |store| stores::verified(store, deep))?)
     }
 
-    fn merge<'py>(&self, py: Python<'py>, path: PathBuf, erase: bool) -> PyResult<Bound<'py, PyAny>> {
-        shown(py, &self.held.run(py, |store| stores::merged(store, path, erase))?)
+    fn merge<'py>(
+        &self,
+        py: Python<'py>,
+        path: PathBuf,
+        erase: bool,
+        key_file: Option<PathBuf>,
+        passphrase: Option<String>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let merging = Merging { path, erase, key_file, passphrase };
+        shown(py, &self.held.run(py, |store| stores::merged(store, merging))?)
     }
 
     /// All events as JSON lines, with all bytes: what `merge` and `acpdb import` read again.
