@@ -161,7 +161,7 @@ fn acted(store: &Store, act: &str, json: &str) -> Result<String, Fault> {
     if act == "memory" {
         let it: MemoryAct = arguments(json)?;
         let command = stores::memory_command(&it.act, &it.item, it.other.as_deref(), it.reason)?;
-        return told(&store.remember(&stores::scope(store, it.project)?, &command)?);
+        return told(&stores::remembered_by(store, it.project, &command)?);
     }
     if act == "merge" {
         return told(&stores::merged(store, arguments::<Merging>(json)?)?);

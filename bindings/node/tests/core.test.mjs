@@ -171,17 +171,3 @@ test("two handles of one process and a URL open one store", async () => {
   await first.close();
   await second.close();
 });
-
-test("an encrypted store is read with its key only", async () => {
-  const path = folder();
-  const store = await acpdb.open(path, { ...anywhere, passphrase: "correct horse" });
-  await store.session("s1").append(acpdb.Entry.message("user", "a prompt for two"));
-  await store.close();
-  const again = await acpdb.open(path, { ...anywhere, passphrase: "correct horse", readOnly: true });
-  assert.match(JSON.stringify(await again.session("s1").context()), /a prompt for two/);
-  await again.close();
-  await assert.rejects(acpdb.open(path, { ...anywhere, passphrase: "correct house" }), acpdb.LockedError);
-  const blind = await acpdb.open(path, { ...anywhere, readOnly: true });
-  await assert.rejects(async () => blind.session("s1").context(), acpdb.LockedError);
-  await blind.close();
-});

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use acpdb_bindings::stores::Merging;
-use acpdb_bindings::{Fault, Opening, stores};
+use acpdb_bindings::{Opening, stores};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::{Error, Store as Engine};
 use pyo3::prelude::*;
@@ -159,10 +159,7 @@ impl Store {
         reason: Option<String>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let command = stores::memory_command(act, item, other, reason).or_raise()?;
-        let receipt = self.held.run(py, |store| {
-            let receipt = store.remember(&stores::scope(store, project)?, &command)?;
-            Ok::<_, Fault>(receipt)
-        })?;
+        let receipt = self.held.run(py, |store| stores::remembered_by(store, project, &command))?;
         shown(py, &receipt)
     }
 

@@ -12,7 +12,7 @@ use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::store::MergeOptions;
 use acpdb_engine::{
     Commit, Error, MemoryScope, Store,
-    store::{MemoryReceipt, StreamName, VerifyOptions},
+    store::{StreamName, VerifyOptions},
 };
 use acpdb_hosts::export::Format;
 use acpdb_hosts::lint::Known;
@@ -24,6 +24,7 @@ use acpdb_query::{Filter, Scanned, SessionRow, when};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::answers::MemoryAnswer;
 use crate::fault::{Fault, word};
 use crate::opening::ring;
 
@@ -206,10 +207,19 @@ pub fn remember(
     store: &Store,
     project: Option<String>,
     mut item: MemoryEntry,
-) -> Result<MemoryReceipt, Fault> {
+) -> Result<MemoryAnswer, Fault> {
     // Without a session there is none that could end.
     item.lifespan = item.lifespan.or(Some(Lifespan::Project));
-    Ok(store.remember(&scope(store, project)?, &MemoryCommand::Add(item))?)
+    remembered_by(store, project, &MemoryCommand::Add(item))
+}
+
+/// A command on a project's memory.
+pub fn remembered_by(
+    store: &Store,
+    project: Option<String>,
+    command: &MemoryCommand,
+) -> Result<MemoryAnswer, Fault> {
+    Ok(store.remember(&scope(store, project)?, command)?.into())
 }
 
 /// A command on one memory item: `retract`, `reinforce`, `restore`; or `supersede` by another.

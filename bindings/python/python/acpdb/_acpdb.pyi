@@ -151,7 +151,7 @@ class View:
     def search(self, looked: Looked) -> dict[str, Any]: ...
     def records(self, after: int) -> list[tuple[int, bytes]]: ...
     def export(
-        self, name: str, selection: str, model: str | None, synthetic_results: bool, server_side: bool
+        self, format: str, selection: str, model: str | None, synthetic_results: bool, server_side: bool
     ) -> bytes: ...
     def tokens(self) -> tuple[int, int]: ...
     def is_visible(self, item: str) -> bool: ...
@@ -174,7 +174,7 @@ class Session:
     def serve(
         self,
         key: str,
-        name: str,
+        format: str,
         model: str | None,
         mode: str | None,
         tokens_max: int | None,
