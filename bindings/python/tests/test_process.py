@@ -219,6 +219,7 @@ except two.LockedError as error:
 
 
 def test_two_copies_of_the_package_in_one_process_share_a_store(python: Run) -> None:
-    """Each has an engine of its own: what keeps one copy's threads apart says nothing to the other, so locks of files have to."""
+    """Each has an engine of its own: what keeps one copy's threads apart says nothing to the other, so locks of files have to. The errors of
+    a copy were those of the other one, so that its users did not catch them."""
     done = python(TWO_COPIES)
-    assert done.stdout.splitlines() == ["entries are made by acpdb.Entry, not Entry", "90 sound", "locked"], done.stdout + done.stderr
+    assert done.stdout.splitlines() == ["what is appended is an acpdb.Entry, not Entry", "90 sound", "locked"], done.stdout + done.stderr

@@ -59,7 +59,7 @@ await assert.rejects(async () => store.head(), { code: "closed" });
 
 store = await acpdb.open(path, { ...options, readOnly: true });
 assert.equal(await store.head(), head);
-assert.equal((await store.session("run-1").context()).items.length, 206);
+assert.equal((await store.session("run-1").context()).items.length, 207);
 assert.equal((await acpdb.verify(path, { deep: true })).verdict, "sound");
 await store.close();
 assert.ok(!readFileSync(join(path, "acpdb.json"), "utf8").includes("linker"));
