@@ -176,8 +176,16 @@ impl NativeSession {
         described: String,
         given: Vec<Either<String, Uint8Array>>,
     ) -> AsyncTask<Job<Receipt>> {
-        let ticket = self.submitted(described, given);
-        promise(move || Ok(ticket()?.wait()?.into()))
+        if self.held.is_durable {
+            let ticket = self.submitted(described, given);
+            return promise(move || Ok(ticket()?.wait()?.into()));
+        }
+        // A ticket is waited for until the disk has it, which is not asked for here.
+        let (held, info, given) = (Arc::clone(&self.held), Arc::clone(&self.info), texts(given));
+        promise(self.held.lane.queued(move || {
+            let entries = acpdb_bindings::entries(&arguments::<Vec<Described>>(&described)?, &given)?;
+            Ok(held.store()?.session((*info).clone()).append(entries)?.into())
+        }))
     }
 
     #[napi]

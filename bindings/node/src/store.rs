@@ -20,6 +20,8 @@ use crate::session::{NativeSession, texts};
 pub(crate) struct Held {
     store: RwLock<Option<Store>>,
     pub(crate) lane: Arc<Lane>,
+    /// An append waits for the disk: behind others, for one sync of all.
+    pub(crate) is_durable: bool,
 }
 
 impl Held {
@@ -39,9 +41,11 @@ impl Held {
 #[napi]
 pub fn open_store(options: String) -> AsyncTask<Job<NativeStore>> {
     promise(move || {
-        let store = arguments::<Opening>(&options)?.open()?;
+        let opening = arguments::<Opening>(&options)?;
+        let is_durable = opening.durability == "sync";
+        let store = opening.open()?;
         let (path, id) = (store.root().to_string_lossy().into_owned(), store.id().to_string());
-        let held = Held { store: RwLock::new(Some(store)), lane: Arc::default() };
+        let held = Held { store: RwLock::new(Some(store)), lane: Arc::default(), is_durable };
         Ok(NativeStore { held: Arc::new(held), path, id })
     })
 }

@@ -171,3 +171,16 @@ test("two handles of one process and a URL open one store", async () => {
   await first.close();
   await second.close();
 });
+
+test("an append under `os` does not wait for the disk, and one under `sync` does", async () => {
+  // Under both it waited: `durability: "os"` changed nothing, and an append took ten times as long as it has to.
+  for (const [durability, waits] of [["sync", true], ["os", false]]) {
+    const store = await opened({ durability, index: false });
+    const { lastSeq } = await store.session("s1").append(Entry.message("user", "hello"));
+    const head = await store.head();
+    assert.equal(head === lastSeq, waits, `${durability}: ${head} of ${lastSeq} is durable`);
+    await store.sync();
+    assert.equal(await store.head(), lastSeq);
+    await store.close();
+  }
+});
