@@ -54,8 +54,8 @@ def test_an_encrypted_store_is_read_with_its_key_and_nothing_stands_in_its_files
 
 
 def test_a_key_file_is_made_with_its_store_for_its_owner_alone_and_never_for_another(tmp_path: Path) -> None:
-    """`open(path, key_file=..)` of a new store said that there is no key file, and nothing but the program could make one: who had
-    installed the package alone could not use key files at all. It is made with the store, and only then."""
+    """`open(path, key_file=..)` of a new store said that there is no key file, and nothing but the program could make one: a
+    user of the package alone could not use key files at all. It is made with the store, and only then."""
     key, path = tmp_path / "my.key", tmp_path / "store"
     with pytest.raises(acpdb.LockedError, match="there is no key .*my.key"):
         acpdb.open(path, key_file=key, create=False)
