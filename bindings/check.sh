@@ -10,7 +10,8 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 cargo fmt --all --check
-cargo clippy --locked --all-targets -- -D warnings
+# Tests of targets that have some: the crates that another language loads have none, and their macros make nothing for tests.
+cargo clippy --locked --lib --examples --tests -- -D warnings
 cargo test --locked -p acpdb-bindings
 python/build.sh
 KEEP=$scratch/doors/node_modules node/build.sh

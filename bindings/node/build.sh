@@ -11,7 +11,7 @@ here=$PWD
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-[ -d node_modules ] || npm ci --legacy-peer-deps --silent
+[ -d node_modules ] || npm ci --legacy-peer-deps --ignore-scripts --silent
 rm -rf dist target && mkdir -p target
 npx tsc
 (cd .. && cargo build --release --locked -p acpdb-node)
@@ -30,7 +30,8 @@ node -e '
   const source = JSON.parse(readFileSync("package.json", "utf8"));
   const { devDependencies, scripts, ...kept } = source;
   const { version, license, repository, engines } = source;
-  const all = ["darwin-arm64", "darwin-x64", "linux-arm64-gnu", "linux-arm64-musl", "linux-x64-gnu", "linux-x64-musl", "win32-x64-msvc"];
+  // Those that the release workflow builds.
+  const all = ["darwin-arm64", "darwin-x64", "linux-arm64-gnu", "linux-x64-gnu", "win32-x64-msvc"];
   kept.optionalDependencies = Object.fromEntries(all.map((one) => [`@acpdb/${one}`, version]));
   writeFileSync(`${scratch}/acpdb/package.json`, JSON.stringify(kept, null, 2));
   const [os, cpu, libc] = platform.split("-");

@@ -1,6 +1,6 @@
 """What the package costs beside the library: the same appends and contexts from Python and from Rust, in one run.
 
-cargo build --release --example append; python bench.py PATH-OF-THAT-EXAMPLE [COUNT]
+cargo build --release -p acpdb-python --example append; python bench.py PATH-OF-THAT-EXAMPLE [COUNT]
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from statistics import median
 
@@ -35,6 +36,37 @@ def ours(folder: str, count: int) -> list[float]:
         return [append, (time.perf_counter_ns() - begun) / 20]
 
 
+def together(threads: int, each: int) -> float:
+    """Appends a second of so many threads on one store, each durable before the next of its thread."""
+    with tempfile.TemporaryDirectory(dir=os.environ.get("ACPDB_BENCH_DIR")) as folder, acpdb.open(folder, index=False) as store:
+
+        def work(number: int) -> None:
+            session = store.session(f"s{number}")
+            for _ in range(each):
+                session.append(acpdb.Entry.message("user", "x" * 200))
+
+        running = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
+        begun = time.perf_counter()
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+        return threads * each / (time.perf_counter() - begun)
+
+
+def flush() -> float:
+    """Milliseconds that this disk takes for one sync of a few hundred bytes."""
+    with tempfile.TemporaryFile(dir=os.environ.get("ACPDB_BENCH_DIR")) as file:
+        times: list[float] = []
+        for _ in range(200):
+            file.write(b"x" * 300)
+            file.flush()
+            begun = time.perf_counter()
+            os.fdatasync(file.fileno())
+            times.append(time.perf_counter() - begun)
+    return median(times) * 1000
+
+
 def resident() -> int:
     """Bytes of memory that this process has."""
     with open("/proc/self/statm") as file:
@@ -54,6 +86,8 @@ def main() -> None:
     for place, what in enumerate(["append", "context of 1 MiB"]):
         own, theirs = median(run[place] for run in python), median(run[place] for run in rust)
         print(f"{what}: {own / 1000:.2f} us in Python, {theirs / 1000:.2f} us in Rust, {own / theirs:.2f}x")
+    one, eight = together(1, 2000), together(8, 2000)
+    print(f"durable appends: {one:.0f} a second of one thread, {eight:.0f} of eight, {eight / one:.1f}x; a flush takes {flush():.2f} ms")
     entries = [acpdb.Entry.message("user", "x" * 200) for _ in range(1000)]
     before = resident()
     for _ in range(1_000_000):

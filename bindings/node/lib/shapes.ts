@@ -200,18 +200,12 @@ export interface Found {
   scanned: Scanned;
 }
 
-/** An item by its parts: `#12` is seq 12, part 1; `#12.2` part 2. */
-export interface ItemId {
-  seq: number;
-  part: number;
-}
-
 /** What a command on the context did. */
 export interface ActReply {
   reply: string;
   last_seq: number | null;
-  hidden: ItemId[];
-  shown: ItemId[];
+  hidden: string[];
+  shown: string[];
 }
 
 /** A call that was started and has not ended. */
@@ -300,6 +294,7 @@ export interface StoreInfo {
   log_bytes: number;
   quarantine_bytes: number;
   index: string;
+  encrypted: boolean;
   erasing: boolean;
 }
 
@@ -317,9 +312,11 @@ export interface SimulationRow {
   peak_tokens: number;
   peak_tokens_unpruned: number;
   rewrites: number;
+  warm_requests: number;
   cache_read_share: number;
   needed_again: number;
   blind_edits: number;
+  blind_edits_unpruned: number;
   steps_affected: number;
 }
 

@@ -228,9 +228,16 @@ export class Store {
     return this.#ask("verify", read("Store.verify", options));
   }
 
-  /** Adds what is new in another store; `erase` also erases here what was erased there. */
-  async merge(path: string | URL, options?: { erase?: boolean }): Promise<shapes.MergeReport> {
-    return this.#act("merge", { path: folder(path), ...read("Store.merge", options) });
+  /**
+   * Adds what is new in another store; `erase` also erases here what was erased there. `keyFile` or `passphrase` opens the other
+   * store, if that is encrypted.
+   */
+  async merge(
+    path: string | URL,
+    options?: { erase?: boolean; keyFile?: string | URL; passphrase?: string },
+  ): Promise<shapes.MergeReport> {
+    const it = read("Store.merge", options);
+    return this.#act("merge", snake({ path: folder(path), erase: it.erase, ...key(it) }));
   }
 
   /** All events with all bytes, as JSON lines that `acpdb import` reads again. */
@@ -256,25 +263,30 @@ export interface OpenOptions {
   /** Takes secrets out of what is recorded. */
   redact?: boolean;
   anyFileSystem?: boolean;
-  /** The file with the key of an encrypted store; a store that is made with it is encrypted. */
+  /** The file with the key of an encrypted store. A store that is made with it is encrypted, and the file is made if it is not there. */
   keyFile?: string | URL;
   /** Instead of it: the passphrase. */
   passphrase?: string;
 }
 
-function folder(path: unknown): string {
+function folder(path: unknown, what = "path"): string {
   if (path instanceof URL) return fileURLToPath(path);
-  if (typeof path !== "string") throw wrongType("path", "a string or a file URL", path);
-  if (path.includes("\0")) throw new InvalidError("path holds a NUL, which no file name can");
-  return text("path", path);
+  if (typeof path !== "string") throw wrongType(what, "a string or a file URL", path);
+  if (path.includes("\0")) throw new InvalidError(`${what} holds a NUL, which no file name can`);
+  return text(what, path);
+}
+
+/** What opens an encrypted store. */
+function key(it: { keyFile?: string | URL; passphrase?: string }): { keyFile: string | undefined; passphrase: string | undefined } {
+  const keyFile = it.keyFile === undefined ? undefined : folder(it.keyFile, "keyFile");
+  return { keyFile, passphrase: optional("passphrase", it.passphrase) };
 }
 
 /** Opens the store in a folder, making or recovering it as needed. */
 export async function open(path: string | URL, options?: OpenOptions): Promise<Store> {
   const it = read("open", options);
   const lockWait = duration("lockWait", it.lockWait);
-  const keyFile = it.keyFile === undefined ? undefined : folder(it.keyFile);
-  const opening = snake({ path: folder(path), ...it, lockWait, keyFile });
+  const opening = snake({ path: folder(path), ...it, lockWait, ...key(it) });
   return new Store(await settled(native.openStore(JSON.stringify(opening))));
 }
 

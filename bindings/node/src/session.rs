@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use acpdb_bindings::sessions::{self, Serving};
-use acpdb_bindings::{Described, Fault, lines, stores};
+use acpdb_bindings::{ActAnswer, Described, Fault, lines, stores};
 use acpdb_engine::Store;
 use acpdb_engine::entry::{Bytes, StreamInfo};
 use acpdb_engine::ids::Seq;
@@ -114,10 +114,10 @@ fn acted(store: &Store, info: &StreamInfo, act: &str, json: &str) -> Result<Stri
         "resume" => told(&sessions::resumed(&session)?),
         "flush" => told(&session.flush()?),
         "context" => told(&sessions::act(store, &session, &it.action, it.targets, it.pin)?),
-        "context_tool" => told(&store.context_tool(session.id(), &it.json)?),
+        "context_tool" => told(&ActAnswer::from(store.context_tool(session.id(), &it.json)?)),
         "pin" => told(&sessions::pin(store, &session, &names(), it.pin)?),
-        "rewind" => told(&store.rewind(session.id(), Seq(it.to))?),
-        "update_tasks" => told(&store.update_tasks(session.id(), it.json.as_bytes())?),
+        "rewind" => told(&ActAnswer::from(store.rewind(session.id(), Seq(it.to))?)),
+        "update_tasks" => told(&ActAnswer::from(store.update_tasks(session.id(), it.json.as_bytes())?)),
         "memory" => {
             let command = stores::memory_command(&it.action, &it.item, it.other.as_deref(), it.reason)?;
             told(&sessions::remembered(store, &session, &command)?)
@@ -176,8 +176,16 @@ impl NativeSession {
         described: String,
         given: Vec<Either<String, Uint8Array>>,
     ) -> AsyncTask<Job<Receipt>> {
-        let ticket = self.submitted(described, given);
-        promise(move || Ok(ticket()?.wait()?.into()))
+        if self.held.is_durable {
+            let ticket = self.submitted(described, given);
+            return promise(move || Ok(ticket()?.wait()?.into()));
+        }
+        // A ticket is waited for until the disk has it, which is not asked for here.
+        let (held, info, given) = (Arc::clone(&self.held), Arc::clone(&self.info), texts(given));
+        promise(self.held.lane.queued(move || {
+            let entries = acpdb_bindings::entries(&arguments::<Vec<Described>>(&described)?, &given)?;
+            Ok(held.store()?.session((*info).clone()).append(entries)?.into())
+        }))
     }
 
     #[napi]

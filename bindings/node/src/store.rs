@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use acpdb_bindings::stores::{self, Looked};
+use acpdb_bindings::stores::{self, Looked, Merging};
 use acpdb_bindings::{Described, Fault, Opening};
 use acpdb_engine::Store;
 use acpdb_engine::ids::Seq;
@@ -20,6 +20,8 @@ use crate::session::{NativeSession, texts};
 pub(crate) struct Held {
     store: RwLock<Option<Store>>,
     pub(crate) lane: Arc<Lane>,
+    /// An append waits for the disk: behind others, for one sync of all.
+    pub(crate) is_durable: bool,
 }
 
 impl Held {
@@ -39,9 +41,11 @@ impl Held {
 #[napi]
 pub fn open_store(options: String) -> AsyncTask<Job<NativeStore>> {
     promise(move || {
-        let store = arguments::<Opening>(&options)?.open()?;
+        let opening = arguments::<Opening>(&options)?;
+        let is_durable = opening.durability == "sync";
+        let store = opening.open()?;
         let (path, id) = (store.root().to_string_lossy().into_owned(), store.id().to_string());
-        let held = Held { store: RwLock::new(Some(store)), lane: Arc::default() };
+        let held = Held { store: RwLock::new(Some(store)), lane: Arc::default(), is_durable };
         Ok(NativeStore { held: Arc::new(held), path, id })
     })
 }
@@ -124,10 +128,6 @@ struct Acted {
     project: Option<String>,
     policy: Option<serde_json::Value>,
     reason: Option<String>,
-    #[serde(default)]
-    path: String,
-    #[serde(default)]
-    erase: bool,
 }
 
 /// A question by its name.
@@ -165,7 +165,10 @@ fn acted(store: &Store, act: &str, json: &str) -> Result<String, Fault> {
     if act == "memory" {
         let it: MemoryAct = arguments(json)?;
         let command = stores::memory_command(&it.act, &it.item, it.other.as_deref(), it.reason)?;
-        return told(&store.remember(&stores::scope(store, it.project)?, &command)?);
+        return told(&stores::remembered_by(store, it.project, &command)?);
+    }
+    if act == "merge" {
+        return told(&stores::merged(store, arguments::<Merging>(json)?)?);
     }
     let it: Acted = arguments(json)?;
     match act {
@@ -176,7 +179,6 @@ fn acted(store: &Store, act: &str, json: &str) -> Result<String, Fault> {
             };
             told(&stores::set_policy(store, &policy, it.reason.as_deref())?)
         }
-        "merge" => told(&stores::merged(store, it.path.into(), it.erase)?),
         other => Err(Fault::new("error", format!("there is no act {other:?} ({:?})", it.project))),
     }
 }

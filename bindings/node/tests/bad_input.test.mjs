@@ -2,8 +2,9 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
@@ -182,4 +183,30 @@ test("a process ends by itself with an open store, a pending commit and a subscr
       console.log((await store.session("s1").context()).items.length);
     })();`;
   assert.equal(String(execFileSync(process.execPath, ["-e", program], { timeout: 20_000 })).trim(), "1");
+});
+
+test("two copies of the package in one process share a store", async () => {
+  // Each has an engine of its own: what keeps one copy's handles apart says nothing to the other, so locks of files have to.
+  const copy = folder();
+  const main = dirname(fileURLToPath(import.meta.resolve("acpdb/package.json")));
+  const modules = dirname(main);
+  cpSync(main, join(copy, "node_modules", "acpdb"), { recursive: true, dereference: true });
+  if (existsSync(join(modules, "@acpdb"))) {
+    cpSync(join(modules, "@acpdb"), join(copy, "node_modules", "@acpdb"), { recursive: true, dereference: true });
+  }
+  const two = createRequire(join(copy, "any.cjs"))("acpdb");
+  assert.notEqual(two.Entry, Entry);
+  const store = await opened({ lockWait: 60 });
+  const other = await two.open(store.path, { ...anywhere, lockWait: 60 });
+  const said = (from, entry) => Promise.all(Array.from({ length: 40 }, (_, n) => from.session("s1").append(entry(`${n}`))));
+  await Promise.all([
+    said(store, (text) => Entry.message("user", text)),
+    said(other, (text) => two.Entry.message("user", text)),
+  ]);
+  assert.equal((await store.session("s1").context()).items.length, 80);
+  await assert.rejects(async () => store.session("s1").append(two.Entry.message("user", "x")), { name: "TypeError", message: /an Entry/ });
+  const closed = await other.close().then(() => other.head()).catch((error) => error);
+  assert.ok(closed instanceof two.ClosedError && !(closed instanceof acpdb.AcpdbError));
+  assert.equal((await store.verify({ deep: true })).verdict, "sound");
+  await store.close();
 });

@@ -172,16 +172,15 @@ test("two handles of one process and a URL open one store", async () => {
   await second.close();
 });
 
-test("an encrypted store is read with its key only", async () => {
-  const path = folder();
-  const store = await acpdb.open(path, { ...anywhere, passphrase: "correct horse" });
-  await store.session("s1").append(acpdb.Entry.message("user", "a prompt for two"));
-  await store.close();
-  const again = await acpdb.open(path, { ...anywhere, passphrase: "correct horse", readOnly: true });
-  assert.match(JSON.stringify(await again.session("s1").context()), /a prompt for two/);
-  await again.close();
-  await assert.rejects(acpdb.open(path, { ...anywhere, passphrase: "correct house" }), acpdb.LockedError);
-  const blind = await acpdb.open(path, { ...anywhere, readOnly: true });
-  await assert.rejects(async () => blind.session("s1").context(), acpdb.LockedError);
-  await blind.close();
+test("an append under `os` does not wait for the disk, and one under `sync` does", async () => {
+  // Under both it waited: `durability: "os"` changed nothing, and an append took ten times as long as it has to.
+  for (const [durability, waits] of [["sync", true], ["os", false]]) {
+    const store = await opened({ durability, index: false });
+    const { lastSeq } = await store.session("s1").append(Entry.message("user", "hello"));
+    const head = await store.head();
+    assert.equal(head === lastSeq, waits, `${durability}: ${head} of ${lastSeq} is durable`);
+    await store.sync();
+    assert.equal(await store.head(), lastSeq);
+    await store.close();
+  }
 });

@@ -123,3 +123,28 @@ test("facts have the fields of the program's lines", () => {
     assert.deepEqual([...fact.fields, ...(fact.only_here ?? [])].sort(), named.sort(), name);
   }
 });
+
+/** Interfaces of a declaration file: their fields as the list spells them. */
+function declared(source) {
+  const words = { string: "text", number: "number", boolean: "flag", Json: "any", "Record<string, Json>": "object" };
+  const kind = (type) => {
+    if (type.endsWith(" | null")) return `${kind(type.slice(0, -7))}?`;
+    if (type.endsWith("[]")) return `[${kind(type.slice(0, -2))}]`;
+    return words[type] ?? type;
+  };
+  const shapes = {};
+  for (const [, name, base, body] of source.matchAll(/export interface (\w+)(?: extends (\w+))? \{\n(.*?)^\}/gms)) {
+    const own = [...body.matchAll(/^ {4}(\w+\??): (.+);$/gm)].map(([, field, type]) => `${field} ${kind(type)}`);
+    assert.equal(own.length, body.split("\n").filter((line) => line.endsWith(";")).length, `${name}: each field is read`);
+    shapes[name] = [...(base ? shapes[base] : []), ...own].sort();
+  }
+  return shapes;
+}
+
+test("shapes of answers have the fields of the list", () => {
+  const file = new URL("shapes.d.ts", import.meta.resolve("acpdb"));
+  const listed = Object.entries(tables).filter(([name]) => name.startsWith("shapes."));
+  assert.ok(listed.length > 20, "the list has shapes");
+  const here = declared(readFileSync(file, "utf8"));
+  assert.deepEqual(here, Object.fromEntries(listed.map(([name, row]) => [name.slice(7), [...row.fields].sort()])));
+});

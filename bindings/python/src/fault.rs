@@ -1,17 +1,30 @@
 //! Errors as Python's: one class each, by what a caller can do about it.
 //!
-//! The classes live in `acpdb._errors`, where people find them; the code of an error says which it is.
+//! The classes live in `acpdb._errors`, where people find them; the code of an error says which it is. A second copy of the package, under
+//! another name, has classes of its own: the engine is told at its start whose it is.
+
+use std::sync::OnceLock;
 
 use acpdb_bindings::Fault;
 use pyo3::exceptions::PyUnicodeEncodeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
+/// The module with the classes; each copy of the package loads an engine of its own.
+static ERRORS: OnceLock<String> = OnceLock::new();
+
+/// Says under which name the engine was loaded, such as `acpdb._acpdb`.
+pub(crate) fn loaded_as(name: &str) {
+    let package = name.rsplit_once('.').map_or("acpdb", |(package, _)| package);
+    // A module that is loaded twice has the same name.
+    let _ = ERRORS.set(format!("{package}._errors"));
+}
+
 /// An exception of one of the classes of `acpdb._errors`.
 pub(crate) fn raise(class: &str, text: String) -> PyErr {
     Python::attach(|py| {
         let made = py
-            .import("acpdb._errors")
+            .import(ERRORS.get().map_or("acpdb._errors", String::as_str))
             .and_then(|module| module.getattr(class))
             .and_then(|class| Ok(class.cast_into::<PyType>()?))
             .and_then(|class| class.call1((text,)));

@@ -51,6 +51,14 @@ fn lint_request<'py>(
 /// The engine, for the package `acpdb`.
 #[pymodule(gil_used = false)]
 mod _acpdb {
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::fault::loaded_as(module.name()?.to_str()?);
+        Ok(())
+    }
+
     #[pymodule_export]
     use super::entry::{Entry, Part};
     #[pymodule_export]

@@ -1,7 +1,7 @@
 //! One session: append, serve, act.
 
 use acpdb_bindings::sessions::{self, Serving};
-use acpdb_bindings::{Fault, lines, stores};
+use acpdb_bindings::{ActAnswer, Fault, lines, stores};
 use acpdb_engine::Error;
 use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::ids::Seq;
@@ -147,7 +147,7 @@ impl Session {
         let json = String::from_utf8_lossy(&json).into_owned();
         let reply =
             self.held.run(py, |store| store.context_tool(store.session(self.info.clone()).id(), &json))?;
-        shown(py, &reply)
+        shown(py, &ActAnswer::from(reply))
     }
 
     fn pin<'py>(&self, py: Python<'py>, given: Vec<String>, pinned: bool) -> PyResult<Bound<'py, PyAny>> {
@@ -162,14 +162,14 @@ impl Session {
     fn rewind<'py>(&self, py: Python<'py>, to: u64) -> PyResult<Bound<'py, PyAny>> {
         let reply =
             self.held.run(py, |store| store.rewind(store.session(self.info.clone()).id(), Seq(to)))?;
-        shown(py, &reply)
+        shown(py, &ActAnswer::from(reply))
     }
 
     fn update_tasks<'py>(&self, py: Python<'py>, tasks: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let json = dumped("tasks", tasks)?;
         let reply =
             self.held.run(py, |store| store.update_tasks(store.session(self.info.clone()).id(), &json))?;
-        shown(py, &reply)
+        shown(py, &ActAnswer::from(reply))
     }
 
     /// Remembers what an entry made by `Entry.memory` says, at once, in the layer of its lifespan.

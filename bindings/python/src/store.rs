@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use acpdb_bindings::{Fault, Opening, stores};
+use acpdb_bindings::stores::Merging;
+use acpdb_bindings::{Opening, stores};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::{Error, Store as Engine};
 use pyo3::prelude::*;
@@ -158,10 +159,7 @@ impl Store {
         reason: Option<String>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let command = stores::memory_command(act, item, other, reason).or_raise()?;
-        let receipt = self.held.run(py, |store| {
-            let receipt = store.remember(&stores::scope(store, project)?, &command)?;
-            Ok::<_, Fault>(receipt)
-        })?;
+        let receipt = self.held.run(py, |store| stores::remembered_by(store, project, &command))?;
         shown(py, &receipt)
     }
 
@@ -210,8 +208,16 @@ impl Store {
         shown(py, &self.held.run(py, |store| stores::verified(store, deep))?)
     }
 
-    fn merge<'py>(&self, py: Python<'py>, path: PathBuf, erase: bool) -> PyResult<Bound<'py, PyAny>> {
-        shown(py, &self.held.run(py, |store| stores::merged(store, path, erase))?)
+    fn merge<'py>(
+        &self,
+        py: Python<'py>,
+        path: PathBuf,
+        erase: bool,
+        key_file: Option<PathBuf>,
+        passphrase: Option<String>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let merging = Merging { path, erase, key_file, passphrase };
+        shown(py, &self.held.run(py, |store| stores::merged(store, merging))?)
     }
 
     /// All events as JSON lines, with all bytes: what `merge` and `acpdb import` read again.

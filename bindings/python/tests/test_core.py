@@ -291,23 +291,3 @@ def test_secrets_are_taken_out_if_asked_for(tmp_path: Path) -> None:
     with acpdb.open(tmp_path / "store", redact=True, durability="os", index=False) as store:
         store.session("s1").append(Entry.message("user", f"token {secret}"))
         assert secret not in str(store.session("s1").context())
-
-
-def test_an_encrypted_store_is_read_with_its_key_only(tmp_path: Path) -> None:
-    path = tmp_path / "store"
-    with acpdb.open(path, passphrase="correct horse") as store:
-        store.session("s1").append(Entry.message("user", "a prompt for two"))
-    for file in path.rglob("*"):
-        assert file.is_dir() or b"a prompt for two" not in file.read_bytes(), file
-    with acpdb.open(path, passphrase="correct horse", read_only=True) as store:
-        assert "a prompt for two" in str(store.session("s1").context())
-    with pytest.raises(acpdb.LockedError):
-        acpdb.open(path, passphrase="correct house")
-    with acpdb.open(path, read_only=True) as store, pytest.raises(acpdb.LockedError):
-        store.session("s1").context()
-    with pytest.raises(acpdb.LockedError):
-        acpdb.open(path, key_file=tmp_path / "none.key")
-    with pytest.raises(acpdb.InvalidError):
-        acpdb.open(tmp_path / "other", passphrase="short")
-    with pytest.raises(acpdb.InvalidError):
-        acpdb.open(path, key_file="a", passphrase="correct horse")

@@ -153,6 +153,8 @@ def test_the_interpreter_ends_with(python: Run, what: str) -> None:
 
 INTERRUPTED = """
 import os, signal, sys, threading, acpdb
+# What a shell starts in the background ignores the signal, and so would Python.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 store = acpdb.open(sys.argv[1])
 feed = store.subscribe(store.head())
 threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
@@ -184,3 +186,40 @@ def test_an_exception_while_facts_are_gathered_records_nothing(store: Store) -> 
             other.session("s1").append(Entry.message("user", "before"))
             raise RuntimeError("in the middle")
     assert other.closed and store.head() > head
+
+
+TWO_COPIES = """
+import os, shutil, sys, tempfile, threading
+import acpdb as one
+folder = tempfile.mkdtemp()
+shutil.copytree(os.path.dirname(one.__file__), os.path.join(folder, "acpdb_two"))
+sys.path.insert(0, folder)
+import acpdb_two as two
+assert two._acpdb.Store is not one._acpdb.Store
+def work(acpdb, name):
+    with acpdb.open(sys.argv[1], lock_wait=60.0) as store:
+        for turn in range(30):
+            store.session("s1").append(acpdb.Entry.message("user", f"{name}:{turn}"))
+threads = [threading.Thread(target=work, args=it) for it in ((one, "one"), (two, "two"), (two, "three"))]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+with one.open(sys.argv[1]) as store:
+    try:
+        store.session("s1").append(two.Entry.message("user", "of the other"))
+    except TypeError as error:
+        print(error)
+    print(len(store.session("s1").history()), store.verify(deep=True)["verdict"])
+try:
+    two.open(sys.argv[1], create=False, key_file="none.key")
+except one.Error:
+    print("an error of the other")
+except two.LockedError as error:
+    print(error.code)
+"""
+
+
+def test_two_copies_of_the_package_in_one_process_share_a_store(python: Run) -> None:
+    """Each has an engine of its own: what keeps one copy's threads apart says nothing to the other, so locks of files have to. The errors of
+    a copy were those of the other one, so that its users did not catch them."""
+    done = python(TWO_COPIES)
+    assert done.stdout.splitlines() == ["what is appended is an acpdb.Entry, not Entry", "90 sound", "locked"], done.stdout + done.stderr

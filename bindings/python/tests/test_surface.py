@@ -1,13 +1,18 @@
-"""The list of operations, `bindings/surface.toml`, and what the package has: the same names, parameters, defaults and errors."""
+"""The list of operations, `bindings/surface.toml`, and what the package has: the same names, parameters,
+defaults, errors and shapes of answers."""
 
 from __future__ import annotations
 
 import inspect
+import typing
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import acpdb
+import acpdb._shapes as shapes
 import pytest
+from acpdb import Entry
 
 try:
     import tomllib
@@ -80,3 +85,116 @@ def test_errors_that_operations_name_are_in_the_list() -> None:
     for name, row in SURFACE["operations"].items():
         for code in row.get("errors", []):
             assert code in SURFACE["errors"].values(), f"{name}: there is no error {code}"
+
+
+def kind(hint: Any) -> str:
+    """A type as the list spells it."""
+    plain = {str: "text", int: "number", float: "number", bool: "flag", Any: "any"}
+    if hint in plain:
+        return plain[hint]
+    if typing.is_typeddict(hint):
+        return str(hint.__name__)
+    arguments = typing.get_args(hint)
+    if typing.get_origin(hint) is list:
+        return f"[{kind(arguments[0])}]"
+    if typing.get_origin(hint) is dict:
+        return "object"
+    assert len(arguments) == 2 and arguments[1] is type(None), hint
+    return f"{kind(arguments[0])}?"
+
+
+def test_shapes_have_the_fields_of_the_list() -> None:
+    """A field that the engine had got (`encrypted`) was in no language's types, and one of Python's was missing in Node."""
+    found = {}
+    for name, shape in vars(shapes).items():
+        if typing.is_typeddict(shape) and not name.startswith("_"):
+            hints = typing.get_type_hints(shape)
+            found[name] = sorted(f"{it}{'?' * (it in shape.__optional_keys__)} {kind(hints[it])}" for it in hints)
+    assert found == {name: row["fields"] for name, row in SURFACE["shapes"].items()}
+
+
+def misfits(value: Any, spelled_: str, where: str) -> Iterator[str]:
+    """Where a value is not what the list says: a name too many, one too few, another type."""
+    if spelled_.endswith("?"):
+        if value is not None:
+            yield from misfits(value, spelled_[:-1], where)
+    elif spelled_.startswith("["):
+        if not isinstance(value, list):
+            yield f"{where} is no list"
+            return
+        for place, inner in enumerate(value):
+            yield from misfits(inner, spelled_[1:-1], f"{where}[{place}]")
+    elif spelled_ in SURFACE["shapes"]:
+        if not isinstance(value, dict):
+            yield f"{where} is no {spelled_}"
+            return
+        fields = dict(row.split(" ", 1) for row in SURFACE["shapes"][spelled_]["fields"])
+        named = {name.rstrip("?") for name in fields}
+        yield from (f"{where}.{name} is not in the list" for name in value if name not in named and spelled_ != "Todos")
+        for name, inner in fields.items():
+            if name.rstrip("?") in value:
+                yield from misfits(value[name.rstrip("?")], inner, f"{where}.{name}")
+            elif not name.endswith("?"):
+                yield f"{where}.{name} is missing"
+    else:
+        kinds: dict[str, Any] = {"text": str, "number": (int, float), "flag": bool, "object": dict, "any": object}
+        if not isinstance(value, kinds[spelled_]) or (spelled_ == "number" and isinstance(value, bool)):
+            yield f"{where} is {type(value).__name__}, not {spelled_}"
+
+
+def test_what_is_answered_has_the_shapes_of_the_list(store: acpdb.Store, tmp_path: Path) -> None:
+    session = store.session("s1", project="shop", title="The shop", cwd="/w")
+    for number in range(2):
+        session.append(
+            Entry.step(f"t{number}"),
+            Entry.message("user", "look"),
+            Entry.tool_started(f"c{number}", "read", {"filePath": "a.rs"}),
+            Entry.tool_finished(f"c{number}", "fn main() {}\n" * 50),
+            Entry.todos([{"content": "mend it", "status": "in_progress"}]),
+        )
+    session.append(Entry.tool_started("open", "bash", {"command": "make"}))
+    receipt = session.remember(Entry.memory("npm", kind="preference", key="tool"))
+    session.remember(Entry.memory("pnpm", kind="preference", key="tool"))
+    old, new = session.history(tool="read")
+    other = acpdb.open(tmp_path / "other")
+    bad = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "?"}]}
+    answers: list[tuple[str, Any]] = [
+        ("Resumed", session.resume()),
+        ("Context", session.context()),
+        ("[ItemRow]", session.history()),
+        ("Chain", session.chain(new["item"])),
+        ("Explained", session.explain(old["item"])),
+        ("Explained", session.explain(new["item"])),
+        ("Todos", session.todos()),
+        ("[MemoryRow]", session.memory()),
+        ("[MemoryRow]", store.memory(project="shop")),
+        ("MemoryReceipt", receipt),
+        ("Found", store.search("main")),
+        ("Found", session.search("main")),
+        ("ActReply", session.discard(new["item"])),
+        ("ActReply", session.restore(new["item"])),
+        ("[Commit]", list(store.subscribe(timeout=0))),
+        ("EventRow", store.event(store.head())),
+        ("[Finding]", acpdb.lint({"model": "m", "max_tokens": 1, "messages": [bad]}, "anthropic")),
+        ("[StreamName]", store.names()),
+        ("[SessionRow]", store.sessions()),
+        ("StoreInfo", store.info()),
+        ("[SimulationRow]", store.simulate(policies=["acp"], modes=["eager"])),
+        ("Report", store.verify(deep=True)),
+        ("Report", acpdb.verify(store.path)),
+        ("MergeReport", other.merge(store.path)),
+    ]
+    other.close()
+    assert [fault for spelled_, value in answers for fault in misfits(value, spelled_, spelled_)] == []
+    assert all(value for _, value in answers), "nothing that is empty shows its shape"
+    # Shapes inside of others count, too: none is left that no answer showed.
+    shown = {part for spelled_, _ in answers for part in inside(spelled_)}
+    assert shown == set(SURFACE["shapes"])
+
+
+def inside(spelled_: str) -> set[str]:
+    """A shape and all that stand in it."""
+    name = spelled_.strip("[]?")
+    if name not in SURFACE["shapes"]:
+        return set()
+    return {name}.union(*(inside(row.split(" ", 1)[1]) for row in SURFACE["shapes"][name]["fields"]))

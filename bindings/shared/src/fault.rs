@@ -70,7 +70,11 @@ impl From<&Error> for Fault {
             text.push_str(&source.to_string());
             cause = source.source();
         }
-        Self { code: code(error), text }
+        let code = code(error);
+        if code == "locked" {
+            text.push_str("; open the store with its key file or its passphrase");
+        }
+        Self { code, text }
     }
 }
 

@@ -6,6 +6,7 @@
 //!
 //! Nothing here knows a language. Answers serialise with the names of the program's JSON; points in time and formats are texts.
 
+mod answers;
 mod fact;
 mod fault;
 pub mod lines;
@@ -14,6 +15,7 @@ pub mod sessions;
 pub mod stores;
 pub mod views;
 
+pub use answers::{ActAnswer, MemoryAnswer};
 pub use fact::{Described, entries};
 pub use fault::{Fault, word};
 pub use opening::Opening;

@@ -1,7 +1,9 @@
 //! How a store is opened.
 
-use std::path::PathBuf;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use acpdb_engine::keys::{FileKeyRing, KeyRing, PassphraseKeyRing};
@@ -10,8 +12,8 @@ use serde::Deserialize;
 
 use crate::fault::Fault;
 
-/// What `open` is told.
-#[derive(Clone, Debug, Deserialize)]
+/// What `open` is told. It has no form for messages: a passphrase stands in it.
+#[derive(Clone, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "options of one call, each with a name")]
 pub struct Opening {
     /// The folder.
@@ -30,7 +32,7 @@ pub struct Opening {
     pub redact: bool,
     /// Also on file systems whose locks and syncs are not known to hold.
     pub any_file_system: bool,
-    /// The file with the key of an encrypted store; a store that is made with it is encrypted.
+    /// The file with the key of an encrypted store; a store that is made with it is encrypted, and the file is made if it is not there.
     pub key_file: Option<PathBuf>,
     /// Instead of it: the passphrase.
     pub passphrase: Option<String>,
@@ -46,6 +48,9 @@ impl Opening {
         };
         let lock_wait = Duration::try_from_secs_f64(self.lock_wait)
             .map_err(|_| Fault::invalid(format!("lock_wait is 0 seconds or more, not {}", self.lock_wait)))?;
+        let is_new = self.path.join("acpdb.json").symlink_metadata().is_err();
+        let may_make = is_new && self.create && !self.read_only;
+        let ring = ring(self.key_file, self.passphrase, may_make)?;
         let mut builder = Store::builder(self.path)
             .registry(acpdb_hosts::registry())
             .create(self.create)
@@ -63,25 +68,73 @@ impl Opening {
                 acpdb_hosts::redact::Rules::usual().map_err(|error| Fault::invalid(error.to_string()))?;
             builder = builder.redactor(Arc::new(rules));
         }
-        if let Some(ring) = ring(self.key_file, self.passphrase)? {
+        if let Some(ring) = ring {
             builder = builder.keys(ring);
         }
         Ok(builder.open()?)
     }
 }
 
-/// What opens the keys of an encrypted store, if it is told.
-fn ring(key_file: Option<PathBuf>, passphrase: Option<String>) -> Result<Option<Arc<dyn KeyRing>>, Fault> {
+/// What opens the keys of an encrypted store, if it is told. `may_make`: a key file that is not there is made.
+pub(crate) fn ring(
+    key_file: Option<PathBuf>,
+    passphrase: Option<String>,
+    may_make: bool,
+) -> Result<Option<Arc<dyn KeyRing>>, Fault> {
     match (key_file, passphrase) {
         (None, None) => Ok(None),
-        (Some(path), None) => match FileKeyRing::open(&path) {
-            Ok(ring) => Ok(Some(Arc::new(ring))),
-            Err(error) => Err(Fault::new("locked", format!("the key {}: {error}", path.display()))),
-        },
+        (Some(path), None) => Ok(Some(Arc::new(file_ring(&path, may_make)?))),
         (None, Some(text)) => {
             let ring = PassphraseKeyRing::new(&text).map_err(|error| Fault::invalid(error.to_string()))?;
             Ok(Some(Arc::new(ring)))
         }
-        (Some(_), Some(_)) => Err(Fault::invalid("key_file or passphrase, not both")),
+        (Some(_), Some(_)) => Err(Fault::invalid("a store has a key file or a passphrase; give one of them")),
     }
+}
+
+fn file_ring(path: &Path, may_make: bool) -> Result<FileKeyRing, Fault> {
+    let found = match FileKeyRing::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound && may_make => made(path),
+        found => found,
+    };
+    found.map_err(|error| {
+        let path = path.display();
+        Fault::new(
+            "locked",
+            match error.kind() {
+                ErrorKind::NotFound => {
+                    format!(
+                        "there is no key {path}; give the file that the store was made with, or put it back"
+                    )
+                }
+                _ => format!("the key {path} cannot be used: {error}"),
+            },
+        )
+    })
+}
+
+/// A new key in a new file. It gets its name once it is whole: a process that makes the same store at this time finds no file, or
+/// all of it, and both have one key.
+fn made(path: &Path) -> io::Result<FileKeyRing> {
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".new-{}-{number}", std::process::id()));
+    let unnamed = PathBuf::from(name);
+    FileKeyRing::create(&unnamed)?;
+    let linked = std::fs::hard_link(&unnamed, path);
+    std::fs::remove_file(&unnamed)?;
+    match linked {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        // Not every file system has links.
+        Err(_) => {
+            FileKeyRing::create(path)?;
+        }
+    }
+    // The store must not be durable before its key is. Not every system syncs folders.
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        let _ = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
+    }
+    FileKeyRing::open(path)
 }

@@ -5,15 +5,13 @@ use acpdb_engine::command::{ContextAction, Target};
 use acpdb_engine::entry::{MemoryEntry, StreamInfo};
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::store::{Receipt, ServeOptions, Session};
-use acpdb_engine::{
-    Error, MemoryScope, Store, View,
-    store::{MemoryReceipt, StreamName},
-};
+use acpdb_engine::{Error, MemoryScope, Store, View, store::StreamName};
 use acpdb_hosts::export::Exporter;
 use acpdb_query::when;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::answers::{ActAnswer, MemoryAnswer};
 use crate::fault::{Fault, word};
 use crate::stores::format;
 
@@ -109,7 +107,7 @@ pub fn act(
     action: &str,
     given: Vec<(String, Option<String>)>,
     pin: bool,
-) -> Result<Value, Fault> {
+) -> Result<ActAnswer, Fault> {
     let action_word: ContextAction = word("action", action)?;
     if given.is_empty() {
         return Err(Fault::invalid(format!("there is nothing to {action}: give at least one target")));
@@ -117,26 +115,26 @@ pub fn act(
     let (names, summaries): (Vec<String>, Vec<Option<String>>) = given.into_iter().unzip();
     let targets = targets(session, &names)?;
     if pin {
-        return Ok(json!(store.restore_pinned(session.id(), targets)?));
+        return Ok(store.restore_pinned(session.id(), targets)?.into());
     }
-    Ok(json!(store.context(session.id(), action_word, targets.into_iter().zip(summaries).collect())?))
+    Ok(store.context(session.id(), action_word, targets.into_iter().zip(summaries).collect())?.into())
 }
 
 /// Keeps items from the rules, or leaves them to the rules again.
-pub fn pin(store: &Store, session: &Session, given: &[String], pinned: bool) -> Result<Value, Fault> {
+pub fn pin(store: &Store, session: &Session, given: &[String], pinned: bool) -> Result<ActAnswer, Fault> {
     let targets = targets(session, given)?;
     let reply = if pinned { store.pin(session.id(), targets) } else { store.unpin(session.id(), targets) };
-    Ok(json!(reply?))
+    Ok(reply?.into())
 }
 
 /// Remembers at once, in the layer of its lifespan.
-pub fn remember(store: &Store, session: &Session, item: MemoryEntry) -> Result<MemoryReceipt, Fault> {
+pub fn remember(store: &Store, session: &Session, item: MemoryEntry) -> Result<MemoryAnswer, Fault> {
     // The session has to be there, for its project to be known.
     let _ = session.append([])?;
-    Ok(store.remember(&MemoryScope::session(session.id()), &MemoryCommand::Add(item))?)
+    Ok(store.remember(&MemoryScope::session(session.id()), &MemoryCommand::Add(item))?.into())
 }
 
 /// A command on one memory item.
-pub fn remembered(store: &Store, session: &Session, command: &MemoryCommand) -> Result<MemoryReceipt, Fault> {
-    Ok(store.remember(&MemoryScope::session(session.id()), command)?)
+pub fn remembered(store: &Store, session: &Session, command: &MemoryCommand) -> Result<MemoryAnswer, Fault> {
+    Ok(store.remember(&MemoryScope::session(session.id()), command)?.into())
 }

@@ -12,7 +12,7 @@ use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::store::MergeOptions;
 use acpdb_engine::{
     Commit, Error, MemoryScope, Store,
-    store::{MemoryReceipt, StreamName, VerifyOptions},
+    store::{StreamName, VerifyOptions},
 };
 use acpdb_hosts::export::Format;
 use acpdb_hosts::lint::Known;
@@ -24,7 +24,9 @@ use acpdb_query::{Filter, Scanned, SessionRow, when};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::answers::MemoryAnswer;
 use crate::fault::{Fault, word};
+use crate::opening::ring;
 
 /// Policies that are compared if none is named.
 const POLICIES: [&str; 4] = ["acp", "balanced", "careful", "economy"];
@@ -205,10 +207,19 @@ pub fn remember(
     store: &Store,
     project: Option<String>,
     mut item: MemoryEntry,
-) -> Result<MemoryReceipt, Fault> {
+) -> Result<MemoryAnswer, Fault> {
     // Without a session there is none that could end.
     item.lifespan = item.lifespan.or(Some(Lifespan::Project));
-    Ok(store.remember(&scope(store, project)?, &MemoryCommand::Add(item))?)
+    remembered_by(store, project, &MemoryCommand::Add(item))
+}
+
+/// A command on a project's memory.
+pub fn remembered_by(
+    store: &Store,
+    project: Option<String>,
+    command: &MemoryCommand,
+) -> Result<MemoryAnswer, Fault> {
+    Ok(store.remember(&scope(store, project)?, command)?.into())
 }
 
 /// A command on one memory item: `retract`, `reinforce`, `restore`; or `supersede` by another.
@@ -358,9 +369,26 @@ pub fn verified_at(path: &Path, deep: bool) -> Result<Value, Fault> {
 }
 
 /// Adds what is new in another store.
-pub fn merged(store: &Store, path: PathBuf, erase: bool) -> Result<Value, Fault> {
-    let mut other = Store::builder(path).registry(acpdb_hosts::registry()).read_only().open()?;
-    Ok(json!(store.merge(&mut other, MergeOptions { erase })?))
+pub fn merged(store: &Store, merging: Merging) -> Result<Value, Fault> {
+    let mut builder = Store::builder(merging.path).registry(acpdb_hosts::registry()).read_only();
+    if let Some(ring) = ring(merging.key_file, merging.passphrase, false)? {
+        builder = builder.keys(ring);
+    }
+    let mut other = builder.open()?;
+    Ok(json!(store.merge(&mut other, MergeOptions { erase: merging.erase })?))
+}
+
+/// Which store is merged, and how. It has no form for messages: a passphrase stands in it.
+#[derive(Clone, Deserialize)]
+pub struct Merging {
+    /// The other store.
+    pub path: PathBuf,
+    /// What was erased there is erased here.
+    pub erase: bool,
+    /// The file with the key of the other store, if it is encrypted.
+    pub key_file: Option<PathBuf>,
+    /// Instead of it: its passphrase.
+    pub passphrase: Option<String>,
 }
 
 /// All events as JSON lines, with all bytes: what `merge` and `acpdb import` read again.

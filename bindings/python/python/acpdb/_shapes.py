@@ -216,20 +216,13 @@ class Found(TypedDict):
     scanned: Scanned
 
 
-class ItemId(TypedDict):
-    """An item by its parts: `#12` is seq 12, part 1; `#12.2` part 2."""
-
-    seq: int
-    part: int
-
-
 class ActReply(TypedDict):
     """What a command on the context did."""
 
     reply: str
     last_seq: int | None
-    hidden: list[ItemId]
-    shown: list[ItemId]
+    hidden: list[str]
+    shown: list[str]
 
 
 class OpenCall(TypedDict):
@@ -326,6 +319,7 @@ class StoreInfo(TypedDict):
     log_bytes: int
     quarantine_bytes: int
     index: str
+    encrypted: bool
     erasing: bool
 
 
@@ -344,6 +338,7 @@ class SimulationRow(TypedDict):
     peak_tokens: int
     peak_tokens_unpruned: int
     rewrites: int
+    warm_requests: int
     cache_read_share: float
     needed_again: float
     blind_edits: float

@@ -234,9 +234,19 @@ class Store:
         """Checks every digest and link of the store; `deep` also what was concluded."""
         return cast(shapes.Report, self._native.verify(deep))
 
-    def merge(self, path: str | os.PathLike[str], *, erase: bool = False) -> shapes.MergeReport:
-        """Adds what is new in another store; `erase` also erases here what was erased there."""
-        return cast(shapes.MergeReport, self._native.merge(path, erase))
+    def merge(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        erase: bool = False,
+        key_file: str | os.PathLike[str] | None = None,
+        passphrase: str | None = None,
+    ) -> shapes.MergeReport:
+        """Adds what is new in another store; `erase` also erases here what was erased there.
+
+        `key_file` or `passphrase` opens the other store, if that is encrypted.
+        """
+        return cast(shapes.MergeReport, self._native.merge(path, erase, key_file, passphrase))
 
     def export(self, format: Literal["jsonl"] = "jsonl") -> bytes:
         """All events with all bytes, as JSON lines that `acpdb import` reads again."""
@@ -268,7 +278,8 @@ def open(
     With `durability="os"` an append returns before the disk has it. `lock_wait` is how many seconds an append waits for another
     process. `redact` takes secrets out of what is recorded. `read_only` changes nothing in the folder.
 
-    `key_file` or `passphrase` opens an encrypted store, and encrypts one that is made. `acpdb init --encrypt` makes such a file, too.
+    `key_file` or `passphrase` opens an encrypted store, and encrypts one that is made. A key file that is not there is made with the
+    store; keep a copy of it elsewhere, for without it nothing can be read.
 
     >>> import acpdb, tempfile
     >>> with acpdb.open(tempfile.mkdtemp()) as store:

@@ -1,0 +1,42 @@
+//! Answers of commands, in the words of the program's JSON: an item is told by its name, `#12`, as all rows tell it and all commands take it.
+
+use acpdb_engine::ids::{ItemId, Seq, StreamId};
+use acpdb_engine::store::{ActReply, MemoryReceipt};
+use serde::Serialize;
+
+/// What a command on the context did.
+#[derive(Clone, Debug, Serialize)]
+pub struct ActAnswer {
+    reply: String,
+    last_seq: Option<Seq>,
+    hidden: Vec<String>,
+    shown: Vec<String>,
+}
+
+impl From<ActReply> for ActAnswer {
+    fn from(reply: ActReply) -> Self {
+        let names = |items: &[ItemId]| items.iter().map(ToString::to_string).collect();
+        Self {
+            hidden: names(&reply.hidden),
+            shown: names(&reply.shown),
+            reply: reply.text,
+            last_seq: reply.last_seq,
+        }
+    }
+}
+
+/// What a command on memory recorded.
+#[derive(Clone, Debug, Serialize)]
+pub struct MemoryAnswer {
+    id: String,
+    stream: StreamId,
+    item: Option<String>,
+    last_seq: Seq,
+}
+
+impl From<MemoryReceipt> for MemoryAnswer {
+    fn from(receipt: MemoryReceipt) -> Self {
+        let MemoryReceipt { id, stream, item, last_seq } = receipt;
+        Self { id, stream, item: item.map(|item| item.to_string()), last_seq }
+    }
+}
