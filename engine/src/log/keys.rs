@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxHashMap;
 
-use super::error::LogError;
+use super::error::{Corruption, LogError};
 use super::fault::Fault;
 use super::locking::locked;
 use crate::codec::{
@@ -93,6 +93,8 @@ enum Found {
     Shredded,
     /// It cannot be had, and why.
     Not(String),
+    /// Its file is not what it was.
+    Damaged(String),
     /// There is no file.
     None,
 }
@@ -139,6 +141,25 @@ impl KeyChain {
         LogError::Locked { path: self.storage.path(&key_name(stream)), why: why.to_owned() }
     }
 
+    /// The error of a stream whose own key file cannot be used. If the store itself opens, this is damage of one stream: all
+    /// else goes on.
+    fn lost(&self, stream: StreamId, found: &str) -> LogError {
+        const REMEDY: &str = "put it back from a backup of the keys";
+        if stream == StreamId::STORE || !matches!(self.load(StreamId::STORE), Ok(Found::Key(..))) {
+            return self.locked_out(stream, &format!("{found}: {REMEDY}"));
+        }
+        LogError::corrupt(Corruption {
+            part: Part::Secret,
+            path: self.storage.path(&key_name(stream)),
+            segment: 0,
+            offset: 0,
+            seq_first: None,
+            seq_last: None,
+            expected: format!("the key of its stream ({REMEDY})"),
+            found: found.to_owned(),
+        })
+    }
+
     fn file(&self, stream: StreamId) -> Result<Result<Option<KeyFile>, Invalid>, LogError> {
         let name = key_name(stream);
         let bytes = match read_file(&*self.storage, &name, KEY_FILE_BYTES) {
@@ -161,7 +182,7 @@ impl KeyChain {
         let file = match self.file(stream)? {
             Ok(Some(file)) => file,
             Ok(None) => return Ok(Found::None),
-            Err(invalid) => return Ok(Found::Not(format!("its file is damaged: {invalid}"))),
+            Err(invalid) => return Ok(Found::Damaged(format!("its file is damaged: {invalid}"))),
         };
         if file.is_shredded() {
             return Ok(Found::Shredded);
@@ -225,9 +246,8 @@ impl KeyChain {
     pub(crate) fn why_locked(&self, stream: StreamId) -> LogError {
         match self.load(stream) {
             Ok(Found::Not(why)) => self.locked_out(stream, &why),
-            Ok(Found::None) => {
-                self.locked_out(stream, "there is no such file: put it back from a backup of the keys")
-            }
+            Ok(Found::None) => self.lost(stream, "there is no such file"),
+            Ok(Found::Damaged(why)) => self.lost(stream, &why),
             Ok(_) => self.locked_out(stream, "it does not open what it should"),
             Err(error) => error,
         }
@@ -268,6 +288,7 @@ impl KeyChain {
             Found::Key(number, key) => (number, key),
             Found::Shredded => return Err(LogError::Shredded { stream }),
             Found::Not(why) => return Err(self.locked_out(stream, &why)),
+            Found::Damaged(why) => return Err(self.lost(stream, &why)),
             Found::None => (FIRST_KEY, self.make(stream)?),
         };
         locked(&self.known).insert(stream, (number, key.clone()));
@@ -381,6 +402,7 @@ impl KeyChain {
                         return Err(self.locked_out(stream, &why));
                     }
                 }
+                Found::Damaged(why) => return Err(self.lost(stream, &why)),
                 Found::Shredded | Found::None => {}
             }
         }

@@ -63,10 +63,7 @@ impl Inner {
     /// Decodes one event of a frame, its free texts read from their bodies. A text that was erased or is damaged is replaced
     /// by a word that says so; the rest of its event is as it was.
     pub(super) fn decode(&self, frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Error> {
-        let mut recorded = bare(frame, event).map_err(|error| match error {
-            Error::Locked { .. } => self.log.why_locked(event.envelope.stream).into(),
-            error => error,
-        })?;
+        let mut recorded = bare(frame, event).map_err(|error| self.told(error, event.envelope.stream))?;
         let payload = &mut recorded.event.payload;
         if let Payload::ToolCallStarted(started) = payload {
             started.label = self.log.secret().open_label(started.label);
@@ -92,6 +89,14 @@ impl Inner {
             });
         }
         failed.map_or(Ok(recorded), Err)
+    }
+
+    /// An error of an event, with the cause where it is sealed and its key is not at hand.
+    pub(super) fn told(&self, error: Error, stream: StreamId) -> Error {
+        match error {
+            Error::Locked { .. } => self.log.why_locked(stream).into(),
+            error => error,
+        }
     }
 
     /// The event at `seq`.

@@ -229,7 +229,8 @@ impl Inner {
                 }
                 error => Err(error),
             };
-            match lend(&event, self.log.secret()) {
+            let lent = lend(&event, self.log.secret()).map_err(|error| self.told(error, stream));
+            match lent {
                 Ok(Some(frequent)) => {
                     let host_time = event.envelope.host_time;
                     let place = Place { seq: event.seq, recorded_at: frame.time(), host_time };

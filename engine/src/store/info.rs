@@ -161,7 +161,15 @@ impl Store {
                 if event.sight == Sight::Shredded {
                     continue;
                 }
-                let recorded = inner.decode(&frame, &event)?;
+                let recorded = match inner.noted(inner.decode(&frame, &event)) {
+                    Ok(recorded) => recorded,
+                    // So does a lost key of one stream.
+                    Err(Error::Corrupt { .. }) => {
+                        names.push(name);
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                };
                 name.began = match recorded.event.host_time {
                     None => dating(std::slice::from_ref(&frame), stream, Seq::MAX)?.first(),
                     known => known,

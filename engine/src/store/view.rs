@@ -142,7 +142,14 @@ impl View {
         let watermark = {
             let reading = whole(&loaded)?;
             let not_found = |what, name: String| Error::NotFound { what, name, nearest: None };
-            let state = reading.world.stream(stream).ok_or_else(|| not_found("stream", stream.to_hex()))?;
+            let state = match reading.world.stream(stream) {
+                Some(state) => state,
+                // All of its events are damaged, or sealed with a key that is lost: there is nothing to show, and that was noted.
+                None if reading.has_gaps && !store.inner.frames_of(&[stream], Seq::ZERO)?.0.is_empty() => {
+                    empty_state()
+                }
+                None => return Err(not_found("stream", stream.to_hex())),
+            };
             match at {
                 At::Head => reading.watermark,
                 // Frozen also if the point is yet to come.

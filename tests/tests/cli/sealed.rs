@@ -185,7 +185,15 @@ fn a_lost_key_is_named() {
     let one = world.path("store/keys").read_dir().unwrap().map(|entry| entry.unwrap().path());
     let one = one.filter(|path| *path != own).min().unwrap();
     std::fs::remove_file(&one).unwrap();
-    world.run(&["list"]).says(9, &[one.file_name().unwrap().to_str().unwrap(), "there is no such file"]);
+    // The others are shown, and the lost one is told as damage, with its file and the way back.
+    let file = one.file_name().unwrap().to_str().unwrap();
+    for words in ["sessions", "sessions --all", "list", "stats", "search the", "cost", "log"] {
+        let words: Vec<&str> = words.split(' ').collect();
+        world.run(&words).says(3, &[file, "there is no such file", "backup of the keys"]);
+    }
+    // Nothing is added to it: a second key would make the first one useless.
+    assert_ne!(world.run_with(&["append", "--stdin"], FEED).code, 0);
+    assert!(!one.exists());
     world.run(&["verify"]).ok();
 }
 
