@@ -83,6 +83,9 @@ pub(crate) fn run(
         stages::load_and_read(&compare, &kinds, &work, *size, &mut figures)?;
     }
     let text = table::render(&figures, &compare);
+    if let Some(size) = compare.pictured() {
+        println!("{}", picture::table(&figures, size));
+    }
     println!("{text}");
     if options.docs {
         table::write_docs(&text, &figures, &compare)?;

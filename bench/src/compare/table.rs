@@ -97,9 +97,6 @@ fn head(compare: &Compare) -> String {
 
 pub(crate) fn render(figures: &Figures, compare: &Compare) -> String {
     let mut text = head(compare);
-    if let Some(size) = compare.pictured() {
-        text.push_str(&picture::table(figures, size));
-    }
     text.push_str(&targets(figures, compare));
     text.push_str(&format!(
         "\n| | {} |\n|---|{}\n",
