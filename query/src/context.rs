@@ -3,15 +3,16 @@
 
 use std::collections::VecDeque;
 
-use acpdb_engine::event::{Face, MemoryKind};
+use acpdb_engine::event::{Face, MemoryKind, Scope};
 use acpdb_engine::fold::memory::kind_label;
 use acpdb_engine::fold::{FaceState, FaceView, ItemKind, ItemView, Ix};
 use acpdb_engine::ids::{Micros, Seq};
-use acpdb_engine::store::{MemoryScope, ShownFace};
+use acpdb_engine::store::{MemoryScope, ShownFace, StreamName};
 use acpdb_engine::{Error, Store, View};
 use serde::Serialize;
 
 use crate::items::{ItemRow, spell};
+use crate::titles::title_of;
 
 /// A face, with what is shown of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -144,6 +145,22 @@ pub fn context(store: &Store, view: &View, window: Window, now: Micros) -> Resul
     Ok(context)
 }
 
+/// What lists call the session, too: its host's title if that says something, else its first prompt.
+fn title(store: &Store, view: &View, context: &Context) -> Result<Option<String>, Error> {
+    let name = StreamName {
+        id: view.stream(),
+        scope: Scope::Session,
+        host: context.host.clone(),
+        name: context.session.clone(),
+        title: context.title.clone(),
+        parent: None,
+        head: view.at(),
+        began: None,
+        folder: None,
+    };
+    title_of(store, &name, None)
+}
+
 /// As [`context`], with its items apart, so that each can be told as soon as it is read: memory stays flat.
 ///
 /// # Errors
@@ -194,6 +211,7 @@ pub fn items(
         let wanted: Vec<Ix> = current.into_iter().skip(skip).collect();
         (context, wanted.into_iter())
     };
+    context.title = title(store, view, &context)?;
     context.memory = memory(store, view, now)?;
     let session = context.session.clone();
     let layer = window.layer;
