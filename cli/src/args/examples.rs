@@ -544,7 +544,7 @@ mod tests {
                 if line.starts_with("```") {
                     in_shell = line == "```sh";
                 }
-                let line = line.replace("cargo run -- ", "acpdb ");
+                let line = line.replace("cargo run --release -- ", "acpdb ");
                 if !in_shell || !line.starts_with("acpdb ") {
                     continue;
                 }
