@@ -9,7 +9,7 @@
 //! The store's own stream stays in plain: a key of its number is the private half of the store's secret.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rustc_hash::FxHashMap;
 
@@ -85,6 +85,8 @@ pub(crate) struct KeyChain {
     store: StoreId,
     ring: Option<Arc<dyn KeyRing>>,
     known: Mutex<FxHashMap<StreamId, (u32, DataKey)>>,
+    /// Set once the store's own key was opened.
+    opened: OnceLock<()>,
 }
 
 /// What a look for a key found.
@@ -118,7 +120,7 @@ impl KeyChain {
         store: StoreId,
         ring: Option<Arc<dyn KeyRing>>,
     ) -> Self {
-        Self { storage, entropy, store, ring, known: Mutex::default() }
+        Self { storage, entropy, store, ring, known: Mutex::default(), opened: OnceLock::new() }
     }
 
     /// Whether there is a ring to open keys with.
@@ -145,7 +147,7 @@ impl KeyChain {
     /// else goes on.
     fn lost(&self, stream: StreamId, found: &str) -> LogError {
         const REMEDY: &str = "put it back from a backup of the keys";
-        if stream == StreamId::STORE || !matches!(self.load(StreamId::STORE), Ok(Found::Key(..))) {
+        if stream == StreamId::STORE || !self.opens() {
             return self.locked_out(stream, &format!("{found}: {REMEDY}"));
         }
         LogError::corrupt(Corruption {
@@ -158,6 +160,11 @@ impl KeyChain {
             expected: format!("the key of its stream ({REMEDY})"),
             found: found.to_owned(),
         })
+    }
+
+    /// Whether the store's own key opened. It is not looked for again: a lost key is met at each event of its stream.
+    fn opens(&self) -> bool {
+        self.opened.get().is_some() || self.own_key().is_ok()
     }
 
     fn file(&self, stream: StreamId) -> Result<Result<Option<KeyFile>, Invalid>, LogError> {
@@ -298,7 +305,10 @@ impl KeyChain {
     /// The private half of the store's secret.
     pub(crate) fn own_key(&self) -> Result<DataKey, LogError> {
         match self.load(StreamId::STORE)? {
-            Found::Key(_, key) => Ok(key),
+            Found::Key(_, key) => {
+                let _ = self.opened.set(());
+                Ok(key)
+            }
             _ => Err(self.why_locked(StreamId::STORE)),
         }
     }
