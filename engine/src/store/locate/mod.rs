@@ -87,6 +87,13 @@ impl Locator {
         self.retry = Some(Retry::after(self.retry));
     }
 
+    /// Forgets what the index knows, too, once the tail has grown enough.
+    fn forget_known(&mut self) {
+        if self.tail.place_count() >= self.forget_at {
+            self.advance_base();
+        }
+    }
+
     /// Moves the base to where the index is, and forgets what lies below.
     fn advance_base(&mut self) {
         let Some(index) = &self.index else { return };
@@ -259,9 +266,7 @@ impl Inner {
         }
         locator.resume = resume.filter(|_| sound);
         locator.tail.watermark = locator.tail.watermark.max(until.seq);
-        if locator.tail.place_count() >= locator.forget_at {
-            locator.advance_base();
-        }
+        locator.forget_known();
         Ok(until.seq)
     }
 
@@ -282,9 +287,7 @@ impl Inner {
         }
         locator.tail.observe(frame);
         locator.resume = Some(frame.header().end());
-        if locator.tail.place_count() >= locator.forget_at {
-            locator.advance_base();
-        }
+        locator.forget_known();
         drop(locator);
         self.cache().keep_if_room(frame);
     }
