@@ -16,11 +16,11 @@ use acpdb_engine::index::{
     FramePlace, Identity, Index, IndexOptions, Indexer, IndexerOptions, LiveComparison, Lookup as _, NameKind,
 };
 use acpdb_engine::log::{Log, LogOptions};
-use acpdb_engine::storage::{Entropy as _, FileStorage, SystemClock, SystemEntropy};
+use acpdb_engine::storage::{FileStorage, SystemClock, SystemEntropy};
 use acpdb_engine::{Atomicity, Batch, Store};
 
 use super::engine::Engine;
-use super::work::{Ask, Event, LAST_COUNT, Sink, Work};
+use super::work::{Ask, Event, LAST_COUNT, Salts, Sink, Work};
 use crate::Outcome;
 
 struct LogEngine {
@@ -28,7 +28,7 @@ struct LogEngine {
     indexer: Indexer,
     index: Arc<Index>,
     log: Arc<Log>,
-    salts: Vec<[u8; 16]>,
+    salts: Salts,
     /// Frames that were read, and parts of large ones, by their first seqs: as the store keeps them.
     frames: BTreeMap<Seq, Frame>,
     frame_bytes: usize,
@@ -65,17 +65,7 @@ impl LogEngine {
         let log = Arc::new(log);
         let index = Index::open_for(&log, IndexOptions::default()).owner().ok_or("the index is not ours")?;
         let indexer = Indexer::start(index.clone(), log.clone(), IndexerOptions::default())?;
-        Ok(Self { indexer, index, log, salts: Vec::new(), frames: BTreeMap::new(), frame_bytes: 0 })
-    }
-
-    /// Random salts, drawn a page at a time, as the store does.
-    fn salt(&mut self) -> Outcome<[u8; 16]> {
-        if self.salts.is_empty() {
-            let mut bytes = [0; 4096];
-            SystemEntropy.fill(&mut bytes)?;
-            self.salts.extend(bytes.as_chunks::<16>().0);
-        }
-        Ok(self.salts.pop().unwrap_or([1; 16]))
+        Ok(Self { indexer, index, log, salts: Salts::default(), frames: BTreeMap::new(), frame_bytes: 0 })
     }
 
     fn encode(&mut self, event: &Event<'_>) -> Outcome<EncodedEvent> {
@@ -91,7 +81,7 @@ impl LogEngine {
             host_time: None,
         };
         let body =
-            EncodedBody::New { bytes: event.body.as_bytes().into(), salt: self.salt()?, content: None };
+            EncodedBody::New { bytes: event.body.as_bytes().into(), salt: self.salts.next()?, content: None };
         Ok(EncodedEvent { envelope, payload: bytes, bodies: vec![body] })
     }
 

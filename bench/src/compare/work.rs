@@ -3,6 +3,8 @@
 //! Half of the bodies have less than 632 bytes, the mean is 2.3 KB, one in a hundred has 30 KB and more. Every event names
 //! the digest of a call's parameters, of which three in ten were seen before, and a chain of 20 events of its session.
 
+use acpdb_engine::storage::{Entropy as _, SystemEntropy};
+
 use crate::session::Numbers;
 
 /// Sessions that take turns.
@@ -23,6 +25,21 @@ pub(crate) struct Event<'w> {
     /// Digest of a call's parameters.
     pub(crate) hash: [u8; 32],
     pub(crate) body: &'w str,
+}
+
+/// Random salts, drawn a page at a time, as the store does.
+#[derive(Default)]
+pub(crate) struct Salts(Vec<[u8; 16]>);
+
+impl Salts {
+    pub(crate) fn next(&mut self) -> crate::Outcome<[u8; 16]> {
+        if self.0.is_empty() {
+            let mut bytes = [0; 4096];
+            SystemEntropy.fill(&mut bytes)?;
+            self.0.extend(bytes.as_chunks::<16>().0);
+        }
+        Ok(self.0.pop().unwrap_or([1; 16]))
+    }
 }
 
 /// A lookup.

@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use crate::Outcome;
 use crate::compare::engine::Engine;
-use crate::compare::work::{Ask, Event, LAST_COUNT, Sink};
+use crate::compare::work::{Ask, Event, LAST_COUNT, Salts, Sink};
 
 const TABLES: &str = "
     create table if not exists event (seq integer primary key, session integer not null, kind integer not null,
@@ -40,15 +40,11 @@ struct Promises {
     connection: Connection,
     seq: i64,
     link: [u8; 32],
-    salts: Vec<[u8; 16]>,
+    salts: Salts,
 }
 
 pub(super) fn open(folder: &Path) -> Outcome<Box<dyn Engine>> {
-    let connection = Connection::open(folder.join("promises.sqlite"))?;
-    connection.execute_batch(
-        "pragma journal_mode = wal; pragma synchronous = full; pragma cache_size = -65536; pragma mmap_size = 8589934592;",
-    )?;
-    connection.execute_batch(TABLES)?;
+    let connection = super::sqlite::tuned(folder, "promises.sqlite", TABLES)?;
     connection.set_prepared_statement_cache_capacity(64);
     let newest = connection
         .query_row("select seq, link from event order by seq desc limit 1", [], |row| {
@@ -56,7 +52,7 @@ pub(super) fn open(folder: &Path) -> Outcome<Box<dyn Engine>> {
         })
         .optional()?;
     let (seq, link) = newest.unwrap_or((0, [0; 32]));
-    Ok(Box::new(Promises { connection, seq, link, salts: Vec::new() }))
+    Ok(Box::new(Promises { connection, seq, link, salts: Salts::default() }))
 }
 
 /// An event that is about to be written.
@@ -119,18 +115,6 @@ fn event(
         tip.link
     ])?;
     Ok(Some(body_row))
-}
-
-impl Promises {
-    fn salt(&mut self) -> Outcome<[u8; 16]> {
-        use acpdb_engine::storage::Entropy as _;
-        if self.salts.is_empty() {
-            let mut bytes = [0; 4096];
-            acpdb_engine::storage::SystemEntropy.fill(&mut bytes)?;
-            self.salts.extend(bytes.as_chunks::<16>().0);
-        }
-        Ok(self.salts.pop().unwrap_or([1; 16]))
-    }
 }
 
 /// A step of the model, its call and the result, and what they supersede.
@@ -224,7 +208,10 @@ fn checked(row: &rusqlite::Row<'_>, sink: &mut Sink) -> Outcome<()> {
 
 impl Engine for Promises {
     fn append(&mut self, events: &[Event<'_>]) -> Outcome<()> {
-        let salts = events.iter().map(|_| Ok([self.salt()?, self.salt()?])).collect::<Outcome<Vec<_>>>()?;
+        let salts = events
+            .iter()
+            .map(|_| Ok([self.salts.next()?, self.salts.next()?]))
+            .collect::<Outcome<Vec<_>>>()?;
         let mut tip = Tip { seq: self.seq, link: self.link };
         let transaction = self.connection.transaction()?;
         for (event, salts) in events.iter().zip(salts) {

@@ -18,19 +18,25 @@ const TABLE: &str = "
     create index if not exists ev_hash on ev (hash, seq);";
 
 pub(super) fn open_default(folder: &Path) -> Outcome<Box<dyn Engine>> {
-    Ok(Box::new(Sqlite(open(folder, "default.sqlite")?)))
+    Ok(Box::new(Sqlite(open(folder, "default.sqlite", TABLE)?)))
 }
 
 pub(super) fn open_tuned(folder: &Path) -> Outcome<Box<dyn Engine>> {
-    let connection = open(folder, "tuned.sqlite")?;
-    connection.execute_batch("pragma cache_size = -65536; pragma mmap_size = 8589934592;")?;
-    Ok(Box::new(Sqlite(connection)))
+    Ok(Box::new(Sqlite(tuned(folder, "tuned.sqlite", TABLE)?)))
 }
 
-fn open(folder: &Path, name: &str) -> Outcome<Connection> {
+/// A database with these tables, each commit durable.
+fn open(folder: &Path, name: &str, tables: &str) -> Outcome<Connection> {
     let connection = Connection::open(folder.join(name))?;
     connection.execute_batch("pragma journal_mode = wal; pragma synchronous = full;")?;
-    connection.execute_batch(TABLE)?;
+    connection.execute_batch(tables)?;
+    Ok(connection)
+}
+
+/// The same, with a larger cache and a map.
+pub(super) fn tuned(folder: &Path, name: &str, tables: &str) -> Outcome<Connection> {
+    let connection = open(folder, name, tables)?;
+    connection.execute_batch("pragma cache_size = -65536; pragma mmap_size = 8589934592;")?;
     Ok(connection)
 }
 
