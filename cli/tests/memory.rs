@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use done::{Done, finish};
@@ -272,10 +272,54 @@ fn the_rules_show_what_is_printed() {
     assert_eq!(printed, example);
 }
 
-/// The folder of recorded memory files, which are not part of the project.
-fn files() -> PathBuf {
-    let folder = std::env::var_os("ACPDB_RECORDINGS").unwrap();
-    PathBuf::from(folder).join("memory")
+/// The folders of memory files: one that is made here, and that of recorded ones where `ACPDB_RECORDINGS` names it.
+fn folders(made: &Path) -> Vec<PathBuf> {
+    let day = |number: usize| format!("2025-{:02}-{:02}T09:00:00+00:00", 1 + number / 28, 1 + number % 28);
+    let preference = |number: usize, key: &str, value: Option<&str>, previous: Option<&str>| {
+        let (ts, commit) = (day(number), format!("{number:012x}"));
+        json!({"ts": ts, "commit": commit, "category": "tooling", "key": key, "value": value, "previous": previous})
+    };
+    for (name, ends_removed) in
+        [("preferences-gemini-cli-package-json", false), ("preferences-gemini-cli-core-package-json", true)]
+    {
+        let version = |number: usize| format!("1.{number}.0");
+        let mut lines = Vec::new();
+        for number in 0..60_usize {
+            let previous = number.checked_sub(1).map(version);
+            lines.push(preference(number, "version", Some(&version(number)), previous.as_deref()));
+            if number % 7 == 0 {
+                let runner = format!("node --test {number}");
+                lines.push(preference(number, "scripts/test", Some(&runner), None));
+            }
+        }
+        if ends_removed {
+            lines.push(preference(60, "version", None, Some(&version(59))));
+        }
+        write(&made.join(format!("{name}.jsonl")), &lines);
+    }
+    let decision = |number: usize, replaces: Vec<String>, superseded_by: Vec<String>| {
+        let status = if superseded_by.is_empty() { "Active" } else { "Superseded" };
+        let (id, title) = (format!("rfc-{number:04}"), format!("Layout of the cache, version {number}"));
+        let created = format!("{:02}-Mar-2024", 1 + number % 28);
+        json!({"id": id, "title": title, "status": status, "category": "Process", "topic": null, "created": created,
+            "replaces": replaces, "superseded_by": superseded_by})
+    };
+    let id = |number: usize| format!("rfc-{number:04}");
+    // A chain of seven, linked from one side or the other, and decisions that stand alone.
+    let chain = (1..=7).map(|number| {
+        let replaces = if number > 1 && number % 2 == 0 { vec![id(number - 1)] } else { Vec::new() };
+        let superseded_by = if number % 2 == 0 && number < 7 { vec![id(number + 1)] } else { Vec::new() };
+        decision(number, replaces, superseded_by)
+    });
+    let alone = (20..40).map(|number| decision(number, Vec::new(), Vec::new()));
+    write(&made.join("decisions-peps.jsonl"), &chain.chain(alone).collect::<Vec<_>>());
+    let recorded = std::env::var_os("ACPDB_RECORDINGS").map(|folder| PathBuf::from(folder).join("memory"));
+    std::iter::once(made.to_owned()).chain(recorded).collect()
+}
+
+fn write(file: &Path, lines: &[Value]) {
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(file, text).unwrap();
 }
 
 fn records(file: &Path) -> Vec<Value> {
@@ -341,9 +385,14 @@ fn import(shell: &Shell, file: &Path, project: &str) {
 }
 
 #[test]
-#[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn the_longest_chain_of_each_file_is_drawn_whole_and_in_order() {
-    let folder = files();
+    let made = tempfile::tempdir().unwrap();
+    for folder in folders(made.path()) {
+        the_longest_chains_are_drawn(&folder);
+    }
+}
+
+fn the_longest_chains_are_drawn(folder: &Path) {
     for name in ["preferences-gemini-cli-package-json", "preferences-gemini-cli-core-package-json"] {
         let file = folder.join(format!("{name}.jsonl"));
         let (key, values, is_removed) = longest_preference(&records(&file));
@@ -389,9 +438,14 @@ fn the_longest_chain_of_each_file_is_drawn_whole_and_in_order() {
 }
 
 #[test]
-#[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn an_export_imported_into_a_new_store_gives_what_was_there() {
-    let folder = files();
+    let made = tempfile::tempdir().unwrap();
+    for folder in folders(made.path()) {
+        exports_give_what_was_there(&folder);
+    }
+}
+
+fn exports_give_what_was_there(folder: &Path) {
     for name in
         ["preferences-gemini-cli-package-json", "preferences-gemini-cli-core-package-json", "decisions-peps"]
     {
