@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use acpdb_engine::Store;
+use acpdb_engine::entry::Entry;
 use acpdb_engine::ids::{Micros, Seq};
 use acpdb_query::{EventsQuestion, Filter};
 
@@ -31,7 +32,8 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     } else {
         eprintln!("skipped: {} is not built (cargo build --release -p acpdb)", program.display());
     }
-    scans(folder.path(), report)
+    scans(folder.path(), report)?;
+    across(folder.path(), report)
 }
 
 /// Makes the store; returns an item of the big session that is part of a chain.
@@ -45,6 +47,13 @@ fn make(folder: &Path, sessions: usize, calls: usize, quick: bool, report: &mut 
     for number in 0..sessions {
         let mut session = Session::new(&format!("session-{number:03}"));
         session.record(&store, calls)?;
+    }
+    // A file that three of the sessions read.
+    for number in [2, 5, 7] {
+        let call = format!("rare-{number}");
+        let start = Entry::tool_started(&call, "Read", r#"{"file_path":"/home/dev/rare/needle.rs"}"#);
+        let entries = vec![start, Entry::tool_completed(&call, "found")];
+        let _ = store.append(&Session::new(&format!("session-{number:03}")).info, entries)?;
     }
     let _ = store.reindex()?;
     let head = usize::try_from(store.head()?.get())?;
@@ -179,6 +188,38 @@ fn scans(folder: &Path, report: &mut Report) -> Outcome<()> {
         })?;
         let rate = float(usize::try_from(looked)?) / time / 1e6;
         report.row(format!("scan filtered by {name}"), rate, "M events/s", target);
+    }
+    Ok(())
+}
+
+/// What crosses sessions: with the index, and by reading all that was recorded.
+fn across(folder: &Path, report: &mut Report) -> Outcome<()> {
+    let builder = || Store::builder(folder).registry(acpdb_hosts::registry()).read_only();
+    let (known, unknown) = (builder().open()?, builder().index(false).open()?);
+    for (name, text) in [
+        ("every call on one file", "file:rare/needle.rs"),
+        ("one call by its id", "call:rare-5"),
+        ("calls on a file that nobody named", "file:nowhere.rs"),
+    ] {
+        let filter = Filter::parse(text, Micros(0)).map_err(crate::boxed)?;
+        let mut found = [0; 2];
+        let mut times = [0.0; 2];
+        for ((store, found), time) in [&known, &unknown].into_iter().zip(&mut found).zip(&mut times) {
+            *time = median(5, || {
+                let question = EventsQuestion { filter: filter.clone(), ..EventsQuestion::default() };
+                let (rows, spent) = spent(|| -> Outcome<usize> {
+                    Ok(acpdb_query::events(store, question)?.collect::<Result<Vec<_>, _>>()?.len())
+                });
+                *found = rows?;
+                Ok(spent.wall)
+            })?;
+        }
+        if found[0] != found[1] {
+            return Err(format!("{text}: {} events with the index, {} without", found[0], found[1]).into());
+        }
+        report.row(format!("{name}, in all sessions"), times[0] * 1e3, "ms", Target::None);
+        report.row(format!("{name}, without the index"), times[1] * 1e3, "ms", Target::None);
+        report.row(format!("{name}, to that"), times[0] / times[1], "x", Target::AtMost(0.2));
     }
     Ok(())
 }

@@ -5,6 +5,8 @@
 //!     -> fold of its stream (state, rule, turn) -> bodies (text)
 //! ```
 //!
+//! Where the index knows in which streams a file or a call is named, only these are read.
+//!
 //! Each step only sees what the one before left open. Nothing is gathered: memory is that of a chunk of frames, and of
 //! one session's fold where a filter asks for it.
 
@@ -20,6 +22,7 @@ use acpdb_engine::{
     store::{Events, Glimpse},
 };
 
+use crate::bearers::bearers;
 use crate::bodies::{self, Scanned};
 use crate::cursor::Cursor;
 use crate::filter::{Filter, Needs, Term};
@@ -60,7 +63,8 @@ pub struct EventRows {
     filter: Filter,
     needs: Needs,
     names: Arc<Names>,
-    stream: Option<StreamId>,
+    /// The streams that can hold what is wanted, where that is known.
+    streams: Option<Vec<StreamId>>,
     /// What is left to read.
     from: Seq,
     to: Seq,
@@ -100,13 +104,16 @@ pub fn events(store: &Store, question: EventsQuestion) -> Result<EventRows, Erro
         Some(cursor) => from = from.max(cursor.after.seq.next()),
         None => {}
     }
-    let stream = question.stream.or_else(|| names.only(&filter));
+    let streams = match question.stream.or_else(|| names.only(&filter)) {
+        Some(stream) => Some(vec![stream]),
+        None => bearers(store, &filter)?,
+    };
     Ok(EventRows {
         store: store.clone(),
         needs: filter.needs(),
         filter,
         names: Arc::new(names),
-        stream,
+        streams,
         from,
         to,
         at,
@@ -136,8 +143,8 @@ impl EventRows {
     }
 
     fn open(&self, from: Seq, to: Seq) -> Result<Events, Error> {
-        let events = match self.stream {
-            Some(stream) => self.store.stream_events(stream, from, to)?,
+        let events = match &self.streams {
+            Some(streams) => self.store.events_of_streams(streams.clone(), from, to)?,
             None => self.store.events(from, to)?,
         };
         if self.filter.is_empty() {

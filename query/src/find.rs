@@ -220,9 +220,15 @@ fn nearest_known(store: &Store, text: &str) -> Result<Option<String>, FindError>
             let Some(start) = name.get(..end.min(name.len())) else { continue };
             for entry in store.named(kind, start, true, NEAR_COUNT_MAX).unwrap_or_default() {
                 let event = store.event(entry.seq)?.map(|recorded| recorded.event.payload);
-                let Some(Payload::ToolCallStarted(started)) = event else { continue };
-                let label = Label::from_bits(&started.tool, started.label).short();
-                for name in [started.call, label] {
+                let names = match event {
+                    Some(Payload::ToolCallStarted(started)) => {
+                        let label = Label::from_bits(&started.tool, started.label).short();
+                        vec![started.call, label]
+                    }
+                    Some(Payload::ToolCallFinished(finished)) => vec![finished.call],
+                    _ => continue,
+                };
+                for name in names {
                     let likeness = strsim::jaro_winkler(&name, text);
                     if likeness >= LIKENESS_MIN && near.as_ref().is_none_or(|(known, _)| likeness > *known) {
                         near = Some((likeness, name));

@@ -9,6 +9,7 @@
 //! Every answer is a value that derives `Serialize` with the glossary's names; whoever asks renders it. Nothing here
 //! writes, opens a file, reads a clock or knows a terminal. A view is frozen, so an answer is a function of the view.
 
+mod bearers;
 pub mod blame;
 pub mod bodies;
 pub mod chain;

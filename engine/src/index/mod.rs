@@ -50,11 +50,11 @@ pub use memory::MemoryIndex;
 pub use owner::{Index, IndexState};
 pub use rebuild::{LiveComparison, Rebuilt, reindex};
 pub(crate) use rows::SESSION_OPENED;
-pub use rows::{Rows, rows_of};
+pub use rows::{Rows, from_its_end, rows_of};
 
 /// Version of the rows. An index of any other version is removed and rebuilt.
-pub const INDEX_VERSION: u32 = 2;
-/// Longest name that is indexed, in bytes. Longer ones are found by folding only.
+pub const INDEX_VERSION: u32 = 3;
+/// Longest name that is indexed, in bytes. Longer ones are found by folding only, but for files: of these it is the end that is kept.
 pub const NAME_BYTES_MAX: usize = 512;
 
 /// A frame and the events it holds.
@@ -111,11 +111,11 @@ pub struct Contents {
 pub enum NameKind {
     /// A stream, as its host calls it.
     Session = 1,
-    /// A tool call, by the host's id.
+    /// A tool call, by the host's id: its start, and its end.
     Call = 2,
     /// A tool call, by its short label such as `r_a1b2c`.
     Label = 3,
-    /// A file that a call or a change was about, as given and as resolved.
+    /// A file that a call or a change was about, as given and as resolved, each [from its end](from_its_end).
     File = 4,
     /// A memory item, by its id and by `category/key`.
     Memory = 5,

@@ -1,10 +1,12 @@
 //! The rows that one frame adds to an index. Pure: the same frame always gives the same rows.
 
+use crate::codec::peek::peek;
 use crate::codec::{EventRef, Frame, payload};
 use crate::event::{Key, KeyKind, Payload};
 use crate::ids::{Link, Position, Seq, StreamId};
 use crate::secret::Secret;
 use crate::text::label::Label;
+use crate::text::paths::plain;
 
 use super::{FramePlace, NAME_BYTES_MAX, NameKind};
 
@@ -53,6 +55,7 @@ pub(super) struct Name {
 // The kinds whose payloads hold names; a test compares them with the event module's numbers.
 pub(crate) const SESSION_OPENED: u16 = 1;
 pub(super) const TOOL_CALL_STARTED: u16 = 32;
+pub(super) const TOOL_CALL_FINISHED: u16 = 33;
 pub(super) const FILE_CHANGED: u16 = 34;
 pub(super) const MEMORY_RECORDED: u16 = 64;
 
@@ -101,8 +104,17 @@ pub fn rows_of(frame: &Frame, secret: &Secret) -> Rows {
 
 fn names_of(event: &EventRef<'_>, secret: &Secret, mut name: impl FnMut(NameKind, String)) {
     let envelope = &event.envelope;
-    if !matches!(envelope.kind, SESSION_OPENED | TOOL_CALL_STARTED | FILE_CHANGED | MEMORY_RECORDED) {
-        return;
+    match envelope.kind {
+        SESSION_OPENED | TOOL_CALL_STARTED | FILE_CHANGED | MEMORY_RECORDED => {}
+        // An end is told by hosts that never told of the start, too.
+        TOOL_CALL_FINISHED => {
+            if let Some(call) = peek(envelope.kind, envelope.version, event.payload).and_then(|end| end.call)
+            {
+                name(NameKind::Call, call.to_owned());
+            }
+            return;
+        }
+        _ => return,
     }
     let Ok((_, payload)) = payload::decode(envelope.kind, envelope.version, event.payload) else { return };
     match payload {
@@ -123,9 +135,22 @@ fn names_of(event: &EventRef<'_>, secret: &Secret, mut name: impl FnMut(NameKind
 
 fn files_of(key: Key, name: &mut impl FnMut(NameKind, String)) {
     if key.kind == KeyKind::File {
-        name(NameKind::File, key.given);
+        name(NameKind::File, from_its_end(&key.given));
         if let Some(resolved) = key.resolved {
-            name(NameKind::File, resolved);
+            name(NameKind::File, from_its_end(&resolved));
         }
     }
+}
+
+/// A path as the index keeps it, last letter first: people name a file by the end of its path. At most as long as a name may be,
+/// so that every path is in the index by its end.
+pub fn from_its_end(path: &str) -> String {
+    let mut reversed = String::with_capacity(path.len());
+    for letter in plain(path).chars().rev() {
+        if reversed.len().saturating_add(letter.len_utf8()) > NAME_BYTES_MAX {
+            break;
+        }
+        reversed.push(letter);
+    }
+    reversed
 }

@@ -275,7 +275,8 @@ pub struct Events {
     /// The frame at hand, and which of its events are wanted.
     pub(super) frame: Option<Frame>,
     pub(super) picked: VecDeque<Seq>,
-    pub(super) stream: Option<StreamId>,
+    /// Only events of these, in order.
+    pub(super) streams: Option<Vec<StreamId>>,
     pub(super) from: Seq,
     pub(super) to: Seq,
     pub(super) wanted: Option<Wanted>,
@@ -306,7 +307,9 @@ impl Events {
     /// Picks what is wanted of a frame. Decoded is one event at a time: a frame may hold thousands.
     fn take(&mut self, frame: Frame) {
         for event in frame.events() {
-            let of_stream = self.stream.is_none_or(|stream| stream == event.envelope.stream);
+            let stream = event.envelope.stream;
+            let of_stream =
+                self.streams.as_ref().is_none_or(|streams| streams.binary_search(&stream).is_ok());
             if !of_stream || event.seq < self.from || event.seq > self.to {
                 continue;
             }

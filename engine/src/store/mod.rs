@@ -256,12 +256,23 @@ impl Store {
     /// # Errors
     /// As [`Store::events`].
     pub fn stream_events(&self, stream: StreamId, from: Seq, to: Seq) -> Result<Events, Error> {
+        self.events_of_streams(vec![stream], from, to)
+    }
+
+    /// As [`Store::stream_events`], of several streams: their events in order of seq.
+    ///
+    /// # Errors
+    /// As [`Store::events`].
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    pub fn events_of_streams(&self, mut streams: Vec<StreamId>, from: Seq, to: Seq) -> Result<Events, Error> {
+        streams.sort_unstable();
         let after = Seq(from.get().saturating_sub(1));
-        let (mut places, _) = self.inner.frames_of(&[stream], after)?;
+        let (mut places, _) = self.inner.frames_of(&streams, after)?;
         places.retain(|place| place.first_seq <= to);
         let inner = Arc::clone(&self.inner);
-        let source = Source::Places { inner, places: places.into(), stream, after, parts: None };
-        Ok(self.events_of(source, Some(stream), from, to))
+        let source =
+            Source::Places { inner, places: places.into(), streams: streams.clone(), after, parts: None };
+        Ok(self.events_of(source, Some(streams), from, to))
     }
 
     /// The newest `count` events of one stream, oldest first; fewer if it has no more. Other streams are not read, and nothing is
@@ -308,14 +319,14 @@ impl Store {
         Ok(newest)
     }
 
-    fn events_of(&self, source: Source, stream: Option<StreamId>, from: Seq, to: Seq) -> Events {
+    fn events_of(&self, source: Source, streams: Option<Vec<StreamId>>, from: Seq, to: Seq) -> Events {
         let picked = std::collections::VecDeque::new();
         Events {
             inner: Arc::clone(&self.inner),
             source,
             frame: None,
             picked,
-            stream,
+            streams,
             from,
             to,
             wanted: None,

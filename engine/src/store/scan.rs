@@ -1,7 +1,7 @@
-//! Frames for whoever reads many events: the places of one stream, or the log from one seq on.
+//! Frames for whoever reads many events: the places of some streams, or the log from one seq on.
 //!
 //! ```text
-//! one stream   places (from the locator) -> frame, frame, ..
+//! some streams places (from the locator) -> frame, frame, ..
 //! all          position -> a chunk of frames -> position behind it -> ..
 //! ```
 //!
@@ -88,11 +88,11 @@ impl<'f> Glimpse<'f> {
 
 /// Where frames come from.
 pub(super) enum Source {
-    /// Known places of one stream; of large frames parts.
+    /// Known places of some streams; of large frames parts.
     Places {
         inner: Arc<Inner>,
         places: VecDeque<FramePlace>,
-        stream: StreamId,
+        streams: Vec<StreamId>,
         after: Seq,
         parts: Option<Parts>,
     },
@@ -182,12 +182,12 @@ impl Iterator for Source {
 
     fn next(&mut self) -> Option<Self::Item> {
         match self {
-            Self::Places { inner, places, stream, after, parts } => loop {
+            Self::Places { inner, places, streams, after, parts } => loop {
                 if let Some(part) = parts.as_mut().and_then(Iterator::next) {
                     return Some(Ok(part));
                 }
                 let place = places.pop_front()?;
-                match inner.parts_of(place.position, &[*stream], *after) {
+                match inner.parts_of(place.position, streams, *after) {
                     Ok(found) => *parts = Some(found),
                     Err(error) => return Some(Err(error)),
                 }

@@ -123,7 +123,7 @@ fn an_index_of_another_version_is_begun_anew() {
     transaction.commit().unwrap();
     drop(database);
     let reason = place.notice(IDENTITY, head(&place.frames));
-    assert_eq!(reason, "the index is rebuilt: it has version 9, this program makes 2");
+    assert_eq!(reason, "the index is rebuilt: it has version 9, this program makes 3");
 }
 
 #[test]

@@ -51,6 +51,15 @@ pub(super) enum Act {
 /// Commits of (stream, event).
 pub(super) type Script = Vec<Vec<(u8, Act)>>;
 
+/// A path as it stands in the index: its own way of turning it round.
+pub(super) fn backwards(path: &str) -> String {
+    let mut letters: Vec<char> = path.chars().collect();
+    while letters.iter().map(|letter| letter.len_utf8()).sum::<usize>() > 512 {
+        let _ = letters.remove(0);
+    }
+    letters.into_iter().rev().collect()
+}
+
 pub(super) fn stream(number: u8) -> StreamId {
     // Not in the order of their numbers, so that order by id and order by first event differ.
     StreamId([255 - number; 16])
@@ -218,12 +227,12 @@ impl Judge {
                 let mut names =
                     vec![(NameKind::Call, id), (NameKind::Label, format!("{letter}_{:05x}", label >> 4))];
                 for (given, resolved) in files {
-                    names.push((NameKind::File, given));
-                    names.extend(resolved.map(|resolved| (NameKind::File, resolved)));
+                    names.push((NameKind::File, backwards(&given)));
+                    names.extend(resolved.map(|resolved| (NameKind::File, backwards(&resolved))));
                 }
                 names
             }
-            Act::File { path } => vec![(NameKind::File, path)],
+            Act::File { path } => vec![(NameKind::File, backwards(&path))],
             // Categories and keys are free text, which is in no index.
             Act::Memory { id, .. } => vec![(NameKind::Memory, id)],
             Act::Turn | Act::Garbled | Act::Unknown => Vec::new(),

@@ -81,9 +81,9 @@ fn streams_frames_and_names_of_a_small_log() {
         Call "toolu_1": stream fe #7
         Label "r_a1b2c": stream ff #2
         Label "r_a1b2c": stream fe #7
-        File "/p/app.ts": stream ff #2
-        File "/p/app.ts": stream fe #8
-        File "app.ts": stream ff #2
+        File "st.ppa": stream ff #2
+        File "st.ppa/p/": stream ff #2
+        File "st.ppa/p/": stream fe #8
         Memory "f1": stream fd #10
         Memory "p1": stream fd #9
     "#]]
@@ -93,11 +93,11 @@ fn streams_frames_and_names_of_a_small_log() {
 
 /// Rows are kept over program versions. If this changes, `INDEX_VERSION` must change with it.
 #[test]
-fn rows_of_version_2_are_these() {
+fn rows_of_version_3_are_these() {
     let frames = frames(&script());
     let mut index = MemoryIndex::new(IDENTITY);
     index.apply(&rows(&frames)).unwrap();
-    expect!["27 rows, ff2b58a6ca2fdc73c5ddb8db082ebdd597bf98cb48f60f95da7a8e7abfbb9dce"].assert_eq(&format!(
+    expect!["27 rows, fdc517d4201dfb66c6d7270135e65d3bcaaf0e67358588fb0658fe6d21d938ed"].assert_eq(&format!(
         "{} rows, {}",
         index.row_count(),
         index.digest().unwrap()
@@ -130,17 +130,17 @@ fn a_frame_that_does_not_follow_is_refused_whole_and_a_known_one_is_skipped() {
 /// A zero byte once sorted a name and the name that it begins in the wrong order, and found one for the other.
 #[test]
 fn names_with_zero_bytes_are_found_as_themselves_and_in_order() {
-    let file = |path: &str| Act::File { path: path.to_owned() };
+    let named = |id: &str| Act::Memory { id: id.to_owned(), category: "any".to_owned(), key: None };
     let script = vec![
-        vec![(0, file("a\0b")), (1, file("a\0")), (1, file("a"))],
-        vec![(0, file("a\0")), (0, file("a")), (2, file("\0")), (2, file("a\u{1}"))],
-        vec![(2, file("a\0\0")), (1, file("ab")), (0, file("é"))],
+        vec![(0, named("a\0b")), (1, named("a\0")), (1, named("a"))],
+        vec![(0, named("a\0")), (0, named("a")), (2, named("\0")), (2, named("a\u{1}"))],
+        vec![(2, named("a\0\0")), (1, named("ab")), (0, named("é"))],
     ];
     let frames = frames(&script);
     let mut index = MemoryIndex::new(IDENTITY);
     index.apply(&rows(&frames)).unwrap();
     let names = |text: &str, prefix| {
-        let found = index.names(NameKind::File, text, prefix, 99).unwrap();
+        let found = index.names(NameKind::Memory, text, prefix, 99).unwrap();
         found.into_iter().map(|entry| entry.seq.0).collect::<Vec<_>>()
     };
     assert_eq!(names("a", false), [5, 3]);
@@ -154,24 +154,24 @@ fn names_with_zero_bytes_are_found_as_themselves_and_in_order() {
 /// Names of 20 bytes and more are kept as their first 14 and a digest.
 #[test]
 fn long_names_are_found_whole_and_by_what_is_kept_of_their_beginning() {
-    let file = |path: &str| Act::File { path: path.to_owned() };
+    let named = |id: &str| Act::Memory { id: id.to_owned(), category: "any".to_owned(), key: None };
     let script = vec![vec![
-        (0, file("/project/src/a")),
-        (0, file("/project/src/a.rs")),
-        (0, file("/project/src/a/12")),
-        (0, file("/project/src/a/123")),
-        (0, file("/project/src/a/1234")),
-        (0, file("/project/src/a/12345")),
-        (0, file("/project/src/b/12345")),
-        (0, file("/project/src/a/123456")),
-        (1, file("/project/src/a/12345")),
-        (1, file("/project/src/\0\0/12345")),
+        (0, named("/project/src/a")),
+        (0, named("/project/src/a.rs")),
+        (0, named("/project/src/a/12")),
+        (0, named("/project/src/a/123")),
+        (0, named("/project/src/a/1234")),
+        (0, named("/project/src/a/12345")),
+        (0, named("/project/src/b/12345")),
+        (0, named("/project/src/a/123456")),
+        (1, named("/project/src/a/12345")),
+        (1, named("/project/src/\0\0/12345")),
     ]];
     let frames = frames(&script);
     let mut index = MemoryIndex::new(IDENTITY);
     index.apply(&rows(&frames)).unwrap();
     let names = |text: &str, prefix| {
-        let found = index.names(NameKind::File, text, prefix, 99).unwrap();
+        let found = index.names(NameKind::Memory, text, prefix, 99).unwrap();
         let mut seqs: Vec<u64> = found.into_iter().map(|entry| entry.seq.0).collect();
         seqs.sort_unstable();
         seqs

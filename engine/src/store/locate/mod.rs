@@ -401,6 +401,44 @@ impl Store {
         self.inner.named(kind, text, prefix, limit)
     }
 
+    /// How many streams there are, the store's own among them.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    pub fn stream_count(&self) -> Result<usize, Error> {
+        Ok(self.inner.stream_places()?.len())
+    }
+
+    /// The streams that may have an event which bears a name that begins so: those of which the index knows it, and those with
+    /// events that it does not have yet. In order; no stream that is missing has such an event.
+    ///
+    /// `None`: there is no index, or it knows `limit` such names or more.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    pub fn bearers(&self, kind: NameKind, text: &str, limit: usize) -> Result<Option<Vec<StreamId>>, Error> {
+        let places = self.inner.stream_places()?;
+        let Some(index) = ({
+            let locator = self.inner.locator.read().unwrap_or_else(PoisonError::into_inner);
+            locator.index.clone()
+        }) else {
+            return Ok(None);
+        };
+        // Read before the names: what comes in between is counted twice rather than not at all.
+        let known = index.watermark().seq;
+        let Ok(entries) = index.names(kind, text, true, limit) else { return Ok(None) };
+        if entries.len() >= limit {
+            return Ok(None);
+        }
+        let newer = places.iter().filter(|place| place.head > known).map(|place| place.stream);
+        let mut streams: Vec<StreamId> = entries.iter().map(|entry| entry.stream).chain(newer).collect();
+        streams.sort_unstable();
+        streams.dedup();
+        Ok(Some(streams))
+    }
+
     /// What the index knows and the log does not: evidence that the log was rolled back, or that an older copy of it was put
     /// in its place. Such an index is kept as it is, and answers come from the log, until
     /// [`Store::discard_evidence`]. Cost: about 1 ms if there is an index that this handle does not use.
