@@ -1,7 +1,12 @@
 //! Merging is idempotent, commutative and associative, as far as sessions, contexts, chains and memory go.
 
+use acpdb_engine::entry::{Entry, MemoryEntry};
+use acpdb_engine::event::{MemoryKind, Role};
+use acpdb_engine::ids::{Seq, StreamId};
+use acpdb_engine::travel::Piece;
 use acpdb_engine::verify::{Verdict, verify_storage};
-use acpdb_tests::merging::{Laptop, go_on, remembered, stories};
+use acpdb_engine::{MemoryCommand, MemoryScope, Store};
+use acpdb_tests::merging::{Laptop, go_on, remembered, session, stories};
 use acpdb_tests::support::cases;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -53,6 +58,43 @@ fn same(one: &Laptop, other: &Laptop) {
     let (left, right) = (only(&one, &other), only(&other, &one));
     let count = |all: &[String]| all.iter().map(|story| story.lines().count()).collect::<Vec<_>>();
     assert!(one == other, "{:?} {:?}\n{left:#?}\n{right:#?}", count(&one), count(&other));
+}
+
+/// The events that are packed of one stream, or of all, each with its stream.
+fn packed(store: &Store, only: Option<StreamId>) -> Vec<(StreamId, String)> {
+    let mut all = Vec::new();
+    let only = only.map(|only| [only]);
+    let count = store.parcels(only.as_ref().map(<[_; 1]>::as_slice), Seq::MAX, &mut |piece| {
+        if let Piece::Parcel(parcel) = piece {
+            all.push((parcel.stream, serde_json::to_string(&parcel).unwrap()));
+        }
+        Ok(())
+    });
+    assert_eq!(count.unwrap(), all.len() as u64);
+    all
+}
+
+/// What a project remembers names the sentence that says so, which is of another stream.
+#[test]
+fn what_is_packed_alone_names_events_of_other_streams() {
+    let laptop = Laptop::new(1).unwrap();
+    go_on(&laptop.store, "one-", &[1, 2, 3]).unwrap();
+    let said = Entry::message("said", Role::User, "always run the tests").origin("msg:said");
+    let said = laptop.store.append(&session(1), vec![said]).unwrap().items[0].unwrap();
+    let entry = MemoryEntry {
+        kind: MemoryKind::Decision,
+        value: "run the tests".to_owned(),
+        source: Some((said, 0, 20)),
+        ..MemoryEntry::default()
+    };
+    let scope = MemoryScope::project("shop");
+    let kept = laptop.store.remember(&scope, &MemoryCommand::Add(entry)).unwrap();
+    let alone = packed(&laptop.store, Some(kept.stream));
+    let whole = packed(&laptop.store, None);
+    let share: Vec<_> = whole.into_iter().filter(|(stream, _)| *stream == kept.stream).collect();
+    assert_eq!(alone, share);
+    let of = format!(r#""stream":"{}""#, session(1).id());
+    assert!(alone.iter().any(|(_, parcel)| parcel.contains(&of)), "{alone:#?}");
 }
 
 proptest! {
@@ -108,5 +150,21 @@ proptest! {
         let _ = fresh.merge(&all[c]).unwrap();
         same(&fresh, &all[c]);
         sound(&fresh);
+    }
+
+    /// What is packed of one session is its share of what is packed of all, to the last reference.
+    #[test]
+    fn one_session_is_packed_as_among_all(common in numbers(40), one in numbers(20), other in numbers(20)) {
+        let all = apart(&common, &[&one, &other]);
+        let _ = all[0].merge(&all[1]).unwrap();
+        let store = &all[0].store;
+        let whole = packed(store, None);
+        for name in store.stream_names().unwrap() {
+            let alone = packed(store, Some(name.id));
+            let streams: std::collections::BTreeSet<StreamId> = alone.iter().map(|(stream, _)| *stream).collect();
+            let share: Vec<_> = whole.iter().filter(|(stream, _)| streams.contains(stream)).cloned().collect();
+            prop_assert!(streams.contains(&name.id));
+            prop_assert_eq!(alone, share);
+        }
     }
 }

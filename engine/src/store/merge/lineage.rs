@@ -9,10 +9,11 @@
 //! an earlier merge made goes on from the session that it was forked from, and its history is both.
 
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::codec::EventRef;
+use crate::codec::{EventRef, Frame};
 use crate::error::Error;
 use crate::event::{Payload, Recorded, Scope};
 use crate::ids::{FactId, Micros, Origin, Seq, StreamId};
@@ -306,14 +307,57 @@ pub(super) fn derived(purpose: &str, parts: &[&[u8]]) -> FactId {
     FactId(first_16_of(blake3::Hasher::new_derive_key(purpose), parts))
 }
 
+/// Frames, in order.
+type Frames<'a> = Box<dyn Iterator<Item = Result<Frame, LogError>> + 'a>;
+
 impl Inner {
-    /// The histories of all streams, up to a seq. Cost: one pass over the spines.
-    pub(super) fn lineages(&self, until: Seq) -> Result<Lineages, Error> {
+    /// The frames with events of these streams, or all frames.
+    pub(super) fn frames_with<'a>(&'a self, only: Option<&'a [StreamId]>) -> Result<Frames<'a>, Error> {
+        let Some(only) = only else {
+            let head = self.log.refresh()?;
+            return Ok(Box::new(self.log.frames_from(Seq(1), head)?));
+        };
+        let (places, _) = self.frames_of(only, Seq::ZERO)?;
+        Ok(Box::new(places.into_iter().flat_map(move |place| {
+            match self.log.parts_of(place.position, only, Seq::ZERO) {
+                Ok(parts) => parts.into_iter().map(Ok).collect(),
+                Err(error) => vec![Err(error)],
+            }
+        })))
+    }
+
+    /// These streams, the store's own and those that they go on from, in order, for [`Inner::lineages`]. `None`: all have to be
+    /// looked at, since something of the log cannot be read and nobody knows whose it is.
+    pub(super) fn with_ancestors(
+        &self,
+        only: &[StreamId],
+        until: Seq,
+    ) -> Result<Option<Vec<StreamId>>, Error> {
+        let mut known: Vec<StreamId> = only.iter().copied().chain([StreamId::STORE]).collect();
+        loop {
+            known.sort_unstable();
+            known.dedup();
+            let lineages = self.lineages(until, Some(&known))?;
+            let is_damaged = !self.damage.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+            if is_damaged || !lineages.gaps.is_empty() {
+                return Ok(None);
+            }
+            let parents = lineages.streams.values().filter_map(|lineage| Some(lineage.parent?.0));
+            let more: Vec<StreamId> = parents.filter(|parent| known.binary_search(parent).is_err()).collect();
+            if more.is_empty() {
+                return Ok(Some(known));
+            }
+            known.extend(more);
+        }
+    }
+
+    /// The histories of these streams or of all, up to a seq. Cost: one pass over their spines.
+    pub(super) fn lineages(&self, until: Seq, only: Option<&[StreamId]>) -> Result<Lineages, Error> {
         let mut all = Lineages::default();
         let mut namer = Namer::default();
-        let head = self.log.refresh()?;
-        all.head = head.seq.min(until);
-        for frame in self.log.frames_from(Seq(1), head)? {
+        all.head = self.log.refresh()?.seq.min(until);
+        let is_asked = |stream: &StreamId| only.is_none_or(|only| only.binary_search(stream).is_ok());
+        for frame in self.frames_with(only)? {
             let frame = match frame {
                 Ok(frame) => frame,
                 Err(LogError::Corrupt(corruption)) => {
@@ -322,7 +366,8 @@ impl Inner {
                 }
                 Err(error) => return Err(error.into()),
             };
-            for event in frame.events().filter(|event| event.seq <= until) {
+            let events = frame.events();
+            for event in events.filter(|event| event.seq <= until && is_asked(&event.envelope.stream)) {
                 let recorded = match bare(&frame, &event) {
                     // The word by which a new store's policy is known, and ids of memory, stand in the payload.
                     Ok(mut recorded) => {

@@ -58,7 +58,7 @@ impl ParcelSource for Store {
     }
 
     fn outline(&mut self) -> Result<Outline, Error> {
-        Ok(Outline::of(&self.inner.lineages(Seq::MAX)?, self.id()))
+        Ok(Outline::of(&self.inner.lineages(Seq::MAX, None)?, self.id()))
     }
 }
 

@@ -21,8 +21,8 @@ impl Store {
     /// Everything that another store needs to make the same events: of these streams and those that they go on from, or of
     /// all, up to `until`.
     ///
-    /// What is damaged is told of in its place, and the rest follows. Cost: two passes over the log, one of them with all
-    /// bodies.
+    /// What is damaged is told of in its place, and the rest follows. Cost: two passes over the events of these streams (where
+    /// something is damaged: over the log), one of them with all their bodies.
     ///
     /// # Errors
     /// What `take` returns, [`Error::Io`], and [`Error::ReadOnly`] if the store's secret is lost: without it nothing says which
@@ -36,17 +36,19 @@ impl Store {
                 .to_owned();
             return Err(Error::ReadOnly { path: inner.root.clone(), detail });
         }
-        let lineages = inner.lineages(until)?;
+        let read = only.map(|only| inner.with_ancestors(only, until)).transpose()?.flatten();
+        let lineages = inner.lineages(until, read.as_deref())?;
         take(Sent::Heading(Heading { store: self.id(), head: lineages.head }))?;
         let wanted = only.map(|only| lineages.with_ancestors(only));
         let mut packer = Packer {
             inner,
-            lineages: &lineages,
+            is_whole: read.is_none(),
+            lineages,
             namer: Namer::default(),
             keys: FxHashMap::default(),
             count: 0,
         };
-        for frame in inner.log.frames_from(Seq(1), inner.log.refresh()?)? {
+        for frame in inner.frames_with(read.as_deref())? {
             match frame {
                 Ok(frame) => packer.frame(&frame, wanted.as_ref(), take)?,
                 Err(LogError::Corrupt(corruption)) => {
@@ -76,7 +78,9 @@ impl Lineages {
 
 struct Packer<'a> {
     inner: &'a Inner,
-    lineages: &'a Lineages,
+    lineages: Lineages,
+    /// Whether the histories of all streams are known, not only of those that are packed.
+    is_whole: bool,
     namer: Namer,
     /// Events that hold the keys of streams.
     keys: FxHashMap<StreamId, crate::ids::BodyId>,
@@ -92,6 +96,10 @@ impl Packer<'_> {
     ) -> Result<(), Error> {
         let mut todo: Vec<(Recorded, FactId, EventRef<'_>)> = Vec::new();
         for event in frame.events().filter(|event| event.seq <= self.lineages.head) {
+            // Ids of one stream do not hang on events of others.
+            if wanted.is_some_and(|wanted| !wanted.contains(&event.envelope.stream)) {
+                continue;
+            }
             let recorded = match self.inner.decode(frame, &event) {
                 Ok(recorded) => recorded,
                 Err(Error::Corrupt { detail }) => {
@@ -101,9 +109,7 @@ impl Packer<'_> {
                 Err(error) => return Err(error),
             };
             let id = self.namer.name(&self.inner.log, &recorded, &event);
-            if wanted.is_none_or(|wanted| wanted.contains(&recorded.event.stream)) {
-                todo.push((recorded, id, event));
-            }
+            todo.push((recorded, id, event));
         }
         // Bodies of a commit are read together.
         let mut rows: Vec<BodyRow> = Vec::new();
@@ -166,6 +172,7 @@ impl Packer<'_> {
             Payload::ContextServed(served) => served.digest = [0; 32],
             _ => {}
         }
+        self.know_what_is_named(event.stream, &mut payload)?;
         let lineage = self.lineages.streams.get(&event.stream);
         let undated = lineage.is_some_and(super::lineage::Lineage::is_undated);
         let mut refs = Refs::default();
@@ -200,6 +207,26 @@ impl Packer<'_> {
             event: payload,
             bodies,
         }))))
+    }
+
+    /// Learns the histories of all streams if an event names something of a stream that it does not go on from. Few do.
+    fn know_what_is_named(&mut self, stream: StreamId, payload: &mut Payload) -> Result<(), Error> {
+        if self.is_whole {
+            return Ok(());
+        }
+        let mut is_known = match payload {
+            Payload::Forked(forked) => self.lineages.streams.contains_key(&forked.from),
+            _ => true,
+        };
+        payload.items_mut(&mut |item| {
+            is_known &= self.lineages.named(stream, item.seq).is_some();
+            true
+        });
+        if !is_known {
+            self.lineages = self.inner.lineages(self.lineages.head, None)?;
+            self.is_whole = true;
+        }
+        Ok(())
     }
 
     /// The patterns behind the signatures of an act.

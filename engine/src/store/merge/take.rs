@@ -80,7 +80,7 @@ impl Inner {
         outline: &Outline,
         report: &mut MergeReport,
     ) -> Result<(), Error> {
-        let here = self.lineages(Seq::MAX)?;
+        let here = self.lineages(Seq::MAX, None)?;
         let plan = plan(outline, &here);
         for stream in &plan.nameless {
             report.leave_out(format!("a stream whose beginning is damaged: {stream}"));
