@@ -377,6 +377,33 @@ def proxied_responses(scene):
     again(scene)
 
 
+def proxied_by_path(scene):
+    """A host that names no session, behind a path: its conversation is recorded from its requests, and pruned."""
+    eager = [PROGRAM, "--db", scene.root + "/store", "policy", "set", "acp", "serve.mode=eager"]
+    subprocess.run(eager, cwd=scene.project, env=scene.environment, capture_output=True, check=True)
+    process = through_the_proxy(scene, "prune")
+    scene.url += "/acp/named"
+    try:
+        run = {"gemini": hosts.gemini, "copilot": hosts.copilot}[scene.host]
+        ends(scene, run(scene, prompt="Rename the greeting. <play:main>"))
+    finally:
+        process.kill()
+    with open(sorted(glob.glob(scene.wire + "/*.body"))[-1], encoding="utf-8") as file:
+        body = json.load(file)
+    parts = [part["functionResponse"] for content in body.get("contents", []) for part in content["parts"] if "functionResponse" in part]
+    outputs = [json.dumps(part["response"]) for part in parts]
+    outputs += [json.dumps(message["content"]) for message in body.get("messages", []) if message["role"] == "tool"]
+    hidden = [text for text in outputs if "[auto-superseded: " in text]
+    if not hidden or len(hidden) == len(outputs):
+        fault(scene, "%d of %d results are stand-ins on the wire" % (len(hidden), len(outputs)))
+    if "named" not in sessions(scene):
+        fault(scene, "the session is not in the store: %s" % sessions(scene))
+    calls = [row for row in shown(scene, "store", "named") if row[1]]
+    if len(calls) != len(outputs) or any(row[2] not in ("completed", "failed") for row in calls):
+        fault(scene, "%d calls are in the store, %d results on the wire: %s" % (len(calls), len(outputs), calls))
+    again(scene)
+
+
 def proxied_damaged(scene):
     """The store is damaged, then gone, while the proxy runs: requests go through as they are."""
     process = through_the_proxy(scene, "prune")
@@ -396,7 +423,8 @@ def proxied_damaged(scene):
 SCENES = {
     "claude": [plain, agent, packaged, proxied, proxied_damaged, pruned, resumed, missing, killed, damaged, unwritable],
     "codex": [plain, proxied_responses, pruned, resumed, missing, killed],
-    "gemini": [plain, missing],
+    "gemini": [plain, proxied_by_path, missing],
+    "copilot": [proxied_by_path],
     "opencode": [plain, agent, superseded, stable, tools, resumed, missing, killed, slow, damaged, unwritable],
 }
 

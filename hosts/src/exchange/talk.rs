@@ -13,7 +13,7 @@ use crate::import::{Occurrences, content_digest, json, prompt, step};
 pub struct Head {
     /// The model.
     pub model: Option<String>,
-    /// What the system says before anybody else.
+    /// What the system says before the first message.
     pub system: Option<String>,
     /// Definitions of tools, as they are.
     pub tools: Option<String>,
