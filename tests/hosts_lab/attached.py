@@ -22,7 +22,7 @@ import lab
 PROGRAM = os.path.abspath(sys.argv[1])
 LONG = "".join("value_%d = compute(%d)\n" % (n, n) for n in range(60))
 RECORDINGS = {"claude": "/.claude/projects", "codex": "/.codex/sessions", "gemini": "/.gemini/tmp",
-              "opencode": "/.local/share/opencode/opencode.db"}
+              "opencode": "/.local/share/opencode/opencode.db", "pi": "/.pi/agent/sessions"}
 FAULTS = []
 
 
@@ -41,7 +41,7 @@ def attach(scene, mode, program=None):
     scene.environment.setdefault("CODEX_HOME", scene.home + "/.codex")
     acpdb(scene, "store", "attach", scene.host, "--mode", mode)
     if program:
-        places = ("/.*/settings.json", "/.*/hooks.json", "/.config/opencode/plugin/acpdb.js")
+        places = ("/.*/settings.json", "/.*/hooks.json", "/.config/opencode/plugin/acpdb.js", "/.pi/agent/extensions/acpdb.ts")
         for path in [path for place in places for path in glob.glob(scene.home + place)]:
             with open(path, encoding="utf-8") as file:
                 text = file.read()
@@ -57,6 +57,8 @@ def play(scene, prompt, *words):
     if scene.host == "opencode":
         # Plug-ins are looked for when a version of their library is there; none is fetched.
         return hosts.opencode(scene, *words, prompt=prompt, model=scene.model)
+    if scene.host == "pi":
+        return hosts.pi(scene, *words, prompt=prompt)
     with open(scene.home + "/.gemini/settings.json", encoding="utf-8") as file:
         hooks = json.load(file)
     return hosts.gemini(scene, *words, prompt=prompt, more=hooks)
@@ -182,7 +184,7 @@ def superseded(scene):
         fault(scene, "after a resume the reads on the wire are %s" % reads)
     accepted(scene)
     again(scene)
-    if scene.host == "opencode":
+    if scene.host in ("opencode", "pi"):
         compare(scene)
 
 
@@ -232,7 +234,7 @@ def tools(scene):
         if name not in names:
             fault(scene, "the tool %s is not offered: %s" % (name, names))
     seen = [[text for _, tool, text in calls_on_the_wire(body) if tool == "read"] for body in all_bodies]
-    hidden = [texts for texts in seen if texts and "Output removed" in texts[0]]
+    hidden = [texts for texts in seen if texts and "def greet" not in texts[0]]
     if not hidden:
         fault(scene, "what was discarded is still on the wire: %s" % seen[-1])
     if "def greet" not in seen[-1][0]:
@@ -283,7 +285,7 @@ def killed(scene):
     path = os.path.join(scene.root, "acpdb")
     with open(path, "w", encoding="utf-8") as file:
         # A plug-in's program lives as long as its host; it is killed after a while, and started again.
-        while_ = "$((RANDOM %% 3)).$((RANDOM %% 9))" if scene.host == "opencode" else "0.0$((RANDOM %% 6 + 1))"
+        while_ = "$((RANDOM %% 3)).$((RANDOM %% 9))" if scene.host in ("opencode", "pi") else "0.0$((RANDOM %% 6 + 1))"
         file.write(("#!/bin/bash\nexec timeout -s KILL " + while_ + " %s \"$@\"\n") % PROGRAM)
     os.chmod(path, 0o755)
     attach(scene, "record", program=path)
@@ -425,6 +427,7 @@ SCENES = {
     "codex": [plain, proxied_responses, pruned, resumed, missing, killed],
     "gemini": [plain, proxied_by_path, missing],
     "copilot": [proxied_by_path],
+    "pi": [plain, superseded, stable, tools, resumed, missing, killed, slow, damaged, unwritable],
     "opencode": [plain, agent, superseded, stable, tools, resumed, missing, killed, slow, damaged, unwritable],
 }
 

@@ -20,6 +20,8 @@ pub(crate) enum HostName {
     CopilotCli,
     /// opencode
     Opencode,
+    /// Pi
+    Pi,
     /// Cursor
     Cursor,
     /// The chat of VS Code
@@ -109,6 +111,8 @@ pub(crate) struct Plugin {
 pub(crate) enum PluginHost {
     /// opencode
     Opencode,
+    /// Pi
+    Pi,
 }
 
 #[derive(Debug, clap::Args)]
