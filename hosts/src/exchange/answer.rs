@@ -6,7 +6,7 @@ use acpdb_engine::entry::{Entry, Fact};
 use acpdb_engine::event::{Report, Usage};
 use serde_json::{Map, Value, json};
 
-use super::{Api, Talk, chat, gemini};
+use super::{Api, Talk, chat, gemini, messages};
 
 /// What an answer says.
 #[derive(Clone, PartialEq, Debug)]
@@ -26,7 +26,8 @@ pub fn answer(api: Api, body: &str, talk: &Talk<'_>) -> Option<Answer> {
     let Made { message, report } = match api {
         Api::Chat => of_chat(&pieces)?,
         Api::Gemini => of_gemini(&pieces)?,
-        Api::Messages | Api::Responses => return None,
+        Api::Messages => of_messages(&pieces)?,
+        Api::Responses => return None,
     };
     if !is_whole && report.stop_reason.is_none() {
         return None;
@@ -35,6 +36,7 @@ pub fn answer(api: Api, body: &str, talk: &Talk<'_>) -> Option<Answer> {
     let mut names = talk.names.clone();
     let message = match api {
         Api::Chat => chat::message(&text, &mut names)?,
+        Api::Messages => messages::message(&text, &mut names)?,
         _ => gemini::message(&text, &mut names, &mut std::collections::BTreeSet::new())?,
     };
     if message.calls.iter().any(|call| call.id.starts_with(&message.key)) {
@@ -214,5 +216,84 @@ fn gemini_usage(usage: &Value) -> Usage {
         cache_read: cached,
         reasoning: thoughts,
         ..Usage::default()
+    }
+}
+
+fn of_messages(pieces: &[Value]) -> Option<Made> {
+    let mut blocks: BTreeMap<u64, Value> = BTreeMap::new();
+    let mut report = Report::default();
+    let mut usage = Map::new();
+    for piece in pieces {
+        // A whole answer is a message; a stream begins with one that has no content yet.
+        let message = if text(piece, "type") == Some("message") { Some(piece) } else { piece.get("message") };
+        if let Some(message) = message {
+            report.model = text(message, "model").map(str::to_owned);
+            report.request = text(message, "id").map(str::to_owned);
+            report.stop_reason = text(message, "stop_reason").map(str::to_owned);
+            let content = message.get("content").and_then(Value::as_array);
+            blocks.extend((0..).zip(content.into_iter().flatten().cloned()));
+        }
+        for told in
+            [message.and_then(|message| message.get("usage")), piece.get("usage")].into_iter().flatten()
+        {
+            usage.extend(
+                told.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())),
+            );
+        }
+        let index = piece.get("index").and_then(Value::as_u64);
+        match (text(piece, "type"), index) {
+            (Some("content_block_start"), Some(index)) => {
+                blocks.insert(index, piece.get("content_block").cloned().unwrap_or_default());
+            }
+            (Some("content_block_delta"), Some(index)) => {
+                block_piece(blocks.get_mut(&index)?, piece.get("delta")?);
+            }
+            (Some("message_delta"), _) => {
+                let reason = piece.pointer("/delta/stop_reason").and_then(Value::as_str);
+                report.stop_reason = reason.map(str::to_owned).or(report.stop_reason);
+            }
+            (Some("error"), _) => return None,
+            _ => {}
+        }
+    }
+    let _ = report.stop_reason.as_ref()?;
+    for block in blocks.values_mut() {
+        whole_input(block);
+    }
+    report.usage = messages_usage(&usage.into());
+    let content: Vec<Value> = blocks.into_values().collect();
+    Some(Made { message: json!({"role": "assistant", "content": content}), report })
+}
+
+/// Adds a piece to a block: a text to the text of the same name, parameters to a text that is read at the end.
+fn block_piece(block: &mut Value, delta: &Value) {
+    for (piece, whole) in
+        [("text", "text"), ("thinking", "thinking"), ("signature", "signature"), ("partial_json", "partial")]
+    {
+        let (Some(more), Some(block)) = (text(delta, piece), block.as_object_mut()) else { continue };
+        let before = block.get(whole).and_then(Value::as_str).unwrap_or_default();
+        let joined = format!("{before}{more}");
+        block.insert(whole.to_owned(), joined.into());
+    }
+}
+
+/// Parameters that came in pieces, as one value.
+fn whole_input(block: &mut Value) {
+    let Some(block) = block.as_object_mut() else { return };
+    if let Some(Value::String(partial)) = block.remove("partial")
+        && let Ok(input) = serde_json::from_str(&partial)
+    {
+        block.insert("input".to_owned(), input);
+    }
+}
+
+fn messages_usage(usage: &Value) -> Usage {
+    Usage {
+        input: count(usage, "/input_tokens"),
+        output: count(usage, "/output_tokens"),
+        cache_read: count(usage, "/cache_read_input_tokens"),
+        cache_write: count(usage, "/cache_creation_input_tokens"),
+        cache_write_long: count(usage, "/cache_creation/ephemeral_1h_input_tokens"),
+        reasoning: None,
     }
 }

@@ -9,12 +9,13 @@
 //! so telling it again adds nothing, wherever it stands then; an answer is named as the message that the next request
 //! makes of it. A call without an id is named by its message and its place in it.
 //!
-//! It reads `OpenAI`'s chat completions and Gemini's contents. What it does not understand it counts by name; it says nothing of
+//! It reads Anthropic's messages, `OpenAI`'s chat completions and Gemini's contents, not yet `OpenAI`'s responses. What it does not understand it counts by name; it says nothing of
 //! half an answer, for the next request tells what the program kept of it.
 
 mod answer;
 mod chat;
 mod gemini;
+mod messages;
 mod talk;
 
 #[cfg(test)]
@@ -72,6 +73,7 @@ pub fn request<'a>(api: Api, path: &str, body: &'a str) -> Option<Talk<'a>> {
     match api {
         Api::Chat => chat::request(body),
         Api::Gemini => gemini::request(body, api.model_in(path)),
-        Api::Messages | Api::Responses => None,
+        Api::Messages => messages::request(body),
+        Api::Responses => None,
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, Api, Head, Talk, answer, request};
 
+const MESSAGES: &str = "/v1/messages";
 const CHAT: &str = "/v1/chat/completions";
 const GEMINI: &str = "/v1beta/models/gemini-lab:streamGenerateContent";
 
@@ -189,6 +190,69 @@ fn what_a_program_sends_back_is_the_answer() {
 }
 
 #[test]
+fn anthropics_messages_and_their_streams() {
+    let body = json!({"model": "claude-lab", "max_tokens": 9, "system": [{"type": "text", "text": "Help."}], "metadata": {"user_id": "SECRET"},
+        "messages": [{"role": "user", "content": "Look"}, {"role": "assistant", "content": [
+            {"type": "thinking", "thinking": "Hm", "signature": "sig"}, {"type": "tool_use", "id": "t1", "name": "read", "input": {"b": 1, "a": 2}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "t1", "is_error": true, "content": [{"type": "text", "text": "no file"}]},
+                {"type": "text", "text": "Try", "cache_control": {"type": "ephemeral"}},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}]}]});
+    let delta =
+        |index: u64, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
+    let begin = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
+    let events = [
+        json!({"type": "message_start", "message": {"id": "m1", "model": "claude-lab-1", "content": [],
+            "usage": {"input_tokens": 5, "cache_read_input_tokens": 4, "output_tokens": 1}}}),
+        begin(0, json!({"type": "thinking", "thinking": "", "signature": ""})),
+        delta(0, json!({"type": "thinking_delta", "thinking": "Another."})),
+        delta(0, json!({"type": "signature_delta", "signature": "sig2"})),
+        begin(1, json!({"type": "text", "text": ""})),
+        json!({"type": "ping"}),
+        delta(1, json!({"type": "text_delta", "text": "I re"})),
+        delta(1, json!({"type": "text_delta", "text": "ad."})),
+        begin(2, json!({"type": "tool_use", "id": "t2", "name": "read", "input": {}})),
+        delta(2, json!({"type": "input_json_delta", "partial_json": "{\"path\": "})),
+        delta(2, json!({"type": "input_json_delta", "partial_json": "\"b\"}"})),
+        begin(3, json!({"type": "tool_use", "id": "t3", "name": "list", "input": {}})),
+        json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 7}}),
+        json!({"type": "message_stop"}),
+    ];
+    check(MESSAGES, &body, &stream(&events), &expect![[r#"
+        Prompt begins   <prompt:msg:36e9#1>
+        User "Look"   <msg:36e9#1>
+        Step begins   <turn:msg:4aaf#1>
+        Assistant   <msg:4aaf#1>
+          Reasoning "Hm" signed sig   <msg:4aaf#1/thought1>
+        call t1: read {"a":2,"b":1}   <call:t1@4aaf#1:start>
+        Failed t1: "no file"   <call:t1@4aaf#1:finish>
+        Prompt begins   <prompt:msg:21bd#1>
+        User "Try", Media "AAAA"   <msg:21bd#1>
+        -- the answer
+        Step begins   <turn:msg:eea6#1>
+        Assistant   <msg:eea6#1>
+          Reasoning "Another." signed sig2   <msg:eea6#1/thought1>
+          "I read."   <msg:eea6#1/part1>
+        call t2: read {"path":"b"}   <call:t2@eea6#1:start>
+        call t3: list {}   <call:t3@eea6#1:start>
+        ends: claude-lab-1 "tool_use" [Some(5), Some(4), Some(7), None]   <msg:eea6#1:finish>
+    "#]]);
+    let text = body.to_string();
+    let asked = talk(MESSAGES, &text);
+    assert!(!format!("{:?}{:?}", asked.head, asked.entries()).contains("SECRET"));
+    let whole = json!({"type": "message", "id": "m1", "role": "assistant", "model": "claude-lab-1", "stop_reason": "tool_use", "content": [
+        {"type": "thinking", "thinking": "Another.", "signature": "sig2"}, {"type": "text", "text": "I read."},
+        {"type": "tool_use", "id": "t2", "name": "read", "input": {"path": "b"}}, {"type": "tool_use", "id": "t3", "name": "list", "input": {}}],
+        "usage": {"input_tokens": 5, "cache_read_input_tokens": 4, "output_tokens": 7}});
+    assert_eq!(answered(MESSAGES, &whole.to_string(), &asked), answered(MESSAGES, &stream(&events), &asked));
+    for half in
+        [stream(&events[..12]), json!({"type": "error", "error": {"type": "overloaded_error"}}).to_string()]
+    {
+        assert_eq!(answered(MESSAGES, &half, &asked), None, "{half}");
+    }
+}
+
+#[test]
 fn a_plain_gemini_answer() {
     let body = json!({"systemInstruction": {"parts": [{"text": "Help."}]}, "generationConfig": {"temperature": 0},
         "contents": [{"role": "user", "parts": [{"text": "Hello"}, {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}]}]});
@@ -340,7 +404,9 @@ fn what_is_not_understood_is_counted_and_not_recorded() {
         (CHAT, r#"{"messages":[7]}"#),
         (GEMINI, r#"{"model":"m"}"#),
         (GEMINI, r#"{"contents":[{"role":"user"}]}"#),
-        ("/v1/messages", r#"{"messages":[]}"#),
+        (MESSAGES, r#"{"messages":[{"role":"user"}]}"#),
+        (MESSAGES, r#"{"messages":[{"role":"user","content":7}]}"#),
+        ("/v1/responses", r#"{"input":[]}"#),
     ] {
         assert!(request(Api::of(path).unwrap(), path, body).is_none(), "{path} {body}");
     }

@@ -161,8 +161,8 @@ pub fn prune(
             pruned.seq = Some(seq);
             let mut edits = Edits::of(text, &changes);
             match exchange::request(api, asked.path, text) {
-                Some(talk) => edits.talk(store, api, &talk),
-                None => request.messages.iter().for_each(|message| edits.message(api, message)),
+                Some(talk) if api != Api::Messages => edits.talk(store, api, &talk),
+                _ => request.messages.iter().for_each(|message| edits.message(api, message)),
             }
             (pruned.changes, pruned.unknown) = (edits.list.len(), edits.unknown);
             let made = if edits.list.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(edits.apply()) };

@@ -198,7 +198,8 @@ fn head_in_store(store: &Store, info: &StreamInfo) -> Result<Head, Error> {
             [(&mut head.system, set.system), (&mut head.tools, set.tools), (&mut head.params, set.params)]
         {
             if let Some(body) = body {
-                *place = Some(view.text(body.id(seq))?);
+                // What was erased is not known any more.
+                *place = view.text(body.id(seq)).ok().or(place.take());
             }
         }
     }

@@ -14,6 +14,7 @@ use crate::proxy::sent::Sent;
 use crate::proxy::talk::{Said, Talks, Told};
 
 const CHAT: &str = "/v1/chat/completions";
+const MESSAGES: &str = "/v1/messages";
 const GEMINI: &str = "/v1beta/models/gemini-lab:generateContent";
 
 struct Desk {
@@ -35,7 +36,7 @@ impl Desk {
             .unwrap();
         let policy = Policy::from_json(r#"{"preset": "acp", "serve.mode": "eager"}"#).unwrap();
         let _ = store.set_policy(None, &policy, None).unwrap();
-        let host = if path == CHAT { "proxy" } else { "gemini-cli" };
+        let host = if path == GEMINI { "gemini-cli" } else { "proxy" };
         let identity = Identity { host, session: "one".to_owned() };
         Self { _folder: folder, store, identity, path, talks: Talks::default(), sent: Sent::default() }
     }
@@ -57,7 +58,11 @@ impl Desk {
 
     /// The session as a request, made of the store alone.
     fn made(&self) -> Value {
-        let format = if self.path == CHAT { Format::Openai } else { Format::Gemini };
+        let format = match self.path {
+            CHAT => Format::Openai,
+            MESSAGES => Format::Anthropic,
+            _ => Format::Gemini,
+        };
         let options = Options { selection: Selection::Whole, ..Options::default() };
         let made = export(&self.store.view(self.stream()).unwrap(), format, &options).unwrap();
         serde_json::from_slice(&made.bytes).unwrap()
@@ -159,6 +164,33 @@ fn geminis_contents_likewise_with_calls_that_have_no_ids() {
         assert!(call.remove("id").is_some());
     }
     assert_eq!(made, third);
+}
+
+#[test]
+fn anthropics_messages_likewise_with_reasoning() {
+    let desk = Desk::new(MESSAGES);
+    let body = |messages: &[Value]| {
+        json!({"model": "claude-lab", "max_tokens": 9, "system": "Help.", "tools": [{"name": "Read", "input_schema": {"type": "object"}}],
+            "messages": messages})
+    };
+    let blocks = json!([{"type": "thinking", "thinking": "A file.", "signature": "sig=="},
+        {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"file_path": "/p/a.rs"}}]);
+    let mut messages = vec![ask("Look")];
+    let answer =
+        json!({"type": "message", "model": "claude-lab", "stop_reason": "tool_use", "content": blocks});
+    assert_eq!(desk.tell(&body(&messages), Some(&answer)).left_out, None);
+    messages.push(json!({"role": "assistant", "content": blocks}));
+    messages.push(json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "fn a() {}"}]}));
+    assert_eq!(desk.tell(&body(&messages), None).events, 1, "the result");
+    let made = desk.made();
+    assert_eq!(made["messages"][1], messages[1]);
+    let result = json!({"tool_use_id": "toolu_1", "content": "fn a() {}"});
+    let told = &made["messages"][2]["content"][0];
+    assert_eq!(
+        (&told["tool_use_id"], &told["content"]),
+        (&result["tool_use_id"], &result["content"]),
+        "{made}"
+    );
 }
 
 #[test]
@@ -325,6 +357,16 @@ fn a_superseded_result_is_absent_on_the_wire_until_it_is_restored() {
         json!({"tools": [{"functionDeclarations": []}], "x": 1e21, "contents": [
             {"role": "user", "parts": [{"text": "Look"}]}, call("c1"), result("c1"), call("c2"), result("c2")]})
     };
+    let read = |id: &str| json!({"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "Read", "input": {"file_path": "/p/a.rs"}}]});
+    let back = |id: &str| json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": LONG}]});
+    let tools = json!([{"name": "Read", "cache_control": {"type": "ephemeral"}}]);
+    let mut messages = vec![ask("Look"), read("c1"), back("c1"), read("c2"), back("c2")];
+    // Marks of the host's own leave none to be set.
+    let mark = json!({"type": "ephemeral"});
+    for place in [1, 3, 4] {
+        messages[place]["content"][0]["cache_control"] = mark.clone();
+    }
+    let anthropic = json!({"model": "claude-lab", "tools": tools, "messages": messages});
     let output = "/contents/2/parts/0/functionResponse/response/output";
     for (path, body, place) in [
         (
@@ -334,6 +376,7 @@ fn a_superseded_result_is_absent_on_the_wire_until_it_is_restored() {
         ),
         (GEMINI, gemini(true), output),
         (GEMINI, gemini(false), output),
+        (MESSAGES, anthropic, "/messages/2/content/0/content"),
     ] {
         let desk = Desk::new(path);
         let (made, pruned) = desk.prune(&body);
