@@ -386,7 +386,7 @@ def proxied_by_path(scene):
     process = through_the_proxy(scene, "prune")
     scene.url += "/acp/named"
     try:
-        run = {"gemini": hosts.gemini, "copilot": hosts.copilot}[scene.host]
+        run = {"gemini": hosts.gemini, "copilot": hosts.copilot, "pi": hosts.pi}[scene.host]
         ends(scene, run(scene, prompt="Rename the greeting. <play:main>"))
     finally:
         process.kill()
@@ -395,6 +395,8 @@ def proxied_by_path(scene):
     parts = [part["functionResponse"] for content in body.get("contents", []) for part in content["parts"] if "functionResponse" in part]
     outputs = [json.dumps(part["response"]) for part in parts]
     outputs += [json.dumps(message["content"]) for message in body.get("messages", []) if message["role"] == "tool"]
+    blocks = [block for message in body.get("messages", []) if isinstance(message["content"], list) for block in message["content"]]
+    outputs += [json.dumps(block["content"]) for block in blocks if block.get("type") == "tool_result"]
     hidden = [text for text in outputs if "[auto-superseded: " in text]
     if not hidden or len(hidden) == len(outputs):
         fault(scene, "%d of %d results are stand-ins on the wire" % (len(hidden), len(outputs)))
@@ -427,7 +429,7 @@ SCENES = {
     "codex": [plain, proxied_responses, pruned, resumed, missing, killed],
     "gemini": [plain, proxied_by_path, missing],
     "copilot": [proxied_by_path],
-    "pi": [plain, superseded, stable, tools, resumed, missing, killed, slow, damaged, unwritable],
+    "pi": [plain, proxied_by_path, superseded, stable, tools, resumed, missing, killed, slow, damaged, unwritable],
     "opencode": [plain, agent, superseded, stable, tools, resumed, missing, killed, slow, damaged, unwritable],
 }
 
