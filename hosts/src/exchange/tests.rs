@@ -218,7 +218,11 @@ fn anthropics_messages_and_their_streams() {
         json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 7}}),
         json!({"type": "message_stop"}),
     ];
-    check(MESSAGES, &body, &stream(&events), &expect![[r#"
+    check(
+        MESSAGES,
+        &body,
+        &stream(&events),
+        &expect![[r#"
         Prompt begins   <prompt:msg:36e9#1>
         User "Look"   <msg:36e9#1>
         Step begins   <turn:msg:4aaf#1>
@@ -236,7 +240,8 @@ fn anthropics_messages_and_their_streams() {
         call t2: read {"path":"b"}   <call:t2@eea6#1:start>
         call t3: list {}   <call:t3@eea6#1:start>
         ends: claude-lab-1 "tool_use" [Some(5), Some(4), Some(7), None]   <msg:eea6#1:finish>
-    "#]]);
+    "#]],
+    );
     let text = body.to_string();
     let asked = talk(MESSAGES, &text);
     assert!(!format!("{:?}{:?}", asked.head, asked.entries()).contains("SECRET"));
