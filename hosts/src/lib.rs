@@ -3,6 +3,7 @@
 //! ```text
 //! file of a host  ->  import::detect  ->  import::read  ->  Batch { stream, entries }  ->  the store
 //! its database    ->  sqlite  ->  import::read_database, likewise
+//! request and answer  ->  exchange::request, exchange::answer  ->  facts
 //! export::export(view, format)  ->  the body of a request, or a transcript
 //! resume::write(view, host)  ->  a session's file that its host opens
 //! call of a tool  ->  registry::registry  ->  class, keys, todo lists   (asked by the engine when a call is recorded)
@@ -11,6 +12,7 @@
 //! It opens no file and asks no clock. Importers read `impl BufRead` or byte slices and do not know the store; exporters
 //! read one frozen view.
 
+pub mod exchange;
 pub mod export;
 pub mod import;
 pub mod lint;

@@ -15,6 +15,8 @@ pub enum Host {
     CopilotCli,
     /// opencode, which takes a plug-in.
     Opencode,
+    /// Pi, which takes an extension.
+    Pi,
     /// Cursor.
     Cursor,
     /// The chat of VS Code.
@@ -53,7 +55,7 @@ impl Mode {
 
 impl Host {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::ClaudeCode,
         Self::Codex,
         Self::GeminiCli,
@@ -61,6 +63,7 @@ impl Host {
         Self::Cursor,
         Self::VsCode,
         Self::Opencode,
+        Self::Pi,
     ];
 
     /// Its name, as commands spell it; for those whose recordings are imported also the host's name in the store.
@@ -71,6 +74,7 @@ impl Host {
             Self::GeminiCli => "gemini-cli",
             Self::CopilotCli => "copilot-cli",
             Self::Opencode => "opencode",
+            Self::Pi => "pi",
             Self::Cursor => "cursor",
             Self::VsCode => "vscode",
         }
@@ -95,6 +99,7 @@ impl Host {
             Self::Codex => Some(Format::Codex),
             Self::GeminiCli => Some(Format::GeminiCli),
             Self::CopilotCli => Some(Format::CopilotCli),
+            Self::Pi => Some(Format::Pi),
             // Its plug-in tells more than a hook could.
             Self::Cursor | Self::VsCode | Self::Opencode => None,
         }
@@ -102,12 +107,12 @@ impl Host {
 
     /// Whether a result can be replaced there without making an error of it.
     pub const fn can_replace(self) -> bool {
-        matches!(self, Self::ClaudeCode | Self::Codex | Self::Opencode)
+        matches!(self, Self::ClaudeCode | Self::Codex | Self::Opencode | Self::Pi)
     }
 
     /// Whether it takes a plug-in, which asks all the time, rather than hooks.
     pub const fn takes_plugin(self) -> bool {
-        matches!(self, Self::Opencode)
+        matches!(self, Self::Opencode | Self::Pi)
     }
 }
 

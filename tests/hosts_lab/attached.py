@@ -22,7 +22,7 @@ import lab
 PROGRAM = os.path.abspath(sys.argv[1])
 LONG = "".join("value_%d = compute(%d)\n" % (n, n) for n in range(60))
 RECORDINGS = {"claude": "/.claude/projects", "codex": "/.codex/sessions", "gemini": "/.gemini/tmp",
-              "opencode": "/.local/share/opencode/opencode.db"}
+              "opencode": "/.local/share/opencode/opencode.db", "pi": "/.pi/agent/sessions"}
 FAULTS = []
 
 
@@ -41,7 +41,7 @@ def attach(scene, mode, program=None):
     scene.environment.setdefault("CODEX_HOME", scene.home + "/.codex")
     acpdb(scene, "store", "attach", scene.host, "--mode", mode)
     if program:
-        places = ("/.*/settings.json", "/.*/hooks.json", "/.config/opencode/plugin/acpdb.js")
+        places = ("/.*/settings.json", "/.*/hooks.json", "/.config/opencode/plugin/acpdb.js", "/.pi/agent/extensions/acpdb.ts")
         for path in [path for place in places for path in glob.glob(scene.home + place)]:
             with open(path, encoding="utf-8") as file:
                 text = file.read()
@@ -57,6 +57,8 @@ def play(scene, prompt, *words):
     if scene.host == "opencode":
         # Plug-ins are looked for when a version of their library is there; none is fetched.
         return hosts.opencode(scene, *words, prompt=prompt, model=scene.model)
+    if scene.host == "pi":
+        return hosts.pi(scene, *words, prompt=prompt)
     with open(scene.home + "/.gemini/settings.json", encoding="utf-8") as file:
         hooks = json.load(file)
     return hosts.gemini(scene, *words, prompt=prompt, more=hooks)
@@ -182,7 +184,7 @@ def superseded(scene):
         fault(scene, "after a resume the reads on the wire are %s" % reads)
     accepted(scene)
     again(scene)
-    if scene.host == "opencode":
+    if scene.host in ("opencode", "pi"):
         compare(scene)
 
 
@@ -232,7 +234,7 @@ def tools(scene):
         if name not in names:
             fault(scene, "the tool %s is not offered: %s" % (name, names))
     seen = [[text for _, tool, text in calls_on_the_wire(body) if tool == "read"] for body in all_bodies]
-    hidden = [texts for texts in seen if texts and "Output removed" in texts[0]]
+    hidden = [texts for texts in seen if texts and "def greet" not in texts[0]]
     if not hidden:
         fault(scene, "what was discarded is still on the wire: %s" % seen[-1])
     if "def greet" not in seen[-1][0]:
@@ -283,7 +285,7 @@ def killed(scene):
     path = os.path.join(scene.root, "acpdb")
     with open(path, "w", encoding="utf-8") as file:
         # A plug-in's program lives as long as its host; it is killed after a while, and started again.
-        while_ = "$((RANDOM %% 3)).$((RANDOM %% 9))" if scene.host == "opencode" else "0.0$((RANDOM %% 6 + 1))"
+        while_ = "$((RANDOM %% 3)).$((RANDOM %% 9))" if scene.host in ("opencode", "pi") else "0.0$((RANDOM %% 6 + 1))"
         file.write(("#!/bin/bash\nexec timeout -s KILL " + while_ + " %s \"$@\"\n") % PROGRAM)
     os.chmod(path, 0o755)
     attach(scene, "record", program=path)
@@ -377,6 +379,35 @@ def proxied_responses(scene):
     again(scene)
 
 
+def proxied_by_path(scene):
+    """A host that names no session, behind a path: its conversation is recorded from its requests, and pruned."""
+    eager = [PROGRAM, "--db", scene.root + "/store", "policy", "set", "acp", "serve.mode=eager"]
+    subprocess.run(eager, cwd=scene.project, env=scene.environment, capture_output=True, check=True)
+    process = through_the_proxy(scene, "prune")
+    scene.url += "/acp/named"
+    try:
+        run = {"gemini": hosts.gemini, "copilot": hosts.copilot, "pi": hosts.pi}[scene.host]
+        ends(scene, run(scene, prompt="Rename the greeting. <play:main>"))
+    finally:
+        process.kill()
+    with open(sorted(glob.glob(scene.wire + "/*.body"))[-1], encoding="utf-8") as file:
+        body = json.load(file)
+    parts = [part["functionResponse"] for content in body.get("contents", []) for part in content["parts"] if "functionResponse" in part]
+    outputs = [json.dumps(part["response"]) for part in parts]
+    outputs += [json.dumps(message["content"]) for message in body.get("messages", []) if message["role"] == "tool"]
+    blocks = [block for message in body.get("messages", []) if isinstance(message["content"], list) for block in message["content"]]
+    outputs += [json.dumps(block["content"]) for block in blocks if block.get("type") == "tool_result"]
+    hidden = [text for text in outputs if "[auto-superseded: " in text]
+    if not hidden or len(hidden) == len(outputs):
+        fault(scene, "%d of %d results are stand-ins on the wire" % (len(hidden), len(outputs)))
+    if "named" not in sessions(scene):
+        fault(scene, "the session is not in the store: %s" % sessions(scene))
+    calls = [row for row in shown(scene, "store", "named") if row[1]]
+    if len(calls) != len(outputs) or any(row[2] not in ("completed", "failed") for row in calls):
+        fault(scene, "%d calls are in the store, %d results on the wire: %s" % (len(calls), len(outputs), calls))
+    again(scene)
+
+
 def proxied_damaged(scene):
     """The store is damaged, then gone, while the proxy runs: requests go through as they are."""
     process = through_the_proxy(scene, "prune")
@@ -396,7 +427,9 @@ def proxied_damaged(scene):
 SCENES = {
     "claude": [plain, agent, packaged, proxied, proxied_damaged, pruned, resumed, missing, killed, damaged, unwritable],
     "codex": [plain, proxied_responses, pruned, resumed, missing, killed],
-    "gemini": [plain, missing],
+    "gemini": [plain, proxied_by_path, missing],
+    "copilot": [proxied_by_path],
+    "pi": [plain, proxied_by_path, superseded, stable, tools, resumed, missing, killed, slow, damaged, unwritable],
     "opencode": [plain, agent, superseded, stable, tools, resumed, missing, killed, slow, damaged, unwritable],
 }
 

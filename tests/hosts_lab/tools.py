@@ -88,6 +88,8 @@ def pi(call, path):
         "run": lambda: ("bash", {"command": call["command"]}),
         "search": lambda: ("bash", {"command": "grep -rn %s src" % call["pattern"]}),
         "image": lambda: ("read", {"path": path}),
+        "context": lambda: ("context", {"action": call["action"], "targets": [[call["hash"]]]}),
+        "remember": lambda: ("acpdb_memory_remember", {"kind": "decision", "text": call["text"]}),
     }[call["do"]]()
 
 

@@ -20,6 +20,8 @@ pub(crate) enum HostName {
     CopilotCli,
     /// opencode
     Opencode,
+    /// Pi
+    Pi,
     /// Cursor
     Cursor,
     /// The chat of VS Code
@@ -109,6 +111,8 @@ pub(crate) struct Plugin {
 pub(crate) enum PluginHost {
     /// opencode
     Opencode,
+    /// Pi
+    Pi,
 }
 
 #[derive(Debug, clap::Args)]
@@ -144,6 +148,12 @@ pub(crate) struct Mcp {
     /// The session that calls are about [default: as the environment says, else the newest of this folder]
     #[arg(long, short, value_name = "SESSION", add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
+    /// Serve on this address over HTTP, at /mcp [default: 127.0.0.1:4142; port 0 takes a free one]
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:4142")]
+    pub(crate) http: Option<std::net::SocketAddr>,
+    /// What clients have to send as `Authorization: Bearer TOKEN`; needed to listen where others can reach it
+    #[arg(long, value_name = "TOKEN", env = "ACPDB_MCP_TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
 }
 
 /// What a proxy does with requests.

@@ -106,6 +106,7 @@ pub(crate) const fn host(name: HostName) -> Host {
         HostName::Cursor => Host::Cursor,
         HostName::VsCode => Host::VsCode,
         HostName::Opencode => Host::Opencode,
+        HostName::Pi => Host::Pi,
     }
 }
 

@@ -20,6 +20,7 @@ pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let host = match args.host {
         PluginHost::Opencode => Host::Opencode,
+        PluginHost::Pi => Host::Pi,
     };
     let (db, settings) = (global.db.clone(), global.settings.clone());
     let open = move || {

@@ -1,6 +1,7 @@
 //! Keys of calls in words: the log keeps signs in place of patterns, addresses and command lines, and what they stand for
 //! is in the parameters.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::fold::HashForm;
@@ -8,7 +9,15 @@ use crate::ids::{BodyId, Seq};
 use crate::text::json::canonical_or_text;
 use crate::text::mask::is_masked;
 
-use super::View;
+use super::{Store, View};
+
+impl Store {
+    /// The id that this store records in place of one that a host derived from a record's bytes; others stay as they are.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    pub fn recorded_id<'a>(&self, id: &'a str) -> Cow<'a, str> {
+        self.inner.log.secret().name(id).map_or(Cow::Borrowed(id), Cow::Owned)
+    }
+}
 
 impl View {
     /// The keys of calls as their tools' parameters spell them, in the order of `calls`: the parameters and the name of the

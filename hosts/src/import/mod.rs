@@ -50,6 +50,7 @@ pub use limits::{Exceeded, Limits, exceeded};
 pub use opencode_db::{ReadSessions, is_opencode, read_changed, read_database};
 pub use parcels::{OwnExport, ParcelReader, own_export};
 pub use report::{ImportError, ImportReport, Note};
+pub(crate) use turns::{Occurrences, digest as content_digest, media_type, prompt, step};
 
 /// Version of the importers: a file that an earlier one has read is worth reading again, for it may be understood better now.
 pub const READERS: u32 = 4;

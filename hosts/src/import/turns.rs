@@ -15,12 +15,12 @@ use acpdb_engine::secret::DERIVED;
 use super::calls;
 
 /// Counts how often something has occurred in a stream.
-#[derive(Debug, Default)]
-pub(super) struct Occurrences(HashMap<String, u32>);
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Occurrences(HashMap<String, u32>);
 
 impl Occurrences {
     /// The number of this occurrence, from 1.
-    pub(super) fn next(&mut self, what: &str) -> u32 {
+    pub(crate) fn next(&mut self, what: &str) -> u32 {
         let count = self.0.entry(what.to_string()).or_default();
         *count = count.saturating_add(1);
         *count
@@ -71,23 +71,23 @@ impl Calls {
 }
 
 /// A model step that begins with the fact of this origin.
-pub(super) fn step(origin: &str) -> Entry {
+pub(crate) fn step(origin: &str) -> Entry {
     Entry::step(origin).origin(format!("turn:{origin}"))
 }
 
 /// A prompt that begins with the fact of this origin.
-pub(super) fn prompt(origin: &str) -> Entry {
+pub(crate) fn prompt(origin: &str) -> Entry {
     Entry::prompt(origin).origin(format!("prompt:{origin}"))
 }
 
 /// An id from a record's bytes: half of their digest. The engine keys it with the store's secret.
-pub(super) fn digest(record: &str) -> String {
+pub(crate) fn digest(record: &str) -> String {
     let hex = blake3::hash(record.as_bytes()).to_hex();
     format!("{DERIVED}{}", hex.get(..32).unwrap_or_default())
 }
 
 /// The media type of a `data:` address.
-pub(super) fn media_type(url: &str) -> Option<String> {
+pub(crate) fn media_type(url: &str) -> Option<String> {
     let (media, _) = url.strip_prefix("data:")?.split_once([';', ','])?;
     (!media.is_empty()).then(|| media.to_string())
 }

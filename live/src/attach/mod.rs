@@ -25,8 +25,19 @@ use crate::host::{Host, Mode};
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Folders that attaching may have made.
-const FOLDERS: &[&str] =
-    &[".claude", ".codex", ".gemini", ".cursor", "hooks", ".github", ".opencode", "plugin"];
+const FOLDERS: &[&str] = &[
+    ".claude",
+    ".codex",
+    ".gemini",
+    ".cursor",
+    "hooks",
+    ".github",
+    ".opencode",
+    "plugin",
+    ".pi",
+    "agent",
+    "extensions",
+];
 
 /// Whose settings are meant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,6 +139,11 @@ pub fn place(
                 Some(folder) => folder.join("opencode/plugin/acpdb.js"),
                 None => home()?.join(".config/opencode/plugin/acpdb.js"),
             },
+        },
+        (Host::Pi, Reach::Project) => project.join(".pi/extensions/acpdb.ts"),
+        (Host::Pi, Reach::User) => match set("PI_CODING_AGENT_DIR") {
+            Some(folder) => folder.join("extensions/acpdb.ts"),
+            None => home()?.join(".pi/agent/extensions/acpdb.ts"),
         },
         (Host::VsCode, Reach::Project) => project.join(".github/hooks/acpdb-vscode.json"),
         (Host::CopilotCli | Host::VsCode, Reach::User) => {

@@ -10,6 +10,8 @@ use crate::host::{Host, Mode};
 
 /// The plug-in for opencode, as it is published.
 const OPENCODE: &str = include_str!("../../assets/opencode.js");
+/// The extension for Pi, likewise.
+const PI: &str = include_str!("../../assets/pi.ts");
 /// How the file begins that acpdb writes.
 const MARK: &str = "// acpdb wrote this file; `acpdb detach ";
 /// The line in which the plug-in keeps how it was attached.
@@ -22,7 +24,8 @@ fn text(host: Host, program: &Path, store: Option<&Path>, mode: Mode) -> String 
         "db": store.map(Path::to_string_lossy),
         "mode": mode.name(),
     });
-    let plugin = OPENCODE.replacen(SETTINGS, &format!("const ATTACHED = {settings}"), 1);
+    let source = if host == Host::Pi { PI } else { OPENCODE };
+    let plugin = source.replacen(SETTINGS, &format!("const ATTACHED = {settings}"), 1);
     format!("{MARK}{host}` removes it.\n{plugin}")
 }
 

@@ -83,8 +83,8 @@ pub const fn events(host: Host) -> &'static [&'static str] {
             "stop",
             "sessionEnd",
         ],
-        // It takes a plug-in, in a file of its own.
-        Host::Opencode => &[],
+        // They take a plug-in, in a file of its own.
+        Host::Opencode | Host::Pi => &[],
         Host::VsCode => {
             &["SessionStart", "UserPromptSubmit", "PostToolUse", "PreCompact", "Stop", "SubagentStop"]
         }
@@ -111,7 +111,7 @@ fn group(host: Host, event: &str, command: &str) -> Value {
         }
         Host::CopilotCli => json!({"type": "command", "bash": command, "timeoutSec": TIMEOUT_SECONDS}),
         Host::Cursor => json!({"command": command, "timeout": TIMEOUT_SECONDS}),
-        Host::VsCode | Host::Opencode => {
+        Host::VsCode | Host::Opencode | Host::Pi => {
             json!({"type": "command", "command": command, "timeout": TIMEOUT_SECONDS})
         }
     }

@@ -192,6 +192,7 @@ fn places_follow_the_environment() {
         cursor: /p/.cursor/hooks.json | /home/ada/.cursor/hooks.json
         vscode: /p/.github/hooks/acpdb-vscode.json | vscode takes hooks of a project (--project) only
         opencode: /p/.opencode/plugin/acpdb.js | /home/ada/.config/opencode/plugin/acpdb.js
+        pi: /p/.pi/extensions/acpdb.ts | /home/ada/.pi/agent/extensions/acpdb.ts
     "#]].assert_eq(&said);
     let moved = |name: &str| (name == "CLAUDE_CONFIG_DIR").then(|| "/c".to_owned());
     assert_eq!(at(Host::ClaudeCode, Reach::User, &moved), "/c/settings.json");
@@ -200,10 +201,16 @@ fn places_follow_the_environment() {
 
 #[test]
 fn a_plugin_is_a_file_of_its_own() {
+    for host in [Host::Opencode, Host::Pi] {
+        check_plugin(host);
+    }
+}
+
+fn check_plugin(host: Host) {
     let folder = tempfile::tempdir().unwrap();
-    let path = place(Host::Opencode, Reach::Project, folder.path(), &|_: &str| None).unwrap();
+    let path = place(host, Reach::Project, folder.path(), &|_: &str| None).unwrap();
     let (program, store) = (Path::new("/bin/it's acpdb"), Path::new("/p/.acpdb"));
-    let attach = |mode| plugin::attach(&path, Host::Opencode, program, Some(store), mode).unwrap();
+    let attach = |mode| plugin::attach(&path, host, program, Some(store), mode).unwrap();
     attach(Mode::Record).apply().unwrap();
     assert!(attach(Mode::Record).is_nothing());
     attach(Mode::Prune).apply().unwrap();
@@ -215,7 +222,7 @@ fn a_plugin_is_a_file_of_its_own() {
     assert!(plugin::detach(&path).unwrap().is_nothing());
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, "export default 1").unwrap();
-    for plan in [plugin::detach(&path), plugin::attach(&path, Host::Opencode, program, None, Mode::Prune)] {
+    for plan in [plugin::detach(&path), plugin::attach(&path, host, program, None, Mode::Prune)] {
         assert!(plan.unwrap_err().to_string().contains("left alone"));
     }
 }

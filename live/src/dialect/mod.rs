@@ -68,7 +68,7 @@ pub fn parse(host: Host, text: &str, event: Option<&str>) -> Result<Told, Dialec
         Host::GeminiCli => gemini::event(&name, &value),
         Host::CopilotCli => copilot::event(&name, &value),
         Host::Cursor => cursor::event(&name, &value),
-        Host::Opencode => Event::Other,
+        Host::Opencode | Host::Pi => Event::Other,
     };
     Ok(Told { session, name, cwd, transcript, event })
 }
@@ -84,7 +84,7 @@ pub fn render(host: Host, told: &Told, answer: &Answer) -> Value {
         Host::GeminiCli => gemini::render(told, answer),
         Host::CopilotCli => copilot::render(answer),
         Host::Cursor => cursor::render(answer),
-        Host::Opencode => json!({}),
+        Host::Opencode | Host::Pi => json!({}),
     }
 }
 

@@ -3,12 +3,15 @@
 //! ```text
 //! tools: name, arguments -> Reply { text, value }        what each does, over the store; knows no protocol
 //! server (feature `mcp`): the protocol, by rmcp          stdio; one request after the other
+//! http (feature `mcp-http`): the same on a socket
 //! ```
 //!
 //! No host says reliably which session a call belongs to. So a session comes from the argument, else from the
 //! environment, else it is the newest one of the working folder, else the newest one.
 
 pub mod catalog;
+#[cfg(feature = "mcp-http")]
+pub mod http;
 #[cfg(feature = "mcp")]
 pub mod server;
 pub mod tools;

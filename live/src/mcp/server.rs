@@ -24,6 +24,8 @@ use crate::due;
 const SESSION_COUNT_MAX: usize = 50;
 const SESSION: &str = "acpdb://session/";
 const ITEM: &str = "acpdb://item/";
+const MARKDOWN: &str = "text/markdown";
+const PLAIN: &str = "text/plain";
 
 /// Why a server ended.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +34,17 @@ pub enum ServerError {
     /// The runtime did not start.
     #[error("cannot start")]
     Start(#[source] std::io::Error),
+    /// Others could use its tools.
+    #[error("{0} can be reached by others; listen on 127.0.0.1, or give a token that clients have to send")]
+    Exposed(std::net::SocketAddr),
+    /// The address cannot be had.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: std::net::SocketAddr,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// The client said something that is no beginning.
     #[error("the client did not begin as the protocol wants: {0}")]
     Begin(String),
@@ -47,7 +60,7 @@ pub enum ServerError {
 pub fn serve_stdio(tools: Tools) -> Result<(), ServerError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(ServerError::Start)?.block_on(async {
-        let running = match (Server { tools }).serve(rmcp::transport::stdio()).await {
+        let running = match Server::new(tools).serve(rmcp::transport::stdio()).await {
             Ok(running) => running,
             // A client that goes before it asked for anything leaves nothing to be done.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
@@ -57,9 +70,17 @@ pub fn serve_stdio(tools: Tools) -> Result<(), ServerError> {
     })
 }
 
+/// The protocol over one set of tools.
 #[derive(Clone, Debug)]
-struct Server {
+pub(super) struct Server {
     tools: Tools,
+}
+
+impl Server {
+    /// Over these.
+    pub(super) const fn new(tools: Tools) -> Self {
+        Self { tools }
+    }
 }
 
 fn schema(value: Value) -> Arc<JsonObject> {
@@ -140,7 +161,7 @@ impl ServerHandler for Server {
             let mut resource = Resource::new(format!("{SESSION}{}", session.name), session.name.clone());
             resource.title = session.title;
             resource.description = Some(format!("The current context of a session of {}", session.host));
-            resource.mime_type = Some("text/markdown".to_owned());
+            resource.mime_type = Some(MARKDOWN.to_owned());
             resource
         });
         Ok(ListResourcesResult::with_all_items(resources.collect()))
@@ -151,14 +172,15 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let template = |uri: &str, name: &str, about: &str| {
+        let template = |uri: &str, name: &str, about: &str, media_type: &str| {
             let mut template = ResourceTemplate::new(uri, name);
             template.description = Some(about.to_owned());
+            template.mime_type = Some(media_type.to_owned());
             template
         };
         Ok(ListResourceTemplatesResult::with_all_items(vec![
-            template("acpdb://session/{session}", "session", "The current context of a session"),
-            template("acpdb://item/{item}", "item", "An item as it was recorded, such as 812"),
+            template("acpdb://session/{session}", "session", "The current context of a session", MARKDOWN),
+            template("acpdb://item/{item}", "item", "An item as it was recorded, such as 812", PLAIN),
         ]))
     }
 
@@ -168,20 +190,20 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri;
-        let text = if let Some(name) = uri.strip_prefix(SESSION) {
+        let (text, media_type) = if let Some(name) = uri.strip_prefix(SESSION) {
             let session = self.tools.session(Some(name)).map_err(|error| internal(&error))?;
             let view = self.tools.store().view(session.id).map_err(|error| internal(&error.into()))?;
             let made = export(&view, Format::Markdown, &Options::default());
             let made = made.map_err(|error| internal(&error.into()))?;
-            String::from_utf8_lossy(&made.bytes).into_owned()
+            (String::from_utf8_lossy(&made.bytes).into_owned(), MARKDOWN)
         } else if let Some(item) = uri.strip_prefix(ITEM) {
             let found = acpdb_query::find(self.tools.store(), item, None);
             let found = found.map_err(|error| internal(&ToolError::Argument(error.to_string())))?;
-            texts(self.tools.store(), &found.stream, &found.item.to_string())
+            (texts(self.tools.store(), &found.stream, &found.item.to_string()), PLAIN)
         } else {
             return Err(ErrorData::resource_not_found(format!("there is no resource {uri}"), None));
         };
-        Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri)]).into())
+        Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri).with_mime_type(media_type)]).into())
     }
 
     async fn list_prompts(

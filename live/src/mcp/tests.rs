@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use super::catalog;
 use super::tools::{Reply, ToolError, Tools};
 
+#[cfg(feature = "mcp-http")]
+mod http;
+
 struct Desk {
     _folder: tempfile::TempDir,
     tools: Tools,

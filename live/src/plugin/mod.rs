@@ -6,7 +6,11 @@
 //! {"id":3,"op":"context","info":{..},"messages":[..],..}    -> what to show otherwise than the host has it
 //! {"id":4,"op":"tool","session":"s","name":"..","arguments":{..}}  -> the reply for the model
 //! {"id":5,"op":"compacting"|"stats"|"log","session":"s"}    -> a text
+//! {"id":6,"op":"due","session":"s","folder":"/p"}           -> what is due at the start of a session
 //! ```
+//!
+//! Pi writes each message to the session's file at once: there `recording`, the file's path, stands in the place of `info` and
+//! `messages`. Its messages have no ids, so a change is a call's, and reasoning goes by its signature (`stale_signatures`).
 //!
 //! `messages` are those that are new or changed since the plug-in told them; `info` is the host's record of the session.
 //! A mistake or a fault comes back as `error`, and the plug-in lets its host go on with what it has. The store is opened by
@@ -16,6 +20,9 @@ pub mod shown;
 
 #[cfg(test)]
 mod tests;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
 
 use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::event::{Face, InjectedKind, Role};
@@ -80,6 +87,9 @@ struct Request<'a> {
     #[serde(borrow)]
     messages: Option<&'a RawValue>,
     session: Option<String>,
+    /// Pi's file of the session, and the folder that it works in.
+    recording: Option<PathBuf>,
+    folder: Option<String>,
     name: Option<String>,
     #[serde(default)]
     arguments: Value,
@@ -180,14 +190,23 @@ impl Desk {
         let store = self.store()?;
         match &*request.op {
             "record" => {
-                record(&store, request, done)?;
+                self.record(&store, request, done)?;
                 Ok(json!({"events": done.event_count}))
             }
             "context" => {
-                record(&store, request, done)?;
+                self.record(&store, request, done)?;
                 self.context(&store, request, done)
             }
-            "tool" => tool(&store, request, session_name(request, done)?),
+            "tool" => self.tool(&store, request, session_name(request, done)?),
+            "due" => {
+                let stream = self.info(&session_name(request, done)?).id();
+                let text = match (&request.folder, self.mode) {
+                    (Some(folder), Mode::Suggest | Mode::Prune) => crate::due::text(&store, folder, stream)?,
+                    _ => None,
+                };
+                done.has_answered = text.is_some();
+                Ok(json!({"text": text}))
+            }
             "compacting" => {
                 let name = session_name(request, done)?;
                 Ok(json!({"texts": self.kept(&store, &name)?}))
@@ -240,6 +259,9 @@ impl Desk {
         if self.mode == Mode::Record {
             return Ok(json!({"changes": []}));
         }
+        if self.host == Host::Pi {
+            return self.context_of_recording(&session, request, done);
+        }
         let shown = Shown::new(preserves_thinking(&request.model));
         if self.mode == Mode::Suggest {
             let _ = session.inject()?;
@@ -260,6 +282,66 @@ impl Desk {
             "tokens": context.tokens,
             "toast": rebased.then(|| toast(&view)),
         }))
+    }
+
+    /// Likewise for a host whose recording is read: what is due is told at the start of its session, so only results change.
+    fn context_of_recording(
+        &self,
+        session: &Session,
+        request: &Request<'_>,
+        done: &mut Done,
+    ) -> Result<Value, PluginError> {
+        let view = match session.view() {
+            Ok(view) if self.mode == Mode::Prune => view,
+            // The host writes its file with the first answer.
+            Ok(_) | Err(Error::NotFound { .. }) => return Ok(json!({"changes": []})),
+            Err(error) => return Err(error.into()),
+        };
+        let is_bound = preserves_thinking(&request.model);
+        let shown = Shown::new(is_bound);
+        let options = ServeOptions { mode: Self::waits(session, request), ..ServeOptions::default() };
+        let context = session.step_begun(request.key.as_str()).context(&shown, &options)?;
+        let stale = if is_bound { shown::stale(&context.served) } else { HashSet::new() };
+        let mut signatures = Vec::new();
+        for item in context.served.items().iter().filter(|item| stale.contains(&item.view.item)) {
+            if let Some(signature) = item.view.provider_signature {
+                signatures.push(view.text(signature)?);
+            }
+        }
+        let mut changes = lines(&context.bytes);
+        changes.retain(|change| change.get("call").is_some());
+        done.has_answered = !changes.is_empty();
+        Ok(json!({"changes": changes, "stale_signatures": signatures}))
+    }
+
+    /// Records what a request tells.
+    fn record(&self, store: &Store, request: &Request<'_>, done: &mut Done) -> Result<(), PluginError> {
+        let Some(format) = self.host.format() else { return record(store, request, done) };
+        done.session = session_name(request, done)?;
+        let lacks = || PluginError::Lacks { op: request.op.clone(), member: "recording" };
+        let path = request.recording.as_deref().ok_or_else(lacks)?;
+        done.event_count = recording::import(store, path, format)?;
+        Ok(())
+    }
+
+    fn tool(&self, store: &Store, request: &Request<'_>, session: String) -> Result<Value, PluginError> {
+        let lacks = || PluginError::Lacks { op: request.op.clone(), member: "name" };
+        let name = request.name.as_deref().ok_or_else(lacks)?;
+        if name == "context" {
+            let stream = store.find_stream(&session)?.id;
+            let reply = store.context_tool(stream, &request.arguments.to_string())?;
+            // The model expects it on the next request, whatever a rewrite of the cache costs.
+            if !reply.hidden.is_empty() || !reply.shown.is_empty() {
+                let name = store.session(self.info(&session));
+                let _ = name.flush()?;
+            }
+            return Ok(json!({"text": reply.text}));
+        }
+        let tools = Tools::new(store.clone(), Some(session), None);
+        let empty = serde_json::Map::new();
+        let arguments = request.arguments.as_object().unwrap_or(&empty);
+        let reply = tools.call(name.strip_prefix("acpdb_").unwrap_or(name), arguments)?;
+        Ok(json!({"text": reply.text}))
     }
 
     /// Where reasoning is bound to all that stands before it, what was sent stays until the user's next message.
@@ -344,26 +426,6 @@ fn session_name(request: &Request<'_>, done: &mut Done) -> Result<String, Plugin
     let name = request.session.clone().ok_or_else(lacks)?;
     done.session.clone_from(&name);
     Ok(name)
-}
-
-fn tool(store: &Store, request: &Request<'_>, session: String) -> Result<Value, PluginError> {
-    let lacks = || PluginError::Lacks { op: request.op.clone(), member: "name" };
-    let name = request.name.as_deref().ok_or_else(lacks)?;
-    if name == "context" {
-        let stream = store.find_stream(&session)?.id;
-        let reply = store.context_tool(stream, &request.arguments.to_string())?;
-        // The model expects it on the next request, whatever a rewrite of the cache costs.
-        if !reply.hidden.is_empty() || !reply.shown.is_empty() {
-            let name = store.session(StreamInfo::session(Host::Opencode.name(), session));
-            let _ = name.flush()?;
-        }
-        return Ok(json!({"text": reply.text}));
-    }
-    let tools = Tools::new(store.clone(), Some(session), None);
-    let empty = serde_json::Map::new();
-    let arguments = request.arguments.as_object().unwrap_or(&empty);
-    let reply = tools.call(name.strip_prefix("acpdb_").unwrap_or(name), arguments)?;
-    Ok(json!({"text": reply.text}))
 }
 
 /// Lines of JSON as a list.

@@ -13,13 +13,17 @@ struct Room {
 
 impl Room {
     fn new(mode: Mode, policy: &str) -> Self {
+        Self::of(Host::Opencode, mode, policy)
+    }
+
+    fn of(host: Host, mode: Mode, policy: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         let store = Store::builder(&path).registry(acpdb_hosts::registry()).any_file_system().open().unwrap();
         let policy = acpdb_engine::fold::Policy::from_json(policy).unwrap();
         let _ = store.set_policy(None, &policy, None).unwrap();
         let open = Box::new(move || Ok(store.clone()));
-        Self { _folder: folder, desk: Desk::new(Host::Opencode, mode, open) }
+        Self { _folder: folder, desk: Desk::new(host, mode, open) }
     }
 
     fn ask(&mut self, request: &Value) -> Value {
@@ -51,6 +55,8 @@ fn reads(id: &str, call: &str, output: &str) -> Value {
 const LONG: &str =
     "fn main() { println!(\"a line that is long enough to be worth hiding, and another one behind it\"); }";
 
+const HIDDEN: &str = "[auto-superseded: hash duplicate]";
+
 const EAGER: &str = r#"{"preset": "acp", "serve.mode": "eager"}"#;
 
 fn outputs(answer: &Value) -> Vec<(String, String)> {
@@ -65,7 +71,7 @@ fn a_repeat_hides_the_earlier_result_and_the_same_is_told_once() {
     let first = room.context(&json!([user("m1", "Look."), reads("m2", "c1", LONG)]));
     assert_eq!(outputs(&first), [], "{first}");
     let second = room.context(&json!([reads("m3", "c2", LONG)]));
-    assert_eq!(outputs(&second), [("c1".to_owned(), "[auto-superseded: hash duplicate]".to_owned())]);
+    assert_eq!(outputs(&second), [("c1".to_owned(), HIDDEN.to_owned())]);
     // A program that was started anew is told everything again.
     let again = room.context(&json!([user("m1", "Look."), reads("m2", "c1", LONG), reads("m3", "c2", LONG)]));
     assert_eq!(again.get("changes"), second.get("changes"));
@@ -140,4 +146,73 @@ fn a_store_that_cannot_be_opened_is_tried_again() {
         let (answer, _) = desk.answer(r#"{"id":1,"op":"stats","session":"s"}"#);
         assert!(answer.contains("the disk is full"), "{answer}");
     }
+}
+
+/// A session's file as Pi writes it: two reads of one file, and what the model thought before the second.
+fn pi_lines(count: usize) -> String {
+    let entry = |id: &str, parent: Option<&str>, message: Value| json!({"type": "message", "id": id, "parentId": parent, "timestamp": "2026-01-31T14:00:00.000Z", "message": message});
+    let call =
+        |id: &str| json!({"type": "toolCall", "id": id, "name": "read", "arguments": {"path": "/p/a.rs"}});
+    let thinks = json!({"type": "thinking", "thinking": "Once more.", "thinkingSignature": "sig=="});
+    let says = |content: Value| json!({"role": "assistant", "content": content, "stopReason": "toolUse", "timestamp": 2});
+    let result = |id: &str| {
+        json!({"role": "toolResult", "toolCallId": id, "toolName": "read", "isError": false, "timestamp": 3,
+            "content": [{"type": "text", "text": LONG}]})
+    };
+    let lines = [
+        json!({"type": "session", "version": 3, "id": "pi-1", "timestamp": "2026-01-31T14:00:00.000Z", "cwd": "/p"}),
+        entry("a", None, json!({"role": "user", "content": "Look", "timestamp": 1})),
+        entry("b", Some("a"), says(json!([call("c1")]))),
+        entry("c", Some("b"), result("c1")),
+        entry("d", Some("c"), says(json!([thinks, call("c2")]))),
+        entry("e", Some("d"), result("c2")),
+    ];
+    lines.iter().take(count).map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn of_pi_its_own_file_is_read_and_calls_are_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("pi-1.jsonl");
+    let ask = |room: &mut Room, op: &str, model: &str, is_prompt: bool| {
+        room.ask(&json!({"id": 1, "op": op, "session": "pi-1", "recording": recording, "folder": "/p", "model": model,
+            "is_prompt": is_prompt, "key": "e"}))
+    };
+    for (mode, hidden) in [(Mode::Record, false), (Mode::Suggest, false), (Mode::Prune, true)] {
+        let mut room = Room::of(Host::Pi, mode, EAGER);
+        let _ = std::fs::remove_file(&recording);
+        let early = ask(&mut room, "context", "any", true);
+        assert_eq!(early["changes"], json!([]), "Pi writes its file with the first answer: {early}");
+        std::fs::write(&recording, pi_lines(6)).unwrap();
+        let answer = ask(&mut room, "context", "any", false);
+        let expected = if hidden { vec![("c1".to_owned(), HIDDEN.to_owned())] } else { Vec::new() };
+        assert_eq!(outputs(&answer), expected, "{mode}");
+        assert_eq!(ask(&mut room, "record", "", false)["events"], 0, "known already");
+        assert_eq!(ask(&mut room, "due", "", false)["text"], Value::Null);
+    }
+    let mut room = Room::of(Host::Pi, Mode::Prune, EAGER);
+    let lacks = room.ask(&json!({"op": "context", "session": "pi-1"}));
+    assert!(lacks["error"].as_str().unwrap().contains("recording"), "{lacks}");
+}
+
+#[test]
+fn of_pi_reasoning_behind_a_change_goes_by_its_signature() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("pi-1.jsonl");
+    let mut room = Room::of(Host::Pi, Mode::Prune, EAGER);
+    let mut ask = |count: usize, is_prompt: bool| {
+        std::fs::write(&recording, pi_lines(count)).unwrap();
+        room.ask(&json!({"id": 1, "op": "context", "session": "pi-1", "recording": recording, "folder": "/p",
+            "model": "claude-opus-5-5", "is_prompt": is_prompt, "key": format!("{count}{is_prompt}")}))
+    };
+    assert_eq!(outputs(&ask(4, false)), []);
+    let within = ask(6, false);
+    assert_eq!(
+        (outputs(&within), &within["stale_signatures"]),
+        (Vec::new(), &json!([])),
+        "it waits for a prompt"
+    );
+    let prompt = ask(6, true);
+    assert_eq!(outputs(&prompt), [("c1".to_owned(), HIDDEN.to_owned())]);
+    assert_eq!(prompt["stale_signatures"], json!(["sig=="]));
 }

@@ -6,9 +6,9 @@
 //!                      '--> behind the answer: a record of the request in the session's stream
 //! ```
 //!
-//! In mode `record` nothing is changed on the way but the name of the host that is spoken to. What is recorded is made of copies, behind the
-//! answer: a store that fails costs the record. Headers are never recorded, nor what follows the `?` of a path: keys are
-//! in them.
+//! In mode `record` no body is changed on the way. What is recorded is made of copies, behind the answer: a store that fails
+//! costs the record. Headers are never recorded, nor what follows the `?` of a path: keys are in them. Of sessions that have
+//! no recording of their own the conversation is recorded, too (`talk`).
 
 pub mod identity;
 pub mod prune;
@@ -16,6 +16,7 @@ pub mod record;
 pub mod sent;
 #[cfg(feature = "proxy")]
 pub mod server;
+pub mod talk;
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! The host makes the request and goes on having everything whole, so each request is changed anew, in the same way until a
-//! rewrite pays. Anthropic's cache is told by marks where to keep what it read, beside those that the host set. What is not understood stays: another API, a body that is packed, a request without tools, calls that the
+//! rewrite pays. A session that has no recording is recorded from the request itself. Anthropic's cache is told by marks where to keep
+//! what it read, beside those that the host set. What is not understood stays: another API, a body that is packed, a request without tools, calls that the
 //! store does not know. All of these are counted.
 
 use std::borrow::Cow;
@@ -20,6 +21,7 @@ use acpdb_engine::fold::ItemKind;
 use acpdb_engine::fold::serving::{Prices, ServeMode};
 use acpdb_engine::store::ServeOptions;
 use acpdb_engine::{Error, Store};
+use acpdb_hosts::exchange::{self, Api, Talk};
 use acpdb_hosts::export::{preserves_thinking, with_breakpoints};
 use acpdb_hosts::import::{Format, json};
 use acpdb_query::cost::PriceTable;
@@ -27,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use super::identity::Identity;
 use super::sent::Sent;
+use super::talk::{Said, Talks, is_told};
 use crate::plugin::shown::{self, Shown};
 use crate::recording;
 
@@ -60,24 +63,26 @@ pub struct Change {
     pub output: Option<String>,
 }
 
-/// The API of a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Api {
-    /// Anthropic's messages.
-    Messages,
-    /// `OpenAI`'s responses.
-    Responses,
-    /// `OpenAI`'s chat completions.
-    Chat,
+/// A request as its program made it.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// By [`Talks::number`].
+    pub number: u64,
+    /// The path, without what follows its `?`.
+    pub path: &'a str,
+    /// The body.
+    pub body: &'a [u8],
 }
 
-impl Api {
-    /// The API whose path this is.
-    pub fn of(path: &str) -> Option<Self> {
-        [("/messages", Self::Messages), ("/responses", Self::Responses), ("/chat/completions", Self::Chat)]
-            .into_iter()
-            .find_map(|(end, api)| path.ends_with(end).then_some(api))
-    }
+/// What is known beside the store.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    /// Where hosts keep their recordings.
+    pub places: &'a Places,
+    /// What was sent last.
+    pub sent: &'a Sent,
+    /// What was told last.
+    pub talks: &'a Talks,
 }
 
 /// What a request holds that matters here.
@@ -91,15 +96,15 @@ struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    fn parse(api: Api, body: &'a str) -> Option<Self> {
-        let list = if api == Api::Responses { "input" } else { "messages" };
-        let [model, tools, messages] = json::pick(body, ["model", "tools", list])?;
+    fn parse(api: Api, path: &'a str, body: &'a str) -> Option<Self> {
+        let [model, tools, messages] = json::pick(body, ["model", "tools", api.list()])?;
         let has_tools = tools.and_then(json::elements).is_some_and(|tools| !tools.is_empty());
         let messages = json::elements(messages?)?;
         // In a text these quotes would have a backslash before them.
         let keeps_long =
             api == Api::Messages && [r#""ttl":"1h""#, r#""ttl": "1h""#].iter().any(|ttl| body.contains(ttl));
-        Some(Self { model: json::string(model).unwrap_or_default(), has_tools, keeps_long, messages })
+        let model = api.model_in(path).map(Cow::Borrowed).or_else(|| json::string(model)).unwrap_or_default();
+        Some(Self { model, has_tools, keeps_long, messages })
     }
 
     /// What tokens of its model cost, with the lifetime that it asks for; `None`: the table of prices does not know it.
@@ -135,36 +140,35 @@ impl<'a> Request<'a> {
 pub fn prune(
     store: &Store,
     identity: &Identity,
-    path: &str,
-    body: &[u8],
-    places: &Places,
-    sent: &Sent,
+    asked: Asked<'_>,
+    known: Known<'_>,
 ) -> (Option<Vec<u8>>, Pruned) {
-    let mut pruned = Pruned { bytes_before: body.len(), ..Pruned::default() };
+    let mut pruned = Pruned { bytes_before: asked.body.len(), ..Pruned::default() };
     let untouched = |mut pruned: Pruned, why: &str| {
         pruned.untouched = Some(why.to_owned());
         (None, pruned)
     };
-    let Some(api) = Api::of(path) else { return untouched(pruned, "another API") };
-    let Ok(text) = std::str::from_utf8(body) else { return untouched(pruned, "the body is no text") };
-    let Some(request) = Request::parse(api, text) else {
+    let Some(api) = Api::of(asked.path) else { return untouched(pruned, "another API") };
+    let Ok(text) = std::str::from_utf8(asked.body) else { return untouched(pruned, "the body is no text") };
+    let Some(request) = Request::parse(api, asked.path, text) else {
         return untouched(pruned, "the body is not understood");
     };
     if !request.has_tools {
         return untouched(pruned, "a request without tools");
     }
-    match changes(store, identity, api, &request, places) {
+    match changes(store, identity, api, &request, (asked, known)) {
         Ok((changes, seq)) => {
             pruned.seq = Some(seq);
             let mut edits = Edits::of(text, &changes);
-            for message in &request.messages {
-                edits.message(api, message);
+            match exchange::request(api, asked.path, text) {
+                Some(talk) if api != Api::Messages => edits.talk(store, api, &talk),
+                _ => request.messages.iter().for_each(|message| edits.message(api, message)),
             }
             (pruned.changes, pruned.unknown) = (edits.list.len(), edits.unknown);
             let made = if edits.list.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(edits.apply()) };
             let made = match api {
-                Api::Messages => marked(made, identity, sent, &mut pruned),
-                Api::Responses | Api::Chat => made,
+                Api::Messages => marked(made, identity, known.sent, &mut pruned),
+                Api::Responses | Api::Chat | Api::Gemini => made,
             };
             match made {
                 Cow::Borrowed(_) => (None, pruned),
@@ -205,11 +209,14 @@ fn changes(
     identity: &Identity,
     api: Api,
     request: &Request<'_>,
-    places: &Places,
+    (asked, known): (Asked<'_>, Known<'_>),
 ) -> Result<(Changes, u64), Error> {
-    if let Some((format, path)) = places.recording(identity) {
+    if let Some((format, path)) = known.places.recording(identity) {
         // What cannot be read now is read by the next request.
         let _ = recording::import(store, &path, format);
+    } else if is_told(identity) {
+        let said = Said { number: asked.number, path: asked.path, request: asked.body, answer: None };
+        let _ = known.talks.tell(store, identity, said)?;
     }
     let session = store.session(StreamInfo::session(identity.host, identity.session.as_str()));
     let view = session.view()?;
@@ -287,19 +294,29 @@ impl<'a> Edits<'a> {
                     _ => {}
                 }
             }
-            Api::Chat => {
-                let [role, of, content, calls] =
-                    json::pick(message, ["role", "tool_call_id", "content", "tool_calls"])
-                        .unwrap_or_default();
-                if json::string(role).as_deref() == Some("tool") {
-                    self.output(of, content);
-                }
-                for call in calls.and_then(json::elements).unwrap_or_default() {
-                    let [id, function] = json::pick(call, ["id", "function"]).unwrap_or_default();
-                    let [arguments] =
-                        function.and_then(|it| json::pick(it, ["arguments"])).unwrap_or_default();
-                    self.input(id, arguments, true);
-                }
+            // Those are read as conversations.
+            Api::Chat | Api::Gemini => {}
+        }
+    }
+
+    /// Calls and results of a conversation, by the ids that its record has.
+    fn talk(&mut self, store: &Store, api: Api, talk: &Talk<'a>) {
+        for message in &talk.messages {
+            for call in &message.calls {
+                // A signature is over the call as the model made it.
+                let change = self.changes.calls.get(&*store.recorded_id(&call.id));
+                let input =
+                    change.and_then(|change| change.input.as_deref()).filter(|_| call.signature.is_none());
+                self.put_input(input, call.value, api == Api::Chat);
+            }
+            for result in &message.results {
+                let Some(change) = self.changes.calls.get(&*store.recorded_id(&result.id)) else {
+                    self.unknown = self.unknown.saturating_add(1);
+                    continue;
+                };
+                let Some((output, value)) = change.output.as_deref().zip(result.value) else { continue };
+                let output = quoted(output);
+                self.put(value, if api == Api::Gemini { format!("{{\"output\":{output}}}") } else { output });
             }
         }
     }
@@ -333,10 +350,14 @@ impl<'a> Edits<'a> {
     }
 
     fn input(&mut self, id: Option<&str>, value: Option<&'a str>, is_text: bool) {
-        let Some((input, value)) = self.change(id).and_then(|change| change.input.as_deref()).zip(value)
-        else {
-            return;
-        };
+        let input = self.change(id).and_then(|change| change.input.as_deref());
+        if let Some(value) = value {
+            self.put_input(input, value, is_text);
+        }
+    }
+
+    fn put_input(&mut self, input: Option<&str>, value: &str, is_text: bool) {
+        let Some(input) = input else { return };
         // A provider takes an object there, and nothing else.
         let is_object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(input).is_ok();
         if is_object {
@@ -357,7 +378,8 @@ impl<'a> Edits<'a> {
     /// Puts `new` in the place of `value`, a slice of the text.
     fn put(&mut self, value: &str, new: String) {
         let start = value.as_ptr().addr().saturating_sub(self.text.as_ptr().addr());
-        if value != new {
+        // A member that is not there is no slice of it.
+        if value != new && !value.is_empty() {
             self.list.push((start..start.saturating_add(value.len()), new));
         }
     }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::identity::Identity;
 use super::prune::Pruned;
+use super::talk::{Said, Talks, Told, is_told};
 
 /// Most bytes of a request or an answer that are kept until it is recorded. What is longer goes through all the same.
 pub const KEPT_BYTES_MAX: usize = 64 << 20;
@@ -13,8 +14,12 @@ pub const KEPT_BYTES_MAX: usize = 64 << 20;
 /// A request that went through.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Exchange {
+    /// Its number, by [`Talks::number`].
+    pub number: u64,
     /// The path, without what follows its `?`.
     pub path: String,
+    /// The request's body as the program made it, where another one was sent.
+    pub made: Option<Vec<u8>>,
     /// The request's body, as it was sent; `None` if it was too long to be kept.
     pub request: Option<Vec<u8>>,
     /// Bytes of the request's body.
@@ -33,18 +38,36 @@ pub struct Exchange {
     pub pruned: Option<Pruned>,
 }
 
-/// Records an exchange in its session. Durable when it returns.
+/// Records an exchange in its session, and what was said in it if the session has no recording. Durable when it returns.
 ///
 /// # Errors
 /// As [`Store::append`].
-pub fn record(store: &Store, identity: &Identity, exchange: &Exchange) -> Result<(), Error> {
-    let raw = summary(exchange).to_string();
+pub fn record(store: &Store, identity: &Identity, exchange: &Exchange, talks: &Talks) -> Result<(), Error> {
+    let told = is_told(identity).then(|| told(store, identity, exchange, talks));
+    let mut kept = summary(exchange);
+    if let (Some(kept), Some(told)) = (kept.as_object_mut(), told) {
+        kept.insert("conversation".to_owned(), json!(told));
+    }
+    let raw = kept.to_string();
     let entry = Entry::host_record("proxy/request", Some(raw.as_bytes().into())).at(Some(store.now()));
     let _ = store.append(&StreamInfo::session(identity.host, identity.session.as_str()), vec![entry])?;
     Ok(())
 }
 
-/// What is kept of an exchange. No text of the conversation, no header.
+fn told(store: &Store, identity: &Identity, exchange: &Exchange, talks: &Talks) -> Told {
+    let left_out = |why: String| Told { left_out: Some(why), ..Told::default() };
+    if !(200..300).contains(&exchange.status) {
+        return left_out("the provider did not take it".to_owned());
+    }
+    let Some(request) = exchange.made.as_deref().or(exchange.request.as_deref()) else {
+        return left_out("the request is too long".to_owned());
+    };
+    let answer = exchange.answer.as_deref().filter(|_| exchange.error.is_none());
+    let said = Said { number: exchange.number, path: &exchange.path, request, answer };
+    talks.tell(store, identity, said).unwrap_or_else(|error| left_out(error.to_string()))
+}
+
+/// What is kept of an exchange as such. No text of the conversation, no header.
 pub fn summary(exchange: &Exchange) -> Value {
     let body: Value =
         exchange.request.as_deref().and_then(|body| serde_json::from_slice(body).ok()).unwrap_or_default();

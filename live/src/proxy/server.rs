@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use acpdb_engine::Store;
 use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
-use hyper::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue};
+use hyper::header::{ACCEPT_ENCODING, AUTHORIZATION, HOST, HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode, Uri};
 use hyper_rustls::HttpsConnector;
@@ -19,9 +19,10 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
 use super::identity::{self, Identity};
-use super::prune::{Places, Pruned, prune};
+use super::prune::{Asked, Known, Places, Pruned, prune};
 use super::record::{Exchange, KEPT_BYTES_MAX, record};
 use super::sent::Sent;
+use super::talk::{Talks, is_told};
 use super::{ProxyError, may_listen};
 
 /// The header in which a client sends the token of a proxy that others can reach.
@@ -55,6 +56,7 @@ struct Proxy {
     token: Option<String>,
     prune: Option<Places>,
     sent: Arc<Sent>,
+    talks: Arc<Talks>,
     client: Outgoing,
 }
 
@@ -84,6 +86,7 @@ pub fn serve(store: Store, options: &Options, ready: &mut dyn FnMut(SocketAddr))
         token: options.token.clone(),
         prune: options.prune.clone(),
         sent: Arc::default(),
+        talks: Arc::default(),
         client: client.http1_preserve_header_case(true).build(connector),
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -140,12 +143,17 @@ impl Proxy {
         request.headers_mut().insert(HOST, host);
         let began = Instant::now();
         let (sent, sent_told) = tokio::sync::oneshot::channel();
-        let mut exchange = Exchange { path: plain, ..Exchange::default() };
+        let number = self.talks.number();
+        let mut exchange = Exchange { number, path: plain, ..Exchange::default() };
+        if identity.as_ref().is_some_and(is_told) {
+            // What is packed cannot be read here, and few clients mind.
+            request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
         let request = match (&self.prune, &identity) {
             (Some(places), Some(identity)) if is_plain(&request) => {
-                match self.pruned(request, identity, places, &exchange.path).await {
-                    Ok((request, pruned)) => {
-                        exchange.pruned = Some(pruned);
+                match self.pruned(request, identity, places, &exchange).await {
+                    Ok((request, pruned, made)) => {
+                        (exchange.pruned, exchange.made) = (Some(pruned), made);
                         request
                     }
                     Err(error) => return said(StatusCode::BAD_REQUEST, &chained(&error)),
@@ -169,7 +177,7 @@ impl Proxy {
             }
         };
         if let Some(identity) = identity {
-            let store = self.store.clone();
+            let (store, talks) = (self.store.clone(), Arc::clone(&self.talks));
             tokio::spawn(async move {
                 if let Ok(copy) = sent_told.await {
                     (exchange.request, exchange.request_bytes) = (copy.bytes, copy.count);
@@ -182,7 +190,7 @@ impl Proxy {
                 }
                 exchange.milliseconds = elapsed(began);
                 // Off this thread: the disk must not hold up the requests of others.
-                let _ = tokio::task::spawn_blocking(move || keep(&store, &identity, &exchange)).await;
+                let _ = tokio::task::spawn_blocking(move || keep(&store, &identity, &exchange, &talks)).await;
             });
         }
         answer
@@ -197,20 +205,25 @@ fn is_plain(request: &Request<Incoming>) -> bool {
 }
 
 impl Proxy {
-    /// The request as acpdb serves it; as it was where that fails, takes too long, or is not understood.
+    /// The request as acpdb serves it, with its body as it was; the request as it was where that fails, takes too long, or
+    /// is not understood.
     async fn pruned(
         &self,
         request: Request<Incoming>,
         identity: &Identity,
         places: &Places,
-        path: &str,
-    ) -> Result<(Request<BoxBody<Bytes, hyper::Error>>, Pruned), hyper::Error> {
+        exchange: &Exchange,
+    ) -> Result<(Request<BoxBody<Bytes, hyper::Error>>, Pruned, Option<Vec<u8>>), hyper::Error> {
         let (mut head, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
         let work = {
             let (store, identity, places) = (self.store.clone(), identity.clone(), places.clone());
-            let (path, body, sent) = (path.to_owned(), body.clone(), Arc::clone(&self.sent));
-            tokio::task::spawn_blocking(move || prune(&store, &identity, &path, &body, &places, &sent))
+            let (path, number, body) = (exchange.path.clone(), exchange.number, body.clone());
+            let (sent, talks) = (Arc::clone(&self.sent), Arc::clone(&self.talks));
+            tokio::task::spawn_blocking(move || {
+                let known = Known { places: &places, sent: &sent, talks: &talks };
+                prune(&store, &identity, Asked { number, path: &path, body: &body }, known)
+            })
         };
         let late = |why: &str| {
             (None, Pruned { untouched: Some(why.to_owned()), bytes_before: body.len(), ..Pruned::default() })
@@ -220,19 +233,20 @@ impl Proxy {
             Ok(Err(_)) => late("a bug ended what was being done"),
             Err(_) => late("the store is slow"),
         };
+        let was = made.is_some().then(|| body.to_vec());
         let body = made.map_or(body, Bytes::from);
         if head.headers.remove(hyper::header::TRANSFER_ENCODING).is_some()
             || head.headers.contains_key(hyper::header::CONTENT_LENGTH)
         {
             head.headers.insert(hyper::header::CONTENT_LENGTH, HeaderValue::from(body.len()));
         }
-        Ok((Request::from_parts(head, Full::new(body).map_err(|never| match never {}).boxed()), pruned))
+        Ok((Request::from_parts(head, Full::new(body).map_err(|never| match never {}).boxed()), pruned, was))
     }
 }
 
-fn keep(store: &Store, identity: &Identity, exchange: &Exchange) {
+fn keep(store: &Store, identity: &Identity, exchange: &Exchange, talks: &Talks) {
     // The agent goes on without the record.
-    let _ = record(store, identity, exchange);
+    let _ = record(store, identity, exchange, talks);
 }
 
 fn elapsed(began: Instant) -> u64 {

@@ -91,6 +91,8 @@ fn a_summary_holds_no_text_of_the_conversation() {
     assert_eq!((&kept["model"], &kept["messages"]), (&json!("m"), &json!(1)));
 }
 
+mod conversation;
+
 #[cfg(feature = "proxy")]
 mod through {
     use std::io::{Read as _, Write as _};
@@ -100,17 +102,26 @@ mod through {
     use acpdb_engine::Store;
     use acpdb_engine::event::Payload;
 
+    use super::super::prune::Places;
     use super::super::server::{Options, serve};
 
     /// A provider that keeps what it is sent, and answers with these pieces.
     fn provider(pieces: Vec<Vec<u8>>) -> (SocketAddr, std::thread::JoinHandle<Vec<u8>>) {
+        provider_of(b"the end of the body", pieces)
+    }
+
+    /// Likewise; a request ends so.
+    fn provider_of(
+        end: &'static [u8],
+        pieces: Vec<Vec<u8>>,
+    ) -> (SocketAddr, std::thread::JoinHandle<Vec<u8>>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let thread = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let mut got = Vec::new();
             let mut buffer = [0; 4096];
-            while !got.ends_with(b"the end of the body") {
+            while !got.ends_with(end) {
                 let count = stream.read(&mut buffer).unwrap();
                 got.extend_from_slice(buffer.get(..count).unwrap());
                 if count == 0 {
@@ -127,9 +138,14 @@ mod through {
     }
 
     fn proxy(folder: &std::path::Path, upstream: String) -> (Store, SocketAddr) {
-        let store = Store::builder(folder.join("store")).any_file_system().open().unwrap();
+        proxy_that(folder, upstream, None)
+    }
+
+    fn proxy_that(folder: &std::path::Path, upstream: String, prune: Option<Places>) -> (Store, SocketAddr) {
+        let builder = Store::builder(folder.join("store")).registry(acpdb_hosts::registry());
+        let store = builder.any_file_system().open().unwrap();
         let (tell, told) = std::sync::mpsc::channel();
-        let options = Options { listen: "127.0.0.1:0".parse().unwrap(), upstream, token: None, prune: None };
+        let options = Options { listen: "127.0.0.1:0".parse().unwrap(), upstream, token: None, prune };
         let own = store.clone();
         std::thread::spawn(move || {
             let _ = serve(own, &options, &mut |address| tell.send(address).unwrap());
@@ -138,10 +154,14 @@ mod through {
     }
 
     fn asked(address: SocketAddr, body: &[u8]) -> Vec<u8> {
+        asked_at("/v1/messages?key=SECRET-IN-PATH", "X-Claude-Code-Session-Id: c1", address, body)
+    }
+
+    fn asked_at(path: &str, header: &str, address: SocketAddr, body: &[u8]) -> Vec<u8> {
         let mut stream = TcpStream::connect(address).unwrap();
         let head = format!(
-            "POST /v1/messages?key=SECRET-IN-PATH HTTP/1.1\r\nHost: {address}\r\nX-Api-Key: SECRET-KEY\r\n\
-             X-Claude-Code-Session-Id: c1\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            "POST {path} HTTP/1.1\r\nHost: {address}\r\nX-Api-Key: SECRET-KEY\r\n\
+             {header}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
             body.len()
         );
         stream.write_all(head.as_bytes()).unwrap();
@@ -221,6 +241,48 @@ mod through {
     }
 
     #[test]
+    fn a_session_that_only_its_path_names_is_recorded_and_pruned() {
+        let long = "a line that is long enough to be worth hiding, and another one of them\n".repeat(8);
+        let call = |id: &str| {
+            serde_json::json!({"role": "assistant", "content": null, "tool_calls": [
+            {"id": id, "type": "function", "function": {"name": "Read", "arguments": "{\"file_path\":\"/p/a.rs\"}"}}]})
+        };
+        let result = |id: &str| serde_json::json!({"role": "tool", "tool_call_id": id, "content": long});
+        let body = serde_json::json!({"model": "gpt-lab", "tools": [{"type": "function", "function": {"name": "Read"}}],
+            "messages": [{"role": "user", "content": "Look"}, call("c1"), result("c1"), call("c2"), result("c2")]});
+        let body = body.to_string();
+        let said = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Do\"}}]}\n\n\
+                    data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ne.\"},\"finish_reason\":\"stop\"}]}\n\n";
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+        for (prune, shown) in [(None, 2), (Some(Places::default()), 1)] {
+            let folder = tempfile::tempdir().unwrap();
+            let (upstream, provider) =
+                provider_of(b"}]}", vec![head.as_bytes().to_vec(), said.as_bytes().to_vec()]);
+            let is_pruned = prune.is_some();
+            let (store, address) = proxy_that(folder.path(), format!("http://{upstream}"), prune);
+            let policy =
+                acpdb_engine::fold::Policy::from_json(r#"{"preset": "acp", "serve.mode": "eager"}"#).unwrap();
+            let _ = store.set_policy(None, &policy, None).unwrap();
+            let path = "/acp/c1/v1/chat/completions";
+            let answer = asked_at(path, "Accept-Encoding: gzip", address, body.as_bytes());
+            assert!(String::from_utf8_lossy(&answer).contains(said), "{}", String::from_utf8_lossy(&answer));
+            let got = String::from_utf8(provider.join().unwrap()).unwrap();
+            assert!(got.starts_with("POST /v1/chat/completions HTTP/1.1"), "{got}");
+            assert!(
+                got.contains("identity") && !got.contains("gzip"),
+                "an answer that is packed cannot be read"
+            );
+            assert_eq!(got.matches("long enough").count(), shown * 8, "{got}");
+            assert_eq!(got.ends_with(&body), !is_pruned);
+            let kept = recorded(&store);
+            assert!(kept.contains("\"conversation\":{\"events\":"), "{kept}");
+            let view = store.view(store.find_stream("c1").unwrap().id).unwrap();
+            let texts = view.current().into_iter().filter(|item| item.call.is_none());
+            assert_eq!(texts.count(), 2, "the prompt and the answer");
+        }
+    }
+
+    #[test]
     fn a_provider_that_is_not_there_is_said() {
         let folder = tempfile::tempdir().unwrap();
         let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -239,8 +301,9 @@ mod pruning {
     use serde_json::{Value, json};
 
     use crate::proxy::identity::Identity;
-    use crate::proxy::prune::{Places, prune};
+    use crate::proxy::prune::{Asked, Known, Places, Pruned};
     use crate::proxy::sent::Sent;
+    use crate::proxy::talk::Talks;
 
     fn store(folder: &std::path::Path) -> Store {
         let store = Store::builder(folder.join("store"))
@@ -263,6 +326,18 @@ mod pruning {
         store
     }
 
+    fn prune(
+        store: &Store,
+        identity: &Identity,
+        path: &str,
+        body: &str,
+        sent: &Sent,
+    ) -> (Option<Vec<u8>>, Pruned) {
+        let known = Known { places: &Places::default(), sent, talks: &Talks::default() };
+        let asked = Asked { number: 1, path, body: body.as_bytes() };
+        crate::proxy::prune::prune(store, identity, asked, known)
+    }
+
     /// Longer than what stands in its place.
     const LONG: &str =
         "fn main() { println!(\"a line that is long enough to be worth hiding, and another one\"); }";
@@ -282,36 +357,29 @@ mod pruning {
         let responses = json!({"model": "gpt", "tools": [{"name": "x"}], "input": [output("c1"), output("c2"), output("c9")]});
         let tool = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": "long"});
         let chat = json!({"model": "gpt", "tools": [{"name": "x"}], "messages": [tool("c1"), tool("c2"), tool("c9")]});
+        let response = |id: &str| json!({"functionResponse": {"id": id, "name": "Read", "response": {"output": "long"}}});
+        let gemini = json!({"tools": [{"functionDeclarations": []}], "contents": [{"role": "user", "parts": [response("c1"), response("c2"), response("c9")]}]});
         for (path, body, place) in [
             ("/v1/messages", anthropic, "/messages/1/content/0/content"),
             ("/v1/responses", responses, "/input/0/output"),
             ("/v1/chat/completions", chat, "/messages/0/content"),
+            (
+                "/v1beta/models/gemini-lab:generateContent",
+                gemini,
+                "/contents/0/parts/0/functionResponse/response/output",
+            ),
         ] {
             let folder = tempfile::tempdir().unwrap();
             let store = store(folder.path());
             let identity = Identity { host: "claude-code", session: "one".to_owned() };
-            let (made, pruned) = prune(
-                &store,
-                &identity,
-                path,
-                body.to_string().as_bytes(),
-                &Places::default(),
-                &Sent::default(),
-            );
+            let (made, pruned) = prune(&store, &identity, path, &body.to_string(), &Sent::default());
             let mut expected = body.clone();
             *expected.pointer_mut(place).unwrap() = HIDDEN.into();
             let made = String::from_utf8(made.unwrap()).unwrap();
             assert_eq!(made, expected.to_string(), "{path}");
             assert_eq!((pruned.changes, pruned.unknown), (1, 1), "{path}");
             // Asked again, the same; the log says what was sent.
-            let (again, _) = prune(
-                &store,
-                &identity,
-                path,
-                body.to_string().as_bytes(),
-                &Places::default(),
-                &Sent::default(),
-            );
+            let (again, _) = prune(&store, &identity, path, &body.to_string(), &Sent::default());
             assert_eq!(again.unwrap(), made.as_bytes());
         }
     }
@@ -349,14 +417,7 @@ mod pruning {
         let mut send = |tools: Value, messages: Vec<Value>| {
             let body =
                 json!({"model": "claude-lab", "system": "Help.", "tools": tools, "messages": messages});
-            let (made, pruned) = prune(
-                &store,
-                &identity,
-                "/v1/messages",
-                body.to_string().as_bytes(),
-                &Places::default(),
-                &sent,
-            );
+            let (made, pruned) = prune(&store, &identity, "/v1/messages", &body.to_string(), &sent);
             let made = made.unwrap_or_else(|| body.to_string().into_bytes());
             let findings = lint(Format::Anthropic, &made, Known { previous: before.as_deref(), model: None });
             assert!(findings.is_empty(), "{findings:?}");
@@ -406,14 +467,7 @@ mod pruning {
             ("one", "/v1/messages", r#"{"messages":[]}"#, "a request without tools"),
             ("none", "/v1/messages", whole, "there is no"),
         ] {
-            let (made, pruned) = prune(
-                &store,
-                &identity(session),
-                path,
-                body.as_bytes(),
-                &Places::default(),
-                &Sent::default(),
-            );
+            let (made, pruned) = prune(&store, &identity(session), path, body, &Sent::default());
             assert_eq!(made, None, "{path} {body}");
             let said = pruned.untouched.unwrap_or_default();
             assert!(said.contains(why) || session == "none" && !said.is_empty(), "{path} {body}: {said}");
@@ -444,14 +498,7 @@ mod pruning {
             {"type": "tool_use", "id": "c2", "name": "Read", "input": {}}]});
         let ask = |messages: Value| {
             let body = json!({"model": "claude-opus-5-5", "tools": [{}], "messages": messages}).to_string();
-            let (made, _) = prune(
-                &store,
-                &identity,
-                "/v1/messages",
-                body.as_bytes(),
-                &Places::default(),
-                &Sent::default(),
-            );
+            let (made, _) = prune(&store, &identity, "/v1/messages", &body, &Sent::default());
             let made: Option<Value> = made.map(|made| serde_json::from_slice(&made).unwrap());
             made.unwrap_or_else(|| serde_json::from_str(&body).unwrap())
         };

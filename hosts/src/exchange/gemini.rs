@@ -1,0 +1,147 @@
+//! Gemini's contents: `{contents[{role, parts[..]}], systemInstruction, tools, generationConfig}`; the model is in the path.
+//!
+//! Names are spelled in either way, `functionCall` or `function_call`: the provider takes both.
+
+use std::collections::BTreeSet;
+
+use acpdb_engine::entry::{Bytes, PartEntry};
+use acpdb_engine::event::{Outcome, PartKind, Role};
+
+use super::talk::{Call, Head, Message, Names, Talk, canonical, note_unknown, params};
+use crate::import::json::{elements, member, owned, pick};
+
+/// Parameters that are recorded.
+const PARAMS: &[&str] = &[
+    "generationConfig",
+    "generation_config",
+    "safetySettings",
+    "safety_settings",
+    "toolConfig",
+    "tool_config",
+];
+const PASSED: &[&str] = &["contents", "model", "systemInstruction", "system_instruction", "tools"];
+const PART: &[&str] = &[
+    "text",
+    "thought",
+    "thoughtSignature",
+    "thought_signature",
+    "functionCall",
+    "function_call",
+    "functionResponse",
+    "function_response",
+    "inlineData",
+    "inline_data",
+    "fileData",
+    "file_data",
+    "executableCode",
+    "codeExecutionResult",
+];
+
+/// The conversation of a request.
+pub(super) fn request<'a>(body: &'a str, model: Option<&str>) -> Option<Talk<'a>> {
+    let [contents, system, snake, tools] =
+        pick(body, ["contents", "systemInstruction", "system_instruction", "tools"])?;
+    let contents = contents?;
+    // One content alone stands for a list of one.
+    let contents = elements(contents).unwrap_or_else(|| vec![contents]);
+    let mut unknown = BTreeSet::new();
+    let params = params(body, PARAMS, PASSED, &mut unknown);
+    let system = system.or(snake).map(|system| system_text(system).join("\n\n"));
+    let system = system.filter(|text| !text.is_empty());
+    let head = Head { model: model.map(str::to_owned), system, tools: tools.map(str::to_owned), params };
+    let mut names = Names::default();
+    let mut messages = Vec::new();
+    for content in contents {
+        messages.push(message(content, &mut names, &mut unknown)?);
+    }
+    Some(Talk { head, messages, unknown, names })
+}
+
+fn system_text(system: &str) -> Vec<String> {
+    if let Some(text) = owned(Some(system)) {
+        return vec![text];
+    }
+    let parts = member(Some(system), "parts").and_then(elements).unwrap_or_default();
+    parts.into_iter().filter_map(|part| owned(member(Some(part), "text"))).collect()
+}
+
+/// A content; `None`: it is none.
+pub(super) fn message<'a>(
+    content: &'a str,
+    names: &mut Names,
+    unknown: &mut BTreeSet<String>,
+) -> Option<Message<'a>> {
+    let [role, list] = pick(content, ["role", "parts"])?;
+    let role = match owned(role).as_deref() {
+        Some("model") => Role::Assistant,
+        Some("system") => Role::System,
+        _ => Role::User,
+    };
+    let list = list?;
+    let (mut parts, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new());
+    for piece in elements(list).unwrap_or_else(|| vec![list]) {
+        note_unknown(piece, PART, unknown);
+        let [call, snake, response, response_snake] =
+            pick(piece, ["functionCall", "function_call", "functionResponse", "function_response"])?;
+        match (call.or(snake), response.or(response_snake)) {
+            (Some(call), _) => calls.push(asked(piece, call)),
+            (None, Some(response)) => results.push(response),
+            (None, None) => said(piece, &mut parts),
+        }
+    }
+    // Results answer calls that stand before this content.
+    let results = results.into_iter().map(|response| answered(response, names)).collect();
+    let message = names.message(role, parts, calls);
+    Some(Message { results, ..message })
+}
+
+/// A part that is neither a call nor a result. Texts that follow each other are one: a stream cuts them anywhere.
+fn said(piece: &str, parts: &mut Vec<PartEntry>) {
+    let [text, thought, inline, inline_snake] =
+        pick(piece, ["text", "thought", "inlineData", "inline_data"]).unwrap_or_default();
+    let signature = signature(piece).map(|text| Bytes::from(text.as_bytes()));
+    if let Some(text) = owned(text) {
+        let kind = if thought == Some("true") { PartKind::Reasoning } else { PartKind::Text };
+        if let Some(last) = parts.last_mut().filter(|last| last.kind == kind && last.signature.is_none()) {
+            let joined = [&*last.bytes, text.as_bytes()].concat();
+            (last.bytes, last.signature) = (joined.into(), signature);
+        } else if !text.is_empty() || signature.is_some() {
+            parts.push(PartEntry { signature, ..PartEntry::of(kind, text) });
+        }
+        return;
+    }
+    let inline = inline.or(inline_snake).and_then(|it| pick(it, ["mimeType", "mime_type", "data"]));
+    let media = inline.and_then(|[kind, snake, data]| Some((owned(kind.or(snake)), owned(data)?)));
+    parts.push(match media {
+        Some((kind, data)) => PartEntry::media(data, kind),
+        None => PartEntry::opaque(piece),
+    });
+}
+
+fn signature(piece: &str) -> Option<String> {
+    let [signature, snake] = pick(piece, ["thoughtSignature", "thought_signature"])?;
+    owned(signature.or(snake)).filter(|text| !text.is_empty())
+}
+
+fn asked<'a>(piece: &str, call: &'a str) -> Call<'a> {
+    let [id, name, args] = pick(call, ["id", "name", "args"]).unwrap_or_default();
+    Call {
+        id: owned(id),
+        tool: owned(name).unwrap_or_default(),
+        params: canonical(args.unwrap_or("{}")).into(),
+        value: args.unwrap_or_default(),
+        signature: signature(piece),
+    }
+}
+
+fn answered<'a>(response: &'a str, names: &mut Names) -> super::Answered<'a> {
+    let [id, name, inner] = pick(response, ["id", "name", "response"]).unwrap_or_default();
+    let [output, error] = inner.and_then(|it| pick(it, ["output", "error"])).unwrap_or_default();
+    let failed = output.is_none() && error.is_some();
+    let outcome = if failed { Outcome::Failed } else { Outcome::Completed };
+    // What the model reads is the output; a response of another form it reads whole.
+    let text =
+        owned(output).or_else(|| owned(error)).or_else(|| inner.map(str::to_owned)).unwrap_or_default();
+    let parts = vec![PartEntry::text(text)];
+    names.result(owned(id), owned(name).as_deref(), outcome, parts, inner)
+}

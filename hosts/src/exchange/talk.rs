@@ -1,0 +1,321 @@
+//! A conversation as a request tells it, and the facts in it.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use acpdb_engine::entry::{Bytes, Entry, Fact, ItemRef, PartEntry};
+use acpdb_engine::event::{Outcome, PartKind, Role};
+
+use crate::import::{Occurrences, content_digest, json, prompt, step};
+
+/// What stands before the messages.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Head {
+    /// The model.
+    pub model: Option<String>,
+    /// What the system says before the first message.
+    pub system: Option<String>,
+    /// Definitions of tools, as they are.
+    pub tools: Option<String>,
+    /// Parameters of the model, as one object.
+    pub params: Option<String>,
+}
+
+impl Head {
+    /// The fact that these are in force from now on. It has no origin: what was in force may come back.
+    pub fn entry(&self) -> Entry {
+        let bytes = |text: &Option<String>| text.as_ref().map(|text| Bytes::from(text.as_bytes()));
+        let (system, tools, params) = (bytes(&self.system), bytes(&self.tools), bytes(&self.params));
+        Fact::PromptSet { system, tools, model: self.model.clone(), params }.into()
+    }
+}
+
+/// A call as a message asks for it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Asked<'a> {
+    /// Its id; where the provider gave none, one made of its message and its place.
+    pub id: String,
+    /// The tool.
+    pub tool: String,
+    /// Its parameters, JSON.
+    pub params: Cow<'a, str>,
+    /// The same as they stand in the request.
+    pub value: &'a str,
+    /// The provider's signature over what led to it.
+    pub signature: Option<String>,
+}
+
+/// A result of a call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Answered<'a> {
+    /// The call's id, as [`Asked::id`].
+    pub id: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What came out.
+    pub parts: Vec<PartEntry>,
+    /// The same as it stands in the request; `None`: nothing is said of it.
+    pub value: Option<&'a str>,
+    /// Name of the message that asked for it; empty: none does.
+    asked_in: String,
+}
+
+/// A message of a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Message<'a> {
+    /// Its name: a digest of what it says, and its number among equal ones.
+    pub key: String,
+    /// Who says it.
+    pub role: Role,
+    /// What is said, without calls and results.
+    pub parts: Vec<PartEntry>,
+    /// Calls that it asks for.
+    pub calls: Vec<Asked<'a>>,
+    /// Results that it brings.
+    pub results: Vec<Answered<'a>>,
+}
+
+impl<'a> Message<'a> {
+    /// One that only brings a result: nothing is said in it, so it needs no name.
+    pub(super) fn of_result(result: Answered<'a>) -> Self {
+        let key = String::new();
+        Self { key, role: Role::Tool, parts: Vec::new(), calls: Vec::new(), results: vec![result] }
+    }
+
+    /// Whether something is said in it beside results.
+    fn says(&self) -> bool {
+        self.role == Role::Assistant || !self.parts.is_empty()
+    }
+
+    fn origin(&self) -> String {
+        format!("msg:{}", self.key)
+    }
+
+    /// Origins of the parts of an answer: the first text is the first text, whatever reasoning stands before it.
+    fn part_origins(&self) -> Vec<String> {
+        let mut counts = BTreeMap::new();
+        let origin = |part: &PartEntry| {
+            let name = match part.kind {
+                PartKind::Reasoning => "thought",
+                _ => "part",
+            };
+            let count: &mut usize = counts.entry(name).or_default();
+            *count += 1;
+            format!("msg:{}/{name}{count}", self.key)
+        };
+        self.parts.iter().map(origin).collect()
+    }
+
+    pub(super) fn entries(&self, out: &mut Vec<Entry>) {
+        for result in &self.results {
+            let ended = Entry::tool_finished(&result.id, result.outcome, result.parts.clone());
+            out.push(ended.origin(format!("call:{}@{}:finish", result.id, result.asked_in)));
+        }
+        if !self.says() {
+            return;
+        }
+        let origin = self.origin();
+        match self.role {
+            Role::Assistant => out.push(step(&origin)),
+            Role::User => out.push(prompt(&origin)),
+            _ => {}
+        }
+        // A program sends an answer back without the reasoning in it: each part is a fact of its own, so that less is no change.
+        let (whole, single) = match self.role {
+            Role::Assistant => (Vec::new(), &*self.parts),
+            _ => (self.parts.clone(), [].as_slice()),
+        };
+        out.push(Entry::message_parts(&self.key, self.role, whole).origin(origin));
+        for (part, origin) in single.iter().zip(self.part_origins()) {
+            let fact = Fact::MessageContinued { key: self.key.clone(), parts: vec![part.clone()] };
+            out.push(Entry::from(fact).origin(origin));
+        }
+        for call in &self.calls {
+            let fact = Fact::ToolStarted {
+                call: call.id.clone(),
+                message: Some(self.key.clone()),
+                tool: call.tool.clone(),
+                params: Bytes::from(call.params.as_bytes()),
+                provider_signature: call.signature.as_ref().map(|text| Bytes::from(text.as_bytes())),
+            };
+            out.push(Entry::from(fact).origin(format!("call:{}@{}:start", call.id, self.key)));
+        }
+    }
+
+    fn items(&self, out: &mut Vec<ItemRef>) {
+        if !self.says() {
+            return;
+        }
+        if self.role == Role::Assistant {
+            out.extend(self.part_origins().into_iter().map(|origin| ItemRef::Origin(origin, 1)));
+        } else {
+            out.extend((1..).zip(&self.parts).map(|(part, _)| ItemRef::Origin(self.origin(), part)));
+        }
+        let start = |call: &Asked<'_>| format!("call:{}@{}:start", call.id, self.key);
+        out.extend(self.calls.iter().map(|call| ItemRef::Origin(start(call), 1)));
+    }
+}
+
+/// A call that has no result yet.
+#[derive(Clone, Debug)]
+struct Open {
+    /// The id that the provider or the program gave it.
+    given: Option<String>,
+    id: String,
+    tool: String,
+    asked_in: String,
+}
+
+/// Numbers messages and finds the calls of results, in the order of the conversation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names {
+    equal: Occurrences,
+    /// Calls of the last message that asked for some, and of earlier ones.
+    group: Vec<Open>,
+    older: Vec<Open>,
+}
+
+/// A call before its message has a name.
+#[derive(Debug)]
+pub(super) struct Call<'a> {
+    pub(super) id: Option<String>,
+    pub(super) tool: String,
+    pub(super) params: Cow<'a, str>,
+    pub(super) value: &'a str,
+    pub(super) signature: Option<String>,
+}
+
+impl Names {
+    /// A message that says this; results are added to it.
+    pub(super) fn message<'a>(
+        &mut self,
+        role: Role,
+        parts: Vec<PartEntry>,
+        calls: Vec<Call<'a>>,
+    ) -> Message<'a> {
+        let key = content_digest(&said(role, &parts, &calls));
+        let key = format!("{key}#{}", self.equal.next(&key));
+        if !calls.is_empty() {
+            self.older.append(&mut self.group);
+        }
+        let mut asked = Vec::new();
+        for (place, call) in calls.into_iter().enumerate() {
+            let given = call.id.filter(|id| !id.is_empty());
+            let id = given.clone().unwrap_or_else(|| format!("{key}.{place}"));
+            let open = Open { given, id: id.clone(), tool: call.tool.clone(), asked_in: key.clone() };
+            self.group.push(open);
+            let Call { tool, params, value, signature, .. } = call;
+            asked.push(Asked { id, tool, params, value, signature });
+        }
+        Message { key, role, parts, calls: asked, results: Vec::new() }
+    }
+
+    /// A result: of the call with this id, else, where it has none, of the first one of this tool that is open.
+    pub(super) fn result<'a>(
+        &mut self,
+        id: Option<String>,
+        tool: Option<&str>,
+        outcome: Outcome,
+        parts: Vec<PartEntry>,
+        value: Option<&'a str>,
+    ) -> Answered<'a> {
+        let id = id.filter(|id| !id.is_empty());
+        let is_it = |open: &Open| match &id {
+            Some(id) => open.given.as_ref() == Some(id),
+            None => open.given.is_none() && tool.is_none_or(|tool| tool == open.tool),
+        };
+        let open = match self.group.iter().position(is_it) {
+            Some(at) => Some(self.group.remove(at)),
+            None => self.older.iter().rposition(is_it).map(|at| self.older.remove(at)),
+        };
+        let (id, asked_in) = match open {
+            Some(open) => (open.id, open.asked_in),
+            None => (id.unwrap_or_default(), String::new()),
+        };
+        Answered { id, outcome, parts, value, asked_in }
+    }
+}
+
+/// Parameters in their canonical form, since programs write them anew; what is no JSON stays.
+pub(super) fn canonical(params: &str) -> String {
+    match acpdb_engine::text::json::canonical_or_text(params.as_bytes()) {
+        (canonical, Some(_)) => canonical,
+        (_, None) => params.to_owned(),
+    }
+}
+
+/// What a message says, so that a streamed answer and the message that a program makes of it are the same: texts in one
+/// piece, no reasoning.
+fn said(role: Role, parts: &[PartEntry], calls: &[Call<'_>]) -> String {
+    let mut text = String::new();
+    let mut others = Vec::new();
+    for part in parts {
+        match part.kind {
+            PartKind::Text => text.push_str(&String::from_utf8_lossy(&part.bytes)),
+            PartKind::Reasoning => {}
+            _ => others.push(String::from_utf8_lossy(&part.bytes)),
+        }
+    }
+    let calls: Vec<_> =
+        calls.iter().map(|call| (call.id.as_deref().unwrap_or_default(), &call.tool, &call.params)).collect();
+    format!("{role:?}\n{}\n{others:?}\n{calls:?}", text.trim())
+}
+
+/// The conversation that a request tells.
+#[derive(Clone, Debug)]
+pub struct Talk<'a> {
+    /// What stands before the messages.
+    pub head: Head,
+    /// The messages.
+    pub messages: Vec<Message<'a>>,
+    /// Members that are not understood, by name. They go to the provider as they are, and are not recorded.
+    pub unknown: BTreeSet<String>,
+    /// Names of messages so far.
+    pub(super) names: Names,
+}
+
+impl Talk<'_> {
+    /// Every message, call and result, in order. What stands before the messages is not among them.
+    pub fn entries(&self) -> Vec<Entry> {
+        let mut out = Vec::new();
+        self.messages.iter().for_each(|message| message.entries(&mut out));
+        out
+    }
+
+    /// The items that the model is shown, in order.
+    pub fn items(&self) -> Vec<ItemRef> {
+        let mut out = Vec::new();
+        self.messages.iter().for_each(|message| message.items(&mut out));
+        out
+    }
+
+    /// Names of the messages that say something, in order: what a longer request of the same conversation begins with.
+    pub fn keys(&self) -> Vec<String> {
+        self.messages.iter().filter(|message| message.says()).map(|message| message.key.clone()).collect()
+    }
+}
+
+/// The members of a request that are parameters of its model, as an object. Those that are not known are noted: programs put
+/// whatever they like there, keys too.
+pub(super) fn params(
+    body: &str,
+    known: &[&str],
+    passed: &[&str],
+    unknown: &mut BTreeSet<String>,
+) -> Option<String> {
+    let mut out = Vec::new();
+    for (name, value) in json::members(body)? {
+        if known.contains(&&*name) {
+            out.push(format!("\"{name}\":{value}"));
+        } else if !passed.contains(&&*name) {
+            unknown.insert(name);
+        }
+    }
+    (!out.is_empty()).then(|| format!("{{{}}}", out.join(",")))
+}
+
+/// Notes members of an object that are none of these.
+pub(super) fn note_unknown(object: &str, known: &[&str], unknown: &mut BTreeSet<String>) {
+    let members = json::members(object).unwrap_or_default();
+    unknown.extend(members.into_iter().map(|(name, _)| name).filter(|name| !known.contains(&&**name)));
+}

@@ -1,0 +1,1 @@
+../../plugins/pi/index.ts

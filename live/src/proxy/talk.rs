@@ -1,0 +1,207 @@
+//! The conversation of a session of which there is no recording: as its requests and answers tell it.
+//!
+//! A request tells all that the model is shown. What is known adds nothing; where a request does not begin with what the
+//! one before it said, the program has replaced its context, and that is recorded. A path names one conversation: requests without tools
+//! beside those with tools are left out, for programs ask for titles and summaries that way.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use acpdb_engine::entry::{Entry, Fact, StreamInfo};
+use acpdb_engine::event::ReplaceCause;
+use acpdb_engine::{Error, Store};
+use acpdb_hosts::exchange::{self, Api, Head, Talk};
+use serde::Serialize;
+
+use super::identity::Identity;
+
+/// Sessions that are remembered.
+const SESSION_COUNT_MAX: usize = 64;
+
+/// What was recorded of a conversation.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Told {
+    /// Events that were new.
+    pub events: u64,
+    /// Members that are not understood, by name; they went through, and are not recorded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<String>,
+    /// Why nothing, or not all, was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
+}
+
+/// Whether a session is recorded from its requests: hosts that are named by their headers have recordings of their own.
+pub fn is_told(identity: &Identity) -> bool {
+    matches!(identity.host, "proxy" | "gemini-cli")
+}
+
+/// The requests of each session so far, as much as the next one is compared with. In memory only: after a new start of the proxy the first
+/// request of a session counts as its continuation.
+#[derive(Debug, Default)]
+pub struct Talks {
+    number: AtomicU64,
+    last: Mutex<VecDeque<(Identity, Last)>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Last {
+    /// Of the newest request.
+    number: u64,
+    head: Head,
+    /// Names of messages, the answer's too; `None`: not known.
+    keys: Option<Vec<String>>,
+}
+
+/// A request whose answer may be there.
+#[derive(Clone, Copy, Debug)]
+pub struct Said<'a> {
+    /// By [`Talks::number`].
+    pub number: u64,
+    /// The path, without what follows its `?`.
+    pub path: &'a str,
+    /// The body of the request, as the program made it.
+    pub request: &'a [u8],
+    /// The body of the answer, if the provider took the request and all of it came.
+    pub answer: Option<&'a [u8]>,
+}
+
+impl Talks {
+    /// A number for a request; later ones are greater.
+    pub fn number(&self) -> u64 {
+        self.number.fetch_add(1, Ordering::Relaxed).saturating_add(1)
+    }
+
+    /// Records what is said. Durable when it returns.
+    ///
+    /// Cost: one pass over the bodies; for the first request of a session a fold of it.
+    ///
+    /// # Errors
+    /// As [`Store::append`].
+    pub fn tell(&self, store: &Store, identity: &Identity, said: Said<'_>) -> Result<Told, Error> {
+        let left_out = |why: &str| Ok(Told { left_out: Some(why.to_owned()), ..Told::default() });
+        let Some(api) = Api::of(said.path) else { return left_out("another API") };
+        let Ok(body) = std::str::from_utf8(said.request) else { return left_out("the body is no text") };
+        let Some(talk) = exchange::request(api, said.path, body) else {
+            return left_out("the body is not understood");
+        };
+        let mut all = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let info = StreamInfo::session(identity.host, identity.session.as_str());
+        let place = all.iter().position(|(known, _)| known == identity);
+        let before = match place.and_then(|place| all.remove(place)) {
+            Some((_, last)) => last,
+            None => Last { head: head_in_store(store, &info)?, ..Last::default() },
+        };
+        let told = tell_talk(store, &info, api, &talk, &before, said);
+        let (told, last) = match told {
+            Ok((told, last)) => (Ok(told), last),
+            // What is known stays, so the next request tells it all again.
+            Err(error) => (Err(error), before),
+        };
+        all.push_back((identity.clone(), last));
+        while all.len() > SESSION_COUNT_MAX {
+            all.pop_front();
+        }
+        told
+    }
+}
+
+fn tell_talk(
+    store: &Store,
+    info: &StreamInfo,
+    api: Api,
+    talk: &Talk<'_>,
+    before: &Last,
+    said: Said<'_>,
+) -> Result<(Told, Last), Error> {
+    let mut told = Told { unknown: talk.unknown.iter().cloned().collect(), ..Told::default() };
+    if talk.head.tools.is_none() && before.head.tools.is_some() {
+        told.left_out = Some("a request without tools, beside those with tools".to_owned());
+        return Ok((told, before.clone()));
+    }
+    // Answers may come in another order than their requests were made.
+    let is_newest = said.number >= before.number;
+    let mut entries = Vec::new();
+    if is_newest {
+        entries.extend(changed(&talk.head, &before.head));
+    }
+    entries.extend(talk.entries());
+    let asked = talk.keys();
+    let mut keys = asked.clone();
+    let answer = match said.answer {
+        Some(answer) => {
+            let answer = std::str::from_utf8(answer).ok();
+            let answer = answer.and_then(|answer| exchange::answer(api, answer, talk));
+            if answer.is_none() {
+                told.left_out = Some("the answer: the next request tells it".to_owned());
+            }
+            answer
+        }
+        None => None,
+    };
+    keys.extend(answer.iter().map(|answer| answer.key.clone()));
+    let is_same = |known: &Vec<String>| said.number == before.number && known.starts_with(&asked);
+    let goes_on = before.keys.as_ref().is_none_or(|known| keys.starts_with(known) || is_same(known));
+    if is_newest && !goes_on {
+        let order = talk.items();
+        let replaced = Fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
+        entries.push(replaced.into());
+    }
+    entries.extend(answer.into_iter().flat_map(|answer| answer.entries));
+    told.events = store.append(info, entries)?.event_count;
+    let last = if is_newest {
+        Last { number: said.number, head: merged(&talk.head, &before.head), keys: Some(keys) }
+    } else {
+        before.clone()
+    };
+    Ok((told, last))
+}
+
+/// What of a head differs from the one before.
+fn changed(now: &Head, before: &Head) -> Option<Entry> {
+    let newer = |now: &Option<String>, before: &Option<String>| now.clone().filter(|_| now != before);
+    let head = Head {
+        model: newer(&now.model, &before.model),
+        system: newer(&now.system, &before.system),
+        tools: newer(&now.tools, &before.tools),
+        params: newer(&now.params, &before.params),
+    };
+    (head != Head::default()).then(|| head.entry())
+}
+
+fn merged(now: &Head, before: &Head) -> Head {
+    let newest = |now: &Option<String>, before: &Option<String>| now.clone().or_else(|| before.clone());
+    Head {
+        model: newest(&now.model, &before.model),
+        system: newest(&now.system, &before.system),
+        tools: newest(&now.tools, &before.tools),
+        params: newest(&now.params, &before.params),
+    }
+}
+
+/// What the store knows to be in force; nothing of a session that is new.
+fn head_in_store(store: &Store, info: &StreamInfo) -> Result<Head, Error> {
+    let view = match store.view(info.id()) {
+        Ok(view) => view,
+        Err(Error::NotFound { .. }) => return Ok(Head::default()),
+        Err(error) => return Err(error),
+    };
+    let sets: Vec<_> = {
+        let reading = view.read();
+        reading.state().prompts(view.at()).to_vec()
+    };
+    let mut head = Head::default();
+    for (seq, set) in sets {
+        head.model = set.model.or(head.model);
+        for (place, body) in
+            [(&mut head.system, set.system), (&mut head.tools, set.tools), (&mut head.params, set.params)]
+        {
+            if let Some(body) = body {
+                // What was erased is not known any more.
+                *place = view.text(body.id(seq)).ok().or(place.take());
+            }
+        }
+    }
+    Ok(head)
+}
