@@ -199,7 +199,7 @@ fn across(folder: &Path, report: &mut Report) -> Outcome<()> {
     for (name, text) in [
         ("every call on one file", "file:rare/needle.rs"),
         ("one call by its id", "call:rare-5"),
-        ("calls on a file that nobody named", "file:nowhere.rs"),
+        ("calls on a file that is not there", "file:nowhere.rs"),
     ] {
         let filter = Filter::parse(text, Micros(0)).map_err(crate::boxed)?;
         let mut found = [0; 2];

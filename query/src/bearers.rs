@@ -151,8 +151,8 @@ mod tests {
             }
             let _ = store.append(&info, entries).unwrap();
         }
-        // An end whose start nobody told.
-        let orphan = Entry::tool_completed("call-nobody-1", "late");
+        // An end without a start.
+        let orphan = Entry::tool_completed("call-orphan-1", "late");
         let _ = store.append(&StreamInfo::session("host", "s39"), vec![orphan]).unwrap();
     }
 
@@ -181,7 +181,7 @@ mod tests {
             ("file:long/deep.rs", 1, true),
             ("file:nowhere.rs", 0, true),
             ("call:call-39-1", 22, true),
-            ("call:call-nobody-1", 1, true),
+            ("call:call-orphan-1", 1, true),
             ("(file:auth.rs or call:call-5-7)", 4, true),
             ("file:auth.rs or tool:nothing", 2, false),
             ("not file:auth.rs kind:tool", 4_799, false),

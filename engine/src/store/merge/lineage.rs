@@ -327,7 +327,7 @@ impl Inner {
     }
 
     /// These streams, the store's own and those that they go on from, in order, for [`Inner::lineages`]. `None`: all have to be
-    /// looked at, since something of the log cannot be read and nobody knows whose it is.
+    /// looked at, since something of the log cannot be read, and its streams are not known.
     pub(super) fn with_ancestors(
         &self,
         only: &[StreamId],
