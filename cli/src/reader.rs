@@ -10,9 +10,9 @@ use std::io::{BufReader, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use acpdb_engine::event::Scope;
 use acpdb_engine::ids::StreamId;
 use acpdb_engine::store::{MergeOptions, MergeReport};
-use acpdb_engine::event::Scope;
 use acpdb_engine::{Atomicity, Batch, Error, Store, StreamInfo};
 use acpdb_hosts::import::{self, Format, ImportError, ImportReport, Limits, Options, OwnExport, SinkStop};
 use acpdb_hosts::sqlite;

@@ -5,11 +5,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use acpdb_engine::codec::{EncodedBody, EncodedEvent, Envelope};
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::{Payload, Role};
-use acpdb_engine::ids::Seq;
+use acpdb_engine::ids::{Origin, Seq, StreamId};
+use acpdb_engine::log::{Log, LogError, LogOptions, Opening};
 use acpdb_engine::storage::{
-    Crash, FixedEntropy, KeyRing, PassphraseKeyRing, SimStorage, SimWorld, SystemEntropy,
+    Crash, FileKeyRing, FixedEntropy, KeyRing, Part, PassphraseKeyRing, SimStorage, SimWorld, SystemEntropy,
 };
 use acpdb_engine::{Error, Store};
 
@@ -220,6 +222,17 @@ fn another_key_whose_making_is_cut_short_is_there_or_not_and_nothing_is_lost() {
         let store = reopen(&world.process(3), &ring).unwrap();
         assert_eq!(texts(&store, "one").unwrap(), ["text of m1"], "call {call}");
         assert_eq!(texts(&store, "two").unwrap(), ["text of m2"], "call {call}");
+        // A shredding reaches what an interruption left.
+        {
+            let world = world.fork(call);
+            let store = reopen(&world.process(6), &ring).unwrap();
+            let _ = store.shred(session("one").id(), "tester", "asked to").unwrap();
+            drop(store);
+            assert_eq!(
+                live_keys(&world).iter().filter(|name| name.contains(&session("one").id().to_hex())).count(),
+                0
+            );
+        }
         add(&store, "one", "m3").unwrap();
         // It is begun again, and gives each a key once more.
         assert_eq!(store.rotate_data_keys(None).unwrap(), 2, "call {call}");
@@ -236,4 +249,76 @@ fn another_key_whose_making_is_cut_short_is_there_or_not_and_nothing_is_lost() {
         assert_eq!(left, 0, "call {call}: nothing lies there but what is in use");
     });
     assert!(calls > 20, "{calls}");
+}
+
+/// One event, whose body's row says which key sealed it.
+fn event(number: u8) -> EncodedEvent {
+    let stream = StreamId([9; 16]);
+    let envelope = Envelope { kind: 0x102, version: 1, stream, origin: Origin::ZERO, host_time: None };
+    let body = EncodedBody::New { bytes: vec![number; 20].into(), salt: [number; 16], content: None };
+    EncodedEvent { envelope, payload: vec![number; 8], bodies: vec![body] }
+}
+
+fn open_log(process: &SimStorage, ring: &Arc<dyn KeyRing>) -> Log {
+    let opening = Opening { create: true, ring: Some(Arc::clone(ring)) };
+    let (storage, clock) = (Arc::new(process.clone()), Arc::new(process.clock()));
+    Log::open_with_keys(storage, clock, Arc::new(SystemEntropy), LogOptions::default(), opening).unwrap().0
+}
+
+/// A writer may hold a commit that it sealed before another process gave the stream another key. Such a commit gets no place: it is sealed again.
+#[test]
+fn once_a_key_was_added_nothing_is_sealed_under_the_one_before_by_any_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let ring: Arc<dyn KeyRing> = Arc::new(FileKeyRing::create(&folder.path().join("mine.key")).unwrap());
+    let mut stale = 0;
+    for seed in 0..30 {
+        let world = SimWorld::new(seed);
+        let _ = open_log(&world.process(9), &ring).append_event(event(1));
+        let write = |storage: SimStorage| {
+            let log = open_log(&storage, &ring);
+            (2..12).map(|number| log.append_event(event(number))).sum::<u64>()
+        };
+        let add = |storage: SimStorage| {
+            let log = open_log(&storage, &ring);
+            assert_eq!(log.add_keys(None).unwrap(), 1);
+            log.exclusive().unwrap().next_seq().get()
+        };
+        let parts: Vec<(SimStorage, Part<'_, u64>)> = vec![
+            (world.process(1), Box::new(write)),
+            (world.process(2), Box::new(write)),
+            (world.process(3), Box::new(add)),
+        ];
+        let told = world.interleave(seed, parts);
+        stale += told[0] + told[1];
+        let log = open_log(&world.process(4), &ring);
+        let mut keys = Vec::new();
+        for frame in log.frames_from(Seq(1), log.head()).unwrap() {
+            let frame = frame.unwrap();
+            keys.extend(frame.events().map(|event| (event.seq.get(), event.row(0).unwrap().key)));
+            assert!(frame.events().all(|event| event.payload.len() == 8), "seed {seed}: each opens");
+        }
+        assert_eq!(keys.len(), 21, "seed {seed}");
+        assert!(keys.iter().all(|(seq, key)| *key == 2 || *seq < told[2]), "seed {seed}: {told:?} {keys:?}");
+    }
+    assert!(stale > 0, "some commit was sealed before the key was added, and placed after");
+}
+
+trait AppendEvent {
+    /// Appends until it is recorded; how often its key was not the newest any more.
+    fn append_event(&self, event: EncodedEvent) -> u64;
+}
+
+impl AppendEvent for Log {
+    fn append_event(&self, event: EncodedEvent) -> u64 {
+        let mut stale = 0;
+        loop {
+            match self.append(self.prepare(std::slice::from_ref(&event)).unwrap(), &[]) {
+                Err(LogError::KeyRotated { .. }) => stale += 1,
+                done => {
+                    let _ = done.unwrap();
+                    return stale;
+                }
+            }
+        }
+    }
 }

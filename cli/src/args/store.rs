@@ -143,7 +143,7 @@ pub(crate) struct Erase {
     pub(crate) span: Option<Span>,
     #[command(flatten)]
     pub(crate) redact: super::RedactOptions,
-    /// Why; recorded for good, so do not repeat the secret
+    /// Why; recorded for good and in plain, so repeat neither the secret nor the subject
     #[arg(long, value_name = "TEXT", required_unless_present = "dry_run")]
     pub(crate) reason: Option<String>,
     /// Who asked for it; recorded for good [default: the user's name]

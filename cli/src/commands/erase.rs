@@ -2,7 +2,6 @@
 
 use acpdb_engine::Store;
 use acpdb_engine::ids::{ItemId, Seq, StreamId};
-use acpdb_engine::keys::ShreddedStream;
 use acpdb_engine::store::{ErasedWhy, StreamName};
 use serde_json::json;
 
@@ -188,16 +187,12 @@ fn shred_subject(
         return names.into_iter().map(|name| dry(store, name)).collect();
     }
     let done = store.shred_subject(subject, by, reason)?;
-    let row = |stream: ShreddedStream| Shredded {
-        session: names
-            .iter()
-            .find(|name| name.id == stream.stream)
-            .map_or_else(|| stream.stream.to_hex(), |name| name.name.clone()),
-        stream: stream.stream,
-        events: stream.events,
-        recorded: done.recorded,
-    };
-    Ok(done.streams.into_iter().map(row).collect())
+    let rows = names.into_iter().filter_map(|name| {
+        let stream = done.streams.iter().find(|stream| stream.stream == name.id)?;
+        let recorded = done.recorded;
+        Some(Shredded { session: name.name, stream: name.id, events: stream.events, recorded })
+    });
+    Ok(rows.collect())
 }
 
 fn dry(store: &Store, name: StreamName) -> Result<Shredded, Failure> {

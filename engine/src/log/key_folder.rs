@@ -29,6 +29,8 @@ pub(crate) const KEYS_DIR: &str = "keys";
 const KEYS_LOCK: &str = "KEYS";
 const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
 const LOCK_TRIES: u32 = 2500;
+/// How often a file that seems damaged is looked at again.
+const LOOKS: u32 = 3;
 
 const STREAM_END: &str = ".key";
 const SUBJECT_END: &str = ".subject";
@@ -141,7 +143,23 @@ impl KeyFolder {
     fn decoded<T>(
         &self,
         name: &str,
-        decode: impl FnOnce(&[u8]) -> Result<T, Invalid>,
+        decode: impl Fn(&[u8]) -> Result<T, Invalid>,
+    ) -> Result<Result<Option<T>, Invalid>, LogError> {
+        let mut found = self.decoded_once(name, &decode)?;
+        for _ in 0..LOOKS {
+            if found.is_ok() {
+                break;
+            }
+            // A file that another took the place of since it was opened is zeros by now.
+            found = self.decoded_once(name, &decode)?;
+        }
+        Ok(found)
+    }
+
+    fn decoded_once<T>(
+        &self,
+        name: &str,
+        decode: &impl Fn(&[u8]) -> Result<T, Invalid>,
     ) -> Result<Result<Option<T>, Invalid>, LogError> {
         let bytes = match read(&*self.storage, name) {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
