@@ -52,7 +52,7 @@ impl KeyChain {
                 Err(found) => return Err(self.refusal(stream, found)),
             };
             let Some(newest) = file.newest() else { continue };
-            // Who does not hold the newest key must not add another: nobody would open both.
+            // A ring that does not open the newest key must not add another: no ring would open both.
             match self.open(&file, newest)? {
                 Found::Key(_) => {}
                 Found::Shredded => continue,

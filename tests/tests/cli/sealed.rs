@@ -256,7 +256,7 @@ fn a_shredded_session_is_in_no_copy_without_its_keys() {
     assert_hidden(&world.path("bare"));
 }
 
-/// Two sessions about one person, one about another, one about nobody.
+/// Two sessions about one person, one about another, one about none.
 const ABOUT: &str = concat!(
     r#"{"session":"s1","subject":"zebra of the meadow","message":{"role":"user","text":"customer one"}}"#,
     "\n",
@@ -279,7 +279,7 @@ fn all_sessions_about_a_subject_are_shredded_and_no_others() {
     for (path, bytes) in contents(&world.path("store")) {
         assert!(!bytes.windows(5).any(|part| part == b"zebra"), "{} names the subject", path.display());
     }
-    world.run(&["import", SESSION, "--subject", "walrus"]).says(1, &["about another subject"]);
+    world.run(&["import", SESSION, "--subject", "walrus"]).says(2, &["about another subject"]);
     let other = r#"{"session":"s4","subject":"walrus","message":{"role":"user","text":"x"}}"#;
     assert!(world.run_with(&["append", "--stdin"], other).err.contains("begun without a subject"));
     world.run(&["key", "new"]).ok();
