@@ -189,6 +189,15 @@ impl KeyChain {
         Ok(self.folder.stream(stream)?.ok().flatten().and_then(|file| file.subject))
     }
 
+    /// As [`KeyChain::subject_of`], for what comes from a stream: whom it is about must not be lost with a damaged file.
+    pub(crate) fn subject_to_follow(&self, stream: StreamId) -> Result<Option<SubjectId>, LogError> {
+        match self.file(stream)? {
+            Ok(file) => Ok(file.subject),
+            Err(Found::None) => Ok(None),
+            Err(found) => Err(self.refusal(stream, found)),
+        }
+    }
+
     /// Whether a stream has a file of keys, whatever is in it.
     pub(crate) fn has_file(&self, stream: StreamId) -> Result<bool, LogError> {
         Ok(!matches!(self.folder.stream(stream)?, Ok(None)))

@@ -219,11 +219,14 @@ impl KeyFolder {
     pub(super) fn lock_and_mend(&self) -> Result<KeysLock, LogError> {
         let lock = self.lock()?;
         for found in self.names()? {
+            // Files of other names are not the store's and stay as they are.
+            let is_own = |name: &str| key_stream(name).is_some() || key_subject(name).is_some();
             let old = format!("{KEYS_DIR}/{found}");
-            if old.ends_with(NEW_END) {
+            if found.strip_suffix(NEW_END).is_some_and(is_own) {
                 self.clear(&old)?;
             }
-            let Some(name) = old.strip_suffix(OLD_END) else { continue };
+            let Some(name) = found.strip_suffix(OLD_END).filter(|name| is_own(name)) else { continue };
+            let name = &format!("{KEYS_DIR}/{name}");
             if read_file(&*self.storage, name, KEY_FILE_BYTES_MAX).map_err(self.io("read", name))?.is_some() {
                 self.clear(&old)?;
             } else {

@@ -159,8 +159,11 @@ impl Inner {
             let Some(from) = info.parent.as_ref().map(|(parent, _)| *parent).or(forked) else {
                 return Ok(());
             };
-            let Some(subject) = keys.subject_of(from)?.filter(|_| stream != from) else { return Ok(()) };
-            if !keys.has_file(stream)? && self.has_no_events(stream)? {
+            if keys.has_file(stream)? || stream == from {
+                return Ok(());
+            }
+            let Some(subject) = keys.subject_to_follow(from)? else { return Ok(()) };
+            if self.has_no_events(stream)? {
                 self.check_key_at_hand()?;
                 self.log.begin_about(stream, subject, None)?;
             }
