@@ -89,7 +89,7 @@ impl From<Error> for Failure {
             Error::HeadMoved { .. } => (Code::Conflict, None),
             Error::NotFound { .. } | Error::NotAStore { .. } => (Code::NotFound, None),
             Error::Rejected(rejection) => (refused(rejection), None),
-            Error::Ambiguous { .. } | Error::TooLarge { .. } => (Code::Usage, None),
+            Error::Ambiguous { .. } | Error::TooLarge { .. } | Error::Subject { .. } => (Code::Usage, None),
             Error::Corrupt { .. } => (Code::Damage, None),
             Error::Locked { .. } => (Code::Locked, Some(KEY_HINT)),
             Error::RolledBack { .. } => (Code::LostTail, Some(EVIDENCE_HINT)),

@@ -1,7 +1,7 @@
 //! JSON lines of `append --stdin` to facts.
 //!
 //! ```text
-//! {"session":"s1","host":"opencode"?,"project":"p"?,"cwd":"/w"?,"turn":true?, WHAT}
+//! {"session":"s1","host":"opencode"?,"project":"p"?,"cwd":"/w"?,"subject":"ada"?,"turn":true?, WHAT}
 //! WHAT = "message":{"role","text"} | "tool_started":{..} | "tool_finished":{..} | "tool":{..} | "todos":[..]
 //!      | "memory":{..} | "file_changed":{"path"} | "context":{"action","targets"} | "policy":{..} | "events":[{WHAT}..]
 //! ```
@@ -111,6 +111,7 @@ pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
         project: text("project")?,
         cwd: text("cwd")?,
         title: text("title")?,
+        subject: text("subject")?,
         ..StreamInfo::session(text("host")?.unwrap_or_else(|| "acpdb".to_owned()), session)
     };
     let events = raw.remove("events");

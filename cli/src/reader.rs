@@ -10,6 +10,7 @@ use std::io::{BufReader, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use acpdb_engine::event::Scope;
 use acpdb_engine::ids::StreamId;
 use acpdb_engine::store::{MergeOptions, MergeReport};
 use acpdb_engine::{Atomicity, Batch, Error, Store, StreamInfo};
@@ -301,7 +302,7 @@ pub(crate) fn read_changed(
 ) -> Result<FileReport, ReadError> {
     let mut file = File::open(path).map_err(ReadError::File)?;
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
-    let mut gather = Gather::new(store);
+    let mut gather = Gather::new(store, options.subject.clone());
     let name = &stem(path);
     let options = &Options { beside: Some(beside(path)), ..options.clone() };
     let mut magic = [0; sqlite::MAGIC.len()];
@@ -370,6 +371,8 @@ impl std::io::Read for Counted<'_> {
 /// Gathers batches into commits of some MB.
 pub(crate) struct Gather<'s> {
     store: &'s Store,
+    /// Whom the sessions are about.
+    subject: Option<String>,
     batches: Vec<(Arc<acpdb_engine::entry::StreamInfo>, Batch)>,
     bytes: usize,
     count: usize,
@@ -384,9 +387,10 @@ pub(crate) struct Gather<'s> {
 }
 
 impl<'s> Gather<'s> {
-    pub(crate) fn new(store: &'s Store) -> Self {
+    pub(crate) fn new(store: &'s Store, subject: Option<String>) -> Self {
         Self {
             store,
+            subject,
             batches: Vec::new(),
             bytes: 0,
             count: 0,
@@ -430,8 +434,11 @@ impl<'s> Gather<'s> {
         }
         let stream = self.store.recorded_info(info).id();
         let store = self.store;
+        // What a subagent was told is of the session that started it.
+        let parent = info.parent.as_ref().map(|(parent, _)| *parent);
         // What cannot be told is an error as soon as something is recorded.
-        *self.streams.entry(stream).or_insert_with(|| store.is_shredded(stream).unwrap_or(false))
+        let is_shredded = |stream| store.is_shredded(stream).unwrap_or(false);
+        *self.streams.entry(stream).or_insert_with(|| is_shredded(stream) || parent.is_some_and(is_shredded))
     }
 
     /// Records what is gathered.
@@ -464,7 +471,10 @@ impl import::Sink for Gather<'_> {
         match self.batches.last_mut() {
             Some((stream, last)) if Arc::ptr_eq(stream, &batch.stream) => last.entries.extend(batch.entries),
             _ => {
-                let stream = (*batch.stream).clone();
+                let mut stream = (*batch.stream).clone();
+                if stream.scope == Scope::Session {
+                    stream.subject.clone_from(&self.subject);
+                }
                 self.batches.push((batch.stream, Batch { stream, entries: batch.entries }));
             }
         }

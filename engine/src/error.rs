@@ -174,6 +174,12 @@ pub enum Error {
         /// Which key, and why it cannot be had.
         detail: String,
     },
+    /// A session cannot be about this subject: it is about another one, is no session, or was begun before. Nothing was recorded.
+    #[error("{detail}")]
+    Subject {
+        /// Why not, and what to do.
+        detail: String,
+    },
     /// The file system refused.
     #[error("cannot {action} {}", path.display())]
     Io {
@@ -204,7 +210,7 @@ impl From<LogError> for Error {
     fn from(error: LogError) -> Self {
         let text = error.to_string();
         match error {
-            LogError::Busy { .. } => Self::Busy { detail: text },
+            LogError::Busy { .. } | LogError::KeyRotated { .. } => Self::Busy { detail: text },
             LogError::HeadMoved { stream, expected, actual } => Self::HeadMoved { stream, expected, actual },
             LogError::Poisoned { .. } => Self::Poisoned,
             LogError::Replaced { path } => Self::Replaced { path },
@@ -225,7 +231,9 @@ impl From<LogError> for Error {
             }
             LogError::Forked { owner, .. } => Self::Forked { owner },
             LogError::Locked { .. } => Self::Locked { detail: text },
-            LogError::Erased { .. } | LogError::Shredded { .. } => Self::Erased { detail: text },
+            LogError::Erased { .. } | LogError::Shredded { .. } | LogError::SubjectShredded => {
+                Self::Erased { detail: text }
+            }
             LogError::Moved { path } => Self::ReadOnly { path, detail: text },
             LogError::Io { action, path, source } => Self::Io { action, path, source },
             LogError::Corrupt(_) | LogError::Encode(_) => Self::Corrupt { detail: text },

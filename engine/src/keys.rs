@@ -17,6 +17,7 @@
 //! ```
 
 pub use crate::codec::NONCE_BYTES;
+pub use crate::ids::SubjectId;
 pub use crate::storage::{FileKeyRing, KeyRing, PASSPHRASE_BYTES_MIN, PassphraseKeyRing};
-pub use crate::store::{ShredReport, ring_id, ring_ids};
+pub use crate::store::{ShredReport, ShreddedStream, SubjectInfo, SubjectShredReport, ring_id, ring_ids};
 pub use zeroize::Zeroizing;

@@ -9,6 +9,7 @@
 //!   |- acts        seq, time and bytes of an event without an origin -> its id in other stores
 //!   |- names       ids that a host derived from a record's bytes -> another id of that form
 //!   |- erased      content -> 16 bytes, so that it is recognised and refused when it comes again
+//!   |- subjects    name of a subject -> 16 bytes
 //!   '- served      bytes of a context that was sent -> 32 bytes
 //! ```
 //!
@@ -23,7 +24,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::ids::{FactId, Origin, Seq};
+use crate::ids::{FactId, Origin, Seq, SubjectId};
 
 /// What an id begins with that a host derived from the bytes of a record: `digest:` and hex digits.
 pub const DERIVED: &str = "digest:";
@@ -51,6 +52,7 @@ struct Keys {
     name: [u8; 32],
     act: [u8; 32],
     erased: [u8; 32],
+    subject: [u8; 32],
     served: [u8; 32],
     leaf: [u8; 32],
     labels: OnceLock<Labels>,
@@ -111,6 +113,7 @@ impl Secret {
             name: key("acpdb 2026 secret name v1"),
             act: key("acpdb 2026 secret act v1"),
             erased: key("acpdb 2026 secret erased v1"),
+            subject: key("acpdb 2026 secret subject v1"),
             served: key("acpdb 2026 secret served v1"),
             leaf: key("acpdb 2026 secret leaf v1"),
             labels: OnceLock::new(),
@@ -177,6 +180,13 @@ impl Secret {
     /// By which a content that was erased is recognised.
     pub fn erased(&self, content: &[u8]) -> [u8; 16] {
         first_16(&self.keys.erased, content)
+    }
+
+    /// The subject of this name. The name cannot be guessed from it without the secret.
+    pub fn subject(&self, name: &str) -> SubjectId {
+        let id = SubjectId(first_16(&self.keys.subject, name.as_bytes()));
+        // Zeros say that there is none.
+        if id.is_zero() { SubjectId([1; 16]) } else { id }
     }
 
     /// Digest of a context that was sent.

@@ -259,10 +259,14 @@ fn recorded_addresses(log: &Log, after: Seq) -> Result<Vec<BodyAddress>, LogErro
 /// In an address, in place of a row: not a body of the event, but the key of its stream.
 pub(crate) const SHREDDED_ROW: u32 = u32::MAX;
 
-/// The streams that the log records as shredded after `after`.
-pub(crate) fn recorded_shreds(log: &Log, after: Seq) -> Result<BTreeSet<StreamId>, LogError> {
+/// As [`SHREDDED_ROW`], but the key of the subject that the event's stream is about.
+pub(crate) const SHREDDED_SUBJECT_ROW: u32 = u32::MAX - 1;
+
+/// The streams that the log records as shredded after `after`: by their own keys (`row` [`SHREDDED_ROW`]), or with all others about their subjects
+/// ([`SHREDDED_SUBJECT_ROW`]).
+pub(crate) fn recorded_shreds(log: &Log, after: Seq, row: u32) -> Result<BTreeSet<StreamId>, LogError> {
     let mut streams = BTreeSet::new();
-    for address in recorded_addresses(log, after)?.iter().filter(|address| address.row == SHREDDED_ROW) {
+    for address in recorded_addresses(log, after)?.iter().filter(|address| address.row == row) {
         match log.locate(address.seq) {
             Ok(Some(frame)) => {
                 streams.extend(frame.event(address.seq).map(|event| event.envelope.stream));

@@ -273,3 +273,223 @@ fn rotated_keys_open_with_the_new_ring_alone() {
     assert!(place.builder().keys(Arc::clone(&place.ring)).open().is_err());
     assert_eq!(texts(&place.builder().keys(new).open().unwrap(), &one).unwrap().len(), 2);
 }
+
+const PERSON: &str = "zebra of the meadow";
+
+fn about(subject: &str, name: &str) -> StreamInfo {
+    StreamInfo { subject: Some(subject.to_owned()), ..session(name) }
+}
+
+/// The wrapped keys in a file of any version, as far as they could be told from other bytes.
+fn wrapped_keys(path: &Path) -> Vec<Vec<u8>> {
+    let bytes = std::fs::read(path).unwrap();
+    let end = bytes.len() - 4;
+    bytes[72..end]
+        .windows(32)
+        .step_by(16)
+        .filter(|part| part.iter().all(|byte| *byte != 0))
+        .map(<[u8]>::to_vec)
+        .collect()
+}
+
+#[test]
+fn all_sessions_about_a_subject_are_shredded_as_one_and_nothing_else_is() {
+    let place = Place::new();
+    let (one, two, other, plain) =
+        (about(PERSON, "one"), about(PERSON, "two"), about("walrus", "other"), session("plain"));
+    let agent = StreamInfo { parent: Some((one.id(), None)), ..session("agent") };
+    let store = place.open();
+    for (info, name) in
+        [(&one, "one"), (&two, "two"), (&other, "other"), (&plain, "plain"), (&agent, "agent")]
+    {
+        let _ = store.append(info, entries(name, 12)).unwrap();
+    }
+    let _ = store.seal(true).unwrap();
+    let _ = store.append(&session("two"), entries("late", 2)).unwrap();
+    assert_nothing_in_plain(&place.store());
+    for (path, bytes) in files(&place.store()) {
+        for name in [PERSON, "walrus"] {
+            let holds = bytes.windows(name.len()).any(|part| part == name.as_bytes());
+            assert!(!holds, "{} holds {name:?}", path.display());
+        }
+    }
+    let told = |store: &Store| {
+        store.subjects().unwrap().into_iter().map(|it| (it.name, it.streams.len())).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&store), [("walrus".to_owned(), 1), (PERSON.to_owned(), 3)]);
+    assert_eq!(
+        store.subject_of(agent.id()).unwrap().as_deref(),
+        Some(PERSON),
+        "as the session that started it"
+    );
+    assert_eq!(store.subject_of(plain.id()).unwrap(), None);
+    let leaves: Vec<_> = (1..=40).map(|seq| store.leaf(Seq(seq)).unwrap().unwrap()).collect();
+    let yesterday = place.folder.path().join("yesterday");
+    let _ = store.backup(&yesterday, &mut |_| {}).unwrap();
+    let beside = place.open();
+    assert_eq!(texts(&beside, &one).unwrap().len(), 12);
+    let mut wanted: Vec<_> = vec![one.id(), two.id(), agent.id()];
+    wanted.sort_unstable();
+    assert_eq!(store.streams_about(PERSON).unwrap(), wanted);
+    let keys: Vec<Vec<u8>> = files(&place.store().join("keys"))
+        .iter()
+        .filter(|(path, _)| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            name.ends_with(".subject") || wanted.iter().any(|stream| name.starts_with(&stream.to_hex()))
+        })
+        .flat_map(|(path, _)| wrapped_keys(path))
+        .collect();
+    assert!(keys.len() > 8, "{}", keys.len());
+    let kept = wrapped_keys(&place.store().join(key_name(other.id())));
+
+    let report = store.shred_subject(PERSON, "tester", "asked to").unwrap();
+    assert!(report.recorded.is_some() && report.figures.blocks > 36, "{report:?}");
+    assert_eq!(report.streams.iter().map(|it| it.stream).collect::<Vec<_>>(), wanted);
+    assert_nothing_in_plain(&place.store());
+    let walrus = files(&place.store().join("keys"))
+        .into_iter()
+        .find(|(path, bytes)| path.extension().is_some_and(|end| end == "subject") && bytes[64] != 0);
+    let spared: Vec<Vec<u8>> = wrapped_keys(&walrus.unwrap().0).into_iter().chain(kept).collect();
+    for (path, bytes) in files(&place.store()).into_iter().chain(files(&yesterday)) {
+        for key in keys.iter().filter(|key| !spared.contains(key)) {
+            assert!(!bytes.windows(key.len()).any(|part| part == key), "{}", path.display());
+        }
+    }
+    for store in [&store, &beside, &place.open()] {
+        for gone in [&one, &two, &agent] {
+            assert!(store.is_shredded(gone.id()).unwrap());
+            assert_eq!(texts(store, gone).unwrap(), Vec::<String>::new());
+            assert!(matches!(
+                store.append(gone, entries("again", 1)).map(drop).unwrap_err(),
+                Error::Erased { .. }
+            ));
+        }
+        assert_eq!((texts(store, &other).unwrap().len(), texts(store, &plain).unwrap().len()), (12, 12));
+        for (seq, leaf) in (1..).zip(&leaves) {
+            assert_eq!(store.leaf(Seq(seq)).unwrap().as_ref(), Some(leaf));
+        }
+        assert_eq!(told(store), [("walrus".to_owned(), 1)]);
+        // Nothing more is recorded about the subject, whatever the session is called.
+        let error = store.append(&about(PERSON, "new"), entries("new", 1)).map(drop).unwrap_err();
+        assert!(error.to_string().contains("subject was shredded"), "{error}");
+        assert!(matches!(store.shred_subject(PERSON, "t", "r").unwrap_err(), Error::Erased { .. }));
+        let error = store.shred_subject("walruss", "t", "r").unwrap_err();
+        assert!(error.to_string().contains("did you mean walrus?"), "{error}");
+    }
+    let report =
+        verify_store(&place.store(), &VerifyOptions { deep: true, ..VerifyOptions::default() }).unwrap();
+    assert_eq!(report.violations, Vec::new());
+    // Yesterday's copy, with today's keys.
+    let _ = store.backup_keys(&yesterday).unwrap();
+    let yesterday = Store::builder(&yesterday).keys(Arc::clone(&place.ring)).open().unwrap();
+    for gone in [&one, &two, &agent] {
+        assert_eq!(texts(&yesterday, gone).unwrap(), Vec::<String>::new());
+    }
+    assert_eq!(texts(&yesterday, &other).unwrap().len(), 12);
+}
+
+#[test]
+fn a_subject_is_named_when_a_session_begins_and_stays() {
+    let place = Place::new();
+    let (one, plain) = (about(PERSON, "one"), session("plain"));
+    let store = place.open();
+    let _ = store.append(&one, entries("one", 2)).unwrap();
+    let _ = store.append(&plain, entries("plain", 2)).unwrap();
+    assert_eq!(store.append(&one, entries("one", 3)).unwrap().event_count, 1, "named again");
+    let _ = store.append(&session("one"), entries("more", 1)).unwrap();
+    for (info, words) in [
+        (about("walrus", "one"), "about another subject"),
+        (about("walrus", "plain"), "begun without a subject"),
+        (about("", "new"), "no name of a subject"),
+        (about(" x", "new"), "no name of a subject"),
+        (about("a\nb", "new"), "no name of a subject"),
+        (StreamInfo { subject: Some("x".to_owned()), ..StreamInfo::project("p") }, "only a session"),
+    ] {
+        let error = store.append(&info, entries("x", 1)).map(drop).unwrap_err();
+        assert!(matches!(error, Error::Subject { .. }) && error.to_string().contains(words), "{error}");
+    }
+    let long = about(&"x".repeat(257), "new");
+    assert!(matches!(store.append(&long, entries("x", 1)).unwrap_err(), Error::TooLarge { .. }));
+    assert_eq!(store.subjects().unwrap().len(), 1, "what was refused leaves nothing");
+    // One session alone can be shredded; the subject goes on.
+    let two = about(PERSON, "two");
+    let _ = store.append(&two, entries("two", 2)).unwrap();
+    let _ = store.shred(one.id(), "tester", "asked to").unwrap();
+    assert_eq!(texts(&store, &two).unwrap().len(), 2);
+    let _ = store.append(&about(PERSON, "three"), entries("three", 1)).unwrap();
+    assert_eq!(store.streams_about(PERSON).unwrap().len(), 2);
+    // Another ring wraps the subject's key, which goes on to wrap those of its sessions.
+    let path = place.folder.path().join("new.key");
+    let new: Arc<dyn KeyRing> = Arc::new(FileKeyRing::create(&path).unwrap());
+    assert_eq!(store.rotate_keys(&new).unwrap(), 3, "the subject's, the plain session's, the store's own");
+    drop(store);
+    assert!(place.builder().keys(Arc::clone(&place.ring)).open().is_err());
+    let store = place.builder().keys(new).open().unwrap();
+    assert_eq!(texts(&store, &two).unwrap().len(), 2);
+    assert_eq!(store.subject_of(two.id()).unwrap().as_deref(), Some(PERSON));
+    for stream in [one.id(), two.id()] {
+        let _ = store.shred(stream, "tester", "asked to");
+    }
+    let _ = store.shred(about(PERSON, "three").id(), "tester", "asked to").unwrap();
+    // Its sessions went one by one; its name goes with its key, on record.
+    let report = store.shred_subject(PERSON, "tester", "asked to").unwrap();
+    assert!(report.recorded.is_some() && report.streams.is_empty(), "{report:?}");
+    assert!(store.subjects().unwrap().is_empty());
+    let plain = place.folder.path().join("plain");
+    let error = Store::builder(&plain).open().unwrap().append(&two, entries("two", 1)).map(drop).unwrap_err();
+    assert!(error.to_string().contains("is not encrypted"), "{error}");
+}
+
+#[test]
+fn a_session_gets_another_key_and_all_of_it_stays_readable() {
+    let place = Place::new();
+    let (one, two) = (session("one"), about(PERSON, "two"));
+    let numbers = |info: &StreamInfo| {
+        let bytes = std::fs::read(place.store().join(key_name(info.id()))).unwrap();
+        u32::from_le_bytes(bytes[12..16].try_into().unwrap())
+    };
+    let store = place.open();
+    let beside = place.open();
+    let _ = store.append(&one, entries("one", 6)).unwrap();
+    let _ = beside.append(&two, entries("two", 6)).unwrap();
+    let _ = beside.append(&one, entries("one-beside", 2)).unwrap();
+    assert_eq!(store.rotate_data_keys(None).unwrap(), 2);
+    assert_eq!(store.rotate_data_keys(Some(one.id())).unwrap(), 1);
+    assert_eq!((numbers(&one), numbers(&two)), (3, 2));
+    for (store, name) in [(&store, "own"), (&beside, "beside")] {
+        let _ = store.append(&one, entries(name, 2)).unwrap();
+        let _ = store.append(&two, entries(&format!("{name}-two"), 2)).unwrap();
+    }
+    let _ = store.seal(true).unwrap();
+    for store in [&store, &beside, &place.open()] {
+        assert_eq!((texts(store, &one).unwrap().len(), texts(store, &two).unwrap().len()), (12, 10));
+    }
+    assert_nothing_in_plain(&place.store());
+    // A folder of keys that is older than the log lacks the key of what came later, and says so.
+    let old = place.folder.path().join("old");
+    let _ = store.backup(&old, &mut |_| {}).unwrap();
+    std::fs::create_dir(old.join("keys")).unwrap();
+    let own = format!("keys/{}.key", "0".repeat(32));
+    std::fs::copy(place.store().join(&own), old.join(&own)).unwrap();
+    let bytes = std::fs::read(place.store().join(key_name(two.id()))).unwrap();
+    std::fs::write(old.join(key_name(one.id())), bytes).unwrap();
+    let opened = Store::builder(&old).keys(Arc::clone(&place.ring)).open().unwrap();
+    assert!(texts(&opened, &one).is_err(), "a key of another stream");
+    // All keys of a stream go at once.
+    let file = std::fs::read(place.store().join(key_name(one.id()))).unwrap();
+    assert_eq!(file[64], 3);
+    let keys: Vec<Vec<u8>> = (0..3).map(|number| file[96 + number * 80..][..72].to_vec()).collect();
+    let _ = store.shred(one.id(), "tester", "asked to").unwrap();
+    for (path, bytes) in files(&place.store()) {
+        for key in &keys {
+            assert!(!bytes.windows(key.len()).any(|part| part == key), "{}", path.display());
+        }
+    }
+    assert_eq!(texts(&place.open(), &one).unwrap(), Vec::<String>::new());
+    assert!(matches!(store.rotate_data_keys(Some(one.id())).unwrap_err(), Error::Erased { .. }));
+    assert_eq!(store.rotate_data_keys(None).unwrap(), 1, "the one that is left");
+    let path = place.folder.path().join("new.key");
+    let new: Arc<dyn KeyRing> = Arc::new(FileKeyRing::create(&path).unwrap());
+    let _ = store.rotate_keys(&new).unwrap();
+    assert_eq!(texts(&place.builder().keys(new).open().unwrap(), &two).unwrap().len(), 10);
+}

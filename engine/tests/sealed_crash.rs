@@ -5,11 +5,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use acpdb_engine::codec::{EncodedBody, EncodedEvent, Envelope};
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::{Payload, Role};
-use acpdb_engine::ids::Seq;
+use acpdb_engine::ids::{Origin, Seq, StreamId};
+use acpdb_engine::log::{Log, LogError, LogOptions, Opening};
 use acpdb_engine::storage::{
-    Crash, FixedEntropy, KeyRing, PassphraseKeyRing, SimStorage, SimWorld, SystemEntropy,
+    Crash, FileKeyRing, FixedEntropy, KeyRing, Part, PassphraseKeyRing, SimStorage, SimWorld, SystemEntropy,
 };
 use acpdb_engine::{Error, Store};
 
@@ -138,4 +140,185 @@ fn a_shredding_that_is_cut_short_is_not_begun_or_is_ended_by_the_next_opening() 
         assert_eq!(texts(&store, "two").unwrap(), ["text of m2"], "call {call}");
     });
     assert!(calls > 10, "{calls}");
+}
+
+fn about(name: &str) -> StreamInfo {
+    StreamInfo { subject: Some("zebra".to_owned()), ..session(name) }
+}
+
+fn add_about(store: &Store, name: &str, id: &str) -> Result<Seq, Error> {
+    let entry = Entry::message(id, Role::User, format!("text of {id}")).origin(format!("msg:{id}"));
+    store.append(&about(name), vec![entry]).map(|receipt| receipt.last_seq)
+}
+
+/// The files of keys that still have one.
+fn live_keys(world: &SimWorld) -> Vec<String> {
+    let files = world.files().into_iter().filter(|name| name.starts_with("keys/"));
+    files
+        .filter(|name| world.file(name).is_some_and(|bytes| bytes.len() > 64 && bytes[64..68] != [0; 4]))
+        .collect()
+}
+
+#[test]
+fn a_session_about_a_subject_whose_making_is_cut_short_is_readable_or_not_there() {
+    let ring = ring("the first passphrase");
+    let world = made(&ring);
+    let act = |process: &SimStorage| add_about(&open(process, &ring)?, "new", "m3").map(drop);
+    let calls = at_each_call(&world, &act, &|world, done, call| {
+        let store = reopen(&world.process(3), &ring).unwrap();
+        let found = texts(&store, "new").unwrap();
+        assert!(found.len() == 1 || !done && found.is_empty(), "call {call}: {found:?}");
+        add_about(&store, "new", "m4").unwrap();
+        assert_eq!(texts(&store, "new").unwrap().len(), found.len() + 1, "call {call}");
+        assert_eq!(store.subject_of(session("new").id()).unwrap().as_deref(), Some("zebra"), "call {call}");
+        assert_eq!(store.subjects().unwrap().len(), 1, "call {call}");
+    });
+    assert!(calls > 10, "{calls}");
+}
+
+#[test]
+fn a_shredding_of_a_subject_that_is_cut_short_is_not_begun_or_is_ended_by_the_next_opening() {
+    let ring = ring("the first passphrase");
+    let world = made(&ring);
+    {
+        let store = open(&world.process(4), &ring).unwrap();
+        add_about(&store, "x", "m3").unwrap();
+        add_about(&store, "y", "m4").unwrap();
+        add_about(&store, "z", "m5").unwrap();
+    }
+    let act =
+        |process: &SimStorage| open(process, &ring)?.shred_subject("zebra", "tester", "asked to").map(drop);
+    let calls = at_each_call(&world, &act, &|world, done, call| {
+        let store = reopen(&world.process(3), &ring).unwrap();
+        let is_shredded = store.is_shredded(session("x").id()).unwrap();
+        assert!(is_shredded || !done, "call {call}");
+        for name in ["x", "y", "z"] {
+            assert_eq!(texts(&store, name).unwrap().is_empty(), is_shredded, "call {call}: {name}");
+            assert_eq!(store.is_shredded(session(name).id()).unwrap(), is_shredded, "call {call}: {name}");
+            assert_eq!(add_about(&store, name, "m6").is_err(), is_shredded, "call {call}: {name}");
+        }
+        assert_eq!(add_about(&store, "new", "m7").is_err(), is_shredded, "call {call}");
+        assert_eq!(texts(&store, "one").unwrap(), ["text of m1"], "call {call}");
+        // The store's own and two sessions'; with a subject's, its sessions' and the new one's.
+        let keys = live_keys(world);
+        assert_eq!(keys.len(), if is_shredded { 3 } else { 8 }, "call {call}: {keys:?}");
+    });
+    assert!(calls > 30, "{calls}");
+}
+
+#[test]
+fn another_key_whose_making_is_cut_short_is_there_or_not_and_nothing_is_lost() {
+    let ring = ring("the first passphrase");
+    let world = made(&ring);
+    let act = |process: &SimStorage| open(process, &ring)?.rotate_data_keys(None).map(drop);
+    let calls = at_each_call(&world, &act, &|world, done, call| {
+        let newest = |world: &SimWorld, name: &str| {
+            let file = format!("keys/{}.key", session(name).id().to_hex());
+            let bytes = world.file(&file).or_else(|| world.file(&format!("{file}.old"))).unwrap();
+            u32::from_le_bytes(bytes[12..16].try_into().unwrap())
+        };
+        let before = ["one", "two"].map(|name| newest(world, name));
+        assert!(!done || before == [2, 2], "call {call}: {before:?}");
+        let store = reopen(&world.process(3), &ring).unwrap();
+        assert_eq!(texts(&store, "one").unwrap(), ["text of m1"], "call {call}");
+        assert_eq!(texts(&store, "two").unwrap(), ["text of m2"], "call {call}");
+        // A shredding reaches what an interruption left.
+        {
+            let world = world.fork(call);
+            let store = reopen(&world.process(6), &ring).unwrap();
+            let _ = store.shred(session("one").id(), "tester", "asked to").unwrap();
+            drop(store);
+            assert_eq!(
+                live_keys(&world).iter().filter(|name| name.contains(&session("one").id().to_hex())).count(),
+                0
+            );
+        }
+        add(&store, "one", "m3").unwrap();
+        // It is begun again, and gives each a key once more.
+        assert_eq!(store.rotate_data_keys(None).unwrap(), 2, "call {call}");
+        assert_eq!(
+            ["one", "two"].map(|name| newest(world, name)),
+            before.map(|number| number + 1),
+            "call {call}"
+        );
+        add(&store, "one", "m4").unwrap();
+        drop(store);
+        let store = reopen(&world.process(4), &ring).unwrap();
+        assert_eq!(texts(&store, "one").unwrap(), ["text of m1", "text of m3", "text of m4"], "call {call}");
+        let left = world.files().into_iter().filter(|name| name.ends_with(".old")).count();
+        assert_eq!(left, 0, "call {call}: nothing lies there but what is in use");
+    });
+    assert!(calls > 20, "{calls}");
+}
+
+/// One event, whose body's row says which key sealed it.
+fn event(number: u8) -> EncodedEvent {
+    let stream = StreamId([9; 16]);
+    let envelope = Envelope { kind: 0x102, version: 1, stream, origin: Origin::ZERO, host_time: None };
+    let body = EncodedBody::New { bytes: vec![number; 20].into(), salt: [number; 16], content: None };
+    EncodedEvent { envelope, payload: vec![number; 8], bodies: vec![body] }
+}
+
+fn open_log(process: &SimStorage, ring: &Arc<dyn KeyRing>) -> Log {
+    let opening = Opening { create: true, ring: Some(Arc::clone(ring)) };
+    let (storage, clock) = (Arc::new(process.clone()), Arc::new(process.clock()));
+    Log::open_with_keys(storage, clock, Arc::new(SystemEntropy), LogOptions::default(), opening).unwrap().0
+}
+
+/// A writer may hold a commit that it sealed before another process gave the stream another key. Such a commit gets no place: it is sealed again.
+#[test]
+fn once_a_key_was_added_nothing_is_sealed_under_the_one_before_by_any_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let ring: Arc<dyn KeyRing> = Arc::new(FileKeyRing::create(&folder.path().join("mine.key")).unwrap());
+    let mut stale = 0;
+    for seed in 0..30 {
+        let world = SimWorld::new(seed);
+        let _ = open_log(&world.process(9), &ring).append_event(event(1));
+        let write = |storage: SimStorage| {
+            let log = open_log(&storage, &ring);
+            (2..12).map(|number| log.append_event(event(number))).sum::<u64>()
+        };
+        let add = |storage: SimStorage| {
+            let log = open_log(&storage, &ring);
+            assert_eq!(log.add_keys(None).unwrap(), 1);
+            log.exclusive().unwrap().next_seq().get()
+        };
+        let parts: Vec<(SimStorage, Part<'_, u64>)> = vec![
+            (world.process(1), Box::new(write)),
+            (world.process(2), Box::new(write)),
+            (world.process(3), Box::new(add)),
+        ];
+        let told = world.interleave(seed, parts);
+        stale += told[0] + told[1];
+        let log = open_log(&world.process(4), &ring);
+        let mut keys = Vec::new();
+        for frame in log.frames_from(Seq(1), log.head()).unwrap() {
+            let frame = frame.unwrap();
+            keys.extend(frame.events().map(|event| (event.seq.get(), event.row(0).unwrap().key)));
+            assert!(frame.events().all(|event| event.payload.len() == 8), "seed {seed}: each opens");
+        }
+        assert_eq!(keys.len(), 21, "seed {seed}");
+        assert!(keys.iter().all(|(seq, key)| *key == 2 || *seq < told[2]), "seed {seed}: {told:?} {keys:?}");
+    }
+    assert!(stale > 0, "some commit was sealed before the key was added, and placed after");
+}
+
+trait AppendEvent {
+    /// Appends until it is recorded; how often its key was not the newest any more.
+    fn append_event(&self, event: EncodedEvent) -> u64;
+}
+
+impl AppendEvent for Log {
+    fn append_event(&self, event: EncodedEvent) -> u64 {
+        let mut stale = 0;
+        loop {
+            match self.append(self.prepare(std::slice::from_ref(&event)).unwrap(), &[]) {
+                Err(LogError::KeyRotated { .. }) => stale += 1,
+                done => {
+                    let _ = done.unwrap();
+                    return stale;
+                }
+            }
+        }
+    }
 }

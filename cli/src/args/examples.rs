@@ -371,6 +371,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "key rotate",
         &[
             ("acpdb --db ~/vault key rotate", "a new key beside your settings"),
+            ("acpdb --db ~/vault key rotate --data", "other keys for what is recorded from now on"),
             ("acpdb --db ~/vault key rotate --to ~/vault.key", "or in this file"),
         ],
     ),

@@ -81,7 +81,10 @@ Encryption
   acpdb init --encrypt                   a store whose sessions are sealed, each under a key of its own
   acpdb --db NEW merge OLD               what another store holds, into it
   acpdb erase --session ID --shred       destroys the key of a session: no copy of the store shows it again
+  acpdb import --subject NAME            sessions that are about a person or a tenant
+  acpdb erase --subject NAME --shred     destroys the keys of them all, and the name with them
   acpdb key rotate                       another key around those keys
+  acpdb key rotate --data                other keys for what is recorded from now on
   acpdb backup DIR --keys                a copy that can be read without the store
 
 The key of a store is a file beside your settings (keys/*.store-key), the file of --key-file or $ACPDB_KEY_FILE, or a

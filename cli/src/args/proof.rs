@@ -21,8 +21,14 @@ pub(crate) enum KeyAct {
         #[arg(long)]
         passphrase: bool,
     },
-    /// Wrap the keys of an encrypted store by another key; what they seal stays as it is
+    /// Wrap the keys of an encrypted store by another key; what they seal stays as it is. With --data: other keys from now on
     Rotate {
+        /// Give sessions another key each: what is recorded from now on is sealed under it, what was stays readable
+        #[arg(long, conflicts_with_all = ["to", "to_passphrase"])]
+        data: bool,
+        /// With --data: this session only [default: all]
+        #[arg(long, short, value_name = "SESSION", requires = "data", add = crate::complete::sessions())]
+        session: Option<String>,
         /// The new key: a file, made if there is none [default: a new one beside your settings]
         #[arg(long, value_name = "FILE")]
         to: Option<std::path::PathBuf>,

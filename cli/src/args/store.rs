@@ -123,7 +123,8 @@ Examples:
   acpdb erase r_3d86c --reason 'API key'
   acpdb erase '#298' --span 120..164 --reason 'API key'
   acpdb erase --from-scan --redact-rule 'pin=pin [0-9]{4}' --reason 'pins'
-  acpdb --db ~/vault erase --session latest --shred --reason 'asked for'")]
+  acpdb --db ~/vault erase --session latest --shred --reason 'asked for'
+  acpdb --db ~/vault erase --subject 'Ada L' --shred --dry-run")]
 pub(crate) struct Erase {
     /// The item or event: #seq, short hash, call id or a unique prefix of one
     #[arg(value_name = "ID", required_unless_present_any = ["from_scan", "shred"], conflicts_with_all = ["from_scan", "shred"])]
@@ -131,15 +132,18 @@ pub(crate) struct Erase {
     /// Everything that acpdb scan finds, with the same rules
     #[arg(long)]
     pub(crate) from_scan: bool,
-    /// A whole session of an encrypted store with its subagents, in every copy of it: their keys are destroyed
-    #[arg(long, requires = "session", conflicts_with = "from_scan")]
+    /// A whole session of an encrypted store with its subagents, or all sessions about a subject, in every copy of it: their keys are destroyed
+    #[arg(long, requires = "whole", conflicts_with = "from_scan")]
     pub(crate) shred: bool,
+    /// All sessions about this person or tenant; nothing more can be recorded about it then
+    #[arg(long, value_name = "NAME", requires = "shred", conflicts_with_all = ["session", "id"], group = "whole")]
+    pub(crate) subject: Option<String>,
     /// Only these bytes of the text, from A up to before B; the rest stays, with a mark in their place
     #[arg(long, value_name = "A..B", value_parser = span, conflicts_with = "from_scan", requires = "id")]
     pub(crate) span: Option<Span>,
     #[command(flatten)]
     pub(crate) redact: super::RedactOptions,
-    /// Why; recorded for good, so do not repeat the secret
+    /// Why; recorded for good and in plain, so repeat neither the secret nor the subject
     #[arg(long, value_name = "TEXT", required_unless_present = "dry_run")]
     pub(crate) reason: Option<String>,
     /// Who asked for it; recorded for good [default: the user's name]
@@ -149,7 +153,7 @@ pub(crate) struct Erase {
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Only look in this session
-    #[arg(long, short, value_name = "ID", add = crate::complete::sessions())]
+    #[arg(long, short, value_name = "ID", group = "whole", add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
 }
 

@@ -118,28 +118,22 @@ fn shred(global: &Global, args: &Erase, output: &mut Output) -> Result<Code, Fai
             Failure::usage(format!("{} is not encrypted: its sessions have no keys", store.root().display()));
         return Err(failure.hint("acpdb erase ID zeroes what one item says, in this folder"));
     }
-    let name = super::sessions::find(&store, args.session.as_deref().unwrap_or_default())?;
     let by = args.by.clone().or_else(user).unwrap_or_else(|| "user".to_owned());
     let reason = args.reason.as_deref().unwrap_or_default();
-    let mut rows = Vec::new();
-    for name in with_subagents(&store, name)? {
-        let row = if args.dry_run {
-            let events = store.stream_events(name.id, Seq(1), Seq::MAX)?.count() as u64;
-            Shredded { session: name.name, stream: name.id, events, recorded: None }
-        } else {
-            let done = store.shred(name.id, &by, reason)?;
-            Shredded {
-                session: name.name,
-                stream: name.id,
-                events: done.events,
-                recorded: Some(done.recorded),
-            }
-        };
-        rows.push(row);
-    }
+    let rows = match &args.subject {
+        Some(subject) => shred_subject(&store, subject, (&by, reason), args.dry_run)?,
+        None => {
+            shred_session(&store, args.session.as_deref().unwrap_or_default(), (&by, reason), args.dry_run)?
+        }
+    };
     if output.json {
-        output.json_object("acpdb.shred/1", &json!({ "dry_run": args.dry_run, "items": rows }))?;
+        let value = json!({ "dry_run": args.dry_run, "subject": args.subject, "items": rows });
+        output.json_object("acpdb.shred/1", &value)?;
         return Ok(Code::Ok);
+    }
+    if rows.is_empty() {
+        let done = if args.dry_run { "would be destroyed" } else { "is destroyed" };
+        output.line(format!("no session is left about it; its key {done}"))?;
     }
     for row in &rows {
         let shown = escape(&row.session, Escape::Line);
@@ -156,6 +150,54 @@ fn shred(global: &Global, args: &Erase, output: &mut Output) -> Result<Code, Fai
         output.note("nothing was changed; without --dry-run it cannot be undone");
     }
     Ok(Code::Ok)
+}
+
+/// A session with its subagents, one after the other.
+fn shred_session(
+    store: &Store,
+    session: &str,
+    (by, reason): (&str, &str),
+    is_dry: bool,
+) -> Result<Vec<Shredded>, Failure> {
+    let mut rows = Vec::new();
+    for name in with_subagents(store, super::sessions::find(store, session)?)? {
+        rows.push(if is_dry {
+            dry(store, name)?
+        } else {
+            let done = store.shred(name.id, by, reason)?;
+            let recorded = Some(done.recorded);
+            Shredded { session: name.name, stream: name.id, events: done.events, recorded }
+        });
+    }
+    Ok(rows)
+}
+
+/// All sessions about a subject, at once.
+fn shred_subject(
+    store: &Store,
+    subject: &str,
+    (by, reason): (&str, &str),
+    is_dry: bool,
+) -> Result<Vec<Shredded>, Failure> {
+    let about = store.streams_about(subject)?;
+    // Before their names are gone.
+    let names: Vec<StreamName> =
+        store.stream_names()?.into_iter().filter(|name| about.contains(&name.id)).collect();
+    if is_dry {
+        return names.into_iter().map(|name| dry(store, name)).collect();
+    }
+    let done = store.shred_subject(subject, by, reason)?;
+    let rows = names.into_iter().filter_map(|name| {
+        let stream = done.streams.iter().find(|stream| stream.stream == name.id)?;
+        let recorded = done.recorded;
+        Some(Shredded { session: name.name, stream: name.id, events: stream.events, recorded })
+    });
+    Ok(rows.collect())
+}
+
+fn dry(store: &Store, name: StreamName) -> Result<Shredded, Failure> {
+    let events = store.stream_events(name.id, Seq(1), Seq::MAX)?.count() as u64;
+    Ok(Shredded { session: name.name, stream: name.id, events, recorded: None })
 }
 
 /// A session whose key was destroyed, or would be.

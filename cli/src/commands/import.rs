@@ -25,17 +25,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     super::at::refuse(global)?;
     check_places(args)?;
     let format = args.format.as_deref().map(format_of).transpose()?;
-    let mut limits = Limits::default();
-    for text in &args.limits {
-        limits.set(text).map_err(|wrong| Failure::usage(format!("--limits: {wrong}")))?;
-    }
-    let options = Options {
-        session: args.session.clone(),
-        project: args.project.clone(),
-        memory: args.project.as_ref().map(StreamInfo::project),
-        limits,
-        beside: None,
-    };
+    let options = options(args)?;
     let (piped, args) = piped(args)?;
     let args = args.as_ref();
     if args.follow {
@@ -97,6 +87,11 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
                     }
                 }
             }
+            Recognised::Export if options.subject.is_some() => {
+                let reason = "an export has sessions of its own, of which --subject says nothing; acpdb merge brings subjects along";
+                skipped.push(Skipped { path: candidate.path.clone(), line: None, reason: reason.to_owned() });
+                bar.inc(candidate.bytes);
+            }
             Recognised::Export => {
                 let store = opened_for(&mut opened, &mut known, &how, (global, args, output))?;
                 match reader::merge(store, &candidate.path, &options) {
@@ -133,6 +128,21 @@ fn tell_of_shredded(reports: &[FileReport], output: &Output) {
         let sessions = describe::count(count, "session");
         output.note(format!("{sessions} left out: shredded here, and not recorded again"));
     }
+}
+
+fn options(args: &Import) -> Result<Options, Failure> {
+    let mut limits = Limits::default();
+    for text in &args.limits {
+        limits.set(text).map_err(|wrong| Failure::usage(format!("--limits: {wrong}")))?;
+    }
+    Ok(Options {
+        session: args.session.clone(),
+        project: args.project.clone(),
+        memory: args.project.as_ref().map(StreamInfo::project),
+        subject: args.subject.clone(),
+        limits,
+        beside: None,
+    })
 }
 
 /// A host and a path cannot both be named.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use acpdb_engine::Store;
 use acpdb_proof::origin;
 use serde_json::json;
 
@@ -24,7 +25,8 @@ pub(crate) fn run(global: &Global, args: &Key, output: &mut Output) -> Result<Co
                 );
             }
         }
-        KeyAct::Rotate { to, to_passphrase } => rotate(global, to.as_deref(), *to_passphrase, output)?,
+        KeyAct::Rotate { data: true, session, .. } => rotate_data(global, session.as_deref(), output)?,
+        KeyAct::Rotate { to, to_passphrase, .. } => rotate(global, to.as_deref(), *to_passphrase, output)?,
         KeyAct::Show { name } => {
             let store = place::read(global, output)?.id();
             let verifier = keys::public(name, &origin(store))?;
@@ -41,6 +43,32 @@ pub(crate) fn run(global: &Global, args: &Key, output: &mut Output) -> Result<Co
     Ok(Code::Ok)
 }
 
+/// The store, if it has keys.
+fn encrypted(global: &Global, output: &Output) -> Result<Store, Failure> {
+    let store = place::write(global, output)?;
+    if !store.is_encrypted() {
+        let failure = Failure::usage(format!("{} is not encrypted: it has no keys", store.root().display()));
+        return Err(failure.hint("acpdb init --encrypt makes a store that is"));
+    }
+    Ok(store)
+}
+
+/// Gives one session, else all, another data key.
+fn rotate_data(global: &Global, session: Option<&str>, output: &mut Output) -> Result<(), Failure> {
+    let store = encrypted(global, output)?;
+    let session = session.map(|session| super::sessions::find(&store, session)).transpose()?;
+    let count = store.rotate_data_keys(session.map(|session| session.id))?;
+    store.close()?;
+    if output.json {
+        output.json_object("acpdb.key_rotate_data/1", &json!({ "keys": count }))?;
+        return Ok(());
+    }
+    let keys = super::describe::count(count, "new key");
+    output.line(format!("{keys}: what is recorded from now on is sealed under them"))?;
+    output.note("what was recorded before stays as it is, under the keys of before");
+    Ok(())
+}
+
 /// Wraps the keys of all streams by another key. One that was interrupted goes on with the key that it had begun with.
 fn rotate(
     global: &Global,
@@ -48,11 +76,7 @@ fn rotate(
     by_passphrase: bool,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let store = place::write(global, output)?;
-    if !store.is_encrypted() {
-        let failure = Failure::usage(format!("{} is not encrypted: it has no keys", store.root().display()));
-        return Err(failure.hint("acpdb init --encrypt makes a store that is"));
-    }
+    let store = encrypted(global, output)?;
     let begun = if to.is_none() && !by_passphrase { rings::begun(store.root())? } else { None };
     let (ring, name) = match begun {
         Some(ring) => {

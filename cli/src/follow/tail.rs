@@ -58,7 +58,7 @@ pub(crate) fn run(job: Job) {
     let end = Rc::new(Cell::new(None));
     let position = Rc::new(Cell::new(0));
     let result = File::open(&path).map_err(ReadError::File).and_then(|file| {
-        let gather = Rc::new(RefCell::new(Gather::new(&store)));
+        let gather = Rc::new(RefCell::new(Gather::new(&store, options.subject.clone())));
         let tail = Tail {
             file,
             path: path.clone(),

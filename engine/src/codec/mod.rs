@@ -33,6 +33,7 @@ mod secret_file;
 mod segment;
 mod span;
 mod store_file;
+mod subject_file;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -48,7 +49,9 @@ pub use fields::{align16, is_zero};
 pub use frame::{EventRef, Frame, FrameCheck, decode_frame};
 pub use header::{FRAME_MAGIC, FrameHeader};
 pub use invalid::{EncodeError, Invalid, Part};
-pub use key_file::{KEY_FILE_BYTES, KeyFile, WRAPPED_BYTES_MAX};
+pub use key_file::{
+    KEY_FILE_BYTES, KEY_FILE_BYTES_MAX, KeyFile, STREAM_KEYS_MAX, WRAPPED_BYTES_MAX, WrappedKey,
+};
 pub(crate) use leaf::leaf_bytes;
 pub use leaf::{LEAF_DOMAIN, LeafEvent, LeafRow};
 pub(crate) use limits::STORED_BYTES_MAX;
@@ -74,4 +77,5 @@ pub use secret_file::{SECRET_FILE_BYTES, SecretFile};
 pub use segment::{FeatureBits, SegmentHeader};
 pub(crate) use segment::{generation_offset, generation_record};
 pub use store_file::{StoreFile, StoreFileError};
+pub use subject_file::{SUBJECT_BYTES_MAX, SUBJECT_FILE_BYTES, SubjectFile};
 pub(crate) use table::{FENCE_KEY_BYTES, PAGE_ROW_COUNT, TableShape, checked, encode_table};

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use super::error::{Corruption, LogError};
 use super::files::{CHECKPOINT, LOG_DIR, SECRET, STORE_FILE, Segments, TAIL, segment_name, segment_start};
-use super::keys::{ENCRYPTION, ENCRYPTION_BIT, KEYS_DIR, KeyChain};
+use super::key_folder::{ENCRYPTION, ENCRYPTION_BIT, KEYS_DIR};
+use super::keys::KeyChain;
 use super::tail::Tail;
 use super::{Log, LogOptions};
 use crate::codec::{
     Checkpoint, FORMAT_VERSION, FeatureBits, Invalid, PageCounts, Part, SECRET_FILE_BYTES,
     SEGMENT_HEADER_BYTES, STORE_FILE_BYTES_MAX, SecretFile, SegmentHeader, StoreFile, StoreFileError,
 };
-use crate::ids::{Link, Position, Seq, StoreId, StreamId};
+use crate::ids::{Link, Position, Seq, StoreId};
 use crate::secret::Secret;
 use crate::storage::{Access, Clock, Entropy, KeyRing, Storage, read_file, read_up_to, write_file};
 
@@ -188,7 +189,7 @@ pub(crate) fn make(
     if let Some(ring) = ring {
         storage.create_dir(KEYS_DIR).map_err(fail("create", KEYS_DIR))?;
         let keys = KeyChain::new(storage.clone(), entropy.clone(), store, Some(Arc::clone(ring)));
-        keys.make(StreamId::STORE)?;
+        keys.make_own()?;
     }
     let writes = ring.map(|_| ENCRYPTION.to_owned()).into_iter().collect();
     let file = StoreFile { store, created: now, needs: Vec::new(), writes };

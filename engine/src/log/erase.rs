@@ -85,16 +85,7 @@ impl Log {
         if self.is_read_only() {
             return Err(LogError::ReadOnly { path: self.storage.path("") });
         }
-        let start = self.clock.elapsed();
-        let lock = loop {
-            if let Some(lock) = self.seal_lock()? {
-                break lock;
-            }
-            if self.clock.elapsed().saturating_sub(start) >= self.options.lock_wait {
-                return Err(LogError::Busy { process: 0, path: self.storage.path("") });
-            }
-            self.clock.sleep(WAIT_MAX);
-        };
+        let lock = self.wait_for_seal_lock()?;
         if let Some(after) = read_note(&*self.storage)? {
             return Ok(Erasing { log: self, _lock: lock, after, is_fresh: false });
         }
@@ -108,6 +99,20 @@ impl Log {
                 erasing.give_up();
                 Err(LogError::io("write", self.storage.path(ERASING), error))
             }
+        }
+    }
+
+    /// Takes the lock of SEAL once it is free.
+    pub(super) fn wait_for_seal_lock(&self) -> Result<SealLock, LogError> {
+        let start = self.clock.elapsed();
+        loop {
+            if let Some(lock) = self.seal_lock()? {
+                return Ok(lock);
+            }
+            if self.clock.elapsed().saturating_sub(start) >= self.options.lock_wait {
+                return Err(LogError::Busy { process: 0, path: self.storage.path("") });
+            }
+            self.clock.sleep(WAIT_MAX);
         }
     }
 

@@ -10,7 +10,8 @@ use super::commit_delay::CommitDelay;
 use super::commit_queue::CommitQueue;
 use super::error::{Corruption, LogError};
 use super::files::Segments;
-use super::keys::{ENCRYPTION_BIT, KeyChain};
+use super::key_folder::ENCRYPTION_BIT;
+use super::keys::KeyChain;
 use super::locking::locked;
 use super::piece_tables::Tables;
 use super::recovery_scan::is_anchored;
@@ -22,7 +23,7 @@ use crate::codec::{
 };
 use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
 use crate::secret::Secret;
-use crate::storage::{Bell, Clock, Entropy, KeyRing, Storage, StoredFile};
+use crate::storage::{Bell, Clock, Entropy, Storage, StoredFile};
 
 /// How a log is opened.
 #[derive(Debug, Clone)]
@@ -81,6 +82,10 @@ pub struct Condition {
 #[derive(Clone)]
 pub struct Prepared {
     pub(super) frame: PreparedFrame,
+    /// The keys that seal it.
+    pub(super) keys: Vec<(StreamId, u32)>,
+    /// The generation of files that was seen before those keys were looked for.
+    pub(super) generation: u32,
 }
 
 impl Prepared {
@@ -257,18 +262,20 @@ impl Log {
     pub fn prepare(&self, events: &[EncodedEvent]) -> Result<Prepared, LogError> {
         match self.segments.keys() {
             Some(keys) => self.prepare_sealed(keys, events),
-            None => Ok(Prepared { frame: encode_frame(events)? }),
+            None => Ok(Prepared { frame: encode_frame(events)?, keys: Vec::new(), generation: 0 }),
         }
     }
 
     /// As [`Log::prepare`], in a store whose streams are sealed: all but the store's own.
     fn prepare_sealed(&self, keys: &KeyChain, events: &[EncodedEvent]) -> Result<Prepared, LogError> {
+        let generation = self.generation();
         let mut packer = Packer::new();
         let mut seal = PayloadSeal { store: self.store(), random: self.random()?, keys: Vec::new() };
         // The store's own key first: without it nothing is recorded at all.
-        keys.key_to_append(StreamId::STORE)?;
+        keys.key_to_append(StreamId::STORE, generation)?;
         let mut shared: HashMap<(StreamId, blake3::Hash), SealedBody> = HashMap::new();
         let mut sealed = Vec::with_capacity(events.len());
+        let mut used = std::collections::BTreeSet::new();
         for event in events {
             let stream = event.envelope.stream;
             if stream == StreamId::STORE {
@@ -276,7 +283,8 @@ impl Log {
                 sealed.push(event.clone());
                 continue;
             }
-            let (number, key) = keys.key_to_append(stream)?;
+            let (number, key) = keys.key_to_append(stream, generation)?;
+            used.insert((stream, number));
             let mut event = event.clone();
             for body in &mut event.bodies {
                 let EncodedBody::New { bytes, salt, content } = body else { continue };
@@ -292,7 +300,8 @@ impl Log {
             seal.keys.push(Some((number, key)));
             sealed.push(event);
         }
-        Ok(Prepared { frame: encode_sealed_frame(&sealed, &seal)? })
+        let frame = encode_sealed_frame(&sealed, &seal)?;
+        Ok(Prepared { frame, keys: used.into_iter().collect(), generation })
     }
 
     fn seal_body(
@@ -315,60 +324,6 @@ impl Log {
         let fill = self.entropy.fill(&mut bytes);
         fill.map_err(|error| LogError::io("draw random bytes for", self.storage.path(""), error))?;
         Ok(bytes)
-    }
-
-    /// Whether its streams are sealed.
-    pub fn is_encrypted(&self) -> bool {
-        self.segments.keys().is_some()
-    }
-
-    /// Why a stream cannot be read, in a store whose key is not at hand.
-    pub(crate) fn why_locked(&self, stream: StreamId) -> LogError {
-        match self.segments.keys() {
-            Some(keys) => keys.why_locked(stream),
-            None => LogError::NotAStore { path: self.storage.path("") },
-        }
-    }
-
-    /// Wraps all keys anew with another ring. Returns how many.
-    ///
-    /// # Errors
-    /// [`LogError::Locked`] if one of them can be opened by neither ring; [`LogError::Io`]. What was wrapped stays so; called again it goes on.
-    pub fn rewrap_keys(&self, to: &Arc<dyn KeyRing>) -> Result<u64, LogError> {
-        self.check_process()?;
-        if self.is_read_only() {
-            return Err(LogError::ReadOnly { path: self.storage.path("") });
-        }
-        self.segments.keys().map_or(Ok(0), |keys| keys.rewrap(to))
-    }
-
-    /// Destroys the key of a stream, and tells all handles of any process to forget it. Durable when it returns.
-    ///
-    /// # Errors
-    /// [`LogError::Io`]; called again it goes on.
-    pub fn shred_key(&self, stream: StreamId) -> Result<(), LogError> {
-        self.check_process()?;
-        if let Some(keys) = self.segments.keys() {
-            keys.shred(stream)?;
-            self.generation_changed();
-        }
-        Ok(())
-    }
-
-    /// Whether the key of a stream was destroyed.
-    ///
-    /// # Errors
-    /// [`LogError::Io`] if its file cannot be read.
-    pub fn is_shredded(&self, stream: StreamId) -> Result<bool, LogError> {
-        self.segments.keys().map_or(Ok(false), |keys| keys.is_shredded(stream))
-    }
-
-    /// Copies the wrapped keys to a copy of the store. Returns how many.
-    ///
-    /// # Errors
-    /// [`LogError::Io`] and [`LogError::NoSpace`] of either side.
-    pub fn copy_keys_to(&self, target: &dyn Storage) -> Result<u64, LogError> {
-        self.segments.keys().map_or(Ok(0), |keys| keys.copy_to(target))
     }
 
     /// The features that segments of this store name.

@@ -1,12 +1,13 @@
-//! The keys of streams: found, made, rewrapped, destroyed.
+//! The keys of streams: made, found by their numbers, opened.
 //!
 //! ```text
-//! keys/STREAM.key   wrapped by the ring; made, synced and put in place before the first event that it seals
-//! shredded          zeros over the wrapped key, synced -> a file without a key in its place, so that no other is ever made
-//! rewrapped         a whole new file, synced, put in place: the name has the old wrapped key or the new one
+//! keys/STREAM.key        data keys of a stream by rising numbers, wrapped by the ring or by a subject's key
+//! keys/SUBJECT.subject   a subject's key, wrapped by the ring; the subject's name sealed under it
+//! added to a stream      sealed under its newest key; envelopes and rows say which key opens them
 //! ```
 //!
-//! The store's own stream stays in plain: a key of its number is the private half of the store's secret.
+//! A key is synced and in place before the first event that it seals. What is cached is as of a generation of files: a key that was added or
+//! destroyed raises it. The store's own stream stays in plain: a key of its number is the private half of the store's secret.
 
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -15,83 +16,37 @@ use rustc_hash::FxHashMap;
 
 use super::error::{Corruption, LogError};
 use super::fault::Fault;
+use super::key_folder::{KeyFolder, key_name, subject_name};
 use super::locking::locked;
 use crate::codec::{
-    BodyRow, DataKey, FIRST_KEY, Frame, Invalid, KEY_FILE_BYTES, KeyFile, KeyFound, NONCE_BYTES, Part,
-    SALT_BYTES, body_context, unpack,
+    BodyRow, DataKey, FIRST_KEY, Frame, Invalid, KeyFile, KeyFound, NONCE_BYTES, Part, SALT_BYTES,
+    SubjectFile, WrappedKey, body_context, unpack,
 };
-use crate::ids::{StoreId, StreamId};
-use crate::storage::{Access, Entropy, KeyRing, Storage, StoredFile, read_file, sync, write_all, write_file};
-
-/// The feature that a store with sealed streams names.
-pub(crate) const ENCRYPTION: &str = "encryption";
-/// The same as a bit in headers of segments.
-pub(crate) const ENCRYPTION_BIT: u64 = 1;
-/// The folder of wrapped keys.
-pub(crate) const KEYS_DIR: &str = "keys";
-/// Its lock guards every change in that folder.
-const KEYS_LOCK: &str = "KEYS";
-const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
-const LOCK_TRIES: u32 = 2500;
-
-pub(crate) fn key_name(stream: StreamId) -> String {
-    let digits: String = stream.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{KEYS_DIR}/{digits}.key")
-}
-
-/// The stream whose key a file holds, by its name.
-pub(crate) fn key_stream(file_name: &str) -> Option<StreamId> {
-    let digits = file_name.strip_suffix(".key").filter(|digits| digits.len() == 32 && digits.is_ascii())?;
-    let mut bytes = [0; 16];
-    for (byte, pair) in bytes.iter_mut().zip(digits.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(StreamId(bytes))
-}
-
-/// The id of the ring that wraps the key of a stream; nothing if there is no such file, it is damaged, or the stream was shredded.
-fn ring_of(storage: &dyn Storage, stream: StreamId) -> Option<[u8; 16]> {
-    // One that is damaged is told of where it is needed.
-    let bytes = read_file(storage, &key_name(stream), KEY_FILE_BYTES).ok()??;
-    KeyFile::ring_of(&bytes, stream)
-}
-
-/// The id of the ring that opens a store: it wraps the store's own key.
-pub(crate) fn ring(storage: &dyn Storage) -> Option<[u8; 16]> {
-    ring_of(storage, StreamId::STORE)
-}
-
-/// The ids of all rings that wrap keys of a store: first the one that opens it, then others that a rotation began with or left.
-pub(crate) fn rings(storage: &dyn Storage) -> io::Result<Vec<[u8; 16]>> {
-    let names = match storage.list(KEYS_DIR) {
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(Vec::new());
-        }
-        names => names?,
-    };
-    let mut streams: Vec<StreamId> = names.iter().filter_map(|name| key_stream(name)).collect();
-    streams.sort_by_key(|stream| (*stream != StreamId::STORE, *stream));
-    let mut found = Vec::new();
-    for stream in streams {
-        found.extend(ring_of(storage, stream).filter(|ring| !found.contains(ring)));
-    }
-    Ok(found)
-}
+use crate::ids::{StoreId, StreamId, SubjectId};
+use crate::storage::{Entropy, KeyRing, Storage};
 
 /// The keys of one store, as far as its ring opens them.
 pub(crate) struct KeyChain {
-    storage: Arc<dyn Storage>,
+    pub(super) folder: KeyFolder,
     entropy: Arc<dyn Entropy>,
-    store: StoreId,
-    ring: Option<Arc<dyn KeyRing>>,
-    known: Mutex<FxHashMap<StreamId, (u32, DataKey)>>,
+    pub(super) ring: Option<Arc<dyn KeyRing>>,
+    known: Mutex<Known>,
     /// Set once the store's own key was opened.
     opened: OnceLock<()>,
 }
 
+/// Keys that were opened.
+#[derive(Default)]
+struct Known {
+    keys: FxHashMap<(StreamId, u32), DataKey>,
+    /// The newest key of a stream, and the generation of files that had been seen when its file was read.
+    newest: FxHashMap<StreamId, (u32, u32)>,
+    subjects: FxHashMap<SubjectId, DataKey>,
+}
+
 /// What a look for a key found.
-enum Found {
-    Key(u32, DataKey),
+pub(super) enum Found {
+    Key(DataKey),
     Shredded,
     /// It cannot be had, and why.
     Not(String),
@@ -101,12 +56,11 @@ enum Found {
     None,
 }
 
-struct KeysLock(Box<dyn StoredFile>);
-
-impl Drop for KeysLock {
-    fn drop(&mut self) {
-        let _ = self.0.unlock();
-    }
+/// What wraps the keys of a stream.
+#[derive(Clone, Copy)]
+pub(super) enum Around<'a> {
+    Ring(&'a dyn KeyRing),
+    Subject(SubjectId, &'a DataKey),
 }
 
 fn hex(id: &[u8; 16]) -> String {
@@ -120,7 +74,17 @@ impl KeyChain {
         store: StoreId,
         ring: Option<Arc<dyn KeyRing>>,
     ) -> Self {
-        Self { storage, entropy, store, ring, known: Mutex::default(), opened: OnceLock::new() }
+        Self { folder: KeyFolder { storage, store }, entropy, ring, known: Mutex::default(), opened: OnceLock::new() }
+    }
+
+    /// The same folder by another ring.
+    pub(super) fn with_ring(&self, ring: &Arc<dyn KeyRing>) -> Self {
+        Self::new(
+            Arc::clone(&self.folder.storage),
+            Arc::clone(&self.entropy),
+            self.folder.store,
+            Some(Arc::clone(ring)),
+        )
     }
 
     /// Whether there is a ring to open keys with.
@@ -128,31 +92,26 @@ impl KeyChain {
         self.ring.is_some()
     }
 
-    /// Forgets all keys: one of them may have been destroyed or rewrapped.
+    /// Forgets all keys: one of them may have been destroyed or rewrapped, or another added.
     pub(crate) fn forget(&self) {
-        locked(&self.known).clear();
-    }
-
-    fn io(&self, action: &'static str, name: &str) -> impl Fn(io::Error) -> LogError + use<> {
-        let path = self.storage.path(name);
-        move |error| LogError::io(action, path.clone(), error)
+        *locked(&self.known) = Known::default();
     }
 
     /// The error of a stream whose key cannot be had.
-    fn locked_out(&self, stream: StreamId, why: &str) -> LogError {
-        LogError::Locked { path: self.storage.path(&key_name(stream)), why: why.to_owned() }
+    pub(super) fn locked_out(&self, stream: StreamId, why: &str) -> LogError {
+        LogError::Locked { path: self.folder.storage.path(&key_name(stream)), why: why.to_owned() }
     }
 
     /// The error of a stream whose own key file cannot be used. If the store itself opens, this is damage of one stream: all
     /// else goes on.
-    fn lost(&self, stream: StreamId, found: &str) -> LogError {
+    pub(super) fn lost(&self, stream: StreamId, found: &str) -> LogError {
         const REMEDY: &str = "put it back from a backup of the keys";
         if stream == StreamId::STORE || !self.opens() {
             return self.locked_out(stream, &format!("{found}: {REMEDY}"));
         }
         LogError::corrupt(Corruption {
             part: Part::Secret,
-            path: self.storage.path(&key_name(stream)),
+            path: self.folder.storage.path(&key_name(stream)),
             segment: 0,
             offset: 0,
             seq_first: None,
@@ -167,83 +126,153 @@ impl KeyChain {
         self.opened.get().is_some() || self.own_key().is_ok()
     }
 
-    fn file(&self, stream: StreamId) -> Result<Result<Option<KeyFile>, Invalid>, LogError> {
-        let name = key_name(stream);
-        let bytes = match read_file(&*self.storage, &name, KEY_FILE_BYTES) {
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                let found =
-                    Invalid::new(Part::Secret, 0, format!("{KEY_FILE_BYTES} bytes"), error.to_string());
-                return Ok(Err(found));
-            }
-            read => read.map_err(self.io("read", &name))?,
-        };
-        Ok(bytes.map(|bytes| KeyFile::decode(&bytes, self.store, stream)).transpose())
-    }
-
-    /// Whether the key of a stream was destroyed.
-    pub(crate) fn is_shredded(&self, stream: StreamId) -> Result<bool, LogError> {
-        Ok(matches!(self.file(stream)?, Ok(Some(file)) if file.is_shredded()))
-    }
-
-    fn load(&self, stream: StreamId) -> Result<Found, LogError> {
-        let file = match self.file(stream)? {
-            Ok(Some(file)) => file,
-            Ok(None) => return Ok(Found::None),
-            Err(invalid) => return Ok(Found::Damaged(format!("its file is damaged: {invalid}"))),
-        };
-        if file.is_shredded() {
-            return Ok(Found::Shredded);
+    /// Why a look for the key of a stream did not end with one.
+    pub(super) fn refusal(&self, stream: StreamId, found: Found) -> LogError {
+        match found {
+            Found::Not(why) => self.locked_out(stream, &why),
+            Found::None => self.lost(stream, "there is no such file"),
+            Found::Damaged(why) => self.lost(stream, &why),
+            Found::Shredded => LogError::Shredded { stream },
+            Found::Key(_) => self.locked_out(
+                stream,
+                "it does not open what it should; a copy that is older than the log lacks the newest keys",
+            ),
         }
+    }
+
+    /// Whether the key of a stream was destroyed, or that of its subject.
+    pub(crate) fn is_shredded(&self, stream: StreamId) -> Result<bool, LogError> {
+        let Ok(Some(file)) = self.folder.stream(stream)? else { return Ok(false) };
+        Ok(match file.subject {
+            _ if file.is_shredded() => true,
+            Some(subject) => {
+                matches!(self.folder.subject(subject)?, Ok(Some(file)) if file.is_shredded())
+            }
+            None => false,
+        })
+    }
+
+    /// The key that a ring wraps in a file.
+    fn by_ring(
+        &self,
+        name: &str,
+        wrapped_by: &[u8; 16],
+        wrapped: &[u8],
+        context: &[u8],
+    ) -> Result<Found, LogError> {
         let Some(ring) = &self.ring else {
-            return Ok(Found::Not(format!(
-                "the store is sealed with key {}, which was not given",
-                hex(&file.ring)
-            )));
+            let key = hex(wrapped_by);
+            return Ok(Found::Not(format!("the store is sealed with key {key}, which was not given")));
         };
         let failed = |error: io::Error| LogError::Locked {
-            path: self.storage.path(&key_name(stream)),
+            path: self.folder.storage.path(name),
             why: format!("{} cannot be used: {error}", ring.name()),
         };
-        let id = ring.id(self.store).map_err(failed)?;
-        if id != file.ring {
-            let (wanted, given) = (hex(&file.ring), hex(&id));
+        let id = ring.id(self.folder.store).map_err(failed)?;
+        if id != *wrapped_by {
+            let (wanted, given) = (hex(wrapped_by), hex(&id));
             return Ok(Found::Not(format!(
                 "it is wrapped by key {wanted}, and {} is key {given}",
                 ring.name()
             )));
         }
-        let context = KeyFile::context(self.store, stream, file.key);
-        Ok(match ring.unwrap(self.store, &file.wrapped, &context).map_err(failed)? {
-            Some(key) => Found::Key(file.key, DataKey::new(*key)),
+        Ok(match ring.unwrap(self.folder.store, wrapped, context).map_err(failed)? {
+            Some(key) => Found::Key(DataKey::new(*key)),
             None => Found::Not(format!("{} does not open it", ring.name())),
         })
     }
 
-    /// The key of a stream with this number.
+    /// The key of a subject.
+    pub(super) fn subject_key(&self, subject: SubjectId) -> Result<Found, LogError> {
+        if let Some(key) = locked(&self.known).subjects.get(&subject) {
+            return Ok(Found::Key(key.clone()));
+        }
+        let name = subject_name(subject);
+        let file = match self.folder.subject(subject)? {
+            Ok(Some(file)) => file,
+            Ok(None) => return Ok(Found::None),
+            Err(invalid) => return Ok(Found::Damaged(invalid.to_string())),
+        };
+        if file.is_shredded() {
+            return Ok(Found::Shredded);
+        }
+        let context = SubjectFile::key_context(self.folder.store, subject);
+        let found = self.by_ring(&name, &file.ring, &file.wrapped, &context)?;
+        if let Found::Key(key) = &found {
+            locked(&self.known).subjects.insert(subject, key.clone());
+        }
+        Ok(found)
+    }
+
+    /// One of the keys in a stream's file.
+    pub(super) fn open(&self, file: &KeyFile, number: u32) -> Result<Found, LogError> {
+        let Some(newest) = file.newest() else { return Ok(Found::Shredded) };
+        let Some(wrapped) = file.wrapped(number) else {
+            return Ok(Found::Not(format!(
+                "its newest key is {newest}, and key {number} is needed: put back a newer copy of it"
+            )));
+        };
+        let context = KeyFile::context(self.folder.store, file.stream, number, file.subject);
+        let Some(subject) = file.subject else {
+            return self.by_ring(&key_name(file.stream), &file.ring, wrapped, &context);
+        };
+        let place = self.folder.storage.path(&subject_name(subject));
+        Ok(match self.subject_key(subject)? {
+            Found::Key(key) => {
+                let opened = key.open(&context, wrapped).map(zeroize::Zeroizing::new);
+                match opened.and_then(|key| Some(DataKey::new(*key.first_chunk()?))) {
+                    Some(key) => Found::Key(key),
+                    None => Found::Not(format!("{} does not open it", place.display())),
+                }
+            }
+            Found::None => {
+                Found::Damaged(format!("the key of its subject, {}, is not there", place.display()))
+            }
+            Found::Damaged(why) => {
+                Found::Damaged(format!("the key of its subject, {}: {why}", place.display()))
+            }
+            other => other,
+        })
+    }
+
+    /// The file of a stream's keys, or what it is instead.
+    pub(super) fn file(&self, stream: StreamId) -> Result<Result<KeyFile, Found>, LogError> {
+        Ok(match self.folder.stream(stream)? {
+            Ok(Some(file)) => Ok(file),
+            Ok(None) => Err(Found::None),
+            Err(invalid) => Err(damaged(&invalid)),
+        })
+    }
+
+    /// The key of a stream with this number, else its newest.
+    fn load(&self, stream: StreamId, number: Option<u32>) -> Result<(u32, Found), LogError> {
+        let file = match self.file(stream)? {
+            Ok(file) => file,
+            Err(found) => return Ok((0, found)),
+        };
+        let number = number.or(file.newest()).unwrap_or_default();
+        Ok((number, self.open(&file, number)?))
+    }
+
+    /// The key of a stream with this number, for reading.
     fn key(&self, stream: StreamId, number: u32) -> Result<Found, LogError> {
-        if let Some((_, key)) = locked(&self.known).get(&stream).filter(|(of, _)| *of == number) {
-            return Ok(Found::Key(number, key.clone()));
+        if let Some(key) = locked(&self.known).keys.get(&(stream, number)) {
+            return Ok(Found::Key(key.clone()));
         }
         if self.ring.is_none() {
             return Ok(Found::Not("the store is sealed, and no key was given".to_owned()));
         }
-        let found = self.load(stream)?;
-        match found {
-            Found::Key(of, key) if of == number => {
-                locked(&self.known).insert(stream, (of, key.clone()));
-                Ok(Found::Key(of, key))
-            }
-            Found::Key(of, _) => {
-                Ok(Found::Not(format!("it is key {of} of its stream, and key {number} is needed")))
-            }
-            found => Ok(found),
+        let (_, found) = self.load(stream, Some(number))?;
+        if let Found::Key(key) = &found {
+            locked(&self.known).keys.insert((stream, number), key.clone());
         }
+        Ok(found)
     }
 
     /// A frame with what its keys open of it in plain.
     pub(crate) fn open_frame(&self, frame: Frame) -> Frame {
         frame.open(&mut |stream, number| match self.key(stream, number) {
-            Ok(Found::Key(_, key)) => KeyFound::Key(key),
+            Ok(Found::Key(key)) => KeyFound::Key(key),
             Ok(Found::Shredded) => KeyFound::Shredded,
             _ => KeyFound::Missing,
         })
@@ -251,11 +280,10 @@ impl KeyChain {
 
     /// Why the key of a stream cannot be had.
     pub(crate) fn why_locked(&self, stream: StreamId) -> LogError {
-        match self.load(stream) {
-            Ok(Found::Not(why)) => self.locked_out(stream, &why),
-            Ok(Found::None) => self.lost(stream, "there is no such file"),
-            Ok(Found::Damaged(why)) => self.lost(stream, &why),
-            Ok(_) => self.locked_out(stream, "it does not open what it should"),
+        match self.load(stream, None) {
+            // A stream that was shredded is not locked: what asks for it by a key has another reason.
+            Ok((_, Found::Shredded)) => self.locked_out(stream, "it was destroyed"),
+            Ok((_, found)) => self.refusal(stream, found),
             Err(error) => error,
         }
     }
@@ -268,11 +296,14 @@ impl KeyChain {
         stored: &[u8],
     ) -> Result<Vec<u8>, Fault> {
         let key = match self.key(row.stream, row.key).map_err(Fault::Error)? {
-            Found::Key(_, key) => key,
+            Found::Key(key) => key,
             Found::Shredded => return Err(Fault::Error(LogError::Erased { position: row.position })),
+            Found::Not(why) if self.ring.is_some() => {
+                return Err(Fault::Error(self.locked_out(row.stream, &why)));
+            }
             _ => return Err(Fault::Error(self.why_locked(row.stream))),
         };
-        let context = body_context(self.store, row.stream, (row.key, row.codec), row.bytes, salt);
+        let context = body_context(self.folder.store, row.stream, (row.key, row.codec), row.bytes, salt);
         let damaged = |expected: &str, found: String| {
             Fault::Invalid(Invalid::new(Part::Body, 0, expected.to_owned(), found), None)
         };
@@ -282,30 +313,57 @@ impl KeyChain {
         unpack(row.codec, &packed, row.bytes as usize).map_err(|found| damaged("a packed body", found))
     }
 
-    /// The key that seals what is added to a stream; made if the stream is new. Durable when it returns.
-    pub(crate) fn key_to_append(&self, stream: StreamId) -> Result<(u32, DataKey), LogError> {
-        if let Some((number, key)) = locked(&self.known).get(&stream) {
-            return Ok((*number, key.clone()));
+    /// The key that seals what is added to a stream; made if the stream is new. Durable when it returns. `generation`: of files, as it was
+    /// seen before the call.
+    pub(crate) fn key_to_append(
+        &self,
+        stream: StreamId,
+        generation: u32,
+    ) -> Result<(u32, DataKey), LogError> {
+        {
+            let known = locked(&self.known);
+            if let Some((number, of)) = known.newest.get(&stream)
+                && *of == generation
+                && let Some(key) = known.keys.get(&(stream, *number))
+            {
+                return Ok((*number, key.clone()));
+            }
         }
-        if self.ring.is_none() {
-            return Err(self.why_locked(StreamId::STORE));
-        }
-        let _lock = self.lock()?;
-        let (number, key) = match self.load(stream)? {
-            Found::Key(number, key) => (number, key),
-            Found::Shredded => return Err(LogError::Shredded { stream }),
-            Found::Not(why) => return Err(self.locked_out(stream, &why)),
-            Found::Damaged(why) => return Err(self.lost(stream, &why)),
-            Found::None => (FIRST_KEY, self.make(stream)?),
+        let Some(ring) = &self.ring else { return Err(self.why_locked(StreamId::STORE)) };
+        let (number, key) = match self.load(stream, None)? {
+            (number, Found::Key(key)) => (number, key),
+            (_, Found::None) => {
+                let _lock = self.folder.lock()?;
+                match self.load(stream, None)? {
+                    (number, Found::Key(key)) => (number, key),
+                    (_, Found::None) => (FIRST_KEY, self.make(Around::Ring(&**ring), stream)?),
+                    (_, found) => return Err(self.refusal(stream, found)),
+                }
+            }
+            (_, found) => return Err(self.refusal(stream, found)),
         };
-        locked(&self.known).insert(stream, (number, key.clone()));
+        let mut known = locked(&self.known);
+        known.keys.insert((stream, number), key.clone());
+        known.newest.insert(stream, (number, generation));
         Ok((number, key))
+    }
+
+    /// Refuses to go on if a key is not the newest of its stream any more.
+    pub(crate) fn check_newest(&self, stream: StreamId, number: u32) -> Result<(), LogError> {
+        match self.file(stream)? {
+            Ok(file) if file.newest() == Some(number) && !self.is_shredded(stream)? => Ok(()),
+            Ok(file) if file.newest().is_some() && !self.is_shredded(stream)? => {
+                Err(LogError::KeyRotated { stream })
+            }
+            Ok(_) => Err(LogError::Shredded { stream }),
+            Err(found) => Err(self.refusal(stream, found)),
+        }
     }
 
     /// The private half of the store's secret.
     pub(crate) fn own_key(&self) -> Result<DataKey, LogError> {
-        match self.load(StreamId::STORE)? {
-            Found::Key(_, key) => {
+        match self.load(StreamId::STORE, None)? {
+            (_, Found::Key(key)) => {
                 let _ = self.opened.set(());
                 Ok(key)
             }
@@ -313,136 +371,83 @@ impl KeyChain {
         }
     }
 
-    /// Takes the lock of the folder of keys.
-    fn lock(&self) -> Result<KeysLock, LogError> {
-        let file = self.storage.open(KEYS_LOCK, Access::Create).map_err(self.io("open", KEYS_LOCK))?;
-        for _ in 0..LOCK_TRIES {
-            if file.try_lock().map_err(self.io("lock", KEYS_LOCK))? {
-                return Ok(KeysLock(file));
-            }
-            std::thread::sleep(LOCK_PAUSE);
-        }
-        Err(LogError::Busy { process: 0, path: self.storage.path(KEYS_LOCK) })
-    }
-
-    fn random<const N: usize>(&self) -> Result<[u8; N], LogError> {
+    pub(super) fn random<const N: usize>(&self) -> Result<[u8; N], LogError> {
         let mut bytes = [0; N];
-        self.entropy.fill(&mut bytes).map_err(self.io("draw random bytes for", KEYS_DIR))?;
+        let fill = self.entropy.fill(&mut bytes);
+        fill.map_err(self.folder.io("draw random bytes for", super::key_folder::KEYS_DIR))?;
         Ok(bytes)
     }
 
+    /// Makes the store's own key.
+    pub(crate) fn make_own(&self) -> Result<DataKey, LogError> {
+        let Some(ring) = &self.ring else { return Err(self.why_locked(StreamId::STORE)) };
+        self.make(Around::Ring(&**ring), StreamId::STORE)
+    }
+
     /// Makes the first key of a stream. The caller holds the lock, or is making the store.
-    pub(crate) fn make(&self, stream: StreamId) -> Result<DataKey, LogError> {
-        let Some(ring) = &self.ring else { return Err(self.why_locked(stream)) };
+    pub(super) fn make(&self, around: Around<'_>, stream: StreamId) -> Result<DataKey, LogError> {
         let key = DataKey::new(self.random()?);
-        self.put(&**ring, stream, FIRST_KEY, &key)?;
+        let file = self.wrapped(around, stream, &[(FIRST_KEY, key.clone())])?;
+        self.folder.put(&key_name(stream), &self.encoded(&file)?)?;
         Ok(key)
     }
 
-    fn put(&self, ring: &dyn KeyRing, stream: StreamId, number: u32, key: &DataKey) -> Result<(), LogError> {
-        let name = key_name(stream);
-        let failed =
-            |error: io::Error| self.locked_out(stream, &format!("{} cannot be used: {error}", ring.name()));
-        let context = KeyFile::context(self.store, stream, number);
-        let nonce: [u8; NONCE_BYTES] = self.random()?;
-        let wrapped = ring.wrap(self.store, key.as_bytes(), &context, &nonce).map_err(failed)?;
-        let ring = ring.id(self.store).map_err(failed)?;
-        let file = KeyFile { store: self.store, stream, key: number, ring, wrapped };
-        let bytes = file.encode().ok_or_else(|| self.locked_out(stream, "the wrapped key is too long"))?;
-        write_file(&*self.storage, &name, &bytes).map_err(self.io("write", &name))
+    /// A file of a stream with these keys.
+    pub(super) fn wrapped(
+        &self,
+        around: Around<'_>,
+        stream: StreamId,
+        keys: &[(u32, DataKey)],
+    ) -> Result<KeyFile, LogError> {
+        let store = self.folder.store;
+        let (ring, subject) = match around {
+            Around::Ring(ring) => (ring.id(store).map_err(self.unusable(ring, stream))?, None),
+            Around::Subject(subject, _) => ([0; 16], Some(subject)),
+        };
+        let mut file = KeyFile { store, stream, ring, subject, keys: Vec::with_capacity(keys.len()) };
+        for (number, key) in keys {
+            file.keys.push(WrappedKey { number: *number, bytes: self.wrap(around, stream, *number, key)? });
+        }
+        Ok(file)
     }
 
-    /// Destroys the key of a stream: its bytes become zeros where they lie, synced; then a file without a key takes the name. What was
-    /// sealed with it is gone, and nothing is added to the stream any more. Done again it changes nothing.
-    pub(crate) fn shred(&self, stream: StreamId) -> Result<(), LogError> {
-        let _lock = self.lock()?;
-        self.forget();
-        let name = key_name(stream);
-        let file = self.file(stream)?;
-        if matches!(&file, Ok(Some(file)) if file.is_shredded()) {
-            return Ok(());
-        }
-        for name in [name.clone(), format!("{name}.tmp")] {
-            match self.storage.open(&name, Access::Write) {
-                Ok(file) => {
-                    let length =
-                        usize::try_from(file.len().map_err(self.io("inspect", &name))?).unwrap_or(usize::MAX);
-                    let zeros = vec![0; length.min(KEY_FILE_BYTES)];
-                    write_all(&*file, &zeros, 0, &mut 0).map_err(self.io("zero", &name))?;
-                    sync(&*file).map_err(self.io("sync", &name))?;
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(self.io("open", &name)(error)),
+    pub(super) fn wrap(
+        &self,
+        around: Around<'_>,
+        stream: StreamId,
+        number: u32,
+        key: &DataKey,
+    ) -> Result<Vec<u8>, LogError> {
+        let (store, nonce): (_, [u8; NONCE_BYTES]) = (self.folder.store, self.random()?);
+        match around {
+            Around::Ring(ring) => {
+                let context = KeyFile::context(store, stream, number, None);
+                ring.wrap(store, key.as_bytes(), &context, &nonce).map_err(self.unusable(ring, stream))
             }
-        }
-        let gone = KeyFile { store: self.store, stream, key: FIRST_KEY, ring: [0; 16], wrapped: Vec::new() };
-        let bytes = gone.encode().unwrap_or_default();
-        self.storage.create_dir(KEYS_DIR).map_err(self.io("create", KEYS_DIR))?;
-        write_file(&*self.storage, &name, &bytes).map_err(self.io("write", &name))
-    }
-
-    /// The streams that have a file, rising.
-    pub(crate) fn streams(&self) -> Result<Vec<StreamId>, LogError> {
-        match self.storage.list(KEYS_DIR) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            listed => {
-                let names = listed.map_err(self.io("list", KEYS_DIR))?;
-                Ok(names.iter().filter_map(|name| key_stream(name)).collect())
+            Around::Subject(subject, outer) => {
+                let context = KeyFile::context(store, stream, number, Some(subject));
+                Ok(outer.seal(&nonce, &context, key.as_bytes()).unwrap_or_default())
             }
         }
     }
 
-    /// Wraps every key anew with another ring, the store's own last. Taken up again after a crash it goes on: keys that the other ring opens
-    /// are left as they are. Returns how many were wrapped.
-    pub(crate) fn rewrap(&self, to: &Arc<dyn KeyRing>) -> Result<u64, LogError> {
-        let _lock = self.lock()?;
-        let other =
-            Self::new(Arc::clone(&self.storage), Arc::clone(&self.entropy), self.store, Some(Arc::clone(to)));
-        let mut streams = self.streams()?;
-        streams.sort_by_key(|stream| *stream == StreamId::STORE);
-        let mut count = 0;
-        for stream in streams {
-            match self.load(stream)? {
-                Found::Key(number, key) => {
-                    self.zero_old(stream, || self.put(&**to, stream, number, &key))?;
-                    count += 1;
-                }
-                Found::Not(why) => {
-                    if !matches!(other.load(stream)?, Found::Key(..)) {
-                        return Err(self.locked_out(stream, &why));
-                    }
-                }
-                Found::Damaged(why) => return Err(self.lost(stream, &why)),
-                Found::Shredded | Found::None => {}
-            }
-        }
-        self.forget();
-        Ok(count)
+    fn unusable<'a>(
+        &'a self,
+        ring: &'a dyn KeyRing,
+        stream: StreamId,
+    ) -> impl Fn(io::Error) -> LogError + 'a {
+        move |error| self.locked_out(stream, &format!("{} cannot be used: {error}", ring.name()))
     }
 
-    /// Puts a new file in place of a stream's; then the bytes of the old one, which has no name any more, become zeros.
-    fn zero_old(&self, stream: StreamId, put: impl FnOnce() -> Result<(), LogError>) -> Result<(), LogError> {
-        let name = key_name(stream);
-        let old = self.storage.open(&name, Access::Write).map_err(self.io("open", &name))?;
-        put()?;
-        write_all(&*old, &[0; KEY_FILE_BYTES], 0, &mut 0).map_err(self.io("zero the old", &name))?;
-        sync(&*old).map_err(self.io("sync the old", &name))
+    pub(super) fn encoded(&self, file: &KeyFile) -> Result<Vec<u8>, LogError> {
+        let failed = || {
+            let most = crate::codec::STREAM_KEYS_MAX;
+            self.locked_out(file.stream, &format!("a wrapped key is too long, or there are more than {most}"))
+        };
+        file.encode().ok_or_else(failed)
     }
+}
 
-    /// Copies all wrapped keys to another storage.
-    pub(crate) fn copy_to(&self, target: &dyn Storage) -> Result<u64, LogError> {
-        let fail = |action, path| move |error| LogError::io(action, path, error);
-        target.create_dir(KEYS_DIR).map_err(fail("create", target.path(KEYS_DIR)))?;
-        let mut count = 0;
-        for stream in self.streams()? {
-            let name = key_name(stream);
-            let bytes = read_file(&*self.storage, &name, KEY_FILE_BYTES).map_err(self.io("read", &name))?;
-            if let Some(bytes) = bytes {
-                write_file(target, &name, &bytes).map_err(fail("write", target.path(&name)))?;
-                count += 1;
-            }
-        }
-        target.sync_dir("").map_err(fail("sync", target.path("")))?;
-        Ok(count)
-    }
+fn damaged(invalid: &Invalid) -> Found {
+    Found::Damaged(format!("its file is damaged: {invalid}"))
 }

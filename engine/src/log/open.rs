@@ -12,7 +12,8 @@ use super::cursor::Cursor;
 use super::error::{Corruption, LogError};
 use super::fault::Fault;
 use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, STORE_FILE, Segments, TAIL, after, segment_start};
-use super::keys::{ENCRYPTION, ENCRYPTION_BIT, KeyChain};
+use super::key_folder::{ENCRYPTION, ENCRYPTION_BIT};
+use super::keys::KeyChain;
 use super::recovery_scan::{
     CheckpointFile, RecoveryScan, first_gap, is_anchored, read_checkpoint, scan, strict, torn,
 };

@@ -44,6 +44,7 @@ mod shred;
 mod snapshots;
 mod space;
 mod spelling;
+mod subjects;
 mod subscribe;
 #[cfg(test)]
 mod tests;
@@ -88,8 +89,9 @@ pub use serve::{Context, Obstacle, OverBudget, ServeOptions, ServedAgain, Step};
 pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
 pub use session::Session;
 pub use session_message::{MessageStream, Resumed};
-pub use shred::{ShredReport, ring_id, ring_ids};
+pub use shred::{ShredReport, ShreddedStream, SubjectShredReport, ring_id, ring_ids};
 pub use space::{SealReport, Space, StateSpace};
+pub use subjects::SubjectInfo;
 pub use subscribe::{Commit, Subscription};
 pub use ticket::{Durability, Ticket};
 pub use view::{At, Reading, ShownFace, View};

@@ -1,29 +1,30 @@
 //! Making a stream unreadable for good, by its key.
 //!
 //! ```text
-//! note "erasing" -> Erased recorded: all bodies of the stream, and its key -> key destroyed -> bodies zeroed -> note away
+//! note "erasing" -> Erased recorded: all bodies of the streams, their keys, their subject's -> keys destroyed -> bodies zeroed -> note away
 //! ```
 //!
 //! Payloads and bodies lie sealed wherever they were copied to: in a backup, in sealed segments, in free blocks of the disk. With the key
 //! gone all of them are noise. Links, digests and proofs are of the sealed bytes, and hold.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use crate::codec::BodyRow;
 use crate::error::Error;
 use crate::event::BodyAddress;
-use crate::ids::{Seq, StreamId};
+use crate::ids::{Seq, StreamId, SubjectId};
 use crate::log::{ErasedFigures, LogError};
 use crate::storage::{FileStorage, KeyRing};
-use crate::verify::{SHREDDED_ROW, recorded_erasures, recorded_shreds};
+use crate::verify::{SHREDDED_ROW, SHREDDED_SUBJECT_ROW, recorded_erasures, recorded_shreds};
 
 use super::{Inner, Store};
 
 /// How often what was recorded meanwhile is looked through.
 const ROUND_COUNT_MAX: usize = 16;
 
-/// What shredding did.
+/// What shredding a stream did.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[must_use]
 pub struct ShredReport {
@@ -36,6 +37,28 @@ pub struct ShredReport {
     /// What changed on the disk.
     #[serde(flatten)]
     pub figures: ErasedFigures,
+}
+
+/// What shredding a subject did.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[must_use]
+pub struct SubjectShredReport {
+    /// The first event that records it; `None` if there was nothing about the subject.
+    pub recorded: Option<Seq>,
+    /// The streams, rising.
+    pub streams: Vec<ShreddedStream>,
+    /// What changed on the disk.
+    #[serde(flatten)]
+    pub figures: ErasedFigures,
+}
+
+/// A stream that was shredded with others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct ShreddedStream {
+    /// The stream.
+    pub stream: StreamId,
+    /// Its events, whose payloads cannot be read any more.
+    pub events: u64,
 }
 
 /// The id of the key ring that opens the store in a folder, without opening it. `None` if there is no store, or it is not encrypted. Cost: one
@@ -86,10 +109,30 @@ impl Store {
         Ok(self.inner.log.copy_keys_to(&FileStorage::new(folder))?)
     }
 
-    /// Makes everything that a stream holds unreadable for good: its key is destroyed, its bodies become zeros, and that is on record.
+    /// Gives a session, else all of them, another data key: what is recorded from now on is sealed under it, by whichever process, and what was
+    /// recorded before stays readable under its own. Returns how many got one.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is no such stream; [`Error::Locked`] if the store is not encrypted, or a key is not at hand or was the 256th
+    /// of its stream; [`Error::Busy`], [`Error::ReadOnly`], [`Error::Io`], [`Error::NoSpace`]. Sessions that got one keep it.
+    pub fn rotate_data_keys(&self, stream: Option<StreamId>) -> Result<u64, Error> {
+        let inner = &self.inner;
+        inner.check_encrypted()?;
+        inner.check_key_at_hand()?;
+        let Some(stream) = stream else { return Ok(inner.log.add_keys(None)?) };
+        if stream == StreamId::STORE || inner.frames_of(&[stream], Seq::ZERO)?.0.is_empty() {
+            return Err(missing(stream));
+        }
+        if self.is_shredded(stream)? {
+            return Err(LogError::Shredded { stream }.into());
+        }
+        Ok(inner.log.add_keys(Some(&[stream]))?)
+    }
+
+    /// Makes everything that a stream holds unreadable for good: its keys are destroyed, its bodies become zeros, and that is on record.
     /// Nothing can be recorded in the stream any more.
     ///
-    /// What stays: that there were events, of which kinds, when, how long, and the stream's id. Copies of the wrapped key, in a backup
+    /// What stays: that there were events, of which kinds, when, how long, and the stream's id. Copies of the wrapped keys, in a backup
     /// that was asked to have keys, are not reached.
     ///
     /// # Errors
@@ -100,38 +143,73 @@ impl Store {
         inner.check_writable()?;
         inner.check_encrypted()?;
         super::erase::check_reason(by, reason)?;
-        let (by, reason) = (inner.cleaned(by), inner.cleaned(reason));
-        let missing = || Error::NotFound { what: "stream", name: stream.to_string(), nearest: None };
         if stream == StreamId::STORE || inner.frames_of(&[stream], Seq::ZERO)?.0.is_empty() {
-            return Err(missing());
+            return Err(missing(stream));
         }
-        let erasing = inner.log.begin_erasing()?;
-        let mut found = Found { recorded: None, rows: Vec::new(), events: 0 };
-        if let Err(error) = inner.record_shredding(stream, (&by, &reason), &mut found) {
-            // After a failed sync it is not known whether it is on record: then the note stays, and the next opening looks.
-            if found.recorded.is_none() && !matches!(error, Error::Poisoned) {
-                erasing.give_up();
+        let mut found = Found::default();
+        let figures = inner.shred_recorded((by, reason), &mut found, |inner, said, found| {
+            inner.record_shredding(&BTreeSet::from([stream]), &BTreeSet::new(), said, found)
+        })?;
+        let recorded = found.recorded.ok_or_else(|| missing(stream))?;
+        let events = found.events.get(&stream).copied().unwrap_or_default();
+        Ok(ShredReport { stream, recorded, events, figures })
+    }
+
+    /// Shreds all sessions about a subject and the sessions that came from them, as one erasure: the subject's key is destroyed, with it the keys
+    /// of them all, and its name. Nothing can be recorded about the subject any more.
+    ///
+    /// # Errors
+    /// As [`Store::shred`]; [`Error::NotFound`] if there is no such subject, [`Error::Erased`] if it was shredded before.
+    pub fn shred_subject(&self, subject: &str, by: &str, reason: &str) -> Result<SubjectShredReport, Error> {
+        let inner = &self.inner;
+        inner.check_writable()?;
+        super::erase::check_reason(by, reason)?;
+        let id = inner.known_subject(subject)?;
+        let mut gone = BTreeSet::new();
+        for stream in self.about(id)?.streams {
+            if self.is_shredded(stream)? {
+                gone.insert(stream);
             }
-            return Err(error);
         }
-        inner.destroy_keys(erasing.after)?;
-        found.rows.extend(recorded_erasures(&inner.log, erasing.after)?);
-        let figures = erasing.zero(&found.rows)?;
-        erasing.end()?;
-        inner.forget_plain();
-        let Found { recorded, events, .. } = found;
-        Ok(ShredReport { stream, recorded: recorded.ok_or_else(missing)?, events, figures })
+        let mut found = Found::default();
+        let figures = inner.shred_recorded((by, reason), &mut found, |inner, said, found| {
+            for _ in 0..ROUND_COUNT_MAX {
+                let mut about = self.about(id)?;
+                about.streams.retain(|stream| !gone.contains(stream));
+                let is_untold = found.recorded.is_none() && !about.named.is_empty();
+                if !is_untold && about.streams.iter().all(|stream| found.events.contains_key(stream)) {
+                    break;
+                }
+                inner.record_shredding(&about.streams, &about.named, said, found)?;
+            }
+            // No session about it was ever begun: there is nothing to put on record.
+            if found.recorded.is_none() { inner.destroy_subject(id) } else { Ok(()) }
+        })?;
+        let streams = found.events.into_iter().map(|(stream, events)| ShreddedStream { stream, events });
+        Ok(SubjectShredReport { recorded: found.recorded, streams: streams.collect(), figures })
     }
 }
 
+fn missing(stream: StreamId) -> Error {
+    Error::NotFound { what: "stream", name: stream.to_string(), nearest: None }
+}
+
+/// What is recorded of a shredding.
+#[derive(Default)]
 struct Found {
     recorded: Option<Seq>,
     rows: Vec<BodyRow>,
-    events: u64,
+    /// How many events each stream has.
+    events: BTreeMap<StreamId, u64>,
+    /// The last event of each that is on record.
+    last: BTreeMap<StreamId, Seq>,
+    /// The streams that were looked for, and up to where.
+    streams: BTreeSet<StreamId>,
+    until: Seq,
 }
 
 impl Inner {
-    fn check_encrypted(&self) -> Result<(), Error> {
+    pub(super) fn check_encrypted(&self) -> Result<(), Error> {
         if self.log.is_encrypted() {
             return Ok(());
         }
@@ -139,49 +217,108 @@ impl Inner {
         Err(Error::Locked { detail })
     }
 
-    /// Records that the stream is shredded, with all bodies that it has, until nothing new is found.
+    /// Carries out a shredding from the note to its end. `record` puts it on record.
+    fn shred_recorded(
+        &self,
+        (by, reason): (&str, &str),
+        found: &mut Found,
+        record: impl Fn(&Self, (&str, &str), &mut Found) -> Result<(), Error>,
+    ) -> Result<ErasedFigures, Error> {
+        let (by, reason) = (self.cleaned(by), self.cleaned(reason));
+        let erasing = self.log.begin_erasing()?;
+        if let Err(error) = record(self, (&by, &reason), found) {
+            // After a failed sync it is not known whether it is on record: then the note stays, and the next opening looks.
+            if found.recorded.is_none() && !matches!(error, Error::Poisoned) {
+                erasing.give_up();
+            }
+            return Err(error);
+        }
+        self.destroy_keys(erasing.after)?;
+        // What was begun before its subject's key was gone, and after it was looked for.
+        record(self, (&by, &reason), found)?;
+        self.destroy_keys(erasing.after)?;
+        found.rows.extend(recorded_erasures(&self.log, erasing.after)?);
+        let figures = erasing.zero(&found.rows)?;
+        erasing.end()?;
+        self.forget_plain();
+        Ok(figures)
+    }
+
+    /// Records that streams are shredded, with all bodies that they have, until nothing new is found. `named`: those whose subject goes with them.
     fn record_shredding(
         &self,
-        stream: StreamId,
+        streams: &BTreeSet<StreamId>,
+        named: &BTreeSet<StreamId>,
         (by, reason): (&str, &str),
         found: &mut Found,
     ) -> Result<(), Error> {
-        let mut after = Seq::ZERO;
+        let mut is_subject_told = found.recorded.is_some();
+        if found.streams != *streams {
+            found.streams.clone_from(streams);
+            found.until = Seq::ZERO;
+        }
         for _ in 0..ROUND_COUNT_MAX {
             let head = self.log.refresh()?;
             let mut addresses = Vec::new();
-            for frame in self.log.frames_from(after.next(), head)? {
+            for frame in self.log.frames_from(found.until.next(), head)? {
                 let frame = match frame {
                     Ok(frame) => frame,
                     Err(LogError::Corrupt(_)) => continue,
                     Err(error) => return Err(error.into()),
                 };
-                let own = |seq: Seq, of: StreamId| seq > after && of == stream;
-                for event in frame.events().filter(|event| own(event.seq, event.envelope.stream)) {
-                    if found.events == 0 {
-                        addresses.push(BodyAddress { seq: event.seq, row: SHREDDED_ROW });
+                for event in frame.events().filter(|event| event.seq > found.until) {
+                    let (stream, seq) = (event.envelope.stream, event.seq);
+                    if !is_subject_told && named.contains(&stream) {
+                        addresses.push(BodyAddress { seq, row: SHREDDED_SUBJECT_ROW });
+                        is_subject_told = true;
                     }
-                    found.events += 1;
+                    let is_told = found.last.get(&stream).is_some_and(|last| *last >= seq);
+                    if is_told || !streams.contains(&stream) {
+                        continue;
+                    }
+                    found.last.insert(stream, seq);
+                    let count = found.events.entry(stream).or_default();
+                    *count += 1;
+                    if *count == 1 {
+                        addresses.push(BodyAddress { seq, row: SHREDDED_ROW });
+                    }
                     for (row, place) in (0_u32..).zip(event.rows()) {
-                        addresses.push(BodyAddress { seq: event.seq, row });
+                        addresses.push(BodyAddress { seq, row });
                         found.rows.push(place);
                     }
                 }
             }
+            found.until = head.seq;
             if addresses.is_empty() {
                 break;
             }
             let seq = self.record_addresses(&addresses, Vec::new(), by, reason)?;
             found.recorded = found.recorded.or(Some(seq));
-            after = head.seq;
         }
         Ok(())
     }
 
-    /// Destroys the keys of all streams whose shredding is recorded after `after`.
+    /// Destroys the keys of all streams and subjects whose shredding is recorded after `after`.
     pub(super) fn destroy_keys(&self, after: Seq) -> Result<(), Error> {
-        if self.log.is_encrypted() {
-            for stream in recorded_shreds(&self.log, after)? {
+        let Some(keys) = self.log.keys() else { return Ok(()) };
+        // Subjects first: from then on no stream about them can begin.
+        for stream in recorded_shreds(&self.log, after, SHREDDED_SUBJECT_ROW)? {
+            if let Some(subject) = keys.subject_of(stream)? {
+                self.destroy_subject(subject)?;
+            }
+        }
+        for stream in recorded_shreds(&self.log, after, SHREDDED_ROW)? {
+            self.log.shred_key(stream)?;
+        }
+        Ok(())
+    }
+
+    /// Destroys the key of a subject, and then what it wraps.
+    fn destroy_subject(&self, subject: SubjectId) -> Result<(), Error> {
+        let Some(keys) = self.log.keys() else { return Ok(()) };
+        self.log.shred_subject_key(subject)?;
+        for (stream, of) in keys.subjects_of_streams()? {
+            if of == Some(subject) {
                 self.log.shred_key(stream)?;
             }
         }

@@ -132,6 +132,8 @@ pub struct Options {
     pub project: Option<String>,
     /// For memory files: the project (or user) whose memory they are. By default the file's name.
     pub memory: Option<StreamInfo>,
+    /// The person or tenant that the sessions are about, for a store that is encrypted.
+    pub subject: Option<String>,
     /// How much the input may be.
     pub limits: Limits,
     /// Reads files that a host keeps beside a session and names in it, such as long results. Codex names a thread by its id: its

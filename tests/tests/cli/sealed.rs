@@ -256,6 +256,86 @@ fn a_shredded_session_is_in_no_copy_without_its_keys() {
     assert_hidden(&world.path("bare"));
 }
 
+/// Two sessions about one person, one about another, one about none.
+const ABOUT: &str = concat!(
+    r#"{"session":"s1","subject":"zebra of the meadow","message":{"role":"user","text":"customer one"}}"#,
+    "\n",
+    r#"{"session":"s2","subject":"zebra of the meadow","message":{"role":"user","text":"customer two"}}"#,
+    "\n",
+    r#"{"session":"s3","subject":"walrus","message":{"role":"user","text":"customer three"}}"#,
+    "\n",
+    r#"{"session":"s4","message":{"role":"user","text":"customer four"}}"#,
+    "\n",
+);
+
+#[test]
+fn all_sessions_about_a_subject_are_shredded_and_no_others() {
+    let world = World::new();
+    world.run(&["init", "--encrypt"]).ok();
+    world.run_with(&["append", "--stdin"], ABOUT).ok();
+    world.run(&["import", SESSION, "--subject", "zebra of the meadow"]).ok();
+    world.run(&["fork", "s1"]).ok();
+    assert_hidden(&world.path("store"));
+    for (path, bytes) in contents(&world.path("store")) {
+        assert!(!bytes.windows(5).any(|part| part == b"zebra"), "{} names the subject", path.display());
+    }
+    world.run(&["import", SESSION, "--subject", "walrus"]).says(2, &["about another subject"]);
+    let other = r#"{"session":"s4","subject":"walrus","message":{"role":"user","text":"x"}}"#;
+    assert!(world.run_with(&["append", "--stdin"], other).err.contains("begun without a subject"));
+    world.run(&["key", "new"]).ok();
+    world.run(&["checkpoint", "sign"]).ok();
+    world.run(&["prove", "#3", "-o", "event.tlog-proof"]).ok();
+    world.run(&["backup", "bare"]).ok();
+    // What is merged into another store is about the same subject there.
+    world.run(&["--db", "vault", "init", "--encrypt"]).ok();
+    world.run(&["--db", "vault", "merge", "store"]).ok();
+    let said = world.run(&["--db", "vault", "erase", "--subject", "walrus", "--shred", "--dry-run"]).ok();
+    assert!(said.lines().next().unwrap().starts_with("s3"), "{said}");
+    // Other keys in between, so that several of a session have to go.
+    world.run(&["key", "rotate", "--data"]).ok();
+    world.run(&["key", "rotate", "--data", "--session", "s2"]).ok();
+    world
+        .run_with(&["append", "--stdin"], r#"{"session":"s2","message":{"role":"user","text":"later"}}"#)
+        .ok();
+    let shred = |name, more: &[&str]| {
+        let words = ["erase", "--subject", name, "--shred", "--reason", "asked for"];
+        world.run(&[&words[..], more].concat())
+    };
+    shred("zebra of the meadows", &[]).says(7, &["did you mean zebra of the meadow?"]);
+    let said = shred("zebra of the meadow", &["--dry-run"]).ok();
+    for session in ["s1", "s2", "s1-fork-1", "e38a"] {
+        assert!(
+            said.lines().any(|line| line.starts_with(session) && line.contains("would be unreadable")),
+            "{said}"
+        );
+    }
+    assert!(!said.contains("s3") && !said.contains("s4"), "{said}");
+    assert!(world.run(&["context", "s1"]).ok().contains("customer one"), "nothing was changed");
+    let said = shred("zebra of the meadow", &[]).ok();
+    assert_eq!(said.matches("shredded, on record in").count(), said.lines().count(), "{said}");
+    for session in ["s1", "s2", "s1-fork-1", "e38a"] {
+        world.run(&["context", session]).says(7, &[]);
+    }
+    assert!(world.run(&["context", "s3"]).ok().contains("customer three"));
+    assert!(world.run(&["context", "s4"]).ok().contains("customer four"));
+    world.run(&["check", "event.tlog-proof"]).ok();
+    world.assert_sound();
+    let new = r#"{"session":"s5","subject":"zebra of the meadow","message":{"role":"user","text":"x"}}"#;
+    assert!(world.run_with(&["append", "--stdin"], new).err.contains("the subject was shredded"));
+    shred("zebra of the meadow", &[]).says(1, &["was shredded before"]);
+    world.run(&["import", SESSION]).says(0, &["left out: shredded here"]);
+    let mut copy = std::process::Command::new("cp");
+    let (from, to) = (world.path("store/keys"), world.path("bare/keys"));
+    assert!(copy.arg("-a").arg(from).arg(to).status().unwrap().success());
+    assert_ne!(world.run(&["--db", "bare", "context", "s1"]).code, 0, "yesterday's copy, with today's keys");
+    assert!(world.run(&["--db", "bare", "context", "s3"]).ok().contains("customer three"));
+    let json = world.run(&["--json", "erase", "--subject", "walrus", "--shred", "--dry-run"]).ok();
+    assert!(json.contains(r#""subject":"walrus""#), "{json}");
+    world.run(&["--db", "plain", "init"]).ok();
+    assert!(world.run_with(&["--db", "plain", "append", "--stdin"], ABOUT).err.contains("is not encrypted"));
+    world.run(&["--db", "plain", "merge", "vault"]).ok();
+}
+
 #[test]
 fn keys_are_wrapped_anew_and_an_interruption_is_gone_on_with() {
     let world = sealed();
@@ -263,8 +343,15 @@ fn keys_are_wrapped_anew_and_an_interruption_is_gone_on_with() {
     let old = key(&world);
     let before = contents(&world.path("store/keys"));
     assert!(before.len() >= 3, "{before:?}");
+    // What is not the store's stays, whatever it is called.
+    world.write("store/keys/mine.tmp", "mine");
+    world.write("store/keys/mine.old", "mine");
     let said = world.run(&["key", "rotate"]).ok();
     assert!(said.contains("keys wrapped anew"), "{said}");
+    for name in ["mine.tmp", "mine.old"] {
+        assert_eq!(std::fs::read(world.path(&format!("store/keys/{name}"))).unwrap(), b"mine");
+        std::fs::remove_file(world.path(&format!("store/keys/{name}"))).unwrap();
+    }
     world.run(&["sessions", "--key-file", old.to_str().unwrap()]).says(9, &["wrapped by key"]);
     // As if it had stopped after the first: the store's own key comes last.
     let own = "0".repeat(32);
@@ -292,6 +379,8 @@ fn what_is_asked_of_the_wrong_store_says_so() {
     world.run(&["init"]).ok();
     world.run(&["init", "--encrypt"]).says(5, &["is not encrypted", "acpdb --db NEW merge"]);
     world.run(&["key", "rotate"]).says(2, &["not encrypted"]);
+    world.run(&["key", "rotate", "--data"]).says(2, &["not encrypted"]);
+    world.run(&["erase", "--subject", "x", "--shred", "--reason", "x"]).says(2, &["not encrypted"]);
     world.run(&["erase", "--session", "latest", "--shred", "--reason", "x"]).says(2, &["not encrypted"]);
     world.run(&["backup", "copy", "--keys"]).says(2, &["not encrypted"]);
     assert!(!world.path("copy").exists(), "what is refused leaves nothing");

@@ -101,6 +101,7 @@ fn prepared() -> World {
         "printf 'quorum none\\n' > witnesses.txt",
         "acpdb --db ~/vault init --encrypt",
         "acpdb --db ~/vault merge .acpdb",
+        r#"echo '{"session":"ada-1","subject":"Ada L","message":{"role":"user","text":"hello"}}' | acpdb --db ~/vault append --stdin"#,
     ] {
         let ran = type_into(&world, line);
         assert_eq!(ran.code, 0, "{line}: {}", ran.err);

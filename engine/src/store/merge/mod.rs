@@ -58,7 +58,11 @@ impl ParcelSource for Store {
     }
 
     fn outline(&mut self) -> Result<Outline, Error> {
-        Ok(Outline::of(&self.inner.lineages(Seq::MAX, None)?, self.id()))
+        let mut outline = Outline::of(&self.inner.lineages(Seq::MAX, None)?, self.id());
+        for subject in self.subjects()? {
+            outline.subjects.extend(subject.streams.iter().map(|stream| (*stream, subject.name.clone())));
+        }
+        Ok(outline)
     }
 }
 

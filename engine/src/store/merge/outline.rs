@@ -30,6 +30,8 @@ pub(super) struct Told {
 pub struct Outline {
     source: Option<StoreId>,
     pub(super) streams: BTreeMap<StreamId, Told>,
+    /// Whom streams are about.
+    pub(super) subjects: BTreeMap<StreamId, String>,
     /// Some of it was damaged: what is missing says nothing.
     pub(super) has_gaps: bool,
 }
@@ -108,7 +110,8 @@ impl Outline {
             };
             (*id, told)
         });
-        Self { source: Some(source), streams: told.collect(), has_gaps: !lineages.gaps.is_empty() }
+        let (streams, has_gaps) = (told.collect(), !lineages.gaps.is_empty());
+        Self { source: Some(source), streams, subjects: BTreeMap::new(), has_gaps }
     }
 
     /// The whole history of a stream, and how much of it is not its own.

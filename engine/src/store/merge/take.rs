@@ -217,7 +217,12 @@ impl Taker<'_> {
             title: opened.title.as_ref().map(ToString::to_string),
             host_version: opened.host_version.clone(),
             host_time: parcel.time,
+            subject: self.outline.subjects.get(&parcel.stream).cloned(),
         };
+        if !self.inner.log.is_encrypted() {
+            // Nothing here is sealed, so there is no key that could stand for a subject.
+            info.subject = None;
+        }
         if let Some(redactor) = self.inner.redactor.as_deref() {
             super::super::redact::texts_of(redactor, &mut info);
         }

@@ -131,6 +131,12 @@ impl Inner {
         let ids: Vec<StreamId> = batches.iter().map(|batch| batch.stream.id()).collect();
         let writers = self.writers_of(ids.iter().copied());
         let mut streams = Streams::lock(self, &writers)?;
+        for (batch, id) in batches.iter().zip(&ids) {
+            let is_open = streams.get(*id).is_some_and(|writer| writer.ingest_state.opened);
+            if batch.stream.subject.is_some() || !is_open {
+                self.begin_about(*id, &batch.stream, &batch.entries)?;
+            }
+        }
         let mut receipt = Receipt::default();
         let mut todo = Todo { batches, ids: &ids, batch: 0, entry: 0 };
         let mut last = None;

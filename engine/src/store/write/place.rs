@@ -21,6 +21,9 @@ use super::super::body_dedup::{BodyDedup, BodyKey, SHARE_BYTES_MIN, Stored};
 /// How often a commit that names stored bodies is encoded anew because something was erased meanwhile.
 const SHARE_TRIES: usize = 3;
 
+/// How often a commit is sealed anew because a stream of it got another key meanwhile.
+const KEY_TRIES: usize = 3;
+
 /// The way a commit takes to the log.
 pub(super) enum Door<'a> {
     /// The queue: commits of other threads are written with it.
@@ -129,8 +132,15 @@ impl Inner {
             let oldest = shared.into_iter().chain(known.map(|(_, until)| *until)).min();
             conditions.extend(oldest.map(|basis| Condition { stream: StreamId::STORE, basis }));
         }
-        let prepared = self.log.prepare(&events)?;
-        match door.place(self, prepared, &conditions) {
+        let mut placed = door.place(self, self.log.prepare(&events)?, &conditions);
+        for _ in 0..KEY_TRIES {
+            if !matches!(placed, Err(LogError::KeyRotated { .. })) {
+                break;
+            }
+            // A stream got another key after this was sealed.
+            placed = door.place(self, self.log.prepare(&events)?, &conditions);
+        }
+        match placed {
             Ok(placed) => {
                 let mut body_dedup = self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner);
                 let first_seq = placed.appended().first_seq;

@@ -1,0 +1,301 @@
+//! The folder of wrapped keys: its files by their names, how one is put in place of another, and how one is destroyed.
+//!
+//! ```text
+//! new        written under another name, synced, renamed
+//! replaced   the old one renamed to NAME.old -> the new one as above -> the old one zeroed, synced and removed
+//! destroyed  zeros over every file of that name, synced -> a file without a key in its place, so that no other is ever made
+//! ```
+//!
+//! Whatever a process dies at, a whole file lies under NAME or NAME.old, and no wrapped key lies in a file without a name, where no zeros
+//! would reach it.
+//!
+//! Not here: what is in the files, and who may open it (`keys`).
+
+use std::io;
+use std::sync::Arc;
+
+use super::error::LogError;
+use crate::codec::{Invalid, KEY_FILE_BYTES_MAX, KeyFile, Part, SubjectFile};
+use crate::ids::{StoreId, StreamId, SubjectId};
+use crate::storage::{Access, Storage, StoredFile, read_file, sync, write_all, write_file};
+
+/// The feature that a store with sealed streams names.
+pub(crate) const ENCRYPTION: &str = "encryption";
+/// The same as a bit in headers of segments.
+pub(crate) const ENCRYPTION_BIT: u64 = 1;
+/// The folder.
+pub(crate) const KEYS_DIR: &str = "keys";
+/// Its lock guards every change in the folder.
+const KEYS_LOCK: &str = "KEYS";
+const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
+const LOCK_TRIES: u32 = 2500;
+/// How often a file that seems damaged is looked at again.
+const LOOKS: u32 = 3;
+
+const STREAM_END: &str = ".key";
+const SUBJECT_END: &str = ".subject";
+/// Behind the name of a file that is being written.
+const NEW_END: &str = ".tmp";
+/// Behind the name of a file that another is taking the place of.
+const OLD_END: &str = ".old";
+const ZEROS: [u8; 4096] = [0; 4096];
+
+/// The file of a stream's keys.
+pub(super) fn key_name(stream: StreamId) -> String {
+    format!("{KEYS_DIR}/{}{STREAM_END}", stream.to_hex())
+}
+
+/// The file of a subject's key.
+pub(super) fn subject_name(subject: SubjectId) -> String {
+    format!("{KEYS_DIR}/{}{SUBJECT_END}", subject.to_hex())
+}
+
+fn key_stream(file_name: &str) -> Option<StreamId> {
+    StreamId::from_hex(file_name.strip_suffix(STREAM_END)?)
+}
+
+fn key_subject(file_name: &str) -> Option<SubjectId> {
+    SubjectId::from_hex(file_name.strip_suffix(SUBJECT_END)?)
+}
+
+/// A file's bytes, also where another is taking its place.
+fn read(storage: &dyn Storage, name: &str) -> io::Result<Option<Vec<u8>>> {
+    let old = format!("{name}{OLD_END}");
+    for name in [name, &old, name] {
+        // The second look under its own name: between the two before, the new file may have got it.
+        if let Some(bytes) = read_file(storage, name, KEY_FILE_BYTES_MAX)? {
+            return Ok(Some(bytes));
+        }
+    }
+    Ok(None)
+}
+
+/// All names in the folder.
+fn names(storage: &dyn Storage) -> io::Result<Vec<String>> {
+    match storage.list(KEYS_DIR) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(Vec::new())
+        }
+        names => names,
+    }
+}
+
+/// The names of files, sorted; also of one that another is taking the place of.
+fn file_names(names: Vec<String>) -> Vec<String> {
+    let names = names.into_iter().map(|name| name.strip_suffix(OLD_END).map(str::to_owned).unwrap_or(name));
+    let mut names: Vec<String> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The id of the ring that wraps the keys of a stream; nothing if there is no such file, it is damaged, or the stream was shredded.
+fn ring_of(storage: &dyn Storage, stream: StreamId) -> Option<[u8; 16]> {
+    // One that is damaged is told of where it is needed.
+    KeyFile::ring_of(&read(storage, &key_name(stream)).ok()??, stream)
+}
+
+/// The id of the ring that opens a store: it wraps the store's own key.
+pub(crate) fn ring(storage: &dyn Storage) -> Option<[u8; 16]> {
+    ring_of(storage, StreamId::STORE)
+}
+
+/// The ids of all rings that wrap keys of a store: first the one that opens it, then others that a rotation began with or left.
+pub(crate) fn rings(storage: &dyn Storage) -> io::Result<Vec<[u8; 16]>> {
+    let names = file_names(names(storage)?);
+    let mut streams: Vec<StreamId> = names.iter().filter_map(|name| key_stream(name)).collect();
+    streams.sort_by_key(|stream| (*stream != StreamId::STORE, *stream));
+    let streams = streams.into_iter().filter_map(|stream| ring_of(storage, stream));
+    let subjects = names.iter().filter_map(|name| {
+        let subject = key_subject(name)?;
+        SubjectFile::ring_of(&read(storage, &subject_name(subject)).ok()??, subject)
+    });
+    let mut found = Vec::new();
+    for ring in streams.chain(subjects) {
+        if !found.contains(&ring) {
+            found.push(ring);
+        }
+    }
+    Ok(found)
+}
+
+/// The folder of one store.
+pub(super) struct KeyFolder {
+    pub(super) storage: Arc<dyn Storage>,
+    pub(super) store: StoreId,
+}
+
+/// The right to change files of the folder.
+pub(super) struct KeysLock(Box<dyn StoredFile>);
+
+impl Drop for KeysLock {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+impl KeyFolder {
+    pub(super) fn io(&self, action: &'static str, name: &str) -> impl Fn(io::Error) -> LogError + use<> {
+        let path = self.storage.path(name);
+        move |error| LogError::io(action, path.clone(), error)
+    }
+
+    fn decoded<T>(
+        &self,
+        name: &str,
+        decode: impl Fn(&[u8]) -> Result<T, Invalid>,
+    ) -> Result<Result<Option<T>, Invalid>, LogError> {
+        let mut found = self.decoded_once(name, &decode)?;
+        for _ in 0..LOOKS {
+            if found.is_ok() {
+                break;
+            }
+            // A file that another took the place of since it was opened is zeros by now.
+            found = self.decoded_once(name, &decode)?;
+        }
+        Ok(found)
+    }
+
+    fn decoded_once<T>(
+        &self,
+        name: &str,
+        decode: &impl Fn(&[u8]) -> Result<T, Invalid>,
+    ) -> Result<Result<Option<T>, Invalid>, LogError> {
+        let bytes = match read(&*self.storage, name) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Ok(Err(Invalid::new(Part::Secret, 0, "a file of keys", error.to_string())));
+            }
+            read => read.map_err(self.io("read", name))?,
+        };
+        match bytes.map(|bytes| decode(&bytes)).transpose() {
+            Err(invalid) if invalid.part == Part::Newer => Err(LogError::NewerFormat {
+                found: format!("is a file of keys of {}", invalid.found),
+                path: self.storage.path(name),
+            }),
+            decoded => Ok(decoded),
+        }
+    }
+
+    /// The file of a stream's keys, as far as it is one.
+    pub(super) fn stream(&self, stream: StreamId) -> Result<Result<Option<KeyFile>, Invalid>, LogError> {
+        self.decoded(&key_name(stream), |bytes| KeyFile::decode(bytes, self.store, stream))
+    }
+
+    /// The file of a subject's key, as far as it is one.
+    pub(super) fn subject(
+        &self,
+        subject: SubjectId,
+    ) -> Result<Result<Option<SubjectFile>, Invalid>, LogError> {
+        self.decoded(&subject_name(subject), |bytes| SubjectFile::decode(bytes, self.store, subject))
+    }
+
+    fn names(&self) -> Result<Vec<String>, LogError> {
+        names(&*self.storage).map_err(self.io("list", KEYS_DIR))
+    }
+
+    /// The streams that have a file, rising.
+    pub(super) fn streams(&self) -> Result<Vec<StreamId>, LogError> {
+        Ok(file_names(self.names()?).iter().filter_map(|name| key_stream(name)).collect())
+    }
+
+    /// The subjects that have a file, rising.
+    pub(super) fn subjects(&self) -> Result<Vec<SubjectId>, LogError> {
+        Ok(file_names(self.names()?).iter().filter_map(|name| key_subject(name)).collect())
+    }
+
+    /// Takes the lock of the folder.
+    pub(super) fn lock(&self) -> Result<KeysLock, LogError> {
+        let file = self.storage.open(KEYS_LOCK, Access::Create).map_err(self.io("open", KEYS_LOCK))?;
+        for _ in 0..LOCK_TRIES {
+            if file.try_lock().map_err(self.io("lock", KEYS_LOCK))? {
+                return Ok(KeysLock(file));
+            }
+            std::thread::sleep(LOCK_PAUSE);
+        }
+        Err(LogError::Busy { process: 0, path: self.storage.path(KEYS_LOCK) })
+    }
+
+    /// Takes the lock, and ends what a process left half done. For changes of files that are there.
+    pub(super) fn lock_and_mend(&self) -> Result<KeysLock, LogError> {
+        let lock = self.lock()?;
+        for found in self.names()? {
+            // Files of other names are not the store's and stay as they are.
+            let is_own = |name: &str| key_stream(name).is_some() || key_subject(name).is_some();
+            let old = format!("{KEYS_DIR}/{found}");
+            if found.strip_suffix(NEW_END).is_some_and(is_own) {
+                self.clear(&old)?;
+            }
+            let Some(name) = found.strip_suffix(OLD_END).filter(|name| is_own(name)) else { continue };
+            let name = &format!("{KEYS_DIR}/{name}");
+            if read_file(&*self.storage, name, KEY_FILE_BYTES_MAX).map_err(self.io("read", name))?.is_some() {
+                self.clear(&old)?;
+            } else {
+                self.storage.rename(&old, name).map_err(self.io("rename", &old))?;
+                self.storage.sync_dir(KEYS_DIR).map_err(self.io("sync", KEYS_DIR))?;
+            }
+        }
+        Ok(lock)
+    }
+
+    /// Puts a new file in place. Durable when it returns. The caller holds the lock, as for all below, or is making the store.
+    pub(super) fn put(&self, name: &str, bytes: &[u8]) -> Result<(), LogError> {
+        write_file(&*self.storage, name, bytes).map_err(self.io("write", name))
+    }
+
+    /// Puts a file in place of another, of which nothing is left. Durable when it returns.
+    pub(super) fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), LogError> {
+        let old = format!("{name}{OLD_END}");
+        self.storage.rename(name, &old).map_err(self.io("rename", name))?;
+        self.storage.sync_dir(KEYS_DIR).map_err(self.io("sync", KEYS_DIR))?;
+        if let Err(error) = self.put(name, bytes) {
+            let _ = self.storage.rename(&old, name);
+            return Err(error);
+        }
+        self.clear(&old)
+    }
+
+    /// Zeroes a file where it lies, if it is there; the zeros are durable when it returns.
+    fn zero(&self, name: &str) -> Result<bool, LogError> {
+        let file = match self.storage.open(name, Access::Write) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            file => file.map_err(self.io("open", name))?,
+        };
+        let length = file.len().map_err(self.io("inspect", name))?.min(KEY_FILE_BYTES_MAX as u64);
+        for start in (0..length).step_by(ZEROS.len()) {
+            let count = usize::try_from(length.saturating_sub(start)).unwrap_or(usize::MAX);
+            let zeros = ZEROS.get(..count).unwrap_or(&ZEROS);
+            write_all(&*file, zeros, start, &mut 0).map_err(self.io("zero", name))?;
+        }
+        sync(&*file).map_err(self.io("sync", name))?;
+        Ok(true)
+    }
+
+    fn clear(&self, name: &str) -> Result<(), LogError> {
+        if self.zero(name)? {
+            self.storage.remove(name).map_err(self.io("remove", name))?;
+            self.storage.sync_dir(KEYS_DIR).map_err(self.io("sync", KEYS_DIR))?;
+        }
+        Ok(())
+    }
+
+    /// Zeroes whatever lies under a name, then puts a file there that says so. Durable when it returns.
+    pub(super) fn destroy(&self, name: &str, gone: &[u8]) -> Result<(), LogError> {
+        let old = format!("{name}{OLD_END}");
+        for name in [name, &old, &format!("{name}{NEW_END}")] {
+            self.zero(name)?;
+        }
+        self.storage.create_dir(KEYS_DIR).map_err(self.io("create", KEYS_DIR))?;
+        self.put(name, gone)?;
+        self.clear(&old)
+    }
+
+    /// Copies a file to another storage; whether it is there.
+    pub(super) fn copy(&self, name: &str, target: &dyn Storage) -> Result<bool, LogError> {
+        let Some(bytes) = read(&*self.storage, name).map_err(self.io("read", name))? else {
+            return Ok(false);
+        };
+        let fail = |error| LogError::io("write", target.path(name), error);
+        write_file(target, name, &bytes).map_err(fail)?;
+        Ok(true)
+    }
+}

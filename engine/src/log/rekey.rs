@@ -1,0 +1,141 @@
+//! Keys of streams while the log is open: changed, and no commit sealed under one that is no longer its stream's newest.
+//!
+//! ```text
+//! change   SEAL { files of keys changed, synced -> write lock { generation raised } }
+//! commit   generation seen -> keys looked for -> sealed -> write lock { generation another? keys still the newest? -> written }
+//! ```
+//!
+//! So when a change returns, whatever gets its place from then on is sealed under the keys that it left.
+
+use std::sync::Arc;
+
+use super::error::LogError;
+use super::keys::KeyChain;
+use super::locking::locked;
+use super::{Log, Prepared};
+use crate::ids::{StreamId, SubjectId};
+use crate::storage::{KeyRing, Storage};
+
+impl Log {
+    /// Whether its streams are sealed.
+    pub fn is_encrypted(&self) -> bool {
+        self.segments.keys().is_some()
+    }
+
+    /// Why a stream cannot be read, in a store whose key is not at hand.
+    pub(crate) fn why_locked(&self, stream: StreamId) -> LogError {
+        match self.segments.keys() {
+            Some(keys) => keys.why_locked(stream),
+            None => LogError::NotAStore { path: self.storage.path("") },
+        }
+    }
+
+    fn keys_to_change(&self) -> Result<Option<&KeyChain>, LogError> {
+        self.check_process()?;
+        if self.is_read_only() {
+            return Err(LogError::ReadOnly { path: self.storage.path("") });
+        }
+        Ok(self.segments.keys())
+    }
+
+    /// Wraps all keys anew with another ring. Returns how many.
+    ///
+    /// # Errors
+    /// [`LogError::Locked`] if one of them can be opened by neither ring; [`LogError::Io`]. What was wrapped stays so; called again it goes on.
+    pub fn rewrap_keys(&self, to: &Arc<dyn KeyRing>) -> Result<u64, LogError> {
+        self.keys_to_change()?.map_or(Ok(0), |keys| keys.rewrap(to))
+    }
+
+    /// Gives streams, else all of them, a new key each. When it returns nothing is sealed under their older keys any more, by whichever process.
+    /// Returns how many got one.
+    ///
+    /// # Errors
+    /// [`LogError::Locked`] if the ring does not open a stream's newest key; [`LogError::Busy`], [`LogError::Io`]. Streams that got one keep it.
+    pub fn add_keys(&self, streams: Option<&[StreamId]>) -> Result<u64, LogError> {
+        let Some(keys) = self.keys_to_change()? else { return Ok(0) };
+        let _seal = self.wait_for_seal_lock()?;
+        let added = match streams {
+            Some(streams) => keys.add_keys(streams),
+            None => keys.add_keys(&keys.folder.streams()?),
+        };
+        // Also if it stopped half way.
+        self.keys_changed()?;
+        added
+    }
+
+    /// Destroys the keys of a stream, and tells all handles of any process to forget them. Durable when it returns. Call while erasing.
+    ///
+    /// # Errors
+    /// [`LogError::Io`]; called again it goes on.
+    pub fn shred_key(&self, stream: StreamId) -> Result<(), LogError> {
+        let Some(keys) = self.keys_to_change()? else { return Ok(()) };
+        keys.shred(stream)?;
+        self.keys_changed()
+    }
+
+    /// Destroys the key of a subject. As [`Log::shred_key`].
+    ///
+    /// # Errors
+    /// [`LogError::Io`]; called again it goes on.
+    pub fn shred_subject_key(&self, subject: SubjectId) -> Result<(), LogError> {
+        let Some(keys) = self.keys_to_change()? else { return Ok(()) };
+        keys.shred_subject(subject)?;
+        self.keys_changed()
+    }
+
+    /// Tells all handles of any process that keys changed. When it returns, no commit gets a place any more that was sealed under
+    /// others. Call under the lock of SEAL.
+    fn keys_changed(&self) -> Result<(), LogError> {
+        let Some(tail) = &self.tail else { return Ok(()) };
+        // The lock of a file does not tell threads apart.
+        let _writer = locked(&self.writer);
+        let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
+        tail.raise_generation()
+    }
+
+    /// Refuses a commit that was sealed under keys which are not the newest any more. Call under the write lock, with the generation of its page.
+    pub(super) fn check_keys(&self, generation: u32, prepared: &Prepared) -> Result<(), LogError> {
+        if prepared.keys.is_empty() || prepared.generation == generation {
+            return Ok(());
+        }
+        // Keys that are looked for from here on are as of this generation.
+        self.see_generation(generation);
+        let Some(keys) = self.segments.keys() else { return Ok(()) };
+        prepared.keys.iter().try_for_each(|(stream, number)| keys.check_newest(*stream, *number))
+    }
+
+    /// Whether the key of a stream was destroyed.
+    ///
+    /// # Errors
+    /// [`LogError::Io`] if its file cannot be read.
+    pub fn is_shredded(&self, stream: StreamId) -> Result<bool, LogError> {
+        self.segments.keys().map_or(Ok(false), |keys| keys.is_shredded(stream))
+    }
+
+    /// Copies the wrapped keys to a copy of the store. Returns how many.
+    ///
+    /// # Errors
+    /// [`LogError::Io`] and [`LogError::NoSpace`] of either side.
+    pub fn copy_keys_to(&self, target: &dyn Storage) -> Result<u64, LogError> {
+        self.segments.keys().map_or(Ok(0), |keys| keys.copy_to(target))
+    }
+
+    /// Makes the first key of a stream that is about a subject. `name`: of the subject, which is made if it is new. A stream that has a key is left as it
+    /// is. Durable when it returns.
+    ///
+    /// # Errors
+    /// [`LogError::SubjectShredded`], [`LogError::Locked`], [`LogError::Io`].
+    pub(crate) fn begin_about(
+        &self,
+        stream: StreamId,
+        subject: SubjectId,
+        name: Option<&str>,
+    ) -> Result<(), LogError> {
+        self.keys_to_change()?.map_or(Ok(()), |keys| keys.begin_about(stream, subject, name))
+    }
+
+    /// The keys, for questions about subjects.
+    pub(crate) fn keys(&self) -> Option<&KeyChain> {
+        self.segments.keys()
+    }
+}
