@@ -74,7 +74,13 @@ impl KeyChain {
         store: StoreId,
         ring: Option<Arc<dyn KeyRing>>,
     ) -> Self {
-        Self { folder: KeyFolder { storage, store }, entropy, ring, known: Mutex::default(), opened: OnceLock::new() }
+        Self {
+            folder: KeyFolder { storage, store },
+            entropy,
+            ring,
+            known: Mutex::default(),
+            opened: OnceLock::new(),
+        }
     }
 
     /// The same folder by another ring.
