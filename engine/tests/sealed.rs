@@ -9,7 +9,7 @@ use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::{Payload, Role};
 use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::keys::{FileKeyRing, KeyRing, PassphraseKeyRing};
-use acpdb_engine::store::{VerifyOptions, verify_store};
+use acpdb_engine::store::{MergeOptions, VerifyOptions, verify_store};
 use acpdb_engine::{Builder, Error, Store};
 use tempfile::TempDir;
 
@@ -260,6 +260,25 @@ fn a_shredded_stream_is_gone_from_the_store_and_from_copies_and_its_proofs_hold(
     let yesterday = Store::builder(&yesterday).keys(Arc::clone(&place.ring)).open().unwrap();
     assert_eq!(texts(&yesterday, &one).unwrap(), Vec::<String>::new());
     assert_eq!(texts(&yesterday, &two).unwrap().len(), 3);
+}
+
+/// It was called a gap, and its events those of a newer program.
+#[test]
+fn another_store_takes_what_was_not_shredded_and_misses_nothing() {
+    let place = Place::new();
+    let (one, two) = (session("one"), session("two"));
+    let store = place.open();
+    let _ = store.append(&one, entries("one", 3)).unwrap();
+    let _ = store.append(&two, entries("two", 3)).unwrap();
+    let _ = store.shred(one.id(), "tester", "asked to").unwrap();
+    let of_one: Vec<_> = store.stream_events(one.id(), Seq(1), Seq::MAX).unwrap().collect();
+    assert!(
+        of_one.len() > 3 && of_one.iter().all(|event| event.as_ref().unwrap().event.payload.is_shredded())
+    );
+    let other = Store::builder(place.folder.path().join("other")).open().unwrap();
+    let report = other.merge(&mut store.clone(), MergeOptions::default()).unwrap();
+    assert_eq!((report.left_out, report.streams_new), (Vec::new(), 1));
+    assert_eq!(texts(&other, &two).unwrap(), texts(&store, &two).unwrap());
 }
 
 #[test]

@@ -220,6 +220,9 @@ pub(crate) fn payload(payload: &Payload) -> String {
             format!("{} by {}: {}", count(erased.bodies.len() as u64, "text"), erased.by, erased.reason)
         }
         Payload::DamageNoted(noted) => noted.note.clone(),
+        gone @ Payload::Unknown { bytes, .. } if gone.is_shredded() => {
+            format!("{} bytes, whose key was destroyed", bytes.len())
+        }
         Payload::Unknown { bytes, .. } => format!("{} bytes, written by a newer acpdb", bytes.len()),
     }
 }

@@ -25,6 +25,7 @@ use super::{
     BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, ENVELOPE_BYTES, EVENT_BYTES_MAX, Envelope,
     FRAME_HEADER_BYTES, FrameHeader, Invalid, Part, SALT_BYTES, STORED_BYTES_MAX,
 };
+use crate::event::SHREDDED_VERSION;
 use crate::ids::{Digest, Micros, Position, Seq, StreamId};
 
 /// How much of a frame's spine is checked when it is read.
@@ -375,7 +376,7 @@ impl Frame {
                 _ => (Sight::Newer, raw),
             };
             if sight != Sight::Clear {
-                envelope.version = NEWER_VERSION;
+                envelope.version = if sight == Sight::Shredded { SHREDDED_VERSION } else { NEWER_VERSION };
             }
             while row < span.row_count && self.row_event(span, row) == Some(ordinal) {
                 row += 1;

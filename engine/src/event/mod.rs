@@ -179,6 +179,9 @@ pub struct Recorded {
     pub event: Event,
 }
 
+/// Stands for the version of an event whose key was destroyed: what it said is gone, whatever program reads it.
+pub(crate) const SHREDDED_VERSION: u16 = u16::MAX - 1;
+
 /// Declares the payload enum, and the numbers of its kinds, once.
 macro_rules! kinds {
     ($( $number:literal $name:ident $label:literal ),+ $(,)?) => {
@@ -209,6 +212,11 @@ macro_rules! kinds {
                     $( Self::$name(_) => $number, )+
                     Self::Unknown { number, .. } => *number,
                 }
+            }
+
+            /// Whether its key was destroyed: nobody can read it any more.
+            pub const fn is_shredded(&self) -> bool {
+                matches!(self, Self::Unknown { version: SHREDDED_VERSION, .. })
             }
 
             /// Name of the kind, as `--json` and `kind:` filters spell it.

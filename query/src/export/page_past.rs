@@ -189,6 +189,9 @@ pub(super) fn mark(payload: &Payload) -> Option<String> {
             format!("{} by {}: {}", count(erased.bodies.len(), "text"), erased.by, erased.reason)
         }
         Payload::DamageNoted(noted) => noted.note.clone(),
+        payload @ Payload::Unknown { number, .. } if payload.is_shredded() => {
+            format!("kind {number}, whose key was destroyed")
+        }
         Payload::Unknown { number, .. } => format!("kind {number}, written by a newer acpdb"),
         _ => return None,
     };

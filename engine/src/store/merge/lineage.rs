@@ -33,6 +33,7 @@ pub(super) struct Line {
 }
 
 /// The history of one stream.
+#[expect(clippy::struct_excessive_bools, reason = "each is a finding of its own")]
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lineage {
     pub(super) scope: Scope,
@@ -44,6 +45,8 @@ pub(super) struct Lineage {
     pub(super) parent: Option<(StreamId, Seq)>,
     /// The fork is what a merge did, or stands for one: its event is no part of the history.
     pub(super) is_branch: bool,
+    /// Whether its key was destroyed.
+    pub(super) is_shredded: bool,
     /// Whether an event has a time of its host's; whether one that has a record has none.
     has_time: bool,
     has_undated: bool,
@@ -194,6 +197,7 @@ impl Lineages {
         }
         let mut fork = None;
         let lineage = self.streams.entry(event.stream).or_default();
+        lineage.is_shredded |= event.payload.is_shredded();
         lineage.has_time |= event.host_time.is_some();
         lineage.has_undated |= event.host_time.is_none() && event.stamp.wire.is_some();
         match &event.payload {

@@ -93,9 +93,10 @@ impl Outline {
         base != own.name && own.host == from.host && own.scope == from.scope && base_name(&from.name) == base
     }
 
-    /// The outline of a store, without its texts.
+    /// The outline of a store, without its texts, and without what it shredded: that cannot be told, on purpose.
     pub(super) fn of(lineages: &Lineages, source: StoreId) -> Self {
-        let mut streams: Vec<_> = lineages.streams.iter().collect();
+        let mut streams: Vec<_> =
+            lineages.streams.iter().filter(|(_, lineage)| !lineage.is_shredded).collect();
         streams.sort_by_key(|(_, lineage)| lineage.lines.first().map(|line| line.seq));
         let told = (0..).zip(streams).map(|(order, (id, lineage))| {
             let branch_of = lineage.parent.filter(|_| lineage.is_branch);

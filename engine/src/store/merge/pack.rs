@@ -159,6 +159,8 @@ impl Packer<'_> {
         let mut payload = event.payload;
         match &mut payload {
             Payload::Erased(_) | Payload::DamageNoted(_) => return Ok(None),
+            // What was shredded is gone on purpose, and is no gap.
+            unreadable if unreadable.is_shredded() => return Ok(None),
             Payload::Unknown { number, .. } => {
                 let detail = format!("event {seq} is of kind {number}, which a newer program recorded");
                 return Ok(Some(Sent::Gap(Gap { detail })));
