@@ -214,7 +214,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// Whether its key was destroyed: nobody can read it any more.
+            /// Whether its key was destroyed: no program can read it any more.
             pub const fn is_shredded(&self) -> bool {
                 matches!(self, Self::Unknown { version: SHREDDED_VERSION, .. })
             }
