@@ -197,13 +197,27 @@ fn of_gemini(pieces: &[Value]) -> Option<Made> {
             }
             report.stop_reason = text(candidate, "finishReason").map(str::to_owned).or(report.stop_reason);
             let more = candidate.pointer("/content/parts").and_then(Value::as_array);
-            parts.extend(more.into_iter().flatten().cloned());
+            more.into_iter().flatten().for_each(|part| add_part(&mut parts, part));
         }
     }
     if parts.is_empty() {
         return None;
     }
     Some(Made { message: json!({"role": "model", "parts": parts}), report })
+}
+
+/// Adds a part; a text that goes on with a text is added to it, since a stream cuts them into thousands.
+fn add_part(parts: &mut Vec<Value>, part: &Value) {
+    fn plain(part: &Value) -> Option<bool> {
+        let members = part.as_object()?;
+        let is_known = members.keys().all(|name| name == "text" || name == "thought");
+        is_known.then(|| members.get("thought") == Some(&Value::Bool(true)))
+    }
+    let goes_on = parts.last().and_then(plain).is_some_and(|thought| plain(part) == Some(thought));
+    match (parts.last_mut().and_then(|last| last.get_mut("text")), text(part, "text")) {
+        (Some(Value::String(before)), Some(more)) if goes_on => before.push_str(more),
+        _ => parts.push(part.clone()),
+    }
 }
 
 fn gemini_usage(usage: &Value) -> Usage {
@@ -271,9 +285,12 @@ fn block_piece(block: &mut Value, delta: &Value) {
         [("text", "text"), ("thinking", "thinking"), ("signature", "signature"), ("partial_json", "partial")]
     {
         let (Some(more), Some(block)) = (text(delta, piece), block.as_object_mut()) else { continue };
-        let before = block.get(whole).and_then(Value::as_str).unwrap_or_default();
-        let joined = format!("{before}{more}");
-        block.insert(whole.to_owned(), joined.into());
+        match block.get_mut(whole) {
+            Some(Value::String(before)) => before.push_str(more),
+            _ => {
+                block.insert(whole.to_owned(), more.into());
+            }
+        }
     }
 }
 
