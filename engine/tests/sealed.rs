@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use acpdb_engine::codec::KeyFile;
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::{Payload, Role};
 use acpdb_engine::ids::{Seq, StreamId};
@@ -260,6 +261,34 @@ fn a_shredded_stream_is_gone_from_the_store_and_from_copies_and_its_proofs_hold(
     let yesterday = Store::builder(&yesterday).keys(Arc::clone(&place.ring)).open().unwrap();
     assert_eq!(texts(&yesterday, &one).unwrap(), Vec::<String>::new());
     assert_eq!(texts(&yesterday, &two).unwrap().len(), 3);
+}
+
+/// No program writes such a file. Wrapped anew it could lose the keys that only one of the rings opens.
+#[test]
+fn a_file_whose_keys_are_of_two_rings_is_refused_and_left_as_it_is() {
+    let place = Place::new();
+    let one = session("one");
+    let _ = place.open().append(&one, entries("one", 3)).unwrap();
+    assert_eq!(place.open().rotate_data_keys(Some(one.id())).unwrap(), 1);
+    let path = place.store().join(key_name(one.id()));
+    let second = FileKeyRing::create(&place.folder.path().join("second.key")).unwrap();
+    let second: Arc<dyn KeyRing> = Arc::new(second);
+    let store = place.open().id();
+    let read = || KeyFile::decode(&std::fs::read(&path).unwrap(), store, one.id()).unwrap();
+    let by_first = read();
+    assert_eq!(by_first.keys.len(), 2);
+    let before = files(&place.store());
+    let _ = place.open().rotate_keys(&second).unwrap();
+    let by_second = read();
+    for (path, bytes) in before {
+        std::fs::write(path, bytes).unwrap();
+    }
+    let mut mixed = by_first;
+    mixed.keys[0] = by_second.keys[0].clone();
+    std::fs::write(&path, mixed.encode().unwrap()).unwrap();
+    let error = place.open().rotate_keys(&second).unwrap_err();
+    assert!(error.to_string().contains("does not open it"), "{error}");
+    assert_eq!(read(), mixed);
 }
 
 /// It was called a gap, and its events those of a newer program.
