@@ -130,12 +130,17 @@ impl Beneath {
         Ok(again(|| rustix::fs::fsync(&folder))?)
     }
 
-    /// Puts a regular file under another name.
+    /// Puts a regular file under another name, in the place of a file which may be changed.
     pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let (from_folder, from) = self.folder_of(from)?;
         let (to_folder, to) = self.folder_of(to)?;
         if let Some(found) = look(&from_folder, from)? {
             check_regular(&found)?;
+        }
+        if let Some(found) = look(&to_folder, to)?
+            && FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
+        {
+            self.check_own(&found)?;
         }
         Ok(again(|| rustix::fs::renameat(&from_folder, from, &to_folder, to))?)
     }
@@ -421,6 +426,8 @@ mod tests {
             assert!(text(beneath.file("log/twin", access)).contains("2 names"), "{access:?}");
         }
         assert!(text(beneath.remove("log/twin")).contains("2 names"));
+        // The name of a file outside went away so, with a checkpoint that was put in its place.
+        assert!(text(beneath.rename("log/own", "log/twin")).contains("2 names"));
         assert_eq!(std::fs::read(folder.path().join("outside/bait")).unwrap(), b"bait");
     }
 
