@@ -330,13 +330,13 @@ impl Inner {
         })))
     }
 
-    /// These streams, the store's own and those that they go on from, in order, for [`Inner::lineages`]. `None`: all have to be
-    /// looked at, since something of the log cannot be read, and its streams are not known.
-    pub(super) fn with_ancestors(
+    /// The histories of these streams, of the store's own and of those that they go on from; and these streams, in order. `None`: all
+    /// have to be looked at, since something of the log cannot be read, and its streams are not known.
+    pub(super) fn lineages_of(
         &self,
         only: &[StreamId],
         until: Seq,
-    ) -> Result<Option<Vec<StreamId>>, Error> {
+    ) -> Result<Option<(Lineages, Vec<StreamId>)>, Error> {
         let mut known: Vec<StreamId> = only.iter().copied().chain([StreamId::STORE]).collect();
         loop {
             known.sort_unstable();
@@ -349,7 +349,7 @@ impl Inner {
             let parents = lineages.streams.values().filter_map(|lineage| Some(lineage.parent?.0));
             let more: Vec<StreamId> = parents.filter(|parent| known.binary_search(parent).is_err()).collect();
             if more.is_empty() {
-                return Ok(Some(known));
+                return Ok(Some((lineages, known)));
             }
             known.extend(more);
         }

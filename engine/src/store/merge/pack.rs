@@ -36,8 +36,10 @@ impl Store {
                 .to_owned();
             return Err(Error::ReadOnly { path: inner.root.clone(), detail });
         }
-        let read = only.map(|only| inner.with_ancestors(only, until)).transpose()?.flatten();
-        let lineages = inner.lineages(until, read.as_deref())?;
+        let (lineages, read) = match only.map(|only| inner.lineages_of(only, until)).transpose()?.flatten() {
+            Some((lineages, read)) => (lineages, Some(read)),
+            None => (inner.lineages(until, None)?, None),
+        };
         take(Sent::Heading(Heading { store: self.id(), head: lineages.head }))?;
         let wanted = only.map(|only| lineages.with_ancestors(only));
         let mut packer = Packer {
