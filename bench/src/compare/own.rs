@@ -211,9 +211,6 @@ impl Engine for LogEngine {
     }
 }
 
-/// Bodies that a scan reads together.
-const SCAN_COUNT: usize = 256;
-
 struct StoreEngine {
     store: Store,
     /// The end of each call, by number.
@@ -363,17 +360,13 @@ impl Engine for StoreEngine {
     }
 
     fn scan(&mut self, sink: &mut Sink) -> Outcome<bool> {
-        let mut outputs = Vec::new();
-        for recorded in self.store.events(Seq(1), Seq::MAX)? {
+        let mut events = self.store.events(Seq(1), Seq::MAX)?;
+        while let Some(recorded) = events.next() {
             let recorded = recorded?;
             if matches!(recorded.event.payload, Payload::ToolCallFinished(_)) {
-                outputs.push(Self::output(&recorded)?);
-            }
-            if outputs.len() == SCAN_COUNT {
-                self.give(&mut outputs, sink)?;
+                sink.take(&events.body(Self::output(&recorded)?)?);
             }
         }
-        self.give(&mut outputs, sink)?;
         Ok(true)
     }
 }

@@ -18,6 +18,7 @@ use super::body::check_block;
 use super::cipher::payload_context;
 use super::envelope::{DiskRow, NEWER_VERSION, PayloadForm, ROW_EVENT_OFFSET};
 use super::fields::{align16, is_zero};
+use super::held::Held;
 use super::opened::{KeyFound, Opened, Sight};
 use super::pieces::PieceTable;
 use super::span::{Span, Spans};
@@ -41,8 +42,7 @@ pub enum FrameCheck {
 #[derive(Clone)]
 pub struct Frame {
     header: FrameHeader,
-    /// The spine, or pieces of it.
-    bytes: Arc<AlignedVec<16>>,
+    held: Held,
     spans: Spans,
     /// The sealed payloads in plain, of those that could be opened.
     opened: Option<Arc<Opened>>,
@@ -56,14 +56,14 @@ impl PieceTable {
     pub fn part(&self, pieces: &Range<u32>, bytes: AlignedVec<16>) -> Result<Frame, Invalid> {
         self.check(pieces, &bytes)?;
         let spans = self.spans(pieces, self.stretch(pieces).0);
-        let part = Frame::of(*self.header(), Arc::new(bytes), Spans::of(spans));
+        let part = Frame::of(*self.header(), Held::all(bytes), Spans::of(spans));
         part.check_part()?;
         Ok(part)
     }
 
     /// The events of some pieces, out of the whole frame. No bytes are copied.
     pub fn part_of(&self, frame: &Frame, pieces: &Range<u32>) -> Frame {
-        Frame::of(*self.header(), frame.shared_bytes(), Spans::of(self.spans(pieces, 0))).opened_as(frame)
+        Frame::of(*self.header(), frame.held.clone(), Spans::of(self.spans(pieces, 0))).opened_as(frame)
     }
 }
 
@@ -79,6 +79,23 @@ impl Frame {
     /// # Errors
     /// [`Part::Spine`] if the checksum, the digest (if asked for) or the structure is wrong.
     pub fn new(header: FrameHeader, spine: AlignedVec<16>, check: FrameCheck) -> Result<Self, Invalid> {
+        Self::checked(header, Held::all(spine), check)
+    }
+
+    /// As [`Frame::new`], of bytes that were read at once: the spine begins at `start`, a multiple of 16; bodies follow up to `end`.
+    pub(crate) fn within(
+        header: FrameHeader,
+        read: &Arc<AlignedVec<16>>,
+        start: usize,
+        end: usize,
+        check: FrameCheck,
+    ) -> Result<Self, Invalid> {
+        let spine_end = start.saturating_add(header.spine_bytes as usize).min(read.len());
+        Self::checked(header, Held::within(read, start..spine_end, end), check)
+    }
+
+    fn checked(header: FrameHeader, held: Held, check: FrameCheck) -> Result<Self, Invalid> {
+        let spine = held.spine();
         let fail = |offset: usize, expected: String, found: String| {
             Err(Invalid::new(Part::Spine, FRAME_HEADER_BYTES.saturating_add(offset), expected, found))
         };
@@ -86,21 +103,21 @@ impl Frame {
             return fail(0, format!("{} bytes", header.spine_bytes), format!("{} bytes", spine.len()));
         }
         let spans = if header.piece_count == 0 {
-            let checksum = crc32c::crc32c(&spine);
+            let checksum = crc32c::crc32c(spine);
             if checksum != header.spine_checksum {
                 return fail(0, format!("checksum {:08x}", header.spine_checksum), format!("{checksum:08x}"));
             }
             Spans::One(only_span(&header, spine.len()))
         } else {
-            let table = PieceTable::decode(&header, &spine)?;
+            let table = PieceTable::decode(&header, spine)?;
             table
                 .check(&(0..header.piece_count), spine.get(PieceTable::bytes_of(&header)..).unwrap_or(&[]))?;
             Spans::of(table.all_spans())
         };
-        if check == FrameCheck::Digest && *blake3::hash(&spine).as_bytes() != header.spine_digest.0 {
+        if check == FrameCheck::Digest && *blake3::hash(spine).as_bytes() != header.spine_digest.0 {
             return fail(0, format!("digest {}", header.spine_digest), "another".to_owned());
         }
-        let frame = Self::of(header, Arc::new(spine), spans);
+        let frame = Self::of(header, held, spans);
         frame.check_payloads()?;
         frame.check_rows()?;
         Ok(frame)
@@ -111,12 +128,12 @@ impl Frame {
         let mut bytes = AlignedVec::with_capacity(spine.len());
         bytes.extend_from_slice(spine);
         let spans = Spans::One(only_span(&header, spine.len()));
-        Self::of(header, Arc::new(bytes), spans)
+        Self::of(header, Held::all(bytes), spans)
     }
 
     /// A frame of checked bytes.
-    fn of(header: FrameHeader, bytes: Arc<AlignedVec<16>>, spans: Spans) -> Self {
-        Self { header, bytes, spans, opened: None }
+    fn of(header: FrameHeader, held: Held, spans: Spans) -> Self {
+        Self { header, held, spans, opened: None }
     }
 
     /// The frame with its sealed payloads in plain, as far as `keys` has the keys. Its own bytes stay sealed: digests and proofs are made
@@ -151,9 +168,28 @@ impl Frame {
         self
     }
 
-    /// The bytes at hand.
-    fn shared_bytes(&self) -> Arc<AlignedVec<16>> {
-        Arc::clone(&self.bytes)
+    /// The spine, or the pieces of it that are here.
+    fn spine(&self) -> &[u8] {
+        self.held.spine()
+    }
+
+    /// Salt and stored bytes of a body of this frame, if they were read with it. They are not checked.
+    pub(crate) fn block_at_hand(&self, row: &BodyRow) -> Option<&[u8]> {
+        // Pieces do not know where the bodies begin.
+        let spine_bytes = self.header.spine_bytes as usize;
+        if self.spine().len() != spine_bytes || row.position.segment() != self.header.position.segment() {
+            return None;
+        }
+        let at = row.position.offset().checked_sub(self.header.position.offset())?;
+        let start = usize::try_from(at).ok()?.checked_sub(FRAME_HEADER_BYTES + spine_bytes)?;
+        let length = SALT_BYTES.checked_add(row.stored_bytes as usize)?;
+        self.held.bodies().get(start..start.checked_add(length)?)
+    }
+
+    /// The same frame in memory of its own, without the bodies that were read with it.
+    #[must_use]
+    pub(crate) fn alone(&self) -> Self {
+        Self { held: self.held.alone(), ..self.clone() }
     }
 
     fn spans(&self) -> &[Span] {
@@ -168,7 +204,7 @@ impl Frame {
         for span in self.spans() {
             let envelopes_end =
                 span.envelopes.saturating_add((span.count as usize).saturating_mul(ENVELOPE_BYTES));
-            let gap = self.bytes.get(envelopes_end..span.payloads).filter(|_| span.payloads <= span.rows);
+            let gap = self.spine().get(envelopes_end..span.payloads).filter(|_| span.payloads <= span.rows);
             if !gap.is_some_and(is_zero) {
                 return fail(envelopes_end, "envelopes and zeros within the spine", "other bytes".to_owned());
             }
@@ -177,7 +213,7 @@ impl Frame {
                 let (_, form) = self.envelope(span, index);
                 let length = form.bytes as usize;
                 let (end, next) = (at.saturating_add(length), at.saturating_add(align16(length)));
-                let padding = self.bytes.get(end..next).filter(|_| next <= span.rows);
+                let padding = self.spine().get(end..next).filter(|_| next <= span.rows);
                 if length > EVENT_BYTES_MAX || !padding.is_some_and(is_zero) {
                     let offset = span.envelopes + index * ENVELOPE_BYTES;
                     return fail(offset, "a payload within the spine", format!("{length} bytes"));
@@ -280,16 +316,17 @@ impl Frame {
     /// The envelope of an event, counted from the first of its piece, and the form of its payload.
     fn envelope(&self, span: &Span, index: usize) -> (Envelope, PayloadForm) {
         let at = span.envelopes.saturating_add(index.saturating_mul(ENVELOPE_BYTES));
-        Envelope::decode(self.bytes.get(at..).unwrap_or(&[]))
+        Envelope::decode(self.spine().get(at..).unwrap_or(&[]))
     }
 
     /// A row, counted from the first of its piece.
     fn disk_row(&self, span: &Span, index: usize) -> DiskRow {
         let at = span.rows.saturating_add(index.saturating_mul(BODY_ROW_BYTES));
-        let mut disk = DiskRow::decode(self.bytes.get(at..at.saturating_add(BODY_ROW_BYTES)).unwrap_or(&[]));
+        let mut disk =
+            DiskRow::decode(self.spine().get(at..at.saturating_add(BODY_ROW_BYTES)).unwrap_or(&[]));
         let event = disk.row.event.saturating_sub(span.first) as usize;
         let stream = span.envelopes.saturating_add(event.saturating_mul(ENVELOPE_BYTES)).saturating_add(16);
-        let stream = self.bytes.get(stream..).and_then(<[u8]>::first_chunk);
+        let stream = self.spine().get(stream..).and_then(<[u8]>::first_chunk);
         disk.row.stream = StreamId(stream.copied().unwrap_or_default());
         disk
     }
@@ -297,7 +334,7 @@ impl Frame {
     /// The ordinal of the event that a row is of: all that finding an event's rows needs to know.
     fn row_event(&self, span: &Span, index: usize) -> Option<u32> {
         let at = span.rows.checked_add(index.checked_mul(BODY_ROW_BYTES)?)?.checked_add(ROW_EVENT_OFFSET)?;
-        self.bytes.get(at..)?.first_chunk().copied().map(u32::from_le_bytes)
+        self.spine().get(at..)?.first_chunk().copied().map(u32::from_le_bytes)
     }
 
     fn disk_rows_of<'a>(&'a self, span: &'a Span) -> impl Iterator<Item = DiskRow> + 'a {
@@ -333,12 +370,12 @@ impl Frame {
 
     /// Bytes of the spine that are here.
     pub(crate) fn spine_bytes(&self) -> usize {
-        self.bytes.len()
+        self.spine().len()
     }
 
     /// The table of pieces of a whole frame that has one.
     pub fn piece_table(&self) -> Option<PieceTable> {
-        PieceTable::decode(&self.header, &self.bytes).ok().filter(|_| self.is_whole())
+        PieceTable::decode(&self.header, self.spine()).ok().filter(|_| self.is_whole())
     }
 
     /// The frame's header.
@@ -366,7 +403,7 @@ impl Frame {
         (0..span.count).map(move |index| {
             let (mut envelope, form) = self.envelope(span, index as usize);
             let (start, length) = (payload_at, form.bytes as usize);
-            let raw = self.bytes.get(start..start.saturating_add(length)).unwrap_or(&[]);
+            let raw = self.spine().get(start..start.saturating_add(length)).unwrap_or(&[]);
             payload_at = start.saturating_add(align16(length));
             let (first_row, ordinal) = (row, span.first.saturating_add(index));
             let (sight, payload) = match &self.opened {
@@ -502,14 +539,14 @@ impl EventRef<'_> {
     pub(super) fn envelope_bytes(&self) -> &[u8] {
         let index = (self.ordinal() as usize).saturating_sub(self.span.first as usize);
         let at = self.span.envelopes.saturating_add(index.saturating_mul(ENVELOPE_BYTES));
-        self.frame.bytes.get(at..at.saturating_add(ENVELOPE_BYTES)).unwrap_or(&[])
+        self.frame.spine().get(at..at.saturating_add(ENVELOPE_BYTES)).unwrap_or(&[])
     }
 
     /// Its row `index` as it stands in the spine.
     pub(super) fn row_bytes(&self, index: usize) -> &[u8] {
         let number = self.first_row.saturating_add(index);
         let at = self.span.rows.saturating_add(number.saturating_mul(BODY_ROW_BYTES));
-        self.frame.bytes.get(at..at.saturating_add(BODY_ROW_BYTES)).unwrap_or(&[])
+        self.frame.spine().get(at..at.saturating_add(BODY_ROW_BYTES)).unwrap_or(&[])
     }
 
     /// How many bodies (or chunks) it names.

@@ -18,6 +18,7 @@ mod envelope;
 mod fields;
 mod frame;
 mod header;
+mod held;
 mod invalid;
 mod key_file;
 mod leaf;

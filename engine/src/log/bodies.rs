@@ -21,8 +21,8 @@ use super::lookup::exactly;
 use super::parallel_verify::{SHARED_BYTES_MIN, is_alone};
 use super::{Log, sealed_blocks};
 use crate::codec::{
-    BODY_CHUNK_BYTES_MAX, BlockRow, BodyRow, Invalid, Part, SALT_BYTES, STORED_BYTES_MAX, SealedLayout,
-    check_body, check_stored, is_zero, unpack,
+    BODY_CHUNK_BYTES_MAX, BlockRow, BodyRow, Frame, Invalid, Part, SALT_BYTES, STORED_BYTES_MAX,
+    SealedLayout, check_body, check_stored, is_zero, unpack,
 };
 use crate::storage::read_up_to;
 
@@ -39,11 +39,17 @@ struct Piece<'r> {
     number: usize,
     row: &'r BodyRow,
     salt: [u8; SALT_BYTES],
-    /// The stretch that holds it, and where.
-    stretch: usize,
-    at: Range<usize>,
+    stored: Stored<'r>,
     /// How it is packed, and the checksum of that; `None`: as it is.
     packed: Option<(u8, u32)>,
+}
+
+/// Where the stored bytes of a body are.
+enum Stored<'r> {
+    /// They were read with the frame.
+    AtHand(&'r [u8]),
+    /// In a stretch of this number.
+    Stretch(usize, Range<usize>),
 }
 
 type Read = Result<Vec<u8>, Fault>;
@@ -102,15 +108,18 @@ fn check_length(row: &BodyRow, bytes: &[u8]) -> Result<(), Invalid> {
 }
 
 fn settle_all(keys: Option<&KeyChain>, pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
-    let stored = |piece: &Piece<'_>| {
-        let stretch = stretches.get(piece.stretch).map_or(&[][..], Vec::as_slice);
-        // A short read ends where the file ends; the digest's check reports it.
-        stretch.get(piece.at.start.min(stretch.len())..piece.at.end.min(stretch.len())).unwrap_or(&[])
+    let checked = |piece: &Piece<'_>| {
+        let stored = match &piece.stored {
+            Stored::AtHand(stored) => stored,
+            Stored::Stretch(stretch, at) => {
+                let stretch = stretches.get(*stretch).map_or(&[][..], Vec::as_slice);
+                // A short read ends where the file ends; the digest's check reports it.
+                stretch.get(at.start.min(stretch.len())..at.end.min(stretch.len())).unwrap_or(&[])
+            }
+        };
+        checked_body(keys, piece.row, &piece.salt, stored, piece.packed)
     };
-    pieces
-        .iter()
-        .map(|piece| checked_body(keys, piece.row, &piece.salt, stored(piece), piece.packed))
-        .collect()
+    pieces.iter().map(checked).collect()
 }
 
 /// The same on two threads, if that is worth it and there are two.
@@ -168,15 +177,53 @@ impl Log {
         self.met(self.read_body(row).map_err(|fault| self.body_error(row, fault)))
     }
 
+    /// As [`Log::body`], of a body of `frame`: without a read if its bytes came with the frame.
+    ///
+    /// # Errors
+    /// As [`Log::body`].
+    pub(crate) fn body_of(&self, frame: &Frame, row: &BodyRow) -> Result<Vec<u8>, LogError> {
+        let block = frame.block_at_hand(row).and_then(<[u8]>::split_first_chunk::<SALT_BYTES>);
+        let at_hand = block.map(|(salt, stored)| checked_body(self.segments.keys(), row, salt, stored, None));
+        // The file says what is wrong: it may have been erased by now.
+        at_hand.and_then(Result::ok).map_or_else(|| self.body(row), Ok)
+    }
+
     /// The bytes of many bodies, in the order of `rows`, each as from [`Log::body`].
     ///
     /// Cost: one read for neighbours; where there is much to check, on two threads. In memory at a time: the answer and some
     /// 4 MiB beside it.
     pub fn bodies(&self, rows: &[BodyRow]) -> Vec<Result<Vec<u8>, LogError>> {
-        let mut order: Vec<(usize, &BodyRow)> = rows.iter().enumerate().collect();
-        order.sort_unstable_by_key(|(number, row)| (row.position, *number));
+        self.bodies_of(&rows.iter().map(|row| (None, *row)).collect::<Vec<_>>())
+    }
+
+    /// As [`Log::bodies`], each perhaps with its frame: what came with the frame is not read again.
+    pub(crate) fn bodies_of(&self, wanted: &[(Option<Frame>, BodyRow)]) -> Vec<Result<Vec<u8>, LogError>> {
         let mut answers: Vec<Option<Result<Vec<u8>, LogError>>> = Vec::new();
-        answers.resize_with(rows.len(), || None);
+        answers.resize_with(wanted.len(), || None);
+        let mut order: Vec<(usize, &BodyRow)> = Vec::with_capacity(wanted.len());
+        let mut at_hand = Vec::new();
+        for (number, (frame, row)) in wanted.iter().enumerate() {
+            let block = frame.as_ref().and_then(|frame| frame.block_at_hand(row));
+            match block.and_then(<[u8]>::split_first_chunk::<SALT_BYTES>) {
+                Some((salt, stored)) => {
+                    let stored = Stored::AtHand(stored);
+                    at_hand.push(Piece { number, row, salt: *salt, stored, packed: None });
+                }
+                None => order.push((number, row)),
+            }
+        }
+        for (piece, read) in at_hand.iter().zip(settle_shared(self.segments.keys(), &at_hand, &[])) {
+            match read {
+                Ok(body) => {
+                    if let Some(place) = answers.get_mut(piece.number) {
+                        *place = Some(Ok(body));
+                    }
+                }
+                // The file says what is wrong: it may have been erased by now.
+                Err(_) => order.push((piece.number, piece.row)),
+            }
+        }
+        order.sort_unstable_by_key(|(number, row)| (row.position, *number));
         let mut rest = order.as_slice();
         while !rest.is_empty() {
             // A batch of one segment, of so many bytes.
@@ -197,11 +244,8 @@ impl Log {
             });
         }
         let unread = |row: &BodyRow| self.body_error(row, Fault::Nothing);
-        answers
-            .into_iter()
-            .zip(rows)
-            .map(|(answer, row)| answer.unwrap_or_else(|| Err(unread(row))))
-            .collect()
+        let answers = answers.into_iter().zip(wanted);
+        answers.map(|(answer, (_, row))| answer.unwrap_or_else(|| Err(unread(row)))).collect()
     }
 
     fn read_body(&self, row: &BodyRow) -> Result<([u8; SALT_BYTES], Vec<u8>), Fault> {
@@ -308,7 +352,8 @@ impl Log {
                 };
                 let packed = placed.sealed.as_ref().map(|(_, block)| (block.codec, block.checksum));
                 let at = if packed.is_some() { start..end } else { start.saturating_add(SALT_BYTES)..end };
-                pieces.push(Piece { number, row, salt, stretch: stretches.len(), at, packed });
+                let stored = Stored::Stretch(stretches.len(), at);
+                pieces.push(Piece { number, row, salt, stored, packed });
             }
             stretches.push(stretch);
         }

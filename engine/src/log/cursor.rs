@@ -60,8 +60,9 @@ impl Stretch {
 pub(crate) struct Cursor<'a> {
     pub(crate) segments: &'a Segments,
     current: Option<(u32, Arc<SegmentFile>)>,
-    /// Keeps its length, so that nothing is filled with zeros before each reading; `held` bytes of it were read.
-    window: Vec<u8>,
+    /// Keeps its length, so that nothing is filled with zeros before each reading; `held` bytes of it were read. Frames share it: one
+    /// that is still in use is left to them. Begins at a multiple of 16 of the file.
+    window: Arc<AlignedVec<16>>,
     window_start: u64,
     held: usize,
     /// Length of the next window, and of the longest.
@@ -78,7 +79,7 @@ impl<'a> Cursor<'a> {
         Self {
             segments,
             current: None,
-            window: Vec::new(),
+            window: Arc::default(),
             window_start: 0,
             held: 0,
             next_bytes,
@@ -100,21 +101,22 @@ impl<'a> Cursor<'a> {
         let start = offset.checked_sub(self.window_start).and_then(|start| usize::try_from(start).ok());
         let held = start.is_some_and(|start| start.saturating_add(length) <= self.held);
         if !held {
+            // Spines are read where they are, which asks for their alignment.
+            let lead = offset % Position::GRAIN_BYTES;
+            let from = offset.saturating_sub(lead);
+            let length = length.saturating_add(usize::try_from(lead).unwrap_or(0));
             let mut wanted = length.max(self.next_bytes);
             if length > self.window_bytes {
                 // A length from the disk may lie: no more memory than the file can fill.
                 let fail = |error| LogError::io("inspect", self.segments.path(segment), error);
-                let rest = file.file.len().map_err(fail)?.saturating_sub(offset);
+                let rest = file.file.len().map_err(fail)?.saturating_sub(from);
                 wanted = wanted.min(usize::try_from(rest).unwrap_or(usize::MAX));
-            }
-            if wanted > self.window.len() {
-                self.window = vec![0; wanted];
             }
             self.held = 0;
             self.next_bytes = self.next_bytes.saturating_mul(4).min(self.window_bytes);
-            self.window_start = offset;
-            let window = self.window.get_mut(..wanted).unwrap_or_default();
-            let count = read_up_to(&*file.file, window, offset);
+            self.window_start = from;
+            let window = writable(&mut self.window, wanted);
+            let count = read_up_to(&*file.file, window, from);
             let count = count.map_err(|error| LogError::io("read", self.segments.path(segment), error))?;
             self.held = count;
         }
@@ -212,9 +214,23 @@ impl<'a> Cursor<'a> {
     pub(crate) fn frame(&mut self, position: Position, check: FrameCheck) -> Result<Frame, Fault> {
         let header = self.header(position)?;
         let length = header.spine_bytes as usize;
-        let offset = self.place(position)?.saturating_add(FRAME_HEADER_BYTES as u64);
-        let spine = self.aligned(position.segment(), offset, length).map_err(Fault::Error)?;
-        let frame = Frame::new(header, spine, check);
+        let (segment, place) = (position.segment(), self.place(position)?);
+        let offset = place.saturating_add(FRAME_HEADER_BYTES as u64);
+        if length <= self.window_bytes {
+            self.bytes(segment, offset, length).map_err(Fault::Error)?;
+        }
+        let start = usize::try_from(offset.saturating_sub(self.window_start)).unwrap_or(usize::MAX);
+        let is_held = start.saturating_add(length) <= self.held && start.is_multiple_of(16);
+        let frame = if is_held {
+            // In a sealed segment bodies lie elsewhere.
+            let is_sealed = self.current.as_ref().is_some_and(|(_, file)| file.sealed.is_some());
+            let bodies = if is_sealed { 0 } else { header.bodies_bytes as usize };
+            let end = start.saturating_add(length).saturating_add(bodies).min(self.held);
+            Frame::within(header, &self.window, start, end, check)
+        } else {
+            let spine = self.aligned(segment, offset, length).map_err(Fault::Error)?;
+            Frame::new(header, spine, check)
+        };
         let frame = frame.map_err(|invalid| Fault::Invalid(invalid, Some(Box::new(header))))?;
         Ok(self.segments.opened(frame))
     }
@@ -322,6 +338,16 @@ impl<'a> Cursor<'a> {
         );
         failed.map_or(Ok(()), Err)
     }
+}
+
+/// The first `length` bytes of a window, to be read into; of a new one if frames still use the old one.
+fn writable(window: &mut Arc<AlignedVec<16>>, length: usize) -> &mut [u8] {
+    if Arc::get_mut(window).is_none_or(|window| window.len() < length) {
+        let mut fresh = AlignedVec::with_capacity(length);
+        fresh.resize(length, 0);
+        *window = Arc::new(fresh);
+    }
+    Arc::get_mut(window).and_then(|window| window.get_mut(..length)).unwrap_or_default()
 }
 
 /// Looks through headers and spines for the frame of `position`, when the tables cannot say where it is.

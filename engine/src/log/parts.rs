@@ -23,6 +23,7 @@ use crate::ids::{Position, Seq, StreamId};
 const STEP_COUNT_MAX: usize = 4096;
 
 /// A small frame, or the table of a large one.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart where it is made")]
 enum Found {
     Small(Frame),
     Large(Arc<PieceTable>),

@@ -1,5 +1,7 @@
 //! Reading by seq and by position.
 
+use std::collections::BTreeMap;
+
 use super::cursor::Cursor;
 use super::error::{Corruption, LogError};
 use super::fault::Fault;
@@ -9,17 +11,39 @@ use super::{Head, Log, locked};
 use crate::codec::{Frame, FrameCheck, FrameHeader, Part, SegmentHeader};
 use crate::ids::{Position, Seq};
 
-/// Distance between remembered frame positions: a look-up reads at most this much to find its frame.
-const MAP_STEP_BYTES: u64 = 16 << 10;
+/// Distance between remembered frame positions: a look-up reads at most this much to find its frame. In the segment at the end of
+/// the log, which has no tables, nearly each frame is remembered: at most 1 MB.
+const MAP_STEP_BYTES: u64 = 2 << 10;
+/// The same in older segments.
+const OLD_MAP_STEP_BYTES: u64 = 16 << 10;
+
+fn is_near(known: Position, position: Position, step: u64) -> bool {
+    known.segment() == position.segment() && position.offset().saturating_sub(known.offset()) < step
+}
+
+/// Forgets most of what is known of segments that are complete now: they have tables.
+fn thin(map: &mut BTreeMap<Seq, Position>) {
+    let mut last = None;
+    map.retain(|_, position| {
+        let is_kept = last.is_none_or(|last| !is_near(last, *position, OLD_MAP_STEP_BYTES));
+        if is_kept {
+            last = Some(*position);
+        }
+        is_kept
+    });
+}
 
 impl Log {
     /// Remembers where a frame is.
     pub(super) fn remember(&self, first_seq: Seq, position: Position) {
         let mut map = locked(&self.map);
-        let near = map.range(..=first_seq).next_back().is_some_and(|(_, known)| {
-            known.segment() == position.segment()
-                && position.offset().saturating_sub(known.offset()) < MAP_STEP_BYTES
-        });
+        let newest = map.last_key_value().map_or(0, |(_, newest)| newest.segment());
+        if position.segment() > newest {
+            thin(&mut map);
+        }
+        let step = if position.segment() < newest { OLD_MAP_STEP_BYTES } else { MAP_STEP_BYTES };
+        let near =
+            map.range(..=first_seq).next_back().is_some_and(|(_, known)| is_near(*known, position, step));
         if !near {
             map.insert(first_seq, position);
         }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::codec::{EventRef, Frame, Sight, payload};
 use crate::error::Error;
 use crate::event::{Body, DAMAGED_TEXT, ERASED_TEXT, Frequent, Payload, Recorded, wire};
-use crate::ids::{BodyId, Origin, Seq, StreamId};
-use crate::log::LogError;
+use crate::ids::{BodyId, Origin, Position, Seq, StreamId};
+use crate::log::{self, LogError};
 use crate::secret::Secret;
 
 use super::Inner;
@@ -132,7 +132,7 @@ impl Inner {
         let mut bytes = Vec::new();
         for row in id.first..id.first.saturating_add(id.chunks) {
             let place = event.row(row as usize).ok_or_else(|| no_row(id.seq, row))?;
-            let chunk = match self.log.body(&place) {
+            let chunk = match self.log.body_of(frame, &place) {
                 Ok(chunk) => chunk,
                 Err(LogError::Erased { position }) => return Err(self.erased(id.seq, row, position)),
                 Err(error) => return Err(error.into()),
@@ -162,7 +162,8 @@ impl Inner {
             let found = frames.find(self, id.seq, later).and_then(|frame| {
                 let event = frame.event(id.seq).ok_or_else(|| no_row(id.seq, id.first))?;
                 for row in id.first..id.first.saturating_add(id.chunks) {
-                    places.push(event.row(row as usize).ok_or_else(|| no_row(id.seq, row))?);
+                    let place = event.row(row as usize).ok_or_else(|| no_row(id.seq, row))?;
+                    places.push((Some(frame.clone()), place));
                 }
                 Ok(start..places.len())
             });
@@ -170,7 +171,7 @@ impl Inner {
                 *range = found;
             }
         }
-        let mut read: Vec<_> = self.log.bodies(&places).into_iter().map(Some).collect();
+        let mut read: Vec<_> = self.log.bodies_of(&places).into_iter().map(Some).collect();
         let joined = ids.iter().zip(ranges).map(|(id, range)| {
             let mut bytes = Vec::new();
             let rows = id.first..id.first.saturating_add(id.chunks);
@@ -237,30 +238,60 @@ impl Inner {
 /// Most seqs that are looked for at a time in a large frame.
 const AHEAD_COUNT: usize = 1024;
 
-/// The frames that were found last, for whoever asks in order.
+/// A frame so many events behind the last one is read on the way to it: cheaper than to find it.
+const NEAR_COUNT: u64 = 8;
+
+/// The frames that were found last, for a caller that asks in order.
 #[derive(Default)]
-struct Holding {
+struct Holding<'a> {
     frames: VecDeque<Frame>,
+    /// Where the last frame ends, and the frames behind it.
+    end: Option<(Position, Seq)>,
+    behind: Option<log::Frames<'a>>,
 }
 
-impl Holding {
+impl<'a> Holding<'a> {
+    /// The frame that holds `seq`, if it is one of those right behind the last one.
+    fn near(&mut self, inner: &'a Inner, seq: Seq) -> Option<Frame> {
+        let (end, last) = self.end?;
+        if !(last.0..=last.0.saturating_add(NEAR_COUNT)).contains(&seq.0) {
+            self.behind = None;
+            return None;
+        }
+        let behind = self.behind.get_or_insert_with(|| inner.log.frames(end, inner.log.head()));
+        // A damaged one is looked for by itself: then it says which it is.
+        let found = behind.map_while(Result::ok).find(|frame| frame.last_seq() >= seq);
+        found.filter(|frame| frame.first_seq() <= seq)
+    }
+
     /// The frame, or the part of one, that holds `seq`. `later` are this and those that will be asked for, rising.
-    fn find(&mut self, inner: &Inner, seq: Seq, later: impl Iterator<Item = Seq>) -> Result<&Frame, Error> {
+    fn find(
+        &mut self,
+        inner: &'a Inner,
+        seq: Seq,
+        later: impl Iterator<Item = Seq>,
+    ) -> Result<&Frame, Error> {
         while self.frames.front().is_some_and(|frame| frame.last_seq() < seq) {
             self.frames.pop_front();
         }
         if self.frames.front().is_none_or(|frame| frame.first_seq() > seq) {
             self.frames.clear();
             let held = inner.cache().holding(seq);
-            if let Some(frame) = held {
+            if held.is_some() {
+                self.behind = None;
+            }
+            if let Some(frame) = held.or_else(|| self.near(inner, seq)) {
                 self.frames.push_back(frame);
             } else {
+                self.behind = None;
                 let later: Vec<Seq> = later.take(AHEAD_COUNT).collect();
                 self.frames.extend(inner.log.parts_holding(&later)?);
             }
             if self.frames.is_empty() {
                 self.frames.extend(inner.frame_of(seq)?);
             }
+            let last = self.frames.back().filter(|frame| frame.is_whole());
+            self.end = last.map(|frame| (frame.header().end(), frame.last_seq()));
         }
         self.frames.front().ok_or_else(|| no_row(seq, 0))
     }
@@ -302,6 +333,19 @@ impl Events {
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn looked_at(&self) -> u64 {
         self.looked_at
+    }
+
+    /// The bytes of a body of the event that came last: without another look for it, and without another read where they came with the
+    /// event, as short ones of small commits do. Bodies of other events are read as [`Store::body`](super::Store::body) does.
+    ///
+    /// # Errors
+    /// As [`Store::body`](super::Store::body).
+    pub fn body(&self, id: BodyId) -> Result<Vec<u8>, Error> {
+        let inner = self.source.inner();
+        match self.frame.as_ref().filter(|frame| (frame.first_seq()..=frame.last_seq()).contains(&id.seq)) {
+            Some(frame) if id.chunks > 0 => inner.body_in(frame, id),
+            _ => inner.body(id),
+        }
     }
 
     /// Picks what is wanted of a frame. Decoded is one event at a time: a frame may hold thousands.

@@ -2,7 +2,7 @@
 //!
 //! A bounded number of bytes; when it is full, everything goes. What is kept was checked when it was read, and frames
 //! never change, so nothing has to be looked up again. Large frames push nothing out: a few of them would fill it, and the
-//! log reads parts of them at a time.
+//! log reads parts of them at a time. Bodies that were read with a frame are not kept: any process may erase them meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,8 @@ impl FrameCache {
             self.keep_if_room(frame);
             return;
         }
-        self.make_room(cost(frame));
+        let frame = frame.alone();
+        self.make_room(cost(&frame));
         self.insert(frame);
     }
 
@@ -63,13 +64,13 @@ impl FrameCache {
     pub(super) fn keep_part(&mut self, part: &Frame) {
         self.make_room(cost(part));
         let before = self.parts.insert(part.first_seq(), part.clone());
-        self.count(part, before.as_ref());
+        self.count(cost(part), before.as_ref());
     }
 
     /// Keeps a frame that was come across, if there is room: it pushes nothing out.
     pub(super) fn keep_if_room(&mut self, frame: &Frame) {
         if self.bytes.saturating_add(cost(frame)) <= BYTES_MAX {
-            self.insert(frame);
+            self.insert(frame.alone());
         }
     }
 
@@ -79,15 +80,15 @@ impl FrameCache {
         }
     }
 
-    fn insert(&mut self, frame: &Frame) {
-        let seq = frame.first_seq();
+    fn insert(&mut self, frame: Frame) {
+        let (seq, bytes) = (frame.first_seq(), cost(&frame));
         self.by_position.insert(frame.position(), seq);
-        let before = self.by_seq.insert(seq, frame.clone());
-        self.count(frame, before.as_ref());
+        let before = self.by_seq.insert(seq, frame);
+        self.count(bytes, before.as_ref());
     }
 
-    fn count(&mut self, frame: &Frame, before: Option<&Frame>) {
-        self.bytes = self.bytes.saturating_add(cost(frame));
+    fn count(&mut self, bytes: usize, before: Option<&Frame>) {
+        self.bytes = self.bytes.saturating_add(bytes);
         self.bytes = self.bytes.saturating_sub(before.map_or(0, cost));
     }
 }

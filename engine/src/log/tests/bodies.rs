@@ -44,13 +44,46 @@ fn reader(world: &SimWorld) -> Log {
     open_with(&world.process(7), LogOptions { read_only: true, ..options() }).unwrap().0
 }
 
-/// Asks for these rows together and one by one, with handles of their own: neither knows what the other found.
+/// Asks for these rows together and one by one, with handles of their own: neither knows what the other found. Then again with
+/// the frames that they are in, and what was read with these.
 fn compare(world: &SimWorld, rows: &[BodyRow]) -> Vec<Result<String, String>> {
     let together: Vec<_> = reader(world).bodies(rows).iter().map(said).collect();
     let log = reader(world);
     let alone: Vec<_> = rows.iter().map(|row| said(&log.body(row))).collect();
     assert_eq!(together, alone);
+    let log = reader(world);
+    let frames: Vec<_> = log.frames(Position::default(), log.head()).filter_map(Result::ok).collect();
+    let of = |row: &BodyRow| frames.iter().rev().find(|frame| frame.position() < row.position).cloned();
+    let framed: Vec<_> = rows.iter().map(|row| (of(row), *row)).collect();
+    assert_eq!(log.bodies_of(&framed).iter().map(said).collect::<Vec<_>>(), alone);
+    let one_by_one = framed.iter().map(|(frame, row)| match frame {
+        Some(frame) => said(&log.body_of(frame, row)),
+        None => said(&log.body(row)),
+    });
+    assert_eq!(one_by_one.collect::<Vec<_>>(), alone);
     together
+}
+
+/// What follows a spine is read with it, and not again; a frame that is kept lets go of it.
+#[test]
+fn short_bodies_come_with_their_frame() {
+    let world = SimWorld::new(1);
+    let (log, _) =
+        open_with(&world.process(1), LogOptions { segment_bytes_max: 1 << 20, ..options() }).unwrap();
+    for _ in 0..20 {
+        let _ = log.append(log.prepare(&[event(&log, 1, 300)]).unwrap(), &[]).unwrap();
+    }
+    let frames: Vec<_> = log.frames(Position::default(), log.head()).map(Result::unwrap).collect();
+    let at_hand = |frame: &crate::codec::Frame| {
+        let row = frame.rows().next().unwrap();
+        frame.block_at_hand(&row).is_some()
+    };
+    let found: Vec<bool> = frames.iter().map(at_hand).collect();
+    // One may lie across two windows.
+    assert!(found.iter().filter(|found| **found).count() >= 18, "{found:?}");
+    assert!(frames.iter().all(|frame| !at_hand(&frame.alone())));
+    let row = frames[3].rows().next().unwrap();
+    assert!(frames[4].block_at_hand(&row).is_none(), "a body of another frame");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::entry::{Entry, StreamInfo};
 use crate::error::Error;
-use crate::event::{Face, Role};
+use crate::event::{Face, Recorded, Role};
 use crate::ids::{BodyId, Seq};
 use crate::store::{Atomicity, Batch, Store};
 
@@ -124,6 +124,41 @@ fn many_texts_at_a_time_are_what_they_are_one_by_one() {
         assert!(none[1].is_ok() && none[2].is_err() && none[3].is_err());
         assert_eq!(words(&none[2]), words(&view.body(nothing[1])));
     }
+}
+
+/// A scan has the texts of its events at hand: they are those that the store gives.
+#[test]
+fn a_scan_gives_the_texts_that_the_store_gives() {
+    let folder = TempDir::new().unwrap();
+    let writer = filled(&folder);
+    for number in 0..40 {
+        let long = "y".repeat(number * number * 40);
+        let output = format!("{}{long}", text(9, number));
+        let call = format!("call-{number}");
+        let entries = vec![Entry::tool_started(&call, "Read", "{}"), Entry::tool_completed(&call, output)];
+        let _ = writer.append(&session(1), entries).unwrap();
+    }
+    let ids = |recorded: &Recorded| -> Vec<BodyId> {
+        let seq = recorded.seq;
+        (0..writer.body_count(seq).unwrap()).map(|first| BodyId { seq, first, chunks: 1 }).collect()
+    };
+    let check = || {
+        let (mut events, mut count) = (writer.events(Seq(1), Seq::MAX).unwrap(), 0);
+        let mut last = None;
+        while let Some(recorded) = events.next() {
+            for id in ids(&recorded.unwrap()).into_iter().chain(last) {
+                assert_eq!(events.body(id).unwrap(), writer.body(id).unwrap());
+                count += 1;
+                last = Some(id);
+            }
+        }
+        assert!(count > SESSION_COUNT * MESSAGE_COUNT + 40, "{count}");
+        assert_eq!(events.body(BodyId { chunks: 0, ..last.unwrap() }).unwrap(), b"");
+        assert!(events.body(BodyId { first: 99, ..last.unwrap() }).is_err());
+    };
+    check();
+    assert!(!writer.seal(true).unwrap().sealed.is_empty());
+    check();
 }
 
 /// Sealing moves the bytes of a commit. Who knows its outline finds them where they are now.
