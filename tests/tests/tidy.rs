@@ -121,7 +121,6 @@ const CIRCLES: &[(&str, &[&str], usize)] = &[
         ],
         35,
     ),
-    ("cli/src/", &["args", "commands", "complete", "follow", "known", "output", "place", "reader"], 22),
 ];
 
 /// What a pure module may not name: files, network, clocks, threads, environment, randomness, output.
