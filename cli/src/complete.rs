@@ -14,7 +14,7 @@ use acpdb_engine::event::Scope;
 use acpdb_engine::{At, Store, View, store::StreamName};
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
 
-use crate::args::Global;
+use crate::global::Global;
 use crate::output::{Escape, escape};
 use crate::place;
 

@@ -9,12 +9,16 @@
 //! 8 done in part, 130 interrupted.
 
 mod args;
+mod claims;
 mod commands;
 mod complete;
+mod describe;
 mod failure;
 mod feed;
 mod follow;
+mod global;
 mod interrupt;
+mod kept;
 mod keys;
 mod known;
 mod output;
@@ -22,8 +26,11 @@ mod pager;
 mod passphrases;
 mod place;
 mod reader;
+mod redaction;
 mod rings;
 mod settings;
+mod signing;
+mod spread;
 mod trust;
 
 use std::io::Write as _;
@@ -31,6 +38,7 @@ use std::process::ExitCode;
 
 use args::{Args, Verb};
 use failure::{Code, Failure};
+use global::Global;
 use output::Output;
 
 fn main() -> ExitCode {
@@ -172,13 +180,15 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
     let code = act(&args.verb, global, output)?;
     if let Some(every) = global.settings.sign.filter(|_| output.records.get() && args.verb.is_signed_after())
     {
-        commands::checkpoint::sign_if_due(&place::write(global, output)?, every, output);
+        signing::sign_if_due(&place::write(global, output)?, every, output);
     }
-    global.clocks.tell(output);
+    if let Some(clocks) = global.clocks.words() {
+        output.note(format!("note: times go by {clocks}"));
+    }
     Ok(code)
 }
 
-fn act(verb: &Verb, global: &args::Global, output: &mut Output) -> Result<Code, Failure> {
+fn act(verb: &Verb, global: &Global, output: &mut Output) -> Result<Code, Failure> {
     match verb {
         Verb::Demo(args) => commands::demo::run(global, args, output),
         Verb::Init(args) => commands::init::run(global, args, output),

@@ -7,8 +7,8 @@ use std::io::{self, BufWriter, IsTerminal as _, Write};
 use acpdb_engine::Store;
 use serde::Serialize;
 
-use crate::args::{ColorChoice, Global};
 use crate::failure::Failure;
+use crate::global::{ColorChoice, Global};
 use crate::pager::{self, Pager};
 
 /// Bytes that are held back from a pager: few, so that the first screen comes at once.

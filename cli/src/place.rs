@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use acpdb_engine::Store;
 use acpdb_engine::store::erasure_is_pending;
 
-use crate::args::{Global, RedactOptions};
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
+use crate::redaction::RedactOptions;
 use crate::trust;
 
 /// Name of a store's folder inside a project.
@@ -105,7 +106,7 @@ pub(crate) fn open_redacting(
     output: &Output,
 ) -> Result<Store, Failure> {
     let mut builder = builder(&folder(global, output)?, global)?;
-    if let Some(rules) = crate::commands::scan::rules(redact, global.settings.redact == Some(true))? {
+    if let Some(rules) = crate::redaction::rules(redact, global.settings.redact == Some(true))? {
         builder = builder.redactor(std::sync::Arc::new(rules));
     }
     let store = builder.open()?;
@@ -124,8 +125,7 @@ pub(crate) fn builder(folder: &Path, global: &Global) -> Result<acpdb_engine::Bu
 
 /// Takes secrets out of whatever a verb records, if the settings ask for it.
 fn redacting(builder: acpdb_engine::Builder, global: &Global) -> Result<acpdb_engine::Builder, Failure> {
-    let rules =
-        crate::commands::scan::rules(&RedactOptions::default(), global.settings.redact == Some(true))?;
+    let rules = crate::redaction::rules(&RedactOptions::default(), global.settings.redact == Some(true))?;
     Ok(match rules {
         Some(rules) => builder.redactor(std::sync::Arc::new(rules)),
         None => builder,
@@ -183,7 +183,7 @@ fn report(store: &Store, output: &Output) {
     if recovery.unconfirmed_event_count > 0 {
         output.note(format!(
             "note: {} at the end are written and not confirmed; the next verb that writes confirms them",
-            crate::commands::describe::count(recovery.unconfirmed_event_count, "event")
+            crate::describe::count(recovery.unconfirmed_event_count, "event")
         ));
     }
     if recovery.was_erasing && erasure_is_pending(store.root()) {

@@ -20,11 +20,9 @@ mod task;
 mod time;
 mod write;
 
-use std::path::PathBuf;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
-
-use crate::settings::Settings;
+use crate::global::Global;
 
 pub(crate) use context::{Context, ContextAct, RestoreTargets, Targets};
 pub(crate) use cost::{Cost, CostBy};
@@ -56,7 +54,7 @@ pub(crate) use service::{Manager, Service, ServiceAct, ServiceInstall};
 pub(crate) use shell::{Completions, Config, ConfigAct, Man, Shell, Trust};
 pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
 pub(crate) use time::{AtPoint, Blame, Diff, Fork, Rewind, Undo};
-pub(crate) use write::{Append, Import, Merge, RedactOptions, Scan};
+pub(crate) use write::{Append, Import, Merge, Scan};
 
 /// An append-only log of what AI agents see and do: the current context, the full history, and the reason for the
 /// difference. ("acp" is agent context pruning, not the Agent Client Protocol.)
@@ -72,56 +70,6 @@ pub(crate) struct Args {
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) verb: Verb,
-}
-
-/// Options of every command.
-#[derive(Debug, Default, clap::Args)]
-pub(crate) struct Global {
-    /// The store's folder [default: the nearest .acpdb/ upwards, else as set by config, else the user's data directory]
-    #[arg(long, global = true, value_name = "PATH", env = "ACPDB_PATH", hide_env_values = true)]
-    pub(crate) db: Option<PathBuf>,
-    /// The key of an encrypted store [default: beside your settings, else a passphrase]
-    #[arg(long, global = true, value_name = "FILE", env = "ACPDB_KEY_FILE", hide_env_values = true)]
-    pub(crate) key_file: Option<PathBuf>,
-    /// Print JSON, for programs
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-    /// Read as of this point: #812, t12, -3t, "2026-01-31 14:05", "10m ago", "last Tuesday", @compact-1, @rewind-1
-    #[arg(long, global = true, value_name = "WHEN", allow_hyphen_values = true)]
-    pub(crate) at: Option<String>,
-    /// Colours [default: auto]
-    #[arg(long, global = true, value_name = "WHEN")]
-    pub(crate) color: Option<ColorChoice>,
-    /// Do not show long answers through a pager
-    #[arg(long, global = true)]
-    pub(crate) no_pager: bool,
-    /// No progress and no remarks
-    #[arg(long, short, global = true)]
-    pub(crate) quiet: bool,
-    /// The user's settings, once they are read.
-    #[arg(skip)]
-    pub(crate) settings: Settings,
-    /// The clocks that answers went by.
-    #[arg(skip)]
-    pub(crate) clocks: crate::commands::at::Clocks,
-}
-
-impl Global {
-    /// Whether there are colours: as asked, as set, else as the terminal can.
-    pub(crate) fn color(&self) -> ColorChoice {
-        self.color.unwrap_or(match self.settings.color.as_deref() {
-            Some("always") => ColorChoice::Always,
-            Some("never") => ColorChoice::Never,
-            _ => ColorChoice::Auto,
-        })
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ColorChoice {
-    Auto,
-    Always,
-    Never,
 }
 
 #[derive(Debug, Subcommand)]

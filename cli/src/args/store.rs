@@ -142,7 +142,7 @@ pub(crate) struct Erase {
     #[arg(long, value_name = "A..B", value_parser = span, conflicts_with = "from_scan", requires = "id")]
     pub(crate) span: Option<Span>,
     #[command(flatten)]
-    pub(crate) redact: super::RedactOptions,
+    pub(crate) redact: crate::redaction::RedactOptions,
     /// Why; recorded for good and in plain, so repeat neither the secret nor the subject
     #[arg(long, value_name = "TEXT", required_unless_present = "dry_run")]
     pub(crate) reason: Option<String>,

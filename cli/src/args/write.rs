@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::redaction::RedactOptions;
+
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Import {
     /// Files or folders, - for standard input; none: the usual places of every host
@@ -62,20 +64,6 @@ pub(crate) struct Append {
     pub(crate) ack: bool,
     #[command(flatten)]
     pub(crate) redact: RedactOptions,
-}
-
-/// What counts as a secret.
-#[derive(Debug, Clone, Default, clap::Args)]
-pub(crate) struct RedactOptions {
-    /// Take well-known forms of keys and tokens out before anything is recorded
-    #[arg(long)]
-    pub(crate) redact: bool,
-    /// Also what this pattern matches
-    #[arg(long, value_name = "NAME=REGEX")]
-    pub(crate) redact_rule: Vec<String>,
-    /// Also long runs of signs that look random
-    #[arg(long)]
-    pub(crate) redact_entropy: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -12,8 +12,9 @@ use acpdb_engine::text::HashTarget;
 use acpdb_engine::{ActReply, MemoryScope, Store};
 use serde_json::{Value, json};
 
-use crate::args::{ContextAct, Global, RestoreTargets, Targets};
+use crate::args::{ContextAct, RestoreTargets, Targets};
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::{Escape, Output};
 use crate::place;
 

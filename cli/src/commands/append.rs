@@ -7,9 +7,10 @@ use acpdb_engine::Store;
 use acpdb_engine::entry::Entry;
 use acpdb_hosts::registry::{is_known_host, known_hosts};
 
-use crate::args::{Append, Global};
+use crate::args::Append;
 use crate::failure::{Code, Failure};
 use crate::feed::{self, Act};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 

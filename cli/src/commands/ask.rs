@@ -3,8 +3,9 @@
 use acpdb_query::cursor::{self, Cursor};
 use acpdb_query::{Filter, Scanned};
 
-use super::{at, describe};
+use super::at;
 use crate::args::Ask;
+use crate::describe;
 use crate::failure::Failure;
 use crate::output::Output;
 

@@ -1,14 +1,12 @@
 //! `--at`, and `acpdb at WHEN`: points in time, and what was there.
 
-use std::cell::Cell;
-
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::{Store, store::StreamName};
-use acpdb_query::when::{self, Clock, Found, Point, WhenError};
+use acpdb_query::when::{self, Point, WhenError};
 
-use crate::args::Global;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 
 /// The clock, in the form that questions take.
@@ -77,36 +75,7 @@ pub(crate) fn forewarn(global: &Global, output: &Output) {
         && time > now
     {
         output
-            .note(format!("note: {} is yet to come; this is how it stands now", super::describe::time(time)));
-    }
-}
-
-/// The clocks by which times were looked up.
-#[derive(Debug, Default)]
-pub(crate) struct Clocks {
-    host: Cell<bool>,
-    recorded: Cell<bool>,
-}
-
-impl Clocks {
-    /// Takes note of how a point was found.
-    pub(crate) fn used(&self, found: &Found) {
-        match found.clock {
-            Some(Clock::Host) => self.host.set(true),
-            Some(Clock::Recorded) => self.recorded.set(true),
-            None => {}
-        }
-    }
-
-    /// Says which clock an answer goes by, if it goes by one.
-    pub(crate) fn tell(&self, output: &Output) {
-        let clocks = match (self.host.get(), self.recorded.get()) {
-            (false, false) => return,
-            (true, false) => Clock::Host.label(),
-            (false, true) => Clock::Recorded.label(),
-            (true, true) => "the clocks of the hosts; where they give no times, when things were recorded",
-        };
-        output.note(format!("note: times go by {clocks}"));
+            .note(format!("note: {} is yet to come; this is how it stands now", crate::describe::time(time)));
     }
 }
 

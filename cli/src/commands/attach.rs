@@ -9,10 +9,11 @@ use acpdb_live::journal::{self, Line};
 use acpdb_live::{Host, Mode};
 use serde::Serialize;
 
-use super::describe;
 use super::hook::{host as host_of, mode as mode_of};
-use crate::args::{Attach, AttachReach, Detach, Global};
+use crate::args::{Attach, AttachReach, Detach};
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::{Escape, Output, escape};
 
 fn variable(name: &str) -> Option<String> {

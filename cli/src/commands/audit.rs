@@ -18,11 +18,14 @@ use acpdb_engine::{Error, Store, store::StreamName};
 use acpdb_query::items::{Which, items};
 use serde_json::{Value, json};
 
-use super::describe::StreamNames;
 use super::exports::{Sink, To};
-use super::{at, audit_page, claims, describe, sessions};
-use crate::args::{Audit, Global};
+use super::{at, audit_page, sessions};
+use crate::args::Audit;
+use crate::claims;
+use crate::describe;
+use crate::describe::StreamNames;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 

@@ -1,8 +1,10 @@
 //! `acpdb backup`: a verified copy beside the writers.
 
-use super::{describe, progress};
-use crate::args::{Backup, Global};
+use super::progress;
+use crate::args::Backup;
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 

@@ -10,9 +10,11 @@ use acpdb_query::EventsQuestion;
 use acpdb_query::undo::{self, UndoPlan};
 use serde_json::json;
 
-use super::{ask, describe, find, sessions};
-use crate::args::{Fork, Global, Rewind, Undo};
+use super::{ask, find, sessions};
+use crate::args::{Fork, Rewind, Undo};
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 

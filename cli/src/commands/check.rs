@@ -11,8 +11,10 @@ use acpdb_proof::{
 };
 use serde_json::{Value, json};
 
-use super::{claims, describe, push};
+use super::push;
 use crate::args::Check;
+use crate::claims;
+use crate::describe;
 use crate::failure::{Code, Failure};
 use crate::keys;
 use crate::output::{Escape, Output, escape};

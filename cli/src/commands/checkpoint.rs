@@ -2,14 +2,17 @@
 
 use acpdb_engine::Store;
 use acpdb_engine::ids::Seq;
-use acpdb_proof::{Checkpoint, Judged, Note};
+use acpdb_proof::{Checkpoint, Note};
 use serde_json::json;
 
-use super::{claims, describe, head};
-use crate::args::{CheckpointAct, CheckpointVerb, Global};
+use super::head;
+use crate::args::{CheckpointAct, CheckpointVerb};
+use crate::claims;
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
-use crate::settings::Every;
+use crate::signing::{damaged, signed};
 use crate::{keys, place};
 
 pub(crate) fn run(global: &Global, args: &CheckpointVerb, output: &mut Output) -> Result<Code, Failure> {
@@ -42,10 +45,6 @@ fn value_of(store: &Store, seq: Seq, note: &str) -> Result<serde_json::Value, Fa
     }))
 }
 
-fn damaged(seq: Seq, why: &str) -> Failure {
-    Failure::new(Code::Damage, format!("the checkpoint at {seq} cannot be read: {why}"))
-}
-
 /// A checkpoint that is kept beside the log; the newest where none is named.
 pub(crate) fn kept(store: &Store, seq: Option<Seq>) -> Result<(Seq, String), Failure> {
     let newest = || Ok::<_, Failure>(claims::seqs(store)?.last().copied());
@@ -75,83 +74,6 @@ fn sign(store: &Store, name: &str, output: &mut Output) -> Result<Code, Failure>
         ))?;
     }
     Ok(Code::Ok)
-}
-
-/// Signs once so much is new as the user has set. That it could not be done is said, and stops nothing.
-pub(crate) fn sign_if_due(store: &Store, every: Every, output: &Output) {
-    let signed =
-        is_due(store, every).and_then(|is_due| is_due.then(|| signed(store, DEFAULT_KEY)).transpose());
-    match signed {
-        Ok(None) => {}
-        Ok(Some((checkpoint, _))) => {
-            output.note(format!("{} signed with {DEFAULT_KEY}, as set", checkpoint.seq));
-        }
-        Err(failure) => output.warn(format!(
-            "nothing was signed, although the setting sign asks for it: {}{}",
-            failure.message,
-            failure.hint.map(|hint| format!("; {hint}")).unwrap_or_default()
-        )),
-    }
-}
-
-/// The key that signs by itself.
-const DEFAULT_KEY: &str = "default";
-
-fn is_due(store: &Store, every: Every) -> Result<bool, Failure> {
-    let head = store.head()?;
-    let Some(last) = claims::seqs(store)?.last().copied() else { return Ok(head > Seq::ZERO) };
-    match every {
-        Every::Events(count) => Ok(head.get().saturating_sub(last.get()) >= count),
-        Every::Minutes(_) if head <= last => Ok(false),
-        Every::Minutes(count) => {
-            let note = claims::note_of(store, last)?.unwrap_or_default();
-            let parsed = Note::parse(&note).and_then(|note| Checkpoint::parse(note.text_unchecked()));
-            let checkpoint = parsed.map_err(|error| damaged(last, &error.to_string()))?;
-            let age = jiff::Timestamp::now().as_second().saturating_sub_unsigned(checkpoint.time);
-            Ok(age >= i64::try_from(count.saturating_mul(60)).unwrap_or(i64::MAX))
-        }
-    }
-}
-
-/// Signs all events up to now, once they agree with what was signed before.
-fn signed(store: &Store, name: &str) -> Result<(Checkpoint, String), Failure> {
-    let key = keys::signer(name)?;
-    let judged = claims::judge(store, &[])?;
-    agreed(&judged).map_err(|mut failure| {
-        failure.message = format!("nothing was signed: {}", failure.message);
-        failure
-    })?;
-    if judged.head == Seq::ZERO {
-        return Err(Failure::not_found("nothing was recorded that could be signed"));
-    }
-    let time = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default();
-    let checkpoint = Checkpoint { store: store.id(), seq: judged.head, root: judged.root, time };
-    for before in judged.claims.iter().filter_map(|claim| claim.checkpoint) {
-        checkpoint.agrees_with(&before).map_err(|error| {
-            let failure = Failure::new(Code::Damage, format!("nothing was signed: {error}"));
-            failure.hint("look at the clock of this machine")
-        })?;
-    }
-    let note = checkpoint.sign(&key).map_err(|error| keys::refused(&error))?;
-    store.keep_checkpoint(checkpoint.seq, &note)?;
-    keys::pin(store.id(), &note)?;
-    Ok((checkpoint, note))
-}
-
-/// Fails unless all that was signed fits the log and is vouched for.
-pub(crate) fn agreed(judged: &Judged) -> Result<(), Failure> {
-    let code = claims::code(judged);
-    let Some(wrong) = judged.claims.iter().find(|claim| claims::code_of(claim.standing) == code) else {
-        return Ok(());
-    };
-    let failure = Failure::new(code, claims::line(wrong));
-    Err(match code {
-        Code::Ok => return Ok(()),
-        Code::Partial => failure.hint(
-            "believe its signer with acpdb key trust KEY; if you do not, move the file out of checkpoints in the store",
-        ),
-        _ => failure.hint("acpdb checkpoint show lists what was signed; acpdb verify checks the rest"),
-    })
 }
 
 fn show(store: &Store, output: &mut Output) -> Result<Code, Failure> {

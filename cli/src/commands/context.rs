@@ -7,9 +7,11 @@ use acpdb_query::sessions::sparkline;
 use acpdb_query::{ContextItem, Layer, Window};
 
 use super::lines::{clip, one_line, standing, what};
-use super::{describe, find, sessions};
-use crate::args::{Context, Global};
+use super::{find, sessions};
+use crate::args::Context;
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::{Escape, Output, escape};
 use crate::place;
 

@@ -15,8 +15,9 @@ use acpdb_engine::{Store, store::StreamName};
 use acpdb_hosts::import::{Format, Options};
 
 use super::tour::{self, Source};
-use crate::args::{Demo, Global};
+use crate::args::Demo;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 use crate::reader::{self, Candidate, ReadError, Recognised};

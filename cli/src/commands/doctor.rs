@@ -9,9 +9,9 @@ use acpdb_engine::storage::{Access, FileStorage, Storage as _, free_bytes, untru
 use acpdb_engine::store::{VerifyOptions, verify_store};
 use acpdb_engine::verify::{Report, Verdict};
 
-use super::describe;
-use crate::args::Global;
+use crate::describe;
 use crate::failure::{Code, Failure, KEY_HINT};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 

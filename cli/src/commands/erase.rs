@@ -5,9 +5,10 @@ use acpdb_engine::ids::{ItemId, Seq, StreamId};
 use acpdb_engine::store::{ErasedWhy, StreamName};
 use serde_json::json;
 
-use super::describe;
-use crate::args::{Erase, Global};
+use crate::args::Erase;
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::{Escape, Output, escape};
 use crate::place;
 
@@ -38,7 +39,7 @@ pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<
             }
         }
     } else {
-        let rules = super::scan::rules(&args.redact, true)?.unwrap_or_default();
+        let rules = crate::redaction::rules(&args.redact, true)?.unwrap_or_default();
         let found = super::scan::look(&store, args.session.as_deref(), &rules)?;
         for seq in found.kept() {
             output.note(format!("{seq} holds one in an id, a name or a path, which stays"));

@@ -1,8 +1,10 @@
 //! `acpdb explain ID`: why something is or is not in the current context.
 
-use super::{describe, find};
-use crate::args::{Explain, Global};
+use super::find;
+use crate::args::Explain;
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::{Escape, Output, escape};
 use crate::place;
 

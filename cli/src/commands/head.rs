@@ -7,9 +7,10 @@ use acpdb_engine::store::HeadPlace;
 use acpdb_engine::verify::Expected;
 use serde_json::json;
 
-use super::describe;
-use crate::args::{Global, Head};
+use crate::args::Head;
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 

@@ -7,9 +7,11 @@ use acpdb_query::served::ServedRow;
 use acpdb_query::{ChainReport, Cursor, EdgeRow, Filter, ItemRow, ItemsQuestion, Scanned, Which};
 
 use super::lines::{Widths, about, one_line, standing_painted};
-use super::{ask, describe, find, sessions};
-use crate::args::{Global, History};
+use super::{ask, find, sessions};
+use crate::args::History;
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 

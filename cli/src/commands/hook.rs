@@ -17,7 +17,8 @@ use acpdb_live::hook::{self, Done};
 use acpdb_live::journal::{self, Line};
 use acpdb_live::{Host, Mode, dialect};
 
-use crate::args::{Global, Hook, HookMode, HostName};
+use crate::args::{Hook, HookMode, HostName};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 use crate::settings::Settings;

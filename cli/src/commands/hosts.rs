@@ -10,10 +10,10 @@ use acpdb_engine::event::Scope;
 use acpdb_engine::ids::Micros;
 use acpdb_hosts::import::Format;
 
-use super::describe;
-use crate::args::Global;
+use crate::describe;
 use crate::failure::{Code, Failure};
 use crate::follow::Root;
+use crate::global::Global;
 use crate::known::{KnownFiles, Seen};
 use crate::output::{Escape, Output, escape};
 use crate::place;

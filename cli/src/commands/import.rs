@@ -1,7 +1,7 @@
 //! `acpdb import [PATH..]`: sessions of every host into the store; again adds nothing.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use acpdb_engine::Store;
@@ -11,15 +11,16 @@ use acpdb_hosts::import::{Format, Limits, Options};
 use acpdb_hosts::places::{Place, usual_places};
 use serde_json::json;
 
-use super::describe;
 use super::merge::Merged;
-use crate::args::{Global, Import};
+use crate::args::Import;
+use crate::describe;
 use crate::failure::{Code, Failure};
 use crate::follow::{self, Plan, Root};
+use crate::global::Global;
 use crate::known::{Known, KnownFiles};
 use crate::output::Output;
 use crate::place;
-use crate::reader::{self, Candidate, FileReport, ReadError, Recognised, Skipped};
+use crate::reader::{self, Candidate, FileReport, ReadError, Recognised, Skipped, notes, refused};
 
 pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
@@ -109,7 +110,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     }
     bar.finish_and_clear();
     if let Some(store) = opened {
-        super::kept::leave_with(&mut known, &store);
+        crate::kept::leave_with(&mut known, &store);
         store.close()?;
     }
     for file in &skipped {
@@ -313,41 +314,6 @@ pub(crate) fn format_of(name: &str) -> Result<Format, Failure> {
         let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
         Failure::usage(format!("there is no format {name:?}")).hint(format!("formats: {}", names.join(", ")))
     })
-}
-
-/// Parts of a file that were left out.
-pub(crate) fn notes(report: &FileReport) -> Vec<Skipped> {
-    let skip = |note: &acpdb_hosts::import::Note| Skipped {
-        path: report.path.clone(),
-        line: Some(note.line),
-        reason: note.reason.clone(),
-    };
-    let mut all: Vec<Skipped> =
-        report.report.skipped.iter().chain(&report.report.kept_raw).map(skip).collect();
-    if report.report.notes_left_out > 0 {
-        let reason = format!("{} further notes of this kind", report.report.notes_left_out);
-        all.push(Skipped { path: report.path.clone(), line: None, reason });
-    }
-    all.extend(report.report.cut.as_ref().map(skip));
-    all
-}
-
-/// A file that could not be imported; an error of the store ends the import.
-pub(crate) fn refused(path: &Path, error: ReadError) -> Result<Skipped, Failure> {
-    let reason = match error {
-        ReadError::Store(error) => return Err(error.into()),
-        ReadError::File(error) => format!("cannot be read: {error}"),
-        ReadError::Import { error, event_count } => {
-            let cause =
-                std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            let before = match event_count {
-                0 => "nothing of it is recorded".to_owned(),
-                count => format!("{} from before that recorded", describe::count(count, "event")),
-            };
-            format!("{error}{cause}; {before}")
-        }
-    };
-    Ok(Skipped { path: path.to_owned(), line: None, reason })
 }
 
 /// Sums of the reports of one format.

@@ -2,9 +2,10 @@
 
 use acpdb_engine::Store;
 
-use super::describe;
-use crate::args::{Global, Info};
+use crate::args::Info;
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 

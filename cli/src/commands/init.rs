@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use acpdb_engine::Store;
 use serde::Serialize;
 
-use crate::args::{Global, Init};
+use crate::args::Init;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::{passphrases, place, rings};
 

@@ -6,8 +6,9 @@ use acpdb_engine::Store;
 use acpdb_proof::origin;
 use serde_json::json;
 
-use crate::args::{Global, Key, KeyAct};
+use crate::args::{Key, KeyAct};
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::{keys, passphrases, place, rings};
 
@@ -63,7 +64,7 @@ fn rotate_data(global: &Global, session: Option<&str>, output: &mut Output) -> R
         output.json_object("acpdb.key_rotate_data/1", &json!({ "keys": count }))?;
         return Ok(());
     }
-    let keys = super::describe::count(count, "new key");
+    let keys = crate::describe::count(count, "new key");
     output.line(format!("{keys}: what is recorded from now on is sealed under them"))?;
     output.note("what was recorded before stays as it is, under the keys of before");
     Ok(())
@@ -91,7 +92,7 @@ fn rotate(
         output.json_object("acpdb.key_rotate/1", &json!({ "keys": count, "key": name }))?;
         return Ok(());
     }
-    output.line(format!("{} wrapped anew; the key is {name}", super::describe::count(count, "key")))?;
+    output.line(format!("{} wrapped anew; the key is {name}", crate::describe::count(count, "key")))?;
     output.note(
         "keep a copy of it elsewhere; the key of before still opens backups that were made with --keys",
     );

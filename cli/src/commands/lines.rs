@@ -7,7 +7,7 @@ use acpdb_engine::{Error, View};
 use acpdb_query::ItemRow;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::describe;
+use crate::describe;
 use crate::failure::Failure;
 use crate::output::{Escape, Output, escape};
 

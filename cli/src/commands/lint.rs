@@ -7,8 +7,8 @@ use std::path::Path;
 
 use acpdb_hosts::lint::{Known, lint};
 
-use super::describe;
 use crate::args::{Lint, RequestFormat};
+use crate::describe;
 use crate::failure::{Code, Failure};
 use crate::output::{Escape, Output, escape};
 

@@ -6,8 +6,9 @@ use acpdb_engine::ids::Seq;
 use acpdb_query::{EventsQuestion, bodies};
 
 use super::log;
-use crate::args::{Global, List};
+use crate::args::List;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::{Escape, Output};
 use crate::place;
 

@@ -7,9 +7,11 @@ use acpdb_engine::event::{KIND_LABELS, Payload, Recorded};
 use acpdb_engine::ids::Seq;
 use acpdb_query::{EventRows, EventsQuestion};
 
-use super::{ask, describe};
-use crate::args::{Global, Log};
+use super::ask;
+use crate::args::Log;
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 

@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 
 use acpdb_live::mcp::tools::Tools;
 
-use crate::args::{Global, Mcp};
+use crate::args::Mcp;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 

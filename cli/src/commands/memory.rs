@@ -11,16 +11,17 @@ use acpdb_engine::propose::PreferenceTable;
 use acpdb_engine::{MemoryScope, Store, store::MemoryReceipt};
 use serde_json::json;
 
-use super::describe;
 use super::lines::{clip, one_line};
 use super::memory_rows::{Row, Words as _};
+use crate::describe;
 use acpdb_query::when::{self, Point};
 
 use crate::args::{
-    Global, Memory, MemoryAct, MemoryAdd, MemoryKey, MemoryList, MemoryRetract, MemoryScope as ScopeArgs,
+    Memory, MemoryAct, MemoryAdd, MemoryKey, MemoryList, MemoryRetract, MemoryScope as ScopeArgs,
     MemorySupersede,
 };
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 

@@ -17,10 +17,11 @@ use acpdb_hosts::import::{Format, Options};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::describe;
 use super::memory_rows::{ITEM_SCHEMA, Row};
-use crate::args::{Global, MemoryImport};
+use crate::args::MemoryImport;
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 use crate::reader::{self, Candidate, Recognised};

@@ -13,12 +13,13 @@ use acpdb_engine::fold::memory::MemoryEdge;
 use acpdb_engine::ids::StreamId;
 use serde_json::{Value, json};
 
-use super::describe;
 use super::lines::{clip, one_line, pad};
 use super::memory::{Opened, miss, named, scopes};
 use super::memory_rows::{Row, Words as _};
-use crate::args::{Global, MemoryKey};
+use crate::args::MemoryKey;
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 

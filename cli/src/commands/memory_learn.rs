@@ -5,11 +5,12 @@ use acpdb_engine::ids::StreamId;
 use acpdb_engine::{MemoryScope, store::SessionProposal};
 use serde_json::{Value, json};
 
-use super::describe;
 use super::lines::{clip, one_line};
 use super::memory::{Opened, said};
-use crate::args::{Global, MemoryPropose, MemoryScope as ScopeArgs};
+use crate::args::{MemoryPropose, MemoryScope as ScopeArgs};
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 

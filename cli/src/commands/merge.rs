@@ -1,17 +1,14 @@
 //! `acpdb merge OTHER-STORE`, and what `import` does with a file that `export jsonl` wrote: what is new there is added here.
 
-use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use acpdb_engine::Error;
-use acpdb_engine::store::{MergeOptions, MergeReport, ParcelSource, Take};
-use acpdb_hosts::import::{self, ImportError, Limits, ParcelReader};
+use acpdb_engine::store::{MergeOptions, MergeReport};
 use serde::Serialize;
 
-use super::describe;
-use crate::args::{Global, Merge};
+use crate::args::Merge;
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 
@@ -123,32 +120,4 @@ pub(crate) fn say(path: &Path, report: &MergeReport, output: &mut Output) -> Res
         output.warn(format!("left out: {more} more of this kind"));
     }
     Ok(())
-}
-
-/// A file that `export jsonl` wrote, read as often as it is asked for.
-pub(crate) struct ExportFile<'a> {
-    pub(crate) path: &'a Path,
-    pub(crate) limits: Limits,
-    /// Why it could not be read on.
-    pub(crate) error: Option<ImportError>,
-}
-
-impl ParcelSource for ExportFile<'_> {
-    fn tell(&mut self, take: Take<'_>) -> Result<(), Error> {
-        let failed = |source| Error::Io { action: "read", path: self.path.to_owned(), source };
-        let file = BufReader::with_capacity(256 << 10, File::open(self.path).map_err(failed)?);
-        let input = import::decompressed(file, &self.limits).map_err(failed)?;
-        let mut reader = ParcelReader::new(input, &self.limits);
-        loop {
-            match reader.next_piece() {
-                Ok(Some(piece)) => take(piece)?,
-                Ok(None) => return Ok(()),
-                Err(error) => {
-                    let source = std::io::Error::other(error.to_string());
-                    self.error = Some(error);
-                    return Err(Error::Io { action: "read", path: self.path.to_owned(), source });
-                }
-            }
-        }
-    }
 }

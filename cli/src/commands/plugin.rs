@@ -11,8 +11,9 @@ use acpdb_live::journal::{self, Line};
 use acpdb_live::plugin::Desk;
 
 use super::hook::mode;
-use crate::args::{Global, Plugin, PluginHost};
+use crate::args::{Plugin, PluginHost};
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 

@@ -6,9 +6,10 @@ use acpdb_engine::fold::{Policy as Rules, PolicyError, policy_keys};
 use acpdb_engine::ids::{Seq, StreamId};
 use serde_json::{Map, Value, json};
 
-use super::describe;
-use crate::args::{Global, Policy, PolicyAct, PolicySet, SessionOption};
+use crate::args::{Policy, PolicyAct, PolicySet, SessionOption};
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::{Escape, Output};
 use crate::place;
 

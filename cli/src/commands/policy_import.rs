@@ -8,8 +8,9 @@ use acpdb_engine::fold::Policy as Rules;
 use acpdb_engine::ids::Seq;
 use serde_json::{Map, Value, json};
 
-use crate::args::{Global, PolicyImport};
+use crate::args::PolicyImport;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::{Escape, Output, escape};
 use crate::place;
 

@@ -13,9 +13,11 @@ use acpdb_proof::{
 };
 use serde_json::json;
 
-use super::{checkpoint, describe, head, sessions};
-use crate::args::{Global, Prove};
+use super::{checkpoint, head, sessions};
+use crate::args::Prove;
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::{keys, place};
 

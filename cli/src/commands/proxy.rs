@@ -1,7 +1,8 @@
 //! `acpdb proxy URL`: between a host and its provider, on this machine.
 
-use crate::args::{Global, Proxy};
+use crate::args::Proxy;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 
 #[cfg(feature = "proxy")]

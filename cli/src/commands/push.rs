@@ -18,8 +18,10 @@ use acpdb_proof::witness::{Member, Quorum, REQUEST_HASH_COUNT_MAX, request};
 use acpdb_proof::{Checkpoint, Note, Policy, WitnessKey};
 use serde_json::json;
 
-use super::{checkpoint, claims, describe, head, prove};
+use super::{checkpoint, head, prove};
 use crate::args::Push;
+use crate::claims;
+use crate::describe;
 use crate::failure::{Code, Failure};
 use crate::keys;
 use crate::output::Output;
@@ -47,7 +49,7 @@ pub(crate) fn run(store: &Store, args: &Push, output: &mut Output) -> Result<Cod
         _ => return Err(Failure::usage("name a witness and its key, or a policy")),
     };
     let judged = claims::judge(store, &[])?;
-    checkpoint::agreed(&judged)?;
+    crate::signing::agreed(&judged)?;
     let seq = args.seq.as_deref().map(head::seq_of).transpose()?;
     let (seq, text) = checkpoint::kept(store, seq)?;
     let unread = |error: acpdb_proof::ProofError| Failure::new(Code::Damage, error.to_string());

@@ -2,9 +2,10 @@
 
 use acpdb_engine::index::LiveComparison;
 
-use super::describe;
-use crate::args::{Global, Reindex};
+use crate::args::Reindex;
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 
@@ -15,7 +16,7 @@ pub(crate) fn run(global: &Global, args: &Reindex, output: &mut Output) -> Resul
     let done = {
         let _spinner = super::progress::spinner("reading the log", output);
         let done = store.reindex()?;
-        super::kept::leave(&store);
+        crate::kept::leave(&store);
         done
     };
     if output.json {

@@ -6,9 +6,11 @@ use acpdb_hosts::resume::{Origin, Resume as Words, ResumeHost, write};
 use serde::Serialize;
 
 use super::exports::{Sink, To};
-use super::{describe, find, sessions};
-use crate::args::{Global, Resume, ResumeIn, Target};
+use super::{find, sessions};
+use crate::args::{Resume, ResumeIn, Target};
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::{Escape, Output, escape};
 use crate::place;
 

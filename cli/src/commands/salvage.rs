@@ -3,9 +3,11 @@
 use acpdb_engine::store::salvage;
 use indicatif::ProgressBar;
 
-use super::{backup, describe};
-use crate::args::{Global, Salvage};
+use super::backup;
+use crate::args::Salvage;
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 

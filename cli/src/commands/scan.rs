@@ -9,28 +9,14 @@ use acpdb_engine::{Error, Store};
 use acpdb_hosts::redact::Rules;
 use serde::Serialize;
 
-use super::{describe, sessions};
-use crate::args::{Global, RedactOptions, Scan};
+use super::sessions;
+use crate::args::Scan;
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::{Escape, Output, escape};
 use crate::place;
-
-/// The rules that the options ask for; the usual ones are in if `always` or asked for.
-pub(crate) fn rules(options: &RedactOptions, always: bool) -> Result<Option<Rules>, Failure> {
-    let asked = options.redact || options.redact_entropy || !options.redact_rule.is_empty();
-    if !asked && !always {
-        return Ok(None);
-    }
-    let refused = |error: acpdb_hosts::redact::RuleError| Failure::usage(error.to_string());
-    let mut rules = Rules::usual().map_err(refused)?;
-    for rule in &options.redact_rule {
-        let Some((name, pattern)) = rule.split_once('=') else {
-            return Err(Failure::usage(format!("--redact-rule wants NAME=REGEX, not {rule:?}")));
-        };
-        rules = rules.with(name, pattern).map_err(refused)?;
-    }
-    Ok(Some(if options.redact_entropy { rules.with_entropy() } else { rules }))
-}
+use crate::redaction;
 
 /// A place that holds what looks like a secret.
 #[derive(Serialize)]
@@ -111,7 +97,7 @@ pub(crate) fn look(store: &Store, session: Option<&str>, rules: &Rules) -> Resul
 
 pub(crate) fn run(global: &Global, args: &Scan, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "scan")?;
-    let rules = rules(&args.redact, true)?.unwrap_or_default();
+    let rules = redaction::rules(&args.redact, true)?.unwrap_or_default();
     let store = place::read(global, output)?;
     let Findings { rows } = look(&store, args.session.as_deref(), &rules)?;
     let code = if rows.is_empty() { Code::Ok } else { Code::Failure };

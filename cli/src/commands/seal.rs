@@ -1,8 +1,9 @@
 //! `acpdb seal`: complete segments rewritten once, smaller.
 
-use super::describe;
-use crate::args::{Global, Seal};
+use crate::args::Seal;
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 
@@ -12,7 +13,7 @@ pub(crate) fn run(global: &Global, args: &Seal, output: &mut Output) -> Result<C
     let report = {
         let _spinner = super::progress::spinner("sealing", output);
         let report = store.seal(args.all)?;
-        super::kept::leave(&store);
+        crate::kept::leave(&store);
         report
     };
     let code = if !report.damage.is_empty() {

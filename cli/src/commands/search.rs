@@ -14,9 +14,11 @@ use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search};
 use acpdb_query::{Filter, Scanned};
 
 use super::lines::{clip, cut, one_line, standing, what};
-use super::{ask, describe, sessions};
-use crate::args::{Global, Search};
+use super::{ask, sessions};
+use crate::args::Search;
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::{Escape, Output, escape};
 use crate::place;
 

@@ -7,8 +7,8 @@ use acpdb_hosts::export::{Exporter, Format};
 use acpdb_query::when::{self, Point};
 use serde::Serialize;
 
-use crate::args::Global;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::{Escape, Output};
 
 /// Formats that contexts may have been made in.

@@ -8,8 +8,9 @@ use std::process::Command;
 
 use serde::Serialize;
 
-use crate::args::{Global, Manager, Service, ServiceAct, ServiceInstall};
+use crate::args::{Manager, Service, ServiceAct, ServiceInstall};
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 

@@ -6,9 +6,10 @@ use acpdb_engine::event::{Body, Payload, Recorded};
 use acpdb_engine::ids::BodyId;
 use acpdb_engine::{Error, Store};
 
-use super::describe;
-use crate::args::{Global, Show};
+use crate::args::Show;
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::{Escape, Output, escape};
 use crate::place;
 

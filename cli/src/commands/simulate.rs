@@ -15,11 +15,14 @@ use acpdb_query::export::ExportError;
 use acpdb_query::simulate::{self, Chart, Outcome, PriceList, Recording, Row, Setup};
 
 use super::exports::{Sink, To};
-use super::{describe, policy, sessions, spread};
-use crate::args::{Global, Simulate, SimulateMode, Target};
+use super::{policy, sessions};
+use crate::args::{Simulate, SimulateMode, Target};
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
+use crate::spread;
 
 /// Policies that are compared if none is named.
 const POLICIES: &[&str] = &["acp", "balanced", "careful", "economy"];

@@ -5,9 +5,11 @@ use acpdb_query::sessions::{series, sparkline};
 use acpdb_query::stats::TallyRow;
 use acpdb_query::{Filter, ItemsQuestion, StatsReport, StatsSums, Tally, TallySums};
 
-use super::{ask, describe, find, sessions};
-use crate::args::{Global, Stats, StatsStyle};
+use super::{ask, find, sessions};
+use crate::args::{Stats, StatsStyle};
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::{Escape, Output, escape};
 use crate::place;
 

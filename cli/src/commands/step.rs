@@ -10,8 +10,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::export::format_of;
-use crate::args::{Global, RequestFormat, Step};
+use crate::args::{RequestFormat, Step};
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 

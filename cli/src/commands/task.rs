@@ -11,10 +11,11 @@ use acpdb_engine::ids::{BodyId, ItemId, Micros, Seq};
 use acpdb_engine::{ActReply, Error, MemoryScope, Store, View, store::StreamName};
 use serde_json::{Value, json};
 
-use super::describe;
 use super::lines::{clip, one_line};
-use crate::args::{Global, SessionOption, Task, TaskAct, TaskArchive};
+use crate::args::{SessionOption, Task, TaskAct, TaskArchive};
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::{Escape, Output};
 use crate::place;
 

@@ -9,10 +9,11 @@ use acpdb_engine::ids::{Seq, Turn};
 use acpdb_query::todos::{self, Entry, Texts};
 use serde_json::{Value, json};
 
-use super::describe;
 use super::lines::{clip, one_line};
-use crate::args::{Global, SessionOption, Todo, TodoAct};
+use crate::args::{SessionOption, Todo, TodoAct};
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 

@@ -11,10 +11,11 @@ use acpdb_query::{ChainReport, HalfTime, StatsReport};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
+use super::history;
 use super::lines::{about, clip, one_line};
-use super::{describe, history};
-use crate::args::Global;
+use crate::describe;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::output::Output;
 
 /// Most rules that are shown.

@@ -9,9 +9,11 @@ use acpdb_query::when::Clock;
 use acpdb_query::{Change, FindError, Window};
 
 use super::lines::{Widths, about, clip, one_line, standing};
-use super::{describe, find, sessions};
-use crate::args::{AtPoint, Blame, Diff, Global};
+use super::{find, sessions};
+use crate::args::{AtPoint, Blame, Diff};
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 

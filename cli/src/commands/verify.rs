@@ -9,9 +9,12 @@ use acpdb_engine::verify::{Report, Verdict};
 use acpdb_proof::VerifierKey;
 use acpdb_proof::claims::Judged;
 
-use super::{claims, describe, head};
-use crate::args::{Global, Verify};
+use super::head;
+use crate::args::Verify;
+use crate::claims;
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 

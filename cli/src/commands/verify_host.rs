@@ -8,9 +8,9 @@ use acpdb_hosts::export::{Format, Options, Selection, export};
 use acpdb_hosts::proof::{Prover, Verdict};
 use serde::Serialize;
 
-use super::describe;
-use crate::args::Global;
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::{Escape, Output, escape};
 use crate::place;
 

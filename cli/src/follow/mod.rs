@@ -27,12 +27,12 @@ use acpdb_hosts::import::{Format, Options, ReadSessions};
 pub(crate) use self::tail::End;
 pub(crate) use self::watch::Root;
 use self::watch::Watch;
-use crate::commands::import::{notes, refused};
-use crate::commands::{describe, kept};
+use crate::describe;
 use crate::failure::Failure;
+use crate::kept;
 use crate::known::{KnownFiles, Stamp};
 use crate::output::Output;
-use crate::reader::{self, Candidate, FileReport, ReadError, Recognised, Skipped};
+use crate::reader::{self, Candidate, FileReport, ReadError, Recognised, Skipped, notes, refused};
 
 /// A file that changed in this time before the start is one that its host may be at.
 const RECENT: Duration = Duration::from_secs(60 * 60);
@@ -217,7 +217,7 @@ impl Follower<'_> {
         }
         kept::leave_with(&mut self.known, &self.store);
         if let Some(every) = self.plan.sign {
-            crate::commands::checkpoint::sign_if_due(&self.store, every, self.output);
+            crate::signing::sign_if_due(&self.store, every, self.output);
         }
         Ok(Instant::now() + self.plan.every.max(start.elapsed() * if is_first { 0 } else { LOOK_FACTOR }))
     }

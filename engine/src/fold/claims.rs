@@ -11,9 +11,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::facts::{Ix, NONE, index};
-use super::rules::Slot;
-use super::snapshot::{In, Out, flat};
+use super::number::{Ix, NONE, index};
+use super::rows::{In, Out, flat};
 
 #[derive(Clone, Copy, Debug)]
 struct Head {
@@ -25,6 +24,13 @@ struct Head {
 }
 
 flat!(Head { fresh: (u32, u32), older: u32, turn: u32 });
+
+/// Where calls are found: a group within a rule, and a key.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) struct Slot {
+    pub(crate) group: u8,
+    pub(crate) key: u32,
+}
 
 /// What a search makes of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

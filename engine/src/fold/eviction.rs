@@ -1,5 +1,5 @@
 //! The texts that stand in place of what a task's completion or a rolling prune hides, and the tags by which outputs name
-//! their task. What is hidden is decided in `fold/task_eviction.rs`.
+//! their task. What is hidden is decided in `fold/step/tasks.rs`.
 
 use std::fmt::Write as _;
 

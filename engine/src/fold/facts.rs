@@ -17,41 +17,12 @@ use std::sync::{Arc, OnceLock};
 pub use rows::ItemKind;
 pub(crate) use rows::*;
 
-use super::names::{Name, Names};
-use super::snapshot::{Fields, Flat, Later, Out, flat};
+use super::names::Names;
+use super::number::{Ix, KeyId, NONE, Name, index};
+use super::rows::{Fields, Flat, Later, Out, flat};
 use super::table::{Lazy, hash_of};
 use crate::event::{Body, Borrowed, KeyKind, Role, Shown, SignatureForm, TodoList, TodoRole, ToolClass};
 use crate::ids::{ItemId, Seq, Signature, Turn};
-
-/// Index of an item within its stream, in the order of recording.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    rkyv::Archive,
-    rkyv::Serialize,
-    rkyv::Deserialize,
-)]
-pub struct Ix(pub(crate) u32);
-
-impl Ix {
-    pub(crate) const fn at(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// A vector index as a number; streams hold far fewer than 2^32 of anything.
-pub(crate) fn index(len: usize) -> u32 {
-    u32::try_from(len).unwrap_or(u32::MAX)
-}
-
-/// "None" for packed indices.
-pub(crate) const NONE: u32 = u32::MAX;
 
 /// A signature under a label.
 #[derive(Clone, Copy, Debug)]

@@ -18,8 +18,8 @@ pub(crate) use rows::*;
 pub use rows::{RuleKind, ShortenKind};
 use rustc_hash::FxHashMap;
 
-use super::facts::{Ix, KeyId, NONE, index};
-use super::snapshot::{In, Out, flat};
+use super::number::{Ix, KeyId, NONE, index};
+use super::rows::{In, Out, flat};
 use crate::event::Face;
 use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Seq, Turn};

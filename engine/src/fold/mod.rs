@@ -20,6 +20,7 @@
 //! **Fork.** A fork begins with its parent's facts, the operations of the parent's active branch up to its point and
 //! what was concluded from them, at their own seqs. Read before its own beginning, it shows the parent.
 
+mod apply;
 pub mod archive;
 mod claims;
 mod core;
@@ -27,22 +28,23 @@ pub mod eviction;
 mod facts;
 mod history;
 mod idle;
-mod intake;
 pub mod memory;
 mod names;
+mod number;
 mod op;
 pub mod policy;
-mod policy_keys;
+mod policy_values;
 mod protect;
 mod read;
 pub mod reminder;
+mod rows;
 mod rules;
 pub mod serving;
 mod snapshot;
 mod state;
+mod step;
 mod table;
 pub mod task;
-mod task_eviction;
 #[cfg(test)]
 mod tests;
 pub mod todo;
@@ -50,12 +52,18 @@ pub mod validate;
 mod world;
 
 pub use self::core::Status;
-pub use facts::{ItemKind, Ix};
+pub(crate) use apply::Place;
+pub use apply::{Change, Effects};
+pub use facts::ItemKind;
 pub use history::{RuleKind, ShortenKind};
-pub(crate) use intake::Place;
-pub use policy::{HideInput, Policy, PolicyError};
-pub use policy_keys::{PolicyKey, policy_keys};
-pub use read::*;
-pub(crate) use snapshot::{LAYOUT_VERSION, Pieces, TAKEN_BYTES_MAX};
-pub use state::{Change, Effects, State, StreamFacts};
+pub use number::Ix;
+pub use policy::{HideInput, Policy, PolicyError, PolicyKey, policy_keys};
+pub use read::{
+    CHAIN_MEMBER_COUNT_MAX, CauseView, Chain, ChainMember, EdgeView, Explanation, FaceState, FaceView,
+    HashForm, ItemHeader, ItemView, KindStats, PartView, PendingItem, Protection, Render, Rested,
+    ServedChange, ServedPlace, ShortenedView, StandIn, Stats, StatsKind, TurnTokens, Visibility, render,
+};
+pub(crate) use rows::{Pieces, TAKEN_BYTES_MAX};
+pub(crate) use snapshot::LAYOUT_VERSION;
+pub use state::{State, StreamFacts};
 pub use world::World;

@@ -6,31 +6,9 @@
 
 use std::sync::Arc;
 
-use super::facts::index;
-use super::snapshot::{In, Out};
+use super::number::{Name, index};
+use super::rows::{In, Out};
 use super::table::{Lazy, Table, hash_of};
-
-/// An interned string of one stream.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    rkyv::Archive,
-    rkyv::Serialize,
-    rkyv::Deserialize,
-)]
-pub(crate) struct Name(pub(crate) u32);
-
-impl Name {
-    pub(crate) const fn at(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// The strings of one stream.
 #[derive(Clone, Default, Debug)]

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::facts::{Ix, index};
 use super::memory::{MemoryEvent, Moment};
+use super::number::{Ix, index};
 use super::policy::Policy;
-use super::snapshot::{In, Out, flat};
+use super::rows::{In, Out, flat};
 use crate::event::{TaskChanged, TodoChange, TodoList};
 use crate::ids::{ItemId, Seq, Turn};
 
@@ -26,32 +26,32 @@ pub(crate) enum Op {
     },
     Prompt,
     Policy {
-        #[rkyv(with = super::snapshot::AsJson)]
+        #[rkyv(with = super::policy::AsJson)]
         policy: Arc<Policy>,
         own: bool,
     },
-    Replace(#[rkyv(with = super::snapshot::Apart)] Arc<Vec<ItemId>>),
+    Replace(#[rkyv(with = super::rows::Apart)] Arc<Vec<ItemId>>),
     Clear(u32),
-    Rewound(#[rkyv(with = super::snapshot::Apart)] Arc<Rewind>),
+    Rewound(#[rkyv(with = super::rows::Apart)] Arc<Rewind>),
     /// Index of the key.
     FileChanged(u32),
     Abandon(u32),
     Revise(u32),
     Hide(u32),
-    Restore(#[rkyv(with = super::snapshot::Apart)] Arc<Restore>),
-    Pin(#[rkyv(with = super::snapshot::Apart)] Arc<Vec<ItemId>>),
-    Unpin(#[rkyv(with = super::snapshot::Apart)] Arc<Vec<ItemId>>),
+    Restore(#[rkyv(with = super::rows::Apart)] Arc<Restore>),
+    Pin(#[rkyv(with = super::rows::Apart)] Arc<Vec<ItemId>>),
+    Unpin(#[rkyv(with = super::rows::Apart)] Arc<Vec<ItemId>>),
     Closed,
     Injected(Ix),
-    TodosReplaced(#[rkyv(with = super::snapshot::Apart)] Arc<TodoList>),
-    TodoChanged(#[rkyv(with = super::snapshot::Apart)] Arc<TodoChange>),
-    TaskChanged(#[rkyv(with = super::snapshot::Apart)] Arc<TaskChanged>),
+    TodosReplaced(#[rkyv(with = super::rows::Apart)] Arc<TodoList>),
+    TodoChanged(#[rkyv(with = super::rows::Apart)] Arc<TodoChange>),
+    TaskChanged(#[rkyv(with = super::rows::Apart)] Arc<TaskChanged>),
     TaskEvicted {
-        #[rkyv(with = super::snapshot::Apart)]
+        #[rkyv(with = super::rows::Apart)]
         event: Arc<crate::event::TaskEvicted>,
         eviction: u32,
     },
-    Memory(#[rkyv(with = super::snapshot::Apart)] Arc<MemoryEvent>),
+    Memory(#[rkyv(with = super::rows::Apart)] Arc<MemoryEvent>),
 }
 
 /// What is shown again.
@@ -181,7 +181,7 @@ impl FromIterator<(Seq, Op)> for Ops {
 pub(crate) struct Rewind {
     pub(crate) to: Seq,
     pub(crate) turn: Turn,
-    #[rkyv(with = super::snapshot::AsJson)]
+    #[rkyv(with = super::policy::AsJson)]
     pub(crate) policy: Arc<Policy>,
     pub(crate) own: bool,
 }

@@ -5,12 +5,24 @@
 
 use rustc_hash::FxHashMap;
 
-use super::facts::{Facts, Ix};
-use super::names::Name;
-use super::policy::Policy;
-use super::rules::Guard;
+use super::facts::Facts;
+use super::number::{Ix, Name};
+use super::policy_values::Policy;
 use crate::event::KeyKind;
 use crate::failpoints::{Failpoint, is_enabled};
+
+/// Which lists of protected tools hold against a rule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Guard {
+    /// The common one.
+    Common,
+    /// The common one and that of the repeat rule.
+    Repeat,
+    /// The common one and that of the file rule.
+    File,
+    /// None; protected files only.
+    FilesOnly,
+}
 
 /// Lists that a tool is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

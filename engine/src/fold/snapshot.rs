@@ -11,28 +11,17 @@
 //! The form is that of this program alone: a layout, not a format. [`LAYOUT_VERSION`] counts its changes, and a test
 //! fails when it changed and the number did not.
 
-mod later;
-mod rows;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rkyv::boxed::{ArchivedBox, BoxResolver};
-use rkyv::rancor::{Fallible, Source};
-use rkyv::ser::Writer;
-use rkyv::string::{ArchivedString, StringResolver};
-use rkyv::with::{ArchiveWith, DeserializeWith, SerializeWith};
-use rkyv::{Archive, Deserialize, Place, Serialize};
-
-pub(crate) use later::Later;
-pub(crate) use rows::{Fields, Flat, In, Out, Pieces, TAKEN_BYTES_MAX, flat, flat_enum};
-
 use super::claims::Claims;
-use super::core::{Core, Ops, Subs};
+use super::core::{Core, Subs};
 use super::facts::Facts;
 use super::history::History;
 use super::memory::MemoryState;
+use super::op::Ops;
 use super::policy::Policy;
+use super::rows::{In, Later, Out, Pieces};
 use super::state::{State, StreamFacts};
 use super::task::TaskState;
 use super::todo::TodoState;
@@ -41,86 +30,6 @@ use crate::ids::{Seq, StreamId};
 
 /// Version of the layout: one more whenever any type in here changes.
 pub(crate) const LAYOUT_VERSION: u32 = 7;
-
-/// A policy, archived as its JSON.
-pub(crate) struct AsJson;
-
-impl ArchiveWith<Arc<Policy>> for AsJson {
-    type Archived = ArchivedString;
-    type Resolver = StringResolver;
-
-    fn resolve_with(policy: &Arc<Policy>, resolver: StringResolver, out: Place<ArchivedString>) {
-        ArchivedString::resolve_from_str(&policy.to_json(), resolver, out);
-    }
-}
-
-impl<S: Fallible<Error: Source> + Writer + ?Sized> SerializeWith<Arc<Policy>, S> for AsJson {
-    fn serialize_with(policy: &Arc<Policy>, serializer: &mut S) -> Result<StringResolver, S::Error> {
-        ArchivedString::serialize_from_str(&policy.to_json(), serializer)
-    }
-}
-
-impl<D: Fallible<Error: Source> + ?Sized> DeserializeWith<ArchivedString, Arc<Policy>, D> for AsJson {
-    fn deserialize_with(json: &ArchivedString, _: &mut D) -> Result<Arc<Policy>, D::Error> {
-        Policy::from_json(json).map(Arc::new).map_err(Source::new)
-    }
-}
-
-/// A shared text, archived as a text.
-pub(crate) struct AsText;
-
-impl ArchiveWith<Arc<str>> for AsText {
-    type Archived = ArchivedString;
-    type Resolver = StringResolver;
-
-    fn resolve_with(text: &Arc<str>, resolver: StringResolver, out: Place<ArchivedString>) {
-        ArchivedString::resolve_from_str(text, resolver, out);
-    }
-}
-
-impl<S: Fallible<Error: Source> + Writer + ?Sized> SerializeWith<Arc<str>, S> for AsText {
-    fn serialize_with(text: &Arc<str>, serializer: &mut S) -> Result<StringResolver, S::Error> {
-        ArchivedString::serialize_from_str(text, serializer)
-    }
-}
-
-impl<D: Fallible + ?Sized> DeserializeWith<ArchivedString, Arc<str>, D> for AsText {
-    fn deserialize_with(text: &ArchivedString, _: &mut D) -> Result<Arc<str>, D::Error> {
-        Ok(Arc::from(text.as_str()))
-    }
-}
-
-/// A shared value, archived apart from what holds it: nothing is shared in an archive, and rows stay small.
-pub(crate) struct Apart;
-
-impl<T: Archive> ArchiveWith<Arc<T>> for Apart {
-    type Archived = ArchivedBox<T::Archived>;
-    type Resolver = BoxResolver;
-
-    fn resolve_with(value: &Arc<T>, resolver: BoxResolver, out: Place<Self::Archived>) {
-        ArchivedBox::resolve_from_ref(&**value, resolver, out);
-    }
-}
-
-impl<T, S> SerializeWith<Arc<T>, S> for Apart
-where
-    T: Serialize<S>,
-    S: Fallible + Writer + ?Sized,
-{
-    fn serialize_with(value: &Arc<T>, serializer: &mut S) -> Result<BoxResolver, S::Error> {
-        ArchivedBox::serialize_from_ref(&**value, serializer)
-    }
-}
-
-impl<T, D> DeserializeWith<ArchivedBox<T::Archived>, Arc<T>, D> for Apart
-where
-    T: Archive<Archived: Deserialize<T, D>>,
-    D: Fallible + ?Sized,
-{
-    fn deserialize_with(value: &ArchivedBox<T::Archived>, deserializer: &mut D) -> Result<Arc<T>, D::Error> {
-        value.get().deserialize(deserializer).map(Arc::new)
-    }
-}
 
 fn texts(policies: &[(Seq, Arc<Policy>)]) -> Vec<(Seq, String)> {
     policies.iter().map(|(since, policy)| (*since, policy.to_json())).collect()

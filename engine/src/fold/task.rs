@@ -11,7 +11,7 @@
 //! appends an *era*: reads from its seq on see the tasks of the branch that is left. Texts stay in bodies.
 //!
 //! Facts are taken as they come: the life-cycle (one active task, a summary on completion) is checked where commands
-//! are accepted. What an eviction hides is decided in `fold/task_eviction.rs`.
+//! are accepted. What an eviction hides is decided in `fold/step/tasks.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::intake::Place;
+use super::apply::Effects;
+use super::apply::Place;
 use super::policy::Policy;
-use super::state::{Effects, State};
+use super::state::State;
 use crate::event::{Frequent, Lifespan, Payload, Recorded, Scope, stream_id};
 use crate::ids::{Micros, Seq, StreamId};
 

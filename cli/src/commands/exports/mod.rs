@@ -20,9 +20,10 @@ use acpdb_query::export::tables::{self, JsonLines, TablesReport};
 use serde::Serialize;
 
 pub(crate) use self::target::{Sink, To};
-use super::describe;
-use crate::args::{Export, ExportAct, ExportLines, ExportSpans, ExportTables, Global, Lines};
+use crate::args::{Export, ExportAct, ExportLines, ExportSpans, ExportTables, Lines};
+use crate::describe;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
 

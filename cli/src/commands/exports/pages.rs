@@ -13,11 +13,14 @@ use acpdb_query::filter::Filter;
 use acpdb_query::{SessionRow, SessionsAsked};
 
 use super::{Sink, finish, view};
-use crate::args::{ExportPage, ExportPoster, Global, RedactOptions, Target};
-use crate::commands::{at, find, scan, sessions, spread};
+use crate::args::{ExportPage, ExportPoster, Target};
+use crate::commands::{at, find, sessions};
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 use crate::place;
+use crate::redaction::{self, RedactOptions};
+use crate::spread;
 
 /// A page of one session.
 pub(super) fn page(global: &Global, args: &ExportPage, output: &mut Output) -> Result<Code, Failure> {
@@ -116,6 +119,6 @@ fn file_name(name: &StreamName) -> String {
 fn redactor(args: &ExportPage) -> Result<Option<Arc<dyn Redactor>>, Failure> {
     let options =
         RedactOptions { redact: args.redact, redact_rule: args.redact_rule.clone(), redact_entropy: false };
-    let rules = scan::rules(&options, false)?;
+    let rules = redaction::rules(&options, false)?;
     Ok(rules.map(|rules| Arc::new(rules) as Arc<dyn Redactor>))
 }

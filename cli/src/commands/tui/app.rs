@@ -9,8 +9,8 @@ use ratatui::crossterm::event::KeyCode;
 
 use super::questions::{Questions, is_dim};
 use crate::commands::cost::dollars;
-use crate::commands::describe;
 use crate::commands::lines::{one_line, standing, what};
+use crate::describe;
 use crate::failure::Failure;
 use crate::output::{Escape, escape};
 

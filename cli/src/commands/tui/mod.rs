@@ -17,8 +17,8 @@ mod questions;
 #[cfg(all(test, feature = "tui"))]
 mod tests;
 
-use crate::args::Global;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 
 #[cfg(feature = "tui")]

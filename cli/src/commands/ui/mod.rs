@@ -16,8 +16,9 @@ mod route;
 #[cfg(feature = "ui")]
 mod server;
 
-use crate::args::{Global, Ui};
+use crate::args::Ui;
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
 
 #[cfg(feature = "ui")]
@@ -28,8 +29,8 @@ pub(crate) fn run(global: &Global, args: &Ui, output: &mut Output) -> Result<Cod
             "listen on 127.0.0.1 and reach it from elsewhere by a tunnel: ssh -L PORT:127.0.0.1:PORT HOST",
         ));
     }
-    let options = crate::args::RedactOptions { redact: args.redact, ..Default::default() };
-    let redactor = super::scan::rules(&options, false)?.map(|rules| std::sync::Arc::new(rules) as _);
+    let options = crate::redaction::RedactOptions { redact: args.redact, ..Default::default() };
+    let redactor = crate::redaction::rules(&options, false)?.map(|rules| std::sync::Arc::new(rules) as _);
     let store = crate::place::read(global, output)?;
     let token = token()?;
     let mut told = Ok(());

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use super::super::names::Name;
-use super::super::snapshot::{flat, flat_enum};
+use super::super::number::{KeyId, Name};
+use super::super::rows::{flat, flat_enum};
 use crate::event::{
     Body, Face, InjectedKind, KeyKind, Outcome, PartKind, Role, Shown, TodoRole, TodoUpdate, ToolClass,
 };
@@ -101,22 +101,6 @@ pub(crate) struct Call {
     pub(crate) volatile: bool,
     pub(crate) todo: TodoRole,
 }
-
-/// What a key compares as: equal identities, equal keys. One for the text as given, one as resolved.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    rkyv::Archive,
-    rkyv::Serialize,
-    rkyv::Deserialize,
-)]
-pub(crate) struct KeyId(pub(crate) u32);
 
 /// A key of a call.
 #[derive(Clone, Copy, Debug)]

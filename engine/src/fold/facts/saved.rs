@@ -4,8 +4,9 @@
 
 use std::sync::OnceLock;
 
-use super::super::names::{Name, Names};
-use super::super::snapshot::{In, Later, Out};
+use super::super::names::Names;
+use super::super::number::Name;
+use super::super::rows::{In, Later, Out};
 use super::super::table::{Lazy, Table, hash_of};
 use super::{Facts, Message, swap};
 use crate::event::KeyKind;

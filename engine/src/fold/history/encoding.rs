@@ -11,8 +11,8 @@
 
 use std::collections::BTreeMap;
 
-use super::super::facts::{Ix, NONE, index};
-use super::super::snapshot::{In, Out, flat};
+use super::super::number::{Ix, NONE, index};
+use super::super::rows::{In, Out, flat};
 use super::rows::{Cause, EdgeRow, Evicted, Row, RuleKind, ShortenKind, Total};
 use crate::event::Face;
 use crate::ids::{Seq, Turn};

@@ -1,6 +1,6 @@
 //! The rows of [`History`](super::History): causes, edges, orders, totals, each with the interval in which it holds.
 
-use super::super::facts::Ix;
+use super::super::number::Ix;
 use crate::event::Face;
 use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Seq, Turn};

@@ -1,12 +1,14 @@
 //! The presets, and the lists of names that they begin with.
 
-use super::super::reminder::{ReflectionSettings, ReminderSettings};
-use super::super::serving::{FlushRule, ServeSettings};
-use super::{
-    CompressReasoning, FileKind, FileRule, HideInput, IdleRules, Paths, Policy, PurgeErrors, Repeat,
+use crate::event::ToolClass;
+use crate::fold::policy_values::{
+    Ages, CompressReasoning, FileKind, FileRule, HideInput, IdleRules, Paths, Policy, PurgeErrors, Repeat,
     RepeatMode, ShelfRule, Switches, TaskArchive, Truncate, TurnProtection,
 };
-use crate::event::ToolClass;
+use crate::fold::reminder::{ReflectionSettings, ReminderSettings};
+use crate::fold::rules::shorten::ages_keys;
+use crate::fold::rules::{SHORTENING, switches};
+use crate::fold::serving::{FlushRule, ServeSettings};
 use crate::text::Globs;
 
 /// Tools that are protected unless a policy says otherwise.
@@ -75,6 +77,31 @@ pub const SHELF_EXCEPT: &[&str] = &[
 /// Names of the presets, in the order in which they are listed.
 pub const PRESETS: &[&str] =
     &["acp", "balanced", "careful", "acp-head", "dcp", "dcp-supersede-reads", "economy", "calm", "safe"];
+
+impl IdleRules {
+    /// Those of a preset.
+    fn of(preset: &str) -> Self {
+        let mut rules =
+            Self { tokens_min: 300, cold_share: 1.0, ages: vec![Ages::default(); SHORTENING.len()] };
+        for (number, key) in ages_keys() {
+            if let Some((_, ages)) = key.presets.iter().find(|(name, _)| *name == preset) {
+                rules.set_ages(number, *ages);
+            }
+        }
+        rules
+    }
+}
+
+impl Switches {
+    /// Those of a preset.
+    fn of(preset: &str) -> Self {
+        let mut all = Self::default();
+        for (number, switch) in switches() {
+            all.set(number, switch.presets.contains(&preset));
+        }
+        all
+    }
+}
 
 impl Default for Policy {
     /// The preset `acp`.

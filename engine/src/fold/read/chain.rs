@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::event::Face;
-use crate::fold::facts::{Ix, NONE, index};
 use crate::fold::history::{EdgeRow, RuleKind, is_before};
+use crate::fold::number::{Ix, NONE, index};
 use crate::fold::state::State;
 use crate::ids::{ItemId, Seq, Turn};
 

@@ -2,8 +2,8 @@
 
 use crate::event::{Face, KeyKind, ToolClass};
 use crate::fold::core::Status;
-use crate::fold::facts::Ix;
 use crate::fold::history::{Cause, is_before};
+use crate::fold::number::Ix;
 use crate::fold::policy::Paths;
 use crate::fold::protect::{names_protected_file, tool_lists};
 use crate::fold::state::State;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crate::event::{Body, Face, InjectedKind, PartKind, Role, ToolClass};
 use crate::fold::core::Status;
-use crate::fold::facts::{ItemKind, Ix, NONE, PartFact, Size};
+use crate::fold::facts::{ItemKind, PartFact, Size};
 use crate::fold::history::{Cause, Evicted, Row, RuleKind, ShortenKind};
+use crate::fold::number::{Ix, NONE};
 use crate::fold::policy::Policy;
 use crate::fold::state::{Rebase, State, StreamFacts};
 use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId, Turn};
@@ -244,7 +245,7 @@ impl State {
 
     /// Prompts of the user so far.
     pub fn prompt_count(&self, at: Seq) -> u32 {
-        crate::fold::facts::index(self.history.prompts.partition_point(|seq| *seq <= at))
+        crate::fold::number::index(self.history.prompts.partition_point(|seq| *seq <= at))
     }
 
     /// The policy in force at `at`: the stream's own, else the store's.
@@ -309,7 +310,7 @@ impl State {
 
     /// Every item recorded up to `at`, in the order of recording.
     pub fn items(&self, at: Seq) -> impl DoubleEndedIterator<Item = Ix> + use<> {
-        (0..crate::fold::facts::index(self.facts.items.partition_point(|item| item.id.seq <= at))).map(Ix)
+        (0..crate::fold::number::index(self.facts.items.partition_point(|item| item.id.seq <= at))).map(Ix)
     }
 
     /// Items of the current context at `at`, in conversation order.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::event::KeyKind;
-use crate::fold::facts::Ix;
 use crate::fold::history::{Cause, Row};
+use crate::fold::number::Ix;
 use crate::fold::protect::tool_lists;
 use crate::fold::state::State;
 use crate::ids::{ItemId, Micros, Seq, Signature, Turn};
@@ -46,7 +46,7 @@ impl State {
     pub fn items_of_event(&self, seq: Seq) -> impl Iterator<Item = Ix> + use<> {
         let first = self.facts.items.partition_point(|item| item.id.seq < seq);
         let end = self.facts.items.partition_point(|item| item.id.seq <= seq);
-        (crate::fold::facts::index(first)..crate::fold::facts::index(end)).map(Ix)
+        (crate::fold::number::index(first)..crate::fold::number::index(end)).map(Ix)
     }
 
     /// The id of an item.

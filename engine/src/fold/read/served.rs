@@ -18,8 +18,9 @@ use std::collections::BTreeSet;
 
 use super::{CauseView, FaceState};
 use crate::event::{Face, InjectedKind};
-use crate::fold::facts::{ItemKind, Ix};
+use crate::fold::facts::ItemKind;
 use crate::fold::history::{Cause, Evicted, is_before};
+use crate::fold::number::Ix;
 use crate::fold::state::State;
 use crate::ids::{ItemId, Micros, Seq, Turn};
 
@@ -190,7 +191,7 @@ impl State {
     pub(crate) fn history_injected(&self, kind: InjectedKind) -> Vec<Ix> {
         let is_kind = |item: &crate::fold::facts::Item| self.facts.extra(item.extra).injected == Some(kind);
         let items = self.facts.items.iter().enumerate().filter(|(_, item)| is_kind(item));
-        items.map(|(place, _)| Ix(crate::fold::facts::index(place))).collect()
+        items.map(|(place, _)| Ix(crate::fold::number::index(place))).collect()
     }
 
     /// The events that injected texts of a kind up to `at`, oldest first.
@@ -218,7 +219,7 @@ impl State {
         let marks = Marks::of(self, at);
         let mut places: Vec<ServedPlace> = Vec::new();
         let mut held: Vec<ServedPlace> = Vec::new();
-        let mut message = crate::fold::facts::NONE;
+        let mut message = crate::fold::number::NONE;
         for ix in self.current(at) {
             let Some(item) = self.facts.item(ix) else { continue };
             let injected = self.facts.extra(item.extra).injected;
@@ -229,11 +230,11 @@ impl State {
             let input_at =
                 if item.kind == ItemKind::Call { marks.face(ix, Face::Input).0 } else { output_at };
             let place = ServedPlace { ix, input_at, output_at, is_new };
-            if injected.is_some() && message != crate::fold::facts::NONE {
+            if injected.is_some() && message != crate::fold::number::NONE {
                 held.push(place);
                 continue;
             }
-            if item.message != message || message == crate::fold::facts::NONE {
+            if item.message != message || message == crate::fold::number::NONE {
                 places.append(&mut held);
                 message = item.message;
             }

@@ -7,8 +7,9 @@
 use crate::event::{Face, Role};
 use crate::fold::core::Status;
 use crate::fold::eviction::{output_text, rolling_text, words_text};
-use crate::fold::facts::{ItemKind, Ix, NONE, Size};
+use crate::fold::facts::{ItemKind, Size};
 use crate::fold::history::{Cause, Evicted, Row, RuleKind, ShortenKind};
+use crate::fold::number::{Ix, NONE};
 use crate::fold::policy::TaskArchive;
 use crate::fold::rules::Tombstone;
 use crate::fold::rules::shorten::Leaves;

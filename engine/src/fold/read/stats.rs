@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::event::Face;
-use crate::fold::facts::Ix;
 use crate::fold::history::{Cause, EdgeRow, Edges, RuleKind, ShortenKind, is_before};
+use crate::fold::number::Ix;
 use crate::fold::rules::{Label, Line};
 use crate::fold::state::State;
 use crate::ids::{ItemId, Seq, Turn};

@@ -4,7 +4,7 @@
 
 use super::{Clear, Failed, Guard, Label, Look, On, Rule, Slot, Tombstone, Switch};
 use crate::event::KeyKind;
-use crate::fold::facts::Ix;
+use crate::fold::number::Ix;
 use crate::fold::history::RuleKind;
 
 const LABEL: Label = Label {

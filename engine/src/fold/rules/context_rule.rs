@@ -1,7 +1,7 @@
 //! Context: a newer `context_prune` call takes the place of earlier ones (kind `context`).
 
 use super::{Clear, Label, On, Tombstone, Switch, Failed, Guard, Look, Rule, Slot};
-use crate::fold::facts::Ix;
+use crate::fold::number::Ix;
 use crate::fold::history::RuleKind;
 
 /// The tool that the rule means.

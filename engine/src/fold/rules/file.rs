@@ -6,7 +6,7 @@
 use super::{Clear, Label, On, Tombstone, Failed, Guard, Rule, Slot};
 use crate::event::{KeyKind, ToolClass};
 use crate::fold::history::RuleKind;
-use crate::fold::policy::FileKind;
+use crate::fold::policy_values::FileKind;
 
 pub(super) const FILE: Label = Label {
     number: 2,

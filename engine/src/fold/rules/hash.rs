@@ -2,9 +2,9 @@
 
 use super::{Clear, Label, On, Tombstone, Failed, Guard, Look, Rule, Slot};
 use crate::event::TodoRole;
-use crate::fold::facts::Ix;
+use crate::fold::number::Ix;
 use crate::fold::history::RuleKind;
-use crate::fold::policy::{Paths, RepeatMode};
+use crate::fold::policy_values::{Paths, RepeatMode};
 
 pub(super) const HASH: Label = Label {
     number: 0,

@@ -1,6 +1,7 @@
 //! Idle changes: the answer to a write, an edit or a deletion steps aside some turns later.
 use super::Look;
-use super::shorten::{Acts, Ages, AgesKey, Leaves, Resting, Shortening, TEXT_ASIDE};
+use super::shorten::{Acts, AgesKey, Leaves, Resting, Shortening, TEXT_ASIDE};
+use crate::fold::policy_values::Ages;
 use crate::event::ToolClass;
 
 pub(crate) const RULE: Shortening = Shortening {

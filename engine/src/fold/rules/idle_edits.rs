@@ -1,6 +1,7 @@
 //! Idle edits: the long parameters of an edit step aside when no call has touched the file for many turns.
 use super::Look;
-use super::shorten::{Acts, Ages, AgesKey, Leaves, Resting, Shortening};
+use super::shorten::{Acts, AgesKey, Leaves, Resting, Shortening};
+use crate::fold::policy_values::Ages;
 use crate::event::ToolClass;
 
 pub(crate) const RULE: Shortening = Shortening {

@@ -1,6 +1,7 @@
 //! Idle inputs: the long parameters of a call that changes no file step aside some turns later.
 use super::Look;
-use super::shorten::{Acts, Ages, AgesKey, Leaves, Resting, Shortening};
+use super::shorten::{Acts, AgesKey, Leaves, Resting, Shortening};
+use crate::fold::policy_values::Ages;
 use crate::event::ToolClass;
 
 pub(crate) const RULE: Shortening = Shortening {

@@ -1,6 +1,7 @@
 //! Idle notes: a read of prose, logs, tables, temporary or vendored files steps aside early: it is read once, to know it.
 use super::Look;
-use super::shorten::{Acts, Ages, AgesKey, Leaves, Resting, Shortening, TEXT_ASIDE};
+use super::shorten::{Acts, AgesKey, Leaves, Resting, Shortening, TEXT_ASIDE};
+use crate::fold::policy_values::Ages;
 use crate::event::{KeyKind, ToolClass};
 
 pub(crate) const RULE: Shortening = Shortening {

@@ -1,6 +1,7 @@
 //! Idle reads: the output of a read steps aside when no call has touched the file for some turns.
 use super::Look;
-use super::shorten::{Acts, Ages, AgesKey, Leaves, Resting, Shortening, TEXT_ASIDE};
+use super::shorten::{Acts, AgesKey, Leaves, Resting, Shortening, TEXT_ASIDE};
+use crate::fold::policy_values::Ages;
 use crate::event::ToolClass;
 
 pub(crate) const RULE: Shortening = Shortening {

@@ -1,7 +1,8 @@
 //! Idle reasoning: what the model thought before it answered an earlier prompt goes, so many prompts later. It goes in
 //! whole runs: all reasoning between two prompts, or none of it.
 
-use super::shorten::{Acts, Ages, AgesKey, Leaves, Shortening};
+use super::shorten::{Acts, AgesKey, Leaves, Shortening};
+use crate::fold::policy_values::Ages;
 use crate::fold::facts::ItemKind;
 
 pub(crate) const RULE: Shortening = Shortening {

@@ -1,6 +1,7 @@
 //! Idle searches: what a search or a command line gave steps aside a few turns later.
 use super::Look;
-use super::shorten::{Acts, Ages, AgesKey, Leaves, Resting, Shortening, TEXT_ASIDE};
+use super::shorten::{Acts, AgesKey, Leaves, Resting, Shortening, TEXT_ASIDE};
+use crate::fold::policy_values::Ages;
 use crate::event::ToolClass;
 
 pub(crate) const RULE: Shortening = Shortening {

@@ -1,6 +1,7 @@
 //! Idle shell reads: a file that a command line showed (`cat`, `sed -n`) steps aside some turns after its last touch.
 use super::Look;
-use super::shorten::{Acts, Ages, AgesKey, Leaves, Resting, Shortening, TEXT_ASIDE};
+use super::shorten::{Acts, AgesKey, Leaves, Resting, Shortening, TEXT_ASIDE};
+use crate::fold::policy_values::Ages;
 use crate::event::{KeyKind, ToolClass};
 
 pub(crate) const RULE: Shortening = Shortening {

@@ -1,6 +1,7 @@
 //! Idle subagents: the answer of a subagent steps aside some turns after it came.
 use super::Look;
-use super::shorten::{Acts, Ages, AgesKey, Leaves, Resting, Shortening, TEXT_ASIDE};
+use super::shorten::{Acts, AgesKey, Leaves, Resting, Shortening, TEXT_ASIDE};
+use crate::fold::policy_values::Ages;
 use crate::event::Face;
 
 pub(crate) const RULE: Shortening = Shortening {

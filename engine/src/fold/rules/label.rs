@@ -3,6 +3,7 @@
 
 use super::RULES;
 use crate::fold::history::RuleKind;
+use crate::fold::rows::{Fields, Flat, Out};
 
 /// What is told of the edges of a rule.
 pub(crate) struct Label {
@@ -141,6 +142,22 @@ impl RuleKind {
     /// What the rule saw, in words. `key` is what the two calls share, with a blank before it, or empty.
     pub fn reason(self, key: &str) -> String {
         self.described().reason.replace("{key}", key)
+    }
+}
+
+impl Flat for RuleKind {
+    const BYTES: usize = 1;
+
+    fn put(&self, out: &mut Out) {
+        self.number().put(out);
+    }
+
+    fn get(row: &mut Fields<'_>) -> Self {
+        let number = u8::get(row);
+        if !Self::is_known(number) {
+            row.refuse();
+        }
+        Self::numbered(number)
     }
 }
 

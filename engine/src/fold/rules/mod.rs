@@ -14,7 +14,6 @@ mod label;
 pub(crate) mod shorten;
 
 pub(crate) use label::{Label, Line, Tombstone};
-pub use shorten::Ages;
 
 /// The rules by their files, in the order in which they are asked.
 macro_rules! rules {
@@ -77,10 +76,12 @@ pub(crate) mod quiet;
 
 use shorten::Shortening;
 
-use super::facts::{Call, Facts, Ix, KeyFact, KeyId, NONE};
+use super::claims::Slot;
+use super::facts::{Call, Facts, KeyFact};
 use super::history::RuleKind;
-use super::policy::{Paths, Policy};
-use super::protect::Lists;
+use super::number::{Ix, KeyId, NONE};
+use super::policy_values::{Paths, Policy};
+use super::protect::{Guard, Lists};
 
 /// What a rule looks at.
 #[derive(Clone, Copy)]
@@ -111,13 +112,6 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Where calls are found: a group within a rule, and a key.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Slot {
-    pub(crate) group: u8,
-    pub(crate) key: u32,
-}
-
 /// A slot that a call empties.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clear {
@@ -132,19 +126,6 @@ impl Clear {
     pub(crate) const fn all(slot: Slot) -> Self {
         Self { slot, key: NONE, waits: false }
     }
-}
-
-/// Which lists of protected tools hold against a rule.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Guard {
-    /// The common one.
-    Common,
-    /// The common one and that of the repeat rule.
-    Repeat,
-    /// The common one and that of the file rule.
-    File,
-    /// None; protected files only.
-    FilesOnly,
 }
 
 /// Whether failed calls can be superseded.
@@ -191,7 +172,7 @@ pub(crate) struct Switch {
     pub(crate) is_late: bool,
 }
 
-/// The switches of the rules, each with the number by which [`Switches`](super::policy::Switches) know it.
+/// The switches of the rules, each with the number by which [`Switches`](super::policy_values::Switches) know it.
 pub(crate) fn switches() -> impl Iterator<Item = (u8, Switch)> {
     (0..).zip(RULES).filter_map(|(number, rule)| match rule.on {
         On::Switch(switch) => Some((number, switch)),

@@ -16,8 +16,9 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use crate::event::ToolClass;
-use crate::fold::facts::{Ix, KeyFact, KeyId};
-use crate::fold::policy::Paths;
+use crate::fold::facts::KeyFact;
+use crate::fold::number::{Ix, KeyId};
+use crate::fold::policy_values::Paths;
 
 /// An edge that waits.
 #[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]

@@ -1,9 +1,9 @@
 //! Retry: failed attempts go once the same call succeeds, in whatever turn (kind `retry`).
 
 use super::{Clear, Label, On, Tombstone, Switch, Failed, Guard, Look, Rule, Slot};
-use crate::fold::facts::Ix;
+use crate::fold::number::Ix;
 use crate::fold::history::RuleKind;
-use crate::fold::policy::Paths;
+use crate::fold::policy_values::Paths;
 
 pub(super) const LABEL: Label = Label {
     number: 9,

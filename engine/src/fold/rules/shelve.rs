@@ -2,7 +2,8 @@
 //! an edit. One age for reads, one for all other outputs; rules with ages by kind and size are the `idle_*` rules.
 
 use super::Look;
-use super::shorten::{Acts, Ages, Leaves, Resting, Shortening};
+use super::shorten::{Acts, Leaves, Resting, Shortening};
+use crate::fold::policy_values::Ages;
 use crate::event::{Face, ToolClass};
 
 pub(crate) const RULE: Shortening = Shortening {

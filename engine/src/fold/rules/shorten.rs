@@ -12,8 +12,10 @@
 
 use super::{Look, SHORTENING, SHORTENING_FILES, place_of};
 use crate::event::{Face, KeyKind, ToolClass};
-use crate::fold::facts::{Call, Item, Ix, Size};
+use crate::fold::facts::{Call, Item, Size};
 use crate::fold::history::ShortenKind;
+use crate::fold::number::Ix;
+use crate::fold::policy_values::Ages;
 
 /// A rule that shortens what is shown.
 pub(crate) struct Shortening {
@@ -119,51 +121,6 @@ pub(crate) struct AgesKey {
     pub(crate) key: &'static str,
     /// The presets that have the rule on.
     pub(crate) presets: &'static [(&'static str, Ages)],
-}
-
-/// Turns without a touch, by size; 0: never.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Ages {
-    /// For 1,500 tokens and more.
-    pub large: u32,
-    /// For 300 tokens and more.
-    pub medium: u32,
-    /// For fewer tokens.
-    pub small: u32,
-}
-
-/// Tokens from which on a face is large.
-const LARGE_TOKENS_MIN: u64 = 1_500;
-/// Tokens from which on a face is of medium size.
-const MEDIUM_TOKENS_MIN: u64 = 300;
-
-/// Turns that any output stays: in the next turn it is sent for the first time.
-pub(crate) const TURNS_MIN: u32 = 2;
-
-impl Ages {
-    /// Ages of three sizes.
-    pub const fn of(large: u32, medium: u32, small: u32) -> Self {
-        Self { large, medium, small }
-    }
-
-    /// One age for all sizes.
-    pub const fn all(turns: u32) -> Self {
-        Self::of(turns, turns, turns)
-    }
-
-    /// The age for so many tokens; `None`: never.
-    pub(crate) const fn turns(self, tokens: u64) -> Option<u32> {
-        let turns = match tokens {
-            LARGE_TOKENS_MIN.. => self.large,
-            MEDIUM_TOKENS_MIN.. => self.medium,
-            _ => self.small,
-        };
-        match turns {
-            0 => None,
-            1..TURNS_MIN => Some(TURNS_MIN),
-            turns => Some(turns),
-        }
-    }
 }
 
 /// The keys of rules that have ages, each with the rule's number.

@@ -1,7 +1,7 @@
 //! Snapshot: a newer snapshot takes the place of every earlier one (kind `snapshot`).
 
 use super::{Clear, Label, On, Tombstone, Switch, Failed, Guard, Look, Rule, Slot};
-use crate::fold::facts::Ix;
+use crate::fold::number::Ix;
 use crate::fold::history::RuleKind;
 
 /// The tool that the rule means.

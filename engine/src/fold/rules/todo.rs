@@ -4,7 +4,7 @@
 
 use super::{Clear, Label, On, Tombstone, Switch, Failed, Guard, Look, Rule, Slot};
 use crate::event::TodoRole;
-use crate::fold::facts::Ix;
+use crate::fold::number::Ix;
 use crate::fold::history::RuleKind;
 
 pub(super) const LABEL: Label = Label {

@@ -2,7 +2,7 @@
 
 use super::{Clear, Label, On, Tombstone, Switch, Failed, Guard, Look, Rule, Slot};
 use crate::event::KeyKind;
-use crate::fold::facts::Ix;
+use crate::fold::number::Ix;
 use crate::fold::history::RuleKind;
 
 const LABEL: Label = Label {

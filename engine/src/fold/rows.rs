@@ -11,6 +11,9 @@
 //! Any bytes are safe to read: a number that stands for nothing makes the whole be refused, and nothing is allocated that
 //! the bytes which are left could not fill.
 
+mod later;
+mod shared;
+
 use rkyv::api::high::{HighDeserializer, HighSerializer, HighValidator};
 use rkyv::bytecheck::CheckBytes;
 use rkyv::rancor::Failure;
@@ -19,10 +22,11 @@ use rkyv::util::AlignedVec;
 use rkyv::{Archive, Deserialize, Serialize};
 
 use crate::event::{Body, Face, InjectedKind, KeyKind, Outcome, PartKind, Role, Shown, TodoRole, ToolClass};
-use crate::fold::facts::{Ix, KeyId, NONE};
-use crate::fold::history::RuleKind;
-use crate::fold::names::Name;
+use crate::fold::number::{Ix, KeyId, NONE, Name};
 use crate::ids::{ItemId, Micros, Seq, Signature, Turn};
+
+pub(crate) use self::later::Later;
+pub(crate) use self::shared::{Apart, AsText};
 
 /// Most bytes that are asked of a source at once.
 pub(crate) const TAKEN_BYTES_MAX: usize = 64 << 10;
@@ -109,15 +113,15 @@ flat_numbers!(u8, u16, u32, u64, i64);
 /// A struct, field by field, in the order given.
 macro_rules! flat {
     ($name:ident { $($field:tt: $kind:ty),* $(,)? }) => {
-        impl $crate::fold::snapshot::Flat for $name {
-            const BYTES: usize = 0 $(+ <$kind as $crate::fold::snapshot::Flat>::BYTES)*;
+        impl $crate::fold::rows::Flat for $name {
+            const BYTES: usize = 0 $(+ <$kind as $crate::fold::rows::Flat>::BYTES)*;
 
-            fn put(&self, out: &mut $crate::fold::snapshot::Out) {
-                $(<$kind as $crate::fold::snapshot::Flat>::put(&self.$field, out);)*
+            fn put(&self, out: &mut $crate::fold::rows::Out) {
+                $(<$kind as $crate::fold::rows::Flat>::put(&self.$field, out);)*
             }
 
-            fn get(row: &mut $crate::fold::snapshot::Fields<'_>) -> Self {
-                Self { $($field: <$kind as $crate::fold::snapshot::Flat>::get(row)),* }
+            fn get(row: &mut $crate::fold::rows::Fields<'_>) -> Self {
+                Self { $($field: <$kind as $crate::fold::rows::Flat>::get(row)),* }
             }
         }
     };
@@ -127,17 +131,17 @@ pub(crate) use flat;
 /// An enum without fields, as the number of its variant.
 macro_rules! flat_enum {
     ($name:ident { $first:ident $(, $variant:ident)* $(,)? }) => {
-        impl $crate::fold::snapshot::Flat for $name {
+        impl $crate::fold::rows::Flat for $name {
             const BYTES: usize = 1;
 
-            fn put(&self, out: &mut $crate::fold::snapshot::Out) {
+            fn put(&self, out: &mut $crate::fold::rows::Out) {
                 // A variant to come is not forgotten.
                 match self {
                     Self::$first $(| Self::$variant)* => (*self as u8).put(out),
                 }
             }
 
-            fn get(row: &mut $crate::fold::snapshot::Fields<'_>) -> Self {
+            fn get(row: &mut $crate::fold::rows::Fields<'_>) -> Self {
                 match u8::get(row) {
                     number if number == Self::$first as u8 => Self::$first,
                     $(number if number == Self::$variant as u8 => Self::$variant,)*
@@ -167,22 +171,6 @@ flat_enum!(PartKind { Text, Reasoning, Media, Call, Result, Opaque });
 flat_enum!(Role { System, User, Assistant, Tool });
 flat_enum!(TodoRole { None, Write, Read, Delta });
 flat_enum!(ToolClass { Read, Write, Edit, Delete, Search, Other });
-
-impl Flat for RuleKind {
-    const BYTES: usize = 1;
-
-    fn put(&self, out: &mut Out) {
-        self.number().put(out);
-    }
-
-    fn get(row: &mut Fields<'_>) -> Self {
-        let number = u8::get(row);
-        if !Self::is_known(number) {
-            row.refuse();
-        }
-        Self::numbered(number)
-    }
-}
 
 /// In half the bytes: a store of more events than that is folded instead. The last number stands for [`Seq::MAX`].
 impl Flat for Seq {

@@ -5,8 +5,8 @@
 use acpdb_engine::Store;
 use acpdb_query::kept::{Keeping, NAME};
 
-use super::spread;
 use crate::known::KnownFiles;
+use crate::spread;
 
 /// Keeps what an import learnt of its files, and what lists would fold.
 pub(crate) fn leave_with(known: &mut KnownFiles, store: &Store) {

@@ -14,11 +14,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::core::{BORN, EVICTED, LEFT, PINNED, Step};
-use super::facts::{Eviction, ItemKind, Ix, NONE, index};
-use super::history::{Cause, Evicted};
-use super::names::Name;
+use super::Step;
 use crate::event::{Face, Role, TaskChanged, TaskEvicted};
+use crate::fold::core::{BORN, EVICTED, LEFT, PINNED};
+use crate::fold::facts::{Eviction, ItemKind};
+use crate::fold::history::{Cause, Evicted};
+use crate::fold::number::{Ix, NONE, Name, index};
 use crate::ids::Seq;
 
 impl Step<'_> {
@@ -155,7 +156,7 @@ impl Step<'_> {
 
     /// What stood for a task may be gone from where it stood: restored, cleared, left behind by a compaction. The summary of
     /// what is still hidden moves to the last place that can bear it. Cost: O(causes), if there was any eviction.
-    pub(super) fn move_summaries(&mut self) {
+    pub(in crate::fold) fn move_summaries(&mut self) {
         if self.facts.rare.evictions.iter().all(|eviction| eviction.summary.is_none()) {
             return;
         }

@@ -4,9 +4,9 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::policy::Policy;
-use super::rules::shorten::ages_keys;
-use super::rules::switches;
+use crate::fold::policy_values::Policy;
+use crate::fold::rules::shorten::ages_keys;
+use crate::fold::rules::switches;
 use crate::text::{GlobError, Globs};
 
 /// A value that a key does not take.
@@ -238,13 +238,13 @@ mod word {
         const EXPECTED: &'static str;
     }
 
-    impl Word for crate::fold::policy::Paths {
+    impl Word for crate::fold::policy_values::Paths {
         const EXPECTED: &'static str = "`raw` or `session`";
     }
-    impl Word for crate::fold::policy::RepeatMode {
+    impl Word for crate::fold::policy_values::RepeatMode {
         const EXPECTED: &'static str = "`off`, `hash` (or `on`) or `dedup`";
     }
-    impl Word for crate::fold::policy::HideInput {
+    impl Word for crate::fold::policy_values::HideInput {
         const EXPECTED: &'static str = "`none`, `metadata` or `changes`";
     }
     impl Word for crate::fold::serving::ServeMode {
@@ -253,10 +253,10 @@ mod word {
     impl Word for crate::fold::serving::FlushRule {
         const EXPECTED: &'static str = "`hybrid`, `ski_rental`, `cold` or `prompts`";
     }
-    impl Word for crate::fold::policy::TaskArchive {
+    impl Word for crate::fold::policy_values::TaskArchive {
         const EXPECTED: &'static str = "`command` or `file`";
     }
-    impl Word for crate::fold::policy::FileKind {
+    impl Word for crate::fold::policy_values::FileKind {
         const EXPECTED: &'static str = "`file`, `supersede_write` or `supersede_read`";
     }
 
@@ -328,7 +328,7 @@ mod classes {
 
 mod ages {
     use super::{KeyError, Value};
-    use crate::fold::rules::shorten::Ages;
+    use crate::fold::policy_values::Ages;
 
     const EXPECTED: &str = "a number of turns (0: never), or three: for 1500 tokens, for 300, for fewer";
 
@@ -358,7 +358,7 @@ mod ages {
 
 mod any_call {
     use super::{KeyError, Value};
-    use crate::fold::policy::FileRule;
+    use crate::fold::policy_values::FileRule;
 
     pub(super) fn get(value: &FileRule) -> Value {
         Value::Bool(value.any_call)

@@ -2,40 +2,21 @@
 
 use std::sync::Arc;
 
-use super::core::{Op, Restore, Rewind};
-use super::facts::{
-    Act, ActItem, Eviction, Extra, Finish, FinishExtra, Item, ItemKind, Ix, NONE, NewCall, PartFact, Range,
-    Revision, form_index, index, kind_of,
-};
-use super::memory::{MemoryEvent, Moment};
-use super::policy::Policy;
-use super::state::State;
+use super::Place;
 use crate::event::{
     Body, Borrowed, BorrowedList, Finished, Frequent, Hidden, Part, Payload, Recorded, Role, SignatureForm,
     Started, TurnKind, forms,
 };
+use crate::fold::facts::{
+    Act, ActItem, Eviction, Extra, Finish, FinishExtra, Item, ItemKind, NewCall, PartFact, Range, Revision,
+    form_index, kind_of,
+};
+use crate::fold::memory::{MemoryEvent, Moment};
+use crate::fold::number::{Ix, NONE, index};
+use crate::fold::op::{Op, Restore, Rewind};
+use crate::fold::policy::Policy;
+use crate::fold::state::State;
 use crate::ids::{ItemId, Micros, Seq};
-
-/// Where an event stands in the log, as far as items keep it.
-#[derive(Clone, Copy)]
-pub(crate) struct Place {
-    pub(crate) seq: Seq,
-    pub(crate) recorded_at: Micros,
-    /// When it took place, by the host's clock.
-    pub(crate) host_time: Option<Micros>,
-}
-
-impl Place {
-    pub(crate) const fn of(recorded: &Recorded) -> Self {
-        let Recorded { seq, recorded_at, event } = recorded;
-        Self { seq: *seq, recorded_at: *recorded_at, host_time: event.host_time }
-    }
-
-    /// When the event took place: by the host's clock, where the host says so.
-    fn time(self) -> Micros {
-        self.host_time.unwrap_or(self.recorded_at)
-    }
-}
 
 /// Whole seconds from one time to another; none if the clock was set back.
 fn seconds_between(then: Micros, now: Micros) -> u32 {

@@ -8,7 +8,7 @@ use acpdb_proof::claims::{Claim, Claims, Detail, Judged, Source, Standing};
 use acpdb_proof::{Checkpoint, VerifierKey};
 use serde_json::{Value, json};
 
-use super::describe;
+use crate::describe;
 use crate::failure::{Code, Failure};
 use crate::keys;
 

@@ -4,6 +4,9 @@
 //! paths -> files -> format (content first) -> hosts::import::read -> batches -> store.commit, some MB at a time
 //! ```
 
+mod export_file;
+mod notes;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Read as _, Seek as _};
@@ -17,7 +20,8 @@ use acpdb_engine::{Atomicity, Batch, Error, Store, StreamInfo};
 use acpdb_hosts::import::{self, Format, ImportError, ImportReport, Limits, Options, OwnExport, SinkStop};
 use acpdb_hosts::sqlite;
 
-use crate::commands::merge::ExportFile;
+use self::export_file::ExportFile;
+pub(crate) use self::notes::{notes, refused};
 
 /// Bytes of facts that are gathered before they are recorded.
 const GATHER_BYTES: usize = 4 << 20;

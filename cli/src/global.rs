@@ -1,0 +1,90 @@
+//! The options of every verb, with the settings behind them. All but the table of arguments uses these alone: a verb's own
+//! options are its own affair.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+
+use acpdb_query::when::{Clock, Found};
+use clap::ValueEnum;
+
+use crate::settings::Settings;
+
+/// Options of every command.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Global {
+    /// The store's folder [default: the nearest .acpdb/ upwards, else as set by config, else the user's data directory]
+    #[arg(long, global = true, value_name = "PATH", env = "ACPDB_PATH", hide_env_values = true)]
+    pub(crate) db: Option<PathBuf>,
+    /// The key of an encrypted store [default: beside your settings, else a passphrase]
+    #[arg(long, global = true, value_name = "FILE", env = "ACPDB_KEY_FILE", hide_env_values = true)]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Print JSON, for programs
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Read as of this point: #812, t12, -3t, "2026-01-31 14:05", "10m ago", "last Tuesday", @compact-1, @rewind-1
+    #[arg(long, global = true, value_name = "WHEN", allow_hyphen_values = true)]
+    pub(crate) at: Option<String>,
+    /// Colours [default: auto]
+    #[arg(long, global = true, value_name = "WHEN")]
+    pub(crate) color: Option<ColorChoice>,
+    /// Do not show long answers through a pager
+    #[arg(long, global = true)]
+    pub(crate) no_pager: bool,
+    /// No progress and no remarks
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// The user's settings, once they are read.
+    #[arg(skip)]
+    pub(crate) settings: Settings,
+    /// The clocks that answers went by.
+    #[arg(skip)]
+    pub(crate) clocks: Clocks,
+}
+
+impl Global {
+    /// Whether there are colours: as asked, as set, else as the terminal can.
+    pub(crate) fn color(&self) -> ColorChoice {
+        self.color.unwrap_or(match self.settings.color.as_deref() {
+            Some("always") => ColorChoice::Always,
+            Some("never") => ColorChoice::Never,
+            _ => ColorChoice::Auto,
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorChoice {
+    Auto,
+    Always,
+    Never,
+}
+
+/// The clocks by which times were looked up.
+#[derive(Debug, Default)]
+pub(crate) struct Clocks {
+    host: Cell<bool>,
+    recorded: Cell<bool>,
+}
+
+impl Clocks {
+    /// Takes note of how a point was found.
+    pub(crate) fn used(&self, found: &Found) {
+        match found.clock {
+            Some(Clock::Host) => self.host.set(true),
+            Some(Clock::Recorded) => self.recorded.set(true),
+            None => {}
+        }
+    }
+
+    /// The clocks that an answer goes by, in words, if it goes by one.
+    pub(crate) fn words(&self) -> Option<&'static str> {
+        match (self.host.get(), self.recorded.get()) {
+            (false, false) => None,
+            (true, false) => Some(Clock::Host.label()),
+            (false, true) => Some(Clock::Recorded.label()),
+            (true, true) => {
+                Some("the clocks of the hosts; where they give no times, when things were recorded")
+            }
+        }
+    }
+}

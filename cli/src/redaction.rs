@@ -1,0 +1,36 @@
+//! What counts as a secret: the options that say it, and the rules that they mean.
+
+use acpdb_hosts::redact::Rules;
+
+use crate::failure::Failure;
+
+/// What counts as a secret.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct RedactOptions {
+    /// Take well-known forms of keys and tokens out before anything is recorded
+    #[arg(long)]
+    pub(crate) redact: bool,
+    /// Also what this pattern matches
+    #[arg(long, value_name = "NAME=REGEX")]
+    pub(crate) redact_rule: Vec<String>,
+    /// Also long runs of signs that look random
+    #[arg(long)]
+    pub(crate) redact_entropy: bool,
+}
+
+/// The rules that the options ask for; the usual ones are in if `always` or asked for.
+pub(crate) fn rules(options: &RedactOptions, always: bool) -> Result<Option<Rules>, Failure> {
+    let asked = options.redact || options.redact_entropy || !options.redact_rule.is_empty();
+    if !asked && !always {
+        return Ok(None);
+    }
+    let refused = |error: acpdb_hosts::redact::RuleError| Failure::usage(error.to_string());
+    let mut rules = Rules::usual().map_err(refused)?;
+    for rule in &options.redact_rule {
+        let Some((name, pattern)) = rule.split_once('=') else {
+            return Err(Failure::usage(format!("--redact-rule wants NAME=REGEX, not {rule:?}")));
+        };
+        rules = rules.with(name, pattern).map_err(refused)?;
+    }
+    Ok(Some(if options.redact_entropy { rules.with_entropy() } else { rules }))
+}

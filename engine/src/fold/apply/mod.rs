@@ -1,0 +1,470 @@
+//! Folding an event into the state of its stream: facts are taken in, then the present steps, then totals follow.
+//!
+//! ```text
+//! Recorded --intake--> facts, Op --step--> present and history --settle--> totals, Effects
+//! ```
+//!
+//! Rewinds and forks fold operations anew, with the facts that there are.
+
+mod intake;
+
+use std::sync::Arc;
+
+use super::core::{BORN, Core, Subs};
+use super::history::{Cause, History, Total};
+use super::number::{Ix, NONE, index};
+use super::op::{Op, Rewind};
+use super::policy::Policy;
+use super::read::{CauseView, FaceState};
+use super::state::{Rebase, State, StreamFacts};
+use super::step::Step;
+use crate::event::{Body, BodyAddress, Face, Frequent, Payload, Recorded, Scope};
+use crate::ids::{ItemId, Micros, Seq, StreamId, Turn};
+
+/// Where an event stands in the log, as far as items keep it.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) seq: Seq,
+    pub(crate) recorded_at: Micros,
+    /// When it took place, by the host's clock.
+    pub(crate) host_time: Option<Micros>,
+}
+
+impl Place {
+    pub(crate) const fn of(recorded: &Recorded) -> Self {
+        let Recorded { seq, recorded_at, event } = recorded;
+        Self { seq: *seq, recorded_at: *recorded_at, host_time: event.host_time }
+    }
+
+    /// When the event took place: by the host's clock, where the host says so.
+    pub(super) fn time(self) -> Micros {
+        self.host_time.unwrap_or(self.recorded_at)
+    }
+}
+
+/// What an event changed for readers.
+#[derive(Clone, PartialEq, Debug, Default, serde::Serialize)]
+pub struct Effects {
+    /// The event.
+    pub seq: Seq,
+    /// Its stream.
+    pub stream: StreamId,
+    /// The stream's turn after it.
+    pub turn: Turn,
+    /// Faces that look different now, each once, in order of first change. A new item has one for each face.
+    pub changes: Vec<Change>,
+    /// Numbers of the edges that came about: indices into what [`State::edges`] would list for all time.
+    #[serde(skip)]
+    pub edges: std::ops::Range<usize>,
+}
+
+/// A face that looks different after an event.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+pub struct Change {
+    /// The item.
+    pub item: ItemId,
+    /// Which face.
+    pub face: Face,
+    /// How it is shown now.
+    pub shown: FaceState,
+    /// Why, if it is not shown whole.
+    pub cause: Option<CauseView>,
+    /// Tokens that the context is shorter by; negative if longer. A new item counts as longer by what it shows.
+    pub tokens_freed: i64,
+}
+
+impl State {
+    /// Folds one event of this stream. Total. Cost: what it changes; a rewind, a fork and a policy cost the stream.
+    pub(crate) fn apply(&mut self, recorded: &Recorded) -> Effects {
+        let at = Place::of(recorded);
+        if let Some(event) = Frequent::of(&recorded.event.payload) {
+            let edges_before = self.run_frequent(at, &event);
+            return self.effects(at.seq, edges_before);
+        }
+        let edges_before = self.begin(at);
+        self.note(recorded);
+        if let Some(op) = self.take_in(recorded) {
+            match op {
+                Op::Rewound(rewind) => self.rewind(recorded, &rewind),
+                op => {
+                    self.step(recorded.seq, &op);
+                    self.ops.push(recorded.seq, op);
+                }
+            }
+        }
+        self.effects(recorded.seq, edges_before)
+    }
+
+    /// As [`State::apply`], of an event of a frequent kind, for those who do not ask what it changed.
+    pub(crate) fn replay(&mut self, at: Place, event: &Frequent<'_>) {
+        self.run_frequent(at, event);
+        self.settle(at.seq, None);
+    }
+
+    fn run_frequent(&mut self, at: Place, event: &Frequent<'_>) -> usize {
+        let edges_before = self.begin(at);
+        let op = self.take_in_frequent(at, event);
+        self.step(at.seq, &op);
+        self.ops.push(at.seq, op);
+        edges_before
+    }
+
+    /// An event comes in; returns how many edges there are.
+    fn begin(&mut self, at: Place) -> usize {
+        if self.first == Seq::ZERO {
+            self.first = at.seq;
+        }
+        self.head = at.seq;
+        // A clock that was set back moves nothing: the list is searched by halves.
+        if self.times.last().is_none_or(|(_, last)| *last < at.recorded_at) {
+            self.times.push((at.seq, at.recorded_at));
+        }
+        self.history.edges.len()
+    }
+
+    pub(crate) fn step(&mut self, at: Seq, op: &Op) {
+        self.all(at).run(op);
+    }
+
+    fn all(&mut self, at: Seq) -> Step<'_> {
+        Step {
+            facts: &mut self.facts,
+            core: &mut self.core,
+            history: &mut self.history,
+            subs: &mut self.subs,
+            at,
+        }
+    }
+
+    /// Facts about the stream itself; no rewind undoes them.
+    fn note(&mut self, recorded: &Recorded) {
+        let seq = recorded.seq;
+        match &recorded.event.payload {
+            Payload::SessionOpened(opened) => {
+                let opened = StreamFacts {
+                    scope: opened.scope,
+                    host: opened.host.clone(),
+                    name: opened.name.clone(),
+                    project: opened.project.clone(),
+                    parent: opened.parent.clone(),
+                    cwd: opened.cwd.clone(),
+                    title: opened.title.as_ref().map(ToString::to_string),
+                    host_version: opened.host_version.clone(),
+                };
+                self.infos.push((seq, Arc::new(opened)));
+            }
+            Payload::SessionChanged(changed) => {
+                let mut info = self.infos.last().map(|(_, info)| (**info).clone()).unwrap_or_default();
+                if let Some(title) = &changed.title {
+                    info.title = Some(title.to_string());
+                }
+                for (place, new) in [
+                    (&mut info.cwd, &changed.cwd),
+                    (&mut info.project, &changed.project),
+                    (&mut info.host_version, &changed.host_version),
+                ] {
+                    if new.is_some() {
+                        place.clone_from(new);
+                    }
+                }
+                self.infos.push((seq, Arc::new(info)));
+            }
+            Payload::SessionClosed(_) => self.closed.push(seq),
+            Payload::PromptSet(set) => self.prompts.push((seq, set.clone())),
+            Payload::MessageFinished(finished) => self.finished.push((seq, finished.clone())),
+            Payload::ContextRebased(rebased) => self.rebases.push(Rebase {
+                seq,
+                epoch: rebased.epoch,
+                why: rebased.why,
+                items: rebased.items.clone(),
+            }),
+            Payload::ContextServed(served) => self.served.push((seq, served.clone())),
+            Payload::Forked(forked) => self.forks.push((seq, forked.clone())),
+            Payload::Unknown { .. } => self.counts.unknown = self.counts.unknown.saturating_add(1),
+            _ => {}
+        }
+    }
+
+    /// The store's policy changed; it holds here unless the stream has one of its own.
+    pub(crate) fn store_policy(&mut self, at: Seq, policy: &Arc<Policy>) {
+        if !self.core.own_policy {
+            self.set_policy(at, Arc::clone(policy), false);
+        }
+    }
+
+    /// A newer session of the project began: what was remembered for the length of this one is over.
+    pub(crate) fn end_session_memory(&mut self, at: Seq) {
+        if self.subs.memory.has_session_items() {
+            self.step(at, &Op::Closed);
+            self.ops.push(at, Op::Closed);
+        }
+    }
+
+    fn set_policy(&mut self, at: Seq, policy: Arc<Policy>, own: bool) {
+        self.policies.push((at, Arc::clone(&policy)));
+        let op = Op::Policy { policy, own };
+        self.step(at, &op);
+        self.ops.push(at, op);
+    }
+
+    pub(crate) fn note_policy(&mut self, at: Seq, policy: &Arc<Policy>) {
+        self.policies.push((at, Arc::clone(policy)));
+    }
+
+    /// Operations of the active branch at `at`, oldest first, as indices.
+    fn branch(&self, at: Seq) -> Vec<usize> {
+        let mut active: Vec<usize> = Vec::new();
+        let mut next = 0;
+        for (place, rewind) in self.ops.rewinds() {
+            if self.ops.seq(place).is_none_or(|seq| seq > at) {
+                break;
+            }
+            active.extend(next..place);
+            let kept =
+                active.partition_point(|place| self.ops.seq(*place).is_some_and(|seq| seq <= rewind.to));
+            active.truncate(kept);
+            next = place;
+        }
+        active.extend(
+            (next..self.ops.len()).take_while(|place| self.ops.seq(*place).is_some_and(|seq| seq <= at)),
+        );
+        active
+    }
+
+    /// Folds operations anew. Facts are shared: an operation makes of them what it made of them before.
+    fn refold(&mut self, ops: &[(Seq, Op)]) -> (Core, History, Subs) {
+        let (mut core, mut history, mut subs) = (Core::default(), History::default(), Subs::default());
+        for (at, op) in ops {
+            let mut step = Step {
+                facts: &mut self.facts,
+                core: &mut core,
+                history: &mut history,
+                subs: &mut subs,
+                at: *at,
+            };
+            step.run(op);
+        }
+        (core, history, subs)
+    }
+
+    fn rewind(&mut self, recorded: &Recorded, rewind: &Arc<Rewind>) {
+        let (to, seq) = (rewind.to, recorded.seq);
+        let active: Vec<(Seq, Op)> = {
+            let places = self.branch(Seq::MAX);
+            places.into_iter().filter_map(|place| self.ops.get(place)).collect()
+        };
+        let kept = active.partition_point(|(at, _)| *at <= to);
+        let (kept, dropped) = active.split_at_checked(kept).unwrap_or((&active, &[]));
+        // The last event that stays: what held there holds again.
+        let last = kept.last().map_or(Seq::ZERO, |(at, _)| *at);
+        let mut left: Vec<Ix> = dropped.iter().flat_map(|(_, op)| self.items_of(op)).collect();
+        left.sort_unstable();
+        let (core, _, mut subs) = self.refold(kept);
+        let turn = self.core.turn;
+        self.core = core;
+        self.subs.todos.rewound(seq, std::mem::take(&mut *subs.todos));
+        self.subs.tasks.rewound(seq, subs.tasks);
+        if self.infos.last().is_none_or(|(_, info)| info.scope == Scope::Session) {
+            self.subs.memory.rewound(seq, subs.memory);
+        }
+        let first_off = self.facts.items.partition_point(|item| item.id.seq <= last);
+        self.history.rewind(last, seq, turn, Ix(index(first_off)), &left);
+        self.rewinds.push((seq, to));
+        let op = Op::Rewound(Arc::clone(rewind));
+        self.step(seq, &op);
+        self.ops.push(seq, op);
+    }
+
+    /// Items that an operation brought into being.
+    fn items_of(&self, op: &Op) -> Vec<Ix> {
+        match op {
+            Op::Start(ix) | Op::Injected(ix) => vec![*ix],
+            Op::Parts { first, count } => (first.0..first.0.saturating_add(*count)).map(Ix).collect(),
+            Op::Finish(finish) => {
+                let orphan = self.facts.finishes.get(*finish as usize).map(|finish| finish.orphan);
+                orphan.filter(|orphan| *orphan != NONE).map(Ix).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// A stream that from `seq` on shares this one's history up to `at`; `info` is what it says about itself.
+    ///
+    /// Only the active branch is folded. What was off it stays known as that, erased bodies stay erased whenever that
+    /// was, and the counters of turns and prompts count on.
+    pub(crate) fn fork(&self, seq: Seq, id: StreamId, at: Seq, info: Option<Arc<StreamFacts>>) -> Self {
+        let ops: Vec<(Seq, Op)> =
+            self.branch(at).into_iter().filter_map(|place| self.ops.get(place)).collect();
+        let mut child = Self::new(id, Arc::clone(&self.core.policy));
+        child.core = Core::default();
+        child.facts = self.facts.until(at);
+        // What is shortened has the size that the policy of its moment gives it.
+        child.policies = self.policies.iter().filter(|(since, _)| *since <= at).cloned().collect();
+        // Texts of evictions name the session, before it was opened too: its figures are made with the same name.
+        child.infos.extend(info.map(|info| (Seq::ZERO, info)));
+        for (seq, op) in &ops {
+            child.step(*seq, op);
+            child.effects(*seq, 0);
+        }
+        self.hand_down(&mut child, seq, at);
+        child.history.turns = self.history.turns.iter().filter(|(since, _)| *since <= at).copied().collect();
+        child.history.prompts = self.history.prompts.iter().filter(|seq| **seq <= at).copied().collect();
+        child.prompts = self.prompts.iter().filter(|(seq, _)| *seq <= at).cloned().collect();
+        child.finished = self.finished.iter().filter(|(seq, _)| *seq <= at).cloned().collect();
+        child.ops = ops.into_iter().collect();
+        child
+    }
+
+    /// Gives a fork what no operation of the active branch says about its items.
+    fn hand_down(&self, child: &mut Self, seq: Seq, at: Seq) {
+        let mut total = child.history.totals.last();
+        let items = (0..index(child.facts.items.len())).map(Ix);
+        for ix in items.clone().filter(|ix| !child.core.live(*ix).is(BORN)).collect::<Vec<_>>() {
+            child.history.born(ix);
+            let facts = self.history.facts_of(ix).chain(self.history.rows_of(ix));
+            for row in facts.filter(|row| row.since <= at && row.holds(at)) {
+                if matches!(row.cause, Cause::Answered { .. } | Cause::Revised { .. } | Cause::OffBranch) {
+                    child.history.begin(ix, row.face, row.cause, row.since, row.turn);
+                }
+            }
+            for face in [Face::Input, Face::Output] {
+                let recorded = child.face_tokens(ix, face, seq).recorded;
+                total.recorded = total.recorded.saturating_add(recorded);
+            }
+        }
+        let _ = child.history.take_touched();
+        if total != child.history.totals.last() {
+            child.history.totals.push(Total { seq, ..total });
+        }
+        for ix in items {
+            for row in self.history.rows_of(ix).filter(|row| row.cause == Cause::Erased) {
+                child.history.begin(ix, row.face, Cause::Erased, seq, row.turn);
+            }
+        }
+        child.effects(seq, 0);
+    }
+
+    /// Takes over what a fork shares. Nothing is taken over by a stream that has items of its own already.
+    ///
+    /// A policy of the stream's own stays, then one that the shared history set, then the store's as it is now.
+    pub(crate) fn adopt(&mut self, seq: Seq, shared: Self) {
+        if !self.facts.items.is_empty() {
+            return;
+        }
+        let (policy, own) = (Arc::clone(&self.core.policy), self.core.own_policy);
+        self.facts = shared.facts;
+        self.core = shared.core;
+        self.history = shared.history;
+        self.subs = shared.subs;
+        self.ops = shared.ops;
+        self.policies = shared.policies;
+        self.infos.splice(0..0, shared.infos);
+        self.prompts.splice(0..0, shared.prompts);
+        self.finished.splice(0..0, shared.finished);
+        if own || !self.core.own_policy && self.core.policy != policy {
+            self.set_policy(seq, policy, own);
+        }
+    }
+
+    /// Bodies were removed: the faces that rest on them cannot be shown any more. No rewind brings them back. A face that the
+    /// host has revised rests on its newest revision.
+    pub(crate) fn erase(&mut self, at: Seq, bodies: &[BodyAddress]) {
+        let covers =
+            |body: &Body, row: u32| body.first <= row && row < body.first.saturating_add(body.chunks);
+        for address in bodies {
+            let mut faces: Vec<(Ix, Face)> = Vec::new();
+            let first = self.facts.items.partition_point(|item| item.id.seq < address.seq);
+            for (place, item) in self.facts.items.iter().enumerate().skip(first) {
+                if item.id.seq != address.seq {
+                    break;
+                }
+                if covers(&item.body, address.row) {
+                    let face = if item.call == NONE { Face::Output } else { Face::Input };
+                    faces.push((Ix(index(place)), face));
+                }
+            }
+            let finish = self.facts.finishes.partition_point(|finish| finish.seq < address.seq);
+            if let Some(found) = self.facts.finishes.get(finish).filter(|found| found.seq == address.seq)
+                && self.facts.parts_of(found.output).iter().any(|part| covers(&part.body, address.row))
+                && let Some(ix) = self.answered_by(index(finish))
+            {
+                faces.push((ix, Face::Output));
+            }
+            faces.retain(|(ix, face)| self.history.revision(*ix, *face, at).is_none());
+            let revision = self.facts.revisions.partition_point(|revision| revision.seq < address.seq);
+            if let Some(found) = self.facts.revisions.get(revision).filter(|found| found.seq == address.seq)
+                && self.facts.parts_of(found.parts).iter().any(|part| covers(&part.body, address.row))
+                && let Some(ix) = self.facts.find(found.item)
+                && self.history.revision(ix, found.face, at) == Some(index(revision))
+            {
+                faces.push((ix, found.face));
+            }
+            for (ix, face) in faces {
+                if !self.history.rows_of(ix).any(|row| row.cause == Cause::Erased && row.face == face) {
+                    self.history.begin(ix, face, Cause::Erased, at, self.core.turn);
+                }
+            }
+        }
+        self.all(at).move_summaries();
+        self.effects(at, self.history.edges.len());
+    }
+
+    fn answered_by(&self, number: u32) -> Option<Ix> {
+        let finish = self.facts.finishes.get(number as usize)?;
+        let answered =
+            |ix: &Ix| self.history.facts_of(*ix).any(|row| row.cause == Cause::Answered { finish: number });
+        std::iter::once(Ix(finish.orphan)).chain(self.facts.calls_of_host(finish.host_id)).find(answered)
+    }
+
+    /// What changed since the last event: totals, and what readers are told.
+    pub(crate) fn effects(&mut self, seq: Seq, edges_before: usize) -> Effects {
+        let mut changes = Vec::new();
+        self.settle(seq, Some(&mut changes));
+        Effects {
+            seq,
+            stream: self.id,
+            turn: self.core.turn,
+            changes,
+            edges: edges_before..self.history.edges.len(),
+        }
+    }
+
+    /// Brings the totals up to what changed since the last event, and lists that if it is asked for.
+    fn settle(&mut self, seq: Seq, mut changes: Option<&mut Vec<Change>>) {
+        let before = Seq(seq.0.saturating_sub(1));
+        let touched = self.history.take_touched();
+        if let Some(changes) = &mut changes {
+            changes.reserve_exact(touched.len());
+        }
+        let mut total = self.history.totals.last();
+        for &(ix, face) in &touched {
+            let Some(item) = self.facts.item(ix) else { continue };
+            let item = item.id;
+            let was = self.face_tokens(ix, face, before);
+            let now = if let Some(changes) = &mut changes {
+                let view = self.face(ix, face, seq);
+                let now = self.tokens_in(ix, &view, seq);
+                let freed = i64::try_from(was.shown).unwrap_or(i64::MAX)
+                    - i64::try_from(now.shown).unwrap_or(i64::MAX);
+                changes.push(Change {
+                    item,
+                    face,
+                    shown: view.state,
+                    cause: view.cause,
+                    tokens_freed: freed,
+                });
+                now
+            } else {
+                self.face_tokens(ix, face, seq)
+            };
+            total.whole = total.whole.wrapping_add(now.whole).wrapping_sub(was.whole);
+            total.shown = total.shown.wrapping_add(now.shown).wrapping_sub(was.shown);
+            total.recorded = total.recorded.wrapping_add(now.recorded).wrapping_sub(was.recorded);
+        }
+        let is_touched = !touched.is_empty();
+        self.history.give_back(touched);
+        if is_touched {
+            self.history.totals.push(Total { seq, ..total });
+        }
+    }
+}

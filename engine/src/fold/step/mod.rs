@@ -1,0 +1,428 @@
+//! One step of the fold: what an operation makes of the present, and what is concluded from it.
+//!
+//! ```text
+//! step(op):  Start -> open      Finish -> ready? --rules--> edges        TurnStarted -> what is due
+//!                                    \--lay--> claims                      protection, quiet steps, shortening, prune
+//! ```
+//!
+//! What acts and compactions do stands in [`acts`], lists and what is injected because of them in [`lists`], idle items in
+//! [`idle`], evictions of tasks in [`tasks`].
+//!
+//! Cost of one step: O(what it changes). Nothing is scanned but the calls that a rule finds, and those it throws out.
+
+mod acts;
+mod idle;
+mod lists;
+mod tasks;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::claims::Keep;
+use super::core::{BORN, CLEARED, Core, LEFT, PINNED, READY, RESTORED, SHORTENED, SUPERSEDED, Status, Subs};
+use super::facts::{Facts, Size};
+use super::history::{Cause, History, RuleKind};
+use super::number::{Ix, KeyId, NONE, index};
+use super::op::Op;
+use super::policy::Policy;
+use super::rules::quiet::Pair;
+use super::rules::shorten::{Acts, Subject};
+use super::rules::{Clear, FILE_RULE, Look, RULES, SHORTENING};
+use crate::event::{Face, KeyKind, Outcome, ToolClass};
+use crate::ids::{ItemId, Seq, Turn};
+
+/// One step of the fold: the operation's stream, borrowed in its parts.
+pub(crate) struct Step<'a> {
+    pub(crate) facts: &'a mut Facts,
+    pub(crate) core: &'a mut Core,
+    pub(crate) history: &'a mut History,
+    pub(crate) subs: &'a mut Subs,
+    pub(crate) at: Seq,
+}
+
+/// Makes a [`Look`] of a step without borrowing the whole of it.
+macro_rules! look {
+    ($step:expr) => {
+        Look { facts: &*$step.facts, policy: &$step.core.policy, lists: &$step.core.lists }
+    };
+}
+
+impl Step<'_> {
+    /// Folds one operation.
+    pub(crate) fn run(&mut self, op: &Op) {
+        match op {
+            Op::Start(ix) => self.start(*ix),
+            Op::Finish(finish) => self.finish(*finish),
+            Op::Parts { first, count } => self.parts(*first, *count),
+            Op::Turn { key, number, idle_seconds } => self.turn(*key, *number, *idle_seconds),
+            Op::Prompt => {
+                self.history.prompts.push(self.at);
+                self.prompted();
+            }
+            Op::Policy { policy, own } => self.policy(policy, *own),
+            Op::Replace(order) => self.replace(order),
+            Op::Clear(act) => self.clear(*act),
+            Op::Rewound(rewind) => {
+                self.core.turn = self.core.turn.max(rewind.turn);
+                if self.core.policy != rewind.policy || self.core.own_policy != rewind.own {
+                    self.policy(&rewind.policy, rewind.own);
+                }
+            }
+            Op::FileChanged(key) => self.file_changed(*key),
+            Op::Abandon(message) => self.abandon(*message),
+            Op::Revise(revision) => self.revise(*revision),
+            Op::Hide(act) => self.hide(*act),
+            Op::Restore(act) => {
+                self.each(&act.items, Self::restore);
+                self.subs.memory.restored(self.at, act.moment, &act.items);
+            }
+            Op::Pin(items) => self.each(items, Self::pin),
+            Op::Unpin(items) => self.each(items, Self::unpin),
+            Op::Closed => self.subs.memory.closed(self.at),
+            Op::Injected(ix) => self.injected(*ix),
+            Op::TodosReplaced(list) => self.todos_replaced(list),
+            Op::TodoChanged(change) => {
+                self.subs.todos.changed(self.at, self.core.turn, change);
+                self.list_changed(NONE);
+            }
+            Op::TaskChanged(event) => self.task_changed(event),
+            Op::TaskEvicted { event, eviction } => self.task_evicted(event, *eviction),
+            Op::Memory(event) => self.subs.memory.fold(event),
+        }
+        // What bore a summary may be gone from where it stood.
+        if matches!(op, Op::Replace(_) | Op::Clear(_) | Op::Abandon(_) | Op::Hide(_) | Op::Restore(_)) {
+            self.move_summaries();
+        }
+    }
+
+    fn each(&mut self, items: &[ItemId], act: fn(&mut Self, Ix)) {
+        let found: Vec<Ix> = items.iter().filter_map(|item| self.facts.find(*item)).collect();
+        for ix in found {
+            act(self, ix);
+        }
+    }
+
+    pub(super) fn begin(&mut self, ix: Ix, face: Face, cause: Cause) {
+        self.history.begin(ix, face, cause, self.at, self.core.turn);
+    }
+
+    fn start(&mut self, ix: Ix) {
+        self.core.born(ix);
+        self.history.born(ix);
+        self.history.touch(ix, Face::Input);
+        self.core.lists.learn(self.facts, &self.core.policy, ix);
+        self.touch_files(ix);
+        if let Some(call) = self.facts.call(ix) {
+            self.core.open.entry(call.host_id).or_default().push(ix);
+        }
+        self.call_began(ix);
+    }
+
+    fn touch_files(&mut self, ix: Ix) {
+        let Some(call) = self.facts.call(ix) else { return };
+        for key in self.facts.keys_of(call).iter().filter(|key| key.kind == KeyKind::File) {
+            self.core.quiet.touch(key, self.core.turn.0);
+        }
+    }
+
+    fn finish(&mut self, number: u32) {
+        let Some(finish) = self.facts.finishes.get(number as usize) else { return };
+        let (host_id, outcome, tag) = (finish.host_id, finish.outcome, finish.task);
+        let waiting = self.core.open.get_mut(&host_id);
+        let paired = waiting.and_then(|open| {
+            let ix = open.pop()?;
+            Some((ix, open.is_empty()))
+        });
+        let Some((ix, last)) = paired else {
+            self.orphan(number);
+            return;
+        };
+        if last {
+            self.core.open.remove(&host_id);
+        }
+        if let Some(live) = self.core.live.get_mut(ix.at()) {
+            live.status = outcome.into();
+        }
+        self.begin(ix, Face::Output, Cause::Answered { finish: number });
+        self.touch_files(ix);
+        self.output_recorded(ix, tag);
+        if outcome == Outcome::Completed {
+            self.todos_of(ix, number);
+        }
+        if self.core.live(ix).is(LEFT) {
+            return;
+        }
+        self.schedule(ix);
+        if outcome == Outcome::Completed {
+            self.completed(ix);
+        } else {
+            self.lay(ix);
+        }
+    }
+
+    /// A result that no call waits for is an item of its own.
+    fn orphan(&mut self, number: u32) {
+        let Some(finish) = self.facts.finishes.get(number as usize) else { return };
+        let (known, tag) = (finish.orphan, finish.task);
+        let ix = if known == NONE { self.facts.orphan(number, self.core.turn) } else { Ix(known) };
+        self.core.born(ix);
+        self.history.born(ix);
+        self.begin(ix, Face::Output, Cause::Answered { finish: number });
+        self.output_recorded(ix, tag);
+    }
+
+    fn completed(&mut self, ix: Ix) {
+        let born = self.facts.item(ix).map_or(Turn(0), |item| item.turn);
+        let age = self.core.policy.turn_protection.age_min();
+        if self.core.turn.since(born) >= age {
+            self.ready(ix);
+        } else {
+            self.core.protected.entry(born.0.saturating_add(age)).or_default().push(ix);
+        }
+    }
+
+    /// The call is ready: the rules run, then it can itself be found.
+    fn ready(&mut self, ix: Ix) {
+        self.core.set(ix, READY);
+        if self.core.policy.automatic {
+            for (number, rule) in RULES.iter().enumerate() {
+                if number == FILE_RULE {
+                    self.show_anew(ix);
+                }
+                if rule.is_on(number, &self.core.policy) {
+                    self.apply_rule(number, ix);
+                }
+            }
+        }
+        self.lay(ix);
+    }
+
+    /// A read shows its files anew: what waited for them to rest need not wait.
+    fn show_anew(&mut self, ix: Ix) {
+        let look = look!(self);
+        let files: Vec<_> = look
+            .keys(ix)
+            .filter(|(_, key)| key.kind == KeyKind::File && key.class == ToolClass::Read)
+            .map(|(_, key)| look.id(key))
+            .filter(|file| self.core.quiet.has(*file))
+            .collect();
+        if !files.is_empty() {
+            let pairs = self.core.quiet.take(&files);
+            self.fire(&pairs);
+        }
+    }
+
+    fn fire(&mut self, pairs: &[Pair]) {
+        for pair in pairs {
+            let rule = &super::rules::file::RULE;
+            let (old, new) = (self.core.live(pair.old), self.core.live(pair.new));
+            // Whether the two are of one file is for the policy of now to say.
+            let look = look!(self);
+            let edited = self.facts.keys.get(pair.key as usize).map(|key| look.id(key));
+            let allowed = self.core.policy.file.clears(ToolClass::Edit).contains(&pair.class)
+                && !self.core.lists.holds(self.facts, pair.old, rule.guard)
+                && look.keys(pair.old).any(|(_, key)| {
+                    key.kind == KeyKind::File && key.class == pair.class && Some(look.id(key)) == edited
+                });
+            let can = old.is(BORN)
+                && !old.is(SUPERSEDED | LEFT | CLEARED | PINNED)
+                && new.is(BORN)
+                && !new.is(LEFT);
+            if allowed && can {
+                let kind = (rule.kind)(&self.core.policy);
+                self.supersede(pair.old, pair.new.0, kind, pair.key);
+            }
+        }
+    }
+
+    fn apply_rule(&mut self, number: usize, new: Ix) {
+        let Some(rule) = RULES.get(number) else { return };
+        let id = u8::try_from(number).unwrap_or(u8::MAX);
+        let turn = self.facts.item(new).map_or(Turn(0), |item| item.turn);
+        let by_position = rule.any_turn || self.core.policy.same_turn;
+        let mut found = std::mem::take(&mut self.core.found);
+        let look = look!(self);
+        let (claims, live, facts) = (&mut self.core.claims, &self.core.live, &*self.facts);
+        (rule.clears)(look, new, &mut |Clear { slot, key, waits }| {
+            claims.search(id, slot, (!by_position).then_some(turn.0), |old| {
+                let state = live.get(old.at()).copied().unwrap_or_default();
+                if state.is(SUPERSEDED | LEFT | CLEARED) || !state.is(BORN) {
+                    return Keep::Gone;
+                }
+                let earlier = if by_position {
+                    old < new
+                } else {
+                    facts.item(old).is_some_and(|item| item.turn < turn)
+                };
+                if !earlier || state.is(PINNED) || old == new {
+                    return Keep::Stay;
+                }
+                found.push((old, waits, key, slot));
+                Keep::Found
+            });
+        });
+        found.sort_unstable_by_key(|(old, waits, key, _)| (*old, *waits, *key));
+        let kind = (rule.kind)(&self.core.policy);
+        let steps = self.core.policy.file.edit_quiet_steps;
+        for &(old, waits, key, slot) in &found {
+            if self.core.live(old).is(SUPERSEDED) {
+                continue;
+            }
+            if waits {
+                let class = super::rules::file::class(slot.group);
+                let (file, paths) = (KeyId(slot.key), self.core.policy.paths);
+                self.core.quiet.wait(Pair { number: 0, old, new, key, class }, file, paths, steps);
+            } else {
+                self.supersede(old, new.0, kind, key);
+            }
+        }
+        found.clear();
+        self.core.found = found;
+    }
+
+    pub(super) fn supersede(&mut self, old: Ix, new: u32, kind: RuleKind, key: u32) {
+        let class = self.facts.call(old).map(|call| call.class);
+        let hide_input = kind != RuleKind::INJECTED && self.core.policy.hide_input.is_meant(class);
+        self.core.set(old, SUPERSEDED);
+        let edge = History::edge(old, new, kind, key, self.at, self.core.turn, hide_input);
+        self.history.supersede(edge);
+        if !hide_input {
+            self.idle_when_superseded(old);
+        }
+    }
+
+    /// Lays a ready or failed call under every rule that is on.
+    pub(super) fn lay(&mut self, ix: Ix) {
+        let live = self.core.live(ix);
+        let turn = self.facts.item(ix).map_or(0, |item| item.turn.0);
+        let look = Look { facts: &*self.facts, policy: &self.core.policy, lists: &self.core.lists };
+        for (number, rule) in RULES.iter().enumerate() {
+            let meant = rule.failed.is_meant(live.is(READY), live.failed(), look.policy);
+            if !meant || !rule.is_on(number, look.policy) || look.lists.holds(look.facts, ix, rule.guard) {
+                continue;
+            }
+            let id = u8::try_from(number).unwrap_or(u8::MAX);
+            let claims = &mut self.core.claims;
+            (rule.lays)(look, ix, &mut |slot| claims.lay(id, slot, ix, turn));
+        }
+    }
+
+    fn turn(&mut self, key: u32, number: Option<u32>, idle_seconds: u32) {
+        if key != NONE && !self.core.steps.insert(key) {
+            return;
+        }
+        let turn = number.map_or(self.core.turn.0.saturating_add(1), |number| number.max(self.core.turn.0));
+        self.core.turn = Turn(turn);
+        self.history.turns.push((self.at, self.core.turn));
+        while self.core.protected.first_key_value().is_some_and(|(due, _)| *due <= turn) {
+            let mut calls = Vec::new();
+            while let Some(entry) = self.core.protected.first_entry().filter(|entry| *entry.key() <= turn) {
+                calls.extend(entry.remove());
+            }
+            calls.sort_unstable();
+            for ix in calls {
+                if self.core.live(ix).is(BORN) && !self.core.live(ix).is(LEFT) {
+                    self.ready(ix);
+                }
+            }
+        }
+        if !self.core.policy.automatic {
+            return;
+        }
+        let steps = self.core.policy.file.edit_quiet_steps;
+        let pairs = self.core.quiet.take_due(turn, self.core.policy.paths, steps);
+        self.fire(&pairs);
+        for number in 0..self.core.shorten.len() {
+            self.shorten_due(number);
+        }
+        let ttl_seconds = self.core.policy.serve.price.ttl_seconds;
+        self.idle_due(ttl_seconds > 0 && idle_seconds > ttl_seconds);
+        self.roll();
+    }
+
+    /// Puts an item into the queues of the rules that will shorten it.
+    pub(super) fn schedule(&mut self, ix: Ix) {
+        let live = self.core.live(ix);
+        let Some(item) = self.facts.item(ix) else { return };
+        let answer =
+            self.history.answer(ix, Seq::MAX).and_then(|finish| self.facts.finishes.get(finish as usize));
+        let output = match answer {
+            Some(finish) => Size::of(self.facts.parts_of(finish.output)),
+            None => Size::of_body(&item.body),
+        };
+        let look = look!(self);
+        if look.lists.holds(look.facts, ix, super::protect::Guard::Common) {
+            return;
+        }
+        let subject =
+            Subject { ix, failed: live.failed(), completed: live.status == Status::Completed, output };
+        for (number, rule) in SHORTENING.iter().enumerate() {
+            let Acts::AtAge { age, .. } = rule.acts else { continue };
+            let Some(age) = age(look, subject) else { continue };
+            if self.core.shorten.len() <= number {
+                self.core.shorten.resize_with(number.saturating_add(1), BTreeMap::new);
+            }
+            if let Some(queue) = self.core.shorten.get_mut(number) {
+                queue.entry(item.turn.0.saturating_add(age)).or_default().push(ix);
+            }
+        }
+        self.idle_later(ix);
+        self.prompt_later(ix);
+    }
+
+    fn parts(&mut self, first: Ix, count: u32) {
+        for number in first.0..first.0.saturating_add(count) {
+            let ix = Ix(number);
+            self.core.born(ix);
+            self.history.born(ix);
+            let Some(item) = self.facts.item(ix) else { continue };
+            let automata = item.automata;
+            if let Some(task) = self.facts.extra(item.extra).task {
+                self.belongs(ix, task);
+            }
+            if automata {
+                self.subs.todos.automata(self.at, self.core.turn);
+            }
+            self.schedule(ix);
+        }
+    }
+
+    fn policy(&mut self, policy: &Arc<Policy>, own: bool) {
+        let before = (self.core.policy.file.edit_quiet_steps, self.core.policy.paths);
+        self.core.policy = Arc::clone(policy);
+        self.core.own_policy = own;
+        self.core.lists.clear();
+        self.core.claims.clear();
+        self.core.shorten.clear();
+        self.core.idle.clear();
+        let (steps, paths) = (policy.file.edit_quiet_steps, policy.paths);
+        if before != (steps, paths) {
+            let look = Look { facts: &*self.facts, policy, lists: &self.core.lists };
+            let file = |key: u32| look.facts.keys.get(key as usize).map(|key| look.id(key));
+            self.core.quiet.reschedule(paths, steps, file);
+        }
+        self.core.protected.clear();
+        let age = policy.turn_protection.age_min();
+        for number in 0..index(self.core.live.len()) {
+            let ix = Ix(number);
+            let live = self.core.live(ix);
+            if !live.is(BORN) {
+                continue;
+            }
+            self.core.lists.learn(self.facts, &self.core.policy, ix);
+            if live.is(LEFT | CLEARED) {
+                continue;
+            }
+            if live.status == Status::Completed && !live.is(READY) {
+                let born = self.facts.item(ix).map_or(0, |item| item.turn.0);
+                self.core.protected.entry(born.saturating_add(age)).or_default().push(ix);
+            }
+            if !live.is(SHORTENED | RESTORED) {
+                self.schedule(ix);
+            }
+            if !live.is(SUPERSEDED) && (live.is(READY) || live.failed()) {
+                self.lay(ix);
+            }
+        }
+    }
+}
