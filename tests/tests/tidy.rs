@@ -80,26 +80,24 @@ const ROOMS: &[(&str, &str, &str)] = &[
 ];
 
 /// Circles that are there: the room's folder, the circle's members, and how many arrows lie between them. This list only shrinks.
-const CIRCLES: &[(&str, &[&str], usize)] = &[
-    (
-        "engine/src/store/",
-        &[
-            "builder",
-            "erasures",
-            "events",
-            "folds",
-            "locate",
-            "mod",
-            "redact",
-            "scan",
-            "snapshots",
-            "ticket",
-            "view",
-            "write",
-        ],
-        35,
-    ),
-];
+const CIRCLES: &[(&str, &[&str], usize)] = &[(
+    "engine/src/store/",
+    &[
+        "builder",
+        "erasures",
+        "events",
+        "folds",
+        "locate",
+        "mod",
+        "redact",
+        "scan",
+        "snapshots",
+        "ticket",
+        "view",
+        "write",
+    ],
+    35,
+)];
 
 /// What a pure module may not name: files, network, clocks, threads, environment, randomness, output.
 const IMPURE: &[&str] = &[

@@ -1,6 +1,6 @@
 //! `acpdb import [PATH..]`: sessions of every host into the store; again adds nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::store::MergeReport;
 use acpdb_hosts::import::{Format, Limits, Options};
 use acpdb_hosts::places::{Place, usual_places};
+use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::merge::Merged;
@@ -17,10 +18,12 @@ use crate::describe;
 use crate::failure::{Code, Failure};
 use crate::follow::{self, Plan, Root};
 use crate::global::Global;
-use crate::known::{Known, KnownFiles};
+use crate::known::{self, Known, KnownFiles};
 use crate::output::Output;
 use crate::place;
-use crate::reader::{self, Candidate, FileReport, ReadError, Recognised, Skipped, notes, refused};
+use crate::reader::{
+    self, AHEAD_COUNT, Ahead, Begun, Candidate, FileReport, ReadError, Recognised, Skipped, notes, refused,
+};
 
 pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
@@ -49,32 +52,31 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     let mut known =
         opened.as_ref().map_or_else(KnownFiles::default, |store| KnownFiles::of(store, how.clone()));
     let bar = super::progress::bytes(candidates.iter().map(|candidate| candidate.bytes).sum(), output);
+    let mut upcoming = Upcoming::start(&candidates, format, &options, &bar)?;
     let mut reports = Vec::new();
     let mut merged: Vec<(PathBuf, MergeReport)> = Vec::new();
     let mut other_count = 0_u64;
     // Events of files that could not be read to their end.
     let mut partly_count = 0_u64;
-    for candidate in &candidates {
+    while let Some((candidate, turn)) = upcoming.next(&known) {
         let name = candidate.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         bar.set_message(crate::output::escape(&name, crate::output::Escape::Line).into_owned());
-        match known.look(&candidate.path) {
-            Some(Known::Session(report)) => {
+        let (reading, begun) = match turn {
+            Turn::Known(report) => {
                 bar.inc(candidate.bytes);
                 reports.push(*report);
                 continue;
             }
-            Some(Known::Other) if !candidate.named => {
+            Turn::Other => {
                 other_count += 1;
                 continue;
             }
-            _ => {}
-        }
-        let reading = KnownFiles::begin(&candidate.path);
-        match reader::recognise(candidate, format) {
-            Recognised::Session(format) => {
-                let mut progress = |bytes| bar.inc(bytes);
+            Turn::Read(reading, begun) => (reading, begun),
+        };
+        match begun.recognised(&candidate.path) {
+            Recognised::Session(_) => {
                 let store = opened_for(&mut opened, &mut known, &how, (global, args, output))?;
-                match reader::read(store, &candidate.path, format, &options, &mut progress) {
+                match begun.record(store, &candidate.path, &options) {
                     Ok(report) => {
                         known.keep(&candidate.path, &reading, Some(&report));
                         skipped.extend(notes(&report));
@@ -120,6 +122,61 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     let is_nothing = reports.is_empty() && merged.is_empty() && partly_count == 0;
     render(&reports, &merged, &skipped, (other_count, is_nothing), output)?;
     Ok(code_of(is_nothing, &merged, &skipped))
+}
+
+/// What is to be done with a file.
+enum Turn {
+    /// It is as it was when it was read.
+    Known(Box<FileReport>),
+    /// So it is, and it is of no format.
+    Other,
+    /// It is being read.
+    Read(known::Reading, Begun),
+}
+
+/// Files in order, of which the next ones are being read already.
+struct Upcoming<'c> {
+    ahead: Ahead,
+    rest: std::iter::Peekable<std::slice::Iter<'c, Candidate>>,
+    queue: VecDeque<(&'c Candidate, Turn)>,
+}
+
+impl<'c> Upcoming<'c> {
+    fn start(
+        all: &'c [Candidate],
+        format: Option<Format>,
+        options: &Options,
+        bar: &ProgressBar,
+    ) -> Result<Self, Failure> {
+        let ahead = Ahead::start(format, options.clone(), bar.clone());
+        let ahead = ahead.map_err(|error| Failure::io("begin", "a thread that reads", &error))?;
+        Ok(Self { ahead, rest: all.iter().peekable(), queue: VecDeque::new() })
+    }
+
+    fn next(&mut self, known: &KnownFiles) -> Option<(&'c Candidate, Turn)> {
+        while self.queue.len() < AHEAD_COUNT
+            && let Some(&candidate) = self.rest.peek()
+        {
+            // One that is named twice waits for what comes of the first time.
+            if self.queue.iter().any(|(before, _)| before.path == candidate.path) {
+                break;
+            }
+            let _ = self.rest.next();
+            self.queue.push_back((candidate, self.begin(candidate, known)));
+        }
+        self.queue.pop_front()
+    }
+
+    fn begin(&self, candidate: &Candidate, known: &KnownFiles) -> Turn {
+        match known.look(&candidate.path) {
+            Some(Known::Session(report)) => return Turn::Known(report),
+            Some(Known::Other) if !candidate.named => return Turn::Other,
+            _ => {}
+        }
+        // Before it is read: what comes later has to be seen as a change.
+        let reading = KnownFiles::begin(&candidate.path);
+        Turn::Read(reading, self.ahead.begin(candidate.clone()))
+    }
 }
 
 /// Says how many sessions stayed out because they were shredded here.

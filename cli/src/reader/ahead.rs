@@ -1,0 +1,151 @@
+//! Files are read in a thread of their own, a little ahead of the thread that records them.
+//!
+//! ```text
+//! this thread:   recognise, parse -> parcels of facts -> (a few files and MB ahead, no more)
+//! the caller:                        gather -> store.commit, file after file, as without the thread
+//! ```
+//!
+//! What is recorded, and in which commits, does not depend on the thread: its parcels come in the order of the input.
+
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+
+use acpdb_engine::Store;
+use acpdb_hosts::import::{self, Format, ImportError, ImportReport, Options, SinkStop};
+use indicatif::ProgressBar;
+
+use super::gather::{Gather, weight};
+use super::{Candidate, FileReport, ReadError, Recognised, Skipped};
+
+/// Files that wait to be read, or were read and wait to be recorded.
+pub(crate) const FILE_COUNT: usize = 8;
+/// About how many bytes of facts are handed over at a time.
+const PARCEL_BYTES: usize = 256 << 10;
+/// Parcels of one file that wait to be recorded.
+const PARCEL_COUNT: usize = 4;
+
+/// What the thread says of a file, in this order.
+enum Told {
+    Found(Recognised),
+    Facts(Vec<import::Batch>),
+    End(std::io::Result<(u64, Result<ImportReport, ImportError>)>),
+}
+
+struct Job {
+    candidate: Candidate,
+    to: SyncSender<Told>,
+}
+
+/// The thread that reads. It ends when this is dropped.
+pub(crate) struct Ahead {
+    jobs: SyncSender<Job>,
+}
+
+impl Ahead {
+    /// Begins a thread that reads files of `format`, or of the format that each has, and moves `bar` by the bytes that it read.
+    ///
+    /// # Errors
+    /// If there is no thread to be had.
+    pub(crate) fn start(format: Option<Format>, options: Options, bar: ProgressBar) -> std::io::Result<Self> {
+        let (jobs, waiting) = mpsc::sync_channel(FILE_COUNT);
+        let read_all = move || {
+            for job in waiting {
+                read(&job, format, &options, &bar);
+            }
+        };
+        std::thread::Builder::new().name("acpdb read".to_owned()).spawn(read_all)?;
+        Ok(Self { jobs })
+    }
+
+    /// Has a file read once those before it are. Waits if [`FILE_COUNT`] are waiting.
+    pub(crate) fn begin(&self, candidate: Candidate) -> Begun {
+        let (to, told) = mpsc::sync_channel(PARCEL_COUNT);
+        // Without its thread there is no answer, which is found out where it is asked for.
+        let _ = self.jobs.send(Job { candidate, to });
+        Begun { told }
+    }
+}
+
+/// A file that is being read.
+pub(crate) struct Begun {
+    told: Receiver<Told>,
+}
+
+impl Begun {
+    /// What the file is.
+    pub(crate) fn recognised(&self, path: &Path) -> Recognised {
+        match self.told.recv() {
+            Ok(Told::Found(found)) => found,
+            _ => Recognised::Skipped(Skipped { path: path.to_owned(), line: None, reason: LOST.to_owned() }),
+        }
+    }
+
+    /// Records what is in a session's file, once it is recognised.
+    pub(crate) fn record(
+        self,
+        store: &Store,
+        path: &Path,
+        options: &Options,
+    ) -> Result<FileReport, ReadError> {
+        let mut gather = Gather::new(store, options.subject.clone());
+        loop {
+            match self.told.recv() {
+                Ok(Told::Facts(batches)) => {
+                    for batch in batches {
+                        if import::Sink::batch(&mut gather, batch).is_err() {
+                            return gather.report(path, 0, Err(ImportError::Stopped));
+                        }
+                    }
+                }
+                Ok(Told::End(end)) => {
+                    let (bytes, result) = end.map_err(ReadError::File)?;
+                    return gather.report(path, bytes, result);
+                }
+                Ok(Told::Found(_)) | Err(_) => return Err(ReadError::File(std::io::Error::other(LOST))),
+            }
+        }
+    }
+}
+
+/// Only a fault of the program ends the thread.
+const LOST: &str = "the thread that reads has ended";
+
+/// Reads one file. A caller that wants no more of it has let go of the other end.
+fn read(job: &Job, format: Option<Format>, options: &Options, bar: &ProgressBar) {
+    let found = super::recognise(&job.candidate, format);
+    let session = if let Recognised::Session(format) = &found { Some(*format) } else { None };
+    if job.to.send(Told::Found(found)).is_err() {
+        return;
+    }
+    let Some(format) = session else { return };
+    let mut parcel = Parcel { to: &job.to, batches: Vec::new(), bytes: 0 };
+    let mut sessions = import::ReadSessions::default();
+    let path = &job.candidate.path;
+    let end = super::parse(path, format, options, &mut sessions, &mut parcel, &mut |bytes| bar.inc(bytes));
+    if parcel.send().is_ok() {
+        let _ = job.to.send(Told::End(end));
+    }
+}
+
+/// Gathers facts until it is worth to hand them over.
+struct Parcel<'j> {
+    to: &'j SyncSender<Told>,
+    batches: Vec<import::Batch>,
+    bytes: usize,
+}
+
+impl Parcel<'_> {
+    fn send(&mut self) -> Result<(), SinkStop> {
+        self.bytes = 0;
+        let batches = std::mem::take(&mut self.batches);
+        if batches.is_empty() { Ok(()) } else { self.to.send(Told::Facts(batches)).map_err(|_| SinkStop) }
+    }
+}
+
+impl import::Sink for Parcel<'_> {
+    fn batch(&mut self, batch: import::Batch) -> Result<(), SinkStop> {
+        self.bytes += batch.entries.iter().map(weight).sum::<usize>();
+        self.batches.push(batch);
+        if self.bytes >= PARCEL_BYTES { self.send() } else { Ok(()) }
+    }
+}
