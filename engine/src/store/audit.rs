@@ -18,8 +18,9 @@ use crate::storage::{Access, FileStorage, Storage, read_up_to};
 use crate::verify::{Expected, Report, SavedFault, verify_claims};
 
 use super::Store;
+use super::ingest_states;
 use super::snapshots::{self, FOLDER, Footing};
-use super::{ingest_states, write::StreamWriter};
+use super::stream_writer::StreamWriter;
 
 /// Both kinds of file have a header of so many bytes.
 const HEADER_BYTES: usize = 144;

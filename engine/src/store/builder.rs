@@ -14,11 +14,11 @@ use crate::log::{Condition, Log, LogOptions, Opening};
 use crate::registry::{NoTools, Registry};
 use crate::storage::{Clock, Entropy, FileStorage, KeyRing, Storage, SystemClock, SystemEntropy, untrusted};
 
-use super::erasures::Erasures;
-use super::locate::Locator;
+use super::erasure_list::Erasures;
+use super::locator::Locator;
 use super::salts::Salts;
+use super::settler::{Durability, Settler};
 use super::snapshots::{Snapshots, Uses};
-use super::ticket::{Durability, Settler};
 use super::upkeep::Upkeep;
 use super::{Inner, Redactor, Store};
 
@@ -271,6 +271,13 @@ impl Builder {
             let _ = inner.resume_erasing();
         }
         Ok(Store { inner: Arc::new(inner) })
+    }
+}
+
+impl Store {
+    /// Opens or makes the store in `folder` with [`Builder`]'s defaults.
+    pub fn builder(folder: impl Into<PathBuf>) -> Builder {
+        Builder::new(folder)
     }
 }
 

@@ -26,7 +26,7 @@ use crate::fold::reminder::{Reflection, Reminder};
 use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId};
 use crate::index::FramePlace;
 
-use super::folds::{FoldKey, whole};
+use super::loaded::{FoldKey, whole};
 use super::redact::Pass;
 use super::write::{Recording, unsigned};
 use super::{Inner, Store, View};

@@ -29,7 +29,7 @@ use crate::storage::{Access, FileStorage, Storage as _};
 use crate::text::mask::is_masked;
 use crate::verify::recorded_erasures;
 
-use super::folds::whole;
+use super::loaded::whole;
 use super::wanted::Wanted;
 use super::{Inner, Store};
 
@@ -258,7 +258,7 @@ impl Inner {
             };
             for frame in parts {
                 for event in frame.events().filter(|event| event.envelope.stream == stream) {
-                    let decoded = super::events::bare(&frame, &event).map(|it| it.event.payload);
+                    let decoded = super::decoding::bare(&frame, &event).map(|it| it.event.payload);
                     if matches!(decoded, Ok(Payload::ItemRevised(revised)) if revised.item == item) {
                         seqs.push(event.seq);
                     }
@@ -269,7 +269,7 @@ impl Inner {
         for seq in seqs {
             let Some(frame) = self.frame_of(seq)? else { continue };
             let Some(event) = frame.event(seq) else { continue };
-            let recorded = super::events::bare(&frame, &event).ok();
+            let recorded = super::decoding::bare(&frame, &event).ok();
             let wire = recorded.as_ref().and_then(|it| it.event.stamp.wire);
             let labels = recorded.map(|it| text_rows(it.event.payload)).unwrap_or_default();
             for (index, row) in (0_u32..).zip(event.rows()) {
@@ -342,7 +342,7 @@ impl Inner {
     /// Adds the hosts' records in a commit that quote what is wanted.
     fn records_in(&self, frame: &Frame, wanted: &Wanted, found: &mut Hits) -> Result<(), Error> {
         for event in frame.events() {
-            let Ok(recorded) = super::events::bare(frame, &event) else { continue };
+            let Ok(recorded) = super::decoding::bare(frame, &event) else { continue };
             let Some(wire) = recorded.event.stamp.wire else { continue };
             let template = match self.body_in(frame, wire.id(event.seq)) {
                 Ok(template) => template,

@@ -4,52 +4,22 @@
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use rustc_hash::FxHashMap;
-
 use crate::error::Error;
 use crate::event::{DAMAGED_TEXT, ERASED_TEXT, Payload};
 use crate::ids::{Position, Seq, StreamId};
 use crate::index::FramePlace;
 use crate::log::LogError;
 
-use super::events::bare;
-use super::{Inner, Store, View};
-use crate::secret::{Secret, Withheld};
+use super::decoding::bare;
+use super::erasure_list::{Erasure, Erasures};
+use super::{Inner, Store};
+use crate::secret::Withheld;
 
 /// Frames with events past a seq, and the seq up to which that is all.
 type PlacesAfter<'a> = dyn Fn(Seq) -> Result<(Vec<FramePlace>, Seq), Error> + 'a;
 
 /// Number of the kind that records erasures.
 const ERASED: u16 = 112;
-
-/// An erasure as it is on record.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Erasure {
-    /// The event that records it.
-    pub seq: Seq,
-    /// Who asked for it.
-    pub by: String,
-    /// Why.
-    pub reason: String,
-}
-
-/// Erasures by the row that they removed, up to a watermark.
-#[derive(Debug, Default)]
-pub(super) struct Erasures {
-    watermark: Seq,
-    /// Which event records the erasure of a row.
-    by_row: FxHashMap<(Seq, u32), Seq>,
-    /// What such an event says, as far as that was asked for.
-    told: FxHashMap<Seq, Arc<Erasure>>,
-    /// What must not be stored again.
-    withheld: Withheld,
-}
-
-impl Erasures {
-    pub(super) fn new(secret: Secret) -> Self {
-        Self { withheld: Withheld::new(secret), ..Self::default() }
-    }
-}
 
 impl Store {
     /// The erasure that the event `seq` records; `None` if it is of another kind or there is none.
@@ -61,19 +31,9 @@ impl Store {
     }
 }
 
-impl View {
-    /// As [`Store::erasure`].
-    ///
-    /// # Errors
-    /// If the event cannot be read.
-    pub fn erasure(&self, seq: Seq) -> Result<Option<Erasure>, Error> {
-        self.inner.erasure(seq)
-    }
-}
-
 impl Inner {
     /// Reads the reason without asking who erased it, if it was: that question leads here, and may lead to the same event.
-    fn erasure(&self, seq: Seq) -> Result<Option<Erasure>, Error> {
+    pub(super) fn erasure(&self, seq: Seq) -> Result<Option<Erasure>, Error> {
         let Some(frame) = self.frame_of(seq)? else { return Ok(None) };
         let Some(event) = frame.event(seq).filter(|event| event.envelope.kind == ERASED) else {
             return Ok(None);

@@ -1,56 +1,15 @@
 //! Events and bodies out of the log: decoded, checked, in order.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-use crate::codec::{EventRef, Frame, Sight, payload};
+use crate::codec::{EventRef, Frame};
 use crate::error::Error;
-use crate::event::{Body, DAMAGED_TEXT, ERASED_TEXT, Frequent, Payload, Recorded, wire};
+use crate::event::{Body, DAMAGED_TEXT, ERASED_TEXT, Payload, Recorded, wire};
 use crate::ids::{BodyId, Origin, Position, Seq, StreamId};
 use crate::log::{self, LogError};
-use crate::secret::Secret;
 
 use super::Inner;
-use super::scan::{Glimpse, Source, Wanted};
-
-/// Decodes one event of a frame as its payload says it: without the free texts, which stand in bodies, and with labels that
-/// are sealed. For those who look at other things.
-pub(super) fn bare(frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Error> {
-    check_sight(event)?;
-    payload::recorded(frame, event).map_err(|error| unreadable(event.seq, &error))
-}
-
-/// Whether an event can be read: what is sealed needs its key. One whose key was destroyed is like one of an unknown kind.
-fn check_sight(event: &EventRef<'_>) -> Result<(), Error> {
-    let (seq, stream) = (event.seq, event.envelope.stream);
-    match event.sight {
-        Sight::Clear | Sight::Shredded | Sight::Newer => Ok(()),
-        Sight::NoKey => Err(Error::Locked {
-            detail: format!("event {seq} is sealed, and the key of its stream {stream} is not at hand"),
-        }),
-        Sight::Forged => Err(Error::Corrupt {
-            detail: format!(
-                "event {seq} does not open with the key of its stream {stream}: it was altered or moved"
-            ),
-        }),
-    }
-}
-
-/// An event of a frequent kind, borrowed from its frame.
-pub(super) fn lend<'a>(event: &EventRef<'a>, secret: &Secret) -> Result<Option<Frequent<'a>>, Error> {
-    check_sight(event)?;
-    let envelope = event.envelope;
-    let mut lent = payload::frequent(envelope.kind, envelope.version, event.payload)
-        .map_err(|error| unreadable(event.seq, &error))?;
-    if let Some(Frequent::Started(started)) = &mut lent {
-        started.label = secret.open_label(started.label);
-    }
-    Ok(lent)
-}
-
-fn unreadable(seq: Seq, error: &payload::PayloadError) -> Error {
-    Error::Corrupt { detail: format!("event {seq} cannot be read: {error}") }
-}
+use super::decoding::bare;
 
 fn no_row(seq: Seq, row: u32) -> Error {
     Error::Corrupt { detail: format!("event {seq} names body row {row}, which it does not have") }
@@ -294,103 +253,5 @@ impl<'a> Holding<'a> {
             self.end = last.map(|frame| (frame.header().end(), frame.last_seq()));
         }
         self.frames.front().ok_or_else(|| no_row(seq, 0))
-    }
-}
-
-/// Events of a store or of one stream, in order. Reads one frame at a time; memory stays flat.
-///
-/// Made by [`Store::events`](super::Store::events). A damaged frame is one error; the iterator goes on behind it.
-pub struct Events {
-    pub(super) inner: Arc<Inner>,
-    pub(super) source: Source,
-    /// The frame at hand, and which of its events are wanted.
-    pub(super) frame: Option<Frame>,
-    pub(super) picked: VecDeque<Seq>,
-    /// Only events of these, in order.
-    pub(super) streams: Option<Vec<StreamId>>,
-    pub(super) from: Seq,
-    pub(super) to: Seq,
-    pub(super) wanted: Option<Wanted>,
-    pub(super) looked_at: u64,
-}
-
-impl std::fmt::Debug for Events {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Events").field("from", &self.from).field("to", &self.to).finish_non_exhaustive()
-    }
-}
-
-impl Events {
-    /// Only events that a look at them wants: those that it refuses are not decoded.
-    #[must_use]
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
-    pub fn wanted(mut self, wanted: impl FnMut(&Glimpse<'_>) -> bool + Send + 'static) -> Self {
-        self.wanted = Some(Box::new(wanted));
-        self
-    }
-
-    /// How many events were looked at so far.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
-    pub fn looked_at(&self) -> u64 {
-        self.looked_at
-    }
-
-    /// The bytes of a body of the event that came last: without another look for it, and without another read where they came with the
-    /// event, as short ones of small commits do. Bodies of other events are read as [`Store::body`](super::Store::body) does.
-    ///
-    /// # Errors
-    /// As [`Store::body`](super::Store::body).
-    pub fn body(&self, id: BodyId) -> Result<Vec<u8>, Error> {
-        let inner = self.source.inner();
-        match self.frame.as_ref().filter(|frame| (frame.first_seq()..=frame.last_seq()).contains(&id.seq)) {
-            Some(frame) if id.chunks > 0 => inner.body_in(frame, id),
-            _ => inner.body(id),
-        }
-    }
-
-    /// Picks what is wanted of a frame. Decoded is one event at a time: a frame may hold thousands.
-    fn take(&mut self, frame: Frame) {
-        for event in frame.events() {
-            let stream = event.envelope.stream;
-            let of_stream =
-                self.streams.as_ref().is_none_or(|streams| streams.binary_search(&stream).is_ok());
-            if !of_stream || event.seq < self.from || event.seq > self.to {
-                continue;
-            }
-            self.looked_at += 1;
-            if self.wanted.as_mut().is_none_or(|wanted| wanted(&Glimpse::new(&self.inner, &frame, event))) {
-                self.picked.push_back(event.seq);
-            }
-        }
-        self.frame = Some(frame);
-    }
-
-    /// The next of the events that were picked.
-    fn picked(&mut self) -> Option<Result<Recorded, Error>> {
-        let seq = self.picked.pop_front()?;
-        let frame = self.frame.as_ref()?;
-        let decoded = self.inner.decode(frame, &frame.event(seq)?);
-        if decoded.is_err() {
-            // The rest of a frame with an event that cannot be read is left out.
-            self.picked.clear();
-        }
-        Some(decoded)
-    }
-}
-
-impl Iterator for Events {
-    type Item = Result<Recorded, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(recorded) = self.picked() {
-                return Some(self.source.inner().noted(recorded));
-            }
-            match self.source.next()? {
-                Ok(frame) if frame.first_seq() > self.to => return None,
-                Ok(frame) => self.take(frame),
-                Err(error) => return Some(self.source.inner().noted(Err(error))),
-            }
-        }
     }
 }

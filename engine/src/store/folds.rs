@@ -3,48 +3,19 @@
 //! A session is folded together with what its view needs: the store's own stream (policy), its project (memory) and, for a
 //! fork, the streams it shares history with. Readers take a watermark; what is folded later does not show through it.
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::codec::Frame;
 use crate::error::Error;
 use crate::event::{Lifespan, Payload, Scope, stream_id};
-use crate::fold::{Place, World};
+use crate::fold::Place;
 use crate::ids::{Position, Seq, StreamId};
 use crate::index::SESSION_OPENED;
 
-use super::events::lend;
-use super::{Inner, Parts};
-
-/// A world of some streams, folded up to a watermark.
-#[derive(Debug, Default)]
-pub(super) struct Loaded {
-    pub(super) world: World,
-    /// Streams it folds; `None`: all.
-    pub(super) streams: Option<Vec<StreamId>>,
-    /// Whether it looks at the beginnings of all other sessions, which end what a session remembered for its own length.
-    /// Only where something is: it costs a frame for each session of the store.
-    pub(super) beginnings: bool,
-    /// Sessions without the memory of their projects: for figures about items.
-    pub(super) bare: bool,
-    /// Damaged events were left out.
-    pub(super) has_gaps: bool,
-    pub(super) watermark: Seq,
-    /// Of what was saved: where the log goes on behind it.
-    pub(super) end: Option<Position>,
-    /// Events that went into it, and how many of them a snapshot holds.
-    pub(super) event_count: u64,
-    pub(super) saved_count: u64,
-}
-
-/// Access to a fold, unless a panic left it half folded.
-pub(super) fn whole(shared: &RwLock<Loaded>) -> Result<RwLockReadGuard<'_, Loaded>, Error> {
-    shared.read().map_err(|_| half_folded())
-}
-
-/// The next call folds anew.
-fn half_folded() -> Error {
-    Error::Busy { detail: "another thread panicked while it folded this session; ask again".to_owned() }
-}
+use super::Inner;
+use super::decoding::lend;
+use super::fetch::Parts;
+use super::loaded::{FoldKey, Loaded, half_folded, whole};
 
 /// So many events behind a snapshot are read one after the other sooner than an index is asked which of them matter.
 const WALK_EVENT_COUNT_MAX: u64 = 8192;
@@ -67,13 +38,6 @@ impl Loaded {
         let FoldKey::Stream(stream) = key;
         Self { streams: Some(vec![StreamId::STORE, stream]), ..Self::default() }
     }
-}
-
-/// Which fold is asked for.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum FoldKey {
-    /// One stream and what it needs.
-    Stream(StreamId),
 }
 
 impl Inner {

@@ -10,8 +10,8 @@ use crate::ids::{Micros, Seq, StoreId, StreamId, Turn};
 use crate::index::{FramePlace, NAME_BYTES_MAX, NameKind};
 use crate::log::LogError;
 
-use super::events::bare;
-use super::locate::StreamPlace;
+use super::decoding::bare;
+use super::locator::StreamPlace;
 use super::{At, Inner, Store, View};
 
 /// Names that are asked of the index before it is given up: so many streams are better looked at all.

@@ -29,7 +29,7 @@ use crate::storage::{Access, Storage, StoredFile, read_up_to};
 
 use super::Inner;
 use super::snapshots::{FOLDER, Fields, Footing, Kind, header_start, put_in_place};
-use super::write::StreamWriter;
+use super::stream_writer::StreamWriter;
 
 pub(super) const KIND: Kind = Kind { magic: b"acpdbLDG", layout: LAYOUT_VERSION };
 const HEADER_BYTES: usize = 144;
@@ -240,16 +240,6 @@ impl Inner {
             writer.saved_count = writer.ingest_state.event_count;
         }
         written
-    }
-
-    /// Saves what is known of a stream, having read all that is new.
-    pub(super) fn save_ingest_state_of(&self, stream: StreamId) -> Result<bool, Error> {
-        let writers = self.writers_of(std::iter::once(stream));
-        let Some(writer) = writers.get(&stream) else { return Ok(false) };
-        let mut writer = self.lock_writer(writer)?;
-        self.settle_known(&mut writer)?;
-        self.catch_up(stream, &mut writer)?;
-        Ok(self.save_ingest_state(stream, &mut writer))
     }
 
     /// Saves what was just read, if that was much, and goes on from what was saved: it takes less memory.

@@ -12,22 +12,29 @@
 mod aside;
 mod audit;
 mod backup;
+mod batch;
 mod body_dedup;
 mod builder;
 mod commands;
 #[cfg(test)]
 mod commands_tests;
+mod decoding;
 mod erase;
 mod erase_parts;
+mod erasure_list;
 mod erasures;
 mod events;
+mod fetch;
 mod folds;
 mod frames;
+mod handle;
 mod info;
 mod ingest_states;
 mod injections;
 mod leaves;
+mod loaded;
 mod locate;
+mod locator;
 mod memory;
 mod merge;
 mod pointing;
@@ -35,15 +42,20 @@ mod redact;
 mod routes;
 mod salts;
 mod salvage;
+mod saved_folds;
+mod saving;
 mod scan;
 mod serve;
 mod served;
 mod session;
 mod session_message;
+mod settler;
+mod settling;
 mod shred;
 mod snapshots;
 mod space;
 mod spelling;
+mod stream_writer;
 mod subjects;
 mod subscribe;
 #[cfg(test)]
@@ -55,28 +67,26 @@ mod upkeep;
 mod view;
 mod wanted;
 mod write;
+mod writers;
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use crate::codec::Frame;
 use crate::entry::{Entry, StreamInfo};
 use crate::error::Error;
 use crate::event::{Body, Recorded};
-use crate::ids::{BodyId, Origin, Position, Seq, StoreId, StreamId};
-use crate::log::{Log, Placed, Recovery};
-use crate::registry::Registry;
-use crate::text::Signer;
+use crate::ids::{BodyId, Origin, Seq, StoreId, StreamId};
+use crate::log::Recovery;
 
 pub use audit::{HeadPlace, VerifyOptions, verify_store, verify_store_in};
 pub use backup::Backup;
+pub use batch::{Atomicity, Batch, Receipt};
 pub use builder::Builder;
 pub use commands::ActReply;
 pub use erase::{ERASE_REASON_BYTES_MAX, EraseReport, ErasedContent, ErasedWhy, erasure_is_pending};
-pub use erasures::Erasure;
-pub use events::Events;
+pub use erasure_list::Erasure;
+pub use handle::Store;
 pub use info::{SessionSummary, StoreInfo, StreamName};
 pub use injections::Injection;
 pub use leaves::{Leaf, Leaves, SaltedBody};
@@ -84,107 +94,24 @@ pub use memory::{Memory, MemoryReceipt, MemoryScope, SessionProposal};
 pub use merge::{Branched, ErasedThere, MergeOptions, MergeReport, Outline, ParcelSource, Take};
 pub use redact::Redactor;
 pub use salvage::{Salvaged, salvage, salvage_storage};
+pub use scan::Events;
 pub use scan::Glimpse;
 pub use serve::{Context, Obstacle, OverBudget, ServeOptions, ServedAgain, Step};
 pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
 pub use session::Session;
 pub use session_message::{MessageStream, Resumed};
+pub use settler::Durability;
 pub use shred::{ShredReport, ShreddedStream, SubjectShredReport, ring_id, ring_ids};
 pub use space::{SealReport, Space, StateSpace};
 pub use subjects::SubjectInfo;
 pub use subscribe::{Commit, Subscription};
-pub use ticket::{Durability, Ticket};
+pub use ticket::Ticket;
 pub use view::{At, Reading, ShownFace, View};
-pub use write::{Atomicity, Batch, Receipt};
 
-use body_dedup::BodyDedup;
-use erasures::Erasures;
-use folds::{FoldKey, Loaded};
-use frames::FrameCache;
-use locate::Locator;
-use salts::Salts;
+use handle::Inner;
 use scan::{LogSource, Source};
-use snapshots::Snapshots;
-use ticket::Settler;
-use upkeep::Upkeep;
-use write::StreamWriter;
-
-/// An open store.
-///
-/// ```
-/// use acpdb_engine::{Entry, Role, Store, StreamInfo};
-///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// let store = Store::builder(folder.path().join("store")).open()?; // cheap to clone, for all threads
-/// let session = store.session(StreamInfo::session("my-agent", "run-1"));
-/// let _ = session.append([Entry::message("m1", Role::User, "hello")])?;
-/// assert_eq!(store.stream_names()?.len(), 1);
-/// store.close()?; // what is behind (index, snapshots) is done
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug)]
-pub struct Store {
-    inner: Arc<Inner>,
-}
-
-/// What all clones of a handle share.
-struct Inner {
-    log: Arc<Log>,
-    root: PathBuf,
-    registry: Arc<dyn Registry>,
-    entropy: Salts,
-    redactor: Option<Arc<dyn Redactor>>,
-    read_only: bool,
-    recovery: Recovery,
-    locator: RwLock<Locator>,
-    writers: Mutex<FxHashMap<StreamId, Arc<Mutex<StreamWriter>>>>,
-    body_dedup: Mutex<BodyDedup>,
-    folds: Mutex<FxHashMap<FoldKey, Arc<RwLock<Loaded>>>>,
-    frames: Mutex<FrameCache>,
-    erasures: Mutex<Erasures>,
-    damage: Mutex<Vec<String>>,
-    snapshots: Snapshots,
-    upkeep: Upkeep,
-    durability: Durability,
-    settler: Settler,
-    /// What was acknowledged last without a sync.
-    unsettled: Mutex<Option<Placed>>,
-}
-
-/// A frame, or parts of one.
-enum Parts {
-    One(Option<Frame>),
-    Some(std::vec::IntoIter<Frame>),
-}
-
-impl Iterator for Parts {
-    type Item = Frame;
-
-    fn next(&mut self) -> Option<Frame> {
-        match self {
-            Self::One(frame) => frame.take(),
-            Self::Some(parts) => parts.next(),
-        }
-    }
-}
-
-/// Most damaged places that are told of; `verify` tells of all.
-const DAMAGE_COUNT_MAX: usize = 16;
-
-impl std::fmt::Debug for Inner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Store").field("root", &self.root).finish_non_exhaustive()
-    }
-}
 
 impl Store {
-    /// Opens or makes the store in `folder` with [`Builder`]'s defaults.
-    pub fn builder(folder: impl Into<PathBuf>) -> Builder {
-        Builder::new(folder)
-    }
-
     /// Id of the store.
     pub fn id(&self) -> StoreId {
         self.inner.log.store()
@@ -431,129 +358,5 @@ impl Store {
     pub fn close(&self) -> Result<(), Error> {
         self.sync()?;
         self.inner.log.write_checkpoint().map_err(Error::from)
-    }
-}
-
-impl Inner {
-    fn check_writable(&self) -> Result<(), Error> {
-        if let Some(found) = self.log.newer() {
-            return Err(Error::NewerFormat { path: self.root.clone(), found: found.to_owned() });
-        }
-        if self.read_only {
-            return Err(Error::ReadOnly {
-                path: self.root.clone(),
-                detail: "it was opened for reading".to_owned(),
-            });
-        }
-        self.log.check_process()?;
-        if let Some(why) = self.log.secret_fault() {
-            return Err(Error::ReadOnly {
-                path: self.root.clone(),
-                detail: format!(
-                    "its file `secret` cannot be used ({why}); put it back from a backup, or make a new store of this \
-                     one with `acpdb salvage`"
-                ),
-            });
-        }
-        Ok(())
-    }
-
-    /// The signer of a stream with this key.
-    fn signer_with(&self, stream_key: &[u8; 32]) -> Signer {
-        Signer::new(self.log.secret().signer_key(stream_key))
-    }
-
-    /// Takes note of damage that an answer leaves out.
-    fn note_damage(&self, detail: String) {
-        let mut met = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
-        if met.len() < DAMAGE_COUNT_MAX && !met.contains(&detail) {
-            met.push(detail);
-        }
-    }
-
-    /// Sees what other processes made durable, and returns the head.
-    fn refresh(&self) -> Result<Seq, Error> {
-        Ok(self.log.refresh()?.seq)
-    }
-
-    /// The frame that holds `seq`; of a large one perhaps only a part.
-    fn frame_of(&self, seq: Seq) -> Result<Option<Frame>, Error> {
-        self.frame_told(seq, || self.known_place(seq))
-    }
-
-    /// As [`Inner::frame_of`], if somebody may know where its frame begins.
-    fn frame_told(&self, seq: Seq, place: impl FnOnce() -> Option<Position>) -> Result<Option<Frame>, Error> {
-        let held = self.cache().holding(seq);
-        if held.is_some() {
-            return Ok(held);
-        }
-        if let Some(part) = self.log.part_holding(seq)? {
-            self.cache().keep_part(&part);
-            return Ok(Some(part));
-        }
-        // What the index says is where to look; a frame that is damaged, or another one, is the log's to report.
-        let told = place().and_then(|position| self.log.part_at(position, seq).ok().flatten());
-        let Some(frame) = told.map_or_else(|| self.log.locate(seq), |frame| Ok(Some(frame)))? else {
-            return Ok(None);
-        };
-        if frame.is_whole() {
-            self.cache().keep(&frame);
-        } else {
-            self.cache().keep_part(&frame);
-        }
-        Ok(Some(frame))
-    }
-
-    /// The frame at a position, from the cache or the log.
-    fn frame_at(&self, position: Position) -> Result<Frame, Error> {
-        let held = self.cache().at(position);
-        if let Some(frame) = held {
-            return Ok(frame);
-        }
-        let frame = self.log.frame_at(position)?;
-        self.cache().keep(&frame);
-        Ok(frame)
-    }
-
-    /// The frame at a position, or the part of a large one in which the first event of a stream is.
-    fn first_part_of(&self, position: Position, stream: StreamId) -> Result<Frame, Error> {
-        let held = self.cache().at(position);
-        if let Some(frame) = held {
-            return Ok(frame);
-        }
-        let frame = self.log.first_part_of(position, stream)?;
-        if frame.is_whole() {
-            self.cache().keep(&frame);
-        }
-        Ok(frame)
-    }
-
-    /// What holds the events of `streams` past `after` in the frame at a position: the frame itself, or parts of a large
-    /// one. They may hold others, too.
-    fn parts_of(&self, position: Position, streams: &[StreamId], after: Seq) -> Result<Parts, Error> {
-        let held = self.cache().at(position);
-        let parts = match held {
-            Some(frame) if !frame.is_large() => return Ok(Parts::One(Some(frame))),
-            Some(frame) => self.log.parts_in(&frame, streams, after),
-            None => {
-                let parts = self.log.parts_of(position, streams, after)?;
-                if let [whole] = parts.as_slice()
-                    && !whole.is_large()
-                {
-                    self.cache().keep(whole);
-                }
-                parts
-            }
-        };
-        Ok(Parts::Some(parts.into_iter()))
-    }
-
-    /// Frames that are kept. Never held while the log is read.
-    fn cache(&self) -> std::sync::MutexGuard<'_, FrameCache> {
-        let mut cache = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.log.is_encrypted() {
-            cache.see_generation(self.log.generation());
-        }
-        cache
     }
 }

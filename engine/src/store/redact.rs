@@ -17,7 +17,7 @@ use crate::event::{Report, wire};
 use crate::secret::Secret;
 use crate::travel::{Parcel, Row, Told};
 
-use super::write::Batch;
+use super::batch::Batch;
 
 /// Finds secrets in texts. Pure: equal texts come out equal, or repeated imports would record them again.
 ///

@@ -14,11 +14,12 @@ use crate::codec::peek::{Peek, peek};
 use crate::codec::{EventRef, Frame};
 use crate::error::Error;
 use crate::event::Recorded;
-use crate::ids::{Micros, Origin, Position, Seq, StreamId};
+use crate::ids::{BodyId, Micros, Origin, Position, Seq, StreamId};
 use crate::index::FramePlace;
 use crate::log::Head;
 
-use super::{Inner, Parts};
+use super::Inner;
+use super::fetch::Parts;
 
 /// Bytes of the log that are read ahead at first, so that the first row is there at once.
 const CHUNK_BYTES_FIRST: u64 = 4 << 10;
@@ -193,6 +194,104 @@ impl Iterator for Source {
                 }
             },
             Self::Log(log) => log.next(),
+        }
+    }
+}
+
+/// Events of a store or of one stream, in order. Reads one frame at a time; memory stays flat.
+///
+/// Made by [`Store::events`](super::Store::events). A damaged frame is one error; the iterator goes on behind it.
+pub struct Events {
+    pub(super) inner: Arc<Inner>,
+    pub(super) source: Source,
+    /// The frame at hand, and which of its events are wanted.
+    pub(super) frame: Option<Frame>,
+    pub(super) picked: VecDeque<Seq>,
+    /// Only events of these, in order.
+    pub(super) streams: Option<Vec<StreamId>>,
+    pub(super) from: Seq,
+    pub(super) to: Seq,
+    pub(super) wanted: Option<Wanted>,
+    pub(super) looked_at: u64,
+}
+
+impl std::fmt::Debug for Events {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Events").field("from", &self.from).field("to", &self.to).finish_non_exhaustive()
+    }
+}
+
+impl Events {
+    /// Only events that a look at them wants: those that it refuses are not decoded.
+    #[must_use]
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    pub fn wanted(mut self, wanted: impl FnMut(&Glimpse<'_>) -> bool + Send + 'static) -> Self {
+        self.wanted = Some(Box::new(wanted));
+        self
+    }
+
+    /// How many events were looked at so far.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    pub fn looked_at(&self) -> u64 {
+        self.looked_at
+    }
+
+    /// The bytes of a body of the event that came last: without another look for it, and without another read where they came with the
+    /// event, as short ones of small commits do. Bodies of other events are read as [`Store::body`](super::Store::body) does.
+    ///
+    /// # Errors
+    /// As [`Store::body`](super::Store::body).
+    pub fn body(&self, id: BodyId) -> Result<Vec<u8>, Error> {
+        let inner = self.source.inner();
+        match self.frame.as_ref().filter(|frame| (frame.first_seq()..=frame.last_seq()).contains(&id.seq)) {
+            Some(frame) if id.chunks > 0 => inner.body_in(frame, id),
+            _ => inner.body(id),
+        }
+    }
+
+    /// Picks what is wanted of a frame. Decoded is one event at a time: a frame may hold thousands.
+    fn take(&mut self, frame: Frame) {
+        for event in frame.events() {
+            let stream = event.envelope.stream;
+            let of_stream =
+                self.streams.as_ref().is_none_or(|streams| streams.binary_search(&stream).is_ok());
+            if !of_stream || event.seq < self.from || event.seq > self.to {
+                continue;
+            }
+            self.looked_at += 1;
+            if self.wanted.as_mut().is_none_or(|wanted| wanted(&Glimpse::new(&self.inner, &frame, event))) {
+                self.picked.push_back(event.seq);
+            }
+        }
+        self.frame = Some(frame);
+    }
+
+    /// The next of the events that were picked.
+    fn picked(&mut self) -> Option<Result<Recorded, Error>> {
+        let seq = self.picked.pop_front()?;
+        let frame = self.frame.as_ref()?;
+        let decoded = self.inner.decode(frame, &frame.event(seq)?);
+        if decoded.is_err() {
+            // The rest of a frame with an event that cannot be read is left out.
+            self.picked.clear();
+        }
+        Some(decoded)
+    }
+}
+
+impl Iterator for Events {
+    type Item = Result<Recorded, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(recorded) = self.picked() {
+                return Some(self.source.inner().noted(recorded));
+            }
+            match self.source.next()? {
+                Ok(frame) if frame.first_seq() > self.to => return None,
+                Ok(frame) => self.take(frame),
+                Err(error) => return Some(self.source.inner().noted(Err(error))),
+            }
         }
     }
 }

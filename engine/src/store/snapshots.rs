@@ -16,17 +16,14 @@
 //! The digest finds accidents and careless hands. Who can write the folder can forge a snapshot as they can forge the index:
 //! `verify` compares the link of each with the log, and `verify --deep` each as a whole with a fold made anew.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use crate::error::Error;
 use crate::fold::{LAYOUT_VERSION, Pieces, TAKEN_BYTES_MAX, World};
 use crate::ids::{Link, Position, Seq, StoreId, StreamId};
-use crate::log::is_copy_name;
 use crate::storage::{Access, Storage, expect_filled, read_up_to, write_all};
 
-use super::folds::{FoldKey, Loaded, whole};
-use super::{Inner, Store};
+use super::loaded::Loaded;
 
 /// Where they lie.
 pub(super) const FOLDER: &str = "snap";
@@ -71,7 +68,7 @@ pub(super) struct Snapshots {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) store: StoreId,
     pub(super) uses: Uses,
-    running: Mutex<Option<JoinHandle<()>>>,
+    pub(super) running: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Snapshots {
@@ -87,14 +84,14 @@ impl Snapshots {
         }
     }
 
-    fn forget(&self, stream: StreamId) {
+    pub(super) fn forget(&self, stream: StreamId) {
         if self.uses.writes {
             let _ = self.storage.remove(&name(stream));
         }
     }
 }
 
-fn name(stream: StreamId) -> String {
+pub(super) fn name(stream: StreamId) -> String {
     format!("{FOLDER}/{}", stream.to_hex())
 }
 
@@ -115,7 +112,7 @@ fn hasher() -> blake3::Hasher {
 }
 
 /// A fold as a snapshot; `None` if it is too large for one.
-fn encode(store: StoreId, stream: StreamId, footing: Footing, loaded: &Loaded) -> Option<Vec<u8>> {
+pub(super) fn encode(store: StoreId, stream: StreamId, footing: Footing, loaded: &Loaded) -> Option<Vec<u8>> {
     // What was left out may be mended one day; nobody would look at it again.
     if loaded.has_gaps || loaded.bare {
         return None;
@@ -180,7 +177,7 @@ impl Fields<'_> {
 }
 
 /// The bytes of a snapshot, front to back: each is hashed once, and taken apart while it is in the processor's cache.
-struct Read<'a> {
+pub(super) struct Read<'a> {
     /// Reads at an offset until the buffer is full or the file ends.
     source: &'a dyn Fn(&mut [u8], u64) -> std::io::Result<usize>,
     hasher: blake3::Hasher,
@@ -191,11 +188,11 @@ struct Read<'a> {
     /// Bytes of the file, and how many of them were read.
     length: u64,
     done: u64,
-    failed: bool,
+    pub(super) failed: bool,
 }
 
 impl<'a> Read<'a> {
-    fn new(source: &'a dyn Fn(&mut [u8], u64) -> std::io::Result<usize>, length: u64) -> Self {
+    pub(super) fn new(source: &'a dyn Fn(&mut [u8], u64) -> std::io::Result<usize>, length: u64) -> Self {
         let (hasher, buffer) = (hasher(), vec![0; PIECE_BYTES]);
         Self { source, hasher, buffer, start: 0, end: 0, length, done: 0, failed: false }
     }
@@ -248,7 +245,7 @@ impl Pieces for Read<'_> {
 
 /// What a snapshot says, if it is one of this program, whole, for this stream of this store. Whatever was made of its bytes
 /// is thrown away if in the end the digest does not fit.
-fn decode(read: &mut Read<'_>, store: StoreId, stream: StreamId) -> Option<(Footing, Loaded)> {
+pub(super) fn decode(read: &mut Read<'_>, store: StoreId, stream: StreamId) -> Option<(Footing, Loaded)> {
     if read.length > SNAPSHOT_BYTES_MAX as u64 || read.length < HEADER_BYTES as u64 {
         // Nobody writes such a one, so it is not one.
         return None;
@@ -302,12 +299,12 @@ pub(super) fn put_in_place(storage: &dyn Storage, name: &str, parts: &[&[u8]]) -
 }
 
 /// Puts a snapshot in place.
-fn write(storage: &dyn Storage, stream: StreamId, bytes: &[u8]) -> std::io::Result<()> {
+pub(super) fn write(storage: &dyn Storage, stream: StreamId, bytes: &[u8]) -> std::io::Result<()> {
     put_in_place(storage, &name(stream), &[bytes])
 }
 
 /// Whether so much of a fold is new that it is worth saving.
-const fn is_due(loaded: &Loaded) -> bool {
+pub(super) const fn is_due(loaded: &Loaded) -> bool {
     let new = loaded.event_count.saturating_sub(loaded.saved_count);
     new >= EVENT_COUNT_MIN && new >= loaded.event_count / NEW_SHARE
 }
@@ -321,160 +318,6 @@ pub(super) fn read_saved(
     let file = storage.open(&name(stream), Access::Read).ok()?;
     let read_at = |buffer: &mut [u8], offset| read_up_to(&*file, buffer, offset);
     decode(&mut Read::new(&read_at, file.len().ok()?), store, stream)
-}
-
-impl Inner {
-    /// The saved fold of a stream, if there is one that this log bears out.
-    pub(super) fn saved_fold(&self, stream: StreamId) -> Option<Loaded> {
-        let snapshots = &self.snapshots;
-        if !snapshots.uses.reads {
-            return None;
-        }
-        let file = snapshots.storage.open(&name(stream), Access::Read).ok()?;
-        let read_at = |buffer: &mut [u8], offset| read_up_to(&*file, buffer, offset);
-        let mut read = Read::new(&read_at, file.len().ok()?);
-        let found = decode(&mut read, snapshots.store, stream);
-        if read.failed {
-            return None;
-        }
-        let sound = found.and_then(|(footing, loaded)| {
-            let (known, end) = self.footing_at(footing.position)?;
-            (known == footing).then_some(Loaded { end: Some(end), ..loaded })
-        });
-        if sound.is_none() {
-            snapshots.forget(stream);
-        }
-        sound
-    }
-
-    /// The frame at a position as a footing, and where it ends, if it is durable.
-    pub(super) fn footing_at(&self, position: Position) -> Option<(Footing, Position)> {
-        let head = self.refresh().ok()?;
-        let header = self.log.header_at(position).ok()?;
-        let footing = Footing { seq: header.last_seq(), position, link: header.link() };
-        (footing.seq <= head).then_some((footing, header.end()))
-    }
-
-    pub(super) fn footing_of(&self, seq: Seq) -> Option<Footing> {
-        let position = self.frame_of(seq).ok()??.position();
-        self.footing_at(position).map(|(footing, _)| footing).filter(|footing| footing.seq == seq)
-    }
-
-    /// Saves a fold behind the caller's back if that is due and nothing else is being saved.
-    pub(super) fn save_later(&self, stream: StreamId, shared: &Arc<RwLock<Loaded>>) {
-        let snapshots = &self.snapshots;
-        if !snapshots.uses.writes || !snapshots.uses.by_itself {
-            return;
-        }
-        let watermark = {
-            // What a panic left half folded is not saved, here and below.
-            let Ok(loaded) = shared.read() else { return };
-            if !is_due(&loaded) {
-                return;
-            }
-            loaded.watermark
-        };
-        let mut running = snapshots.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if running.as_ref().is_some_and(|thread| !thread.is_finished()) {
-            return;
-        }
-        let Some(footing) = self.footing_of(watermark) else { return };
-        let (storage, store, shared) = (Arc::clone(&snapshots.storage), snapshots.store, Arc::clone(shared));
-        let save = move || save(&*storage, store, stream, footing, &shared);
-        // No thread to be had: no snapshot.
-        *running = std::thread::Builder::new().name("acpdb snapshot".to_owned()).spawn(save).ok();
-    }
-
-    /// Saves what is due, now: the store is being closed.
-    pub(super) fn save_folds(&self) {
-        self.snapshots.finish();
-        if !self.snapshots.uses.writes || !self.snapshots.uses.by_itself {
-            return;
-        }
-        let folds: Vec<_> = {
-            let folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
-            folds.iter().map(|(key, shared)| (*key, Arc::clone(shared))).collect()
-        };
-        for (key, shared) in folds {
-            let watermark = {
-                let Ok(loaded) = shared.read() else { continue };
-                is_due(&loaded).then_some(loaded.watermark)
-            };
-            let FoldKey::Stream(stream) = key;
-            if let Some(footing) = watermark.and_then(|watermark| self.footing_of(watermark)) {
-                save(&*self.snapshots.storage, self.snapshots.store, stream, footing, &shared);
-            }
-        }
-    }
-}
-
-/// Saves a fold, if it still ends at `footing`. Appends to it wait while it is laid out, not while it is written.
-fn save(storage: &dyn Storage, store: StoreId, stream: StreamId, footing: Footing, shared: &RwLock<Loaded>) {
-    let bytes = {
-        let Ok(loaded) = shared.read() else { return };
-        if loaded.watermark != footing.seq {
-            return;
-        }
-        encode(store, stream, footing, &loaded)
-    };
-    // One that is too large is not tried again until it has grown by as much as any other.
-    let written = bytes.is_none_or(|bytes| write(storage, stream, &bytes).is_ok());
-    let Ok(mut loaded) = shared.write() else { return };
-    if written && loaded.watermark >= footing.seq {
-        loaded.saved_count = loaded.event_count;
-    }
-}
-
-impl Store {
-    /// Saves the fold of a stream, so that the next to open it need not fold it from its beginning, and what has to be known
-    /// of it to append to it. Long sessions are saved without being asked. True if the fold was written.
-    ///
-    /// Nothing depends on it: not durable, and gone without loss whenever anyone deletes `snap/`.
-    ///
-    /// # Errors
-    /// If the stream has no events or cannot be read; [`Error::ReadOnly`].
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
-    pub fn save_snapshot(&self, stream: StreamId) -> Result<bool, Error> {
-        let inner = &self.inner;
-        inner.check_writable()?;
-        let _ = self.view(stream)?;
-        let shared = inner.fold(FoldKey::Stream(stream))?;
-        let loaded = whole(&shared)?;
-        let Some(footing) = inner.footing_of(loaded.watermark) else { return Ok(false) };
-        let bytes = encode(inner.snapshots.store, stream, footing, &loaded);
-        drop(loaded);
-        // Its own errors concern those who append.
-        let _ = inner.save_ingest_state_of(stream);
-        Ok(bytes.is_some_and(|bytes| write(&*inner.snapshots.storage, stream, &bytes).is_ok()))
-    }
-
-    /// Removes the snapshots of a stream; `None`: of all. What erases bodies calls this, although no snapshot holds any.
-    ///
-    /// # Errors
-    /// [`Error::ReadOnly`], [`Error::Io`] if one is there and cannot be removed.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
-    pub fn forget_snapshots(&self, stream: Option<StreamId>) -> Result<(), Error> {
-        let inner = &self.inner;
-        inner.check_writable()?;
-        inner.snapshots.finish();
-        let storage = &inner.snapshots.storage;
-        let wanted = stream.map(|stream| stream.to_hex());
-        let names = match storage.list(FOLDER) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            names => names,
-        };
-        let failed = |source| Error::Io { action: "remove snapshots in", path: storage.path(FOLDER), source };
-        for file in names.map_err(failed)? {
-            let is_wanted = wanted.as_ref().is_none_or(|wanted| file.starts_with(wanted.as_str()));
-            if is_wanted && is_copy_name(FOLDER, &file) {
-                match storage.remove(&format!("{FOLDER}/{file}")) {
-                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
-                    _ => {}
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

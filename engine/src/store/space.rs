@@ -8,7 +8,7 @@ use crate::fold::CauseView;
 use crate::log::{KindSpace, SealFigures, SealOutcome, SegmentSpace};
 
 use super::Store;
-use super::folds::whole;
+use super::loaded::whole;
 
 /// What sealing a store did.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]

@@ -14,47 +14,14 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::task::{Context, Poll, Waker};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-
-use crossbeam_channel::{Receiver, Sender, bounded};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use crate::error::Error;
-use crate::log::{Log, LogError, Placed};
+use crate::log::Placed;
 
-use super::{Inner, Receipt, Store};
-
-/// Commits that may wait for the thread behind.
-const WAITING_COUNT_MAX: usize = 1024;
-/// How long what nobody waits for may wait for more of its kind.
-const OS_GATHER: Duration = Duration::from_millis(5);
-
-/// When an append is acknowledged.
-///
-/// ```
-/// use acpdb_engine::{Durability, Entry, Role, Store, StreamInfo};
-///
-/// # let folder = tempfile::tempdir()?;
-/// let store = Store::builder(folder.path().join("store")).durability(Durability::Os).open()?;
-/// let session = store.session(StreamInfo::session("my-agent", "run-1"));
-/// let _ = session.append([Entry::message("m1", Role::User, "hello")])?; // survives this process
-/// store.sync()?; // survives the machine
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Durability {
-    /// Once it is on the disk: what was acknowledged survives a crash of the machine. One flush a commit, shared with all
-    /// commits that come at the same time.
-    #[default]
-    Sync,
-    /// Once the operating system has it: what was acknowledged survives the death of the process, and may be lost with
-    /// the machine's, from its end, in whole commits. Seen by reads, views and other processes only after the next sync,
-    /// which follows within milliseconds, or at once with [`Store::sync`]. Commands (discard, restore, tasks) and contexts that
-    /// are served wait for the disk all the same, since they answer from what is durable.
-    Os,
-}
+use super::settler::{Durability, Job, Progress, again};
+use super::{Receipt, Store};
 
 /// A commit that was submitted: it has its place in the log, and becomes durable whether anyone waits for it or not.
 ///
@@ -87,42 +54,6 @@ impl std::fmt::Debug for Ticket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Ticket").field("last_seq", &self.receipt.last_seq).finish_non_exhaustive()
     }
-}
-
-/// What became of a commit, and who wants to know.
-#[derive(Default)]
-struct Progress(Mutex<Known>);
-
-#[derive(Default)]
-struct Known {
-    outcome: Option<Result<(), LogError>>,
-    waker: Option<Waker>,
-}
-
-impl Progress {
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn tell(&self, outcome: Result<(), LogError>) {
-        let waker = {
-            let mut known = self.known();
-            known.outcome = Some(outcome);
-            known.waker.take()
-        };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    /// The outcome, if there is one.
-    fn outcome(&self) -> Option<Result<(), LogError>> {
-        self.known().outcome.as_ref().map(again)
-    }
-}
-
-fn again(outcome: &Result<(), LogError>) -> Result<(), LogError> {
-    outcome.as_ref().copied().map_err(LogError::again)
 }
 
 impl Ticket {
@@ -158,73 +89,6 @@ impl Future for Ticket {
             outcome?;
         }
         Poll::Ready(Ok(std::mem::take(&mut self.receipt)))
-    }
-}
-
-/// What is handed to the thread behind.
-struct Job {
-    placed: Placed,
-    /// Who waits; `None`: nobody, so it may wait for more of its kind.
-    progress: Option<Arc<Progress>>,
-}
-
-/// The thread behind.
-#[derive(Default)]
-pub(super) struct Settler(Mutex<Option<(Sender<Job>, JoinHandle<()>)>>);
-
-impl Settler {
-    /// Hands over a job; `false`: it cannot be, and the caller has to see to it.
-    fn hand_over(&self, store: &Store, job: Job) -> bool {
-        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if running.is_none() {
-            let (sender, receiver) = bounded(WAITING_COUNT_MAX);
-            let (log, inner) = (Arc::clone(&store.inner.log), Arc::downgrade(&store.inner));
-            let thread = std::thread::Builder::new().name("acpdb-settle".to_owned());
-            let Ok(thread) = thread.spawn(move || work(&log, &inner, &receiver)) else { return false };
-            *running = Some((sender, thread));
-        }
-        running.as_ref().is_some_and(|(sender, _)| sender.try_send(job).is_ok())
-    }
-
-    /// Settles what was handed over, and ends the thread.
-    pub(super) fn finish(&self) {
-        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((sender, thread)) = running {
-            drop(sender);
-            // A task that it woke may have dropped the last handle there.
-            if thread.thread().id() != std::thread::current().id() {
-                let _ = thread.join();
-            }
-        }
-    }
-}
-
-fn work(log: &Log, inner: &Weak<Inner>, jobs: &Receiver<Job>) {
-    while let Ok(first) = jobs.recv() {
-        let mut group = vec![first];
-        let deadline = Instant::now().checked_add(OS_GATHER);
-        group.extend(jobs.try_iter().take(WAITING_COUNT_MAX));
-        while group.iter().all(|job| job.progress.is_none())
-            && let Some(deadline) = deadline
-            && let Ok(job) = jobs.recv_deadline(deadline)
-        {
-            // One that covers the others stands for them.
-            group.push(job);
-            if group.len() > WAITING_COUNT_MAX {
-                break;
-            }
-        }
-        let last = group.iter().map(|job| &job.placed).reduce(|last, next| last.later(next));
-        let all = last.map_or(Ok(()), |last| log.settle(last));
-        for job in &group {
-            if let Some(progress) = &job.progress {
-                // A sync that failed says nothing about those that were durable before.
-                progress.tell(if all.is_ok() { Ok(()) } else { log.settle(&job.placed) });
-            }
-        }
-        if let Some(inner) = inner.upgrade() {
-            inner.after_sync();
-        }
     }
 }
 
@@ -266,7 +130,7 @@ impl Store {
         let mut ticket = Ticket { store: self.clone(), receipt, placed, progress };
         if let Some(placed) = &ticket.placed {
             let job = Job { placed: placed.clone(), progress: Some(Arc::clone(&ticket.progress)) };
-            if !self.inner.settler.hand_over(self, job) {
+            if !self.inner.hand_over(job) {
                 self.inner.settle(placed)?;
                 ticket.placed = None;
             }
@@ -294,37 +158,8 @@ impl Store {
                 *unsettled = Some(unsettled.as_ref().map_or(&placed, |known| known.later(&placed)).bare());
                 drop(unsettled);
                 let job = Job { placed: placed.clone(), progress: None };
-                if self.inner.settler.hand_over(self, job) { Ok(()) } else { self.inner.settle(&placed) }
+                if self.inner.hand_over(job) { Ok(()) } else { self.inner.settle(&placed) }
             }
         }
-    }
-}
-
-impl Inner {
-    /// Waits until what was placed, and all before it, is durable.
-    pub(super) fn settle(&self, placed: &Placed) -> Result<(), Error> {
-        self.log.settle(placed)?;
-        if let Some(frame) = &placed.frame {
-            self.take_own_frame(frame);
-        }
-        self.after_sync();
-        Ok(())
-    }
-
-    /// See [`Store::sync`].
-    pub(super) fn sync(&self) -> Result<(), Error> {
-        let last = self.unsettled().clone();
-        last.map_or(Ok(()), |placed| self.settle(&placed))
-    }
-
-    /// The last commit that was acknowledged before its sync.
-    fn unsettled(&self) -> std::sync::MutexGuard<'_, Option<Placed>> {
-        self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Work that may be late, for what has become durable.
-    fn after_sync(&self) {
-        self.nudge_index();
-        self.upkeep.note(&self.log);
     }
 }

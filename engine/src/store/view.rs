@@ -10,8 +10,8 @@ use crate::fold::{
 };
 use crate::ids::{BodyId, ItemId, Seq, StreamId, Turn};
 
-use super::folds::{FoldKey, Loaded, whole};
-use super::{Inner, Store};
+use super::loaded::{FoldKey, Loaded, whole};
+use super::{Erasure, Inner, Store};
 
 /// A point in a stream's time.
 ///
@@ -403,5 +403,15 @@ impl ShowPlan {
             }
         }
         Ok(ShownFace { state, text })
+    }
+}
+
+impl View {
+    /// As [`Store::erasure`].
+    ///
+    /// # Errors
+    /// If the event cannot be read.
+    pub fn erasure(&self, seq: Seq) -> Result<Option<Erasure>, Error> {
+        self.inner.erasure(seq)
     }
 }

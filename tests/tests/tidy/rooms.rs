@@ -19,12 +19,14 @@ const ROOT: &str = "mod";
 pub(super) struct Room {
     members: BTreeSet<String>,
     arrows: BTreeSet<(String, String)>,
+    /// Members of which the root file imports all names: whose a name is cannot be told then.
+    pub(super) globs: BTreeSet<String>,
 }
 
-/// A circle: its members, and how many arrows there are between them.
+/// A circle: its members, and the arrows between them.
 pub(super) struct Circle {
-    pub(super) members: BTreeSet<String>,
-    pub(super) arrow_count: usize,
+    pub(super) members: Vec<String>,
+    pub(super) arrows: Vec<String>,
 }
 
 /// A file of a room: its path of modules below the room, and its code.
@@ -99,9 +101,10 @@ impl Room {
                 arrows.insert((ROOT.to_owned(), child.clone()));
             }
         }
+        let globs = globs(root, &children);
         let mut members = children;
         members.insert(ROOT.to_owned());
-        Self { members, arrows }
+        Self { members, arrows, globs }
     }
 
     fn used_by(&self, member: &str) -> impl Iterator<Item = &str> {
@@ -145,7 +148,8 @@ impl Room {
         let circles = self.sets().into_iter().filter(|set| set.len() > 1);
         let with_arrows = circles.map(|members| {
             let inside = |(from, to): &&(String, String)| members.contains(from) && members.contains(to);
-            Circle { arrow_count: self.arrows.iter().filter(inside).count(), members: members.clone() }
+            let arrows = self.arrows.iter().filter(inside).map(|(from, to)| format!("{from} -> {to}"));
+            Circle { arrows: arrows.collect(), members: members.iter().cloned().collect() }
         });
         with_arrows.collect()
     }
@@ -217,6 +221,18 @@ fn imports(
         }
     }
     (found, body)
+}
+
+/// Members of which a root file imports all names.
+fn globs(code: &str, children: &BTreeSet<String>) -> BTreeSet<String> {
+    let is_imported = |child: &&String| {
+        let mut found = code.match_indices(child.as_str());
+        found.any(|(at, _)| {
+            let begins = code.get(..at).is_some_and(|before| !before.ends_with(is_word));
+            begins && after(code, at, child).starts_with("::*")
+        })
+    };
+    children.iter().filter(is_imported).cloned().collect()
 }
 
 /// Whether the text right before `use ` ends as the beginning of an import does.
@@ -318,7 +334,8 @@ fn layers_stand_on_the_layers_below() {
     assert_eq!(room.draw(), "   1  (c mod)\n   2  b\n   3  a");
     let circles = room.circles();
     assert_eq!(circles.len(), 1);
-    assert_eq!(circles[0].arrow_count, 2);
+    assert_eq!(circles[0].members, ["c", "mod"]);
+    assert_eq!(circles[0].arrows, ["c -> mod", "mod -> c"]);
 }
 
 #[test]
@@ -330,4 +347,12 @@ fn a_name_of_the_root_file_belongs_to_its_member() {
     ]);
     assert_eq!(room.draw(), "   1  b, mod\n   2  a");
     assert!(room.circles().is_empty());
+    assert!(room.globs.is_empty());
+}
+
+#[test]
+fn a_root_file_that_imports_all_names_is_seen() {
+    let files =
+        [("mod", "mod a; mod b;\npub use a::*;\nuse b::{C, d::E};"), ("a", ""), ("b", "use super::Any;")];
+    assert_eq!(room(&files).globs, BTreeSet::from(["a".to_owned()]));
 }

@@ -11,8 +11,6 @@
 //! tail has grown, the base moves up to the index's watermark, and the tail forgets the frames below.
 
 mod questions;
-mod segments;
-mod tail;
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,119 +19,19 @@ use crate::codec::{FORMAT_VERSION, Frame, SegmentHeader};
 use crate::error::Error;
 use crate::ids::{Position, Seq, StreamId};
 use crate::index::{
-    Bypassed, Evidence, FramePlace, INDEX_NAME, Identity, Index, IndexOptions, IndexState, Indexer,
-    IndexerOptions, Lookup as _, NameEntry, NameKind, Rebuilt, reindex, set_aside,
+    Bypassed, Evidence, INDEX_NAME, Identity, Index, IndexOptions, IndexState, Indexer, IndexerOptions,
+    Lookup as _, NameEntry, NameKind, Rebuilt, reindex, set_aside,
 };
 use crate::log::LogError;
 use crate::storage::Access;
 
+use super::locator::{Locator, RETRY_MIN, SegmentFrames, TailFrames};
 use super::{Inner, Store};
-use segments::SegmentFrames;
-use tail::TailFrames;
 
 /// A store with fewer events gets no index: reading it is as fast.
 const INDEX_EVENT_COUNT_MIN: u64 = 4096;
-/// Pause before an index that could not be opened is tried again: the first and the longest. Each doubles the last.
-const RETRY_MIN: Duration = Duration::from_millis(250);
-const RETRY_MAX: Duration = Duration::from_secs(30);
 /// How long a handle that only reads may keep writers from owning the index.
 const READING_MAX: Duration = Duration::from_secs(10);
-/// Once the tail holds so many places, it forgets those that the index knows.
-const FORGET_PLACE_COUNT: usize = 16_384;
-
-/// Finds frames by stream: the index if this handle uses one, tables of segments, and the tail.
-#[derive(Debug, Default)]
-pub(super) struct Locator {
-    /// Whether this handle uses an index.
-    enabled: bool,
-    /// Whether it only looks things up in it; then since when, and for how long others go without.
-    is_reading: bool,
-    opened: Option<Instant>,
-    index: Option<Arc<Index>>,
-    indexer: Option<Indexer>,
-    /// Why there is no index, in a line.
-    reason: Option<String>,
-    /// When to try to own it again.
-    retry: Option<Retry>,
-    /// When a small store was last looked through for an index that another process made.
-    looked: Option<Instant>,
-    /// The index answers up to here.
-    base: Seq,
-    /// Complete segments after the base, known by their tables.
-    segments: SegmentFrames,
-    tail: TailFrames,
-    /// Once the tail holds so many places, the base moves.
-    forget_at: usize,
-    /// End of the last frame in the tail, if all frames up to it were sound. Reading goes on here.
-    resume: Option<Position>,
-}
-
-/// A stream's first frame and its newest seq, without decoding an event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct StreamPlace {
-    pub(super) stream: StreamId,
-    pub(super) first: FramePlace,
-    pub(super) head: Seq,
-}
-
-impl Locator {
-    pub(super) fn new(enabled: bool, is_reading: bool) -> Self {
-        Self { enabled, is_reading, forget_at: FORGET_PLACE_COUNT, ..Self::default() }
-    }
-
-    /// Leaves the index alone for a while.
-    fn postpone(&mut self, why: String) {
-        self.reason = Some(why);
-        self.retry = Some(Retry::after(self.retry));
-    }
-
-    /// Forgets what the index knows, too, once the tail has grown enough.
-    fn forget_known(&mut self) {
-        if self.tail.place_count() >= self.forget_at {
-            self.advance_base();
-        }
-    }
-
-    /// Moves the base to where the index is, and forgets what lies below.
-    fn advance_base(&mut self) {
-        let Some(index) = &self.index else { return };
-        let base = index.watermark().seq.min(self.tail.watermark);
-        if base > self.base {
-            self.base = base;
-            self.tail.forget(base);
-        }
-        // An index that is far behind is not asked at each commit.
-        self.forget_at = self.tail.place_count().saturating_mul(2).max(FORGET_PLACE_COUNT);
-    }
-
-    fn drop_index(&mut self, why: &Bypassed) {
-        self.postpone(why.reason.clone());
-        self.opened = None;
-        self.indexer = None;
-        self.index = None;
-        self.base = Seq::ZERO;
-        self.segments = SegmentFrames::default();
-        self.tail = TailFrames::default();
-        self.forget_at = FORGET_PLACE_COUNT;
-        self.resume = None;
-    }
-}
-
-/// When an index is tried again.
-#[derive(Clone, Copy, Debug)]
-struct Retry {
-    at: Instant,
-    pause: Duration,
-}
-
-impl Retry {
-    fn after(last: Option<Self>) -> Self {
-        let pause = last.map_or(RETRY_MIN, |last| last.pause.saturating_mul(2).min(RETRY_MAX));
-        let now = Instant::now();
-        Self { at: now.checked_add(pause).unwrap_or(now), pause }
-    }
-}
-
 impl Inner {
     fn identity(&self) -> Identity {
         Identity { store: self.log.store(), format: FORMAT_VERSION }

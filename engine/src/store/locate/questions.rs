@@ -7,7 +7,7 @@ use crate::ids::{Seq, StreamId};
 use crate::index::{Bypassed, FramePlace, Lookup as _};
 
 use super::super::Inner;
-use super::{Locator, StreamPlace};
+use super::super::locator::{Locator, StreamPlace};
 
 /// Frames that may hold something, and the seq up to which that is all.
 type Found = (Vec<FramePlace>, Seq);

@@ -14,7 +14,7 @@ use super::StreamPlace;
 
 /// The segments, oldest first, and the streams in them.
 #[derive(Debug, Default)]
-pub(super) struct SegmentFrames {
+pub(in crate::store) struct SegmentFrames {
     segments: Vec<CompleteSegment>,
     streams: FxHashMap<StreamId, usize>,
     order: Vec<StreamPlace>,
@@ -26,7 +26,7 @@ fn place(frame: TableFrame) -> FramePlace {
 
 impl SegmentFrames {
     /// Attaches a segment. `false`: it has no usable tables.
-    pub(super) fn attach(&mut self, log: &Log, segment: CompleteSegment) -> Result<bool, Error> {
+    pub(in crate::store) fn attach(&mut self, log: &Log, segment: CompleteSegment) -> Result<bool, Error> {
         let Some(streams) = log.segment_streams(segment.number)? else { return Ok(false) };
         let mut fresh = Vec::new();
         for stream in streams {
@@ -46,7 +46,7 @@ impl SegmentFrames {
     }
 
     /// Frames of `stream` past `after`, oldest first.
-    pub(super) fn frames_of(
+    pub(in crate::store) fn frames_of(
         &self,
         log: &Log,
         stream: StreamId,
@@ -67,7 +67,7 @@ impl SegmentFrames {
     }
 
     /// All streams, in order of their first event.
-    pub(super) fn streams(&self) -> &[StreamPlace] {
+    pub(in crate::store) fn streams(&self) -> &[StreamPlace] {
         &self.order
     }
 }

@@ -11,18 +11,18 @@ use crate::index::FramePlace;
 
 /// The frames of one stream.
 #[derive(Clone, Debug, Default)]
-pub(super) struct StreamPlaces {
+pub(in crate::store) struct StreamPlaces {
     /// Its frames, oldest first.
-    pub(super) frames: Vec<FramePlace>,
+    pub(in crate::store) frames: Vec<FramePlace>,
     /// Its newest seq.
-    pub(super) head: Seq,
+    pub(in crate::store) head: Seq,
 }
 
 /// Frames by stream, up to a watermark.
 #[derive(Clone, Debug, Default)]
-pub(super) struct TailFrames {
+pub(in crate::store) struct TailFrames {
     /// Everything up to this seq is in here.
-    pub(super) watermark: Seq,
+    pub(in crate::store) watermark: Seq,
     streams: FxHashMap<StreamId, StreamPlaces>,
     /// Streams in order of their first event.
     order: Vec<StreamId>,
@@ -31,12 +31,12 @@ pub(super) struct TailFrames {
 
 impl TailFrames {
     /// An empty tail that begins after `watermark`.
-    pub(super) fn after(watermark: Seq) -> Self {
+    pub(in crate::store) fn after(watermark: Seq) -> Self {
         Self { watermark, ..Self::default() }
     }
 
     /// Adds the next frame. Skips a frame below the watermark.
-    pub(super) fn observe(&mut self, frame: &Frame) {
+    pub(in crate::store) fn observe(&mut self, frame: &Frame) {
         let header = frame.header();
         if header.last_seq() <= self.watermark {
             return;
@@ -61,12 +61,12 @@ impl TailFrames {
     }
 
     /// How many places it holds, of all streams, at 24 bytes each.
-    pub(super) const fn place_count(&self) -> usize {
+    pub(in crate::store) const fn place_count(&self) -> usize {
         self.place_count
     }
 
     /// Forgets frames that end at or before `base`. Cost: all places that stay.
-    pub(super) fn forget(&mut self, base: Seq) {
+    pub(in crate::store) fn forget(&mut self, base: Seq) {
         self.streams.retain(|_, places| {
             places.frames.retain(|place| place.last_seq > base);
             places.frames.shrink_to_fit();
@@ -77,17 +77,17 @@ impl TailFrames {
     }
 
     /// The frames of a stream.
-    pub(super) fn stream(&self, stream: StreamId) -> Option<&StreamPlaces> {
+    pub(in crate::store) fn stream(&self, stream: StreamId) -> Option<&StreamPlaces> {
         self.streams.get(&stream)
     }
 
     /// All streams, in order of their first event.
-    pub(super) fn streams(&self) -> &[StreamId] {
+    pub(in crate::store) fn streams(&self) -> &[StreamId] {
         &self.order
     }
 
     /// Frames that hold events of any of `streams` past `after`, oldest first, each once.
-    pub(super) fn frames_of(&self, streams: &[StreamId], after: Seq) -> Vec<FramePlace> {
+    pub(in crate::store) fn frames_of(&self, streams: &[StreamId], after: Seq) -> Vec<FramePlace> {
         let mut places: Vec<FramePlace> = Vec::new();
         for stream in streams {
             let Some(known) = self.streams.get(stream) else { continue };

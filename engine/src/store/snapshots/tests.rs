@@ -6,7 +6,8 @@ use super::*;
 use crate::entry::{Entry, StreamInfo};
 use crate::event::Role;
 use crate::storage::{Crash, SimWorld};
-use crate::store::View;
+use crate::store::loaded::FoldKey;
+use crate::store::{Store, View};
 
 fn session() -> StreamInfo {
     StreamInfo { project: Some("p".to_owned()), ..StreamInfo::session("acpdb", "s1") }

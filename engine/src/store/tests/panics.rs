@@ -1,7 +1,7 @@
 //! A thread panics while it holds a state: what it left half done is never used, shown or saved.
 
 use super::*;
-use crate::store::folds::{FoldKey, Loaded};
+use crate::store::loaded::{FoldKey, Loaded};
 
 fn session() -> StreamInfo {
     StreamInfo::session("acpdb", "s1")

@@ -5,105 +5,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::command::draft::EventDraft;
 use crate::command::ingest_state::IngestState;
 use crate::command::record::{self, Draft, Recorder};
-use crate::entry::{Entry, StreamInfo};
 use crate::error::Error;
 use crate::event::{Payload, Recorded};
 use crate::failpoints::{Failpoint, is_enabled};
-use crate::ids::{ItemId, Micros, Seq, StreamId};
+use crate::ids::{ItemId, Seq, StreamId};
 use crate::log::Placed;
 use crate::secret::Withheld;
 use crate::text::Signer;
 
+use super::super::batch::{Atomicity, Batch, Receipt};
 use super::super::{Inner, redact};
 use super::{Drafted, Streams};
-
-/// Facts of one stream that belong together.
-///
-/// ```
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
-/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
-/// use acpdb_engine::{Atomicity, Batch, Entry, Role, StreamInfo};
-///
-/// let stream = StreamInfo { parent: Some((session.id(), None)), ..StreamInfo::session("my-agent", "sub-1") };
-/// let batch = Batch { stream, entries: vec![Entry::message("m1", Role::User, "look for the cause")] };
-/// assert_eq!(store.commit(&[batch], Atomicity::Split)?.event_count, 2); // the subagent's session, and its message
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug)]
-pub struct Batch {
-    /// The stream; opened if it is new.
-    pub stream: StreamInfo,
-    /// Its facts, in order.
-    pub entries: Vec<Entry>,
-}
-
-/// What was recorded. Durable and atomic when you hold it.
-///
-/// ```
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
-/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
-/// use acpdb_engine::{Entry, Role};
-///
-/// let receipt = session.append([Entry::message("m1", Role::User, "hello").origin("m1")])?;
-/// assert_eq!((receipt.event_count, receipt.known_count), (2, 0));
-/// assert_eq!(receipt.last_seq, store.head()?); // durable
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
-#[must_use = "a receipt says what was recorded and what was known already"]
-pub struct Receipt {
-    /// First seq of the commit; [`Seq::ZERO`] if everything was known already.
-    pub first_seq: Seq,
-    /// Last seq of the commit.
-    pub last_seq: Seq,
-    /// Events recorded.
-    pub event_count: u64,
-    /// Entries that were known already and were skipped.
-    pub known_count: u64,
-    /// When the commit was recorded.
-    pub recorded_at: Micros,
-    /// First item of each entry, in order; of a revision the item revised; absent for those that were known. An entry that
-    /// makes no item (the end of a call, a turn) names its event.
-    pub items: Vec<Option<ItemId>>,
-}
 
 /// Bytes of new bodies after which a splitting commit is written.
 const SPLIT_BYTES: usize = 8 << 20;
 /// Events after which a splitting commit is written.
 const SPLIT_EVENT_COUNT: usize = 8192;
-
-/// Whether a commit may become several.
-///
-/// ```
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
-/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
-/// use acpdb_engine::{Atomicity, Batch, Entry, Role, StreamInfo};
-///
-/// let batch = |name: &str| Batch {
-///     stream: StreamInfo::session("my-agent", name),
-///     entries: vec![Entry::message("m1", Role::User, "hello")],
-/// };
-/// // Both sessions, or none.
-/// let _ = store.commit(&[batch("run-1"), batch("run-2")], Atomicity::One)?;
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Atomicity {
-    /// One commit, whole or not at all, whatever its facts refer to; too large is an error. A fact that names or revises
-    /// another of the same call is drafted under the write lock, since only there the seqs of a commit are certain.
-    One,
-    /// Several commits in order, each whole or not at all: for imports, which can be repeated.
-    Split,
-}
 
 impl Inner {
     /// Records `batches`, without the secrets that are known to be some. The last commit has its place, the ones before it

@@ -30,12 +30,11 @@ use crate::log::{Condition, Placed};
 use crate::secret::Withheld;
 
 use super::Inner;
+use super::stream_writer::StreamWriter;
 use place::Door;
 
 pub(super) use decisions::{Recording, Signers, unsigned};
-pub use entries::{Atomicity, Batch, Receipt};
 pub(super) use place::settle_text;
-pub(super) use writer::StreamWriter;
 
 /// How often a commit is drafted again because another process wrote to its streams, before it takes the write lock.
 const RETRY_COUNT_MAX: usize = 16;

@@ -1,58 +1,13 @@
 //! What a handle knows of a stream, to append to it, and how that is brought up to date.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
-
-use crate::command::ingest_state::IngestState;
 use crate::error::Error;
 use crate::event::{Payload, Recorded};
 use crate::ids::{Seq, StreamId};
-use crate::log::Placed;
-use crate::text::Signer;
 
 use super::super::Inner;
-
-/// What one handle knows of a stream, to append to it.
-#[derive(Default)]
-pub(in crate::store) struct StreamWriter {
-    pub(in crate::store) ingest_state: IngestState,
-    pub(in crate::store) signer: Option<Signer>,
-    pub(in crate::store) watermark: Seq,
-    /// The last commit of this handle to it, durable or not.
-    pub(in crate::store) placed: Option<Placed>,
-    /// How many of the ingest state's events a saved one holds.
-    pub(in crate::store) saved_count: u64,
-    /// Digest of the saved ingest state that was taken up last.
-    pub(in crate::store) restored: Option<[u8; 32]>,
-}
-
-impl StreamWriter {
-    /// Calls that have not ended, oldest first.
-    pub(in crate::store) fn open_calls(&self) -> Vec<crate::command::ingest_state::OpenCall> {
-        self.ingest_state.open_calls().into_iter().cloned().collect()
-    }
-}
+use super::super::stream_writer::StreamWriter;
 
 impl Inner {
-    /// Makes durable what is known of a stream.
-    pub(in crate::store) fn settle_known(&self, writer: &mut StreamWriter) -> Result<(), Error> {
-        if let Some(placed) = &writer.placed {
-            self.settle(placed)?;
-            // Not before: if it failed, nobody is told of it again as of something known.
-            writer.placed = None;
-        }
-        Ok(())
-    }
-
-    /// The writers of these streams, to be locked in the order of the map.
-    pub(in crate::store) fn writers_of(
-        &self,
-        streams: impl Iterator<Item = StreamId>,
-    ) -> BTreeMap<StreamId, Arc<Mutex<StreamWriter>>> {
-        let mut all = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
-        streams.map(|id| (id, Arc::clone(all.entry(id).or_default()))).collect()
-    }
-
     /// Brings a stream's ingest state up to the durable head. It is sound then.
     pub(in crate::store) fn catch_up(
         &self,

@@ -1,0 +1,37 @@
+//! Erasures that are on record, as far as they were read.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::ids::Seq;
+use crate::secret::{Secret, Withheld};
+
+/// An erasure as it is on record.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Erasure {
+    /// The event that records it.
+    pub seq: Seq,
+    /// Who asked for it.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Erasures by the row that they removed, up to a watermark.
+#[derive(Debug, Default)]
+pub(super) struct Erasures {
+    pub(super) watermark: Seq,
+    /// Which event records the erasure of a row.
+    pub(super) by_row: FxHashMap<(Seq, u32), Seq>,
+    /// What such an event says, as far as that was asked for.
+    pub(super) told: FxHashMap<Seq, Arc<Erasure>>,
+    /// What must not be stored again.
+    pub(super) withheld: Withheld,
+}
+
+impl Erasures {
+    pub(super) fn new(secret: Secret) -> Self {
+        Self { withheld: Withheld::new(secret), ..Self::default() }
+    }
+}

@@ -1,0 +1,107 @@
+//! Frames by seq or by position: from the frames that are kept, else from the log.
+
+use crate::codec::Frame;
+use crate::error::Error;
+use crate::ids::{Position, Seq, StreamId};
+
+use super::Inner;
+
+/// A frame, or parts of one.
+pub(super) enum Parts {
+    One(Option<Frame>),
+    Some(std::vec::IntoIter<Frame>),
+}
+
+impl Iterator for Parts {
+    type Item = Frame;
+
+    fn next(&mut self) -> Option<Frame> {
+        match self {
+            Self::One(frame) => frame.take(),
+            Self::Some(parts) => parts.next(),
+        }
+    }
+}
+
+impl Inner {
+    /// The frame that holds `seq`; of a large one perhaps only a part.
+    pub(super) fn frame_of(&self, seq: Seq) -> Result<Option<Frame>, Error> {
+        self.frame_told(seq, || self.known_place(seq))
+    }
+
+    /// As [`Inner::frame_of`], if somebody may know where its frame begins.
+    pub(super) fn frame_told(
+        &self,
+        seq: Seq,
+        place: impl FnOnce() -> Option<Position>,
+    ) -> Result<Option<Frame>, Error> {
+        let held = self.cache().holding(seq);
+        if held.is_some() {
+            return Ok(held);
+        }
+        if let Some(part) = self.log.part_holding(seq)? {
+            self.cache().keep_part(&part);
+            return Ok(Some(part));
+        }
+        // What the index says is where to look; a frame that is damaged, or another one, is the log's to report.
+        let told = place().and_then(|position| self.log.part_at(position, seq).ok().flatten());
+        let Some(frame) = told.map_or_else(|| self.log.locate(seq), |frame| Ok(Some(frame)))? else {
+            return Ok(None);
+        };
+        if frame.is_whole() {
+            self.cache().keep(&frame);
+        } else {
+            self.cache().keep_part(&frame);
+        }
+        Ok(Some(frame))
+    }
+
+    /// The frame at a position, from the cache or the log.
+    pub(super) fn frame_at(&self, position: Position) -> Result<Frame, Error> {
+        let held = self.cache().at(position);
+        if let Some(frame) = held {
+            return Ok(frame);
+        }
+        let frame = self.log.frame_at(position)?;
+        self.cache().keep(&frame);
+        Ok(frame)
+    }
+
+    /// The frame at a position, or the part of a large one in which the first event of a stream is.
+    pub(super) fn first_part_of(&self, position: Position, stream: StreamId) -> Result<Frame, Error> {
+        let held = self.cache().at(position);
+        if let Some(frame) = held {
+            return Ok(frame);
+        }
+        let frame = self.log.first_part_of(position, stream)?;
+        if frame.is_whole() {
+            self.cache().keep(&frame);
+        }
+        Ok(frame)
+    }
+
+    /// What holds the events of `streams` past `after` in the frame at a position: the frame itself, or parts of a large
+    /// one. They may hold others, too.
+    pub(super) fn parts_of(
+        &self,
+        position: Position,
+        streams: &[StreamId],
+        after: Seq,
+    ) -> Result<Parts, Error> {
+        let held = self.cache().at(position);
+        let parts = match held {
+            Some(frame) if !frame.is_large() => return Ok(Parts::One(Some(frame))),
+            Some(frame) => self.log.parts_in(&frame, streams, after),
+            None => {
+                let parts = self.log.parts_of(position, streams, after)?;
+                if let [whole] = parts.as_slice()
+                    && !whole.is_large()
+                {
+                    self.cache().keep(whole);
+                }
+                parts
+            }
+        };
+        Ok(Parts::Some(parts.into_iter()))
+    }
+}

@@ -1,0 +1,131 @@
+//! What a handle holds: the log, and everything that is made of it and can be thrown away.
+//!
+//! All that a handle does is done by `impl` blocks in the files above this one.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use rustc_hash::FxHashMap;
+
+use crate::error::Error;
+use crate::ids::{Seq, StreamId};
+use crate::log::{Log, Placed, Recovery};
+use crate::registry::Registry;
+use crate::text::Signer;
+
+use super::body_dedup::BodyDedup;
+use super::erasure_list::Erasures;
+use super::frames::FrameCache;
+use super::loaded::{FoldKey, Loaded};
+use super::locator::Locator;
+use super::redact::Redactor;
+use super::salts::Salts;
+use super::settler::{Durability, Settler};
+use super::snapshots::Snapshots;
+use super::stream_writer::StreamWriter;
+use super::upkeep::Upkeep;
+
+/// An open store.
+///
+/// ```
+/// use acpdb_engine::{Entry, Role, Store, StreamInfo};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// let store = Store::builder(folder.path().join("store")).open()?; // cheap to clone, for all threads
+/// let session = store.session(StreamInfo::session("my-agent", "run-1"));
+/// let _ = session.append([Entry::message("m1", Role::User, "hello")])?;
+/// assert_eq!(store.stream_names()?.len(), 1);
+/// store.close()?; // what is behind (index, snapshots) is done
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Store {
+    pub(super) inner: Arc<Inner>,
+}
+
+/// What all clones of a handle share.
+pub(super) struct Inner {
+    pub(super) log: Arc<Log>,
+    pub(super) root: PathBuf,
+    pub(super) registry: Arc<dyn Registry>,
+    pub(super) entropy: Salts,
+    pub(super) redactor: Option<Arc<dyn Redactor>>,
+    pub(super) read_only: bool,
+    pub(super) recovery: Recovery,
+    pub(super) locator: RwLock<Locator>,
+    pub(super) writers: Mutex<FxHashMap<StreamId, Arc<Mutex<StreamWriter>>>>,
+    pub(super) body_dedup: Mutex<BodyDedup>,
+    pub(super) folds: Mutex<FxHashMap<FoldKey, Arc<RwLock<Loaded>>>>,
+    pub(super) frames: Mutex<FrameCache>,
+    pub(super) erasures: Mutex<Erasures>,
+    pub(super) damage: Mutex<Vec<String>>,
+    pub(super) snapshots: Snapshots,
+    pub(super) upkeep: Upkeep,
+    pub(super) durability: Durability,
+    pub(super) settler: Settler,
+    /// What was acknowledged last without a sync.
+    pub(super) unsettled: Mutex<Option<Placed>>,
+}
+
+/// Most damaged places that are told of; `verify` tells of all.
+const DAMAGE_COUNT_MAX: usize = 16;
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    pub(super) fn check_writable(&self) -> Result<(), Error> {
+        if let Some(found) = self.log.newer() {
+            return Err(Error::NewerFormat { path: self.root.clone(), found: found.to_owned() });
+        }
+        if self.read_only {
+            return Err(Error::ReadOnly {
+                path: self.root.clone(),
+                detail: "it was opened for reading".to_owned(),
+            });
+        }
+        self.log.check_process()?;
+        if let Some(why) = self.log.secret_fault() {
+            return Err(Error::ReadOnly {
+                path: self.root.clone(),
+                detail: format!(
+                    "its file `secret` cannot be used ({why}); put it back from a backup, or make a new store of this \
+                     one with `acpdb salvage`"
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    /// The signer of a stream with this key.
+    pub(super) fn signer_with(&self, stream_key: &[u8; 32]) -> Signer {
+        Signer::new(self.log.secret().signer_key(stream_key))
+    }
+
+    /// Takes note of damage that an answer leaves out.
+    pub(super) fn note_damage(&self, detail: String) {
+        let mut met = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+        if met.len() < DAMAGE_COUNT_MAX && !met.contains(&detail) {
+            met.push(detail);
+        }
+    }
+
+    /// Sees what other processes made durable, and returns the head.
+    pub(super) fn refresh(&self) -> Result<Seq, Error> {
+        Ok(self.log.refresh()?.seq)
+    }
+
+    /// Frames that are kept. Never held while the log is read.
+    pub(super) fn cache(&self) -> std::sync::MutexGuard<'_, FrameCache> {
+        let mut cache = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.log.is_encrypted() {
+            cache.see_generation(self.log.generation());
+        }
+        cache
+    }
+}

@@ -1,0 +1,146 @@
+//! The thread behind commits: it makes durable what was placed, all that waits with one sync.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+use crate::log::{Log, LogError, Placed};
+
+/// Commits that may wait for the thread behind.
+const WAITING_COUNT_MAX: usize = 1024;
+/// How long what nobody waits for may wait for more of its kind.
+const OS_GATHER: Duration = Duration::from_millis(5);
+
+/// When an append is acknowledged.
+///
+/// ```
+/// use acpdb_engine::{Durability, Entry, Role, Store, StreamInfo};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let store = Store::builder(folder.path().join("store")).durability(Durability::Os).open()?;
+/// let session = store.session(StreamInfo::session("my-agent", "run-1"));
+/// let _ = session.append([Entry::message("m1", Role::User, "hello")])?; // survives this process
+/// store.sync()?; // survives the machine
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Durability {
+    /// Once it is on the disk: what was acknowledged survives a crash of the machine. One flush a commit, shared with all
+    /// commits that come at the same time.
+    #[default]
+    Sync,
+    /// Once the operating system has it: what was acknowledged survives the death of the process, and may be lost with
+    /// the machine's, from its end, in whole commits. Seen by reads, views and other processes only after the next sync,
+    /// which follows within milliseconds, or at once with [`Store::sync`]. Commands (discard, restore, tasks) and contexts that
+    /// are served wait for the disk all the same, since they answer from what is durable.
+    Os,
+}
+
+/// What is done after each sync.
+pub(super) type AfterSync = Box<dyn Fn() + Send>;
+
+/// What became of a commit, and who wants to know.
+#[derive(Default)]
+pub(super) struct Progress(Mutex<Known>);
+
+#[derive(Default)]
+pub(super) struct Known {
+    pub(super) outcome: Option<Result<(), LogError>>,
+    pub(super) waker: Option<Waker>,
+}
+
+impl Progress {
+    pub(super) fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, outcome: Result<(), LogError>) {
+        let waker = {
+            let mut known = self.known();
+            known.outcome = Some(outcome);
+            known.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// The outcome, if there is one.
+    pub(super) fn outcome(&self) -> Option<Result<(), LogError>> {
+        self.known().outcome.as_ref().map(again)
+    }
+}
+
+pub(super) fn again(outcome: &Result<(), LogError>) -> Result<(), LogError> {
+    outcome.as_ref().copied().map_err(LogError::again)
+}
+
+/// What is handed to the thread behind.
+pub(super) struct Job {
+    pub(super) placed: Placed,
+    /// Who waits; `None`: nobody, so it may wait for more of its kind.
+    pub(super) progress: Option<Arc<Progress>>,
+}
+
+/// The thread behind.
+#[derive(Default)]
+pub(super) struct Settler(Mutex<Option<(Sender<Job>, JoinHandle<()>)>>);
+
+impl Settler {
+    /// Hands over a job; `false`: it cannot be, and the caller has to see to it.
+    ///
+    /// `behind` gives what is to be done after each sync; it is asked when the thread starts.
+    pub(super) fn hand_over(&self, log: &Arc<Log>, behind: impl FnOnce() -> AfterSync, job: Job) -> bool {
+        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if running.is_none() {
+            let (sender, receiver) = bounded(WAITING_COUNT_MAX);
+            let (log, after_sync) = (Arc::clone(log), behind());
+            let thread = std::thread::Builder::new().name("acpdb-settle".to_owned());
+            let Ok(thread) = thread.spawn(move || work(&log, &*after_sync, &receiver)) else { return false };
+            *running = Some((sender, thread));
+        }
+        running.as_ref().is_some_and(|(sender, _)| sender.try_send(job).is_ok())
+    }
+
+    /// Settles what was handed over, and ends the thread.
+    pub(super) fn finish(&self) {
+        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((sender, thread)) = running {
+            drop(sender);
+            // A task that it woke may have dropped the last handle there.
+            if thread.thread().id() != std::thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+fn work(log: &Log, after_sync: &dyn Fn(), jobs: &Receiver<Job>) {
+    while let Ok(first) = jobs.recv() {
+        let mut group = vec![first];
+        let deadline = Instant::now().checked_add(OS_GATHER);
+        group.extend(jobs.try_iter().take(WAITING_COUNT_MAX));
+        while group.iter().all(|job| job.progress.is_none())
+            && let Some(deadline) = deadline
+            && let Ok(job) = jobs.recv_deadline(deadline)
+        {
+            // One that covers the others stands for them.
+            group.push(job);
+            if group.len() > WAITING_COUNT_MAX {
+                break;
+            }
+        }
+        let last = group.iter().map(|job| &job.placed).reduce(|last, next| last.later(next));
+        let all = last.map_or(Ok(()), |last| log.settle(last));
+        for job in &group {
+            if let Some(progress) = &job.progress {
+                // A sync that failed says nothing about those that were durable before.
+                progress.tell(if all.is_ok() { Ok(()) } else { log.settle(&job.placed) });
+            }
+        }
+        after_sync();
+    }
+}
