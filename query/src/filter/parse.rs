@@ -271,6 +271,10 @@ fn term(word: &Word, token: &Token, now: Micros) -> Result<Term, Fault> {
         let fault = Fault::new(field_span, format!("there is no field {field:?}"));
         let names: Vec<&str> = FIELDS.iter().map(|(name, _)| *name).collect();
         return Err(fault.hint(match near(field, known) {
+            // An id that was made for a session without one, as lists print it.
+            _ if field == "derived" => {
+                format!("a session is named by -s {field}:{0}, or session:{field}:{0}", word.value)
+            }
             Some(near) => format!("did you mean {near}: ?"),
             None => format!("fields: {}; a text with a colon goes into quotes", names.join(" ")),
         }));

@@ -131,6 +131,7 @@ fn what_is_wrong_is_pointed_at() {
             "kind:",
             "tool=read",
             "zzz:1",
+            "derived:52a6",
             "since:soon",
             "since:2027-01-01",
             "text:\"open",
@@ -198,6 +199,11 @@ fn what_is_wrong_is_pointed_at() {
               zzz:1
               ^^^
               hint: fields: kind tool file session host call state status rule turn seq tokens since until text actor title project model cost duration; a text with a colon goes into quotes
+
+            there is no field "derived" (column 1)
+              derived:52a6
+              ^^^^^^^
+              hint: a session is named by -s derived:52a6, or session:derived:52a6
 
             since: "soon" is no time (column 7)
               since:soon

@@ -242,6 +242,8 @@ fn a_shredded_session_is_in_no_copy_without_its_keys() {
     world.run_with(&["append", "--stdin"], FEED).ok();
     // The same host file again does not bring it back.
     world.run(&["import", SESSION]).says(0, &["left out: shredded here"]);
+    let log = world.run(&["log"]).ok();
+    assert!(log.contains("shredded ") && !log.contains("unknown"), "{log}");
     let read = |folder: &str| world.run(&["--db", folder, "context", "e38a"]);
     read("bare").says(9, &[]);
     // That is why keys are not in a backup by themselves.
