@@ -30,6 +30,7 @@ const CLEAN: &[&str] = &[
     "engine/src/log/",
     "engine/src/storage/",
     "engine/src/store/locate/",
+    "engine/src/store/locator",
     "docs/ARCHITECTURE.md",
     "docs/DESIGN.md",
     "docs/FORMAT.md",
