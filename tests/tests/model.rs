@@ -37,6 +37,9 @@ use list::{Fact, Known, Model, Outcome, Shown, Step, info, output, text};
 use proptest::test_runner::Config;
 use proptest_state_machine::{StateMachineTest, prop_state_machine};
 
+/// So little memory that sessions leave it and come back all the time.
+const MEMORY_BYTES: u64 = 24 << 10;
+
 /// What is left of a text that was erased.
 const GONE: &str = "gone";
 
@@ -92,7 +95,7 @@ impl Place for Folder {
         Self(tempfile::tempdir().unwrap())
     }
     fn open(&self, _number: u32) -> Store {
-        let builder = Store::builder(self.0.path().join("store")).any_file_system();
+        let builder = Store::builder(self.0.path().join("store")).any_file_system().memory_max(MEMORY_BYTES);
         builder.registry(acpdb_hosts::registry()).segment_bytes_max(9 << 10).open().unwrap()
     }
     fn crashed(&self, _power: bool) -> Self {
@@ -135,7 +138,8 @@ impl Place for Machine {
         // A process that opens again is another one.
         let process = self.1.get() * 2 + number + 1;
         self.1.set(self.1.get() + 1);
-        let builder = Store::builder("/sim").storage(Arc::new(self.0.process(process)));
+        let builder =
+            Store::builder("/sim").storage(Arc::new(self.0.process(process))).memory_max(MEMORY_BYTES);
         let builder = builder.registry(acpdb_hosts::registry()).segment_bytes_max(9 << 10);
         fixed(builder, u64::from(process)).open().unwrap()
     }

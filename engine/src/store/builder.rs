@@ -14,6 +14,7 @@ use crate::log::{Condition, Log, LogOptions, Opening};
 use crate::registry::{NoTools, Registry};
 use crate::storage::{Clock, Entropy, FileStorage, KeyRing, Storage, SystemClock, SystemEntropy, untrusted};
 
+use super::bounded::Bounded;
 use super::erasure_list::Erasures;
 use super::locator::Locator;
 use super::salts::Salts;
@@ -21,6 +22,9 @@ use super::settler::{Durability, Settler};
 use super::snapshots::{Snapshots, Uses};
 use super::upkeep::Upkeep;
 use super::{Inner, Redactor, Store};
+
+/// What stays in memory of sessions, by default.
+const MEMORY_BYTES: u64 = 256 << 20;
 
 /// Settings for [`Store::builder`].
 ///
@@ -49,6 +53,7 @@ pub struct Builder {
     snapshots: bool,
     any_file_system: bool,
     durability: Durability,
+    memory_max: u64,
     ring: Option<Arc<dyn KeyRing>>,
 }
 
@@ -74,6 +79,7 @@ impl Builder {
             snapshots: true,
             any_file_system: false,
             durability: Durability::default(),
+            memory_max: MEMORY_BYTES,
             ring: None,
         }
     }
@@ -116,6 +122,21 @@ impl Builder {
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
+        self
+    }
+
+    /// About how many bytes of folds, and of what appending needs to know, stay in memory between calls. Default: 256 MiB, which is some
+    /// thousand sessions of 300 calls. The session that was used longest ago leaves first, and is read again when it is asked for: from
+    /// a snapshot if one is due, else from the log. What views hold is not counted, nor are frames (16 MiB) and the index.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// let store = acpdb_engine::Store::builder(folder.path().join("store")).memory_max(32 << 20).open()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn memory_max(mut self, bytes: u64) -> Self {
+        self.memory_max = bytes;
         self
     }
 
@@ -250,9 +271,9 @@ impl Builder {
             read_only,
             recovery,
             locator: RwLock::new(Locator::new(index, read_only)),
-            writers: Mutex::default(),
+            writers: Mutex::new(Bounded::new(self.memory_max / 4)),
             body_dedup: Mutex::default(),
-            folds: Mutex::default(),
+            folds: Mutex::new(Bounded::new(self.memory_max / 4 * 3)),
             frames: Mutex::default(),
             erasures: Mutex::new(Erasures::new(log.secret().clone())),
             damage: Mutex::default(),

@@ -26,7 +26,7 @@ use crate::fold::reminder::{Reflection, Reminder};
 use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId};
 use crate::index::FramePlace;
 
-use super::loaded::{FoldKey, whole};
+use super::loaded::whole;
 use super::redact::Pass;
 use super::write::{Recording, unsigned};
 use super::{Inner, Store, View};
@@ -187,7 +187,7 @@ impl Store {
         if let Some(stream) = stream.filter(|stream| *stream != StreamId::STORE) {
             return Ok(Arc::clone(self.view(stream)?.read().state().policy(at)));
         }
-        let loaded = self.inner.fold(FoldKey::Stream(StreamId::STORE))?;
+        let loaded = self.inner.fold(StreamId::STORE)?;
         let loaded = whole(&loaded)?;
         Ok(loaded.world.policy(at))
     }

@@ -15,7 +15,7 @@ use crate::index::SESSION_OPENED;
 use super::Inner;
 use super::decoding::lend;
 use super::fetch::Parts;
-use super::loaded::{FoldKey, Loaded, half_folded, whole};
+use super::loaded::{Loaded, half_folded, whole};
 
 /// So many events behind a snapshot are read one after the other sooner than an index is asked which of them matter.
 const WALK_EVENT_COUNT_MAX: u64 = 8192;
@@ -34,33 +34,35 @@ impl Loaded {
         Self { streams: Some(streams), beginnings, bare: self.bare, ..Self::default() }
     }
 
-    fn of(key: FoldKey) -> Self {
-        let FoldKey::Stream(stream) = key;
+    fn of(stream: StreamId) -> Self {
         Self { streams: Some(vec![StreamId::STORE, stream]), ..Self::default() }
     }
 }
 
 impl Inner {
-    /// The fold for `key`, caught up to the durable head.
-    pub(super) fn fold(&self, key: FoldKey) -> Result<Arc<RwLock<Loaded>>, Error> {
-        let shared = {
-            let mut folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
-            let shared = folds.entry(key).or_insert_with(|| Arc::new(RwLock::new(Loaded::of(key))));
-            if shared.is_poisoned() {
-                // A panic left it half folded. Views of it begin anew, too.
-                *shared = Arc::new(RwLock::new(Loaded::of(key)));
-            }
-            Arc::clone(shared)
-        };
-        let FoldKey::Stream(stream) = key;
+    /// The fold of a stream and what it needs, caught up to the durable head.
+    pub(super) fn fold(&self, stream: StreamId) -> Result<Arc<RwLock<Loaded>>, Error> {
+        let folds = || self.folds.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that a panic left half folded is made anew. Views of it begin anew, too.
+        let is_whole = |shared: &RwLock<Loaded>| !shared.is_poisoned();
+        let shared = folds().of(stream, is_whole, || RwLock::new(Loaded::of(stream)));
         self.catch_up_fold(stream, &shared)?;
         self.save_later(stream, &shared);
+        let event_bytes = whole(&shared)?.event_bytes();
+        let surplus = {
+            let mut folds = folds();
+            folds.weigh(stream, event_bytes);
+            folds.surplus(|_| true)
+        };
+        for (stream, shared) in surplus {
+            self.save_if_due(stream, &shared);
+        }
         Ok(shared)
     }
 
     /// A fold of one session, without its project's memory, that nobody keeps: for reading many sessions one by one.
     pub(super) fn fold_once(&self, stream: StreamId) -> Result<Arc<RwLock<Loaded>>, Error> {
-        let loaded = Loaded { bare: true, ..Loaded::of(FoldKey::Stream(stream)) };
+        let loaded = Loaded { bare: true, ..Loaded::of(stream) };
         let shared = Arc::new(RwLock::new(loaded));
         self.catch_up_fold(stream, &shared)?;
         Ok(shared)
@@ -93,7 +95,7 @@ impl Inner {
 
     /// The fold of a stream up to a seq at which a commit ends, made from the log alone and kept by nobody.
     pub(super) fn fold_anew(&self, stream: StreamId, until: Seq) -> Result<Loaded, Error> {
-        let mut anew = Loaded::of(FoldKey::Stream(stream));
+        let mut anew = Loaded::of(stream);
         while let Some(missing) = self.advance(&mut anew, until)? {
             anew = anew.with(missing);
         }

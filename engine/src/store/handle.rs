@@ -5,18 +5,17 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use rustc_hash::FxHashMap;
-
 use crate::error::Error;
-use crate::ids::{Seq, StreamId};
+use crate::ids::Seq;
 use crate::log::{Log, Placed, Recovery};
 use crate::registry::Registry;
 use crate::text::Signer;
 
 use super::body_dedup::BodyDedup;
+use super::bounded::Bounded;
 use super::erasure_list::Erasures;
 use super::frames::FrameCache;
-use super::loaded::{FoldKey, Loaded};
+use super::loaded::Loaded;
 use super::locator::Locator;
 use super::redact::Redactor;
 use super::salts::Salts;
@@ -55,9 +54,9 @@ pub(super) struct Inner {
     pub(super) read_only: bool,
     pub(super) recovery: Recovery,
     pub(super) locator: RwLock<Locator>,
-    pub(super) writers: Mutex<FxHashMap<StreamId, Arc<Mutex<StreamWriter>>>>,
+    pub(super) writers: Mutex<Bounded<Mutex<StreamWriter>>>,
     pub(super) body_dedup: Mutex<BodyDedup>,
-    pub(super) folds: Mutex<FxHashMap<FoldKey, Arc<RwLock<Loaded>>>>,
+    pub(super) folds: Mutex<Bounded<RwLock<Loaded>>>,
     pub(super) frames: Mutex<FrameCache>,
     pub(super) erasures: Mutex<Erasures>,
     pub(super) damage: Mutex<Vec<String>>,

@@ -259,19 +259,22 @@ impl Inner {
 
     /// Saves the ingest states that are due, now: the store is being closed.
     pub(super) fn save_ingest_states(&self) {
-        if !self.snapshots.uses.writes || !self.snapshots.uses.by_itself {
-            return;
-        }
-        let writers: Vec<_> = {
-            let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
-            writers.iter().map(|(stream, writer)| (*stream, Arc::clone(writer))).collect()
-        };
+        let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner).list();
         for (stream, writer) in writers {
-            // One that a panic left half done is not saved.
-            let Ok(mut writer) = writer.lock() else { continue };
-            if writer.is_due() {
-                self.save_ingest_state(stream, &mut writer);
-            }
+            self.save_ingest_state_if_due(stream, &writer);
+        }
+    }
+
+    /// Saves an ingest state now, if that is due: it leaves the memory.
+    pub(super) fn save_ingest_state_if_due(&self, stream: StreamId, writer: &Mutex<StreamWriter>) {
+        let uses = self.snapshots.uses;
+        // One that a panic left half done is not saved.
+        if uses.writes
+            && uses.by_itself
+            && let Ok(mut writer) = writer.lock()
+            && writer.is_due()
+        {
+            self.save_ingest_state(stream, &mut writer);
         }
     }
 }

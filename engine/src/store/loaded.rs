@@ -37,9 +37,12 @@ pub(super) fn half_folded() -> Error {
     Error::Busy { detail: "another thread panicked while it folded this session; ask again".to_owned() }
 }
 
-/// Which fold is asked for.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum FoldKey {
-    /// One stream and what it needs.
-    Stream(StreamId),
+/// What an event takes in a fold, about.
+const EVENT_BYTES: u64 = 200;
+
+impl Loaded {
+    /// What its events take in memory, about.
+    pub(super) fn event_bytes(&self) -> u64 {
+        self.event_count.saturating_mul(EVENT_BYTES)
+    }
 }

@@ -14,6 +14,7 @@ mod audit;
 mod backup;
 mod batch;
 mod body_dedup;
+mod bounded;
 mod builder;
 mod commands;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::ids::{Position, Seq, StoreId, StreamId};
 use crate::storage::{Access, Storage, read_up_to};
 
 use super::Inner;
-use super::loaded::{FoldKey, Loaded};
+use super::loaded::Loaded;
 use super::snapshots::{Footing, Read, decode, encode, is_due, name, write};
 
 impl Inner {
@@ -74,22 +74,24 @@ impl Inner {
     /// Saves what is due, now: the store is being closed.
     pub(super) fn save_folds(&self) {
         self.snapshots.finish();
-        if !self.snapshots.uses.writes || !self.snapshots.uses.by_itself {
+        let folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner).list();
+        for (stream, shared) in folds {
+            self.save_if_due(stream, &shared);
+        }
+    }
+
+    /// Saves a fold now, if that is due: it leaves the memory.
+    pub(super) fn save_if_due(&self, stream: StreamId, shared: &RwLock<Loaded>) {
+        let snapshots = &self.snapshots;
+        if !snapshots.uses.writes || !snapshots.uses.by_itself {
             return;
         }
-        let folds: Vec<_> = {
-            let folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
-            folds.iter().map(|(key, shared)| (*key, Arc::clone(shared))).collect()
+        let watermark = {
+            let Ok(loaded) = shared.read() else { return };
+            is_due(&loaded).then_some(loaded.watermark)
         };
-        for (key, shared) in folds {
-            let watermark = {
-                let Ok(loaded) = shared.read() else { continue };
-                is_due(&loaded).then_some(loaded.watermark)
-            };
-            let FoldKey::Stream(stream) = key;
-            if let Some(footing) = watermark.and_then(|watermark| self.footing_of(watermark)) {
-                save(&*self.snapshots.storage, self.snapshots.store, stream, footing, &shared);
-            }
+        if let Some(footing) = watermark.and_then(|watermark| self.footing_of(watermark)) {
+            save(&*snapshots.storage, snapshots.store, stream, footing, shared);
         }
     }
 }

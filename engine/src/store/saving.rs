@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::ids::StreamId;
 use crate::log::is_copy_name;
 
-use super::loaded::{FoldKey, whole};
+use super::loaded::whole;
 use super::snapshots::{FOLDER, encode, write};
 use super::{Inner, Store};
 
@@ -33,7 +33,7 @@ impl Store {
         let inner = &self.inner;
         inner.check_writable()?;
         let _ = self.view(stream)?;
-        let shared = inner.fold(FoldKey::Stream(stream))?;
+        let shared = inner.fold(stream)?;
         let loaded = whole(&shared)?;
         let Some(footing) = inner.footing_of(loaded.watermark) else { return Ok(false) };
         let bytes = encode(inner.snapshots.store, stream, footing, &loaded);

@@ -1,7 +1,5 @@
 //! A session as a host uses it: open or resume, append, look, act.
 
-use std::sync::PoisonError;
-
 use crate::command::ingest_state::OpenCall;
 use crate::entry::{Entry, StreamInfo};
 use crate::error::Error;
@@ -92,10 +90,7 @@ impl Session {
     /// If the log cannot be read.
     pub fn open_calls(&self) -> Result<Vec<OpenCall>, Error> {
         let inner = &self.store.inner;
-        let writer = {
-            let mut all = inner.writers.lock().unwrap_or_else(PoisonError::into_inner);
-            all.entry(self.id()).or_default().clone()
-        };
+        let writer = inner.writer_of(self.id());
         let mut writer = inner.lock_writer(&writer)?;
         inner.catch_up(self.id(), &mut writer)?;
         Ok(writer.open_calls())

@@ -19,7 +19,16 @@ pub(super) struct StreamWriter {
     pub(super) restored: Option<[u8; 32]>,
 }
 
+/// What an event takes in an ingest state, about.
+const EVENT_BYTES: u64 = 100;
+
 impl StreamWriter {
+    /// What its events take in memory, about. Those that a file holds are read from there.
+    pub(super) fn event_bytes(&self) -> u64 {
+        let saved = if self.restored.is_some() { self.saved_count } else { 0 };
+        self.ingest_state.event_count.saturating_sub(saved).saturating_mul(EVENT_BYTES)
+    }
+
     /// Calls that have not ended, oldest first.
     pub(super) fn open_calls(&self) -> Vec<crate::command::ingest_state::OpenCall> {
         self.ingest_state.open_calls().into_iter().cloned().collect()

@@ -1,5 +1,6 @@
 //! The handle on a real folder: append, repeat, revise, reopen, two handles.
 
+mod bounded;
 mod names;
 mod one_commit;
 mod own_frames;

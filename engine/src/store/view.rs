@@ -10,7 +10,7 @@ use crate::fold::{
 };
 use crate::ids::{BodyId, ItemId, Seq, StreamId, Turn};
 
-use super::loaded::{FoldKey, Loaded, whole};
+use super::loaded::{Loaded, whole};
 use super::{Erasure, Inner, Store};
 
 /// A point in a stream's time.
@@ -127,7 +127,7 @@ pub struct ShownFace {
 
 impl View {
     pub(super) fn new(store: &Store, stream: StreamId, at: &At) -> Result<Self, Error> {
-        let loaded = store.inner.fold(FoldKey::Stream(stream))?;
+        let loaded = store.inner.fold(stream)?;
         Self::of(store, loaded, stream, at)
     }
 
@@ -228,7 +228,7 @@ impl View {
 
     /// The fold in place of one that a panic left half done.
     fn anew(&self) -> &RwLock<Loaded> {
-        let fold = || self.inner.fold(FoldKey::Stream(self.stream)).unwrap_or_default();
+        let fold = || self.inner.fold(self.stream).unwrap_or_default();
         self.anew.get_or_init(fold)
     }
 

@@ -25,7 +25,28 @@ impl Inner {
         &self,
         streams: impl Iterator<Item = StreamId>,
     ) -> BTreeMap<StreamId, Arc<Mutex<StreamWriter>>> {
-        let mut all = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
-        streams.map(|id| (id, Arc::clone(all.entry(id).or_default()))).collect()
+        streams.map(|id| (id, self.writer_of(id))).collect()
+    }
+
+    /// The writer of a stream. Others that were not used for long leave the memory, if they take too much.
+    pub(super) fn writer_of(&self, stream: StreamId) -> Arc<Mutex<StreamWriter>> {
+        let (writer, surplus) = {
+            let mut all = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+            let writer = all.of(stream, |_| true, Mutex::default);
+            if let Ok(writer) = writer.try_lock() {
+                all.weigh(stream, writer.event_bytes());
+            }
+            // What is not durable yet is in no file: another writer of the stream would not know of it.
+            let durable = self.log.head().seq;
+            let is_durable = |writer: &Mutex<StreamWriter>| {
+                writer.try_lock().is_ok_and(|writer| writer.placed.is_none() || writer.watermark <= durable)
+            };
+            let surplus = all.surplus(is_durable);
+            (writer, surplus)
+        };
+        for (stream, writer) in surplus {
+            self.save_ingest_state_if_due(stream, &writer);
+        }
+        writer
     }
 }

@@ -6,7 +6,6 @@ use super::*;
 use crate::entry::{Entry, StreamInfo};
 use crate::event::Role;
 use crate::storage::{Crash, SimWorld};
-use crate::store::loaded::FoldKey;
 use crate::store::{Store, View};
 
 fn session() -> StreamInfo {
@@ -46,7 +45,7 @@ fn folded(folder: &TempDir) -> [u8; 32] {
 fn opened(folder: &TempDir) -> (u64, [u8; 32]) {
     let store = open(folder);
     let view = store.view(session().id()).unwrap();
-    let loaded = store.inner.fold(FoldKey::Stream(session().id())).unwrap();
+    let loaded = store.inner.fold(session().id()).unwrap();
     let loaded = loaded.read().unwrap();
     (loaded.event_count - loaded.saved_count, digest_of(&view))
 }

@@ -1,7 +1,7 @@
 //! A thread panics while it holds a state: what it left half done is never used, shown or saved.
 
 use super::*;
-use crate::store::loaded::{FoldKey, Loaded};
+use crate::store::loaded::Loaded;
 
 fn session() -> StreamInfo {
     StreamInfo::session("acpdb", "s1")
@@ -24,7 +24,7 @@ fn a_fold_that_was_left_half_done_is_folded_anew() {
         let _ = store.append(&session(), said(number)).unwrap();
     }
     let before = store.view(session().id()).unwrap();
-    let fold = store.inner.fold(FoldKey::Stream(session().id())).unwrap();
+    let fold = store.inner.fold(session().id()).unwrap();
     let poisoned = std::thread::spawn(move || {
         let mut loaded = fold.write().unwrap();
         let ahead = Loaded { watermark: Seq(999), ..Loaded::default() };
