@@ -11,10 +11,12 @@
 mod args;
 mod commands;
 mod complete;
+mod digits;
 mod failure;
 mod feed;
 mod follow;
 mod interrupt;
+mod keyring;
 mod keys;
 mod known;
 mod output;
