@@ -123,6 +123,9 @@ impl Frame {
     /// of them.
     pub(crate) fn open(mut self, keys: &mut dyn FnMut(StreamId, u32) -> KeyFound) -> Self {
         let mut opened: Option<Opened> = None;
+        // Most frames are of one stream.
+        let mut last: Option<(StreamId, u32, KeyFound)> = None;
+        let mut context = Vec::new();
         for event in self.events() {
             let (envelope, form) = Envelope::decode(event.envelope_bytes());
             if !form.is_sealed() {
@@ -130,12 +133,17 @@ impl Frame {
             }
             let ordinal = event.ordinal();
             let opened = opened.get_or_insert_default();
-            match keys(envelope.stream, form.key) {
+            if last.as_ref().is_none_or(|(of, number, _)| (*of, *number) != (envelope.stream, form.key)) {
+                last = None;
+            }
+            let (.., found) =
+                last.get_or_insert_with(|| (envelope.stream, form.key, keys(envelope.stream, form.key)));
+            match found {
                 KeyFound::Key(key) => {
                     let digests = (0..event.row_count()).map(|row| event.row_digest(row));
-                    let context =
-                        payload_context(self.header.store, event.seq, event.envelope_bytes(), digests);
-                    opened.open(ordinal, &key, &context, event.raw);
+                    let place = (self.header.store, event.seq);
+                    payload_context(&mut context, place, event.envelope_bytes(), digests);
+                    opened.open(ordinal, key, &context, event.raw);
                 }
                 KeyFound::Missing => opened.note(ordinal, Sight::NoKey),
                 KeyFound::Shredded => opened.note(ordinal, Sight::Shredded),

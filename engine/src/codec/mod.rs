@@ -40,9 +40,9 @@ mod tests;
 
 pub(crate) use body::check_stored;
 pub use body::{BODY_DOMAIN, body_digest, check_block, check_body, split_chunks};
-pub(crate) use cipher::body_context;
 pub use cipher::{CIPHER_XCHACHA20_POLY1305, DataKey, FIRST_KEY};
-pub(crate) use compress::{CODEC_NONE, Packer, unpack};
+pub(crate) use cipher::{body_context, body_nonce};
+pub(crate) use compress::{CODEC_NONE, Packer, pack_to_record, unpack};
 pub use compress::{DICTIONARY_1, DICTIONARY_1_DIGEST};
 pub use envelope::{BodyForm, BodyRow, EncodedBody, EncodedEvent, Envelope, NO_KEY, SealedBody};
 pub use fields::{align16, is_zero};
