@@ -90,6 +90,9 @@ pub(crate) enum CheckpointAct {
         /// Its last event [default: the newest]
         #[arg(value_name = "SEQ")]
         seq: Option<String>,
+        /// Write it with its tree into this folder, as C2SP tlog-tiles has it: any server of files serves it
+        #[arg(long, value_name = "FOLDER")]
+        tiles: Option<PathBuf>,
     },
 }
 

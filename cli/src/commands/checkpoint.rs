@@ -1,11 +1,13 @@
 //! `acpdb checkpoint`: sign the history, show what was signed, print it for others.
 
+use std::path::Path;
+
 use acpdb_engine::Store;
 use acpdb_engine::ids::Seq;
 use acpdb_proof::{Checkpoint, Judged, Note};
 use serde_json::json;
 
-use super::{claims, describe, head};
+use super::{claims, describe, head, tiles};
 use crate::args::{CheckpointAct, CheckpointVerb, Global};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
@@ -16,9 +18,13 @@ pub(crate) fn run(global: &Global, args: &CheckpointVerb, output: &mut Output) -
     super::at::refuse_now(global, "checkpoint")?;
     match &args.act {
         CheckpointAct::Sign { key } => sign(&place::write(global, output)?, key, output),
+        CheckpointAct::Export { seq, tiles: Some(folder) } => {
+            let seq = seq.as_deref().map(head::seq_of).transpose()?;
+            export_tiles(&place::read(global, output)?, seq, folder, output)
+        }
         CheckpointAct::Show => show(&place::read(global, output)?, output),
         CheckpointAct::Push(args) => super::push::run(&place::write(global, output)?, args, output),
-        CheckpointAct::Export { seq } => {
+        CheckpointAct::Export { seq, tiles: None } => {
             let seq = seq.as_deref().map(head::seq_of).transpose()?;
             let store = place::read(global, output)?;
             let (seq, note) = kept(&store, seq)?;
@@ -42,6 +48,33 @@ fn value_of(store: &Store, seq: Seq, note: &str) -> Result<serde_json::Value, Fa
     }))
 }
 
+fn export_tiles(
+    store: &Store,
+    seq: Option<Seq>,
+    folder: &Path,
+    output: &mut Output,
+) -> Result<Code, Failure> {
+    let (seq, note) = kept(store, seq)?;
+    let parsed = Note::parse(&note).and_then(|note| Checkpoint::parse(note.text_unchecked()));
+    let checkpoint = parsed.map_err(|error| damaged(seq, &error.to_string()))?;
+    if checkpoint.store != store.id() || checkpoint.seq != seq {
+        return Err(damaged(seq, "it is another one"));
+    }
+    let count = super::tile_export::run(store, &checkpoint, &note, folder)?;
+    if output.json {
+        let mut value = value_of(store, seq, &note)?;
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("tiles".to_owned(), json!(count));
+            fields.insert("folder".to_owned(), json!(folder));
+        }
+        output.json_object("acpdb.checkpoint/1", &value)?;
+    } else {
+        let tiles = describe::count(count, "tile");
+        output.line(format!("{}: the tree up to {seq}, {tiles}", folder.display()))?;
+    }
+    Ok(Code::Ok)
+}
+
 fn damaged(seq: Seq, why: &str) -> Failure {
     Failure::new(Code::Damage, format!("the checkpoint at {seq} cannot be read: {why}"))
 }
@@ -63,7 +96,7 @@ pub(crate) fn kept(store: &Store, seq: Option<Seq>) -> Result<(Seq, String), Fai
 }
 
 fn sign(store: &Store, name: &str, output: &mut Output) -> Result<Code, Failure> {
-    let (checkpoint, note) = signed(store, name)?;
+    let (checkpoint, note) = signed(store, name, output)?;
     if output.json {
         output.json_object("acpdb.checkpoint/1", &value_of(store, checkpoint.seq, &note)?)?;
     } else {
@@ -79,8 +112,11 @@ fn sign(store: &Store, name: &str, output: &mut Output) -> Result<Code, Failure>
 
 /// Signs once so much is new as the user has set. That it could not be done is said, and stops nothing.
 pub(crate) fn sign_if_due(store: &Store, every: Every, output: &Output) {
-    let signed =
-        is_due(store, every).and_then(|is_due| is_due.then(|| signed(store, DEFAULT_KEY)).transpose());
+    let sign = || match signed_on(store, DEFAULT_KEY, output)? {
+        Some(signed) => Ok(signed),
+        None => signed(store, DEFAULT_KEY, output),
+    };
+    let signed = is_due(store, every).and_then(|is_due| is_due.then(sign).transpose());
     match signed {
         Ok(None) => {}
         Ok(Some((checkpoint, _))) => {
@@ -113,10 +149,43 @@ fn is_due(store: &Store, every: Every) -> Result<bool, Failure> {
     }
 }
 
-/// Signs all events up to now, once they agree with what was signed before.
-fn signed(store: &Store, name: &str) -> Result<(Checkpoint, String), Failure> {
+/// Signs what came since the checkpoint that was seen last, which is believed to cover what it covered: only what is new is read. `None`:
+/// that cannot be told without a pass over all events.
+fn signed_on(store: &Store, name: &str, output: &Output) -> Result<Option<(Checkpoint, String)>, Failure> {
     let key = keys::signer(name)?;
-    let judged = claims::judge(store, &[])?;
+    let Some((last, made)) = tiles::grown(store)? else { return Ok(None) };
+    let checkpoint = Checkpoint { store: store.id(), seq: made.seq(), root: made.root(), time: now() };
+    if checkpoint.agrees_with(&last).is_err() {
+        return Ok(None);
+    }
+    let note = checkpoint.sign(&key).map_err(|error| keys::refused(&error))?;
+    kept_and_pinned(store, &checkpoint, &note, made, output)?;
+    Ok(Some((checkpoint, note)))
+}
+
+fn kept_and_pinned(
+    store: &Store,
+    checkpoint: &Checkpoint,
+    note: &str,
+    made: tiles::Made,
+    output: &Output,
+) -> Result<(), Failure> {
+    let before = tiles::before(store);
+    store.keep_checkpoint(checkpoint.seq, note)?;
+    keys::pin(store.id(), note)?;
+    made.keep(store, before, output);
+    Ok(())
+}
+
+fn now() -> u64 {
+    u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default()
+}
+
+/// Signs all events up to now, once they agree with what was signed before.
+fn signed(store: &Store, name: &str, output: &Output) -> Result<(Checkpoint, String), Failure> {
+    let key = keys::signer(name)?;
+    let mut made = tiles::Made::new();
+    let judged = claims::judge_with(store, &[], |leaf| made.push(store, leaf))?;
     agreed(&judged).map_err(|mut failure| {
         failure.message = format!("nothing was signed: {}", failure.message);
         failure
@@ -124,8 +193,7 @@ fn signed(store: &Store, name: &str) -> Result<(Checkpoint, String), Failure> {
     if judged.head == Seq::ZERO {
         return Err(Failure::not_found("nothing was recorded that could be signed"));
     }
-    let time = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default();
-    let checkpoint = Checkpoint { store: store.id(), seq: judged.head, root: judged.root, time };
+    let checkpoint = Checkpoint { store: store.id(), seq: judged.head, root: judged.root, time: now() };
     for before in judged.claims.iter().filter_map(|claim| claim.checkpoint) {
         checkpoint.agrees_with(&before).map_err(|error| {
             let failure = Failure::new(Code::Damage, format!("nothing was signed: {error}"));
@@ -133,8 +201,7 @@ fn signed(store: &Store, name: &str) -> Result<(Checkpoint, String), Failure> {
         })?;
     }
     let note = checkpoint.sign(&key).map_err(|error| keys::refused(&error))?;
-    store.keep_checkpoint(checkpoint.seq, &note)?;
-    keys::pin(store.id(), &note)?;
+    kept_and_pinned(store, &checkpoint, &note, made, output)?;
     Ok((checkpoint, note))
 }
 
