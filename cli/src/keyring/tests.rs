@@ -1,5 +1,7 @@
 //! The keyring by the library's own keyring for tests, which fails as it is told to.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 use keyring_core::{Error, mock};
 
 use super::*;
