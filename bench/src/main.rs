@@ -1,7 +1,7 @@
 //! Measurements of acpdb: import, fold, memory, opening, questions.
 //!
 //! ```text
-//! main -> import | fold | memory | open | query | serve | price | pieces | growth | look | sealed -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
+//! main -> import | fold | memory | open | query | serve | price | pieces | growth | look | sealed | tree -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
 //!            '-> children of this program, for what only a fresh process shows: peak memory, cold starts
 //! ```
 //!
@@ -24,6 +24,7 @@ mod report;
 mod sealed;
 mod serve;
 mod session;
+mod tree;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -33,7 +34,7 @@ use report::Report;
 /// Errors end the run and are shown; there is nobody to handle them.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|query|serve|price|pieces|growth|look|sealed|all [--quick] [--data DIR] [--scratch DIR]\n\
+const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|query|serve|price|pieces|growth|look|sealed|tree|all [--quick] [--data DIR] [--scratch DIR]\n\
        acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE,..] [--part commits,callers,loads] [--scratch DIR] [--docs]";
 
 /// Any error as one of ours.
@@ -101,6 +102,7 @@ fn run(arguments: &[String]) -> Outcome<()> {
         ["growth"] => growth::run(&options, &mut report)?,
         ["look"] => look::run(&options, &mut report)?,
         ["sealed"] => sealed::run(&options, &mut report)?,
+        ["tree"] => tree::run(&options, &mut report)?,
         ["all"] => {
             import::run(&options, &mut report)?;
             fold::run(&options, &mut report)?;

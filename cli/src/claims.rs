@@ -5,7 +5,7 @@
 use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::{Error, Store};
 use acpdb_proof::claims::{Claim, Claims, Detail, Judged, Source, Standing};
-use acpdb_proof::{Checkpoint, VerifierKey};
+use acpdb_proof::{Checkpoint, Hash, VerifierKey};
 use serde_json::{Value, json};
 
 use crate::describe;
@@ -121,6 +121,15 @@ pub(crate) fn note_of(store: &Store, seq: Seq) -> Result<Option<String>, Failure
 
 /// Compares all claims; keys that were given count as known. Cost: a pass over all events, whose texts are not read.
 pub(crate) fn judge(store: &Store, given: &[VerifierKey]) -> Result<Judged, Failure> {
+    judge_with(store, given, |_| {})
+}
+
+/// As [`judge`]; `each` is told the hash of each leaf, in order.
+pub(crate) fn judge_with(
+    store: &Store,
+    given: &[VerifierKey],
+    each: impl FnMut(Hash),
+) -> Result<Judged, Failure> {
     let mut keys = keys::known(store.id())?;
     keys.extend_from_slice(given);
     let pin = keys::pinned(store.id())?.map(|(_, note)| note);
@@ -137,8 +146,8 @@ pub(crate) fn judge(store: &Store, given: &[VerifierKey]) -> Result<Judged, Fail
         })
         .collect();
     let head = store.head()?;
-    let judged =
-        Claims { pin, kept, keys, is_signer_known }.judge(store.id(), store.leaves(Seq(1), head)?)?;
+    let claims = Claims { pin, kept, keys, is_signer_known };
+    let judged = claims.judge_with(store.id(), store.leaves(Seq(1), head)?, each)?;
     if judged.head == head {
         return Ok(judged);
     }

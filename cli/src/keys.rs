@@ -1,7 +1,7 @@
 //! Keys that sign, keys that are believed, and what was seen last of each store: files beside the user's settings.
 //!
 //! ```text
-//! keys/NAME.key     a private key, 0600, in a folder 0700
+//! keys/NAME.key     a private key, 0600, in a folder 0700; or where it lies in the system's keyring
 //! keys/NAME.pub     its public part, which is of use when the private key is lost, or kept elsewhere
 //! keys/trusted      a public key a line
 //! keys/*.store-key  keys that open encrypted stores (`rings`)
@@ -15,11 +15,12 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use acpdb_engine::ids::StoreId;
-use acpdb_engine::keys::KeyRing as _;
+use acpdb_engine::keys::{KeyRing as _, Zeroizing};
 use acpdb_proof::{SignerKey, VerifierKey, origin};
 
+pub(crate) use crate::digits::{hex, unhex};
 use crate::failure::{Code, Failure};
-use crate::{passphrases, settings};
+use crate::{keyring, passphrases, settings};
 
 /// The name of a key in its file; it signs under the name of a store.
 const KEY_NAME: &str = "acpdb";
@@ -49,6 +50,13 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, Failure> {
     Ok(Some(text))
 }
 
+/// The entry of the keyring that the file at a path refers to.
+pub(crate) fn entry_of(path: &Path) -> Result<Option<String>, Failure> {
+    // Any other file is read by what knows what it is.
+    let Ok(Some(text)) = read(path) else { return Ok(None) };
+    Ok(keyring::entry_in(&text, &path.display().to_string())?.map(ToOwned::to_owned))
+}
+
 /// Makes the folder that a file lies in, for its owner only.
 pub(crate) fn make_folder(path: &Path) -> Result<(), Failure> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
@@ -65,7 +73,7 @@ pub(crate) fn put(from: &Path, to: &Path) -> Result<(), Failure> {
 }
 
 /// Puts a file in place as a whole, for its owner only; durable when it returns.
-fn write(path: &Path, text: &str, is_new: bool) -> Result<(), Failure> {
+pub(crate) fn write(path: &Path, text: &str, is_new: bool) -> Result<(), Failure> {
     let shown = path.display().to_string();
     let failed = |error: &std::io::Error| Failure::io("write", &shown, error);
     make_folder(path)?;
@@ -87,9 +95,25 @@ fn key_path(name: &str) -> Result<PathBuf, Failure> {
     below(&format!("keys/{name}.key"))
 }
 
-/// Makes a key, under a passphrase if asked, and says where it is.
-pub(crate) fn make(name: &str, by_passphrase: bool) -> Result<PathBuf, Failure> {
+/// How a private key is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// In its file, as it is.
+    InFile,
+    /// In its file, under a passphrase.
+    UnderPassphrase,
+    /// In the system's keyring.
+    InKeyring,
+}
+
+/// Makes a key and says where it is.
+pub(crate) fn make(name: &str, kept: Kept) -> Result<PathBuf, Failure> {
     let path = key_path(name)?;
+    make_at(&path, name, kept)?;
+    Ok(path)
+}
+
+fn make_at(path: &Path, name: &str, kept: Kept) -> Result<(), Failure> {
     if path.symlink_metadata().is_ok() {
         let failure =
             Failure::new(Code::Conflict, format!("there is a key {name} already: {}", path.display()));
@@ -97,34 +121,30 @@ pub(crate) fn make(name: &str, by_passphrase: bool) -> Result<PathBuf, Failure> 
             failure.hint("give the new one another name; what a lost key signed cannot be signed again")
         );
     }
-    let seed = random::<32>()?;
+    let seed = Zeroizing::new(random::<32>()?);
     let key = SignerKey::from_seed(&seed);
     let public = key.verifier(KEY_NAME).map_err(|error| refused(&error))?;
-    let text = if by_passphrase {
-        under_passphrase(&seed)?
-    } else {
-        key.to_text(KEY_NAME).map_err(|error| refused(&error))?
+    let text = match kept {
+        Kept::InFile => key.to_text(KEY_NAME).map_err(|error| refused(&error))? + "\n",
+        Kept::UnderPassphrase => under_passphrase(&seed)? + "\n",
+        Kept::InKeyring => {
+            // Keys of one name may be made for several settings.
+            let entry = format!("signing key {name} {}", hex(&random::<8>()?));
+            keyring::keep(&entry, &seed)?;
+            let text = keyring::text_of(&entry);
+            write(path, &text, true).inspect_err(|_| keyring::forget(&entry))?;
+            return write(&path.with_extension("pub"), &format!("{public}\n"), false);
+        }
     };
-    write(&path, &(text + "\n"), true)?;
-    write(&path.with_extension("pub"), &format!("{public}\n"), false)?;
-    Ok(path)
+    write(path, &text, true)?;
+    write(&path.with_extension("pub"), &format!("{public}\n"), false)
 }
 
-fn random<const N: usize>() -> Result<[u8; N], Failure> {
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
         .map_err(|error| Failure::new(Code::Failure, format!("the system has no random bytes: {error}")))?;
     Ok(bytes)
-}
-
-/// Bytes as hex digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let pairs = text.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).ok());
-    pairs.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect()
 }
 
 /// A private key as its file has it: the word, a salt of 16 bytes and the wrapped seed, both in hex.
@@ -154,9 +174,12 @@ fn from_passphrase(rest: &str, shown: &str) -> Result<SignerKey, Failure> {
 
 /// A key to sign with. It has to be its owner's alone.
 pub(crate) fn signer(name: &str) -> Result<SignerKey, Failure> {
-    let path = key_path(name)?;
+    signer_at(&key_path(name)?, name)
+}
+
+fn signer_at(path: &Path, name: &str) -> Result<SignerKey, Failure> {
     let shown = path.display();
-    let Some(text) = read(&path)? else {
+    let Some(text) = read(path)? else {
         let failure = Failure::not_found(format!("there is no key {name}: {shown}"));
         return Err(failure.hint(format!("make it with acpdb key new {name}")));
     };
@@ -171,16 +194,20 @@ pub(crate) fn signer(name: &str) -> Result<SignerKey, Failure> {
     if let Some(rest) = text.strip_prefix(WRAPPED_WORD) {
         return from_passphrase(rest, &shown.to_string());
     }
+    if let Some(entry) = keyring::entry_in(&text, &shown.to_string())? {
+        return Ok(SignerKey::from_seed(&*keyring::secret(entry)?));
+    }
     SignerKey::parse(&text).map_err(|error| {
         let failure = Failure::new(Code::Failure, format!("{shown}: {error}"));
         failure.hint("put it back from where you keep copies of it, or make another one with acpdb key new")
     })
 }
 
-/// The public part of a key of the user's, under the name of a store. That of one under a passphrase lies beside it.
+/// The public part of a key of the user's, under the name of a store. That of one that has to be asked for lies beside it.
 pub(crate) fn public(name: &str, store: &str) -> Result<VerifierKey, Failure> {
     let path = key_path(name)?;
-    if read(&path)?.is_some_and(|text| text.starts_with(WRAPPED_WORD)) {
+    let text = read(&path)?.unwrap_or_default();
+    if text.starts_with(WRAPPED_WORD) || keyring::entry_in(&text, &path.display().to_string())?.is_some() {
         let path = path.with_extension("pub");
         let text =
             read(&path)?.ok_or_else(|| Failure::not_found(format!("{} is not there", path.display())))?;
@@ -265,4 +292,38 @@ pub(crate) fn pin(store: StoreId, note: &str) -> Result<(), Failure> {
 /// A failure of what should not fail.
 pub(crate) fn refused(error: &acpdb_proof::ProofError) -> Failure {
     Failure::new(Code::Failure, error.to_string())
+}
+
+#[cfg(all(test, feature = "keyring"))]
+mod tests {
+    use super::*;
+
+    /// A key that a program of the user can copy signs for every other. In the keyring it is asked for, and its file says where it is.
+    #[test]
+    fn a_key_in_the_keyring_signs_and_its_file_holds_nothing_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys/mine.key");
+        make_at(&path, "mine", Kept::InKeyring).unwrap();
+        let text = read(&path).unwrap().unwrap();
+        let entry = keyring::entry_in(&text, "mine").unwrap().unwrap().to_owned();
+        assert!(entry.starts_with("signing key mine "));
+        let seed = keyring::secret(&entry).unwrap();
+        assert!(!text.contains(&hex(&*seed)));
+        let public = read(&path.with_extension("pub")).unwrap().unwrap();
+        let signer = signer_at(&path, "mine").unwrap();
+        assert_eq!(signer.verifier(KEY_NAME).unwrap().to_string(), public.trim_end());
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+        // The one that is there stays.
+        assert_eq!(make_at(&path, "mine", Kept::InKeyring).unwrap_err().code, Code::Conflict);
+        assert_eq!(read(&path).unwrap().unwrap(), text);
+        // One of the same name for other settings has an entry of its own.
+        let other = folder.path().join("other/mine.key");
+        make_at(&other, "mine", Kept::InKeyring).unwrap();
+        assert_ne!(read(&other).unwrap().unwrap(), text);
+        keyring::forget(&entry);
+        let failure = signer_at(&path, "mine").err().unwrap();
+        assert_eq!(failure.code, Code::Locked);
+        assert!(failure.message.contains("has no entry signing key mine"), "{}", failure.message);
+        assert!(signer_at(&other, "mine").is_ok());
+    }
 }

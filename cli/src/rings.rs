@@ -1,7 +1,8 @@
 //! Keys that open encrypted stores: where the user has them, and which one a store needs.
 //!
 //! ```text
-//! keys/DIGITS.store-key   beside the user's settings, 0600; named by the id that wrapped keys name
+//! keys/DIGITS.store-key   beside the user's settings, 0600; named by the id that wrapped keys name; the key, or where it lies in the
+//!                         system's keyring
 //! asked in this order: --key-file, the file of that name, $ACPDB_PASSPHRASE, the terminal
 //! ```
 //!
@@ -12,9 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use acpdb_engine::ids::StoreId;
-use acpdb_engine::keys::{FileKeyRing, KeyRing, PassphraseKeyRing, ring_id, ring_ids};
+use acpdb_engine::keys::{FileKeyRing, KeyRing, PassphraseKeyRing, RawKeyRing, Zeroizing, ring_id, ring_ids};
 
 use crate::failure::{Code, Failure};
+use crate::keyring::{self, SystemRing};
 use crate::keys;
 use crate::passphrases::{self, PASSPHRASE};
 
@@ -42,9 +44,22 @@ pub(crate) fn of(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>,
     Ok(asks.then(|| Arc::new(Asked { folder: folder.to_owned(), known: Mutex::default() }) as Ring))
 }
 
-/// As [`of`], without a question: for what runs while a line is typed.
+/// As [`of`], and a key in the keyring is looked for there.
+pub(crate) fn tried(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>, Failure> {
+    let ring = of(folder, key_file)?;
+    let path = key_file
+        .map_or_else(|| wanted(folder).and_then(|id| path_of(&id).ok()), |path| Some(path.to_owned()));
+    if let Some(entry) = path.and_then(|path| keys::entry_of(&path).transpose()).transpose()? {
+        keyring::secret(&entry)?;
+    }
+    Ok(ring)
+}
+
+/// As [`of`], without a question: for what runs while a line is typed. A keyring that is locked would ask.
 pub(crate) fn at_hand(folder: &Path) -> Option<Ring> {
-    kept(&wanted(folder)?).ok()?
+    let id = wanted(folder)?;
+    let is_in_keyring = keys::entry_of(&path_of(&id).ok()?).ok()?.is_some();
+    if is_in_keyring { None } else { kept(&id).ok()? }
 }
 
 /// The id of the ring that opens a store. One whose own key is lost has those of its streams, and says what is lost.
@@ -76,32 +91,67 @@ fn failed(path: &Path, action: &str, error: &io::Error) -> Failure {
     failure
 }
 
-/// The key in a file.
+/// The key in a file, or the one that a file refers to.
 fn file(path: &Path) -> Result<Ring, Failure> {
+    if let Some(entry) = keys::entry_of(path)? {
+        return Ok(Arc::new(SystemRing::new(entry)));
+    }
     match FileKeyRing::open(path) {
         Ok(ring) => Ok(Arc::new(ring)),
         Err(error) => Err(failed(path, "use", &error)),
     }
 }
 
-/// A ring to wrap keys with from now on, and where it is, for people. Its key is in a file, or a passphrase: of a variable, else asked for.
-pub(crate) fn new(key_file: Option<&Path>, passphrase: Option<&str>) -> Result<(Ring, String), Failure> {
-    if let Some(variable) = passphrase {
-        return Ok((Arc::new(passphrases::new_passphrase(variable)?), "a passphrase".to_owned()));
+/// Where the key of a new ring is to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum New<'a> {
+    /// In a file beside the user's settings.
+    Beside,
+    /// In this file, which may be there.
+    InFile(&'a Path),
+    /// In the system's keyring.
+    InKeyring,
+    /// A passphrase: of this variable, else asked for.
+    Passphrase(&'static str),
+}
+
+/// A ring to wrap keys with from now on, and where it is, for people.
+pub(crate) fn new(place: New<'_>) -> Result<(Ring, String), Failure> {
+    match place {
+        New::Passphrase(variable) => {
+            Ok((Arc::new(passphrases::new_passphrase(variable)?), "a passphrase".to_owned()))
+        }
+        New::InFile(path) => {
+            let ring = if path.symlink_metadata().is_ok() { file(path)? } else { made(path)? };
+            Ok((ring, path.display().to_string()))
+        }
+        New::InKeyring => in_keyring(path_of),
+        New::Beside => {
+            let first = keys::below("keys/new.store-key")?;
+            keys::make_folder(&first)?;
+            // Left by a program that was stopped here; no store was made with it.
+            let _ = std::fs::remove_file(&first);
+            let ring = made(&first)?;
+            let id = ring.id(NO_STORE).map_err(|error| failed(&first, "use", &error))?;
+            let path = path_of(&id)?;
+            keys::put(&first, &path)?;
+            Ok((file(&path)?, path.display().to_string()))
+        }
     }
-    if let Some(path) = key_file {
-        let ring = if path.symlink_metadata().is_ok() { file(path)? } else { made(path)? };
-        return Ok((ring, path.display().to_string()));
-    }
-    let first = keys::below("keys/new.store-key")?;
-    keys::make_folder(&first)?;
-    // Left by a program that was stopped here; no store was made with it.
-    let _ = std::fs::remove_file(&first);
-    let ring = made(&first)?;
-    let id = ring.id(NO_STORE).map_err(|error| failed(&first, "use", &error))?;
+}
+
+/// A new key in the system's keyring, and the file that refers to it.
+fn in_keyring(path_of: impl Fn(&[u8; 16]) -> Result<PathBuf, Failure>) -> Result<(Ring, String), Failure> {
+    let key = Zeroizing::new(keys::random::<32>()?);
+    let failed = |error: io::Error| Failure::new(Code::Failure, error.to_string());
+    let id = RawKeyRing::new("a new key", &key).id(NO_STORE).map_err(failed)?;
     let path = path_of(&id)?;
-    keys::put(&first, &path)?;
-    Ok((file(&path)?, path.display().to_string()))
+    let entry = format!("store key {}", keys::hex(id.get(..NAME_BYTES).unwrap_or(&id)));
+    keyring::keep(&entry, &key)?;
+    keys::write(&path, &keyring::text_of(&entry), true).inspect_err(|_| keyring::forget(&entry))?;
+    let ring = SystemRing::new(entry);
+    let name = format!("{}, named by {}", ring.name(), path.display());
+    Ok((Arc::new(ring), name))
 }
 
 fn made(path: &Path) -> Result<Ring, Failure> {
@@ -156,5 +206,50 @@ impl KeyRing for Asked {
         context: &[u8],
     ) -> io::Result<Option<acpdb_engine::keys::Zeroizing<[u8; 32]>>> {
         self.ring()?.unwrap(store, wrapped, context)
+    }
+}
+
+#[cfg(all(test, feature = "keyring"))]
+mod tests {
+    use acpdb_engine::{Entry, Role, Store, StreamInfo};
+
+    use super::*;
+
+    /// A key in the keyring opens its store as one in a file does; without it nothing is read, and nothing is lost.
+    #[test]
+    fn a_store_whose_key_is_in_the_keyring_is_opened_by_it_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let reference = folder.path().join("keys/mine.store-key");
+        let (ring, name) = in_keyring(|_| Ok(reference.clone())).unwrap();
+        assert!(name.contains("in the system's keyring") && name.contains("mine.store-key"), "{name}");
+        let root = folder.path().join("store");
+        let info = StreamInfo::session("test", "one");
+        let store = Store::builder(&root).keys(ring).open().unwrap();
+        let message = Entry::message("m1", Role::User, "only the keyring opens this");
+        let _ = store.append(&info, vec![message]).unwrap();
+        store.close().unwrap();
+        let count = |ring: Ring| {
+            let store = Store::builder(&root).keys(ring).read_only().open()?;
+            Ok::<_, acpdb_engine::Error>(store.view(info.id())?.current().len())
+        };
+        assert_eq!(count(file(&reference).unwrap()).unwrap(), 1);
+        let entry = keys::entry_of(&reference).unwrap().unwrap();
+        let key = keyring::secret(&entry).unwrap();
+        assert!(!std::fs::read_to_string(&reference).unwrap().contains(&keys::hex(&*key)));
+        // The same key in a file opens the store as well: that is how a copy of it is kept.
+        let copy = folder.path().join("copy.key");
+        keys::write(&copy, &format!("acpdb-key-1 {}\n", keys::hex(&*key)), true).unwrap();
+        assert_eq!(count(file(&copy).unwrap()).unwrap(), 1);
+        keyring::forget(&entry);
+        let error = count(file(&reference).unwrap()).unwrap_err().to_string();
+        assert!(
+            error.contains("has no entry store key") && error.contains("copy of that keyring"),
+            "{error}"
+        );
+        assert_eq!(count(file(&copy).unwrap()).unwrap(), 1);
+        // What is no reference is told from one, and a damaged one is said to be one.
+        assert_eq!(keys::entry_of(&copy).unwrap(), None);
+        std::fs::write(&reference, "acpdb-in-keyring-1 \u{1b}[2J\n").unwrap();
+        assert!(file(&reference).err().unwrap().message.contains("names no entry of the keyring"));
     }
 }

@@ -7,12 +7,15 @@ use acpdb_proof::{Checkpoint, Judged, Note};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
 use crate::settings::Every;
-use crate::{claims, keys};
+use crate::{claims, keys, tiles};
 
 /// Signs once so much is new as the user has set. That it could not be done is said, and stops nothing.
 pub(crate) fn sign_if_due(store: &Store, every: Every, output: &Output) {
-    let signed =
-        is_due(store, every).and_then(|is_due| is_due.then(|| signed(store, DEFAULT_KEY)).transpose());
+    let sign = || match signed_on(store, DEFAULT_KEY, output)? {
+        Some(signed) => Ok(signed),
+        None => signed(store, DEFAULT_KEY, output),
+    };
+    let signed = is_due(store, every).and_then(|is_due| is_due.then(sign).transpose());
     match signed {
         Ok(None) => {}
         Ok(Some((checkpoint, _))) => {
@@ -45,10 +48,43 @@ fn is_due(store: &Store, every: Every) -> Result<bool, Failure> {
     }
 }
 
-/// Signs all events up to now, once they agree with what was signed before.
-pub(crate) fn signed(store: &Store, name: &str) -> Result<(Checkpoint, String), Failure> {
+/// Signs what came since the checkpoint that was seen last, which is believed to cover what it covered: only what is new is read. `None`:
+/// that cannot be told without a pass over all events.
+fn signed_on(store: &Store, name: &str, output: &Output) -> Result<Option<(Checkpoint, String)>, Failure> {
     let key = keys::signer(name)?;
-    let judged = claims::judge(store, &[])?;
+    let Some((last, made)) = tiles::grown(store)? else { return Ok(None) };
+    let checkpoint = Checkpoint { store: store.id(), seq: made.seq(), root: made.root(), time: now() };
+    if checkpoint.agrees_with(&last).is_err() {
+        return Ok(None);
+    }
+    let note = checkpoint.sign(&key).map_err(|error| keys::refused(&error))?;
+    kept_and_pinned(store, &checkpoint, &note, made, output)?;
+    Ok(Some((checkpoint, note)))
+}
+
+fn kept_and_pinned(
+    store: &Store,
+    checkpoint: &Checkpoint,
+    note: &str,
+    made: tiles::Made,
+    output: &Output,
+) -> Result<(), Failure> {
+    let before = tiles::before(store);
+    store.keep_checkpoint(checkpoint.seq, note)?;
+    keys::pin(store.id(), note)?;
+    made.keep(store, before, output);
+    Ok(())
+}
+
+fn now() -> u64 {
+    u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default()
+}
+
+/// Signs all events up to now, once they agree with what was signed before.
+pub(crate) fn signed(store: &Store, name: &str, output: &Output) -> Result<(Checkpoint, String), Failure> {
+    let key = keys::signer(name)?;
+    let mut made = tiles::Made::new();
+    let judged = claims::judge_with(store, &[], |leaf| made.push(store, leaf))?;
     agreed(&judged).map_err(|mut failure| {
         failure.message = format!("nothing was signed: {}", failure.message);
         failure
@@ -56,8 +92,7 @@ pub(crate) fn signed(store: &Store, name: &str) -> Result<(Checkpoint, String), 
     if judged.head == Seq::ZERO {
         return Err(Failure::not_found("nothing was recorded that could be signed"));
     }
-    let time = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default();
-    let checkpoint = Checkpoint { store: store.id(), seq: judged.head, root: judged.root, time };
+    let checkpoint = Checkpoint { store: store.id(), seq: judged.head, root: judged.root, time: now() };
     for before in judged.claims.iter().filter_map(|claim| claim.checkpoint) {
         checkpoint.agrees_with(&before).map_err(|error| {
             let failure = Failure::new(Code::Damage, format!("nothing was signed: {error}"));
@@ -65,8 +100,7 @@ pub(crate) fn signed(store: &Store, name: &str) -> Result<(Checkpoint, String), 
         })?;
     }
     let note = checkpoint.sign(&key).map_err(|error| keys::refused(&error))?;
-    store.keep_checkpoint(checkpoint.seq, &note)?;
-    keys::pin(store.id(), &note)?;
+    kept_and_pinned(store, &checkpoint, &note, made, output)?;
     Ok((checkpoint, note))
 }
 

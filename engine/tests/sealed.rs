@@ -9,7 +9,7 @@ use acpdb_engine::codec::KeyFile;
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::{Payload, Role};
 use acpdb_engine::ids::{Seq, StreamId};
-use acpdb_engine::keys::{FileKeyRing, KeyRing, PassphraseKeyRing};
+use acpdb_engine::keys::{FileKeyRing, KeyRing, PassphraseKeyRing, RawKeyRing};
 use acpdb_engine::store::{MergeOptions, VerifyOptions, verify_store};
 use acpdb_engine::{Builder, Error, Store};
 use tempfile::TempDir;
@@ -213,6 +213,23 @@ fn a_wrong_a_lost_and_a_readable_key_are_refused_with_a_reason() {
     // A second key would make the first one useless, should it be found again.
     assert!(store.append(&one, entries("more", 1)).is_err());
     assert!(!place.store().join(&key).exists());
+}
+
+/// A key that is kept elsewhere than in a file is the same ring as a file with it.
+#[test]
+fn a_raw_key_opens_what_the_same_bytes_in_a_file_closed() {
+    let place = Place::new();
+    let one = session("one");
+    let _ = place.open().append(&one, entries("one", 2)).unwrap();
+    let text = std::fs::read_to_string(place.folder.path().join("store.key")).unwrap();
+    let digits = text.trim_end().strip_prefix("acpdb-key-1 ").unwrap();
+    let digit = |at: usize| u8::from_str_radix(&digits[at * 2..at * 2 + 2], 16).unwrap();
+    let key: [u8; 32] = std::array::from_fn(digit);
+    let opened = |key: &[u8; 32]| place.builder().keys(Arc::new(RawKeyRing::new("a vault", key))).open();
+    assert_eq!(texts(&opened(&key).unwrap(), &one).unwrap().len(), 2);
+    let error = opened(&[7; 32]).map(drop).unwrap_err().to_string();
+    assert!(error.contains("a vault"), "{error}");
+    assert!(!format!("{:?}", RawKeyRing::new("a vault", &[77; 32])).contains("77"));
 }
 
 #[test]

@@ -126,6 +126,19 @@ impl Claims {
         store: StoreId,
         leaves: impl Iterator<Item = Result<Leaf, E>>,
     ) -> Result<Judged, E> {
+        self.judge_with(store, leaves, |_| {})
+    }
+
+    /// As [`Claims::judge`]; `each` is told the hash of each leaf, in order.
+    ///
+    /// # Errors
+    /// The first error of the leaves.
+    pub fn judge_with<E>(
+        &self,
+        store: StoreId,
+        leaves: impl Iterator<Item = Result<Leaf, E>>,
+        each: impl FnMut(Hash),
+    ) -> Result<Judged, E> {
         let mut claims: Vec<Claim> = Vec::new();
         claims.extend(self.pin.as_ref().map(|note| claim_of(store, Source::SeenLast, note, &self.keys)));
         let is_signer_known = self.is_signer_known || self.pin.is_some();
@@ -152,7 +165,7 @@ impl Claims {
             }
             claims.push(claim);
         }
-        let walk = Walk::new(&claims, leaves)?;
+        let walk = Walk::new(&claims, leaves, each)?;
         for claim in claims.iter_mut().filter(|claim| claim.is_open()) {
             let Some(checkpoint) = claim.checkpoint else { continue };
             match walk.roots.get(&checkpoint.seq) {
@@ -226,7 +239,11 @@ struct Walk {
 }
 
 impl Walk {
-    fn new<E>(claims: &[Claim], leaves: impl Iterator<Item = Result<Leaf, E>>) -> Result<Self, E> {
+    fn new<E>(
+        claims: &[Claim],
+        leaves: impl Iterator<Item = Result<Leaf, E>>,
+        mut each: impl FnMut(Hash),
+    ) -> Result<Self, E> {
         let wanted: BTreeSet<Seq> = claims.iter().filter_map(Claim::seq).collect();
         let mut frontier = Frontier::default();
         let mut roots = BTreeMap::new();
@@ -234,7 +251,9 @@ impl Walk {
         let mut stretches: Vec<(Seq, (Seq, Micros))> = Vec::new();
         for leaf in leaves {
             let leaf = leaf?;
-            frontier.push(event::hash(&leaf.salt, &leaf.bytes));
+            let hash = event::hash(&leaf.salt, &leaf.bytes);
+            frontier.push(hash);
+            each(hash);
             if let Some((_, place)) = stretches.last_mut()
                 && leaf.time < place.1
             {
@@ -256,9 +275,13 @@ impl Walk {
 
     /// The event after a checkpoint that says it was recorded before that was signed.
     fn backdated(&self, checkpoint: &Checkpoint) -> Option<(Seq, Micros)> {
-        let signed = checkpoint.time.saturating_sub(CLOCK_SLACK_SECONDS).saturating_mul(1_000_000);
-        let signed = Micros(i64::try_from(signed).unwrap_or(i64::MAX));
         let found = self.earliest.get(&checkpoint.seq).copied();
-        found.filter(|(_, time)| *time < signed)
+        found.filter(|(_, time)| is_backdated(*time, checkpoint))
     }
+}
+
+/// Whether an event after a checkpoint says that it was recorded before that was signed.
+pub fn is_backdated(time: Micros, checkpoint: &Checkpoint) -> bool {
+    let signed = checkpoint.time.saturating_sub(CLOCK_SLACK_SECONDS).saturating_mul(1_000_000);
+    time < Micros(i64::try_from(signed).unwrap_or(i64::MAX))
 }

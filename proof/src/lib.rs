@@ -20,6 +20,7 @@ pub mod file;
 pub mod note;
 #[cfg(test)]
 mod tests;
+pub mod tiles;
 pub mod tree;
 pub mod witness;
 
@@ -113,5 +114,6 @@ pub use event::{Opening, commitment};
 pub use events::EventsProof;
 pub use file::{Checked, ConsistencyProof, EventProof};
 pub use note::{Note, SignerKey, VerifierKey};
+pub use tiles::{Tile, Tiled, Tiler};
 pub use tree::{Cover, Frontier, Gather, Hash};
 pub use witness::{Policy, WitnessKey};

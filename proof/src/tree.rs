@@ -64,7 +64,17 @@ impl Frontier {
 
     /// The root of the tree.
     pub fn root(&self) -> Hash {
-        let joined = self.whole.iter().rev().copied().reduce(|right, left| node_hash(&left, &right));
+        Self::joined(&self.whole)
+    }
+
+    /// The roots of its whole subtrees, the largest first.
+    pub(crate) fn into_whole(self) -> Vec<Hash> {
+        self.whole
+    }
+
+    /// The root of a tree with these whole subtrees, the largest first.
+    pub(crate) fn joined(whole: &[Hash]) -> Hash {
+        let joined = whole.iter().rev().copied().reduce(|right, left| node_hash(&left, &right));
         joined.unwrap_or_else(empty_root)
     }
 }
@@ -116,9 +126,7 @@ pub struct Cover {
 impl Cover {
     /// For leaves that rise, of a tree of `size`. `None`: they do not, or one is not in it.
     pub fn new(shown: &[u64], size: u64) -> Option<Self> {
-        let mut ranges = Vec::new();
-        is_rising(shown, size).then(|| hidden_ranges(shown, 0..size, &mut ranges))?;
-        let mut ranges = ranges.into_iter();
+        let mut ranges = cover_ranges(shown, size)?.into_iter();
         let range = ranges.next();
         Some(Self { ranges, range, frontier: Frontier::default(), found: Vec::new(), next: 0 })
     }
@@ -139,6 +147,14 @@ impl Cover {
     pub fn hashes(self) -> Option<Vec<Hash>> {
         self.range.is_none().then_some(self.found)
     }
+}
+
+/// The ranges whose roots are beside these leaves, from the left: what [`Cover`] gathers. `None`: the leaves do not rise, or one is not in
+/// the tree.
+pub fn cover_ranges(shown: &[u64], size: u64) -> Option<Vec<Range<u64>>> {
+    let mut ranges = Vec::new();
+    is_rising(shown, size).then(|| hidden_ranges(shown, 0..size, &mut ranges))?;
+    Some(ranges)
 }
 
 /// Whether there are leaves, each once and in order, in a tree of `size`.

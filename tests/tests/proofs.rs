@@ -17,6 +17,8 @@ mod audited;
 mod forged;
 #[path = "proofs/hostile.rs"]
 mod hostile;
+#[path = "proofs/tiles.rs"]
+mod tiles;
 #[allow(dead_code, reason = "shared with other transcripts")]
 #[path = "cli/transcript.rs"]
 mod transcript;

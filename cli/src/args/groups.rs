@@ -88,8 +88,9 @@ Encryption
   acpdb backup DIR --keys                a copy that can be read without the store
 
 The key of a store is a file beside your settings (keys/*.store-key), the file of --key-file or $ACPDB_KEY_FILE, or a
-passphrase: $ACPDB_PASSPHRASE, else asked for on the terminal (a new one: $ACPDB_NEW_PASSPHRASE). Keep a copy elsewhere:
-without it the store cannot be read, not by you either.
+passphrase: $ACPDB_PASSPHRASE, else asked for on the terminal (a new one: $ACPDB_NEW_PASSPHRASE). With --keyring, in a program
+that was built with --features keyring, the system's keyring holds it, and the file beside your settings says where. Keep a copy
+elsewhere: without it the store cannot be read, not by you either.
 
 Without a key verify, seal, backup, checkpoint and prove work; reading ends with code 9.
 

@@ -20,11 +20,14 @@ pub(crate) enum KeyAct {
         /// Keep it under a passphrase, which is asked for whenever it signs; acpdb help encryption says how it is given
         #[arg(long)]
         passphrase: bool,
+        /// Keep it in the system's keyring, in a program that was built with the feature keyring
+        #[arg(long, conflicts_with = "passphrase")]
+        keyring: bool,
     },
     /// Wrap the keys of an encrypted store by another key; what they seal stays as it is. With --data: other keys from now on
     Rotate {
         /// Give sessions another key each: what is recorded from now on is sealed under it, what was stays readable
-        #[arg(long, conflicts_with_all = ["to", "to_passphrase"])]
+        #[arg(long, conflicts_with_all = ["to", "to_passphrase", "to_keyring"])]
         data: bool,
         /// With --data: this session only [default: all]
         #[arg(long, short, value_name = "SESSION", requires = "data", add = crate::complete::sessions())]
@@ -35,6 +38,9 @@ pub(crate) enum KeyAct {
         /// A passphrase instead; acpdb help encryption says how it is given
         #[arg(long, conflicts_with = "to")]
         to_passphrase: bool,
+        /// The system's keyring instead, in a program that was built with the feature keyring
+        #[arg(long, conflicts_with_all = ["to", "to_passphrase"])]
+        to_keyring: bool,
     },
     /// What others need to check what it signed in this store
     Show {
@@ -84,6 +90,9 @@ pub(crate) enum CheckpointAct {
         /// Its last event [default: the newest]
         #[arg(value_name = "SEQ")]
         seq: Option<String>,
+        /// Write it with its tree into this folder, as C2SP tlog-tiles has it: any server of files serves it
+        #[arg(long, value_name = "FOLDER")]
+        tiles: Option<PathBuf>,
     },
 }
 

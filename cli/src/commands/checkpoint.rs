@@ -1,5 +1,7 @@
 //! `acpdb checkpoint`: sign the history, show what was signed, print it for others.
 
+use std::path::Path;
+
 use acpdb_engine::Store;
 use acpdb_engine::ids::Seq;
 use acpdb_proof::{Checkpoint, Note};
@@ -19,9 +21,13 @@ pub(crate) fn run(global: &Global, args: &CheckpointVerb, output: &mut Output) -
     super::at::refuse_now(global, "checkpoint")?;
     match &args.act {
         CheckpointAct::Sign { key } => sign(&place::write(global, output)?, key, output),
+        CheckpointAct::Export { seq, tiles: Some(folder) } => {
+            let seq = seq.as_deref().map(head::seq_of).transpose()?;
+            export_tiles(&place::read(global, output)?, seq, folder, output)
+        }
         CheckpointAct::Show => show(&place::read(global, output)?, output),
         CheckpointAct::Push(args) => super::push::run(&place::write(global, output)?, args, output),
-        CheckpointAct::Export { seq } => {
+        CheckpointAct::Export { seq, tiles: None } => {
             let seq = seq.as_deref().map(head::seq_of).transpose()?;
             let store = place::read(global, output)?;
             let (seq, note) = kept(&store, seq)?;
@@ -45,6 +51,33 @@ fn value_of(store: &Store, seq: Seq, note: &str) -> Result<serde_json::Value, Fa
     }))
 }
 
+fn export_tiles(
+    store: &Store,
+    seq: Option<Seq>,
+    folder: &Path,
+    output: &mut Output,
+) -> Result<Code, Failure> {
+    let (seq, note) = kept(store, seq)?;
+    let parsed = Note::parse(&note).and_then(|note| Checkpoint::parse(note.text_unchecked()));
+    let checkpoint = parsed.map_err(|error| damaged(seq, &error.to_string()))?;
+    if checkpoint.store != store.id() || checkpoint.seq != seq {
+        return Err(damaged(seq, "it is another one"));
+    }
+    let count = super::tile_export::run(store, &checkpoint, &note, folder)?;
+    if output.json {
+        let mut value = value_of(store, seq, &note)?;
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("tiles".to_owned(), json!(count));
+            fields.insert("folder".to_owned(), json!(folder));
+        }
+        output.json_object("acpdb.checkpoint/1", &value)?;
+    } else {
+        let tiles = describe::count(count, "tile");
+        output.line(format!("{}: the tree up to {seq}, {tiles}", folder.display()))?;
+    }
+    Ok(Code::Ok)
+}
+
 /// A checkpoint that is kept beside the log; the newest where none is named.
 pub(crate) fn kept(store: &Store, seq: Option<Seq>) -> Result<(Seq, String), Failure> {
     let newest = || Ok::<_, Failure>(claims::seqs(store)?.last().copied());
@@ -62,7 +95,7 @@ pub(crate) fn kept(store: &Store, seq: Option<Seq>) -> Result<(Seq, String), Fai
 }
 
 fn sign(store: &Store, name: &str, output: &mut Output) -> Result<Code, Failure> {
-    let (checkpoint, note) = signed(store, name)?;
+    let (checkpoint, note) = signed(store, name, output)?;
     if output.json {
         output.json_object("acpdb.checkpoint/1", &value_of(store, checkpoint.seq, &note)?)?;
     } else {

@@ -98,7 +98,7 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
         add(State::Note, "access", format!("others may enter the folder (mode {mode:o})"), Some(next));
     }
     if acpdb_engine::keys::ring_id(folder).is_some() {
-        match crate::rings::of(folder, global.key_file.as_deref()) {
+        match crate::rings::tried(folder, global.key_file.as_deref()) {
             Ok(Some(ring)) => add(State::Ok, "encryption", format!("opened by {}", ring.name()), None),
             Ok(None) => add(
                 State::Note,
@@ -106,7 +106,10 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
                 "its key is not here: it can be checked and copied, and not be read".to_owned(),
                 Some(KEY_HINT.to_owned()),
             ),
-            Err(failure) => add(State::Problem, "encryption", failure.message, Some(KEY_HINT.to_owned())),
+            Err(failure) => {
+                let next = failure.hint.unwrap_or_else(|| KEY_HINT.to_owned());
+                add(State::Problem, "encryption", failure.message, Some(next));
+            }
         }
     }
     let code = match verify_store(folder, &VerifyOptions::default()) {

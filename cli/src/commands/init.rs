@@ -9,7 +9,8 @@ use crate::args::Init;
 use crate::failure::{Code, Failure};
 use crate::global::Global;
 use crate::output::Output;
-use crate::{passphrases, place, rings};
+use crate::rings::{self, New};
+use crate::{passphrases, place};
 
 /// What came of it, for programs.
 #[derive(Serialize)]
@@ -70,8 +71,13 @@ fn make(global: &Global, args: &Init, folder: &Path) -> Result<Made, Failure> {
     }
     let builder = Store::builder(folder).registry(acpdb_hosts::registry());
     let (builder, key) = if args.encrypt {
-        let (ring, name) =
-            rings::new(global.key_file.as_deref(), args.passphrase.then_some(passphrases::PASSPHRASE))?;
+        let place = match &global.key_file {
+            _ if args.passphrase => New::Passphrase(passphrases::PASSPHRASE),
+            _ if args.keyring => New::InKeyring,
+            Some(path) => New::InFile(path),
+            None => New::Beside,
+        };
+        let (ring, name) = rings::new(place)?;
         (builder.keys(ring), Some(name))
     } else {
         (builder, None)

@@ -1,7 +1,5 @@
 //! `acpdb key`: make a key, show its public part, believe those of others.
 
-use std::path::Path;
-
 use acpdb_engine::Store;
 use acpdb_proof::origin;
 use serde_json::json;
@@ -9,25 +7,42 @@ use serde_json::json;
 use crate::args::{Key, KeyAct};
 use crate::failure::{Code, Failure};
 use crate::global::Global;
+use crate::keys::{self, Kept};
 use crate::output::Output;
-use crate::{keys, passphrases, place, rings};
+use crate::rings::{self, New};
+use crate::{passphrases, place};
 
 pub(crate) fn run(global: &Global, args: &Key, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "key")?;
     match &args.act {
-        KeyAct::New { name, passphrase } => {
-            let path = keys::make(name, *passphrase)?;
+        KeyAct::New { name, passphrase, keyring } => {
+            let kept = match (passphrase, keyring) {
+                (true, _) => Kept::UnderPassphrase,
+                (_, true) => Kept::InKeyring,
+                _ => Kept::InFile,
+            };
+            let path = keys::make(name, kept)?;
             if output.json {
                 output.json_object("acpdb.key_new/1", &json!({ "name": name, "path": path }))?;
             } else {
                 output.line(format!("{} is a new key", path.display()))?;
-                output.note(
-                    "keep a copy elsewhere; acpdb key show prints what others need to check what it signs",
-                );
+                output.note(if kept == Kept::InKeyring {
+                    "it lies in the system's keyring, the file says where; acpdb key show prints what others need to check what it signs"
+                } else {
+                    "keep a copy elsewhere; acpdb key show prints what others need to check what it signs"
+                });
             }
         }
         KeyAct::Rotate { data: true, session, .. } => rotate_data(global, session.as_deref(), output)?,
-        KeyAct::Rotate { to, to_passphrase, .. } => rotate(global, to.as_deref(), *to_passphrase, output)?,
+        KeyAct::Rotate { to, to_passphrase, to_keyring, .. } => {
+            let place = match to {
+                _ if *to_passphrase => New::Passphrase(passphrases::NEW_PASSPHRASE),
+                _ if *to_keyring => New::InKeyring,
+                Some(path) => New::InFile(path),
+                None => New::Beside,
+            };
+            rotate(global, place, output)?;
+        }
         KeyAct::Show { name } => {
             let store = place::read(global, output)?.id();
             let verifier = keys::public(name, &origin(store))?;
@@ -71,20 +86,15 @@ fn rotate_data(global: &Global, session: Option<&str>, output: &mut Output) -> R
 }
 
 /// Wraps the keys of all streams by another key. One that was interrupted goes on with the key that it had begun with.
-fn rotate(
-    global: &Global,
-    to: Option<&Path>,
-    by_passphrase: bool,
-    output: &mut Output,
-) -> Result<(), Failure> {
+fn rotate(global: &Global, place: New<'_>, output: &mut Output) -> Result<(), Failure> {
     let store = encrypted(global, output)?;
-    let begun = if to.is_none() && !by_passphrase { rings::begun(store.root())? } else { None };
+    let begun = if matches!(place, New::Beside) { rings::begun(store.root())? } else { None };
     let (ring, name) = match begun {
         Some(ring) => {
             let name = ring.name();
             (ring, name)
         }
-        None => rings::new(to, by_passphrase.then_some(passphrases::NEW_PASSPHRASE))?,
+        None => rings::new(place)?,
     };
     let count = store.rotate_keys(&ring)?;
     store.close()?;

@@ -63,6 +63,7 @@ pub(crate) mod stats;
 pub(crate) mod step;
 pub(crate) mod table;
 pub(crate) mod task;
+mod tile_export;
 pub(crate) mod todo;
 pub(crate) mod tour;
 pub(crate) mod travel;

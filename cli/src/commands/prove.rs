@@ -6,7 +6,9 @@ use acpdb_engine::Store;
 use acpdb_engine::ids::Seq;
 use acpdb_engine::store::{Leaf, SaltedBody};
 use acpdb_proof::event::ShownBody;
-use acpdb_proof::tree::{consistency_ranges, inclusion_ranges};
+use acpdb_proof::tree::{
+    consistency_ranges, cover_ranges, inclusion_ranges, verify_consistency, verify_cover, verify_inclusion,
+};
 use acpdb_proof::{
     Checkpoint, ConsistencyProof, Cover, EventProof, EventsProof, Frontier, Gather, Hash, Note, Opening,
     ProofError, event,
@@ -19,7 +21,7 @@ use crate::describe;
 use crate::failure::{Code, Failure};
 use crate::global::Global;
 use crate::output::Output;
-use crate::{keys, place};
+use crate::{keys, place, tiles};
 
 pub(crate) fn run(global: &Global, args: &Prove, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "prove")?;
@@ -93,12 +95,21 @@ fn named(store: &Store, name: Option<&str>) -> Result<(String, Checkpoint), Fail
     Ok((note, found))
 }
 
-/// Roots over ranges of events, in one pass.
-pub(crate) fn gather(
+/// Roots over ranges of events: out of tiles if what they give is as it has to be, else in one pass over all events.
+pub(crate) fn hashes(
     store: &Store,
     ranges: Vec<std::ops::Range<u64>>,
     to: Seq,
+    is_true: impl Fn(&[Hash]) -> bool,
 ) -> Result<Vec<Hash>, Failure> {
+    match tiles::roots(store, to.get(), &ranges).filter(|hashes| is_true(hashes)) {
+        Some(hashes) => Ok(hashes),
+        None => gather(store, ranges, to),
+    }
+}
+
+/// Roots over ranges of events, in one pass.
+fn gather(store: &Store, ranges: Vec<std::ops::Range<u64>>, to: Seq) -> Result<Vec<Hash>, Failure> {
     let mut gather = Gather::new(ranges);
     for leaf in store.leaves(Seq(1), to)? {
         let leaf = leaf?;
@@ -107,13 +118,13 @@ pub(crate) fn gather(
     gather.roots().ok_or_else(|| cut(to))
 }
 
-fn cut(to: Seq) -> Failure {
+pub(crate) fn cut(to: Seq) -> Failure {
     let failure = Failure::new(Code::LostTail, format!("the log ends before {to}, up to which was signed"));
     failure.hint("acpdb checkpoint show says what was signed, and what of it is gone")
 }
 
 /// A log that is not what was signed proves nothing.
-fn rewritten(checkpoint: &Checkpoint) -> Failure {
+pub(crate) fn rewritten(checkpoint: &Checkpoint) -> Failure {
     let message = format!("events up to {} are not those that were signed", checkpoint.seq);
     Failure::new(Code::Damage, message)
         .hint("acpdb checkpoint show compares all that was signed with the log")
@@ -131,7 +142,13 @@ fn of_event(store: &Store, seq: Seq, with_body: bool) -> Result<(String, Checkpo
         return Err(failure.hint("acpdb checkpoint sign signs all events up to now"));
     };
     ranges.push(0..checkpoint.seq.get());
-    let mut hashes = gather(store, ranges, checkpoint.seq)?;
+    let (hash, size) = (event::hash(&leaf.salt, &leaf.bytes), checkpoint.seq.get());
+    let is_true = |hashes: &[Hash]| {
+        hashes.split_last().is_some_and(|(root, proof)| {
+            *root == checkpoint.root && verify_inclusion(index, size, hash, proof, checkpoint.root)
+        })
+    };
+    let mut hashes = hashes(store, ranges, checkpoint.seq, is_true)?;
     if hashes.pop() != Some(checkpoint.root) {
         return Err(rewritten(&checkpoint));
     }
@@ -174,7 +191,44 @@ fn of_session(
     Ok((of_events(store, seqs, &note, &newest, with_body)?, newest))
 }
 
-/// Several events in one file. Cost: a pass over all events, and memory for those that are shown.
+/// Most events between two that are shown which are read for nothing, rather than looking for the second one.
+const GAP_MAX: u64 = 64;
+
+/// Several events in one file, out of tiles. `None`: what they give is not what was signed.
+fn of_tiled(
+    store: &Store,
+    (seqs, indexes): (&[Seq], &[u64]),
+    note: &str,
+    checkpoint: &Checkpoint,
+    with_body: bool,
+) -> Result<Option<EventsProof>, Failure> {
+    let size = checkpoint.seq.get();
+    let hashes = cover_ranges(indexes, size).and_then(|ranges| tiles::roots(store, size, &ranges));
+    let Some(hashes) = hashes else { return Ok(None) };
+    let (mut openings, mut shown) = (Vec::new(), Vec::new());
+    let is_near = |last: &Seq, next: &Seq| next.get().saturating_sub(last.get()) <= GAP_MAX;
+    for run in seqs.chunk_by(is_near) {
+        let [first, .., last] = run else {
+            let [only] = run else { continue };
+            let Some(leaf) = store.leaf(*only)? else { return Ok(None) };
+            shown.push((only.get().saturating_sub(1), event::hash(&leaf.salt, &leaf.bytes)));
+            openings.push(opening(store, leaf, with_body)?);
+            continue;
+        };
+        let mut wanted = run.iter().peekable();
+        for leaf in store.leaves(*first, *last)? {
+            let leaf = leaf?;
+            if wanted.next_if_eq(&&leaf.seq).is_some() {
+                shown.push((leaf.seq.get().saturating_sub(1), event::hash(&leaf.salt, &leaf.bytes)));
+                openings.push(opening(store, leaf, with_body)?);
+            }
+        }
+    }
+    let is_true = verify_cover(&shown, size, &hashes, checkpoint.root);
+    Ok(is_true.then(|| EventsProof { openings, hashes, note: note.to_owned() }))
+}
+
+/// Several events in one file. Cost: memory for those that are shown; without tiles a pass over all events.
 fn of_events(
     store: &Store,
     seqs: Vec<Seq>,
@@ -183,6 +237,9 @@ fn of_events(
     with_body: bool,
 ) -> Result<String, Failure> {
     let indexes: Vec<u64> = seqs.iter().map(|seq| seq.get().saturating_sub(1)).collect();
+    if let Some(proof) = of_tiled(store, (&seqs, &indexes), note, checkpoint, with_body)? {
+        return proof.to_text().map_err(|error| keys::refused(&error));
+    }
     let Some(mut cover) = Cover::new(&indexes, checkpoint.seq.get()) else { return Err(cut(checkpoint.seq)) };
     let (mut whole, mut openings) = (Frontier::default(), Vec::new());
     let mut wanted = seqs.into_iter().peekable();
@@ -217,7 +274,13 @@ fn of_growth(store: &Store, from: &str, to: Option<&str>) -> Result<(String, Che
         return Err(failure.hint("acpdb checkpoint sign makes a newer one"));
     };
     ranges.extend([0..old_size, 0..new_size]);
-    let mut hashes = gather(store, ranges, last.seq)?;
+    let is_true = |hashes: &[Hash]| {
+        hashes.split_last_chunk::<2>().is_some_and(|(proof, roots)| {
+            *roots == [first.root, last.root]
+                && verify_consistency(old_size, new_size, first.root, last.root, proof)
+        })
+    };
+    let mut hashes = hashes(store, ranges, last.seq, is_true)?;
     for checkpoint in [&last, &first] {
         if hashes.pop() != Some(checkpoint.root) {
             return Err(rewritten(checkpoint));

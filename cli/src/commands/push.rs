@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use acpdb_engine::Store;
 use acpdb_engine::ids::{Micros, Seq};
-use acpdb_proof::tree::consistency_ranges;
+use acpdb_proof::tree::{consistency_ranges, verify_consistency};
 use acpdb_proof::witness::{Member, Quorum, REQUEST_HASH_COUNT_MAX, request};
-use acpdb_proof::{Checkpoint, Note, Policy, WitnessKey};
+use acpdb_proof::{Checkpoint, Hash, Note, Policy, WitnessKey};
 use serde_json::json;
 
 use super::{checkpoint, head, prove};
@@ -233,13 +233,22 @@ impl Asker<'_> {
         Ok(0)
     }
 
-    fn hashes(&self, old: u64) -> Result<Vec<acpdb_proof::Hash>, Failure> {
+    fn hashes(&self, old: u64) -> Result<Vec<Hash>, Failure> {
         let size = self.checkpoint.seq.get();
         if old == 0 || old == size {
             return Ok(Vec::new());
         }
-        let ranges = consistency_ranges(old, size).unwrap_or_default();
-        let hashes = prove::gather(self.store, ranges, self.checkpoint.seq)?;
+        let mut ranges = consistency_ranges(old, size).unwrap_or_default();
+        // What the witness saw is not known here; but a proof that leads to the root that was signed has no other hashes.
+        ranges.push(0..old);
+        let root = self.checkpoint.root;
+        let is_true = |hashes: &[Hash]| {
+            hashes
+                .split_last()
+                .is_some_and(|(first, proof)| verify_consistency(old, size, *first, root, proof))
+        };
+        let mut hashes = prove::hashes(self.store, ranges, self.checkpoint.seq, is_true)?;
+        hashes.pop();
         if hashes.len() > REQUEST_HASH_COUNT_MAX {
             return Err(Failure::new(Code::Failure, "the proof has more hashes than a witness takes"));
         }

@@ -24,7 +24,6 @@ pub const FIRST_KEY: u32 = 1;
 
 const PAYLOAD_DOMAIN: &[u8; 16] = b"acpdb payload v1";
 const BODY_DOMAIN: &[u8; 16] = b"acpdb in body v1";
-const NONCES: &str = "acpdb 2026 nonces of a commit v1";
 
 /// A key that seals. Its bytes are zeroed when the last copy goes.
 #[derive(Clone)]
@@ -54,13 +53,29 @@ impl DataKey {
 
     /// Seals `plain`. `None` only for more bytes than the cipher takes, which is far over every limit here.
     pub fn seal(&self, nonce: &[u8; NONCE_BYTES], context: &[u8], plain: &[u8]) -> Option<Vec<u8>> {
-        let mut sealed = Vec::with_capacity(plain.len() + SEALING_BYTES);
-        sealed.extend_from_slice(nonce);
-        sealed.extend_from_slice(plain);
-        let text = sealed.get_mut(NONCE_BYTES..)?;
-        let tag = self.cipher().encrypt_inout_detached(&XNonce::from(*nonce), context, text.into()).ok()?;
-        sealed.extend_from_slice(&tag);
-        Some(sealed)
+        let mut sealed = vec![0; plain.len() + SEALING_BYTES];
+        self.seal_into(nonce, context, plain, &mut sealed).then_some(sealed)
+    }
+
+    /// Seals `plain` to the begin of `sealed`, which has room for [`SEALING_BYTES`] more. `false`: it has not, or there are more bytes
+    /// than the cipher takes.
+    pub(crate) fn seal_into(
+        &self,
+        nonce: &[u8; NONCE_BYTES],
+        context: &[u8],
+        plain: &[u8],
+        sealed: &mut [u8],
+    ) -> bool {
+        let Some((begin, rest)) = sealed.split_first_chunk_mut::<NONCE_BYTES>() else { return false };
+        let Some((text, rest)) = rest.split_at_mut_checked(plain.len()) else { return false };
+        let Some(end) = rest.first_chunk_mut::<TAG_BYTES>() else { return false };
+        *begin = *nonce;
+        text.copy_from_slice(plain);
+        let tag = self.cipher().encrypt_inout_detached(&XNonce::from(*nonce), context, text.into());
+        tag.is_ok_and(|tag| {
+            end.copy_from_slice(&tag);
+            true
+        })
     }
 
     /// Opens sealed bytes to the end of `plain`. `false`: another key, another place, or other bytes; `plain` is as it was.
@@ -122,18 +137,20 @@ macro_rules! extended {
 extended!(Vec<u8>);
 extended!(rkyv::util::AlignedVec<16>);
 
-/// What the tag of a payload covers: store, seq, envelope, and the digests of the event's bodies.
+/// What the tag of a payload covers: store, seq, envelope, and the digests of the event's bodies. In place of what `context` held.
 pub(crate) fn payload_context(
-    store: StoreId,
-    seq: Seq,
+    context: &mut Vec<u8>,
+    (store, seq): (StoreId, Seq),
     envelope: &[u8],
     digests: impl Iterator<Item = Digest>,
-) -> Vec<u8> {
-    let mut context = vec![0; PAYLOAD_DOMAIN.len() + 16 + 8];
-    Put(&mut context).bytes(PAYLOAD_DOMAIN).bytes(store.as_bytes()).u64(seq.get());
+) {
+    context.clear();
+    context.resize(PAYLOAD_DOMAIN.len() + 16 + 8, 0);
+    Put(context).bytes(PAYLOAD_DOMAIN).bytes(store.as_bytes()).u64(seq.get());
     context.extend_from_slice(envelope);
-    digests.for_each(|digest| context.extend_from_slice(digest.as_bytes()));
-    context
+    for digest in digests {
+        context.extend_from_slice(digest.as_bytes());
+    }
 }
 
 /// What the tag of a body covers: store, stream, key, how it is packed, its length and its salt.
@@ -156,13 +173,25 @@ pub(crate) fn body_context(
     context
 }
 
-/// The nonce of the event at `seq`, out of random bytes that its commit drew. A commit that gets another place is sealed again, under
-/// other nonces.
-pub(crate) fn payload_nonce(random: &[u8; 32], seq: Seq) -> [u8; NONCE_BYTES] {
-    let mut hasher = blake3::Hasher::new_derive_key(NONCES);
-    hasher.update(random).update(&seq.get().to_le_bytes());
+/// Random bytes that a commit draws: half of them for the nonces of its payloads, half for those of its bodies.
+pub(crate) const COMMIT_RANDOM_BYTES: usize = 32;
+
+/// The nonce of the event at `seq`: 16 random bytes of its commit, and the seq. A commit that gets another place is sealed again, under
+/// other nonces. No other commit has those bytes, not even one of the same seqs in a copy that went on by itself.
+pub(crate) fn payload_nonce(random: &[u8; COMMIT_RANDOM_BYTES], seq: Seq) -> [u8; NONCE_BYTES] {
+    let (own, _) = random.as_chunks::<16>();
+    nonce(own.first(), seq.get())
+}
+
+/// The nonce of the body with this number in a commit, by the other half of its random bytes.
+pub(crate) fn body_nonce(random: &[u8; COMMIT_RANDOM_BYTES], number: u64) -> [u8; NONCE_BYTES] {
+    let (own, _) = random.as_chunks::<16>();
+    nonce(own.get(1), number)
+}
+
+fn nonce(random: Option<&[u8; 16]>, number: u64) -> [u8; NONCE_BYTES] {
     let mut nonce = [0; NONCE_BYTES];
-    hasher.finalize_xof().fill(&mut nonce);
+    Put(&mut nonce).bytes(random.unwrap_or(&[0; 16])).u64(number);
     nonce
 }
 
@@ -214,5 +243,13 @@ mod tests {
     fn nonces_of_one_commit_differ_by_seq() {
         assert_ne!(payload_nonce(&[1; 32], Seq(1)), payload_nonce(&[1; 32], Seq(2)));
         assert_ne!(payload_nonce(&[1; 32], Seq(1)), payload_nonce(&[2; 32], Seq(1)));
+        let random: Vec<u8> = (0..32).collect();
+        let random = random.try_into().unwrap();
+        let mut all: Vec<_> = (1..50).map(|seq| payload_nonce(&random, Seq(seq))).collect();
+        all.extend((1..50).map(|number| body_nonce(&random, number)));
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 98);
+        assert!(all.iter().all(|nonce| nonce[..16] == random[..16] || nonce[..16] == random[16..]));
     }
 }

@@ -30,12 +30,19 @@ pub const DICTIONARY_1_DIGEST: &str = "184bdb247534632837c0656c392ca0904412b439f
 pub(crate) const RATIO_MAX: u64 = 1000;
 /// Costs about as much time as hashing; higher levels gain 2 to 3 % on bodies of a few KiB.
 const LEVEL: i32 = 6;
+/// Bodies that are packed while their recording waits: a quarter of the time, 4 % more bytes.
+const RECORD_LEVEL: i32 = 3;
 /// Begins a zstd frame that says nothing; its length follows.
 const SKIPPABLE_MAGIC: [u8; 4] = 0x184D_2A50_u32.to_le_bytes();
 
 fn encoder() -> &'static EncoderDictionary<'static> {
     static DICTIONARY: OnceLock<EncoderDictionary<'static>> = OnceLock::new();
     DICTIONARY.get_or_init(|| EncoderDictionary::copy(DICTIONARY_1, LEVEL))
+}
+
+fn record_encoder() -> &'static EncoderDictionary<'static> {
+    static DICTIONARY: OnceLock<EncoderDictionary<'static>> = OnceLock::new();
+    DICTIONARY.get_or_init(|| EncoderDictionary::copy(DICTIONARY_1, RECORD_LEVEL))
 }
 
 fn decoder() -> &'static DecoderDictionary<'static> {
@@ -46,6 +53,14 @@ fn decoder() -> &'static DecoderDictionary<'static> {
 thread_local! {
     /// A context is 160 KB: made once a thread, not once a body.
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+    /// One that records a body waits for it.
+    static RECORD_PACKER: RefCell<Option<Packer>> = const { RefCell::new(None) };
+}
+
+/// As [`Packer::pack`], for a body that is recorded now.
+pub(crate) fn pack_to_record(body: &[u8]) -> (u8, Option<Vec<u8>>) {
+    RECORD_PACKER
+        .with_borrow_mut(|kept| kept.get_or_insert_with(|| Packer::with(record_encoder())).pack(body))
 }
 
 /// Packs bodies; keeps what that needs.
@@ -55,8 +70,12 @@ pub(crate) struct Packer {
 
 impl Packer {
     pub(crate) fn new() -> Self {
+        Self::with(encoder())
+    }
+
+    fn with(dictionary: &'static EncoderDictionary<'static>) -> Self {
         let compressor = || {
-            let mut compressor = Compressor::with_prepared_dictionary(encoder()).ok()?;
+            let mut compressor = Compressor::with_prepared_dictionary(dictionary).ok()?;
             // Both are known from the row that leads to the bytes.
             compressor.set_parameter(CParameter::DictIdFlag(false)).ok()?;
             compressor.set_parameter(CParameter::ContentSizeFlag(false)).ok()?;
@@ -131,12 +150,12 @@ mod tests {
             long,
             vec![0; STORED_BYTES_MAX],
         ];
-        for body in bodies {
-            let (codec, packed) = packer.pack(&body);
-            let stored = packed.as_deref().unwrap_or(&body);
+        for (body, is_recorded) in bodies.iter().flat_map(|body| [(body, false), (body, true)]) {
+            let (codec, packed) = if is_recorded { pack_to_record(body) } else { packer.pack(body) };
+            let stored = packed.as_deref().unwrap_or(body);
             assert!(stored.len() as u64 * RATIO_MAX >= body.len() as u64);
             assert!(stored.len() <= body.len());
-            assert_eq!(unpack(codec, stored, body.len()).unwrap(), body);
+            assert_eq!(unpack(codec, stored, body.len()).unwrap(), *body);
             if codec == CODEC_ZSTD_1 {
                 assert!(unpack(codec, stored, body.len() + 1).is_err());
                 assert!(unpack(codec, stored, body.len() - 1).is_err());

@@ -140,6 +140,9 @@ impl Frame {
     /// of them.
     pub(crate) fn open(mut self, keys: &mut dyn FnMut(StreamId, u32) -> KeyFound) -> Self {
         let mut opened: Option<Opened> = None;
+        // Most frames are of one stream.
+        let mut last: Option<(StreamId, u32, KeyFound)> = None;
+        let mut context = Vec::new();
         for event in self.events() {
             let (envelope, form) = Envelope::decode(event.envelope_bytes());
             if !form.is_sealed() {
@@ -147,12 +150,17 @@ impl Frame {
             }
             let ordinal = event.ordinal();
             let opened = opened.get_or_insert_default();
-            match keys(envelope.stream, form.key) {
+            if last.as_ref().is_none_or(|(of, number, _)| (*of, *number) != (envelope.stream, form.key)) {
+                last = None;
+            }
+            let (.., found) =
+                last.get_or_insert_with(|| (envelope.stream, form.key, keys(envelope.stream, form.key)));
+            match found {
                 KeyFound::Key(key) => {
                     let digests = (0..event.row_count()).map(|row| event.row_digest(row));
-                    let context =
-                        payload_context(self.header.store, event.seq, event.envelope_bytes(), digests);
-                    opened.open(ordinal, &key, &context, event.raw);
+                    let place = (self.header.store, event.seq);
+                    payload_context(&mut context, place, event.envelope_bytes(), digests);
+                    opened.open(ordinal, key, &context, event.raw);
                 }
                 KeyFound::Missing => opened.note(ordinal, Sight::NoKey),
                 KeyFound::Shredded => opened.note(ordinal, Sight::Shredded),
@@ -569,32 +577,4 @@ impl EventRef<'_> {
 /// Salt, what is stored of a body, zeros.
 fn block_bytes(row: &BodyRow) -> u64 {
     (SALT_BYTES + align16(row.stored_bytes as usize)) as u64
-}
-
-/// Decodes one whole frame from the start of `bytes` and checks everything, bodies included.
-///
-/// Takes any bytes: this is what fuzzing calls.
-///
-/// # Errors
-/// [`Invalid`] names the first thing that is wrong.
-pub fn decode_frame(bytes: &[u8]) -> Result<Frame, Invalid> {
-    let header = FrameHeader::decode(bytes)?;
-    let length = usize::try_from(header.frame_bytes()).unwrap_or(usize::MAX);
-    let spine_end = FRAME_HEADER_BYTES + header.spine_bytes as usize;
-    let (Some(spine), Some(bodies)) =
-        (bytes.get(FRAME_HEADER_BYTES..spine_end), bytes.get(spine_end..length))
-    else {
-        return Err(Invalid::new(
-            Part::FrameHeader,
-            8,
-            format!("{length} bytes"),
-            format!("{} bytes", bytes.len()),
-        ));
-    };
-    let mut aligned = AlignedVec::with_capacity(spine.len());
-    aligned.extend_from_slice(spine);
-    let frame = Frame::new(header, aligned, FrameCheck::Digest)?;
-    let mut first = None;
-    frame.check_bodies(bodies, |_, invalid| first = first.take().or(Some(invalid)));
-    first.map_or(Ok(frame), Err)
 }

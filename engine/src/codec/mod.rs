@@ -14,6 +14,7 @@
 mod body;
 mod cipher;
 mod compress;
+mod decode;
 mod envelope;
 mod fields;
 mod frame;
@@ -41,13 +42,14 @@ mod tests;
 
 pub(crate) use body::check_stored;
 pub use body::{BODY_DOMAIN, body_digest, check_block, check_body, split_chunks};
-pub(crate) use cipher::body_context;
 pub use cipher::{CIPHER_XCHACHA20_POLY1305, DataKey, FIRST_KEY};
-pub(crate) use compress::{CODEC_NONE, Packer, unpack};
+pub(crate) use cipher::{body_context, body_nonce};
+pub(crate) use compress::{CODEC_NONE, Packer, pack_to_record, unpack};
 pub use compress::{DICTIONARY_1, DICTIONARY_1_DIGEST};
+pub use decode::decode_frame;
 pub use envelope::{BodyForm, BodyRow, EncodedBody, EncodedEvent, Envelope, NO_KEY, SealedBody};
 pub use fields::{align16, is_zero};
-pub use frame::{EventRef, Frame, FrameCheck, decode_frame};
+pub use frame::{EventRef, Frame, FrameCheck};
 pub use header::{FRAME_MAGIC, FrameHeader};
 pub use invalid::{EncodeError, Invalid, Part};
 pub use key_file::{

@@ -74,14 +74,18 @@ impl Seals {
     /// Seals all payloads for a commit whose first event gets this seq. Each seq has a nonce of its own, so a commit that moves never
     /// seals two things under one.
     fn fill(&mut self, bytes: &mut [u8], first_seq: Seq) {
+        let mut context = Vec::new();
         for place in &self.places {
             let seq = Seq(first_seq.0.saturating_add(place.ordinal.into()));
             let envelope = bytes.get(place.envelope..place.envelope + ENVELOPE_BYTES).unwrap_or_default();
-            let context = payload_context(self.store, seq, envelope, place.digests.iter().copied());
-            let sealed = place.key.seal(&payload_nonce(&self.random, seq), &context, &place.plain);
-            // Payloads are far shorter than what the cipher takes.
-            let sealed = sealed.unwrap_or_default();
-            Put(bytes.get_mut(place.payload..).unwrap_or_default()).bytes(&sealed);
+            payload_context(&mut context, (self.store, seq), envelope, place.digests.iter().copied());
+            let sealed = bytes.get_mut(place.payload..).unwrap_or_default();
+            let done = place.key.seal_into(&payload_nonce(&self.random, seq), &context, &place.plain, sealed);
+            // Payloads are far shorter than what the cipher takes, and the room for them was laid out.
+            debug_assert!(done);
+            if !done {
+                sealed.get_mut(..place.plain.len()).unwrap_or_default().fill(0);
+            }
         }
         self.done = Some(first_seq);
     }

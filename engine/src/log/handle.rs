@@ -18,8 +18,9 @@ use super::recovery_scan::is_anchored;
 use super::tail::Tail;
 use super::write_segment::WriteSegment;
 use crate::codec::{
-    BodyRow, DataKey, EncodedBody, EncodedEvent, FeatureBits, Packer, PayloadSeal, PreparedFrame, SALT_BYTES,
-    SealedBody, TailPage, Written as Head, body_context, encode_frame, encode_sealed_frame,
+    BodyRow, DataKey, EncodedBody, EncodedEvent, FeatureBits, NONCE_BYTES, PayloadSeal, PreparedFrame,
+    SALT_BYTES, SealedBody, TailPage, Written as Head, body_context, body_nonce, encode_frame,
+    encode_sealed_frame, pack_to_record,
 };
 use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
 use crate::secret::Secret;
@@ -269,7 +270,7 @@ impl Log {
     /// As [`Log::prepare`], in a store whose streams are sealed: all but the store's own.
     fn prepare_sealed(&self, keys: &KeyChain, events: &[EncodedEvent]) -> Result<Prepared, LogError> {
         let generation = self.generation();
-        let mut packer = Packer::new();
+        let mut bodies = 0;
         let mut seal = PayloadSeal { store: self.store(), random: self.random()?, keys: Vec::new() };
         // The store's own key first: without it nothing is recorded at all.
         keys.key_to_append(StreamId::STORE, generation)?;
@@ -292,7 +293,9 @@ impl Log {
                 let known = match shared.entry((stream, content)) {
                     Entry::Occupied(known) => known.into_mut(),
                     Entry::Vacant(new) => {
-                        new.insert(self.seal_body((stream, number, &key), bytes, salt, &mut packer)?)
+                        bodies += 1;
+                        let nonce = body_nonce(&seal.random, bodies);
+                        new.insert(self.seal_body((stream, number, &key), bytes, salt, &nonce))
                     }
                 };
                 *body = EncodedBody::Sealed(known.clone());
@@ -309,14 +312,14 @@ impl Log {
         (stream, number, key): (StreamId, u32, &DataKey),
         body: &[u8],
         salt: &[u8; SALT_BYTES],
-        packer: &mut Packer,
-    ) -> Result<SealedBody, LogError> {
+        nonce: &[u8; NONCE_BYTES],
+    ) -> SealedBody {
         let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
-        let (codec, packed) = packer.pack(body);
+        let (codec, packed) = pack_to_record(body);
         let context = body_context(self.store(), stream, (number, codec), bytes, salt);
-        let sealed = key.seal(&self.random()?, &context, packed.as_deref().unwrap_or(body));
+        let sealed = key.seal(nonce, &context, packed.as_deref().unwrap_or(body));
         let stored = sealed.unwrap_or_default().into();
-        Ok(SealedBody { stored, bytes, codec, key: number, salt: *salt })
+        SealedBody { stored, bytes, codec, key: number, salt: *salt }
     }
 
     fn random<const N: usize>(&self) -> Result<[u8; N], LogError> {

@@ -1,7 +1,7 @@
 //! Key rings: the keys that wrap the keys of a store, kept outside of it.
 //!
 //! ```text
-//! ring (a file, a passphrase, a service) --wraps--> 32 bytes a stream, in `keys/` of the store --seal--> payloads, bodies
+//! ring (a file, bytes, a passphrase, a service) --wraps--> 32 bytes a stream, in `keys/` of the store --seal--> payloads, bodies
 //! ```
 
 use std::io::{self, Read as _};
@@ -144,6 +144,49 @@ impl FileKeyRing {
 impl KeyRing for FileKeyRing {
     fn name(&self) -> String {
         self.path.display().to_string()
+    }
+
+    fn id(&self, _: StoreId) -> io::Result<[u8; 16]> {
+        Ok(id_of(&self.key))
+    }
+
+    fn wrap(
+        &self,
+        _: StoreId,
+        key: &[u8; 32],
+        context: &[u8],
+        nonce: &[u8; NONCE_BYTES],
+    ) -> io::Result<Vec<u8>> {
+        wrapped(&self.key, key, context, nonce)
+    }
+
+    fn unwrap(&self, _: StoreId, wrapped: &[u8], context: &[u8]) -> io::Result<Option<Zeroizing<[u8; 32]>>> {
+        Ok(unwrapped(&self.key, wrapped, context))
+    }
+}
+
+/// A key that the caller has, from wherever it is kept. What it wraps, a file with the same key unwraps.
+pub struct RawKeyRing {
+    name: String,
+    key: DataKey,
+}
+
+impl std::fmt::Debug for RawKeyRing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RawKeyRing").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl RawKeyRing {
+    /// The ring of a key. The name says in messages where the key is kept.
+    pub fn new(name: impl Into<String>, key: &[u8; 32]) -> Self {
+        Self { name: name.into(), key: DataKey::new(*key) }
+    }
+}
+
+impl KeyRing for RawKeyRing {
+    fn name(&self) -> String {
+        self.name.clone()
     }
 
     fn id(&self, _: StoreId) -> io::Result<[u8; 16]> {

@@ -30,7 +30,7 @@ use std::path::PathBuf;
 pub use clock::{Bell, Clock, Entropy, FixedClock, FixedEntropy, SystemClock, SystemEntropy};
 pub use file::FileStorage;
 pub use file_system::{effective_user, free_bytes, untrusted};
-pub use key_ring::{FileKeyRing, KeyRing, PASSPHRASE_BYTES_MIN, PassphraseKeyRing};
+pub use key_ring::{FileKeyRing, KeyRing, PASSPHRASE_BYTES_MIN, PassphraseKeyRing, RawKeyRing};
 pub(crate) use memory::expect_filled;
 #[cfg(any(test, feature = "testing"))]
 pub use sim::{Crash, Fault, FaultKind, Moment, Part, SimClock, SimStorage, SimWorld};

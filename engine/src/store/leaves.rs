@@ -11,12 +11,17 @@ use crate::codec::{Frame, SALT_BYTES, leaf_bytes};
 use crate::error::Error;
 use crate::ids::{Micros, Seq};
 use crate::log::LogError;
-use crate::storage::{read_file, write_file};
+use crate::storage::{Access, read_file, write_all, write_file};
 
 /// Where signed checkpoints are kept, below the store's folder.
 const FOLDER: &str = "checkpoints";
 /// Largest signed checkpoint that is kept or read: a hundred signatures are a quarter of it. A folder may hold thousands.
 const CHECKPOINT_BYTES_MAX: usize = 64 << 10;
+
+/// Where tiles of the tree are kept, below the store's folder. A cache: it may be removed at any time.
+const TILES: &str = "tiles";
+/// Largest tile that is read: 256 hashes.
+const TILE_BYTES_MAX: usize = 256 * 32;
 
 /// An event as a proof commits to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -228,6 +233,50 @@ impl Store {
         })?;
         let text = bytes.map(String::from_utf8).transpose();
         text.map_err(|_| Error::Corrupt { detail: format!("{} is no text", storage.path(&name).display()) })
+    }
+
+    /// A tile of the tree as it lies beside the log, unchecked; `None` if there is none that can be read. What it says has to lead to a
+    /// root that was signed.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    pub fn kept_tile(&self, path: &str) -> Option<Vec<u8>> {
+        let name = format!("{TILES}/{path}");
+        read_file(&**self.inner.log.storage(), &name, TILE_BYTES_MAX).ok().flatten()
+    }
+
+    /// Keeps a tile beside the log, in place of the one of that path. It is not synced: what a crash leaves of it is found out when it is read.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], [`Error::Io`]: then there is no tile, or the one of before.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    pub fn keep_tile(&self, path: &str, bytes: &[u8]) -> Result<(), Error> {
+        let storage = self.inner.log.storage();
+        let name = format!("{TILES}/{path}");
+        if self.inner.read_only {
+            let detail = "it was opened for reading".to_owned();
+            return Err(Error::ReadOnly { path: storage.path(&name), detail });
+        }
+        let temporary = format!("{name}.tmp");
+        let opened = storage.open(&temporary, Access::Replace).or_else(|error| {
+            if error.kind() != std::io::ErrorKind::NotFound {
+                return Err(error);
+            }
+            for (at, _) in name.match_indices('/') {
+                storage.create_dir(name.get(..at).unwrap_or_default())?;
+            }
+            storage.open(&temporary, Access::Replace)
+        });
+        let done = opened.and_then(|file| write_all(&*file, bytes, 0, &mut 0));
+        let done = done.and_then(|()| storage.rename(&temporary, &name));
+        done.map_err(|source| Error::Io { action: "write", path: storage.path(&name), source })
+    }
+
+    /// Removes a tile that a wider one took the place of, if it is there.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    pub fn remove_tile(&self, path: &str) {
+        if !self.inner.read_only {
+            // What is left is not read, and goes with the folder.
+            let _ = self.inner.log.storage().remove(&format!("{TILES}/{path}"));
+        }
     }
 }
 

@@ -131,6 +131,28 @@ fn without_its_key_a_store_is_checked_and_copied_and_not_read() {
     world.run(&["sessions", "--key-file", "none.key"]).says(9, &["none.key"]);
 }
 
+/// A program without the keyring says how to get one with it, and makes nothing.
+#[test]
+fn what_needs_the_keyring_says_how_to_get_it_and_changes_nothing() {
+    let world = World::new();
+    for line in ["--db new init --encrypt --keyring", "key new --keyring"] {
+        let words: Vec<&str> = line.split(' ').collect();
+        world
+            .run(&words)
+            .says(2, &["built without the system's keyring", "--features keyring", "passphrase"]);
+    }
+    assert!(!world.path("new").exists());
+    assert!(!world.path("home/.config/acpdb/keys").exists());
+    // A key that another program put there is not taken for a damaged one.
+    world.run(&["key", "new"]).ok();
+    let path = world.path("home/.config/acpdb/keys/default.key");
+    std::fs::write(&path, "acpdb-in-keyring-1 signing key default 00\n").unwrap();
+    world.run_with(&["append", "--stdin"], FEED).ok();
+    world.run(&["checkpoint", "sign"]).says(2, &["--features keyring"]);
+    // Its public part lies beside it.
+    world.run(&["key", "show"]).ok();
+}
+
 /// A store that a stranger made can have anything under the names of keys. None of it is followed, waited for or written to.
 #[test]
 fn what_leads_out_of_the_folder_of_keys_is_refused() {

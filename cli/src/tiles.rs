@@ -1,0 +1,143 @@
+//! Tiles of the tree beside the log: a cache, out of which proofs are made and the tree goes on when a checkpoint is signed by itself.
+//!
+//! ```text
+//! checkpoint sign      a pass over all events anyway: each tile that is not what it should be is written anew
+//! signing by itself    the last tiles, whose root has to be that of the checkpoint that was seen last; then the events since
+//! prove, push          some eight tiles, if what comes out proves what was signed; else a pass over all events
+//! ```
+//!
+//! Nothing is believed for lying there, so that the folder may be removed, cut or forged at any time. Nothing here fails: without tiles all
+//! takes longer.
+
+use std::ops::Range;
+
+use acpdb_engine::Store;
+use acpdb_engine::ids::Seq;
+use acpdb_proof::{Checkpoint, Hash, Note, Tile, Tiled, Tiler, claims as judging, event, tiles};
+
+use crate::claims;
+use crate::failure::Failure;
+use crate::keys;
+use crate::output::Output;
+
+/// The tree whose tiles lie beside the log: that of the newest checkpoint.
+fn kept_size(store: &Store) -> Option<u64> {
+    store.checkpoint_seqs().ok()?.last().map(|seq| seq.get())
+}
+
+/// Reads the hashes of a tile of a smaller tree, or of the one that is kept: it begins with the same ones.
+fn read(store: &Store, kept: u64, tile: Tile) -> Option<Vec<Hash>> {
+    let wider = Tile::of(kept, tile.level, tile.index)?;
+    tile.parse(&store.kept_tile(&wider.path())?)
+}
+
+/// Roots over ranges of the first `size` events, which the caller checks. `None`: there are no tiles for them.
+pub(crate) fn roots(store: &Store, size: u64, ranges: &[Range<u64>]) -> Option<Vec<Hash>> {
+    let kept = kept_size(store).filter(|kept| size <= *kept)?;
+    Tiled::new(size, |tile| read(store, kept, tile)).roots(ranges)
+}
+
+/// The tiles of a tree as a pass over all events completes them, compared with those that lie there.
+pub(crate) struct Made {
+    tiler: Tiler,
+    /// Those that are missing or others.
+    wrong: Vec<(Tile, Vec<u8>)>,
+}
+
+impl Made {
+    pub(crate) fn new() -> Self {
+        Self { tiler: Tiler::default(), wrong: Vec::new() }
+    }
+
+    /// Takes the hash of the next leaf.
+    pub(crate) fn push(&mut self, store: &Store, leaf: Hash) {
+        for (tile, hashes) in self.tiler.push(leaf) {
+            let bytes = tiles::tile_bytes(&hashes);
+            if store.kept_tile(&tile.path()).as_deref() != Some(&bytes) {
+                self.wrong.push((tile, bytes));
+            }
+        }
+    }
+
+    /// Writes what is missing, once a checkpoint over all of it was signed. `before`: the size of the tree that tiles were kept of.
+    pub(crate) fn keep(self, store: &Store, before: Option<u64>, output: &Output) {
+        let edge: Vec<_> =
+            self.tiler.edge().map(|(tile, hashes)| (tile, tiles::tile_bytes(hashes))).collect();
+        let mut all = self.wrong.iter().chain(&edge);
+        if let Err(error) = all.try_for_each(|(tile, bytes)| store.keep_tile(&tile.path(), bytes)) {
+            let failure = Failure::from(error);
+            output.warn(format!(
+                "proofs will take longer, since their tiles were not kept: {}",
+                failure.message
+            ));
+            return;
+        }
+        // Narrower ones are of no use any more.
+        let size = self.tiler.size();
+        for tile in before.into_iter().flat_map(edge_of) {
+            if Tile::of(size, tile.level, tile.index) != Some(tile) {
+                store.remove_tile(&tile.path());
+            }
+        }
+    }
+}
+
+/// The tiles of a tree that are not whole: the last one of a level, if any.
+fn edge_of(size: u64) -> impl Iterator<Item = Tile> {
+    let last = move |level: u8| {
+        let count = size.checked_shr(u32::from(level) * 8).unwrap_or(0);
+        Tile::of(size, level, count / u64::from(tiles::TILE_HASH_COUNT))
+    };
+    (0..8).filter_map(last)
+}
+
+/// The size of the tree that tiles were kept of before another checkpoint is.
+pub(crate) fn before(store: &Store) -> Option<u64> {
+    kept_size(store)
+}
+
+/// A tree that goes on from the checkpoint that was seen last here, up to the head, and that checkpoint. `None`: only a pass over all events
+/// can tell, since the tiles or the checkpoint are not what was signed, or an event since says that it is older.
+pub(crate) fn grown(store: &Store) -> Result<Option<(Checkpoint, Made)>, Failure> {
+    let Some((_, pin)) = keys::pinned(store.id())? else { return Ok(None) };
+    let Some(newest) = claims::seqs(store)?.last().copied() else { return Ok(None) };
+    let Some(kept) = claims::note_of(store, newest)? else { return Ok(None) };
+    let keys = keys::known(store.id())?;
+    let signed = |note: &str| {
+        let note = Note::parse(note).ok()?;
+        note.signed_by(&keys).ok()?;
+        Checkpoint::parse(note.text_unchecked()).ok()
+    };
+    // Both were signed by a key that is known, and say the same; witnesses may have signed one of them since.
+    let (Some(pinned), Some(kept)) = (signed(&pin), signed(&kept)) else { return Ok(None) };
+    if pinned != kept || pinned.store != store.id() || pinned.seq != newest {
+        return Ok(None);
+    }
+    let size = pinned.seq.get();
+    let Some(tiler) = Tiler::resume(size, |tile| read(store, size, tile)) else { return Ok(None) };
+    if tiler.root() != pinned.root {
+        return Ok(None);
+    }
+    let mut made = Made { tiler, wrong: Vec::new() };
+    let head = store.head()?;
+    for leaf in store.leaves(pinned.seq.next(), head)? {
+        let leaf = leaf?;
+        if judging::is_backdated(leaf.time, &pinned) {
+            return Ok(None);
+        }
+        made.push(store, event::hash(&leaf.salt, &leaf.bytes));
+    }
+    Ok((made.tiler.size() == head.get()).then_some((pinned, made)))
+}
+
+impl Made {
+    /// The last event of the tree.
+    pub(crate) fn seq(&self) -> Seq {
+        Seq(self.tiler.size())
+    }
+
+    /// Its root.
+    pub(crate) fn root(&self) -> Hash {
+        self.tiler.root()
+    }
+}
