@@ -175,7 +175,11 @@ pub fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
         if entry.file_type()?.is_dir() {
             copy_folder(&entry.path(), &to.join(entry.file_name()))?;
         } else {
-            std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+            match std::fs::copy(entry.path(), to.join(entry.file_name())) {
+                // A store that is open writes caches aside and gives them their names: one may be gone since it was listed.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                copied => _ = copied?,
+            }
         }
     }
     Ok(())
