@@ -126,7 +126,7 @@ impl Builder {
     }
 
     /// About how many bytes of folds, and of what appending needs to know, stay in memory between calls. Default: 256 MiB, which is some
-    /// thousand sessions of 300 calls. The session that was used longest ago leaves first, and is read again when it is asked for: from
+    /// seven hundred sessions of 300 calls. The session that was used longest ago leaves first, and is read again when it is asked for: from
     /// a snapshot if one is due, else from the log. What views hold is not counted, nor are frames (16 MiB) and the index.
     ///
     /// ```

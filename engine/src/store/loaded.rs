@@ -38,7 +38,7 @@ pub(super) fn half_folded() -> Error {
 }
 
 /// What an event takes in a fold, about.
-const EVENT_BYTES: u64 = 200;
+const EVENT_BYTES: u64 = 300;
 
 impl Loaded {
     /// What its events take in memory, about.

@@ -20,7 +20,7 @@ pub(super) struct StreamWriter {
 }
 
 /// What an event takes in an ingest state, about.
-const EVENT_BYTES: u64 = 100;
+const EVENT_BYTES: u64 = 120;
 
 impl StreamWriter {
     /// What its events take in memory, about. Those that a file holds are read from there.
