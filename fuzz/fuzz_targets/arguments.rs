@@ -4,6 +4,10 @@
 
 #[path = "../../cli/src/args/mod.rs"]
 mod args;
+#[path = "../../cli/src/global.rs"]
+mod global;
+#[path = "../../cli/src/redaction.rs"]
+mod redaction;
 
 /// What completes arguments in a shell asks a store; here nobody asks.
 mod complete {
@@ -45,11 +49,15 @@ mod settings {
     }
 }
 
-/// No command looks up a time.
-mod commands {
-    pub(crate) mod at {
-        #[derive(Debug, Default)]
-        pub(crate) struct Clocks;
+/// Nothing is executed, so nothing fails but reading the arguments.
+mod failure {
+    #[derive(Debug)]
+    pub(crate) struct Failure;
+
+    impl Failure {
+        pub(crate) fn usage(_: impl Into<String>) -> Self {
+            Self
+        }
     }
 }
 
