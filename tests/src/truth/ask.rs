@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use acpdb_engine::ids::Micros;
+use acpdb_engine::event::Payload;
+use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::store::ServedItem;
 use acpdb_engine::{Error, Store, View, store::StreamName};
 use acpdb_hosts::export::{Format, Options, Thinking, export, export_served};
@@ -54,7 +55,7 @@ pub fn testimony(
             .collect(),
         page: String::from_utf8(html)?,
         sent: Vec::new(),
-        summaries: summaries(view)?,
+        summaries: summaries(store, at)?,
     };
     for format in Format::ALL {
         for thinking in [Thinking::Free, Thinking::Preserved] {
@@ -109,17 +110,19 @@ fn left_out(report: &Value) -> BTreeMap<String, u64> {
     reasons.map(|(why, said)| (why.clone(), said.get("count").and_then(Value::as_u64).unwrap_or(0))).collect()
 }
 
-/// The summaries of completed tasks.
-fn summaries(view: &View) -> Result<BTreeMap<String, String>, Error> {
-    let found: Vec<_> = {
-        let reading = view.read();
-        let tasks = reading.state().tasks().tasks(view.at());
-        tasks.filter_map(|task| Some((task.id.to_owned(), task.eviction?.summary?))).collect()
-    };
+/// What each eviction of a completed task left in place of what it hid, by the event that says so: a task may be completed more than
+/// once, each time with a summary of its own. Read from the log, not from the fold.
+fn summaries(store: &Store, at: Seq) -> Result<BTreeMap<String, String>, Error> {
     let mut summaries = BTreeMap::new();
-    for (task, body) in found {
-        match view.text(body) {
-            Ok(text) => drop(summaries.insert(task, text)),
+    for recorded in store.events(Seq(1), at)? {
+        let recorded = recorded?;
+        let Payload::TaskEvicted(evicted) = &recorded.event.payload else { continue };
+        let Some(summary) = evicted.summary else { continue };
+        match store.body(summary.id(recorded.seq)) {
+            Ok(text) => {
+                let text = String::from_utf8_lossy(&text).into_owned();
+                let _ = summaries.insert(recorded.seq.to_string(), text);
+            }
             Err(Error::Erased { .. }) => {}
             Err(error) => return Err(error),
         }

@@ -47,7 +47,7 @@ pub struct Testimony {
     pub page: String,
     /// The context in other forms.
     pub sent: Vec<Sent>,
-    /// Summaries of completed tasks, by task: the newest of each.
+    /// Summaries of completed tasks, by the event that evicted what they stand for.
     pub summaries: BTreeMap<String, String>,
 }
 
@@ -398,7 +398,7 @@ fn bytes(
     let shown: BTreeMap<&str, &Value> =
         list(&said.context, "items").iter().map(|item| (text(item, "item"), item)).collect();
     let records: BTreeMap<&str, &Value> = said.records.iter().map(|it| (text(it, "item"), it)).collect();
-    let mut evicted: BTreeSet<&str> = BTreeSet::new();
+    let mut evicted: BTreeSet<(&str, &str)> = BTreeSet::new();
     for explained in &said.explained {
         let id = text(explained, "item");
         let kind = text(explained, "kind");
@@ -411,9 +411,10 @@ fn bytes(
             (true, None) => text(explained, "state"),
         };
         if is_hidden_with_task(records.get(id).copied(), sent.as_of.get(id).copied()) {
-            let mut task = list(explained, "sentences").iter().filter_map(Value::as_str);
-            let task = task.find_map(|said| said.split_once("with its completed task "));
-            evicted.extend(task.map(|(_, task)| task.trim_end_matches('.')));
+            let mut said = list(explained, "sentences").iter().filter_map(Value::as_str);
+            evicted.extend(said.find_map(|said| {
+                said.strip_prefix("It was evicted in ")?.split_once(" with its completed task ")
+            }));
         }
         let is_open = text(explained, "status") == "pending";
         // What a provider has no place for is told by reason, not by item.
@@ -462,10 +463,12 @@ fn bytes(
             out.push(format!("{name}: the summary of {id} is not in it: {summary:?}"));
         }
     }
-    for task in evicted {
-        let Some(summary) = said.summaries.get(task) else { continue };
+    for (eviction, task) in evicted {
+        let Some(summary) = said.summaries.get(eviction) else { continue };
         if !has_lines(&haystack, summary) && left_out("change_deferred") == 0 {
-            out.push(format!("{name}: something is hidden with task {task}, and its summary is not in it"));
+            out.push(format!(
+                "{name}: something is hidden by {eviction} with task {task} and its summary is not in it"
+            ));
         }
     }
 }
@@ -545,7 +548,7 @@ mod tests {
         let said = Testimony {
             explained: vec![explained],
             records: vec![record],
-            summaries: BTreeMap::from([("t1".to_owned(), "all is well".to_owned())]),
+            summaries: BTreeMap::from([("#6".to_owned(), "all is well".to_owned())]),
             ..Testimony::default()
         };
         let complaints = |bytes: &[u8], as_of: u64| {

@@ -369,6 +369,10 @@ fn lives_that_were_told_in_two_ways() {
         54820, 56927, 49057, 58761, 8610,
     ];
     check(&numbers, "balanced", "opencode", &mut [0; 4]);
+    // A task is completed, begun again and completed again: the second end hides nothing. The judge asked for the summary
+    // of the newest end; what is hidden stands behind the summary of the end that hid it.
+    let twice = [63326, 5612, 23918, 16478, 854, 43166, 58671];
+    check(&twice, "acp", "claude-code", &mut [0; 4]);
 }
 
 /// Lives that were once served, or judged, wrongly.
@@ -527,4 +531,16 @@ fn a_summary_outlives_its_bearer_and_open_calls_follow_it() {
     assert_eq!(shown(&told), [0, 9, 0, 1]);
     told.append(vec![Entry::tool_completed("c3", "third log ".repeat(30))]);
     assert_eq!(shown(&told), [0, 9, 0, 2]);
+    // The summary moved and the third call ended long after the task: both still name the event that evicted them.
+    let view = told.store.view(told.info.id()).unwrap();
+    let said = testimony(&told.store, &view, &told.name(), None).unwrap();
+    let evictions: Vec<&String> = said.summaries.keys().collect();
+    let sentence = format!("It was evicted in {} with its completed task t0.", evictions[0]);
+    let says = |item: &&Value| item["sentences"].as_array().unwrap().iter().any(|it| *it == *sentence);
+    assert_eq!(
+        (evictions.len(), said.explained.iter().filter(says).count()),
+        (1, 2),
+        "{sentence} {:#?}",
+        said.explained
+    );
 }

@@ -67,7 +67,7 @@ pub enum CauseView {
     },
     /// Its task was completed, or it is an older output of an active one.
     Evicted {
-        /// When.
+        /// The event that completed the task, or the newer output that pushed this one out.
         seq: Seq,
         /// The task.
         task: String,
@@ -449,16 +449,14 @@ impl State {
             Cause::OffBranch => CauseView::OffBranch { seq },
             Cause::Cleared { act } => CauseView::ClearedByHost { seq, text: self.act_body(act, 0) },
             Cause::Distilled { act, at } => CauseView::Distilled { seq, summary: self.act_body(act, at) },
-            Cause::Evicted { eviction, how, .. } => CauseView::Evicted {
-                seq,
-                task: self
-                    .facts
-                    .rare
-                    .evictions
-                    .get(eviction as usize)
-                    .map(|eviction| self.facts.names.text(eviction.task).to_owned())
-                    .unwrap_or_default(),
-                rolling: how == Evicted::Rolling,
+            // The row may be later than its eviction: a call that ended late, a summary that moved.
+            Cause::Evicted { eviction, how, .. } => match self.facts.rare.evictions.get(eviction as usize) {
+                Some(eviction) => CauseView::Evicted {
+                    seq: eviction.seq,
+                    task: self.facts.names.text(eviction.task).to_owned(),
+                    rolling: how == Evicted::Rolling,
+                },
+                None => CauseView::Left { seq },
             },
             Cause::Superseded { edge } => match self.history.edges.get(edge) {
                 Some(edge) => CauseView::Superseded {
