@@ -1,25 +1,40 @@
 //! Numbers of things within one stream: of items, of names, of what keys compare as. All else of the fold is about these.
 
-/// Index of an item within its stream, in the order of recording.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    rkyv::Archive,
-    rkyv::Serialize,
-    rkyv::Deserialize,
-)]
-pub struct Ix(pub(crate) u32);
+/// A number of one kind of thing, which no other kind's number can be taken for.
+macro_rules! number {
+    ($(#[$doc:meta])* $seen:vis $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+        $seen struct $name(pub(crate) u32);
+    };
+}
+
+number! {
+    /// Index of an item within its stream, in the order of recording.
+    pub Ix
+}
 
 impl Ix {
     pub(crate) const fn at(self) -> usize {
         self.0 as usize
     }
+}
+
+number! {
+    /// An interned string of one stream.
+    pub(crate) Name
+}
+
+impl Name {
+    pub(crate) const fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+number! {
+    /// What a key compares as: equal identities, equal keys. One for the text as given, one as resolved.
+    pub(crate) KeyId
 }
 
 /// A vector index as a number; streams hold far fewer than 2^32 of anything.
@@ -29,41 +44,3 @@ pub(crate) fn index(len: usize) -> u32 {
 
 /// "None" for packed indices.
 pub(crate) const NONE: u32 = u32::MAX;
-
-/// An interned string of one stream.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    rkyv::Archive,
-    rkyv::Serialize,
-    rkyv::Deserialize,
-)]
-pub(crate) struct Name(pub(crate) u32);
-
-impl Name {
-    pub(crate) const fn at(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// What a key compares as: equal identities, equal keys. One for the text as given, one as resolved.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    rkyv::Archive,
-    rkyv::Serialize,
-    rkyv::Deserialize,
-)]
-pub(crate) struct KeyId(pub(crate) u32);
