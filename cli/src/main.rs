@@ -23,6 +23,7 @@ mod kept;
 mod keyring;
 mod keys;
 mod known;
+mod lazy_ring;
 mod output;
 mod pager;
 mod passphrases;

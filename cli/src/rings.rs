@@ -10,23 +10,21 @@
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::keys::{FileKeyRing, KeyRing, PassphraseKeyRing, RawKeyRing, Zeroizing, ring_id, ring_ids};
 
 use crate::failure::{Code, Failure};
-use crate::keyring::{self, SystemRing};
+use crate::keyring;
 use crate::keys;
+use crate::lazy_ring::{LazyRing, Ring};
 use crate::passphrases::{self, PASSPHRASE};
 
 /// Digits of an id in a file's name.
 const NAME_BYTES: usize = 8;
 /// Of no store: the id of a key in a file does not depend on it.
 const NO_STORE: StoreId = StoreId([0; 16]);
-
-/// What a store's keys are wrapped by.
-pub(crate) type Ring = Arc<dyn KeyRing>;
 
 /// The ring that opens the store in a folder. `None`: it is not encrypted, or no key is at hand, as the engine will say.
 pub(crate) fn of(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>, Failure> {
@@ -41,7 +39,7 @@ pub(crate) fn of(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>,
         return Ok(Some(Arc::new(passphrase)));
     }
     let asks = io::stdin().is_terminal() && io::stderr().is_terminal();
-    Ok(asks.then(|| Arc::new(Asked { folder: folder.to_owned(), known: Mutex::default() }) as Ring))
+    Ok(asks.then(|| Arc::new(asked(folder.to_owned())) as Ring))
 }
 
 /// As [`of`], and a key in the keyring is looked for there.
@@ -94,7 +92,7 @@ fn failed(path: &Path, action: &str, error: &io::Error) -> Failure {
 /// The key in a file, or the one that a file refers to.
 fn file(path: &Path) -> Result<Ring, Failure> {
     if let Some(entry) = keys::entry_of(path)? {
-        return Ok(Arc::new(SystemRing::new(entry)));
+        return Ok(Arc::new(keyring::ring(entry)));
     }
     match FileKeyRing::open(path) {
         Ok(ring) => Ok(Arc::new(ring)),
@@ -149,7 +147,7 @@ fn in_keyring(path_of: impl Fn(&[u8; 16]) -> Result<PathBuf, Failure>) -> Result
     let entry = format!("store key {}", keys::hex(id.get(..NAME_BYTES).unwrap_or(&id)));
     keyring::keep(&entry, &key)?;
     keys::write(&path, &keyring::text_of(&entry), true).inspect_err(|_| keyring::forget(&entry))?;
-    let ring = SystemRing::new(entry);
+    let ring = keyring::ring(entry);
     let name = format!("{}, named by {}", ring.name(), path.display());
     Ok((Arc::new(ring), name))
 }
@@ -161,52 +159,12 @@ fn made(path: &Path) -> Result<Ring, Failure> {
     }
 }
 
-/// A passphrase that is asked for once it is needed.
-struct Asked {
-    folder: PathBuf,
-    known: Mutex<Option<Arc<PassphraseKeyRing>>>,
-}
-
-impl Asked {
-    fn ring(&self) -> io::Result<Arc<PassphraseKeyRing>> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ring) = known.as_ref() {
-            return Ok(Arc::clone(ring));
-        }
-        let text = rpassword::prompt_password(format!("passphrase of {}: ", self.folder.display()))?;
-        let ring = Arc::new(PassphraseKeyRing::new(&text)?);
-        *known = Some(Arc::clone(&ring));
-        Ok(ring)
-    }
-}
-
-impl KeyRing for Asked {
-    fn name(&self) -> String {
-        "the passphrase".to_owned()
-    }
-
-    fn id(&self, store: StoreId) -> io::Result<[u8; 16]> {
-        self.ring()?.id(store)
-    }
-
-    fn wrap(
-        &self,
-        store: StoreId,
-        key: &[u8; 32],
-        context: &[u8],
-        nonce: &[u8; acpdb_engine::keys::NONCE_BYTES],
-    ) -> io::Result<Vec<u8>> {
-        self.ring()?.wrap(store, key, context, nonce)
-    }
-
-    fn unwrap(
-        &self,
-        store: StoreId,
-        wrapped: &[u8],
-        context: &[u8],
-    ) -> io::Result<Option<acpdb_engine::keys::Zeroizing<[u8; 32]>>> {
-        self.ring()?.unwrap(store, wrapped, context)
-    }
+/// The ring of a passphrase that is asked for once it is needed.
+fn asked(folder: PathBuf) -> LazyRing {
+    LazyRing::new("the passphrase".to_owned(), move || {
+        let text = rpassword::prompt_password(format!("passphrase of {}: ", folder.display()))?;
+        Ok(Arc::new(PassphraseKeyRing::new(&text)?))
+    })
 }
 
 #[cfg(all(test, feature = "keyring"))]

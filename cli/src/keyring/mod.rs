@@ -12,13 +12,13 @@
 mod system;
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use acpdb_engine::ids::StoreId;
-use acpdb_engine::keys::{KeyRing, NONCE_BYTES, RawKeyRing, Zeroizing};
+use acpdb_engine::keys::{RawKeyRing, Zeroizing};
 
 use crate::digits::{hex, unhex};
 use crate::failure::{Code, Failure};
+use crate::lazy_ring::LazyRing;
 
 /// What a file begins with whose key is in the keyring.
 const WORD: &str = "acpdb-in-keyring-1 ";
@@ -127,59 +127,17 @@ pub(crate) fn secret(entry: &str) -> Result<Zeroizing<[u8; 32]>, Failure> {
     })
 }
 
-/// A key of stores in the keyring, which is asked once the key is needed.
-pub(crate) struct SystemRing {
-    entry: String,
-    known: Mutex<Option<Arc<RawKeyRing>>>,
-}
-
-impl SystemRing {
-    pub(crate) fn new(entry: String) -> Self {
-        Self { entry, known: Mutex::default() }
-    }
-
-    fn ring(&self) -> io::Result<Arc<RawKeyRing>> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ring) = known.as_ref() {
-            return Ok(Arc::clone(ring));
-        }
-        let key = secret(&self.entry).map_err(|failure| {
+/// The ring of a key in the keyring, which is asked once the key is needed.
+pub(crate) fn ring(entry: String) -> LazyRing {
+    let name = format!("the entry {entry} of acpdb in the system's keyring");
+    let shown = name.clone();
+    LazyRing::new(name, move || {
+        let key = secret(&entry).map_err(|failure| {
             let hint = failure.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
             io::Error::other(format!("{}{hint}", failure.message))
         })?;
-        let ring = Arc::new(RawKeyRing::new(self.name(), &key));
-        *known = Some(Arc::clone(&ring));
-        Ok(ring)
-    }
-}
-
-impl KeyRing for SystemRing {
-    fn name(&self) -> String {
-        format!("the entry {} of acpdb in the system's keyring", self.entry)
-    }
-
-    fn id(&self, store: StoreId) -> io::Result<[u8; 16]> {
-        self.ring()?.id(store)
-    }
-
-    fn wrap(
-        &self,
-        store: StoreId,
-        key: &[u8; 32],
-        context: &[u8],
-        nonce: &[u8; NONCE_BYTES],
-    ) -> io::Result<Vec<u8>> {
-        self.ring()?.wrap(store, key, context, nonce)
-    }
-
-    fn unwrap(
-        &self,
-        store: StoreId,
-        wrapped: &[u8],
-        context: &[u8],
-    ) -> io::Result<Option<Zeroizing<[u8; 32]>>> {
-        self.ring()?.unwrap(store, wrapped, context)
-    }
+        Ok(Arc::new(RawKeyRing::new(shown.as_str(), &key)))
+    })
 }
 
 #[cfg(all(test, feature = "keyring"))]

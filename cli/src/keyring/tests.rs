@@ -49,7 +49,7 @@ fn a_keyring_that_fails_is_told_apart_and_loses_nothing() {
         assert_eq!(*secret("failing").unwrap(), [7; 32]);
     }
     // The same through a ring, whose errors the engine shows in a line.
-    let ring = SystemRing::new("failing".to_owned());
+    let ring = super::ring("failing".to_owned());
     fails_with("failing", Error::NoStorageAccess(why()));
     let error = ring.id(StoreId([0; 16])).unwrap_err().to_string();
     assert!(error.contains("is locked") && error.contains("unlock it"), "{error}");

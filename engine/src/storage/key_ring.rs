@@ -47,23 +47,43 @@ pub trait KeyRing: Send + Sync {
     ) -> io::Result<Option<Zeroizing<[u8; 32]>>>;
 }
 
-fn id_of(key: &DataKey) -> [u8; 16] {
-    let id = Zeroizing::new(blake3::derive_key("acpdb 2026 id of a wrapping key v1", key.as_bytes()));
-    id.first_chunk().copied().unwrap_or_default()
+/// A ring that has its key in memory, or makes it there.
+trait Held: Send + Sync {
+    fn shown(&self) -> String;
+    fn key(&self, store: StoreId) -> io::Result<DataKey>;
 }
 
-fn wrapped(
-    key: &DataKey,
-    plain: &[u8; 32],
-    context: &[u8],
-    nonce: &[u8; NONCE_BYTES],
-) -> io::Result<Vec<u8>> {
-    key.seal(nonce, context, plain).ok_or_else(|| io::Error::other("the key could not be wrapped"))
-}
+impl<R: Held> KeyRing for R {
+    fn name(&self) -> String {
+        self.shown()
+    }
 
-fn unwrapped(key: &DataKey, wrapped: &[u8], context: &[u8]) -> Option<Zeroizing<[u8; 32]>> {
-    let plain = Zeroizing::new(key.open(context, wrapped)?);
-    <[u8; 32]>::try_from(plain.as_slice()).ok().map(Zeroizing::new)
+    fn id(&self, store: StoreId) -> io::Result<[u8; 16]> {
+        let key = self.key(store)?;
+        let id = Zeroizing::new(blake3::derive_key("acpdb 2026 id of a wrapping key v1", key.as_bytes()));
+        Ok(id.first_chunk().copied().unwrap_or_default())
+    }
+
+    fn wrap(
+        &self,
+        store: StoreId,
+        key: &[u8; 32],
+        context: &[u8],
+        nonce: &[u8; NONCE_BYTES],
+    ) -> io::Result<Vec<u8>> {
+        let wrapped = self.key(store)?.seal(nonce, context, key);
+        wrapped.ok_or_else(|| io::Error::other("the key could not be wrapped"))
+    }
+
+    fn unwrap(
+        &self,
+        store: StoreId,
+        wrapped: &[u8],
+        context: &[u8],
+    ) -> io::Result<Option<Zeroizing<[u8; 32]>>> {
+        let plain = self.key(store)?.open(context, wrapped).map(Zeroizing::new);
+        Ok(plain.and_then(|plain| <[u8; 32]>::try_from(plain.as_slice()).ok()).map(Zeroizing::new))
+    }
 }
 
 /// A key in a file of its own, which its owner alone may read.
@@ -109,9 +129,9 @@ impl FileKeyRing {
         };
         let mut key = Zeroizing::new([0; 32]);
         for (byte, pair) in key.iter_mut().zip(digits.as_bytes().chunks(2)) {
-            let pair = std::str::from_utf8(pair).unwrap_or_default();
-            *byte = u8::from_str_radix(pair, 16)
-                .map_err(|_| invalid("the digits of this key are not hex".to_owned()))?;
+            let digit = |place: usize| pair.get(place).and_then(|it| char::from(*it).to_digit(16));
+            let value = digit(0).zip(digit(1)).and_then(|(high, low)| u8::try_from(high << 4 | low).ok());
+            *byte = value.ok_or_else(|| invalid("the digits of this key are not hex".to_owned()))?;
         }
         Ok(Self { path: path.to_owned(), key: DataKey::new(*key) })
     }
@@ -141,27 +161,13 @@ impl FileKeyRing {
     }
 }
 
-impl KeyRing for FileKeyRing {
-    fn name(&self) -> String {
+impl Held for FileKeyRing {
+    fn shown(&self) -> String {
         self.path.display().to_string()
     }
 
-    fn id(&self, _: StoreId) -> io::Result<[u8; 16]> {
-        Ok(id_of(&self.key))
-    }
-
-    fn wrap(
-        &self,
-        _: StoreId,
-        key: &[u8; 32],
-        context: &[u8],
-        nonce: &[u8; NONCE_BYTES],
-    ) -> io::Result<Vec<u8>> {
-        wrapped(&self.key, key, context, nonce)
-    }
-
-    fn unwrap(&self, _: StoreId, wrapped: &[u8], context: &[u8]) -> io::Result<Option<Zeroizing<[u8; 32]>>> {
-        Ok(unwrapped(&self.key, wrapped, context))
+    fn key(&self, _: StoreId) -> io::Result<DataKey> {
+        Ok(self.key.clone())
     }
 }
 
@@ -184,27 +190,13 @@ impl RawKeyRing {
     }
 }
 
-impl KeyRing for RawKeyRing {
-    fn name(&self) -> String {
+impl Held for RawKeyRing {
+    fn shown(&self) -> String {
         self.name.clone()
     }
 
-    fn id(&self, _: StoreId) -> io::Result<[u8; 16]> {
-        Ok(id_of(&self.key))
-    }
-
-    fn wrap(
-        &self,
-        _: StoreId,
-        key: &[u8; 32],
-        context: &[u8],
-        nonce: &[u8; NONCE_BYTES],
-    ) -> io::Result<Vec<u8>> {
-        wrapped(&self.key, key, context, nonce)
-    }
-
-    fn unwrap(&self, _: StoreId, wrapped: &[u8], context: &[u8]) -> io::Result<Option<Zeroizing<[u8; 32]>>> {
-        Ok(unwrapped(&self.key, wrapped, context))
+    fn key(&self, _: StoreId) -> io::Result<DataKey> {
+        Ok(self.key.clone())
     }
 }
 
@@ -232,6 +224,12 @@ impl PassphraseKeyRing {
         }
         Ok(Self { passphrase: Zeroizing::new(passphrase.as_bytes().to_vec()), known: Mutex::default() })
     }
+}
+
+impl Held for PassphraseKeyRing {
+    fn shown(&self) -> String {
+        "the passphrase".to_owned()
+    }
 
     fn key(&self, store: StoreId) -> io::Result<DataKey> {
         let mut known = self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -252,31 +250,31 @@ impl PassphraseKeyRing {
     }
 }
 
-impl KeyRing for PassphraseKeyRing {
-    fn name(&self) -> String {
-        "the passphrase".to_owned()
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    fn id(&self, store: StoreId) -> io::Result<[u8; 16]> {
-        Ok(id_of(&self.key(store)?))
-    }
-
-    fn wrap(
-        &self,
-        store: StoreId,
-        key: &[u8; 32],
-        context: &[u8],
-        nonce: &[u8; NONCE_BYTES],
-    ) -> io::Result<Vec<u8>> {
-        wrapped(&self.key(store)?, key, context, nonce)
-    }
-
-    fn unwrap(
-        &self,
-        store: StoreId,
-        wrapped: &[u8],
-        context: &[u8],
-    ) -> io::Result<Option<Zeroizing<[u8; 32]>>> {
-        Ok(unwrapped(&self.key(store)?, wrapped, context))
+    /// What a file of a key may say, and what it may not.
+    #[test]
+    fn files_that_are_no_key_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.key");
+        let _ = FileKeyRing::create(&path).unwrap();
+        let is_key = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            FileKeyRing::open(&path).is_ok()
+        };
+        let digits = "0f".repeat(32);
+        for (text, wanted) in [
+            (format!("acpdb-key-1 {digits}\n"), true),
+            (format!("acpdb-key-1 {}", digits.to_uppercase()), true),
+            (format!("acpdb-key-2 {digits}\n"), false),
+            (format!("acpdb-key-1 {}\n", "0f".repeat(31)), false),
+            (format!("acpdb-key-1 {}\n", "+f".repeat(32)), false),
+            (format!("acpdb-key-1 {}\n", "0g".repeat(32)), false),
+            (String::new(), false),
+        ] {
+            assert_eq!(is_key(&text), wanted, "{text:?}");
+        }
     }
 }

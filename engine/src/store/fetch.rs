@@ -29,7 +29,7 @@ impl Inner {
         self.frame_told(seq, || self.known_place(seq))
     }
 
-    /// As [`Inner::frame_of`], if somebody may know where its frame begins.
+    /// As [`Inner::frame_of`]. `place` is asked where the frame begins, if no cache holds it.
     pub(super) fn frame_told(
         &self,
         seq: Seq,

@@ -11,7 +11,7 @@ use crate::log::{Log, LogError, Placed};
 
 /// Commits that may wait for the thread behind.
 const WAITING_COUNT_MAX: usize = 1024;
-/// How long what nobody waits for may wait for more of its kind.
+/// How long a commit without a waiting thread may wait for further ones, so that one sync serves them all.
 const OS_GATHER: Duration = Duration::from_millis(5);
 
 /// When an append is acknowledged.
@@ -81,7 +81,7 @@ pub(super) fn again(outcome: &Result<(), LogError>) -> Result<(), LogError> {
 /// What is handed to the thread behind.
 pub(super) struct Job {
     pub(super) placed: Placed,
-    /// Who waits; `None`: nobody, so it may wait for more of its kind.
+    /// The ticket that is told of the outcome. `None`: no thread waits, so the commit may wait for further ones.
     pub(super) progress: Option<Arc<Progress>>,
 }
 

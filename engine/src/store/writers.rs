@@ -14,7 +14,7 @@ impl Inner {
     pub(super) fn settle_known(&self, writer: &mut StreamWriter) -> Result<(), Error> {
         if let Some(placed) = &writer.placed {
             self.settle(placed)?;
-            // Not before: if it failed, nobody is told of it again as of something known.
+            // Only now: were it cleared before a failed sync, the next caller would take the commit for durable.
             writer.placed = None;
         }
         Ok(())
