@@ -74,7 +74,7 @@ fn measure(shape: &Shape, folder: &Path, report: &mut Report) -> Outcome<()> {
         done?;
         let (done, took) = spent(|| (shape.record)(&store, number * part + 1, part - 1));
         done?;
-        // What is left to index is nobody's first commit.
+        // Events that are left to index are not charged to the first commit.
         let _ = store.wait_for_index(Duration::from_secs(60));
         closing = spent(|| drop(store)).1.cpu;
         let bytes = folder_bytes(&folder.join("log"))?;

@@ -31,7 +31,7 @@ use std::process::ExitCode;
 
 use report::Report;
 
-/// Errors end the run and are shown; there is nobody to handle them.
+/// Errors end the run and are shown; there is no caller to handle them.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|query|serve|price|pieces|growth|look|sealed|tree|all [--quick] [--data DIR] [--scratch DIR]\n\

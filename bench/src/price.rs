@@ -1,7 +1,7 @@
 //! What input costs under policies and modes, beside doing nothing and beside the best that could have been decided.
 //!
 //! Recorded sessions, imported into a store of their own; prices of the provider whose cache lasts five minutes. The
-//! sessions were recorded without pruning: how their agents would have gone on, had they seen less, nobody knows.
+//! sessions were recorded without pruning: how their agents would have gone on, had they seen less, is unknown.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -20,7 +20,7 @@ use crate::place;
 
 /// The variable by which a shell asks.
 pub(crate) const VARIABLE: &str = "ACPDB_COMPLETE";
-/// Most candidates that a shell is given: more nobody reads.
+/// Most candidates that a shell is given: more are not read.
 const CANDIDATE_COUNT_MAX: usize = 200;
 /// Most sessions that are looked through for an id: a shell waits for the answer.
 const SESSION_COUNT_MAX: usize = 32;

@@ -25,7 +25,7 @@ pub(crate) const GOOD: anstyle::Style =
 pub(crate) const BAD: anstyle::Style =
     anstyle::Style::new().fg_color(Some(anstyle::Color::Ansi(anstyle::AnsiColor::Yellow)));
 
-/// What stands for a time that nobody knows.
+/// Stands for an unknown time.
 pub(crate) const NO_TIME: &str = "no time";
 
 /// Streams whose names are looked up one by one before all are.
@@ -52,7 +52,7 @@ impl StreamNames {
         self.of(stream).map_or_else(|| stream.to_hex(), |name| name.name)
     }
 
-    /// When an event happened, as far as anyone knows.
+    /// When an event happened, as far as it is known.
     pub(crate) fn time(&self, recorded: &Recorded) -> Option<Micros> {
         let name = if recorded.event.host_time.is_some() { None } else { self.of(recorded.event.stream) };
         acpdb_query::time_of(recorded, name.as_ref())
@@ -63,7 +63,7 @@ impl StreamNames {
         if let Some(known) = names.get(&stream) {
             return known.clone();
         }
-        // What cannot be read has no name, and is told of by whoever reads it.
+        // What cannot be read has no name, and its reader tells of it.
         if names.len() == NAMED_COUNT_MAX {
             let all = self.store.stream_names().unwrap_or_default();
             names.extend(all.into_iter().map(|name| (name.id, Some(name))));

@@ -43,7 +43,7 @@ pub(crate) struct Failure {
     pub(crate) hint: Option<String>,
     /// The reader of our output went away: not worth a word.
     pub(crate) broken_pipe: bool,
-    /// Nobody can know yet whether it was done.
+    /// It cannot be known yet whether it was done.
     pub(crate) is_open: bool,
 }
 

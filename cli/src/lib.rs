@@ -46,7 +46,7 @@ pub use acpdb_query as query;
 /// As `Store::builder(folder).registry(hosts::registry()).open()`: for other settings begin at [`Store::builder`].
 ///
 /// # Errors
-/// The folder cannot be created, is not a store, belongs to someone else or is on a file system whose syncs cannot be relied on:
+/// The folder cannot be created, is not a store, belongs to another user or is on a file system whose syncs cannot be relied on:
 /// see [`Error`].
 pub fn open(folder: impl Into<PathBuf>) -> Result<Store, Error> {
     Store::builder(folder).registry(hosts::registry()).open()

@@ -121,7 +121,7 @@ fn is_hook() -> bool {
     false
 }
 
-/// Verbs that cannot be taken back, or change what the store is. Nobody is led to them by a slip of the finger.
+/// Verbs that cannot be taken back, or change what the store is. A slip of the finger does not lead to them.
 const GRAVE_VERBS: [&str; 7] = ["erase", "seal", "salvage", "rewind", "reindex", "fork", "retract"];
 
 /// Takes grave verbs out of what is suggested in place of an unknown one.

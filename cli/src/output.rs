@@ -14,7 +14,7 @@ use crate::pager::{self, Pager};
 /// Bytes that are held back from a pager: few, so that the first screen comes at once.
 const PAGED_BYTES: usize = 4 << 10;
 
-/// Prints to stderr, and goes on if nobody can be told.
+/// Prints to stderr, and goes on if that fails.
 macro_rules! say {
     ($($argument:tt)*) => {{
         let _ = writeln!(anstream::stderr(), $($argument)*);

@@ -35,7 +35,7 @@ pub(crate) struct Found {
 
 /// The store's folder, with nothing said.
 ///
-/// One that lies upwards was chosen by whoever could make a folder there, so it has to be the user's own, or trusted; one
+/// One that lies upwards was chosen by any user who could make a folder there, so it has to be the user's own, or trusted; one
 /// that was named was chosen by the user.
 pub(crate) fn find(global: &Global) -> Result<Found, Failure> {
     let named = |folder: PathBuf| {

@@ -190,7 +190,7 @@ pub(crate) fn document(path: &Path) -> Result<DocumentMut, Failure> {
 /// Reads the settings in force.
 ///
 /// A key that is not known is a remark: an older program may read the file of a newer one. A value that cannot be is an
-/// error, since nobody can tell what was meant.
+/// error, since the meaning cannot be guessed.
 pub(crate) fn read() -> Result<Settings, Failure> {
     let Some(path) = path() else { return Ok(Settings::default()) };
     let document = document(&path)?;

@@ -1,8 +1,8 @@
 //! Whose a store is, and which stores the user trusts although they are others'.
 //!
-//! A store that is found upwards was put there by whoever may make a folder above: in a folder that all may write to, that
-//! is anybody. What such a store says would be read as the user's own, and what the user says would be written into it. So
-//! it has to belong to the user, and nobody else may write to it, or it is on the list that `acpdb trust` keeps.
+//! A store that is found upwards was put there by a user who may make a folder above: in a folder that all may write to, that
+//! is any user. What such a store says would be read as the user's own, and what the user says would be written into it. So
+//! it has to belong to the user, and no other user may write to it, or it is on the list that `acpdb trust` keeps.
 //!
 //! Not here: what may lie in a store that is the user's own by ownership and still came from a stranger, such as one in an
 //! archive or a clone. Nothing in a store leads out of it; the engine sees to that.
@@ -52,10 +52,10 @@ pub(crate) fn is_trusted(settings: &Settings, folder: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// In a folder that all may write to, a stranger's store was found and used. It has to be one's own now, and nobody's
-    /// to write but one's own.
+    /// In a folder that all may write to, a stranger's store was found and used. It has to be one's own now, and no other user
+    /// may write to it.
     #[test]
-    fn what_is_somebody_elses_or_anybodys_is_objected_to() {
+    fn a_store_of_another_user_or_open_to_all_is_objected_to() {
         for (owner, mode, user, is_own) in [
             (1000, 0o040_700, 1000, true),
             (1000, 0o040_755, 1000, true),

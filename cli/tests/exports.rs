@@ -44,7 +44,7 @@ fn a_file_that_exists_is_kept_unless_forced_and_nothing_else_is_left() {
         assert!(String::from_utf8_lossy(&refused.stderr).contains("out exists"), "{refused:?}");
         assert_eq!(std::fs::read(&file).unwrap(), b"precious");
     }
-    let missing = run(world.path(), &["export", "html", "nobody", "-o", "other"]);
+    let missing = run(world.path(), &["export", "html", "no-such", "-o", "other"]);
     assert_eq!(missing.status.code(), Some(7), "{missing:?}");
     assert_eq!(names(world.path()), [file.clone(), world.path().join("store")], "no temporary file stays");
     let done = run(world.path(), &["export", "html", "-o", "out", "--force", "--json"]);

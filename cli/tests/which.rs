@@ -109,7 +109,7 @@ fn a_time_is_read_whole_and_where_it_is_typed() {
     assert_eq!(world.json("blog", "UTC", &["at", "2026-03-12", "shop-1"])["clock"], "host");
     let told = world.run("blog", "UTC", &["context", "shop-1", "--at", "2026-03-12 10:00"]);
     assert!(told.err.contains("note: times go by the host's clock"), "{told:?}");
-    // Before it began, and what nobody can read, are errors that say so.
+    // Before it began, and files that cannot be read, are errors that say so.
     assert_eq!(world.run("blog", "UTC", &["at", "2020-01-01 00:00", "shop-1"]).code, 7);
     for text in ["2026-03-12 25:00", "last blursday", "12/03/2026", "2026-03-12 soon"] {
         let done = world.run("blog", "UTC", &["context", "shop-1", "--at", text]);
@@ -126,7 +126,7 @@ fn a_time_is_read_whole_and_where_it_is_typed() {
     );
 }
 
-/// A session from a file without times had the time at which the file was read, and so was the newest. Nobody knows when it
+/// A session from a file without times had the time at which the file was read, and so was the newest. It is unknown when it
 /// was: it stands last, and says so.
 #[test]
 fn what_bears_no_time_is_last_and_never_the_newest() {

@@ -40,7 +40,7 @@ pub enum Error {
         /// Who holds it and for how long this handle waited.
         detail: String,
     },
-    /// Someone else wrote to the stream first. Nothing was recorded.
+    /// Another writer wrote to the stream first. Nothing was recorded.
     #[error("stream {stream} is at seq {actual}, not {expected}; read again and retry")]
     HeadMoved {
         /// The stream.

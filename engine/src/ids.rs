@@ -381,7 +381,7 @@ bytes_id!(
 );
 
 impl StreamId {
-    /// The store's own stream: policy for everyone, erasures, notes of damage.
+    /// The store's own stream: policy for all streams, erasures, notes of damage.
     pub const STORE: Self = Self::ZERO;
 }
 

@@ -16,7 +16,7 @@
 //! In an encrypted store the file has only what salts proofs, since those are made without a key; the other keys are of 32 bytes that
 //! lie wrapped beside the keys of streams.
 //!
-//! Without the file a copy of the log gives nothing to test a guess against. Whoever holds log and secret can test guesses,
+//! Without the file a copy of the log gives nothing to test a guess against. A holder of log and secret can test guesses,
 //! but cannot turn a digest back. Origins and labels are permutations of what an unkeyed digest gives: so a store can say what
 //! they are without its secret, and another one can apply its own.
 //!

@@ -4,7 +4,7 @@
 //! log (every byte, link, digest, witness)  +  fold (what was concluded, at every seq asked for)  ->  Report
 //! ```
 //!
-//! One implementation for everyone: `acpdb verify`, property tests, the model test, crash tests and fuzzing call these
+//! One implementation for all: `acpdb verify`, property tests, the model test, crash tests and fuzzing call these
 //! functions. Nothing is written, nothing is repaired.
 
 use std::cell::RefCell;
@@ -106,7 +106,7 @@ pub struct SavedFault {
     pub detail: String,
 }
 
-/// A link that somebody kept: that of the commit which holds a seq.
+/// A link that a caller kept: that of the commit which holds a seq.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Expected {
     /// The seq.

@@ -9,7 +9,7 @@ mod global;
 #[path = "../../cli/src/redaction.rs"]
 mod redaction;
 
-/// What completes arguments in a shell asks a store; here nobody asks.
+/// What completes arguments in a shell asks a store; here no shell asks.
 mod complete {
     use std::ffi::OsStr;
 
@@ -41,7 +41,7 @@ mod complete {
     }
 }
 
-/// Nobody's settings.
+/// No user's settings.
 mod settings {
     #[derive(Clone, Debug, Default)]
     pub(crate) struct Settings {

@@ -106,7 +106,7 @@ impl Template {
                 // Only what this program itself notes may follow.
                 assert!(
                     recorded.event.payload.label().contains("noted"),
-                    "an event that nobody recorded: {recorded:?}"
+                    "an event that was never recorded: {recorded:?}"
                 );
                 continue;
             };

@@ -450,7 +450,7 @@ fn opaque_fields_come_back_as_they_came() {
         let known = Known { model: None, previous: Some(before.as_bytes()) };
         assert_eq!(found(format, &before, known), "", "{format}");
         assert_eq!(found(format, &changed, known), expected, "{format}");
-        // Without the request before nobody can know.
+        // Without the request before, that cannot be known.
         assert_eq!(found(format, &changed, Known::default()), "", "{format}");
     }
 }

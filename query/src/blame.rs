@@ -15,7 +15,7 @@ use crate::names::time_of;
 pub struct FileStep {
     /// What the tool does.
     pub class: Option<ToolClass>,
-    /// When, by the host or else as recorded; absent if nobody knows.
+    /// When, by the host or else as recorded; absent if unknown.
     pub time: Option<Micros>,
     /// The call and where it stands.
     #[serde(flatten)]
@@ -88,7 +88,7 @@ pub struct ItemStep {
     pub actor: Actor,
     /// The turn.
     pub turn: u32,
-    /// When, by the host or else as recorded; absent if nobody knows.
+    /// When, by the host or else as recorded; absent if unknown.
     pub time: Option<Micros>,
     /// What the item is afterwards, in a sentence.
     pub says: String,

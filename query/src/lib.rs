@@ -6,7 +6,7 @@
 //!      |--------- context | items | stats | half--> rows and figures
 //! ```
 //!
-//! Every answer is a value that derives `Serialize` with the glossary's names; whoever asks renders it. Nothing here
+//! Every answer is a value that derives `Serialize` with the glossary's names; the caller renders it. Nothing here
 //! writes, opens a file, reads a clock or knows a terminal. A view is frozen, so an answer is a function of the view.
 
 mod bearers;

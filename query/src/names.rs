@@ -44,7 +44,7 @@ impl From<&Glimpse<'_>> for Recording {
     }
 }
 
-/// When an event of a stream happened, as far as anyone knows: by its host's clock, else when it was recorded.
+/// When an event of a stream happened, as far as it is known: by its host's clock, else when it was recorded.
 pub fn time_of(recorded: &Recorded, stream: Option<&StreamName>) -> Option<Micros> {
     let is_undated = stream.is_some_and(|stream| stream.began.is_none());
     recorded.event.host_time.or_else(|| Recording::from(recorded).time(is_undated))
@@ -59,7 +59,7 @@ pub(crate) struct Names {
     all: Vec<StreamName>,
     /// Name, and host in lower case, as filters compare it.
     by_id: HashMap<StreamId, (String, String)>,
-    /// Streams of which nobody knows when they were.
+    /// Streams without any known time.
     undated: HashSet<StreamId>,
 }
 
@@ -93,7 +93,7 @@ impl Names {
         self.by_id.get(&stream).map_or("", |(name, _)| name)
     }
 
-    /// When an event happened, as far as anyone knows.
+    /// When an event happened, as far as it is known.
     pub(crate) fn time(&self, stream: StreamId, host: Option<Micros>, recorded: Recording) -> Option<Micros> {
         host.or_else(|| recorded.time(self.undated.contains(&stream)))
     }

@@ -165,7 +165,7 @@ pub struct Hit {
     pub session: String,
     /// The host.
     pub host: String,
-    /// When it happened, as far as anyone knows.
+    /// When it happened, as far as it is known.
     pub time: Option<Micros>,
     /// Which face of it.
     pub face: Face,

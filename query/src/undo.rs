@@ -70,7 +70,7 @@ fn items_of(act: &Payload) -> Option<Vec<ItemId>> {
     })
 }
 
-/// Whether nothing of an act holds any more, of the items that are still in the context: someone took it back.
+/// Whether nothing of an act holds any more, of the items that are still in the context: it was taken back.
 fn is_undone(state: &State, seq: Seq, act: &Payload, items: &[ItemId], at: Seq) -> bool {
     let here: Vec<Ix> = items.iter().filter_map(|item| state.find(*item)).collect();
     let here: Vec<Ix> = here.into_iter().filter(|ix| state.is_in_context(*ix, at)).collect();

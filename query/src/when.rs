@@ -248,7 +248,7 @@ pub fn view(
     at_point(store, view, stream, text, now)
 }
 
-/// As [`view`], of a fold that nobody keeps; see [`Store::view_once`].
+/// As [`view`], of a fold that is not kept; see [`Store::view_once`].
 ///
 /// # Errors
 /// As [`view`].

@@ -1,4 +1,4 @@
-//! Stores as a stranger might hand them over, and bait beside them that nobody may touch.
+//! Stores as a stranger might hand them over, and bait beside them that no program may touch.
 //!
 //! ```text
 //! sandbox/  project/.acpdb   a sound store, and traps set in it: links, pipes, holes, counts that lie, names
@@ -74,7 +74,7 @@ pub enum Trap {
     Strange { place: u8, to: u8 },
     /// A second name of a bait file.
     Twin { place: u8, to: u8 },
-    /// A pipe that nobody writes to, or a device; devices only if the test may make any.
+    /// A pipe without a writer, or a device; devices only if the test may make any.
     Pipe { place: u8, device: bool },
     /// A file that became very long, with nothing in it but a byte at its end.
     Hole { place: u8, gibibytes: u8, byte: bool },
@@ -92,7 +92,7 @@ pub enum Trap {
     Sealed { counts: [u32; 4], sizes: [u64; 2], gibibytes: u8 },
     /// A folder where a file was.
     Folder { place: u8 },
-    /// A mode that lets nobody, or everybody, in.
+    /// A mode that lets no user, or every user, in.
     Mode { place: u8, mode: u16 },
 }
 
@@ -166,7 +166,7 @@ pub fn traps(bytes: &[u8]) -> Vec<Trap> {
     found
 }
 
-/// What a file or folder is, as far as somebody who touched it would have changed that.
+/// What a file or folder is, as far as touching it would have changed that.
 type Seen = (u32, u64, i64, i64, Vec<u8>);
 
 /// A store of a stranger's with bait beside it.

@@ -114,7 +114,7 @@ fn ids_never_become_paths() {
     assert!(names.iter().all(|name| found.contains(name)), "{found:?}");
 }
 
-/// Whoever can write to the folder could point its names elsewhere; what they point at is neither read nor written.
+/// A user who can write to the folder could point its names elsewhere; what they point at is neither read nor written.
 #[test]
 fn symbolic_links_are_not_followed_where_a_store_is_written() {
     let folder = tempfile::TempDir::new().unwrap();

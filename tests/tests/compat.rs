@@ -221,7 +221,7 @@ fn a_store_of_a_later_version_is_refused_and_left_alone() {
     }
     assert!(matches!(verify_folder(&path, true), Err(Error::NewerFormat { .. })));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), of_version(&text, 2));
-    // A version that somebody scribbled is damage, not a newer format.
+    // A version that was scribbled over is damage, not a newer format.
     std::fs::write(&file, text.replace("\"acpdb\": 1", "\"acpdb\": 2")).unwrap();
     let store = builder(&path).open().unwrap();
     assert!(store.recovery().damage.is_some(), "{:?}", store.recovery());

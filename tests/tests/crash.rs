@@ -44,7 +44,7 @@ fn a_lost_commit_is_noticed() {
     let end = bytes.len();
     bytes[end - 64..].fill(0);
     cut.set_file(&last, bytes);
-    assert!(judge(&cut, &auditor.now(), setting, &mut Dice::new(1)).is_err(), "damaged and nobody noticed");
+    assert!(judge(&cut, &auditor.now(), setting, &mut Dice::new(1)).is_err(), "damaged and not noticed");
     let next = auditor.now().last_acked() + 1;
     auditor.acknowledged(next, &vec!["message_recorded never".to_owned()].into());
     let wrong = judge(&world.fork(1), &auditor.now(), setting, &mut Dice::new(1)).unwrap_err();

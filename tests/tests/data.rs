@@ -244,7 +244,7 @@ fn decisions_keep_their_links() {
             at.edges().into_iter().map(|edge| (edge.old, edge.new)).collect();
         assert_eq!(found, links);
         for (_, item) in &all {
-            // A superseder that the file does not hold hides as well: somebody recorded that it exists.
+            // A superseder that the file does not hold hides as well: the host recorded that it exists.
             let expected = at.edges().iter().any(|edge| edge.old == item.id() && !edge.closes_cycle);
             assert_eq!(item.standing(Micros(i64::MAX)) == Standing::Superseded, expected, "{}", item.id());
         }

@@ -125,7 +125,7 @@ fn what_is_erased_is_nowhere_and_the_rest_is_as_it_was() {
         );
         assert_eq!(found_in(&world), [""; 0], "{context}");
         assert_sound(&world, &context);
-        // Whoever reads, with what was open before or anew, is told who and why; the rest is as it was.
+        // A reader, with a handle from before or a new one, is told who and why; the rest is as it was.
         let record = report.recorded.unwrap();
         for (who, reader) in [("open before", &reader), ("anew", &open_with(&world, 4, true).unwrap())] {
             let view = reader.view(session(0).id()).unwrap();
@@ -192,8 +192,8 @@ fn an_erased_item_leaves_the_context_whole() {
     assert_sound(&world, "with an erased summary");
 }
 
-/// Whoever has stored a body names it when it comes again. Once it was erased, the new event would name zeros; it was stored
-/// anew then, and so a transcript that was imported later brought back what a user had taken out. Now it stays erased, whoever
+/// A process that has stored a body names it when it comes again. Once it was erased, the new event would name zeros; it was stored
+/// anew then, and so a transcript that was imported later brought back what a user had taken out. Now it stays erased, whichever process
 /// brings it.
 #[test]
 fn what_comes_again_after_an_erasure_stays_erased() {
@@ -229,7 +229,7 @@ fn moments_of(world: &SimWorld, act: impl FnOnce()) -> Moments {
 
 /// Opens a stopped machine: if the erasure is on record it is carried out to the end, else nothing of it happened.
 fn judge(image: &SimWorld, context: &str) -> bool {
-    assert_sound(image, &format!("{context}: before anybody recovers"));
+    assert_sound(image, &format!("{context}: before any process recovers"));
     let store = open(image, 50);
     let lines = readable(&store).len();
     let events: Vec<_> = store.events(Seq(1), Seq::MAX).unwrap().map(Result::unwrap).collect();
@@ -383,7 +383,7 @@ fn nothing_of_it_is_left_in_a_folder() {
 }
 
 /// A command line was a key, as a path is, and stayed readable after its call was erased. Now a sign stands for it; a path
-/// stays, and whoever erases the call is told so.
+/// stays, and the caller of the erasure is told so.
 #[test]
 fn paths_stay_and_are_named_and_command_lines_go() {
     let world = SimWorld::new(5);
@@ -404,8 +404,8 @@ fn paths_stay_and_are_named_and_command_lines_go() {
 }
 
 /// The key with which a stream's facts are recognised again is a body like others. Once it was erased, nothing could be
-/// appended to the stream by whoever opened the store anew: no signature could be made. What was said with it is
-/// recognised no more; life goes on with a key that nobody stored.
+/// appended to the stream by the process that opened the store anew: no signature could be made. What was said with it is
+/// recognised no more; life goes on with a key that was never stored.
 #[test]
 fn a_stream_whose_key_was_erased_goes_on() {
     let world = filled(false, false);
@@ -453,7 +453,7 @@ fn what_cannot_be_erased_is_refused_and_nothing_is_recorded() {
     assert!(!world.files().iter().any(|name| name == "erasing"));
 }
 
-/// A full disk refused an erasure before it was on record, yet the note that one is under way stayed, and nobody said so.
+/// A full disk refused an erasure before it was on record, yet the note that one is under way stayed, and no message said so.
 /// The note stays only as long as there is something on record to be done.
 #[test]
 fn an_erasure_that_a_full_disk_refuses_leaves_no_note() {

@@ -33,7 +33,7 @@ fn in_a_child(run: impl FnOnce() -> Result<(), u8>) -> Result<(), String> {
     let start = Instant::now();
     let mut status = 0;
     loop {
-        // SAFETY: the number is that of our child, which nobody else waits for; `status` is ours.
+        // SAFETY: the number is that of our child, which no other thread waits for; `status` is ours.
         let ended = unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) };
         if ended == child {
             break;
@@ -91,7 +91,7 @@ fn a_child_is_refused_and_leaves_its_parents_store_alone() {
         Ok(())
     })
     .unwrap();
-    // A child that opens the store itself is as good as anybody, while the parent has its own handle.
+    // A child that opens the store itself is as good as any process, while the parent has its own handle.
     let own = root.clone();
     in_a_child(move || {
         let store = Store::builder(&own).any_file_system().open().map_err(|_| 11)?;

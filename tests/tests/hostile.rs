@@ -275,7 +275,7 @@ fn a_sandbox_without_traps_is_a_store_like_any_other() {
 }
 
 /// In a folder that all may write to, another user's store was found, fed, and believed. A store that is only found has to be
-/// the user's own, with nobody else writing to it, and a folder of its own; one that is named is used, and warned about.
+/// the user's own, with no other user writing to it, and a folder of its own; one that is named is used, and warned about.
 #[test]
 fn a_store_of_somebody_else_is_used_only_if_it_is_named_or_trusted() {
     let sandbox = Sandbox::new().unwrap();
@@ -305,7 +305,7 @@ fn a_store_of_somebody_else_is_used_only_if_it_is_named_or_trusted() {
     }
     let named = store.to_string_lossy().into_owned();
     says(&["sessions", "--db", &named], 0, &["warning: ", "can be written by others"]);
-    says(&["trust", "--list"], 0, &["no store of anybody else is trusted"]);
+    says(&["trust", "--list"], 0, &["no store of another user is trusted"]);
     says(&["trust", &named], 0, &["is trusted"]);
     assert_eq!(says(&["sessions"], 0, &[]), "");
     assert_eq!(says(&["sessions", "--db", &named], 0, &[]), "");

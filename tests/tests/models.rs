@@ -51,7 +51,7 @@ use primitives::Arc;
 
 /// Two processes of two callers each, every one with two commits; in the first, a fact that two threads record; one who opens
 /// the log again if a sync failed; and a follower who waits for all of them.
-fn everybody(flaw: Option<Flaw>, failing_sync: Option<u64>, impatient: bool) -> Arc<World> {
+fn all_processes(flaw: Option<Flaw>, failing_sync: Option<u64>, impatient: bool) -> Arc<World> {
     const CALLERS: [(usize, Until); 4] =
         [(0, Until::Durable), (0, Until::Written), (1, Until::Durable), (1, Until::Durable)];
     const COMMIT_COUNT: u64 = 2;
@@ -103,9 +103,9 @@ fn everybody(flaw: Option<Flaw>, failing_sync: Option<u64>, impatient: bool) -> 
 #[test]
 fn in_no_order_is_anything_acknowledged_that_is_not_on_the_disk_and_nobody_waits_for_ever() {
     let count = cases(400) as usize;
-    shuttle::check_random(|| drop(everybody(None, None, false)), count);
-    shuttle::check_pct(|| drop(everybody(None, None, false)), count, 3);
-    shuttle::check_random(|| drop(everybody(None, None, true)), count);
+    shuttle::check_random(|| drop(all_processes(None, None, false)), count);
+    shuttle::check_pct(|| drop(all_processes(None, None, false)), count, 3);
+    shuttle::check_random(|| drop(all_processes(None, None, true)), count);
 }
 
 /// The commits of one group share a sync, and often do: otherwise the model would say nothing about groups.
@@ -114,7 +114,7 @@ fn syncs_are_shared() {
     static SYNCS: AtomicU64 = AtomicU64::new(0);
     let count = 100;
     let one = || {
-        SYNCS.fetch_add(everybody(None, None, false).sync_count(), Ordering::SeqCst);
+        SYNCS.fetch_add(all_processes(None, None, false).sync_count(), Ordering::SeqCst);
     };
     shuttle::check_random(one, count);
     let syncs = SYNCS.load(Ordering::SeqCst);
@@ -129,7 +129,7 @@ fn a_sync_that_fails_is_told_to_all_whom_it_concerns() {
     let count = cases(150) as usize;
     for failing in 0..4 {
         for impatient in [false, true] {
-            shuttle::check_random(move || drop(everybody(None, Some(failing), impatient)), count);
+            shuttle::check_random(move || drop(all_processes(None, Some(failing), impatient)), count);
         }
     }
 }
@@ -179,7 +179,7 @@ fn every_flaw_is_found() {
         .filter(|flaw| {
             let failing = flaw.needs_a_failing_sync().then_some(0);
             let flaw = *flaw;
-            let run = move || drop(everybody(Some(flaw), failing, flaw.needs_impatience()));
+            let run = move || drop(all_processes(Some(flaw), failing, flaw.needs_impatience()));
             (0..ROUND_COUNT).all(|_| {
                 catch_unwind(move || shuttle::check_random(run, ORDERS_PER_ROUND)).is_ok()
                     && catch_unwind(move || shuttle::check_pct(run, ORDERS_PER_ROUND, 4)).is_ok()

@@ -179,7 +179,7 @@ fn a_file_has_one_key_however_it_is_spelled() {
     }
 }
 
-/// The name of a program that nobody knows switched the file rule off.
+/// The name of an unknown program switched the file rule off.
 #[test]
 fn a_host_that_is_not_known_has_the_common_tools() {
     let file = r#"{"filePath":"/a"}"#;

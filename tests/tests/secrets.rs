@@ -335,7 +335,7 @@ fn what_is_erased_is_nowhere_in_the_folder() {
     assert!(report.recorded.is_some());
     drop(store);
     assert_eq!(traces(&folder), Vec::<String>::new());
-    // What was erased does not come back, whoever brings it.
+    // What was erased does not come back, from whichever source.
     let store = open(&folder, false);
     let _ = store.append(&StreamInfo::session("other", "s2"), again(&secret)).unwrap();
     for (format, text) in files(&secret) {
@@ -483,7 +483,7 @@ fn a_dictionary_finds_nothing_in_the_log() {
         Payload::ToolCallStarted(started) => Some(started.label),
         _ => None,
     });
-    assert!(sealed.into_iter().all(|label| label != bits), "without the secret nobody sees it");
+    assert!(sealed.into_iter().all(|label| label != bits), "without the secret it is not seen");
     let refused = Store::builder(&folder).open().unwrap().append(&StreamInfo::session("h", "s"), Vec::new());
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("`secret`") && refused.contains("backup"), "{refused}");

@@ -5,7 +5,7 @@
 //! cargo run --release -p acpdb-bench --example dictionary -- --check    compares with engine/src/codec/dictionary-1.bin
 //! ```
 //!
-//! All samples are invented by `material` from a fixed seed: no byte comes from anybody's session, so nothing that a user
+//! All samples are invented by `material` from a fixed seed: no byte comes from a recorded session, so nothing that a user
 //! wrote can be in it. The file that is checked in never changes; another dictionary would be another codec.
 
 mod material;

@@ -1,6 +1,6 @@
 //! Examples for the help of every verb, each of which is parsed by a test.
 //!
-//! They stand in one table, so that a reader sees the whole language at once, and nobody adds a verb without one.
+//! They stand in one table, so that a reader sees the whole language at once, and no verb is added without one.
 
 use clap::Command;
 

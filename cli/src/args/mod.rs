@@ -186,7 +186,7 @@ pub(crate) enum Verb {
     Erase(Erase),
     /// Make the index anew from the log
     Reindex(Reindex),
-    /// Use a store of somebody else, or one that others may write, wherever it is found upwards
+    /// Use a store of another user, or one that others may write, wherever it is found upwards
     Trust(Trust),
     /// Your settings: list, get, set, unset, path
     Config(Config),

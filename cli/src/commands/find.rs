@@ -72,12 +72,12 @@ pub(crate) fn view_at(
     Ok(view)
 }
 
-/// As [`view`], of a fold that nobody keeps: for looking at many sessions.
+/// As [`view`], of a fold that is not kept: for looking at many sessions.
 pub(crate) fn view_once(store: &Store, global: &Global, stream: &StreamName) -> Result<View, Failure> {
     once_at(store, global, stream, global.at.as_deref())
 }
 
-/// As [`view_at`], of a fold that nobody keeps.
+/// As [`view_at`], of a fold that is not kept.
 pub(crate) fn once_at(
     store: &Store,
     global: &Global,

@@ -56,7 +56,7 @@ fn print(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<u64,
                 }
                 text.push_str(&String::from_utf8_lossy(&bytes));
             }
-            // What is gone by someone's wish is no damage.
+            // An erasure on request is no damage.
             Err(acpdb_engine::Error::Erased { detail }) => {
                 if !text.is_empty() {
                     text.push('\n');

@@ -27,7 +27,7 @@ struct PointReport<'a> {
     asked: &'a str,
     seq: Seq,
     turn: u32,
-    /// By the session's clock; absent if nobody knows.
+    /// By the session's clock; absent if unknown.
     recorded_at: Option<String>,
     /// For a point that is a time: the clock it was looked up on.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Trust, output: &mut Output) -> Result<Code, Failure> {
             output.line(crate::output::escape(&text, crate::output::Escape::Line))?;
         }
         if stores.is_empty() {
-            output.note("no store of anybody else is trusted");
+            output.note("no store of another user is trusted");
         }
     }
     Ok(Code::Ok)

@@ -300,7 +300,7 @@ fn advise(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fai
         _ if is_inconsistent(report) => vec![
             "The log is sound in itself, and is not the one whose link was kept.".to_owned(),
             "What to do: find the copy that holds that link; whatever is only in this one was written later, or by \
-             somebody else."
+             another program."
                 .to_owned(),
         ],
         Verdict::TailLost if !is_rolled_back(report) => vec![

@@ -42,7 +42,7 @@ const OPEN_COUNT_MAX: usize = 32;
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 /// The same, as a multiple of the time that reading took: so much of a core it may cost.
 const PAUSE_FACTOR: u32 = 10;
-/// The same for the look at all files: it is nothing that anybody waits for.
+/// The same for the look at all files: no user waits for it.
 const LOOK_FACTOR: u32 = 500;
 /// After a folder was made, files in it may be there before it is watched.
 const FOLDER_PAUSE: Duration = Duration::from_millis(500);

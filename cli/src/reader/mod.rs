@@ -180,7 +180,7 @@ pub(crate) fn recognise(candidate: &Candidate, format: Option<Format>) -> Recogn
         }
     }
     let detected = import::detect(path, &head);
-    // What is recorded stays: a session read as another host's would be there for ever, as records nobody understands.
+    // What is recorded stays: a session read as another host's would be there for ever, as records that no importer understands.
     if let (Some(asked), Some(found)) = (format, detected)
         && asked != found
     {

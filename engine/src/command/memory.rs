@@ -426,7 +426,7 @@ fn in_stream(
     Ok(found)
 }
 
-/// The next id of a kind that nobody has: `f1`, `p2`, `d3`, `n4`.
+/// The next free id of a kind: `f1`, `p2`, `d3`, `n4`.
 fn free_id(view: &MemoryView<'_>, kind: MemoryKind) -> String {
     let letter = match kind {
         MemoryKind::Fact => 'f',

@@ -315,7 +315,7 @@ fn evicted_draft(
     read: &dyn Fn(BodyId) -> Option<Vec<u8>>,
 ) -> EventDraft {
     let summary = merged_summary(entry, known, read).unwrap_or_default();
-    // A task that nobody knew has asked for nothing, so its summary is not judged.
+    // An unknown task has asked for nothing, so its summary is not judged.
     let judged = known.map(|known| {
         let earlier = known.extras.iter().filter_map(|extra| read(*extra));
         let task = merge_json(earlier.chain(entry.extra.clone().map(String::into_bytes)));

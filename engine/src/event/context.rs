@@ -105,7 +105,7 @@ pub enum RebaseCause {
     Pays,
     /// The token budget.
     Budget,
-    /// Someone asked.
+    /// A user or the model asked.
     Asked,
 }
 
@@ -142,7 +142,7 @@ pub struct ContextServed {
 pub struct PolicySet {
     /// The policy as JSON: a preset's name and every key with its value.
     pub policy: String,
-    /// Why, if someone said.
+    /// Why, if a reason was given.
     pub reason: Option<Text>,
 }
 
@@ -182,7 +182,7 @@ pub struct Erased {
     pub contents: Vec<[u8; 16]>,
 }
 
-/// Someone looked at damage and chose to go on.
+/// A user looked at damage and chose to go on.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct DamageNoted {
     /// Segment.

@@ -28,7 +28,7 @@ pub enum MemoryKind {
     /// Something that is so.
     #[default]
     Fact,
-    /// How someone wants it: category and key to value.
+    /// How the user wants it: category and key to value.
     Preference,
     /// What was decided.
     Decision,

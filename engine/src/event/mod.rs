@@ -193,7 +193,7 @@ macro_rules! kinds {
                 #[doc = concat!("Kind ", stringify!($number), ", `", $label, "`.")]
                 $name($name),
             )+
-            /// A kind or version this program does not know: kept, counted, shown by nobody.
+            /// A kind or version this program does not know: kept and counted, and in no answer.
             Unknown {
                 /// Kind number.
                 number: u16,

@@ -173,7 +173,7 @@ mod tests {
     }
 
     proptest! {
-        /// It is a list that is filtered: found is whoever is there and of an earlier turn.
+        /// It is a list that is filtered: found is each entry that is there and of an earlier turn.
         #[test]
         fn a_search_finds_what_a_scan_finds(steps in proptest::collection::vec((0_u32..5, 0_u32..3), 0..40)) {
             let mut claims = Claims::default();

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! What is irregular (policies, todo lists, maps of lists) is an rkyv archive between the rows. Both ways go from front to
-//! back once, so that whoever reads need not hold the whole: a piece is digested, taken apart and forgotten while it is
+//! back once, so that a reader need not hold the whole: a piece is digested, taken apart and forgotten while it is
 //! in the processor's cache.
 //!
 //! Any bytes are safe to read: a number that stands for nothing makes the whole be refused, and nothing is allocated that

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServeMode {
-    /// What was sent is never changed, unless someone asks or the budget needs it.
+    /// What was sent is never changed, unless a request asks or the budget needs it.
     AppendOnly,
     /// In batches, when a rewrite pays.
     #[default]

@@ -25,7 +25,7 @@ pub use self::source::TodoSource;
 use crate::event::{TodoChange, TodoHead, TodoList};
 use crate::ids::{ItemId, Seq, Signature, Turn};
 
-/// Status of an item someone works on.
+/// Status of an item that is being worked on.
 pub const IN_PROGRESS: &str = "in_progress";
 /// Status of an item not begun; what a change makes of an unknown item when it names no status.
 pub const PENDING: &str = "pending";

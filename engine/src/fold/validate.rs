@@ -120,7 +120,7 @@ impl Validated {
         Validation {
             valid: self.is_valid,
             score: (self.score * 100.0).round() as u16,
-            // The originals say `false` also where nobody looked; what is recorded says so only where somebody did.
+            // The originals say `false` also where evidence was never looked for; the record says so only where it was.
             evidence_found: self.evidence_found.filter(|_| self.evidence_searched),
         }
     }
@@ -164,7 +164,7 @@ pub fn validate(requirements: &Requirements, summary: &str) -> Validated {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 criteria")]
+#[expect(clippy::cast_precision_loss, reason = "no task has 2^52 criteria")]
 fn ratio(met: usize, checks: usize) -> f64 {
     met as f64 / checks as f64
 }

@@ -204,7 +204,7 @@ fn new_word(scan: &Scan<'_>, index: usize) -> Option<Range<usize>> {
     one_word(scan, index).filter(|_| !is_no_value(scan, index))
 }
 
-/// Words that stand for something else, so that nobody knows what the new value is.
+/// Words that stand for something else, so that the new value is unknown.
 fn is_no_value(scan: &Scan<'_>, index: usize) -> bool {
     scan.is_one_of(index, &["it", "that", "this", "them", "one", "use", "do", "try"])
 }

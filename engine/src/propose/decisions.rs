@@ -24,7 +24,7 @@ const NO_SUBJECTS: &[&str] = &[
     "now", "today", "it", "this", "that", "these", "those", "them", "us", "me", "you", "example", "instance",
 ];
 
-/// Openings of what somebody is about to use; the others begin what was decided.
+/// Openings of a thing that the speaker is about to use; the others begin what was decided.
 const USES: [&str; 2] = ["i'll use", "we'll use"];
 
 /// Objects that say nothing by themselves.
@@ -102,7 +102,7 @@ const WORK: &[&str] = &[
     "verify",
 ];
 
-/// Words before an opening that make it somebody else's, or none.
+/// Words before an opening that make it another person's, or none.
 const NOT_OURS: &[&str] = &[
     "already",
     "another",

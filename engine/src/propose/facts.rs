@@ -185,7 +185,7 @@ fn name(scan: &Scan<'_>, index: usize) -> Option<Fact> {
     }
     let mut end = joined(scan, start + 1);
     if scan.is_mark(end, '\'') && scan.gap(end) == Gap::None && scan.gap(end + 1) == Gap::None {
-        // "I'm Dana's friend" tells nobody's name.
+        // "I'm Dana's friend" does not tell the speaker's name.
         return None;
     }
     for _ in 0..2 {

@@ -364,7 +364,7 @@ impl Finder<'_, '_> {
     }
 
     /// `Vue would be better`, where a decision for something else of its kind holds: it would take that one's place. Where
-    /// none does, nobody decided anything.
+    /// none does, nothing was decided.
     fn better(&mut self) {
         let (category, kind) = (default_category(MemoryKind::Decision), MemoryKind::Decision);
         for (name, end) in rivals::better(self.scan) {

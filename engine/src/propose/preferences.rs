@@ -1,4 +1,4 @@
-//! Preferences that a message states: the first name of each key that somebody says they use or like.
+//! Preferences that a message states: the first name of each key that the speaker uses or likes.
 
 use super::says::is_said;
 use super::scan::{Gap, Scan};

@@ -1,4 +1,4 @@
-//! Things of which a project has one of a kind: whoever takes another one has changed their mind.
+//! Things of which a project has one of a kind: a speaker who takes another one has changed their mind.
 //!
 //! `I'll use PostgreSQL.` and `I'll use MongoDB.` name no subject, and contradict each other all the same. So does `Vue would
 //! be better` a decision for React. Decisions that name different subjects do not: a store for orders, another for logs.

@@ -1,8 +1,8 @@
-//! Whether somebody means it: a name of the table counts only as the object of a wish or habit of the speaker.
+//! Whether the speaker means it: a name of the table counts only as the object of a wish or habit of the speaker.
 //!
 //! ```text
 //! we always use pnpm and vitest       use -> pnpm, and -> vitest          both count
-//! the CI can't use npm                 "can't" is nobody's wish            no
+//! the CI can't use npm                 "can't" is no wish       |          no
 //! use the tabs in the settings page    talk of a user interface            no
 //! run npm install before you use it    npm is not what is used             no
 //! ```

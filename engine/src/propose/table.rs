@@ -1,4 +1,4 @@
-//! The table of preferences: which names say how somebody wants it. Data, so that a host can add rows.
+//! The table of preferences: which names say how the user wants it. Data, so that a host can add rows.
 
 use serde::{Deserialize, Serialize};
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Nothing that was sent changes, so it costs no rewrite. Pointers only name text that stands in full: never another
-//! pointer. When what they name is hidden, they are text again (whoever hides rewrites what follows anyway).
+//! pointer. When what they name is hidden, they are text again (hiding rewrites the bytes that follow anyway).
 //!
 //! Lines are compared as text, never by hash alone. Pure; the order of everything is that of the texts given.
 

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Like everything in `snap/` they may be deleted at any moment, and count only while the log bears out the commit that they
-//! rest on: beside an older log, or another store's, they are nothing. Whoever keeps something here must be able to do
+//! rest on: beside an older log, or another store's, they are nothing. Code that keeps a file here must be able to do
 //! without; failures are not reported.
 
 use super::Store;

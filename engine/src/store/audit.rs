@@ -201,7 +201,7 @@ impl Store {
 }
 
 impl Store {
-    /// Gives saved folds and ingest states whose links the log contradicts other names, under which nobody opens them.
+    /// Gives saved folds and ingest states whose links the log contradicts other names, under which no reader opens them.
     pub(super) fn set_saved_aside(&self) -> Result<Vec<String>, Error> {
         let inner = &self.inner;
         let storage = inner.log.storage();

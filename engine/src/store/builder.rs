@@ -111,7 +111,7 @@ impl Builder {
 
     /// Opens for reading only: nothing in the folder changes, whatever state it is in, and the store must exist. An unfinished
     /// write stays where it is and is not shown, an erasure that was interrupted is not resumed; [`Store::recovery`] tells of
-    /// both. An index is used if it is there and nobody owns it.
+    /// both. An index is used if it is there and no process owns it.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.options.read_only = true;

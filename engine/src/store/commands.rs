@@ -3,8 +3,8 @@
 //! ```text
 //! lock the stream -> catch up -> decide(State at the head) -> refused: Error::Rejected
 //!        ^                            |
-//!        |                            +-> drafts -> one commit, if nobody else wrote to the stream -> ingest state
-//!        +---------------------------------------------- somebody did -+
+//!        |                            +-> drafts -> one commit, if no other wrote to the stream   -> ingest state
+//!        +---------------------------------------------- another did -+
 //! ```
 //!
 //! What may be asked and what it answers is decided in `command`, without IO; this module brings the state and the texts
@@ -205,7 +205,7 @@ impl Store {
         self.change_policy(stream, reason, &|_| Ok(policy.clone()))
     }
 
-    /// Sets the policy to what `change` makes of the one in force. `change` may be called again if somebody else set
+    /// Sets the policy to what `change` makes of the one in force. `change` may be called again if another writer set
     /// one meanwhile.
     ///
     /// # Errors

@@ -5,10 +5,10 @@
 //!                    -> zeros in place -> what was hit
 //! ```
 //!
-//! What was recorded while it looked is looked through again, until nothing new is found. Whoever would name a stored body
+//! What was recorded while it looked is looked through again, until nothing new is found. A commit that would name a stored body
 //! afterwards is refused by the log and stores it anew (`writer`).
 //!
-//! The record of the erasure stays, as do digests nobody can match without the store's secret, lengths, ids, names of tools,
+//! The record of the erasure stays, as do digests that cannot be matched without the store's secret, lengths, ids, names of tools,
 //! paths, and whatever other bodies quote.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,7 +106,7 @@ impl Store {
     /// finished it, every body with equal bytes anywhere in the store, and the hosts' records that quote either. No view shows
     /// any of it once the event is recorded; when this returns the bytes are nowhere in the folder.
     ///
-    /// What it said is not stored again, whoever brings it: a stand-in is. Not covered: ids, names of tools, paths, lengths, and
+    /// What it said is not stored again, from whichever source it comes: a stand-in is. Not covered: ids, names of tools, paths, lengths, and
     /// quotations inside other bodies. Torn bytes set aside and snapshots are removed as a whole.
     ///
     /// Cost: one pass over all spines, a read of every body as long as an erased one, a fold of every stream that was hit.
@@ -114,7 +114,7 @@ impl Store {
     /// # Errors
     /// [`Error::NotFound`] if there is no such event, [`Error::TooLarge`] for an endless reason, [`Error::Busy`] while another
     /// process seals or erases, [`Error::ReadOnly`], [`Error::NoSpace`], [`Error::Poisoned`], [`Error::Io`]. Once it is
-    /// recorded, whoever opens the store next ends it.
+    /// recorded, the next process that opens the store ends it.
     pub fn erase(&self, item: ItemId, by: &str, reason: &str) -> Result<EraseReport, Error> {
         self.erase_wanted(item, by, reason, &|inner| inner.wanted(item))
     }
@@ -136,7 +136,7 @@ impl Store {
         let mut hits = Hits::new();
         let mut recorded = None;
         if let Err(error) = inner.record_all(&mut wanted, (&by, &reason), &mut hits, &mut recorded) {
-            // After a failed sync nobody knows whether it is on record: then the note stays, and the next opening looks.
+            // After a failed sync it is unknown whether it is on record: the note stays, and the next opening looks.
             if recorded.is_none() && !matches!(error, Error::Poisoned) {
                 erasing.give_up();
             }
@@ -210,7 +210,7 @@ impl Inner {
             let seq = self.record_erasure(&fresh, wanted, by, reason)?;
             *recorded = recorded.or(Some(seq));
             hits.extend(fresh);
-            // Between the look and the record somebody may have written the same content again, or half of a host's record.
+            // Between the look and the record another process may have written the same content again, or half of a host's record.
             after = Seq(until.get().saturating_sub(1));
         }
         Ok(())
@@ -231,7 +231,7 @@ impl Inner {
     /// The bodies that an item rests on, and what they say.
     fn wanted(&self, item: ItemId) -> Result<Wanted, Error> {
         let missing = || Error::NotFound { what: "event", name: item.to_string(), nearest: None };
-        // Whoever recorded it may be another process.
+        // It may have been recorded by another process.
         self.refresh()?;
         let recorded = self.event(item.seq)?.ok_or_else(missing)?;
         let stream = recorded.event.stream;

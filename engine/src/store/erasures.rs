@@ -56,7 +56,7 @@ impl Inner {
         Ok(Some(Erasure { seq, by: erased.by, reason: erased.reason.to_string() }))
     }
 
-    /// What a read of a row of zeros says: that it was erased, and by whom, or, if nobody recorded that, that it is damaged.
+    /// What a read of a row of zeros says: that it was erased, and by whom, or, without a record of that, that it is damaged.
     pub(super) fn erased(&self, seq: Seq, row: u32, position: Position) -> Error {
         let detail = match self.erasure_of(seq, row) {
             Ok(Some(erasure)) => {

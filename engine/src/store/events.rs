@@ -73,7 +73,7 @@ impl Inner {
         self.body_in(&self.noted(frame)?, id)
     }
 
-    /// Takes note of damage, whoever goes on without what was asked for: an answer that leaves it out has to say so.
+    /// Takes note of damage for a caller that goes on without it: an answer that leaves events out has to say so.
     pub(super) fn noted<T>(&self, read: Result<T, Error>) -> Result<T, Error> {
         if let Err(Error::Corrupt { detail }) = &read {
             self.note_damage(detail.clone());

@@ -60,7 +60,7 @@ impl Inner {
         Ok(shared)
     }
 
-    /// A fold of one session, without its project's memory, that nobody keeps: for reading many sessions one by one.
+    /// A fold of one session, without its project's memory, that is not kept: for reading many sessions one by one.
     pub(super) fn fold_once(&self, stream: StreamId) -> Result<Arc<RwLock<Loaded>>, Error> {
         let loaded = Loaded { bare: true, ..Loaded::of(stream) };
         let shared = Arc::new(RwLock::new(loaded));
@@ -93,7 +93,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The fold of a stream up to a seq at which a commit ends, made from the log alone and kept by nobody.
+    /// The fold of a stream up to a seq at which a commit ends, made from the log alone and not kept.
     pub(super) fn fold_anew(&self, stream: StreamId, until: Seq) -> Result<Loaded, Error> {
         let mut anew = Loaded::of(stream);
         while let Some(missing) = self.advance(&mut anew, until)? {
@@ -156,7 +156,7 @@ impl Inner {
         Ok(None)
     }
 
-    /// Folds the frames from `end` on, if those are all that is new and nobody knows yet which of them matter: so what was
+    /// Folds the frames from `end` on, if those are all that is new and it is unknown yet which of them matter: so what was
     /// saved is shown without going through the log to learn where every stream is. Ends early where it cannot go on; the
     /// rest is for [`Inner::advance`].
     fn walk(&self, loaded: &mut Loaded, end: Position) -> Result<Option<Missing>, Error> {

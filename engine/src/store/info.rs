@@ -36,7 +36,7 @@ pub struct StreamName {
     pub parent: Option<StreamId>,
     /// Newest seq.
     pub head: Seq,
-    /// The host's time of its opening, else when that was recorded. `None`: nobody knows, as for files of hosts that write no
+    /// The host's time of its opening, else when that was recorded. `None`: unknown, as for files of hosts that write no
     /// times; when such a file was read says nothing.
     pub began: Option<Micros>,
     /// The working folder that it began in, else its project.
@@ -68,7 +68,7 @@ pub struct SessionSummary {
     pub tokens_freed: u64,
     /// First seq.
     pub first: Seq,
-    /// When it was last active: the host's newest time, or when it was last acted on. `None`: nobody knows.
+    /// When it was last active: the host's newest time, or when it was last acted on. `None`: unknown.
     pub ended: Option<Micros>,
 }
 
@@ -217,7 +217,7 @@ impl Store {
         self.newest_of(names)
     }
 
-    /// Of some streams, the one that was active last, as [`SessionSummary::ended`] has it. Those of which nobody knows when
+    /// Of some streams, the one that was active last, as [`SessionSummary::ended`] has it. Those of which it is unknown when
     /// they were stand behind all others; of equals, the one that was recorded last.
     ///
     /// Cost: a look at the last frame of each.
@@ -285,7 +285,7 @@ impl Store {
     }
 
     /// When a stream was last active, as of `at`: the newest of the host's times in its last frame that has any. What bears no
-    /// host's record was not read from a file, and happened when it was recorded. `None`: nobody knows.
+    /// host's record was not read from a file, and happened when it was recorded. `None`: unknown.
     fn last_active(&self, stream: StreamId, at: Seq) -> Result<Option<Micros>, Error> {
         let (places, _) = self.inner.frames_of(&[stream], Seq::ZERO)?;
         for place in places.iter().rev().filter(|place| place.first_seq <= at) {

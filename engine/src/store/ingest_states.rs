@@ -8,9 +8,9 @@
 //!                     --yes--> the rest of the events         --no--> remove, all events
 //! ```
 //!
-//! They lie beside the saved folds and are as little: written whole under another name, not synced, removed by whoever
-//! likes. The digest covers the header and the root, and the root holds a digest of each page of rows; so a look-up checks
-//! the page it reads, and opening costs the same for any session. A page that is damaged, or gone because somebody saved
+//! They lie beside the saved folds and are as little: written whole under another name, not synced, removed by any
+//! process at any time. The digest covers the header and the root, and the root holds a digest of each page of rows; so a look-up checks
+//! the page it reads, and opening costs the same for any session. A page that is damaged, or gone because another process saved
 //! anew, is found out when it is asked for: the ingest state then says that it is not sound, and everything that was made of it
 //! since the last commit is thrown away and made anew, from a newer file or from the log.
 //!

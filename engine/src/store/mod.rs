@@ -342,7 +342,7 @@ impl Store {
     }
 
     /// As [`Store::view_at`], but the fold lives only as long as the view, and knows the session without its project's
-    /// memory. For whoever looks at many sessions, one after the other, in little memory.
+    /// memory. For callers that look at many sessions, one after the other, in little memory.
     ///
     /// # Errors
     /// As [`Store::view_at`].

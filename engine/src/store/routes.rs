@@ -7,7 +7,7 @@
 //! ```
 //!
 //! So a project's sessions share what one of them was told to remember, as they do after [`Store::remember`]. A value that
-//! holds already is no new item but a reinforcement. Facts with an origin come from somebody's records, and are recorded as
+//! holds already is no new item but a reinforcement. Facts with an origin come from a host's records, and are recorded as
 //! they are; so are all facts that a caller gives to a project's stream itself.
 
 use std::borrow::Cow;

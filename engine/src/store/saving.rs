@@ -24,7 +24,7 @@ impl Store {
     /// Saves the fold of a stream, so that the next to open it need not fold it from its beginning, and what has to be known
     /// of it to append to it. Long sessions are saved without being asked. True if the fold was written.
     ///
-    /// Nothing depends on it: not durable, and gone without loss whenever anyone deletes `snap/`.
+    /// Nothing depends on it: not durable, and gone without loss when `snap/` is deleted.
     ///
     /// # Errors
     /// If the stream has no events or cannot be read; [`Error::ReadOnly`].

@@ -1,4 +1,4 @@
-//! Frames for whoever reads many events: the places of some streams, or the log from one seq on.
+//! Frames for readers of many events: the places of some streams, or the log from one seq on.
 //!
 //! ```text
 //! some streams places (from the locator) -> frame, frame, ..

@@ -7,7 +7,7 @@
 //! served_again(turn, renderers)  -> the same bytes, their digest checked
 //! ```
 //!
-//! What is sent is decided under the log's own condition: if somebody else wrote to the session between, it is decided
+//! What is sent is decided under the log's own condition: if another writer wrote to the session between, it is decided
 //! again. A digest that does not match is told and stops nothing.
 
 use crate::command::Rejection;
@@ -374,7 +374,7 @@ fn rebase(view: &View, why: RebaseCause, items: Vec<ItemId>) -> EventDraft {
 struct Situation {
     plan: FlushPlan,
     pending: Vec<PendingItem>,
-    /// Where what was sent cannot stand any more, because someone asked or the host did something.
+    /// Where what was sent cannot stand any more, because a request or the host changed it.
     broken_at: Option<usize>,
 }
 

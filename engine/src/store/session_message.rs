@@ -7,7 +7,7 @@
 //!
 //! Each piece is durable when `push` returns, and bears an origin made of the message's key and its number, so pieces that
 //! are told again after a crash are not recorded twice. Dropping a handle ends nothing: the message stays open, and
-//! whoever resumes the session finds it.
+//! the process that resumes the session finds it.
 
 use rustc_hash::FxHashSet;
 

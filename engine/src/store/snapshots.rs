@@ -8,7 +8,7 @@
 //!                                                                     --no---> remove, fold from the beginning
 //! ```
 //!
-//! A snapshot may be deleted at any time, by anyone. It never decides anything: the link in it commits to the whole log up
+//! A snapshot may be deleted at any time, by any process. It never decides anything: the link in it commits to the whole log up
 //! to its seq, and it holds only what a fold of that made. It is written behind an answer, never before one; whole, under
 //! another name first; and not synced, since one that a crash garbled fails its digest. Bodies are not in it: a fold knows
 //! where texts are, not what they say. What events themselves spell out (paths, tool names, keys, ids, titles) is.
@@ -113,7 +113,7 @@ fn hasher() -> blake3::Hasher {
 
 /// A fold as a snapshot; `None` if it is too large for one.
 pub(super) fn encode(store: StoreId, stream: StreamId, footing: Footing, loaded: &Loaded) -> Option<Vec<u8>> {
-    // What was left out may be mended one day; nobody would look at it again.
+    // What was left out may be mended one day; a saved fold would hide that for ever.
     if loaded.has_gaps || loaded.bare {
         return None;
     }
@@ -247,7 +247,7 @@ impl Pieces for Read<'_> {
 /// is thrown away if in the end the digest does not fit.
 pub(super) fn decode(read: &mut Read<'_>, store: StoreId, stream: StreamId) -> Option<(Footing, Loaded)> {
     if read.length > SNAPSHOT_BYTES_MAX as u64 || read.length < HEADER_BYTES as u64 {
-        // Nobody writes such a one, so it is not one.
+        // No program writes such a one, so it is not one.
         return None;
     }
     let header: [u8; HEADER_BYTES] = *read.take(HEADER_BYTES)?.first_chunk()?;

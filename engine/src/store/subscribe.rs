@@ -5,8 +5,8 @@
 //!                                   ^---- wait_for_commit ----'
 //! ```
 //!
-//! A subscription pulls: it holds a place in the log, not a queue. Whoever reads slowly slows nobody and costs no
-//! memory, and whoever stops reading just drops it. It sees commits of every process, and only what is durable.
+//! A subscription pulls: it holds a place in the log, not a queue. A slow reader slows no writer and costs no
+//! memory, and a reader that stops just drops it. It sees commits of every process, and only what is durable.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

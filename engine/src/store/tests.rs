@@ -321,7 +321,7 @@ fn a_message_told_again_with_more_or_fewer_parts_is_shown_once() {
 }
 
 /// A host uses a call id again, and an export tells of a call before its parameters are complete: each result goes to its
-/// own call, and no call stays open that nobody will end.
+/// own call, and no call stays open for ever.
 #[test]
 fn a_call_told_again_with_other_parameters_is_another_call() {
     let folder = TempDir::new().unwrap();

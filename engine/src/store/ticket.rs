@@ -4,12 +4,12 @@
 //! append   place -> settle in the caller's thread -> receipt
 //! submit   place -> Ticket --wait---> settle in the caller's thread -> receipt
 //!             |        '----await--> woken by the thread behind
-//!             '-> thread behind: settles all that were handed to it with one sync (also what nobody waits for)
+//!             '-> thread behind: settles all that were handed to it with one sync (also those without a waiting thread)
 //! Os       place -> receipt; the thread behind settles soon, all of a few milliseconds together
 //! ```
 //!
-//! The thread behind starts with the first ticket or the first append under [`Durability::Os`]; whoever only calls `append`
-//! never has one. What it is handed is bounded: past that, whoever submits waits for the sync itself. It never writes to
+//! The thread behind starts with the first ticket or the first append under [`Durability::Os`]; a caller of `append` alone
+//! never has one. What it is handed is bounded: past that, the submitting thread waits for the sync itself. It never writes to
 //! the log, it only makes durable what is written, and everything before it.
 
 use std::future::Future;
@@ -23,7 +23,7 @@ use crate::log::Placed;
 use super::settler::{Durability, Job, Progress, again};
 use super::{Receipt, Store};
 
-/// A commit that was submitted: it has its place in the log, and becomes durable whether anyone waits for it or not.
+/// A commit that was submitted: it has its place in the log, and becomes durable whether a thread waits for it or not.
 ///
 /// Wait with [`Ticket::wait`], or `await` it in any runtime. Keeps the store open.
 ///

@@ -86,7 +86,7 @@ fn a_ticket_that_was_waited_for_survives_a_power_cut() {
     }
 }
 
-/// A runtime of one task: counts its wakes, and lets whoever runs it sleep until the next.
+/// A runtime of one task: counts its wakes, and lets the thread that runs it sleep until the next.
 #[derive(Default)]
 struct Bell(std::sync::Mutex<bool>, std::sync::Condvar);
 

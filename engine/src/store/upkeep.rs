@@ -2,7 +2,7 @@
 //!
 //! A thread is started when this handle's commits complete a segment, and ends when there is nothing left to seal. It makes the
 //! maps that readers without an index need, then seals one segment at a time, in seconds without commits or when many wait. It never
-//! holds up an append: a complete segment is nobody's but the sealer's, and dropping the handle stops it where it is.
+//! holds up an append: a complete segment belongs to the sealer alone, and dropping the handle stops it where it is.
 //!
 //! A process that lives shortly never gets that far. When many segments wait, it seals one as it goes, within a time budget.
 
@@ -60,7 +60,7 @@ impl Upkeep {
             return;
         }
         let (log, shared) = (Arc::clone(log), Arc::clone(&self.shared));
-        // Without a thread the segments wait for somebody else.
+        // Without a thread the segments wait for another process.
         *thread =
             std::thread::Builder::new().name("acpdb-seal".to_owned()).spawn(move || work(&log, &shared)).ok();
     }

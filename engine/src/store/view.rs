@@ -258,7 +258,7 @@ impl View {
         self.stand_in_text_of(stand_in, &mut |id| self.inner.body(id))
     }
 
-    /// As [`View::stand_in_text`], of bodies that `read` gives: for whoever has read them together.
+    /// As [`View::stand_in_text`], of bodies that `read` gives: for callers that have read them together.
     ///
     /// # Errors
     /// Those of `read`.

@@ -62,7 +62,7 @@ impl Label {
     }
 }
 
-/// A hash as someone typed it: which calls does it mean?
+/// A hash as a user typed it: which calls does it mean?
 ///
 /// Any case; read by [`HashTarget::parse`] or [`HashTarget::parse_bare`].
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Signatures: what calls, texts and values are compared by without looking at their bytes again.
 //!
-//! A signature is 16 bytes of BLAKE3, keyed per stream: as long as the key is a body that can be erased, nobody can
+//! A signature is 16 bytes of BLAKE3, keyed per stream: as long as the key is a body that can be erased, no reader can
 //! find out by guessing what an erased call said. A call's is taken over
 //!
 //! ```text

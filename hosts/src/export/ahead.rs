@@ -1,7 +1,7 @@
 //! Bodies read ahead: an export asks for them nearly in order, and many that lie beside each other cost little more than one.
 //!
 //! ```text
-//! order of items -> what they are made of -> a batch at a time -> whoever asks takes its own
+//! order of items -> what they are made of -> a batch at a time -> each caller takes its own
 //! ```
 //!
 //! What is asked for out of order is read alone. Not here: what the bytes mean, and what is said if they cannot be read.
@@ -67,7 +67,7 @@ impl Ahead {
         let batch: Vec<BodyId> = batch.map(|(id, _)| *id).collect();
         self.next = start.saturating_add(batch.len());
         if self.held.len() > BATCH_COUNT {
-            // Of earlier batches, and asked for by nobody.
+            // Of earlier batches, and never asked for.
             self.held.clear();
         }
         self.held.extend(batch.iter().copied().zip(view.bodies(&batch)));

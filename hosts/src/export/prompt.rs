@@ -112,7 +112,7 @@ pub(super) fn head(source: &mut Source<'_>, json: &mut Json) -> Result<(), Error
     Ok(())
 }
 
-/// The system prompt, and what the system said before anybody else.
+/// The system prompt, and what the system said before the user or the model.
 ///
 /// `leading`: take the latter out of the messages.
 pub(super) fn system(source: &mut Source<'_>, leading: bool) -> Result<Vec<String>, Error> {

@@ -12,7 +12,7 @@ pub enum Provider {
     Openai,
     /// Google.
     Google,
-    /// Somebody else.
+    /// Another one.
     Other,
 }
 

@@ -18,7 +18,7 @@
 //! of the user's side, which says nothing new.
 //!
 //! A call and its result share one object; the result may be missing. File paths are relative to a folder that the
-//! file does not name; it is resolved by whoever knows it.
+//! file does not name; its caller resolves it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

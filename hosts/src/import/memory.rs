@@ -23,7 +23,7 @@ use super::lines::{Found, LineImporter, read_lines};
 use super::turns::{Occurrences, digest};
 use super::{Context, ImportError, Input};
 
-/// Confidence of what somebody wrote down, in hundredths.
+/// Confidence of a note that a person wrote down, in hundredths.
 const RECORDED: u8 = 100;
 
 /// What a repeated value adds, in hundredths.

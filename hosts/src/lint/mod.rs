@@ -14,7 +14,7 @@
 //! | I4 | any, with the previous body: opaque fields come back byte for byte, on their own part |
 //! | shape | any: what cannot be read as a request at all |
 //!
-//! One validator for everybody's bodies: exporters' tests use it, and so does `acpdb lint`. It reads JSON and nothing
+//! One validator for all bodies: exporters' tests use it, and so does `acpdb lint`. It reads JSON and nothing
 //! else; it knows no store and makes no request. What a provider counts (tokens, images) it does not.
 
 mod anthropic;

@@ -69,7 +69,7 @@ fn parts(body: &Value) -> Vec<Part<'_>> {
                         found.push(Part { pointer: pointer.clone(), anchor, field, value });
                     }
                 }
-                // What a tool was given and what it gave is nobody's part; the list of all items has the same name.
+                // What a tool was given and what it gave is no part; the list of all items has the same name.
                 let inner = fields.iter().filter(|(name, _)| {
                     depth == 0 || !matches!(name.as_str(), "input" | "args" | "response")
                 });

@@ -10,7 +10,7 @@
 //! the host has written meanwhile; who wants to be sure reads again. What is read wrongly because of that is at worst a
 //! missing or older row: each row is checked for its form, and the next reading sees it.
 //!
-//! Lengths and numbers come from a file that anybody may have written: each is checked before it is used, trees have a
+//! Lengths and numbers come from a file that any program may have written: each is checked before it is used, trees have a
 //! limited depth, and no page of a tree is read twice. Not read: indices, tables without row ids, texts that are not UTF-8.
 //!
 //! The format is described at <https://www.sqlite.org/fileformat2.html>.

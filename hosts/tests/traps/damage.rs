@@ -197,7 +197,7 @@ proptest! {
         }
     }
 
-    /// The message that is still open at the end of a file was ended with the offset 0: whoever kept the last offset as the
+    /// The message that is still open at the end of a file was ended with the offset 0: a caller that kept the last offset as the
     /// place to go on from would have begun anew.
     #[test]
     fn offsets_never_go_back(bytes in damaged(&[USER, CALL, RESULT, SESSION])) {

@@ -21,7 +21,7 @@ pub struct Request {
     pub stream: StreamId,
     /// The event that told of it.
     pub seq: Seq,
-    /// When, as far as anyone knows.
+    /// When, as far as it is known.
     pub at: Option<Micros>,
     /// The model.
     pub model: Option<Arc<str>>,

@@ -159,9 +159,9 @@ pub enum StateWord {
     Hidden,
     /// A newer item made it stale.
     Superseded,
-    /// Someone hid it.
+    /// A request hid it.
     Discarded,
-    /// Someone put a summary in its place.
+    /// A request put a summary in its place.
     Distilled,
     /// Its task ended.
     Evicted,

@@ -19,7 +19,7 @@ pub struct TracedRequest {
     pub cold: bool,
     /// Slots that were there before it.
     pub slots_before: usize,
-    /// The first slot that could not stay as it was sent: the host or someone changed it.
+    /// The first slot that could not stay as it was sent: the host or a request changed it.
     pub forced: Option<usize>,
     /// Where the simulation cut.
     pub cut: Option<usize>,

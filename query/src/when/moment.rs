@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A text names a stretch of time: a day, week or month from its first microsecond to its last, a time to the second that
-//! whole second (times are shown to the second, and whoever copies one means what was shown), any other time a moment.
+//! whole second (times are shown to the second, and a user who copies one means the time that was shown), any other time a moment.
 //! A question for what came since takes the beginning, one for what came until takes the end.
 //!
 //! Every word of a text counts. What is not understood, or could mean two things, is refused; nothing is left aside. Where no

@@ -42,7 +42,7 @@ pub struct Task {
     pub writer_count: u32,
     /// Whether others seal, erase, index and read meanwhile.
     pub beside: bool,
-    /// Whether files are written back at moments of nobody's choosing.
+    /// Whether files are written back at moments of the system's choosing.
     pub write_back: bool,
 }
 
@@ -98,7 +98,7 @@ struct Wrote {
 
 /// Has a crew work until `stop` returns, and enters what it was told before `stop` set its flag.
 ///
-/// A machine without power tells nobody anything, while one whose file system is shut down lives on: a sync that was under
+/// A machine without power tells nothing, while one whose file system is shut down lives on: a sync that was under
 /// way at that moment may end without an error and have saved nothing, since the journal it waited for was given up.
 ///
 /// # Errors
@@ -168,7 +168,7 @@ pub fn work(
     outcome.map(|()| watch)
 }
 
-/// Sends lines until nobody takes them any more; how many at most arrived.
+/// Sends lines until the program takes no more; how many at most arrived.
 fn feed(mut input: std::process::ChildStdin, task: Task, process: u32, over: &AtomicBool) -> u32 {
     for number in 0..LINE_COUNT_MAX {
         let said = text(task.seed, (task.round, process), number);
@@ -210,7 +210,7 @@ fn beside(
         let picked = ledger.pick(&mut dice);
         let target = picked.map(|seq| format!("#{seq}")).unwrap_or_default();
         let arguments: &[&str] = match dice.below(8) {
-            0..3 if picked.is_some() => &["erase", &target, "--by", "nobody", "--reason", "to see it gone"],
+            0..3 if picked.is_some() => &["erase", &target, "--by", "the test", "--reason", "to see it gone"],
             3 | 4 => &["seal"],
             5 => &["reindex"],
             6 => &["verify", "--json"],
@@ -267,7 +267,7 @@ fn write_back(store: &Path, dice: &mut Dice, over: &AtomicBool) {
         files.sort();
         if let Some(file) = files.get(dice.below(files.len())).and_then(|path| std::fs::File::open(path).ok())
         {
-            // Of no use to anybody if it fails.
+            // If it fails, nothing is lost.
             let _ = file.sync_data();
         }
         std::thread::sleep(Duration::from_micros(dice.roll() % 4000));

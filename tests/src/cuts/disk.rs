@@ -165,7 +165,7 @@ impl Disk {
         &self.options
     }
 
-    /// Unmounts it. Nobody may be using it any more.
+    /// Unmounts it. No process may be using it any more.
     ///
     /// # Errors
     /// In words.
@@ -195,7 +195,7 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         if self.is_mounted {
-            // Whoever still uses it, it goes away with the last of them.
+            // It goes away with the last process that uses it.
             let _ = run(Command::new("umount").arg("-l").arg(&self.place));
         }
     }

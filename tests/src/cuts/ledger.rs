@@ -51,7 +51,7 @@ pub struct Ledger {
     acked: BTreeMap<u64, (Writer, u32)>,
     /// What was listed before.
     shown: BTreeMap<u64, (Writer, u32)>,
-    /// What somebody set out to erase.
+    /// Messages that a process set out to erase.
     erasing: BTreeSet<u64>,
     /// What was told to be erased.
     erased: BTreeSet<u64>,
@@ -93,13 +93,13 @@ impl Ledger {
         Ok(())
     }
 
-    /// A message that was listed and that nobody has set out to erase.
+    /// A message that was listed and that no process has set out to erase.
     pub fn pick(&self, dice: &mut Dice) -> Option<u64> {
         let whole: Vec<u64> = self.shown.keys().copied().filter(|seq| !self.erasing.contains(seq)).collect();
         whole.get(dice.below(whole.len())).copied()
     }
 
-    /// Somebody set out to erase a message, and was told that it is done, or not.
+    /// A process set out to erase a message, and was told that it is done, or not.
     pub fn erases(&mut self, seq: u64, is_done: bool) {
         self.erasing.insert(seq);
         if is_done {
@@ -131,7 +131,7 @@ impl Ledger {
                 return Err(format!("seq {seq} was told to be erased and says {said:.80?}"));
             } else {
                 let (writer, number) =
-                    sender(said).ok_or_else(|| format!("seq {seq}: nobody said {said:.80?}"))?;
+                    sender(said).ok_or_else(|| format!("seq {seq}: no process said {said:.80?}"))?;
                 if said != text(self.seed, writer, number) {
                     return Err(format!("seq {seq}: {writer:?} did not say {said:.80?} as its {number}th"));
                 }
@@ -202,7 +202,7 @@ mod tests {
             (|list| drop(list.remove(1)), "seq 4"),
             (|list| list.swap(0, 2), ""),
             (|list| list[1] = line(4, 1, 0), "was told to be erased"),
-            (|list| list[0] = "3\t[erased in #9]\n".to_owned(), "nobody said"),
+            (|list| list[0] = "3\t[erased in #9]\n".to_owned(), "no process said"),
             (|list| list[2] = line(5, 0, 2), "was told to be"),
             (|list| list.push(line(6, 0, 3)), "comes next"),
             (|list| list.push(line(7, 0, 1)), "comes next"),

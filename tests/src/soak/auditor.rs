@@ -18,7 +18,7 @@ pub struct Audit {
     acked: Vec<(u64, Lines)>,
     /// Commits that were tried and have not been acknowledged (yet, or for good). Each may be there, whole, once.
     tried: Vec<Lines>,
-    /// The highest seq that anybody was shown.
+    /// The highest seq that a process was shown.
     shown: u64,
 }
 
@@ -54,7 +54,7 @@ impl Auditor {
         self.lock().withdraw(lines);
     }
 
-    /// Somebody was shown everything up to this seq.
+    /// A process was shown everything up to this seq.
     pub fn shown(&self, seq: u64) {
         let mut audit = self.lock();
         audit.shown = audit.shown.max(seq);
@@ -124,7 +124,7 @@ impl Audit {
             let is_here = |tried: &Lines| !tried.is_empty() && rest.starts_with(tried);
             let Some(place) = tried.iter().position(is_here) else {
                 return Err(format!(
-                    "seq {seq}: nobody recorded {:.80?} (or not by itself, or twice)",
+                    "seq {seq}: no process recorded {:.80?} (or not by itself, or twice)",
                     rest.first()
                 ));
             };
@@ -140,7 +140,11 @@ impl Audit {
             ));
         }
         if self.shown > found.len() as u64 {
-            return Err(format!("seq {} was shown to somebody, the log ends at {}", self.shown, found.len()));
+            return Err(format!(
+                "seq {} was shown to a process, the log ends at {}",
+                self.shown,
+                found.len()
+            ));
         }
         Ok(())
     }

@@ -206,7 +206,7 @@ pub fn judge_with(
     dice: &mut Dice,
 ) -> Result<(), String> {
     if thorough {
-        // Who only looks, before anybody has recovered, finds no damage and no loss.
+        // Who only looks, before any process has recovered, finds no damage and no loss.
         match verify_storage(Arc::new(image.process(49)), true) {
             Ok(report) if report.verdict() == Verdict::Sound => {}
             Ok(report) => {

@@ -95,7 +95,7 @@ impl Actor<'_> {
                     store = self.open()?;
                 }
                 // Facts of others went first, as often as one tries: a possible fate, and nothing was recorded.
-                // Somebody else seals or erases.
+                // Another process seals or erases.
                 Err(Error::Busy { .. }) if matches!(step, Step::Erase(..)) => {}
                 Ok(()) | Err(Error::HeadMoved { .. } | Error::Rejected(_) | Error::NotFound { .. }) => {}
                 Err(error) if !self.setting.goes_on => return Err(error),

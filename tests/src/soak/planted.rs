@@ -379,7 +379,7 @@ fn erased_is_gone(sabotage: Option<Sabotage>) -> Result<(), Failure> {
     let world = SimWorld::new(1);
     let setting = Setting { segment_bytes_max: 8192, goes_on: false, sabotage };
     let store = builder(&world.process(1), setting).open()?;
-    let text = "words that nobody else says";
+    let text = "words of this test alone";
     let said = store.append(&session(0), vec![Entry::message("m1", Role::User, text)])?;
     let item = said.items.first().copied().flatten().ok_or("no item")?;
     let _ = store.erase(item, "soak", "to see it gone")?;

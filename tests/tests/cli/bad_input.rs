@@ -326,7 +326,7 @@ fn near_files_and_files_in_place_of_stores_are_named() {
     let ran = world.run(&["sessions", "--db", "session.jsonl"]);
     ran.says(7, &["session.jsonl is a file, and a store is a folder"]);
     world
-        .run(&["simulate", "--all", "--host", "nobody"])
+        .run(&["simulate", "--all", "--host", "no-such"])
         .says(7, &["no such session", "hint: acpdb sessions"]);
     // A tool's name by the name that most hosts give it.
     let line = r#"{"session":"n","tool":{"id":"c1","name":"read","params":{"filePath":"/a"},"output":"x"}}"#;

@@ -62,7 +62,7 @@ impl Full<'_> {
         Ok(())
     }
 
-    /// Fails as a full disk does: says which file, and what to do. Whether nobody can know what was recorded.
+    /// Fails as a full disk does: says which file, and what to do. Whether it is unknown which commits were recorded.
     fn fails(&self, outcome: Result<(), Error>) -> bool {
         let error = outcome.unwrap_err();
         let (kind, said) = (self.disk.kind().name(), error.to_string());

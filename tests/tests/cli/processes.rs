@@ -316,8 +316,8 @@ fn a_process_that_follows_sees_every_event_once_and_in_order() {
     assert_eq!(seen.iter().filter(|event| event["kind"] == "message_recorded").count(), 41);
 }
 
-/// Somebody copies over the store, or cuts its tail, while processes append. One that had mapped that file died of SIGBUS; one
-/// that trusts what it says writes over what was acknowledged. Nobody dies now, and nothing acknowledged is lost.
+/// A user copies over the store, or cuts its tail, while processes append. One that had mapped that file died of SIGBUS; one
+/// that trusts what it says writes over what was acknowledged. No process dies now, and nothing acknowledged is lost.
 #[test]
 fn a_tail_that_is_cut_or_put_back_under_writers_costs_nothing_acknowledged() {
     for harm in ["cut", "put back", "half"] {

@@ -1,4 +1,4 @@
-//! The program with a person before it: pagers, widths, Ctrl-C, completion; and words that nobody planned.
+//! The program with a person before it: pagers, widths, Ctrl-C, completion; and words that were not planned for.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -31,7 +31,7 @@ fn on_terminal(mut command: Command, columns: u16) -> (i32, String) {
     let mut seen = Vec::new();
     let mut master = File::from(master);
     let mut piece = [0_u8; 4096];
-    // A terminal that everybody left ends with an error.
+    // A terminal that its user left ends with an error.
     while let Ok(count) = master.read(&mut piece) {
         if count == 0 {
             break;

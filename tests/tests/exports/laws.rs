@@ -225,13 +225,13 @@ fn lives_that_once_broke_a_law() {
         vec![49962, 0, 10],
         // A host cleared a call before its result came, so the change was not seen to come with the result.
         vec![31616, 48852, 25120, 11262, 34634],
-        // Nobody had asked anything: the whole life is the current turn, and its first step needs its signature.
+        // There was no prompt: the whole life is the current turn, and its first step needs its signature.
         vec![29312, 37280, 59538],
         vec![7456, 47890, 32146, 346],
         vec![36558, 24480, 3788, 37236, 0, 28618, 0],
         // A prompt rewritten while its answer was under way.
         vec![19936, 7904, 25687, 1300],
-        // Blocks of one provider in a conversation of nobody's went to another.
+        // Blocks of one provider in a conversation of no known provider went to another.
         vec![0],
     ] {
         check(&numbers, &mut Seen::default());

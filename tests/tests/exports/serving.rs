@@ -30,7 +30,7 @@ fn open_end(bytes: &[u8]) -> &[u8] {
 }
 
 /// Whether anything is said in a request. One without is refused by every provider, so nothing is cached that begins with it;
-/// and what is said by the system before anybody else goes to the head where the format has one.
+/// and what the system says before the user and the model goes to the head where the format has one.
 fn has_messages(bytes: &[u8]) -> bool {
     let body: serde_json::Value = serde_json::from_slice(bytes).unwrap();
     ["messages", "contents", "input"]
@@ -155,13 +155,13 @@ fn what_is_sent_begins_with_what_was_sent() {
 #[test]
 fn lives_that_once_broke_it() {
     for numbers in [
-        // A rewind took the answer of a call that had been sent with it: the call was left out, and nobody was told.
+        // A rewind took the answer of a call that had been sent with it: the call was left out, and no report said so.
         vec![3027, 5595, 490, 682, 5824, 34515],
         // A revision was as long as what it revised, and passed for the same.
         vec![51287, 52343],
         // Another system prompt: what is cached begins otherwise.
         vec![0, 14901],
-        // Nothing had been said yet when it was asked for first; then the system spoke before anybody else.
+        // Nothing had been said yet when it was asked for first; then the system spoke before the user and the model.
         vec![58835, 10584],
     ] {
         for format in Format::REQUESTS {

@@ -235,7 +235,7 @@ impl Told {
             }
             22 if shape.is_multiple_of(5) => {
                 let Some(item) = self.target(shape) else { return };
-                match self.store.erase(item, "someone", "a secret") {
+                match self.store.erase(item, "the user", "a secret") {
                     Ok(_) | Err(Error::NotFound { .. } | Error::Rejected(_)) => {}
                     Err(error) => panic!("{error}"),
                 }
@@ -442,14 +442,14 @@ fn what_a_person_discards_goes_at_once() {
         Entry::step("a1"),
         Entry::message("a1", Role::Assistant, "I look"),
         Entry::tool_started("c1", "bash", r#"{"command":"x"}"#).in_message("a1"),
-        Entry::tool_completed("c1", "a long output that nobody needs any more ".repeat(5)),
+        Entry::tool_completed("c1", "a long output that is needed no more ".repeat(5)),
     ]);
     let discard = vec![(Target::Call("c1".to_owned()), None)];
     let _ = told.store.context(told.info.id(), ContextAction::Discard, discard).unwrap();
     for _ in 0..2 {
         let view = told.store.view(told.info.id()).unwrap();
         for format in Format::REQUESTS {
-            assert!(!body(&view, format).to_string().contains("nobody needs"), "{format}");
+            assert!(!body(&view, format).to_string().contains("needed no more"), "{format}");
         }
         told.prompt();
     }

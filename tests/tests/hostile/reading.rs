@@ -53,7 +53,7 @@ const READS: &[&str] = &[
     "backup copied",
 ];
 
-/// A file or folder as somebody who wrote to it would have changed it. When it was last read is left out: not every file
+/// A file or folder as a write to it would have changed it. When it was last read is left out: not every file
 /// system lets that be kept.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {

@@ -27,7 +27,7 @@ pub(crate) enum Flaw {
     PoisonWithoutEpoch,
     /// `written` is told before the bytes are in the file.
     WrittenToldEarly,
-    /// Nobody asks whether a sync failed since he wrote.
+    /// No process asks whether a sync failed since it wrote.
     EpochUnread,
     /// Threads of one process sync at once. So it was once, for those who had waited too long.
     SyncedWithoutLock,
@@ -111,7 +111,7 @@ pub(crate) struct World {
     /// Held while a write-back ends: what is lost and that it is lost are one step, as a kernel notes an error before it
     /// lets go of the callers that wait for the same bytes.
     write_back: Mutex<()>,
-    /// Failed write-backs; whoever had the file open is told once by a sync. What they lost stays lost until the log was
+    /// Failed write-backs; a process that had the file open is told once by a sync. What they lost stays lost until the log was
     /// opened again, in a file of another number.
     errors: AtomicU64,
     is_lost: AtomicBool,
@@ -145,7 +145,7 @@ impl World {
         }
     }
 
-    /// Nobody writes any more; followers may stop waiting.
+    /// No process writes any more; followers may stop waiting.
     pub(crate) fn end(&self) {
         self.is_over.store(true, SeqCst);
     }
@@ -216,7 +216,7 @@ impl World {
         let disk = self.disk.load(SeqCst);
         assert!(page.durable <= disk, "durable up to {}, and {disk} is on the disk", page.durable);
         if self.failing_sync.is_none() && !self.impatient {
-            assert_eq!(Some(page.durable), page.written, "somebody was acknowledged too early");
+            assert_eq!(Some(page.durable), page.written, "a process was acknowledged too early");
         }
     }
 }

@@ -14,7 +14,7 @@ from ._view import View, texts
 
 
 class Ticket:
-    """A commit that was submitted: it becomes durable whether anyone waits for it or not.
+    """A commit that was submitted: it becomes durable whether a thread waits for it or not.
 
     Await it in an event loop, or `wait` for it.
     """

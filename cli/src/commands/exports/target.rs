@@ -1,6 +1,6 @@
 //! The file that an export is written to.
 //!
-//! It is written under a temporary name beside its place and takes its name when it is whole and on the disk, so whoever
+//! It is written under a temporary name beside its place and takes its name when it is whole and on the disk, so a process that
 //! looks sees the old file or the new one. It can be read by its owner alone: it holds what was recorded.
 
 use std::io::{BufWriter, IsTerminal as _, Write};

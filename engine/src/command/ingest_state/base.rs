@@ -6,9 +6,9 @@
 //! fence  of each page: its first origin 16, its digest 16                                      kept in memory
 //! ```
 //!
-//! Restoring costs the fence, a look-up the one page that may have the row: nothing is made of the rest. Whoever asks for
+//! Restoring costs the fence, a look-up the one page that may have the row: nothing is made of the rest. A caller that asks for
 //! many gets their neighbours read along. A page that is not the one the fence tells of breaks the whole: from then on
-//! nothing is found in it, and whoever asked has to say so.
+//! nothing is found in it, and the caller has to say so.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -31,7 +31,7 @@ pub(super) const POST_BYTES: usize = 32;
 /// Pages that are read at a time when all are.
 const PIECE_PAGE_COUNT: usize = 128;
 /// Share of all pages, and least number, that are read one by one before their neighbours are read along, and how many of
-/// these: whoever asks for a quarter goes on to ask for nearly all, and nobody else is to pay for more than was asked for.
+/// these: a caller that asks for a quarter goes on to ask for nearly all, and other callers pay only for the rows that they ask for.
 const SINGLE_SHARE: usize = 4;
 const SINGLE_PAGE_COUNT_MIN: usize = 32;
 const GROUP_PAGE_COUNT: usize = 16;

@@ -147,7 +147,7 @@ impl IngestState {
         Some(ingest_state)
     }
 
-    /// How many bytes of rows belong to this root, whoever reads them.
+    /// How many bytes of rows belong to this root, whichever process reads them.
     pub(crate) fn row_bytes(&self) -> u64 {
         (self.base.as_ref().map_or(0, |base| base.row_count()) as u64).saturating_mul(ROW_BYTES as u64)
     }

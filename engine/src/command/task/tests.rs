@@ -159,7 +159,7 @@ fn a_summary_given_earlier_counts_and_the_judge_sees_the_merged_task() {
 
         ✅ [Sigma Validation] All criteria met (Score: 1.00)"#]]
     .assert_eq(&tasks.text(task.eviction.unwrap().summary));
-    // A task that nobody knew is evicted with its summary as it is.
+    // An unknown task is evicted with its summary as it is.
     tasks.update(&update("new=completed:done_without_being_asked")).unwrap();
     let eviction = tasks.state.task("new", Seq::MAX).unwrap().eviction.unwrap();
     assert_eq!(

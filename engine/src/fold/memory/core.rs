@@ -394,7 +394,7 @@ impl Core {
     /// A newer preference takes the place of the current one with the same scope, category and key.
     ///
     /// Newer is what came about later, so that an import in any order ends alike; of two of one time, the one recorded
-    /// later. An item that arrives superseded or retracted takes nobody's place.
+    /// later. An item that arrives superseded or retracted takes no item's place.
     fn key_rule(&mut self, ix: Ix, nx: Nx, facts: &MemoryFacts, moment: Moment) {
         let Some(row) = self.row(ix).filter(|row| row.live_since.is_some()) else { return };
         if key_of(&facts.record).is_none() {

@@ -208,7 +208,7 @@ impl<'a> MemoryAt<'a> {
                 replaced.insert(edge.old);
             }
         }
-        // A chain's end is replaced by nobody. Each walk covers what leads to one end.
+        // Nothing replaces a chain's end. Each walk covers what leads to one end.
         let mut found = Vec::new();
         for end in into.keys().filter(|nx| !replaced.contains(nx)) {
             let mut seen = BTreeSet::new();

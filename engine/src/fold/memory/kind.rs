@@ -21,7 +21,7 @@ pub const fn kind_label(kind: MemoryKind) -> &'static str {
     }
 }
 
-/// How long an item of this kind lives if nobody says.
+/// How long an item of this kind lives, unless its event says.
 pub const fn default_lifespan(kind: MemoryKind) -> Lifespan {
     match kind {
         MemoryKind::Fact => Lifespan::Session,
@@ -29,7 +29,7 @@ pub const fn default_lifespan(kind: MemoryKind) -> Lifespan {
     }
 }
 
-/// The category of an item of this kind if nobody says.
+/// The category of an item of this kind, unless its event says.
 pub const fn default_category(kind: MemoryKind) -> &'static str {
     match kind {
         MemoryKind::Decision => "implementation",

@@ -58,7 +58,7 @@ pub enum CauseView {
         /// The host's text, if known.
         text: Option<BodyId>,
     },
-    /// Someone put a summary in its place.
+    /// A request put a summary in its place.
     Distilled {
         /// The act.
         seq: Seq,
@@ -85,7 +85,7 @@ pub enum CauseView {
         /// The rule.
         rule: RuleKind,
     },
-    /// Someone hid it.
+    /// A request hid it.
     Discarded {
         /// The act.
         seq: Seq,
@@ -421,7 +421,7 @@ impl State {
         view
     }
 
-    /// What stands in place of a face for what the host did or someone erased: acpdb's own conclusions do not count. `None`
+    /// What stands in place of a face for what the host did or an erasure took: acpdb's own conclusions do not count. `None`
     /// where it is as it was recorded.
     pub fn recorded_stand_in(&self, ix: Ix, face: Face, at: Seq) -> Option<StandIn> {
         let row = self.history.cause(ix, face, at)?;

@@ -9,8 +9,8 @@
 //! `ContextRebased` moves it on: what superseded it in between is pending. So between two rebases each served context
 //! begins with the one before it, and a provider's prompt cache stays warm.
 //!
-//! Some things cannot wait: what a host replaced, rewound, revised, cleared or erased, what someone asked to see again,
-//! a result that came after its call was sent. They move the face at once; whoever serves records that as a rebase.
+//! Some things cannot wait: what a host replaced, rewound, revised, cleared or erased, what was restored on request,
+//! a result that came after its call was sent. They move the face at once; the server of the step records that as a rebase.
 //!
 //! Like every read this is a function of the state and a seq: nothing is kept, and the past can be asked again.
 

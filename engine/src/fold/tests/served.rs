@@ -180,7 +180,7 @@ fn the_bearer_of_a_summary_is_known_to_have_gone_along() {
     assert_eq!(seen("c2"), ["t3 Whole", "t5 Tombstone"]);
 }
 
-/// Verbs that change what was sent without a rebase: the host or someone asked for it.
+/// Verbs that change what was sent without a rebase: the host or a request asked for it.
 const AT_ONCE: &[&str] = &["restore", "keep", "clear", "compact", "rewind", "erase", "finish"];
 
 fn with_serves(script: &Script, flushes: &[bool]) -> Script {

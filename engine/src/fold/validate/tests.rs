@@ -110,7 +110,7 @@ fn scores_are_recorded_in_hundredths() {
     let criteria = ["alpha", "beta", "gamma"].map(str::to_owned).to_vec();
     let requirements = Requirements { criteria, ..Requirements::default() };
     let validation = validate(&requirements, "alpha and beta").to_event();
-    // Nobody asked for evidence, so nobody looked for it.
+    // Evidence was not asked for, so it was not looked for.
     assert_eq!(validation, Validation { valid: false, score: 67, evidence_found: None });
 }
 

@@ -87,7 +87,7 @@ fn only_what_is_new_is_read_and_nothing_is_known_otherwise() {
     let mixed = append(&store, facts(18..22, "c"));
     drop(store);
     assert_eq!(known(&open(&folder)), (logged(&folder), mixed.event_count));
-    // Whoever deletes it loses time and nothing else.
+    // Its deletion costs time and nothing else.
     open(&folder).forget_snapshots(Some(session().id())).unwrap();
     assert!(!file(&folder.path().join("store")).exists());
     let (bytes, count) = known(&open(&folder));
@@ -175,7 +175,7 @@ fn a_ledger_that_this_log_does_not_bear_out_is_not_taken() {
     assert!(!root.join(name(other.id())).exists());
 }
 
-/// Whoever has taken an ingest state up reads its rows later: by then somebody may have removed it, saved another, or damaged it.
+/// A process that has taken an ingest state up reads its rows later: by then another may have removed it, saved another, or damaged it.
 #[test]
 fn rows_that_go_away_while_a_handle_reads_them_are_made_anew() {
     type Change = fn(&TempDir);

@@ -64,7 +64,7 @@ fn only_what_is_new_is_folded_and_nothing_reads_otherwise() {
     assert_eq!(opened(&folder), (0, folded(&folder)));
     record(&open(&folder), 20, 3);
     assert_eq!(opened(&folder), (12, folded(&folder)));
-    // Whoever deletes them loses time and nothing else.
+    // Their deletion costs time and nothing else.
     open(&folder).forget_snapshots(Some(session().id())).unwrap();
     assert!(!file(&folder).exists());
     let (count, digest) = opened(&folder);
@@ -193,7 +193,7 @@ fn what_is_new_is_read_from_where_the_snapshot_ends() {
     drop(store);
     let store = open(&folder);
     let view = store.view(session().id()).unwrap();
-    assert!(!store.inner.knows_places(saved, false), "nobody went through the log");
+    assert!(!store.inner.knows_places(saved, false), "the log was not read through");
     assert_eq!(digest_of(&view), folded(&folder));
     record(&store, 22, 2);
     let later = digest_of(&store.view(session().id()).unwrap());

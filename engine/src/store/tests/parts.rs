@@ -180,7 +180,7 @@ fn parts_of_a_large_commit_are_found_in_a_sealed_segment_too() {
 }
 
 /// Damage that comes after a commit was checked as a whole is met when its part is read: it is reported, costs the events
-/// around it and nothing else, and is shown by nobody.
+/// around it and nothing else, and is in no answer.
 #[test]
 fn damage_in_a_part_that_is_read_alone_is_reported() {
     let folder = TempDir::new().unwrap();

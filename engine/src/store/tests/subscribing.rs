@@ -1,4 +1,4 @@
-//! Subscribers see each commit once, in order, whoever writes and whenever they begin.
+//! Subscribers see each commit once, in order, whichever process writes and whenever they begin.
 
 use std::time::Duration;
 

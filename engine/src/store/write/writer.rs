@@ -31,7 +31,7 @@ impl Inner {
         {
             let bytes = match self.body(key) {
                 Ok(bytes) => bytes,
-                // Nobody knows the key any more: what is recorded from here on is recognised by nobody, and nothing before is.
+                // The key is lost: no process recognises a text that was recorded before, or will be from here on.
                 Err(Error::Erased { .. }) => self.entropy.array::<32>().to_vec(),
                 Err(error) => return Err(error),
             };

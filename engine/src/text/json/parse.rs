@@ -48,7 +48,7 @@ pub(crate) fn string_spans(text: &str) -> Result<Vec<(Range<usize>, JsonStr)>, J
 struct Parser<'t> {
     text: &'t str,
     at: usize,
-    /// Collects the string values, if someone asked for them.
+    /// Collects the string values, if the caller asked for them.
     spans: Option<Vec<(Range<usize>, JsonStr)>>,
 }
 
