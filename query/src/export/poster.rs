@@ -41,7 +41,7 @@ pub fn poster(view: &View, host: &str, out: &mut dyn Write) -> Result<PosterRepo
     let report = report(&turns);
     let peak = turns.iter().map(|turn| turn.whole).max().unwrap_or_default();
     let facts = format!(
-        "{host}, {} turns, up to {} tokens in the context, {} of them shown at the end",
+        "{host}, {} turns, at most {} tokens, {} of them shown at the end",
         report.turns,
         thousands(peak),
         thousands(turns.last().map_or(0, |turn| turn.shown)),

@@ -3,6 +3,8 @@
 //! What is in them is decided in `acpdb_query::export`; here are the files, and the two formats whose libraries are heavy.
 
 mod pages;
+#[cfg_attr(not(feature = "png"), path = "no_painter.rs")]
+mod painter;
 #[cfg(feature = "parquet")]
 mod parquet;
 #[cfg(feature = "sqlite")]

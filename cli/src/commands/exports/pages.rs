@@ -6,12 +6,14 @@ use std::sync::Arc;
 use acpdb_engine::event::Scope;
 use acpdb_engine::store::Redactor;
 use acpdb_engine::{Store, store::StreamName};
+use acpdb_query::export::ExportError;
 use acpdb_query::export::index_page::{self, IndexEntry};
 use acpdb_query::export::page::{self, PageOptions};
 use acpdb_query::export::poster;
 use acpdb_query::filter::Filter;
 use acpdb_query::{SessionRow, SessionsAsked};
 
+use super::painter::Painter;
 use super::{Sink, finish, view};
 use crate::args::{ExportPage, ExportPoster, Target};
 use crate::commands::{at, find, sessions};
@@ -35,11 +37,18 @@ pub(super) fn page(global: &Global, args: &ExportPage, output: &mut Output) -> R
 
 /// The picture of a session's tokens.
 pub(super) fn poster(global: &Global, args: &ExportPoster, output: &mut Output) -> Result<Code, Failure> {
+    let painter = args.is_png().then(Painter::new).transpose()?;
     let sink = Sink::open(&args.target, output)?;
     let store = place::read(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.name(), output)?;
     let view = find::view(&store, global, &session)?;
-    let (report, to) = sink.fill(|out| Ok(poster::poster(&view, &session.host, out)?))?;
+    let (report, to) = sink.fill(|out| {
+        let Some(painter) = painter else { return Ok(poster::poster(&view, &session.host, out)?) };
+        let mut svg = Vec::new();
+        let report = poster::poster(&view, &session.host, &mut svg)?;
+        out.write_all(&painter.png(&svg)?).map_err(ExportError::from)?;
+        Ok(report)
+    })?;
     finish("poster", &to, report, output)
 }
 
