@@ -156,12 +156,12 @@ pub(crate) fn payload(payload: &Payload) -> String {
         Payload::Forked(forked) => format!("from {} at {}", forked.from, forked.at),
         Payload::HostRecorded(record) => record.record.clone(),
         Payload::MessageRecorded(message) => {
-            let total: u32 = message.parts.iter().map(|part| part.body.tokens).sum();
+            let total: u32 = message.parts.iter().map(acpdb_engine::event::Part::tokens).sum();
             let kinds: Vec<String> = message.parts.iter().map(|part| word(&part.kind)).collect();
             format!("{} {} ~{} tokens", word(&message.role), kinds.join("+"), tokens(u64::from(total)))
         }
         Payload::MessageContinued(message) => {
-            let total: u32 = message.parts.iter().map(|part| part.body.tokens).sum();
+            let total: u32 = message.parts.iter().map(acpdb_engine::event::Part::tokens).sum();
             format!("{} ~{} tokens", count(message.parts.len() as u64, "part"), tokens(u64::from(total)))
         }
         Payload::MessageFinished(finished) => {
@@ -182,7 +182,7 @@ pub(crate) fn payload(payload: &Payload) -> String {
             format!("{tool} {}", tok(&started.params))
         }
         Payload::ToolCallFinished(finished) => {
-            let total: u32 = finished.output.iter().map(|part| part.body.tokens).sum();
+            let total: u32 = finished.output.iter().map(acpdb_engine::event::Part::tokens).sum();
             format!(
                 "{}, call {} ~{} tokens",
                 word(&finished.outcome),

@@ -19,7 +19,8 @@ pub struct Scanned {
 
 /// The bodies that say what an event is about; not details, signatures or wire forms.
 pub fn telling(payload: &Payload) -> Vec<Body> {
-    let parts = |parts: &[acpdb_engine::event::Part]| parts.iter().map(|part| part.body).collect();
+    let parts =
+        |parts: &[acpdb_engine::event::Part]| parts.iter().map(acpdb_engine::event::Part::counted).collect();
     let bodies: Vec<Body> = match payload {
         Payload::MessageRecorded(message) => parts(&message.parts),
         Payload::MessageContinued(message) => parts(&message.parts),

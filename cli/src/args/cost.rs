@@ -30,6 +30,9 @@ pub(crate) struct Cost {
     /// Only sessions of this host
     #[arg(long)]
     pub(crate) host: Option<String>,
+    /// The order [default: days and weeks by time, all else by cost]
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) sort: Option<CostSort>,
     /// At most so many rows
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
@@ -42,6 +45,16 @@ pub(crate) struct Cost {
     /// Prices by model in a TOML file, which go before the program's
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<std::path::PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CostSort {
+    /// Dollars, the dearest first
+    Cost,
+    /// Requests, the most first
+    Requests,
+    /// The day, week, session, project, host or model, by the alphabet
+    Name,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -162,6 +162,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("acpdb history --chain r_3d86c", "what superseded what, oldest first"),
             ("acpdb history state:superseded rule:file turn:10..20", ""),
             ("acpdb history --file src/orders/routes.ts --json", ""),
+            ("acpdb history --sort shown --limit 10", "what fills the context"),
         ],
     ),
     (

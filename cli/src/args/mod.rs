@@ -25,7 +25,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::global::Global;
 
 pub(crate) use context::{Context, ContextAct, RestoreTargets, Targets};
-pub(crate) use cost::{Cost, CostBy};
+pub(crate) use cost::{Cost, CostBy, CostSort};
 pub(crate) use export::{
     Export, ExportAct, ExportLines, ExportPage, ExportPoster, ExportSpans, ExportTables, Lines, Target,
 };
@@ -42,8 +42,8 @@ pub(crate) use memory::{
 pub(crate) use policy::{Policy, PolicyAct, PolicyImport, PolicySet};
 pub(crate) use proof::{Audit, Check, CheckpointAct, CheckpointVerb, Key, KeyAct, Prove, Push};
 pub(crate) use read::{
-    Ask, Explain, History, List, Log, SessionNamed, SessionOption, SessionSort, Sessions, Show, Simulate,
-    SimulateMode, Stats, StatsStyle,
+    Ask, Explain, History, HistorySort, List, Log, SessionNamed, SessionOption, SessionSort, Sessions, Show,
+    Simulate, SimulateMode, Stats, StatsStyle,
 };
 pub(crate) use store::{Backup, Demo, Erase, Head, Info, Init, Reindex, Salvage, Seal, Verify};
 

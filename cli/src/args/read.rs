@@ -114,6 +114,19 @@ pub(crate) struct History {
     /// Only this session
     #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
+    /// The order: largest first, or as it was recorded
+    #[arg(long, value_name = "WHAT", default_value = "time", conflicts_with_all = ["after", "chain", "memory", "todo"])]
+    pub(crate) sort: HistorySort,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HistorySort {
+    /// As it was recorded
+    Time,
+    /// Everything recorded of an item
+    Tokens,
+    /// What the model still sees of it
+    Shown,
 }
 
 #[derive(Debug, clap::Args)]

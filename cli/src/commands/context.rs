@@ -1,6 +1,8 @@
 //! `acpdb context [SESSION]`: what acpdb would show (current), what the host had (`--recorded`), what was sent through it
 //! (`--served`).
 
+use std::sync::mpsc::sync_channel;
+
 use acpdb_engine::fold::FaceState;
 use acpdb_query::context::{FaceText, MemoryRow};
 use acpdb_query::sessions::sparkline;
@@ -15,6 +17,8 @@ use crate::global::Global;
 use crate::output::{Escape, Output, escape};
 use crate::place;
 
+/// Items that are read ahead of those that are written.
+const ITEMS_AHEAD: usize = 256;
 /// Lines of a text that are shown without `--full`.
 const TEXT_LINES: usize = 6;
 /// Lines of a result that are shown without `--full`.
@@ -49,9 +53,20 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
             output.paint(describe::DIM, &format!("\n.. {} before", describe::count(left_out as u64, "item"))),
         )?;
     }
-    for item in items {
-        print(&item?, args.full, output)?;
-    }
+    // One thread reads and unpacks texts, this one lays them out and writes them.
+    std::thread::scope(|threads| {
+        let (sender, read) = sync_channel(ITEMS_AHEAD);
+        let reading = std::thread::Builder::new().spawn_scoped(threads, move || {
+            for item in items {
+                // Writing has failed, as where a pager was left.
+                if sender.send(item).is_err() {
+                    break;
+                }
+            }
+        });
+        reading.map_err(|error| Failure::io("start", "a thread that reads", &error))?;
+        read.into_iter().try_for_each(|item| print(&item?, args.full, output))
+    })?;
     memory(&context.memory, output)?;
     Ok(Code::Ok)
 }
@@ -160,7 +175,6 @@ fn face(face: &FaceText, mark: &str, line_count_max: usize, output: &mut Output)
     let mark = if face.state == FaceState::Summary { format!("{mark}summary: ") } else { mark.to_owned() };
     let full = line_count_max == usize::MAX;
     let text = text.trim_end();
-    let count = text.lines().count();
     for (number, line) in text.lines().take(line_count_max).enumerate() {
         let lead = if number == 0 { format!("  {mark}") } else { "  ".to_owned() };
         let line = if full {
@@ -174,8 +188,12 @@ fn face(face: &FaceText, mark: &str, line_count_max: usize, output: &mut Output)
         };
         output.line(format!("{lead}{}", output.paint(style, &line)))?;
     }
-    if count > line_count_max {
-        let more = describe::count((count - line_count_max) as u64, "more line");
+    if !full {
+        let left = text.lines().skip(line_count_max).count();
+        if left == 0 {
+            return Ok(());
+        }
+        let more = describe::count(left as u64, "more line");
         output.line(output.paint(
             describe::DIM,
             &format!("  … {more}, ~{} tokens in all", describe::tokens(face.tokens_shown)),

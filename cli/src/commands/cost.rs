@@ -11,7 +11,7 @@ use acpdb_query::when;
 use super::lines::{clip, clip_path, one_line};
 use super::sessions;
 use super::table::{Column, Wide, fitted};
-use crate::args::{Cost, CostBy};
+use crate::args::{Cost, CostBy, CostSort};
 use crate::describe;
 use crate::failure::{Code, Failure};
 use crate::global::Global;
@@ -71,6 +71,16 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     let wasted = if args.waste { Some(wasted(&store, &requests, &table, &is_of, to, output)?) } else { None };
     let asked = Asked { wanted: &is_of, stale: wasted.as_ref().map(|(stale, _)| stale) };
     let mut bill = cost::bill(&requests, by(args.by), &table, &asked);
+    if let Some(sort) = args.sort {
+        bill.items.sort_by(|one, other| {
+            let by_name = || one.key.cmp(&other.key);
+            match sort {
+                CostSort::Cost => other.total.total_cmp(&one.total).then_with(by_name),
+                CostSort::Requests => other.requests.cmp(&one.requests).then_with(by_name),
+                CostSort::Name => by_name(),
+            }
+        });
+    }
     if let Some(limit) = args.limit {
         bill.items.truncate(limit);
     }

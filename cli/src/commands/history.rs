@@ -1,5 +1,7 @@
 //! `acpdb history`: everything that ever was, and the chain of what superseded what.
 
+mod sorted;
+
 use acpdb_engine::fold::FaceState;
 use acpdb_engine::{Store, View, store::StreamName};
 use acpdb_query::items::names;
@@ -8,7 +10,7 @@ use acpdb_query::{ChainReport, Cursor, EdgeRow, Filter, ItemRow, ItemsQuestion, 
 
 use super::lines::{Widths, about, one_line, standing_painted};
 use super::{ask, find, sessions};
-use crate::args::History;
+use crate::args::{History, HistorySort};
 use crate::describe;
 use crate::failure::{Code, Failure};
 use crate::global::Global;
@@ -46,6 +48,11 @@ pub(crate) fn run(global: &Global, args: &History, output: &mut Output) -> Resul
     let (asked_file, asked_tool) = (args.file.as_deref().unwrap_or(""), args.tool.as_deref().unwrap_or(""));
     let question = ["history", filter.text(), named, asked_file, asked_tool];
     let (after, digest) = args.ask.page(&question)?;
+    if args.sort != HistorySort::Time {
+        let limit = args.ask.limit.unwrap_or(usize::MAX);
+        let sorted = sorted::Sorted { filter: &filter, which, by: args.sort, limit };
+        return sorted.print(&store, global, &streams, output);
+    }
     let list = Listing { filter, which, after, digest, left: args.ask.limit.unwrap_or(usize::MAX) };
     list.print(&store, global, &streams, output)
 }

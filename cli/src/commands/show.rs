@@ -130,7 +130,7 @@ fn bodies(payload: &Payload) -> Vec<(String, Body)> {
             let kind = format!("{kind:?}").to_lowercase();
             if many { format!("{kind} {}", number + 1) } else { kind }
         };
-        parts.iter().enumerate().map(|(number, part)| (name(number, part.kind), part.body)).collect()
+        parts.iter().enumerate().map(|(number, part)| (name(number, part.kind), part.counted())).collect()
     };
     let one = |name: &str, body: Option<Body>| body.map(|body| (name.to_owned(), body));
     match payload {

@@ -103,7 +103,7 @@ pub fn peek(number: u16, version: u16, bytes: &[u8]) -> Option<Peek<'_>> {
 }
 
 fn tokens(parts: Parts<'_>) -> u64 {
-    parts.iter().map(|part| u64::from(part.body.tokens.to_native())).sum()
+    parts.iter().map(|part| u64::from(kind_of_part(&part.kind).tokens(part.body.tokens.to_native()))).sum()
 }
 
 type Archived<T> = <T as rkyv::Archive>::Archived;
@@ -175,8 +175,7 @@ mod tests {
             aligned.extend_from_slice(&bytes);
             let seen = peek(payload.number(), version, &aligned).unwrap();
             assert_eq!(seen.actor, samples::stamp().actor);
-            let sum =
-                |parts: &[event::Part]| parts.iter().map(|part| u64::from(part.body.tokens)).sum::<u64>();
+            let sum = |parts: &[event::Part]| parts.iter().map(|part| u64::from(part.tokens())).sum::<u64>();
             match &payload {
                 Payload::ToolCallStarted(started) => {
                     assert_eq!((seen.tool, seen.call), (Some(&*started.tool), Some(&*started.call)));

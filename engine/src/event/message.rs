@@ -77,6 +77,32 @@ pub enum PartKind {
     Opaque,
 }
 
+/// Tokens that a picture or a document counts at most. Providers bill what it shows, not its bytes: Anthropic scales a picture to
+/// about 1,600 tokens (width * height / 750) at most, other providers to fewer.
+const MEDIA_TOKENS_MAX: u32 = 1_600;
+
+impl PartKind {
+    /// The tokens that a part of this kind counts, by the estimate of its bytes as a text.
+    pub const fn tokens(self, estimate: u32) -> u32 {
+        match self {
+            Self::Media if estimate > MEDIA_TOKENS_MAX => MEDIA_TOKENS_MAX,
+            _ => estimate,
+        }
+    }
+}
+
+impl Part {
+    /// The tokens that it counts, by estimate.
+    pub const fn tokens(&self) -> u32 {
+        self.kind.tokens(self.body.tokens)
+    }
+
+    /// Its content, with the tokens that it counts.
+    pub const fn counted(&self) -> Body {
+        Body { tokens: self.tokens(), ..self.body }
+    }
+}
+
 /// One part of a message or of an output; in a message it is an item.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Part {

@@ -19,7 +19,7 @@ use acpdb_engine::ids::{ItemId, Micros, Origin, Seq, StreamId};
 use acpdb_engine::serve::plan::{Advice, Bound, Cache, Candidate, bound_before, is_cold, plan};
 use acpdb_engine::serve::point::{PointLimits, Seen};
 
-use slot::{Slot, price_media, rule_of};
+use slot::{Slot, rule_of};
 
 use super::recording::{Recording, is_written_by_model};
 use super::{Missed, Outcome, Request, Setup, Traced, TracedRequest};
@@ -276,9 +276,8 @@ impl<'r> Simulation<'r> {
     /// A face looks different.
     fn change(&mut self, state: &State, item: ItemId, face: Face, at: Seq) {
         let Some(ix) = state.find(item) else { return };
-        let mut view = state.face(ix, face, at);
+        let view = state.face(ix, face, at);
         let in_context = state.is_in_context(ix, at);
-        price_media(state, ix, face, at, &mut view);
         let current = if in_context { view.tokens_shown } else { 0 };
         if let Some(place) = self.places.get(&(item, face)).copied() {
             let Some(slot) = self.slots.get_mut(place) else { return };

@@ -1,8 +1,8 @@
 //! A face in the context: its tokens as recorded, as shown and as sent.
 
-use acpdb_engine::event::{Face, PartKind};
-use acpdb_engine::fold::{CauseView, FaceView, Ix, State};
-use acpdb_engine::ids::{BodyId, ItemId, Seq};
+use acpdb_engine::event::Face;
+use acpdb_engine::fold::CauseView;
+use acpdb_engine::ids::{BodyId, ItemId};
 use acpdb_engine::serve::point::Run;
 
 /// A face that is, or was, in the context.
@@ -45,26 +45,6 @@ impl Slot {
     pub(super) const fn is_hidden(&self) -> bool {
         self.applied < self.whole
     }
-}
-
-/// Tokens that a picture or a document counts at most: providers bill its size on the screen, not its bytes.
-const MEDIA_TOKENS_MAX: u64 = 1_600;
-
-/// Counts media as what they are billed as.
-pub(super) fn price_media(state: &State, ix: Ix, face: Face, at: Seq, view: &mut FaceView) {
-    if face == Face::Input {
-        return;
-    }
-    let media: u64 = state
-        .content(ix, at)
-        .iter()
-        .filter(|part| part.kind == PartKind::Media)
-        .map(|part| u64::from(part.tokens).saturating_sub(MEDIA_TOKENS_MAX))
-        .sum();
-    if view.tokens_shown == view.tokens {
-        view.tokens_shown = view.tokens_shown.saturating_sub(media);
-    }
-    view.tokens = view.tokens.saturating_sub(media);
 }
 
 /// The name of what hid a face.

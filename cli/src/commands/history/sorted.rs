@@ -1,0 +1,99 @@
+//! `acpdb history --sort`: the largest items first, over all sessions that are asked for.
+
+use acpdb_engine::{Store, store::StreamName};
+use acpdb_query::{Filter, ItemRow, ItemsQuestion, Scanned, Which};
+
+use super::super::lines::{Widths, about, one_line, standing_painted};
+use super::super::{ask, find};
+use super::{SCHEMA, STANDING_WIDTH, chosen};
+use crate::args::HistorySort;
+use crate::failure::{Code, Failure};
+use crate::global::Global;
+use crate::output::Output;
+
+/// A question whose answer has an order of its own.
+pub(super) struct Sorted<'a> {
+    pub(super) filter: &'a Filter,
+    pub(super) which: Which<'a>,
+    pub(super) by: HistorySort,
+    pub(super) limit: usize,
+}
+
+impl Sorted<'_> {
+    /// How large an item is.
+    fn size(&self, row: &ItemRow) -> u64 {
+        match self.by {
+            HistorySort::Tokens => row.tokens,
+            HistorySort::Shown if row.in_context => row.tokens_shown,
+            HistorySort::Shown | HistorySort::Time => 0,
+        }
+    }
+
+    /// The largest first, of equal ones the older.
+    fn order(&self, rows: &mut Vec<(ItemRow, String)>) {
+        rows.sort_by_key(|(row, _)| (std::cmp::Reverse(self.size(row)), row.seq));
+        rows.truncate(self.limit);
+    }
+
+    pub(super) fn print(
+        &self,
+        store: &Store,
+        global: &Global,
+        streams: &[StreamName],
+        output: &mut Output,
+    ) -> Result<Code, Failure> {
+        let mut scanned = Scanned::default();
+        let mut found: Vec<(ItemRow, String)> = Vec::new();
+        let many = streams.len() > 1;
+        for stream in streams {
+            let view = if many { find::view_once } else { find::view }(store, global, stream);
+            let view = match view {
+                // Over several sessions, one that has not come to a turn is none of them.
+                Err(failure) if failure.code == Code::NotFound && many => continue,
+                view => view?,
+            };
+            let wanted = chosen(&view, &stream.name, self.which);
+            let question = ItemsQuestion { filter: self.filter.clone(), limit: None, after: None, digest: 0 };
+            let mut rows = acpdb_query::item_rows(store, &view, stream, question)?;
+            // A fork repeats what it shares with its parent.
+            let first = view.read().state().first();
+            let mut own = Vec::new();
+            for row in rows.by_ref() {
+                let row = row?;
+                let is_wanted = wanted.as_ref().is_none_or(|wanted| wanted.contains(&row.item));
+                if is_wanted && (!many || row.seq >= first) {
+                    own.push((row, String::new()));
+                }
+            }
+            // Texts are read of those alone that are shown.
+            self.order(&mut own);
+            for (row, text) in &mut own {
+                *text = about(&view, row)?;
+            }
+            found.append(&mut own);
+            self.order(&mut found);
+            let counts = rows.scanned();
+            scanned.events += counts.events;
+            scanned.bodies += counts.bodies;
+            scanned.bytes += counts.bytes;
+        }
+        ask::searched(scanned, output);
+        if output.json {
+            let rows: Vec<ItemRow> = found.into_iter().map(|(row, _)| row).collect();
+            output.json_items(SCHEMA, &rows)?;
+            return Ok(Code::Ok);
+        }
+        if found.is_empty() {
+            output.note("0 items matched");
+            return Ok(Code::Ok);
+        }
+        let (rows, texts): (Vec<ItemRow>, Vec<String>) = found.into_iter().unzip();
+        let columns = Widths::of(&rows, output, STANDING_WIDTH);
+        for (row, text) in rows.iter().zip(&texts) {
+            let line = columns.line(row, text, output);
+            let session = if many { format!("  {}", one_line(&row.session)) } else { String::new() };
+            output.line(format!("{line}  {}{session}", standing_painted(row, output)).trim_end())?;
+        }
+        Ok(Code::Ok)
+    }
+}
