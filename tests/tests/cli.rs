@@ -22,6 +22,8 @@ mod follow;
 mod processes;
 #[path = "cli/sealed.rs"]
 mod sealed;
+#[path = "cli/subjects.rs"]
+mod subjects;
 #[path = "cli/terminal.rs"]
 mod terminal;
 #[path = "cli/transcript.rs"]

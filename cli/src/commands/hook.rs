@@ -40,6 +40,8 @@ struct Work {
     mode: Mode,
     event: Option<String>,
     db: Option<PathBuf>,
+    key_file: Option<PathBuf>,
+    subject: Option<String>,
     settings: Settings,
 }
 
@@ -51,6 +53,8 @@ pub(crate) fn run(global: &Global, args: &Hook) {
         mode: mode(args.mode),
         event: args.event.clone(),
         db: global.db.clone(),
+        key_file: global.key_file.clone(),
+        subject: args.subject.clone(),
         settings: global.settings.clone(),
     };
     let mut line = Line {
@@ -142,14 +146,23 @@ impl Work {
         if hook.is_idle() {
             return Ok((NOTHING.to_owned(), 0));
         }
+        if let Some(unread) = &self.settings.unread {
+            return Err(unread.clone());
+        }
         // The store is looked for where the agent works.
         if let Some(folder) = &told.cwd {
             let _ = std::env::set_current_dir(folder);
         }
-        let global =
-            Global { db: self.db.clone(), quiet: true, settings: self.settings.clone(), ..Global::default() };
+        let global = Global {
+            db: self.db.clone(),
+            key_file: self.key_file.clone(),
+            quiet: true,
+            settings: self.settings.clone(),
+            ..Global::default()
+        };
         let output = Output::new(&global);
-        let store = place::open(&global, &output).map_err(|failure| failure.message)?;
+        let store = place::open_about(&global, self.subject.as_deref(), &output);
+        let store = store.map_err(|failure| failure.message)?;
         let done: Done = hook.run(&store).map_err(|error| chained(&error))?;
         let answer = dialect::render(self.host, &told, &done.answer).to_string();
         Ok((answer, done.event_count))
