@@ -58,6 +58,7 @@ fn main() -> ExitCode {
         Err(error) if error.use_stderr() && is_hook() => {
             let _ = writeln!(std::io::stderr(), "{error}");
             let _ = writeln!(std::io::stdout(), "{}", commands::hook::NOTHING);
+            commands::hook::refused(&error.to_string());
             return Code::Ok.into();
         }
         Err(mut error) => {

@@ -20,6 +20,8 @@ mod faults;
 mod follow;
 #[path = "cli/live_faults.rs"]
 mod live_faults;
+#[path = "cli/live_input.rs"]
+mod live_input;
 #[path = "cli/processes.rs"]
 mod processes;
 #[path = "cli/sealed.rs"]
@@ -30,6 +32,8 @@ mod subjects;
 mod terminal;
 #[path = "cli/transcript.rs"]
 mod transcript;
+#[path = "cli/versions.rs"]
+mod versions;
 #[path = "cli/world.rs"]
 mod world;
 

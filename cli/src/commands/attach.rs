@@ -182,6 +182,8 @@ struct Place {
     /// Whom new sessions are about.
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
+    /// The host finds no program there, and goes on without it.
+    program_is_missing: bool,
 }
 
 /// How acpdb is attached to a host in one file.
@@ -190,12 +192,19 @@ fn attached_at(host: Host, path: &Path) -> Option<Place> {
     if host.takes_plugin() {
         let command = plugin::found(&path)?;
         let subject = plugin::subject_of(&command);
-        return Some(Place { path, command, subject });
+        let program_is_missing = is_missing(plugin::program_of(&command));
+        return Some(Place { path, command, subject, program_is_missing });
     }
     let text = std::fs::read_to_string(&path).ok()?;
     let command = host_settings::found(&text, host).ok()?.into_iter().next()?;
     let subject = attach::subject_of(&command);
-    Some(Place { path, command, subject })
+    let program_is_missing = is_missing(attach::program_of(&command));
+    Some(Place { path, command, subject, program_is_missing })
+}
+
+/// Whether a program that is named by its path is not there; one that is named alone is for the host to find.
+fn is_missing(program: Option<PathBuf>) -> bool {
+    program.is_some_and(|program| program.is_absolute() && !program.is_file())
 }
 
 fn status(asked: Option<Host>, output: &mut Output) -> Result<Code, Failure> {
@@ -260,9 +269,18 @@ fn say(row: &Row, output: &mut Output) -> Result<(), Failure> {
     for place in &row.attached {
         output.line(format!("  attached in {}", place.path.display()))?;
         output.line(format!("    {}", escape(&place.command, Escape::Line)))?;
+        if place.program_is_missing {
+            output.line(format!(
+                "    that program is not there, and nothing is recorded: acpdb attach {} again, or detach it",
+                row.host
+            ))?;
+        }
         if let Some(name) = &place.subject {
             output.line(format!("    new sessions are about {}", escape(name, Escape::Line)))?;
         }
+    }
+    if row.attached.len() > 1 {
+        output.line("  each event is told twice, and so is the model; detach one of them")?;
     }
     let Some(last) = &row.last else {
         return output.line("  no event was seen yet");

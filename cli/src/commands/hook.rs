@@ -99,6 +99,29 @@ pub(crate) fn run(global: &Global, args: &Hook) {
     }
 }
 
+/// Takes down that a host ran a hook that this program does not understand, such as one that a newer version wrote.
+pub(crate) fn refused(why: &str) {
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let named = words.iter().skip_while(|word| *word != "hook").nth(1).map(String::as_str);
+    let host = named.and_then(|name| <HostName as clap::ValueEnum>::from_str(name, false).ok());
+    let why = why.trim().lines().next().unwrap_or_default().trim_start_matches("error: ");
+    let line = Line {
+        at: super::at::now().0,
+        host: host
+            .map_or_else(|| named.unwrap_or_default().to_owned(), |name| self::host(name).name().to_owned()),
+        event: String::new(),
+        session: String::new(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        milliseconds: 0,
+        event_count: 0,
+        has_answered: false,
+        error: Some(format!("{why}; was it attached by another version? attach again with this one")),
+    };
+    if let Some(path) = journal::path(&|name| std::env::var(name).ok()) {
+        let _ = journal::add(&path, &line);
+    }
+}
+
 /// The answer that says nothing.
 pub(crate) const NOTHING: &str = "{}";
 

@@ -184,6 +184,11 @@ impl Run<'_> {
     }
 }
 
+/// The program of a command that [`settings::found`] gave.
+pub fn program_of(command: &str) -> Option<PathBuf> {
+    shlex::split(command)?.into_iter().next().map(PathBuf::from)
+}
+
 /// Whom new sessions are about by a command that [`settings::found`] gave.
 pub fn subject_of(command: &str) -> Option<String> {
     let words = shlex::split(command)?;

@@ -62,6 +62,12 @@ pub fn found(path: &Path) -> Option<String> {
     Some(line.to_owned())
 }
 
+/// The program by what [`found`] gave.
+pub fn program_of(attached: &str) -> Option<PathBuf> {
+    let settings: serde_json::Value = serde_json::from_str(attached).ok()?;
+    settings.get("program")?.as_str().map(PathBuf::from)
+}
+
 /// Whom new sessions are about by what [`found`] gave.
 pub fn subject_of(attached: &str) -> Option<String> {
     let settings: serde_json::Value = serde_json::from_str(attached).ok()?;
