@@ -306,6 +306,106 @@ mod through {
         }
     }
 
+    /// What is wrong with a store while requests go through.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    enum Fault {
+        None,
+        Damaged,
+        Gone,
+        Locked,
+    }
+
+    fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+        let mut found = Vec::new();
+        for entry in folder.read_dir().unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+        }
+        found
+    }
+
+    /// Whatever the store and the request are, the provider gets the bytes, and the program its answer; pruning or not.
+    #[test]
+    fn what_cannot_be_understood_or_recorded_goes_through_as_it_is() {
+        const END: &[u8] = b"the end of the body";
+        let chat = |begin: &[u8], count: usize| {
+            let mut body = begin.to_vec();
+            body.resize(count, b'x');
+            body.extend_from_slice(END);
+            body
+        };
+        let plain = chat(b"{\"messages\":[], ", 20);
+        // One that is understood, so that the store is asked.
+        let whole = br#"{"tools":[{"type":"function","function":{"name":"Read"}}],"messages":[{"role":"user","content":"Look"}]}"#.to_vec();
+        let packed = chat(b"\x1f\x8b\x08\x00", 300);
+        let long = chat(b"{\"messages\":[], ", (64 << 20) + 1);
+        let path = "/acp/c1/v1/chat/completions";
+        for (fault, header, body, status, kept) in [
+            (Fault::None, "X-Other: 1", &plain, "200 OK", Some("\"status\":200")),
+            (Fault::None, "X-Other: 1", &plain, "529 Overloaded", Some("\"status\":529")),
+            (Fault::None, "Content-Encoding: gzip", &packed, "200 OK", Some("\"request_bytes\":319")),
+            (Fault::None, "X-Other: 1", &long, "200 OK", Some("\"request_blake3\":null")),
+            (Fault::None, "Upgrade: websocket", &plain, "426 Upgrade Required", Some("\"status\":426")),
+            (Fault::Damaged, "X-Other: 1", &whole, "200 OK", None),
+            (Fault::Gone, "X-Other: 1", &whole, "200 OK", None),
+            (Fault::Locked, "X-Other: 1", &whole, "200 OK", None),
+        ] {
+            for prune in [None, Some(Places::default())] {
+                let told = format!("{fault:?} {header} {status}, pruning: {}", prune.is_some());
+                let folder = tempfile::tempdir().unwrap();
+                let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 4\r\n\r\nsaid");
+                let end = if fault == Fault::None { END } else { b"}]}" };
+                let (upstream, provider) = provider_of(end, vec![answer.into_bytes()]);
+                let (store, address) = proxy_that(folder.path(), format!("http://{upstream}"), prune);
+                let root = folder.path().join("store");
+                let mut held = Vec::new();
+                match fault {
+                    Fault::None => {}
+                    Fault::Gone => std::fs::remove_dir_all(&root).unwrap(),
+                    Fault::Damaged => {
+                        for path in files(&root) {
+                            let mut bytes = std::fs::read(&path).unwrap();
+                            bytes.iter_mut().step_by(7).for_each(|byte| *byte ^= 0x40);
+                            std::fs::write(path, bytes).unwrap();
+                        }
+                    }
+                    Fault::Locked => {
+                        for path in files(&root) {
+                            let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+                            let _ = file.try_lock();
+                            held.push(file);
+                        }
+                    }
+                }
+                let answer = asked_at(path, header, address, body);
+                let answer = String::from_utf8_lossy(&answer).into_owned();
+                let begin = format!("HTTP/1.1 {}", status.split(' ').next().unwrap());
+                assert!(answer.starts_with(&begin) && answer.ends_with("said"), "{told}: {answer}");
+                let got = provider.join().unwrap();
+                assert!(got.ends_with(body), "{told}: the body is another one");
+                if fault == Fault::Locked {
+                    assert!(store.find_stream("c1").is_err(), "{told}: something was recorded");
+                }
+                drop(held);
+                if let Some(kept) = kept {
+                    let record = recorded(&store);
+                    assert!(record.contains(kept), "{told}: {record}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::builder(folder.path().join("store")).any_file_system().open().unwrap();
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listen = taken.local_addr().unwrap();
+        let options = Options { listen, upstream: "http://127.0.0.1:1".to_owned(), token: None, prune: None };
+        let error = serve(store, &options, &mut |_| ()).unwrap_err().to_string();
+        assert!(error.contains(&listen.to_string()), "{error}");
+    }
+
     #[test]
     fn a_provider_that_is_not_there_is_said() {
         let folder = tempfile::tempdir().unwrap();
