@@ -34,6 +34,7 @@ mod rings;
 mod settings;
 mod signing;
 mod spread;
+mod subject;
 mod tiles;
 mod trust;
 
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         Err(error) if error.use_stderr() && is_hook() => {
             let _ = writeln!(std::io::stderr(), "{error}");
             let _ = writeln!(std::io::stdout(), "{}", commands::hook::NOTHING);
+            commands::hook::refused(&error.to_string());
             return Code::Ok.into();
         }
         Err(mut error) => {
@@ -84,7 +86,12 @@ fn main() -> ExitCode {
             args.global.settings = settings;
             None
         }
-        Err(_) if matches!(args.verb, Verb::Config(_) | Verb::Trust(_) | Verb::Hook(_)) => None,
+        Err(_) if matches!(args.verb, Verb::Config(_) | Verb::Trust(_)) => None,
+        // It answers its host, and records nothing: which store is meant, and what is taken out, is not known.
+        Err(failure) if matches!(args.verb, Verb::Hook(_)) => {
+            args.global.settings.unread = Some(failure.message);
+            None
+        }
         Err(failure) => Some(failure),
     };
     let mut output = Output::new(&args.global);
@@ -254,7 +261,7 @@ fn act(verb: &Verb, global: &Global, output: &mut Output) -> Result<Code, Failur
         Verb::Erase(args) => commands::erase::run(global, args, output),
         Verb::Reindex(args) => commands::reindex::run(global, args, output),
         Verb::Trust(args) => commands::trust::run(args, output),
-        Verb::Config(args) => commands::config::run(args, output),
+        Verb::Config(args) => commands::config::run(global, args, output),
         Verb::Completions(args) => commands::shell::completions(args, output),
         Verb::Man(args) => commands::shell::man(args, output),
     }

@@ -9,6 +9,7 @@ use crate::failure::{Code, Failure};
 use crate::global::Global;
 use crate::output::Output;
 use crate::redaction::RedactOptions;
+use crate::subject;
 use crate::trust;
 
 /// Name of a store's folder inside a project.
@@ -95,8 +96,26 @@ pub(crate) fn quoted(path: &Path) -> String {
 
 /// Opens the store to append to it; makes it if need be.
 pub(crate) fn open(global: &Global, output: &Output) -> Result<Store, Failure> {
+    open_about(global, None, output)
+}
+
+/// As [`open`], with whom new sessions are about, if the verb was told.
+pub(crate) fn open_about(global: &Global, subject: Option<&str>, output: &Output) -> Result<Store, Failure> {
     let folder = folder(global, output)?;
-    open_at(&folder, global, output)
+    let subject = subject::of(&folder, subject, global)?;
+    opened(&folder, subject, global, output)
+}
+
+fn opened(
+    folder: &Path,
+    subject: Option<subject::Said>,
+    global: &Global,
+    output: &Output,
+) -> Result<Store, Failure> {
+    let builder = redacting(builder(folder, global)?, global)?;
+    let store = subject::open(builder, folder, subject)?;
+    report(&store, output);
+    Ok(store)
 }
 
 /// Opens the store to append to it, with secrets taken out as asked.
@@ -105,11 +124,13 @@ pub(crate) fn open_redacting(
     redact: &RedactOptions,
     output: &Output,
 ) -> Result<Store, Failure> {
-    let mut builder = builder(&folder(global, output)?, global)?;
+    let folder = folder(global, output)?;
+    let mut builder = builder(&folder, global)?;
     if let Some(rules) = crate::redaction::rules(redact, global.settings.redact == Some(true))? {
         builder = builder.redactor(std::sync::Arc::new(rules));
     }
-    let store = builder.open()?;
+    let subject = subject::of(&folder, None, global)?;
+    let store = subject::open(builder, &folder, subject)?;
     report(&store, output);
     Ok(store)
 }
@@ -141,9 +162,8 @@ pub(crate) fn open_scratch(folder: &Path, output: &Output) -> Result<Store, Fail
 
 /// Opens a store in a given folder to append to it.
 pub(crate) fn open_at(folder: &Path, global: &Global, output: &Output) -> Result<Store, Failure> {
-    let store = redacting(builder(folder, global)?, global)?.open()?;
-    report(&store, output);
-    Ok(store)
+    let subject = subject::of(folder, None, global)?;
+    opened(folder, subject, global, output)
 }
 
 /// Opens an existing store to read. Nothing in its folder changes, whatever state it is in.
@@ -157,10 +177,19 @@ pub(crate) fn read(global: &Global, output: &Output) -> Result<Store, Failure> {
 /// Opens an existing store to write to it; recovers it if need be, and ends an erasure that was interrupted.
 pub(crate) fn write(global: &Global, output: &Output) -> Result<Store, Failure> {
     let folder = folder(global, output)?;
-    let builder = builder(&folder, global)?.create(false);
-    let store = redacting(builder, global)?.open()?;
+    let builder = redacting(builder(&folder, global)?.create(false), global)?;
+    // Such a verb begins a session only by a fork, and is no reason to refuse a store that is not encrypted.
+    let is_encrypted = acpdb_engine::keys::ring_id(&folder).is_some();
+    let subject = if is_encrypted { subject::of(&folder, None, global)? } else { None };
+    let store = subject::open(builder, &folder, subject)?;
     report(&store, output);
     Ok(store)
+}
+
+/// Whether new sessions of the store in `folder` can be about `name`; nothing in the folder changes.
+pub(crate) fn check_subject(folder: &Path, name: &str, global: &Global) -> Result<(), Failure> {
+    let builder = builder(folder, global)?.read_only().subject(name);
+    builder.open().map(drop).map_err(|error| subject::refused(error, folder, subject::By::Option))
 }
 
 /// Says on stderr what opening found that a user should know.

@@ -16,6 +16,8 @@ use crate::failure::{Code, Failure};
 
 /// The list of stores that are trusted: no setting of one value, so not among the keys.
 const TRUSTED: &str = "trusted";
+/// The table of subjects by stores.
+const SUBJECT: &str = "subject";
 /// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
@@ -30,6 +32,8 @@ pub(crate) enum Kind {
     Word(&'static [&'static str]),
     /// A number of events or of minutes.
     Every,
+    /// The name of a person or a tenant, one for each store.
+    Subject,
 }
 
 /// How often something is done by itself.
@@ -113,6 +117,12 @@ pub(crate) const KEYS: &[Key] = &[
         default: "by hand: acpdb checkpoint sign",
         about: "verbs that record sign a checkpoint with the key named default once so much is new: '1000 events', '60 minutes'",
     },
+    Key {
+        name: SUBJECT,
+        kind: Kind::Subject,
+        default: "none",
+        about: "whom new sessions of this store are about that do not say it, if it is encrypted; $ACPDB_SUBJECT goes first",
+    },
 ];
 
 /// The settings that a run goes by.
@@ -126,8 +136,12 @@ pub(crate) struct Settings {
     pub(crate) price: Option<String>,
     pub(crate) prices: Option<PathBuf>,
     pub(crate) sign: Option<Every>,
+    /// Whom new sessions are about, by stores.
+    pub(crate) subjects: Vec<(PathBuf, String)>,
     /// Stores of others, or writable by others, that the user trusts.
     pub(crate) trusted: Vec<PathBuf>,
+    /// Why the file could not be read, for a verb that goes on all the same.
+    pub(crate) unread: Option<String>,
     /// What is wrong with the file and can be passed over.
     pub(crate) remarks: Vec<String>,
 }
@@ -208,6 +222,13 @@ pub(crate) fn read() -> Result<Settings, Failure> {
             settings.remarks.push(format!("{}: there is no setting {name:?}{hint}", path.display()));
             continue;
         };
+        if known.kind == Kind::Subject {
+            settings.subjects = subjects(item).map_err(|failure| Failure {
+                message: format!("{}: {}", path.display(), failure.message),
+                ..failure
+            })?;
+            continue;
+        }
         let text = text(item).and_then(|text| check(known, &text).map(|()| text));
         let text = text.map_err(|failure| Failure {
             message: format!("{}: {}", path.display(), failure.message),
@@ -251,7 +272,8 @@ pub(crate) fn check(key: &Key, text: &str) -> Result<(), Failure> {
         Kind::Text if text.is_empty() => {
             return Err(Failure::usage(format!("{} cannot be empty", key.name)));
         }
-        Kind::Text => return Ok(()),
+        // Of whom is more to say than that it is a text; the engine does.
+        Kind::Text | Kind::Subject => return Ok(()),
         Kind::Every if text.parse::<Every>().is_ok() => return Ok(()),
         Kind::Every => {
             let message =
@@ -267,9 +289,55 @@ pub(crate) fn check(key: &Key, text: &str) -> Result<(), Failure> {
     Err(Failure::usage(format!("{} cannot be {text:?}; it is one of {}", key.name, words.join(", "))))
 }
 
-/// What the file says of a key.
-pub(crate) fn given(document: &DocumentMut, key: &Key) -> Result<Option<String>, Failure> {
+/// What the file says of a key, for the store in `folder` where it is one of stores.
+pub(crate) fn given(document: &DocumentMut, key: &Key, folder: &Path) -> Result<Option<String>, Failure> {
+    if key.kind == Kind::Subject {
+        let all = document.get(key.name).map(subjects).transpose()?.unwrap_or_default();
+        let store = store_key(folder);
+        return Ok(all.into_iter().find(|(known, _)| *known == store).map(|(_, name)| name));
+    }
     document.get(key.name).map(text).transpose()
+}
+
+/// The subjects that a table names, by stores.
+fn subjects(item: &Item) -> Result<Vec<(PathBuf, String)>, Failure> {
+    let wrong = || {
+        Failure::usage(format!(
+            "{SUBJECT} is a table of stores and names; acpdb config set {SUBJECT} writes it"
+        ))
+    };
+    let table = item.as_table_like().ok_or_else(wrong)?;
+    let row = |(store, name): (&str, &Item)| {
+        Ok((PathBuf::from(store), name.as_str().ok_or_else(wrong)?.to_owned()))
+    };
+    table.iter().map(row).collect()
+}
+
+/// A store as the settings name it.
+pub(crate) fn store_key(folder: &Path) -> PathBuf {
+    folder.canonicalize().or_else(|_| std::path::absolute(folder)).unwrap_or_else(|_| folder.to_owned())
+}
+
+/// Writes whom new sessions of a store are about, or takes it out; all else in the file stays.
+pub(crate) fn write_subject(path: &Path, folder: &Path, name: Option<&str>) -> Result<(), Failure> {
+    let mut document = document(path)?;
+    let store = store_key(folder);
+    let store = store.to_str().ok_or_else(|| {
+        Failure::usage(format!("{} cannot stand in the settings: it is not UTF-8", store.display()))
+    })?;
+    // One that is no table is refused, not replaced.
+    document.get(SUBJECT).map(subjects).transpose()?;
+    let table = document.entry(SUBJECT).or_insert_with(toml_edit::table);
+    if let Some(table) = table.as_table_like_mut() {
+        match name {
+            Some(name) => drop(table.insert(store, toml_edit::value(name))),
+            None => drop(table.remove(store)),
+        }
+        if table.is_empty() {
+            document.remove(SUBJECT);
+        }
+    }
+    save(path, &document)
 }
 
 /// Writes a key, or takes it out; comments and order of the file stay. The file is replaced as a whole.

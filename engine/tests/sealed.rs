@@ -505,6 +505,61 @@ fn a_subject_is_named_when_a_session_begins_and_stays() {
     assert!(error.to_string().contains("is not encrypted"), "{error}");
 }
 
+/// Sessions of hosts that cannot name a subject had none, and no erasure of one reached them.
+#[test]
+fn new_sessions_that_name_no_subject_are_about_the_one_that_the_store_was_opened_with() {
+    let place = Place::new();
+    let store = place.open();
+    let _ = store.append(&session("before"), entries("before", 1)).unwrap();
+    drop(store);
+    let open = |name: &str| place.builder().keys(Arc::clone(&place.ring)).subject(name).open();
+    let store = open(PERSON).unwrap();
+    let child =
+        |name: &str, parent: &StreamInfo| StreamInfo { parent: Some((parent.id(), None)), ..session(name) };
+    let project = StreamInfo::project("p");
+    for (info, expected) in [
+        (session("before"), None),
+        (session("new"), Some(PERSON)),
+        (about("walrus", "other"), Some("walrus")),
+        (child("other-agent", &about("walrus", "other")), Some("walrus")),
+        (child("new-agent", &session("new")), Some(PERSON)),
+        // Its parent has none, or comes later: then it is as any new session.
+        (child("before-agent", &session("before")), Some(PERSON)),
+        (child("early-agent", &session("late")), Some(PERSON)),
+        (session("late"), Some(PERSON)),
+        (project, None),
+    ] {
+        let entries = if info.name == "p" { Vec::new() } else { entries(&info.name, 1) };
+        let _ = store.append(&info, entries).unwrap();
+        assert_eq!(store.subject_of(info.id()).unwrap().as_deref(), expected, "{}", info.name);
+    }
+    assert_nothing_in_plain(&place.store());
+    let _ = store.shred_subject(PERSON, "tester", "asked to").unwrap();
+    let error = store.append(&session("again"), entries("again", 1)).map(drop).unwrap_err();
+    assert!(error.to_string().contains("subject was shredded"), "{error}");
+    let _ = store.append(&session("before"), entries("before", 2)).unwrap();
+    drop(store);
+    // What another store brings is as it is there.
+    let other = Place::new();
+    let taken = other.builder().keys(Arc::clone(&other.ring)).subject("gnu").open().unwrap();
+    let mut source = place.open();
+    let _ = taken.merge(&mut source, MergeOptions::default()).unwrap();
+    assert_eq!(taken.subject_of(session("before").id()).unwrap(), None);
+    assert_eq!(taken.subject_of(session("other").id()).unwrap().as_deref(), Some("walrus"));
+    drop((source, taken));
+    for name in ["", " x", "a\nb"] {
+        assert!(matches!(open(name).unwrap_err(), Error::Subject { .. }), "{name:?}");
+    }
+    assert!(matches!(open(&"x".repeat(257)).unwrap_err(), Error::TooLarge { .. }));
+    // A plain store is refused, and none is made.
+    let plain = place.folder.path().join("plain");
+    let opened = || Store::builder(&plain).subject(PERSON).open().unwrap_err();
+    assert!(matches!(opened(), Error::NotAStore { .. }));
+    assert!(!plain.join("acpdb.json").exists());
+    drop(Store::builder(&plain).open().unwrap());
+    assert!(opened().to_string().contains("is not encrypted"));
+}
+
 #[test]
 fn a_session_gets_another_key_and_all_of_it_stays_readable() {
     let place = Place::new();

@@ -18,14 +18,22 @@ mod erased;
 mod faults;
 #[path = "cli/follow.rs"]
 mod follow;
+#[path = "cli/live_faults.rs"]
+mod live_faults;
+#[path = "cli/live_input.rs"]
+mod live_input;
 #[path = "cli/processes.rs"]
 mod processes;
 #[path = "cli/sealed.rs"]
 mod sealed;
+#[path = "cli/subjects.rs"]
+mod subjects;
 #[path = "cli/terminal.rs"]
 mod terminal;
 #[path = "cli/transcript.rs"]
 mod transcript;
+#[path = "cli/versions.rs"]
+mod versions;
 #[path = "cli/world.rs"]
 mod world;
 

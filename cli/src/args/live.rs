@@ -50,11 +50,14 @@ pub(crate) struct Attach {
     /// What acpdb may do there
     #[arg(long, value_name = "MODE", default_value = "suggest")]
     pub(crate) mode: HookMode,
+    /// Whom new sessions are about: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
+    #[arg(long, value_name = "NAME")]
+    pub(crate) subject: Option<String>,
     /// Show the change and make none
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Whether it works: where it is attached, the last events, errors, versions
-    #[arg(long, conflicts_with_all = ["dry_run", "mode"])]
+    #[arg(long, conflicts_with_all = ["dry_run", "mode", "subject"])]
     pub(crate) status: bool,
 }
 
@@ -94,6 +97,9 @@ pub(crate) struct Hook {
     /// Give up after so many milliseconds, and let the host go on
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) deadline: u64,
+    /// Whom new sessions are about: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
+    #[arg(long, value_name = "NAME")]
+    pub(crate) subject: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -104,6 +110,9 @@ pub(crate) struct Plugin {
     /// What acpdb may do
     #[arg(long, value_name = "MODE", default_value = "record")]
     pub(crate) mode: HookMode,
+    /// Whom new sessions are about: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
+    #[arg(long, value_name = "NAME")]
+    pub(crate) subject: Option<String>,
 }
 
 /// Hosts that take a plug-in.
@@ -173,6 +182,9 @@ pub(crate) struct Proxy {
     /// What it does with requests
     #[arg(long, value_name = "MODE", default_value = "record")]
     pub(crate) mode: ProxyMode,
+    /// Whom new sessions are about: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
+    #[arg(long, value_name = "NAME")]
+    pub(crate) subject: Option<String>,
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4141")]
     pub(crate) listen: std::net::SocketAddr,

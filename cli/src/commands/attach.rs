@@ -1,10 +1,10 @@
 //! `acpdb attach HOST`, `acpdb detach HOST`: the host's own settings; `acpdb attach --status`: whether it works.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use acpdb_engine::ids::Micros;
 use acpdb_live::attach::settings as host_settings;
-use acpdb_live::attach::{self, AttachError, Plan, Reach, plugin};
+use acpdb_live::attach::{self, AttachError, Plan, Reach, Run, plugin};
 use acpdb_live::journal::{self, Line};
 use acpdb_live::{Host, Mode};
 use serde::Serialize;
@@ -99,22 +99,39 @@ pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Res
     let (host, mode) = (host_of(name), mode_of(args.mode));
     let path = place(host, &args.reach)?;
     let program = std::env::current_exe().map_err(|error| Failure::io("find", "this program", &error))?;
-    let store = match &global.db {
-        Some(store) => {
-            Some(std::path::absolute(store).map_err(|error| Failure::io("name", "the store", &error))?)
-        }
-        None => None,
+    let absolute = |path: &Option<PathBuf>, what: &'static str| {
+        path.as_ref().map(|path| std::path::absolute(path).map_err(|error| Failure::io("name", what, &error)))
     };
+    let store = absolute(&global.db, "the store").transpose()?;
+    let key_file = absolute(&global.key_file, "the key").transpose()?;
+    let subject = args.subject.as_deref();
+    if let Some(name) = subject {
+        crate::place::check_subject(&crate::place::folder(global, output)?, name, global)?;
+    }
+    let run = Run {
+        program: &program,
+        store: store.as_deref(),
+        key_file: key_file.as_deref(),
+        host,
+        mode,
+        subject,
+    };
+    let before = attached_at(host, &path).and_then(|place| place.subject);
     let plan = if host.takes_plugin() {
-        plugin::attach(&path, host, &program, store.as_deref(), mode)
+        plugin::attach(&path, &run)
     } else {
-        let words = attach::words(&program, store.as_deref(), host, mode);
-        attach::attach(&path, &words, host)
+        attach::attach(&path, &run.words(), host)
     };
     let plan = plan.map_err(|error| failure(&error))?;
-    let code = carry_out(&plan, host, args.dry_run, &format!("attached, mode {mode}"), output)?;
+    let about = subject.map(|name| format!(", new sessions are about {name}")).unwrap_or_default();
+    let code = carry_out(&plan, host, args.dry_run, &format!("attached, mode {mode}{about}"), output)?;
     for remark in remarks(host, mode) {
         output.note(remark);
+    }
+    if let Some(name) = before.filter(|_| subject.is_none()) {
+        output.note(format!(
+            "new sessions were about {name} and are so no more; name the subject each time you attach"
+        ));
     }
     Ok(code)
 }
@@ -162,6 +179,32 @@ struct Row {
 struct Place {
     path: PathBuf,
     command: String,
+    /// Whom new sessions are about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<String>,
+    /// The host finds no program there, and goes on without it.
+    program_is_missing: bool,
+}
+
+/// How acpdb is attached to a host in one file.
+fn attached_at(host: Host, path: &Path) -> Option<Place> {
+    let path = path.to_owned();
+    if host.takes_plugin() {
+        let command = plugin::found(&path)?;
+        let subject = plugin::subject_of(&command);
+        let program_is_missing = is_missing(plugin::program_of(&command));
+        return Some(Place { path, command, subject, program_is_missing });
+    }
+    let text = std::fs::read_to_string(&path).ok()?;
+    let command = host_settings::found(&text, host).ok()?.into_iter().next()?;
+    let subject = attach::subject_of(&command);
+    let program_is_missing = is_missing(attach::program_of(&command));
+    Some(Place { path, command, subject, program_is_missing })
+}
+
+/// Whether a program that is named by its path is not there; one that is named alone is for the host to find.
+fn is_missing(program: Option<PathBuf>) -> bool {
+    program.is_some_and(|program| program.is_absolute() && !program.is_file())
 }
 
 fn status(asked: Option<Host>, output: &mut Output) -> Result<Code, Failure> {
@@ -177,13 +220,7 @@ fn status(asked: Option<Host>, output: &mut Output) -> Result<Code, Failure> {
         let mut attached = Vec::new();
         for reach in [Reach::Project, Reach::User] {
             let Ok(path) = attach::place(host, reach, &project, &variable) else { continue };
-            if host.takes_plugin() {
-                attached.extend(plugin::found(&path).map(|command| Place { path, command }));
-                continue;
-            }
-            let Ok(text) = std::fs::read_to_string(&path) else { continue };
-            let commands = host_settings::found(&text, host).unwrap_or_default();
-            attached.extend(commands.into_iter().next().map(|command| Place { path, command }));
+            attached.extend(attached_at(host, &path));
         }
         let own: Vec<&Line> = lines.iter().filter(|line| line.host == host.name()).collect();
         if attached.is_empty() && own.is_empty() && asked.is_none() {
@@ -232,6 +269,18 @@ fn say(row: &Row, output: &mut Output) -> Result<(), Failure> {
     for place in &row.attached {
         output.line(format!("  attached in {}", place.path.display()))?;
         output.line(format!("    {}", escape(&place.command, Escape::Line)))?;
+        if place.program_is_missing {
+            output.line(format!(
+                "    that program is not there, and nothing is recorded: acpdb attach {} again, or detach it",
+                row.host
+            ))?;
+        }
+        if let Some(name) = &place.subject {
+            output.line(format!("    new sessions are about {}", escape(name, Escape::Line)))?;
+        }
+    }
+    if row.attached.len() > 1 {
+        output.line("  each event is told twice, and so is the model; detach one of them")?;
     }
     let Some(last) = &row.last else {
         return output.line("  no event was seen yet");

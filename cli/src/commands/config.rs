@@ -4,8 +4,10 @@ use serde::Serialize;
 
 use crate::args::{Config, ConfigAct};
 use crate::failure::{Code, Failure};
+use crate::global::Global;
 use crate::output::Output;
-use crate::settings::{self, KEYS};
+use crate::place;
+use crate::settings::{self, KEYS, Kind};
 
 /// A setting as it stands.
 #[derive(Serialize)]
@@ -17,7 +19,7 @@ struct Row {
     about: &'static str,
 }
 
-pub(crate) fn run(args: &Config, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, args: &Config, output: &mut Output) -> Result<Code, Failure> {
     let path = settings::path_or_failure()?;
     match &args.act {
         ConfigAct::Path => {
@@ -31,7 +33,7 @@ pub(crate) fn run(args: &Config, output: &mut Output) -> Result<Code, Failure> {
             let document = settings::document(&path)?;
             let mut rows = Vec::new();
             for key in KEYS {
-                let value = settings::given(&document, key)?;
+                let value = settings::given(&document, key, &store(key.kind, global).unwrap_or_default())?;
                 rows.push(Row { key: key.name, value, default: key.default, about: key.about });
             }
             if output.json {
@@ -48,7 +50,8 @@ pub(crate) fn run(args: &Config, output: &mut Output) -> Result<Code, Failure> {
         }
         ConfigAct::Get { key } => {
             let key = settings::key(key)?;
-            let value = settings::given(&settings::document(&path)?, key)?;
+            let folder = store(key.kind, global)?;
+            let value = settings::given(&settings::document(&path)?, key, &folder)?;
             let value = value.ok_or_else(|| {
                 Failure::not_found(format!("{} is not set", key.name))
                     .hint(format!("without it: {}", key.default))
@@ -60,18 +63,35 @@ pub(crate) fn run(args: &Config, output: &mut Output) -> Result<Code, Failure> {
         }
         ConfigAct::Set { key, value } => {
             let key = settings::key(key)?;
-            settings::write(&path, key, Some(value))?;
+            let folder = store(key.kind, global)?;
+            if key.kind == Kind::Subject {
+                place::check_subject(&folder, value, global)?;
+                settings::write_subject(&path, &folder, Some(value))?;
+            } else {
+                settings::write(&path, key, Some(value))?;
+            }
             print_value(key.name, Some(value), output)?;
-            output.note(format!("{} = {value} in {}", key.name, path.display()));
+            let of =
+                if key.kind == Kind::Subject { format!(" of {}", folder.display()) } else { String::new() };
+            output.note(format!("{}{of} = {value} in {}", key.name, path.display()));
         }
         ConfigAct::Unset { key } => {
             let key = settings::key(key)?;
-            settings::write(&path, key, None)?;
+            if key.kind == Kind::Subject {
+                settings::write_subject(&path, &store(key.kind, global)?, None)?;
+            } else {
+                settings::write(&path, key, None)?;
+            }
             print_value(key.name, None, output)?;
             output.note(format!("{} is not set any more; without it: {}", key.name, key.default));
         }
     }
     Ok(Code::Ok)
+}
+
+/// The store that a setting of stores is about: the one that a command here uses.
+fn store(kind: Kind, global: &Global) -> Result<std::path::PathBuf, Failure> {
+    if kind == Kind::Subject { Ok(place::find(global)?.folder) } else { Ok(std::path::PathBuf::new()) }
 }
 
 /// What a setting is now, for programs.

@@ -112,6 +112,20 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
             }
         }
     }
+    match crate::subject::of(folder, None, global) {
+        Ok(None) => {}
+        Ok(Some(said)) => {
+            let detail = format!("new sessions are about {}, by {}", said.name, said.by.words());
+            match place::check_subject(folder, &said.name, global) {
+                Ok(()) => add(State::Ok, "subject", detail, None),
+                Err(failure) => {
+                    let detail = format!("{detail}, and nothing is recorded: {}", failure.message);
+                    add(State::Problem, "subject", detail, Some(said.by.hint().to_owned()));
+                }
+            }
+        }
+        Err(failure) => add(State::Problem, "subject", failure.message, failure.hint),
+    }
     let code = match verify_store(folder, &VerifyOptions::default()) {
         Ok(report) => log(&report, folder, &mut add),
         Err(error) => {

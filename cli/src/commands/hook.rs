@@ -40,6 +40,8 @@ struct Work {
     mode: Mode,
     event: Option<String>,
     db: Option<PathBuf>,
+    key_file: Option<PathBuf>,
+    subject: Option<String>,
     settings: Settings,
 }
 
@@ -51,6 +53,8 @@ pub(crate) fn run(global: &Global, args: &Hook) {
         mode: mode(args.mode),
         event: args.event.clone(),
         db: global.db.clone(),
+        key_file: global.key_file.clone(),
+        subject: args.subject.clone(),
         settings: global.settings.clone(),
     };
     let mut line = Line {
@@ -90,6 +94,29 @@ pub(crate) fn run(global: &Global, args: &Hook) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{answer}").and_then(|()| out.flush());
     line.milliseconds = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    if let Some(path) = journal::path(&|name| std::env::var(name).ok()) {
+        let _ = journal::add(&path, &line);
+    }
+}
+
+/// Takes down that a host ran a hook that this program does not understand, such as one that a newer version wrote.
+pub(crate) fn refused(why: &str) {
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let named = words.iter().skip_while(|word| *word != "hook").nth(1).map(String::as_str);
+    let host = named.and_then(|name| <HostName as clap::ValueEnum>::from_str(name, false).ok());
+    let why = why.trim().lines().next().unwrap_or_default().trim_start_matches("error: ");
+    let line = Line {
+        at: super::at::now().0,
+        host: host
+            .map_or_else(|| named.unwrap_or_default().to_owned(), |name| self::host(name).name().to_owned()),
+        event: String::new(),
+        session: String::new(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        milliseconds: 0,
+        event_count: 0,
+        has_answered: false,
+        error: Some(format!("{why}; was it attached by another version? attach again with this one")),
+    };
     if let Some(path) = journal::path(&|name| std::env::var(name).ok()) {
         let _ = journal::add(&path, &line);
     }
@@ -142,14 +169,23 @@ impl Work {
         if hook.is_idle() {
             return Ok((NOTHING.to_owned(), 0));
         }
+        if let Some(unread) = &self.settings.unread {
+            return Err(unread.clone());
+        }
         // The store is looked for where the agent works.
         if let Some(folder) = &told.cwd {
             let _ = std::env::set_current_dir(folder);
         }
-        let global =
-            Global { db: self.db.clone(), quiet: true, settings: self.settings.clone(), ..Global::default() };
+        let global = Global {
+            db: self.db.clone(),
+            key_file: self.key_file.clone(),
+            quiet: true,
+            settings: self.settings.clone(),
+            ..Global::default()
+        };
         let output = Output::new(&global);
-        let store = place::open(&global, &output).map_err(|failure| failure.message)?;
+        let store = place::open_about(&global, self.subject.as_deref(), &output);
+        let store = store.map_err(|failure| failure.message)?;
         let done: Done = hook.run(&store).map_err(|error| chained(&error))?;
         let answer = dialect::render(self.host, &told, &done.answer).to_string();
         Ok((answer, done.event_count))

@@ -23,11 +23,18 @@ pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
         PluginHost::Opencode => Host::Opencode,
         PluginHost::Pi => Host::Pi,
     };
-    let (db, settings) = (global.db.clone(), global.settings.clone());
+    let (db, key_file, settings) = (global.db.clone(), global.key_file.clone(), global.settings.clone());
+    let subject = args.subject.clone();
     let open = move || {
-        let global = Global { db: db.clone(), quiet: true, settings: settings.clone(), ..Global::default() };
+        let global = Global {
+            db: db.clone(),
+            key_file: key_file.clone(),
+            quiet: true,
+            settings: settings.clone(),
+            ..Global::default()
+        };
         let output = Output::new(&global);
-        place::open(&global, &output).map_err(|failure| failure.message)
+        place::open_about(&global, subject.as_deref(), &output).map_err(|failure| failure.message)
     };
     let mut desk = Desk::new(host, mode(args.mode), Box::new(open));
     let journal = journal::path(&|name| std::env::var(name).ok());

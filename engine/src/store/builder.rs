@@ -20,6 +20,7 @@ use super::locator::Locator;
 use super::salts::Salts;
 use super::settler::{Durability, Settler};
 use super::snapshots::{Snapshots, Uses};
+use super::subjects::{check_subject, not_encrypted};
 use super::upkeep::Upkeep;
 use super::{Inner, Redactor, Store};
 
@@ -43,6 +44,7 @@ pub struct Builder {
     root: PathBuf,
     registry: Arc<dyn Registry>,
     redactor: Option<Arc<dyn Redactor>>,
+    subject: Option<String>,
     storage: Option<Arc<dyn Storage>>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
@@ -69,6 +71,7 @@ impl Builder {
             root: root.into(),
             registry: Arc::new(NoTools),
             redactor: None,
+            subject: None,
             storage: None,
             clock: Arc::new(SystemClock::new()),
             entropy: Arc::new(SystemEntropy),
@@ -106,6 +109,17 @@ impl Builder {
     #[must_use]
     pub fn redactor(mut self, redactor: Arc<dyn Redactor>) -> Self {
         self.redactor = Some(redactor);
+        self
+    }
+
+    /// Whom new sessions are about that name no [`StreamInfo::subject`](crate::entry::StreamInfo::subject) and do not come from a session
+    /// that has one. For hosts that record for one person or tenant, and cannot name it with each session. Sessions that were begun before
+    /// stay as they are, and those of a merge as they are in the other store. Default: none.
+    ///
+    /// Only an encrypted store opens with it: in any other, nothing could be shredded. None is made without [`Builder::keys`].
+    #[must_use]
+    pub fn subject(mut self, name: impl Into<String>) -> Self {
+        self.subject = Some(name.into());
         self
     }
 
@@ -220,8 +234,11 @@ impl Builder {
     ///
     /// # Errors
     /// [`Error::UntrustedFileSystem`], [`Error::NotAStore`], [`Error::NewerFormat`], [`Error::Busy`] (another process recovers and does not end),
-    /// [`Error::NoSpace`], [`Error::Io`]. Damage inside the log is no error here: see [`Store::recovery`] and `verify`.
+    /// [`Error::NoSpace`], [`Error::Subject`] and [`Error::TooLarge`] for [`Builder::subject`], [`Error::Io`]. Damage inside the log is no error here: see [`Store::recovery`] and `verify`.
     pub fn open(self) -> Result<Store, Error> {
+        if let Some(name) = &self.subject {
+            check_subject(name)?;
+        }
         // redb's file is one of the folder's: a store on other storage does without.
         let real_files = self.storage.is_none();
         let own_files = real_files && !self.options.read_only;
@@ -246,8 +263,13 @@ impl Builder {
             path: self.root.clone(),
             source,
         })?;
-        let opening = Opening { create: self.create, ring: self.ring };
+        // Without keys a plain store would be made, which is then refused.
+        let create = self.create && (self.subject.is_none() || self.ring.is_some());
+        let opening = Opening { create, ring: self.ring };
         let (log, recovery) = Log::open_with_keys(storage, self.clock, self.entropy, self.options, opening)?;
+        if self.subject.is_some() && !log.is_encrypted() {
+            return Err(not_encrypted(&self.root));
+        }
         // A store that only newer programs may write to is read, and nothing else.
         let read_only = read_only || log.newer().is_some();
         let own_files = own_files && !read_only;
@@ -267,6 +289,7 @@ impl Builder {
             root: self.root,
             registry: self.registry,
             redactor: self.redactor,
+            subject: self.subject,
             entropy: Salts::new(seed),
             read_only,
             recovery,

@@ -51,6 +51,8 @@ pub(super) struct Inner {
     pub(super) registry: Arc<dyn Registry>,
     pub(super) entropy: Salts,
     pub(super) redactor: Option<Arc<dyn Redactor>>,
+    /// Whom new sessions are about that do not say it.
+    pub(super) subject: Option<String>,
     pub(super) read_only: bool,
     pub(super) recovery: Recovery,
     pub(super) locator: RwLock<Locator>,

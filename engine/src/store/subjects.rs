@@ -8,6 +8,7 @@
 //! A stream is about a subject from its first key on, and for good. The name is in no event: it goes with the key.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use crate::codec::SUBJECT_BYTES_MAX;
 use crate::entry::{Entry, Fact, StreamInfo};
@@ -108,6 +109,27 @@ pub(super) struct About {
     pub(super) named: BTreeSet<StreamId>,
 }
 
+/// Whether a text can be a subject's name.
+pub(super) fn check_subject(name: &str) -> Result<(), Error> {
+    if name.is_empty() || name.trim() != name || name.chars().any(char::is_control) {
+        let detail =
+            format!("{name:?} is no name of a subject: blanks around it, control characters, or nothing");
+        return Err(Error::Subject { detail });
+    }
+    if name.len() > SUBJECT_BYTES_MAX {
+        let (actual, limit) = (name.len() as u64, SUBJECT_BYTES_MAX as u64);
+        return Err(Error::TooLarge { what: "name of a subject", actual, limit });
+    }
+    Ok(())
+}
+
+pub(super) fn not_encrypted(root: &Path) -> Error {
+    let root = root.display();
+    let detail =
+        format!("{root} is not encrypted: its sessions have no keys, so none can be about a subject");
+    Error::Subject { detail }
+}
+
 impl Inner {
     pub(super) fn check_key_at_hand(&self) -> Result<(), Error> {
         match self.log.keys() {
@@ -133,22 +155,20 @@ impl Inner {
         }
     }
 
-    /// Gives a stream that is new its key, if it is about a subject: the one that it names, else that of the session that it came from.
-    /// Durable when it returns.
+    /// Gives a stream that is new its key, if it is about a subject: the one that it names, else that of the session that it came from,
+    /// else `default`. Durable when it returns.
     pub(super) fn begin_about(
         &self,
         stream: StreamId,
         info: &StreamInfo,
         entries: &[Entry],
+        default: Option<&str>,
     ) -> Result<(), Error> {
         let refused = |detail: String| Err(Error::Subject { detail });
         let Some(keys) = self.log.keys() else {
             return match &info.subject {
                 None => Ok(()),
-                Some(_) => refused(format!(
-                    "{} is not encrypted: its sessions have no keys, so none can be about a subject",
-                    self.root.display()
-                )),
+                Some(_) => Err(not_encrypted(&self.root)),
             };
         };
         let Some(name) = &info.subject else {
@@ -156,16 +176,20 @@ impl Inner {
                 Fact::Forked { from, .. } => Some(*from),
                 _ => None,
             });
-            let Some(from) = info.parent.as_ref().map(|(parent, _)| *parent).or(forked) else {
-                return Ok(());
-            };
-            if keys.has_file(stream)? || stream == from {
+            let from =
+                info.parent.as_ref().map(|(parent, _)| *parent).or(forked).filter(|from| *from != stream);
+            let default = default.filter(|_| info.scope == Scope::Session);
+            if (from.is_none() && default.is_none()) || keys.has_file(stream)? {
                 return Ok(());
             }
-            let Some(subject) = keys.subject_to_follow(from)? else { return Ok(()) };
+            let followed = from.map_or(Ok(None), |from| keys.subject_to_follow(from))?;
+            let named = default.map(|name| (self.log.secret().subject(name), Some(name)));
+            let Some((subject, name)) = followed.map(|subject| (subject, None)).or(named) else {
+                return Ok(());
+            };
             if self.has_no_events(stream)? {
                 self.check_key_at_hand()?;
-                self.log.begin_about(stream, subject, None)?;
+                self.log.begin_about(stream, subject, name)?;
             }
             return Ok(());
         };
@@ -173,15 +197,7 @@ impl Inner {
         if info.scope != Scope::Session {
             return refused("only a session is about a subject".to_owned());
         }
-        if name.is_empty() || name.trim() != name || name.chars().any(char::is_control) {
-            return refused(format!(
-                "{name:?} is no name of a subject: blanks around it, control characters, or nothing"
-            ));
-        }
-        if name.len() > SUBJECT_BYTES_MAX {
-            let (actual, limit) = (name.len() as u64, SUBJECT_BYTES_MAX as u64);
-            return Err(Error::TooLarge { what: "name of a subject", actual, limit });
-        }
+        check_subject(name)?;
         let subject = self.log.secret().subject(name);
         if keys.has_file(stream)? {
             return match keys.subject_of(stream)? {

@@ -152,14 +152,47 @@ pub fn place(
     })
 }
 
-/// The words of the command that a host runs: program, store, mode.
-pub fn words(program: &Path, store: Option<&Path>, host: Host, mode: Mode) -> String {
-    let quoted = |path: &Path| {
-        let text = path.to_string_lossy();
-        shlex::try_quote(&text).map_or_else(|_| text.clone().into_owned(), std::borrow::Cow::into_owned)
-    };
-    let store = store.map(|store| format!(" --db {}", quoted(store))).unwrap_or_default();
-    format!("{}{store} hook {host} --mode {mode}", quoted(program))
+/// How a host runs acpdb.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run<'a> {
+    /// The program.
+    pub program: &'a Path,
+    /// The store; without one it is looked for where the agent works.
+    pub store: Option<&'a Path>,
+    /// The key of an encrypted store that does not lie in its usual place.
+    pub key_file: Option<&'a Path>,
+    /// The host.
+    pub host: Host,
+    /// What acpdb may do.
+    pub mode: Mode,
+    /// Whom new sessions are about.
+    pub subject: Option<&'a str>,
+}
+
+impl Run<'_> {
+    /// The words of the command that a host runs for an event, quoted for a shell.
+    pub fn words(&self) -> String {
+        let quoted = |text: &str| {
+            shlex::try_quote(text).map_or_else(|_| text.to_owned(), std::borrow::Cow::into_owned)
+        };
+        let path = |path: &Path| quoted(&path.to_string_lossy());
+        let store = self.store.map(|store| format!(" --db {}", path(store))).unwrap_or_default();
+        let key_file = self.key_file.map(|file| format!(" --key-file {}", path(file))).unwrap_or_default();
+        let subject = self.subject.map(|name| format!(" --subject={}", quoted(name))).unwrap_or_default();
+        let (host, mode) = (self.host, self.mode);
+        format!("{}{store}{key_file} hook {host} --mode {mode}{subject}", path(self.program))
+    }
+}
+
+/// The program of a command that [`settings::found`] gave.
+pub fn program_of(command: &str) -> Option<PathBuf> {
+    shlex::split(command)?.into_iter().next().map(PathBuf::from)
+}
+
+/// Whom new sessions are about by a command that [`settings::found`] gave.
+pub fn subject_of(command: &str) -> Option<String> {
+    let words = shlex::split(command)?;
+    words.iter().find_map(|word| word.strip_prefix("--subject=").map(str::to_owned))
 }
 
 /// What attaching changes. Nothing is written.
@@ -215,8 +248,9 @@ pub fn detach(path: &Path, host: Host) -> Result<Plan, AttachError> {
 /// Whether the backup with our hooks put in is what the file holds.
 fn is_only_ours(kept: &str, now: &str, ours: &[String], host: Host) -> bool {
     ours.iter().any(|line| {
-        let words = line.split(" --event ").next().unwrap_or(line);
-        let words = words.strip_suffix(" 2>/dev/null || true").unwrap_or(words).to_owned();
+        let words = line.strip_suffix(" 2>/dev/null || true").unwrap_or(line);
+        let without_event = words.rsplit_once(" --event ").filter(|_| host == Host::CopilotCli);
+        let words = without_event.map_or(words, |(words, _)| words).to_owned();
         settings::attached(kept, &Command { words, host }).is_ok_and(|again| again == now)
     })
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::{AttachError, Plan, backup, read};
-use crate::host::{Host, Mode};
+use super::{AttachError, Plan, Run, backup, read};
+use crate::host::Host;
 
 /// The plug-in for opencode, as it is published.
 const OPENCODE: &str = include_str!("../../assets/opencode.js");
@@ -18,12 +18,19 @@ const MARK: &str = "// acpdb wrote this file; `acpdb detach ";
 const SETTINGS: &str = "const ATTACHED = {}";
 
 /// The file that attaching writes.
-fn text(host: Host, program: &Path, store: Option<&Path>, mode: Mode) -> String {
-    let settings = json!({
-        "program": program.to_string_lossy(),
-        "db": store.map(Path::to_string_lossy),
-        "mode": mode.name(),
+fn text(run: &Run<'_>) -> String {
+    let mut settings = json!({
+        "program": run.program.to_string_lossy(),
+        "db": run.store.map(Path::to_string_lossy),
+        "mode": run.mode.name(),
     });
+    let key_file = run.key_file.map(Path::to_string_lossy);
+    for (name, value) in [("key_file", key_file.as_deref()), ("subject", run.subject)] {
+        if let (Some(value), Some(settings)) = (value, settings.as_object_mut()) {
+            settings.insert(name.to_owned(), value.into());
+        }
+    }
+    let host = run.host;
     let source = if host == Host::Pi { PI } else { OPENCODE };
     let plugin = source.replacen(SETTINGS, &format!("const ATTACHED = {settings}"), 1);
     format!("{MARK}{host}` removes it.\n{plugin}")
@@ -33,15 +40,9 @@ fn text(host: Host, program: &Path, store: Option<&Path>, mode: Mode) -> String 
 ///
 /// # Errors
 /// If the file cannot be read, or is of another program.
-pub fn attach(
-    path: &Path,
-    host: Host,
-    program: &Path,
-    store: Option<&Path>,
-    mode: Mode,
-) -> Result<Plan, AttachError> {
+pub fn attach(path: &Path, run: &Run<'_>) -> Result<Plan, AttachError> {
     let before = own(path)?;
-    let after = Some(text(host, program, store, mode));
+    let after = Some(text(run));
     Ok(Plan { path: path.to_owned(), before, after, backup: backup(path), is_attach: false })
 }
 
@@ -59,6 +60,18 @@ pub fn found(path: &Path) -> Option<String> {
     let text = own(path).ok()??;
     let line = text.lines().find_map(|line| line.strip_prefix("const ATTACHED = "))?;
     Some(line.to_owned())
+}
+
+/// The program by what [`found`] gave.
+pub fn program_of(attached: &str) -> Option<PathBuf> {
+    let settings: serde_json::Value = serde_json::from_str(attached).ok()?;
+    settings.get("program")?.as_str().map(PathBuf::from)
+}
+
+/// Whom new sessions are about by what [`found`] gave.
+pub fn subject_of(attached: &str) -> Option<String> {
+    let settings: serde_json::Value = serde_json::from_str(attached).ok()?;
+    settings.get("subject")?.as_str().map(str::to_owned)
 }
 
 /// The file, if acpdb wrote it.

@@ -7,6 +7,8 @@ use expect_test::expect;
 use super::settings::{self, Command};
 use super::*;
 
+/// A name that a shell and the search for our own words could take for something else.
+const NAME: &str = "Ada O'Neil --event \"x\" || true";
 const WORDS: &str = "/bin/acpdb hook claude-code --mode prune";
 
 /// Hosts that take hooks.
@@ -14,8 +16,12 @@ fn hooked() -> impl Iterator<Item = Host> {
     Host::ALL.into_iter().filter(|host| !host.takes_plugin())
 }
 
+fn run(program: &str, host: Host, mode: Mode) -> Run<'_> {
+    Run { program: Path::new(program), store: None, key_file: None, host, mode, subject: None }
+}
+
 fn command(host: Host) -> Command {
-    Command { words: words(Path::new("/bin/acpdb"), None, host, Mode::Prune), host }
+    Command { words: run("/bin/acpdb", host, Mode::Prune).words(), host }
 }
 
 #[test]
@@ -83,7 +89,7 @@ fn what_was_attached_twice_is_attached_once() {
             assert_eq!(settings::attached(&once, &command(host)).unwrap(), once, "{host} {file:?}");
             let found = settings::found(&once, host).unwrap();
             assert!(!found.is_empty(), "{host} {file:?}");
-            let other = Command { words: words(Path::new("/new/acpdb"), None, host, Mode::Record), host };
+            let other = Command { words: run("/new/acpdb", host, Mode::Record).words(), host };
             let moved = settings::attached(&once, &other).unwrap();
             assert!(!moved.contains("/bin/acpdb"), "{host} {file:?}: {moved}");
             let without = settings::detached(&moved, host).unwrap();
@@ -114,6 +120,15 @@ fn detaching_gives_back_the_very_bytes() {
             attach(&path, &words, host).unwrap().apply().unwrap();
             attach(&path, &words.replace("prune", "record"), host).unwrap().apply().unwrap();
             assert!(std::fs::read_to_string(&path).unwrap().contains("--mode record"));
+            let about = Run { subject: Some(NAME), ..run("/bin/acpdb", host, Mode::Record) };
+            attach(&path, &about.words(), host).unwrap().apply().unwrap();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let [command] = &*settings::found(&text, host).unwrap().into_iter().take(1).collect::<Vec<_>>()
+            else {
+                panic!("{text}")
+            };
+            assert_eq!(subject_of(command).as_deref(), Some(NAME), "{command}");
+            assert!(attach(&path, &about.words(), host).unwrap().is_nothing());
             detach(&path, host).unwrap().apply().unwrap();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), **file, "{host}");
             let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
@@ -209,20 +224,26 @@ fn a_plugin_is_a_file_of_its_own() {
 fn check_plugin(host: Host) {
     let folder = tempfile::tempdir().unwrap();
     let path = place(host, Reach::Project, folder.path(), &|_: &str| None).unwrap();
-    let (program, store) = (Path::new("/bin/it's acpdb"), Path::new("/p/.acpdb"));
-    let attach = |mode| plugin::attach(&path, host, program, Some(store), mode).unwrap();
+    let (program, store) = ("/bin/it's acpdb", Path::new("/p/.acpdb"));
+    let attach =
+        |mode| plugin::attach(&path, &Run { store: Some(store), ..run(program, host, mode) }).unwrap();
     attach(Mode::Record).apply().unwrap();
     assert!(attach(Mode::Record).is_nothing());
     attach(Mode::Prune).apply().unwrap();
     let settings: serde_json::Value = serde_json::from_str(&plugin::found(&path).unwrap()).unwrap();
     let expected = serde_json::json!({"program": "/bin/it's acpdb", "db": "/p/.acpdb", "mode": "prune"});
     assert_eq!(settings, expected);
+    let key_file = Some(Path::new("/k"));
+    let about = Run { subject: Some(NAME), key_file, ..run(program, host, Mode::Prune) };
+    plugin::attach(&path, &about).unwrap().apply().unwrap();
+    assert!(plugin::attach(&path, &about).unwrap().is_nothing());
+    assert_eq!(plugin::subject_of(&plugin::found(&path).unwrap()).as_deref(), Some(NAME));
     plugin::detach(&path).unwrap().apply().unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
     assert!(plugin::detach(&path).unwrap().is_nothing());
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, "export default 1").unwrap();
-    for plan in [plugin::detach(&path), plugin::attach(&path, host, program, None, Mode::Prune)] {
+    for plan in [plugin::detach(&path), plugin::attach(&path, &run(program, host, Mode::Prune))] {
         assert!(plan.unwrap_err().to_string().contains("left alone"));
     }
 }

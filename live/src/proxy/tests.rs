@@ -91,207 +91,34 @@ fn a_summary_holds_no_text_of_the_conversation() {
     assert_eq!((&kept["model"], &kept["messages"]), (&json!("m"), &json!(1)));
 }
 
+#[test]
+fn what_goes_through_is_about_the_subject_that_the_store_was_opened_with() {
+    use acpdb_engine::Store;
+    use acpdb_engine::keys::RawKeyRing;
+    let folder = tempfile::tempdir().unwrap();
+    let ring = std::sync::Arc::new(RawKeyRing::new("a key", &[7; 32]));
+    let builder = Store::builder(folder.path().join("store")).any_file_system().keys(ring);
+    let store = builder.subject("walrus").open().unwrap();
+    let body = br#"{"model":"m","tools":[{}],"messages":[{"role":"user","content":"Look"}]}"#;
+    for path in ["/acp/c1/v1/messages", "/v1/messages"] {
+        let header = |name: &str| (name == "x-claude-code-session-id").then(|| "c2".to_owned());
+        let identity = identity::of(path, &header).unwrap();
+        let exchange = Exchange {
+            path: path.to_owned(),
+            request: Some(body.to_vec()),
+            status: 200,
+            ..Exchange::default()
+        };
+        super::record::record(&store, &identity, &exchange, &super::talk::Talks::default()).unwrap();
+        let stream = store.find_stream(&identity.session).unwrap().id;
+        assert_eq!(store.subject_of(stream).unwrap().as_deref(), Some("walrus"), "{path}");
+    }
+}
+
 mod conversation;
 
 #[cfg(feature = "proxy")]
-mod through {
-    use std::io::{Read as _, Write as _};
-    use std::net::{SocketAddr, TcpListener, TcpStream};
-    use std::time::{Duration, Instant};
-
-    use acpdb_engine::Store;
-    use acpdb_engine::event::Payload;
-
-    use super::super::prune::Places;
-    use super::super::server::{Options, serve};
-
-    /// A provider that keeps what it is sent, and answers with these pieces.
-    fn provider(pieces: Vec<Vec<u8>>) -> (SocketAddr, std::thread::JoinHandle<Vec<u8>>) {
-        provider_of(b"the end of the body", pieces)
-    }
-
-    /// Likewise; a request ends so.
-    fn provider_of(
-        end: &'static [u8],
-        pieces: Vec<Vec<u8>>,
-    ) -> (SocketAddr, std::thread::JoinHandle<Vec<u8>>) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let thread = std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut got = Vec::new();
-            let mut buffer = [0; 4096];
-            while !got.ends_with(end) {
-                let count = stream.read(&mut buffer).unwrap();
-                got.extend_from_slice(buffer.get(..count).unwrap());
-                if count == 0 {
-                    break;
-                }
-            }
-            for piece in pieces {
-                stream.write_all(&piece).unwrap();
-                stream.flush().unwrap();
-            }
-            got
-        });
-        (address, thread)
-    }
-
-    fn proxy(folder: &std::path::Path, upstream: String) -> (Store, SocketAddr) {
-        proxy_that(folder, upstream, None)
-    }
-
-    fn proxy_that(folder: &std::path::Path, upstream: String, prune: Option<Places>) -> (Store, SocketAddr) {
-        let builder = Store::builder(folder.join("store")).registry(acpdb_hosts::registry());
-        let store = builder.any_file_system().open().unwrap();
-        let (tell, told) = std::sync::mpsc::channel();
-        let options = Options { listen: "127.0.0.1:0".parse().unwrap(), upstream, token: None, prune };
-        let own = store.clone();
-        std::thread::spawn(move || {
-            let _ = serve(own, &options, &mut |address| tell.send(address).unwrap());
-        });
-        (store, told.recv().unwrap())
-    }
-
-    fn asked(address: SocketAddr, body: &[u8]) -> Vec<u8> {
-        asked_at("/v1/messages?key=SECRET-IN-PATH", "X-Claude-Code-Session-Id: c1", address, body)
-    }
-
-    fn asked_at(path: &str, header: &str, address: SocketAddr, body: &[u8]) -> Vec<u8> {
-        let mut stream = TcpStream::connect(address).unwrap();
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: {address}\r\nX-Api-Key: SECRET-KEY\r\n\
-             {header}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-            body.len()
-        );
-        stream.write_all(head.as_bytes()).unwrap();
-        stream.write_all(body).unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        answer
-    }
-
-    /// The record of the request; it comes behind the answer.
-    fn recorded(store: &Store) -> String {
-        let until = Instant::now() + Duration::from_secs(20);
-        while Instant::now() < until {
-            if let Ok(stream) = store.find_stream("c1") {
-                let events =
-                    store.stream_events(stream.id, acpdb_engine::ids::Seq(1), acpdb_engine::ids::Seq::MAX);
-                for event in events.unwrap().flatten() {
-                    if let Payload::HostRecorded(record) = event.event.payload {
-                        return String::from_utf8(store.body(record.raw.unwrap().id(event.seq)).unwrap())
-                            .unwrap();
-                    }
-                }
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        unreachable!("nothing was recorded");
-    }
-
-    #[test]
-    fn bytes_go_through_untouched_and_the_key_is_nowhere() {
-        let folder = tempfile::tempdir().unwrap();
-        let events: &[u8] = b"data: {\"usage\":{\"output_tokens\":5}}\n\n";
-        let chunk = |bytes: &[u8]| [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
-        let head =
-            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-                .to_vec();
-        let (upstream, provider) =
-            provider(vec![head, chunk(events), chunk(b": \xff\x00 any bytes\n"), b"0\r\n\r\n".to_vec()]);
-        let (store, address) = proxy(folder.path(), format!("http://{upstream}"));
-        let body = b"{\"model\": \"m\",  \"messages\":[]} \x00\xff the end of the body";
-        let answer = asked(address, body);
-        let got = provider.join().unwrap();
-        assert!(got.ends_with(body), "{}", String::from_utf8_lossy(&got));
-        let got = String::from_utf8_lossy(&got).into_owned();
-        assert!(
-            got.contains("X-Api-Key: SECRET-KEY") && got.contains("POST /v1/messages?key=SECRET-IN-PATH"),
-            "{got}"
-        );
-        assert!(got.contains(&format!("{upstream}")), "the provider is spoken to by its own name: {got}");
-        assert!(answer.windows(events.len()).any(|piece| piece == events));
-        assert!(answer.windows(4).any(|piece| piece == b": \xff\x00"));
-        let kept = recorded(&store);
-        assert!(kept.contains("\"status\":200") && kept.contains("\"output_tokens\":5"), "{kept}");
-        store.close().unwrap();
-        let mut todo = vec![folder.path().to_owned()];
-        while let Some(path) = todo.pop() {
-            if path.is_dir() {
-                todo.extend(path.read_dir().unwrap().map(|entry| entry.unwrap().path()));
-            } else {
-                let bytes = std::fs::read(&path).unwrap();
-                assert!(!bytes.windows(6).any(|piece| piece == b"SECRET"), "{}", path.display());
-            }
-        }
-    }
-
-    #[test]
-    fn a_provider_that_breaks_off_is_recorded_as_that() {
-        let folder = tempfile::tempdir().unwrap();
-        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf".to_vec();
-        let (upstream, provider) = provider(vec![head]);
-        let (store, address) = proxy(folder.path(), format!("http://{upstream}"));
-        let answer = asked(address, b"{} the end of the body");
-        provider.join().unwrap();
-        assert!(answer.ends_with(b"half"), "{}", String::from_utf8_lossy(&answer));
-        let kept = recorded(&store);
-        assert!(!kept.contains("\"error\":null"), "{kept}");
-    }
-
-    #[test]
-    fn a_session_that_only_its_path_names_is_recorded_and_pruned() {
-        let long = "a line that is long enough to be worth hiding, and another one of them\n".repeat(8);
-        let call = |id: &str| {
-            serde_json::json!({"role": "assistant", "content": null, "tool_calls": [
-            {"id": id, "type": "function", "function": {"name": "Read", "arguments": "{\"file_path\":\"/p/a.rs\"}"}}]})
-        };
-        let result = |id: &str| serde_json::json!({"role": "tool", "tool_call_id": id, "content": long});
-        let body = serde_json::json!({"model": "gpt-lab", "tools": [{"type": "function", "function": {"name": "Read"}}],
-            "messages": [{"role": "user", "content": "Look"}, call("c1"), result("c1"), call("c2"), result("c2")]});
-        let body = body.to_string();
-        let said = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Do\"}}]}\n\n\
-                    data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ne.\"},\"finish_reason\":\"stop\"}]}\n\n";
-        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
-        for (prune, shown) in [(None, 2), (Some(Places::default()), 1)] {
-            let folder = tempfile::tempdir().unwrap();
-            let (upstream, provider) =
-                provider_of(b"}]}", vec![head.as_bytes().to_vec(), said.as_bytes().to_vec()]);
-            let is_pruned = prune.is_some();
-            let (store, address) = proxy_that(folder.path(), format!("http://{upstream}"), prune);
-            let policy =
-                acpdb_engine::fold::Policy::from_json(r#"{"preset": "acp", "serve.mode": "eager"}"#).unwrap();
-            let _ = store.set_policy(None, &policy, None).unwrap();
-            let path = "/acp/c1/v1/chat/completions";
-            let answer = asked_at(path, "Accept-Encoding: gzip", address, body.as_bytes());
-            assert!(String::from_utf8_lossy(&answer).contains(said), "{}", String::from_utf8_lossy(&answer));
-            let got = String::from_utf8(provider.join().unwrap()).unwrap();
-            assert!(got.starts_with("POST /v1/chat/completions HTTP/1.1"), "{got}");
-            assert!(
-                got.contains("identity") && !got.contains("gzip"),
-                "an answer that is packed cannot be read"
-            );
-            assert_eq!(got.matches("long enough").count(), shown * 8, "{got}");
-            assert_eq!(got.ends_with(&body), !is_pruned);
-            let kept = recorded(&store);
-            assert!(kept.contains("\"conversation\":{\"events\":"), "{kept}");
-            let view = store.view(store.find_stream("c1").unwrap().id).unwrap();
-            let texts = view.current().into_iter().filter(|item| item.call.is_none());
-            assert_eq!(texts.count(), 2, "the prompt and the answer");
-        }
-    }
-
-    #[test]
-    fn a_provider_that_is_not_there_is_said() {
-        let folder = tempfile::tempdir().unwrap();
-        let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let (store, address) = proxy(folder.path(), format!("http://{gone}"));
-        let answer = String::from_utf8(asked(address, b"{}")).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 502") && answer.contains("cannot be reached"), "{answer}");
-        assert!(recorded(&store).contains("\"status\":0"));
-    }
-}
+mod through;
 
 mod pruning {
     use acpdb_engine::Store;

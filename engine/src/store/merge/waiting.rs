@@ -109,7 +109,7 @@ impl Taker<'_> {
             };
             let key = key.unwrap_or_else(|| inner.entropy.array::<32>());
             let id = info.id();
-            inner.begin_about(id, info, &[])?;
+            inner.begin_about(id, info, &[], None)?;
             self.keys.insert(id, key);
             let Some(draft) = streams.open_with(inner, (id, info), || key) else { continue };
             ids.push(derived("acpdb 2026 stream opened v1", &[id.as_bytes()]));

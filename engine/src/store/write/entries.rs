@@ -51,7 +51,7 @@ impl Inner {
         for (batch, id) in batches.iter().zip(&ids) {
             let is_open = streams.get(*id).is_some_and(|writer| writer.ingest_state.opened);
             if batch.stream.subject.is_some() || !is_open {
-                self.begin_about(*id, &batch.stream, &batch.entries)?;
+                self.begin_about(*id, &batch.stream, &batch.entries, self.subject.as_deref())?;
             }
         }
         let mut receipt = Receipt::default();

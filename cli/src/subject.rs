@@ -1,0 +1,91 @@
+//! Whom new sessions of a store are about, where the session does not say it.
+//!
+//! ```text
+//! what the session says  >  --subject of the verb  >  $ACPDB_SUBJECT  >  the settings, for each store  >  none
+//! ```
+//!
+//! It stands in the user's settings and not in the store: there a name lies sealed, and goes with its key.
+
+use std::path::Path;
+
+use acpdb_engine::{Builder, Error, Store};
+
+use crate::failure::Failure;
+use crate::global::Global;
+use crate::settings;
+
+/// The variable that names a subject for all that a program records.
+const VARIABLE: &str = "ACPDB_SUBJECT";
+
+/// A subject, and who said it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Said {
+    pub(crate) name: String,
+    pub(crate) by: By,
+}
+
+/// Where a subject was named.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum By {
+    Option,
+    Variable,
+    Settings,
+}
+
+impl By {
+    /// In words, for `doctor`.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::Option => "--subject",
+            Self::Variable => "$ACPDB_SUBJECT",
+            Self::Settings => "your settings",
+        }
+    }
+
+    /// How it is taken back.
+    pub(crate) const fn hint(self) -> &'static str {
+        match self {
+            Self::Option => "leave --subject out, or make an encrypted store with acpdb init --encrypt",
+            Self::Variable => "unset ACPDB_SUBJECT, or make an encrypted store with acpdb init --encrypt",
+            Self::Settings => {
+                "acpdb config unset subject, or make an encrypted store with acpdb init --encrypt"
+            }
+        }
+    }
+}
+
+/// Whom new sessions of the store in `folder` are about. `named`: by an option.
+pub(crate) fn of(folder: &Path, named: Option<&str>, global: &Global) -> Result<Option<Said>, Failure> {
+    if let Some(name) = named {
+        return Ok(Some(Said { name: name.to_owned(), by: By::Option }));
+    }
+    if let Some(name) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) {
+        let name = name.into_string().map_err(|_| Failure::usage(format!("${VARIABLE} is no UTF-8")))?;
+        return Ok(Some(Said { name, by: By::Variable }));
+    }
+    let key = settings::store_key(folder);
+    let set = global.settings.subjects.iter().find(|(store, _)| *store == key);
+    Ok(set.map(|(_, name)| Said { name: name.clone(), by: By::Settings }))
+}
+
+/// Opens a store with what was said.
+pub(crate) fn open(builder: Builder, folder: &Path, said: Option<Said>) -> Result<Store, Failure> {
+    let Some(Said { name, by }) = said else { return Ok(builder.open()?) };
+    builder.subject(name).open().map_err(|error| refused(error, folder, by))
+}
+
+pub(crate) fn refused(error: Error, folder: &Path, by: By) -> Failure {
+    match error {
+        // Without a key none is made.
+        Error::NotAStore { .. } if !folder.join("acpdb.json").exists() => {
+            let folder = folder.display();
+            let said = by.words();
+            Failure::usage(format!(
+                "there is no store in {folder}, and {said} names a subject: only sessions of an encrypted store can be about one"
+            ))
+            .hint(by.hint())
+        }
+        error @ Error::Subject { .. } => Failure::from(error).hint(by.hint()),
+        error => error.into(),
+    }
+}
