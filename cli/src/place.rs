@@ -99,13 +99,16 @@ pub(crate) fn open(global: &Global, output: &Output) -> Result<Store, Failure> {
     open_at(&folder, global, output)
 }
 
+/// What stays in memory of sessions while they are recorded one after the other: hardly one is met again.
+const RECORDING_BYTES: u64 = 32 << 20;
+
 /// Opens the store to append to it, with secrets taken out as asked.
 pub(crate) fn open_redacting(
     global: &Global,
     redact: &RedactOptions,
     output: &Output,
 ) -> Result<Store, Failure> {
-    let mut builder = builder(&folder(global, output)?, global)?;
+    let mut builder = builder(&folder(global, output)?, global)?.memory_max(RECORDING_BYTES);
     if let Some(rules) = crate::redaction::rules(redact, global.settings.redact == Some(true))? {
         builder = builder.redactor(std::sync::Arc::new(rules));
     }
