@@ -49,8 +49,12 @@ impl Stamp {
 
     /// Whether it changed so short a time ago, or in what the clock says is to come.
     pub(crate) fn is_within(&self, time: Duration) -> bool {
+        self.is_within_at(time, now())
+    }
+
+    fn is_within_at(&self, time: Duration, now: i128) -> bool {
         let step = i128::try_from(time.as_nanos()).unwrap_or(i128::MAX);
-        self.modified.saturating_add(step) > jiff::Timestamp::now().as_nanosecond()
+        self.modified.saturating_add(step) > now
     }
 
     fn of(metadata: &Metadata) -> Option<Self> {
@@ -68,11 +72,19 @@ impl Stamp {
 
     /// Whether it is older than now, by more than clocks can be wrong about.
     pub(crate) fn is_settled(&self) -> bool {
-        let at = jiff::Timestamp::now().as_nanosecond();
+        self.is_settled_at(now())
+    }
+
+    fn is_settled_at(&self, now: i128) -> bool {
         let step = i128::try_from(CLOCK_STEP.as_nanos()).unwrap_or_default();
         let log = self.log.map_or(i128::MIN, |(_, modified)| modified);
-        self.modified.max(self.changed).max(log).saturating_add(step) < at
+        self.modified.max(self.changed).max(log).saturating_add(step) < now
     }
+}
+
+/// Nanoseconds since 1970, by the clock that people set.
+fn now() -> i128 {
+    jiff::Timestamp::now().as_nanosecond()
 }
 
 /// What was in a file.
@@ -294,4 +306,36 @@ impl Counts {
 
 fn absolute(path: &Path) -> Option<PathBuf> {
     std::path::absolute(path).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A clock that was set back lets a file seem to be of the time to come: it is read again until that is past, and so not missed.
+    #[test]
+    fn a_stamp_is_trusted_once_the_clock_is_past_it() {
+        const SECOND: i128 = 1_000_000_000;
+        const HOUR: i128 = 3600 * SECOND;
+        let written = 1_000 * HOUR;
+        let stamp = |log| Stamp { bytes: 1, modified: written, changed: written, inode: 1, device: 1, log };
+        let later = |time| Some((1, written + time));
+        for (log, now, is_settled, is_recent) in [
+            (None, written, false, true),
+            (None, written + SECOND / 100, false, true),
+            (None, written + SECOND, true, true),
+            // Set forward by hours, or asleep for them.
+            (None, written + 9 * HOUR, true, false),
+            // Set back by an hour, and by years.
+            (None, written - HOUR, false, true),
+            (None, written - 900 * HOUR, false, true),
+            // What is new in a database is in its log.
+            (later(HOUR), written + SECOND, false, true),
+            (later(HOUR), written + 2 * HOUR, true, false),
+        ] {
+            let stamp = stamp(log);
+            assert_eq!(stamp.is_settled_at(now), is_settled, "{log:?} at {now}");
+            assert_eq!(stamp.is_within_at(Duration::from_secs(3600), now), is_recent, "{log:?} at {now}");
+        }
+    }
 }

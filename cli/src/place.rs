@@ -118,6 +118,9 @@ fn opened(
     Ok(store)
 }
 
+/// What stays in memory of sessions while they are recorded one after the other: hardly one is met again.
+const RECORDING_BYTES: u64 = 32 << 20;
+
 /// Opens the store to append to it, with secrets taken out as asked.
 pub(crate) fn open_redacting(
     global: &Global,
@@ -125,7 +128,7 @@ pub(crate) fn open_redacting(
     output: &Output,
 ) -> Result<Store, Failure> {
     let folder = folder(global, output)?;
-    let mut builder = builder(&folder, global)?;
+    let mut builder = builder(&folder, global)?.memory_max(RECORDING_BYTES);
     if let Some(rules) = crate::redaction::rules(redact, global.settings.redact == Some(true))? {
         builder = builder.redactor(std::sync::Arc::new(rules));
     }

@@ -220,17 +220,44 @@ def copilot_main(scene):
 
 # ---- Pi
 
-def pi(scene, *words, prompt):
+def pi(scene, *words, prompt=None, lines=None, settings=None):
     models = {"providers": {"lab": {"baseUrl": scene.url, "api": "anthropic-messages", "apiKey": "lab", "models": [
         {"id": "claude-lab", "name": "Lab", "reasoning": False, "input": ["text", "image"], "contextWindow": 200000, "maxTokens": 8000,
          "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}}]}}}
     scene.put("home/.pi/agent/models.json", json.dumps(models))
+    scene.put("home/.pi/agent/settings.json", json.dumps(settings or {}))
     scene.environment.update(PI_OFFLINE="1", PI_SKIP_VERSION_CHECK="1")
-    return scene.run("pi", "--provider", "lab", "--model", "claude-lab", *words, "-p", prompt)
+    form = ["--mode", "rpc"] if lines else ["-p", prompt]
+    return scene.run("pi", "--provider", "lab", "--model", "claude-lab", *words, *form, lines=lines)
 
 
 def pi_main(scene):
     pi(scene, prompt="Rename the greeting. <play:main>")
+    pi(scene, "--continue", prompt="Look at it again. <play:second>")
+
+
+def pi_more(scene):
+    pi(scene, prompt="Look at more. <play:more>")
+    pi(scene, "--continue", prompt="Look at it again. <play:second>")
+
+
+def pi_compact(scene):
+    settings = {"compaction": {"enabled": True, "reserveTokens": 1000, "keepRecentTokens": 60}}
+    pi(scene, prompt="Rename the greeting. <play:main>", settings=settings)
+    pi(scene, "--continue", lines=[(2, json.dumps({"type": "compact"})), (4, json.dumps({"type": "prompt", "message": "Go on. <play:second>"}))],
+       settings=settings)
+    pi(scene, "--continue", prompt="And the other. <play:helper>", settings=settings)
+
+
+def pi_branch(scene):
+    extension = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pi_back.js")
+    pi(scene, prompt="Look at it. <play:second>")
+    pi(scene, "--continue", prompt="Now the helper. <play:helper>")
+    # Without a screen only an extension's command goes back in a session.
+    pi(scene, "--continue", "--extension", extension, lines=[
+        (2, json.dumps({"type": "prompt", "message": "/back"})),
+        (2, json.dumps({"type": "bash", "command": "echo by hand"})),
+        (2, json.dumps({"type": "prompt", "message": "Another way. <play:helper>"}))])
     pi(scene, "--continue", prompt="Look at it again. <play:second>")
 
 

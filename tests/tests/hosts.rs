@@ -35,5 +35,7 @@ mod proof;
 mod resume;
 #[path = "hosts/scenes.rs"]
 mod scenes;
+#[path = "hosts/todos.rs"]
+mod todos;
 #[path = "hosts/usage.rs"]
 mod usage;

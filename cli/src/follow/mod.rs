@@ -10,10 +10,11 @@
 //! runs but the look at all files, which is made rarer where it takes long. Times are those of a clock that only goes forward:
 //! a change of the date changes nothing, and after a sleep of the machine the next look is due at the latest.
 
+mod schedule;
 mod tail;
 mod watch;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +25,7 @@ use std::time::{Duration, Instant};
 use acpdb_engine::Store;
 use acpdb_hosts::import::{Format, Options, ReadSessions};
 
+use self::schedule::Schedule;
 pub(crate) use self::tail::End;
 pub(crate) use self::watch::Root;
 use self::watch::Watch;
@@ -38,14 +40,6 @@ use crate::reader::{self, Candidate, FileReport, ReadError, Recognised, Skipped,
 const RECENT: Duration = Duration::from_secs(60 * 60);
 /// Most files that are kept open.
 const OPEN_COUNT_MAX: usize = 32;
-/// Pause before a file that is read whole is read again, at least.
-const PAUSE_MIN: Duration = Duration::from_millis(200);
-/// The same, as a multiple of the time that reading took: so much of a core it may cost.
-const PAUSE_FACTOR: u32 = 10;
-/// The same for the look at all files: no user waits for it.
-const LOOK_FACTOR: u32 = 500;
-/// After a folder was made, files in it may be there before it is watched.
-const FOLDER_PAUSE: Duration = Duration::from_millis(500);
 /// Warnings that are remembered, so that each is given once.
 const SAID_MAX: usize = 10_000;
 
@@ -94,10 +88,7 @@ struct Follower<'o> {
     open: HashMap<PathBuf, Open>,
     /// How files that are read whole were when they were read in this run.
     stamps: HashMap<PathBuf, Stamp>,
-    /// When files that are read whole may be read again.
-    rest: HashMap<PathBuf, Instant>,
-    /// Files and folders to look at again, and when.
-    due: BTreeMap<PathBuf, Instant>,
+    schedule: Schedule,
     /// What was read of databases.
     sessions: HashMap<PathBuf, ReadSessions>,
     said: BTreeSet<String>,
@@ -117,6 +108,7 @@ pub(crate) fn run(store: Store, known: KnownFiles, plan: Plan, output: &mut Outp
         let _ = stop.send(News::Stop);
     });
     let (watch, trouble) = Watch::new(news.clone());
+    let schedule = Schedule::new(plan.every, Instant::now());
     let mut follower = Follower {
         plan,
         store,
@@ -126,8 +118,7 @@ pub(crate) fn run(store: Store, known: KnownFiles, plan: Plan, output: &mut Outp
         news,
         open: HashMap::new(),
         stamps: HashMap::new(),
-        rest: HashMap::new(),
-        due: BTreeMap::new(),
+        schedule,
         sessions: HashMap::new(),
         said: BTreeSet::new(),
         event_count: 0,
@@ -143,33 +134,28 @@ pub(crate) fn run(store: Store, known: KnownFiles, plan: Plan, output: &mut Outp
 
 impl Follower<'_> {
     fn follow(&mut self, told: &Receiver<News>) -> Result<(), Failure> {
-        let mut next = self.look(true)?;
+        self.look(true)?;
         let folders = self.plan.roots.iter().filter(|root| root.path.exists()).count() as u64;
         if !self.output.json && !self.output.quiet {
             self.output.line(format!("following {}", describe::count(folders, "place")))?;
         }
         loop {
             self.output.flush()?;
-            let due = self.due.values().min().copied().unwrap_or(next).min(next);
-            let wait = due.saturating_duration_since(Instant::now());
+            let wait = self.schedule.wait(Instant::now());
             match told.recv_timeout(wait) {
                 Ok(News::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
                 Ok(news) => {
                     if self.hear(news)? {
-                        next = Instant::now();
+                        self.schedule.look_at_once(Instant::now());
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            let now = Instant::now();
-            let ready: Vec<PathBuf> =
-                self.due.iter().filter(|(_, at)| **at <= now).map(|(path, _)| path.clone()).collect();
-            for path in ready {
-                self.due.remove(&path);
+            for path in self.schedule.take_due(Instant::now()) {
                 self.changed(&path)?;
             }
-            if next <= now {
-                next = self.look(false)?;
+            if self.schedule.is_look_due(Instant::now()) {
+                self.look(false)?;
             }
         }
     }
@@ -191,8 +177,8 @@ impl Follower<'_> {
         Ok(false)
     }
 
-    /// Looks at all files; when the next look is due.
-    fn look(&mut self, is_first: bool) -> Result<Instant, Failure> {
+    /// Looks at all files.
+    fn look(&mut self, is_first: bool) -> Result<(), Failure> {
         let start = Instant::now();
         for index in 0..self.plan.roots.len() {
             let Some(root) = self.plan.roots.get(index) else { break };
@@ -210,7 +196,7 @@ impl Follower<'_> {
             });
             for candidate in found {
                 if self.is_stopping.load(Ordering::SeqCst) {
-                    return Ok(Instant::now());
+                    return Ok(());
                 }
                 self.consider(&candidate, is_first)?;
             }
@@ -219,7 +205,8 @@ impl Follower<'_> {
         if let Some(every) = self.plan.sign {
             crate::signing::sign_if_due(&self.store, every, self.output);
         }
-        Ok(Instant::now() + self.plan.every.max(start.elapsed() * if is_first { 0 } else { LOOK_FACTOR }))
+        self.schedule.has_looked(Instant::now(), start.elapsed(), is_first);
+        Ok(())
     }
 
     /// Looks at what may have changed.
@@ -265,12 +252,7 @@ impl Follower<'_> {
                 self.consider(candidate, false)?;
             }
         }
-        // Once more when it is watched, unless this is that time: its own entry tells.
-        let key = folder.join(".");
-        if self.rest.remove(&key).is_none() {
-            self.rest.insert(key, Instant::now());
-            self.due.insert(folder.to_owned(), Instant::now() + FOLDER_PAUSE);
-        }
+        self.schedule.has_looked_into(folder, Instant::now());
         Ok(())
     }
 
@@ -286,8 +268,7 @@ impl Follower<'_> {
             return Ok(());
         }
         let now = Instant::now();
-        if let Some(rest) = self.rest.get(path).filter(|rest| **rest > now) {
-            self.due.insert(path.clone(), *rest);
+        if !self.schedule.may_read(path, now) {
             return Ok(());
         }
         // Nothing can be said of lines before the first is there.
@@ -324,8 +305,7 @@ impl Follower<'_> {
             Recognised::Other => self.known.keep(path, &reading, None),
             Recognised::Skipped(skipped) => self.skip(&skipped),
         }
-        let pause = PAUSE_MIN.max(now.elapsed() * PAUSE_FACTOR);
-        self.rest.insert(path.clone(), Instant::now() + pause);
+        self.schedule.has_read(path, Instant::now(), now.elapsed());
         Ok(())
     }
 

@@ -14,15 +14,15 @@ use acpdb_engine::Store;
 use acpdb_hosts::import::{self, Format, ImportError, ImportReport, Options, SinkStop};
 use indicatif::ProgressBar;
 
-use super::gather::{Gather, weight};
+use super::gather::{GATHER_BYTES, Gather, weight};
 use super::{Candidate, FileReport, ReadError, Recognised, Skipped};
 
 /// Files that wait to be read, or were read and wait to be recorded.
 pub(crate) const FILE_COUNT: usize = 8;
 /// About how many bytes of facts are handed over at a time.
 const PARCEL_BYTES: usize = 256 << 10;
-/// Parcels of one file that wait to be recorded.
-const PARCEL_COUNT: usize = 4;
+/// Parcels of one file that wait to be recorded: as much as one commit takes, so that reading goes on while it is made.
+const PARCEL_COUNT: usize = GATHER_BYTES / PARCEL_BYTES;
 
 /// What the thread says of a file, in this order.
 enum Told {

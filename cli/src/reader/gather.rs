@@ -12,7 +12,7 @@ use acpdb_hosts::import::{self, ImportError, ImportReport, SinkStop};
 use super::{FileReport, ReadError};
 
 /// Bytes of facts that are gathered before they are recorded.
-const GATHER_BYTES: usize = 4 << 20;
+pub(super) const GATHER_BYTES: usize = 2 << 20;
 /// Facts that are gathered before they are recorded.
 const GATHER_COUNT: usize = 16 << 10;
 

@@ -16,6 +16,7 @@ use crate::storage::{Clock, Entropy, FileStorage, KeyRing, Storage, SystemClock,
 
 use super::bounded::Bounded;
 use super::erasure_list::Erasures;
+use super::frames::FrameCache;
 use super::locator::Locator;
 use super::salts::Salts;
 use super::settler::{Durability, Settler};
@@ -141,7 +142,8 @@ impl Builder {
 
     /// About how many bytes of folds, and of what appending needs to know, stay in memory between calls. Default: 256 MiB, which is some
     /// seven hundred sessions of 300 calls. The session that was used longest ago leaves first, and is read again when it is asked for: from
-    /// a snapshot if one is due, else from the log. What views hold is not counted, nor are frames (16 MiB) and the index.
+    /// a snapshot if one is due, else from the log. What views hold is not counted, nor are frames (an
+    /// eighth of it, and at most 16 MiB) and the index.
     ///
     /// ```
     /// # let folder = tempfile::tempdir()?;
@@ -297,7 +299,7 @@ impl Builder {
             writers: Mutex::new(Bounded::new(self.memory_max / 4)),
             body_dedup: Mutex::default(),
             folds: Mutex::new(Bounded::new(self.memory_max / 4 * 3)),
-            frames: Mutex::default(),
+            frames: Mutex::new(FrameCache::new(self.memory_max / 8)),
             erasures: Mutex::new(Erasures::new(log.secret().clone())),
             damage: Mutex::default(),
             upkeep: Upkeep::new(own_files && self.sealing),

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::codec::Frame;
 use crate::ids::{Position, Seq};
 
-/// Most bytes of spines that are kept.
+/// Most bytes of spines that are kept, however much memory there is.
 const BYTES_MAX: usize = 16 << 20;
 /// What a frame costs beside its spine.
 const FRAME_COST_BYTES: usize = 512;
@@ -24,16 +24,30 @@ pub(super) struct FrameCache {
     /// Parts of large frames, by their own first seq.
     parts: BTreeMap<Seq, Frame>,
     bytes: usize,
+    /// Most bytes of spines that are kept.
+    bytes_max: usize,
     /// The generation of files that its frames were read at.
     generation: u32,
 }
 
 impl FrameCache {
+    /// A cache of at most so many bytes.
+    pub(super) fn new(bytes_max: u64) -> Self {
+        let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX).min(BYTES_MAX);
+        Self { bytes_max, ..Self::default() }
+    }
+
     /// Forgets all frames if files changed since they were read: a key may have been destroyed that opened what they show.
     pub(super) fn see_generation(&mut self, generation: u32) {
         if self.generation != generation {
-            *self = Self { generation, ..Self::default() };
+            self.forget_all();
+            self.generation = generation;
         }
+    }
+
+    /// Forgets all frames.
+    pub(super) fn forget_all(&mut self) {
+        *self = Self { bytes_max: self.bytes_max, generation: self.generation, ..Self::default() };
     }
 
     /// The frame that holds `seq`, or a part of it, if it is kept.
@@ -69,14 +83,14 @@ impl FrameCache {
 
     /// Keeps a frame that was come across, if there is room: it pushes nothing out.
     pub(super) fn keep_if_room(&mut self, frame: &Frame) {
-        if self.bytes.saturating_add(cost(frame)) <= BYTES_MAX {
+        if self.bytes.saturating_add(cost(frame)) <= self.bytes_max {
             self.insert(frame.alone());
         }
     }
 
     fn make_room(&mut self, bytes: usize) {
-        if self.bytes.saturating_add(bytes) > BYTES_MAX {
-            *self = Self::default();
+        if self.bytes.saturating_add(bytes) > self.bytes_max {
+            self.forget_all();
         }
     }
 

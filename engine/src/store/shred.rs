@@ -328,7 +328,7 @@ impl Inner {
     /// Forgets what this handle holds in plain.
     fn forget_plain(&self) {
         self.forget_contents();
-        *self.cache() = super::frames::FrameCache::default();
+        self.cache().forget_all();
         self.folds.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.writers.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

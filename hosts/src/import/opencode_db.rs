@@ -13,10 +13,11 @@
 //! white space. A version of a table that lacks one of these columns is named, and the rest imported; so are tables that are
 //! not known.
 //!
-//! Rows are found in one pass over each table, which keeps their ids and where they lie, and reads no `data`; their texts are
-//! read message by message. Of a database that is read again only those sessions are read of which a row has changed: rows are
+//! Rows are found in one pass over each table, which keeps their ids and where they lie (see `group`), and reads no `data`; their
+//! texts are read message by message. Of a database that is read again only those sessions are read of which a row has changed: rows are
 //! told apart by their times of change and their lengths.
 
+mod group;
 mod next;
 mod states;
 
@@ -27,7 +28,8 @@ use super::report::Admitted;
 use super::values::ValueReader;
 use super::{Context, ImportError, ImportReport, Options, Sink, json, opencode};
 use crate::import::Format;
-use crate::sqlite::{Database, Place, Source, Table, Unreadable, Value};
+use crate::sqlite::{Database, Source, Table, Unreadable, Value};
+use group::{Group, Names, Row};
 
 /// How often a database is read again because its host wrote meanwhile.
 const TRIES: usize = 3;
@@ -140,61 +142,38 @@ fn unreadable(why: Unreadable) -> ImportError {
     }
 }
 
-/// A row: its order among those of its session or message, its id, where it lies, when it was changed.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Row {
-    order: i64,
-    id: String,
-    changed: i64,
-    place: Spot,
-}
-
-/// Where a row lies; rows are told apart by their ids before that matters.
-#[derive(Debug, Clone, Copy)]
-struct Spot(Place);
-
-impl PartialEq for Spot {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.id == other.0.id
-    }
-}
-
-impl Eq for Spot {}
-
-impl PartialOrd for Spot {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Spot {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.id.cmp(&other.0.id)
-    }
-}
-
-/// Rows of a table, by what they belong to.
-#[derive(Debug, Default)]
-struct Group {
-    /// The table, and where its `data` is.
-    table: Option<(Table, usize)>,
-    rows: BTreeMap<String, Vec<Row>>,
-}
-
-/// The names of the columns that a table's rows are found by.
-struct Names {
-    table: &'static str,
-    owner: &'static str,
-    order: &'static str,
-    changed: &'static str,
-}
-
-const MESSAGE: Names =
-    Names { table: "message", owner: "session_id", order: "time_created", changed: "time_updated" };
-const PART: Names = Names { table: "part", owner: "message_id", order: "", changed: "time_updated" };
-const EVENT: Names = Names { table: "event", owner: "aggregate_id", order: "seq", changed: "seq" };
-const NEXT_MESSAGE: Names =
-    Names { table: "session_message", owner: "session_id", order: "seq", changed: "time_updated" };
+const MESSAGE: Names = Names {
+    table: "message",
+    owner: "session_id",
+    order: "time_created",
+    changed: "time_updated",
+    has_ids: true,
+    kinds: &[],
+};
+const PART: Names = Names {
+    table: "part",
+    owner: "message_id",
+    order: "",
+    changed: "time_updated",
+    has_ids: true,
+    kinds: &[],
+};
+const EVENT: Names = Names {
+    table: "event",
+    owner: "aggregate_id",
+    order: "seq",
+    changed: "seq",
+    has_ids: false,
+    kinds: states::KINDS,
+};
+const NEXT_MESSAGE: Names = Names {
+    table: "session_message",
+    owner: "session_id",
+    order: "seq",
+    changed: "time_updated",
+    has_ids: true,
+    kinds: &[],
+};
 
 /// Where the rows of sessions are.
 #[derive(Debug, Default)]
@@ -235,7 +214,7 @@ impl Rows {
         rows.parts = rows.group(database, &tables, &PART)?;
         rows.events = rows.group(database, &tables, &EVENT)?;
         rows.next_messages = rows.group(database, &tables, &NEXT_MESSAGE)?;
-        if rows.messages.table.is_none() && rows.next_messages.table.is_none() {
+        if rows.messages.table().is_none() && rows.next_messages.table().is_none() {
             return Err(Unreadable::Foreign("it has no table of opencode's that holds messages"));
         }
         Ok(rows)
@@ -248,32 +227,16 @@ impl Rows {
         tables: &[Table],
         names: &Names,
     ) -> Result<Group, Unreadable> {
-        let mut group = Group::default();
-        let Some(table) = tables.iter().find(|table| table.name == names.table) else { return Ok(group) };
-        let [id, owner, order, changed, data] =
-            table.places(["id", names.owner, names.order, names.changed, "data"]);
-        let (Some(_), Some(_), Some(data)) = (id, owner, data) else {
+        let Some(table) = tables.iter().find(|table| table.name == names.table) else {
+            return Ok(Group::default());
+        };
+        let group = Group::read(database, table, names)?;
+        if group.is_none() {
             let name = names.table;
             self.missing
                 .push(format!("table {name} has not the columns that it is read by; its rows are left out"));
-            return Ok(group);
-        };
-        let wanted = [id, owner, order, changed].into_iter().flatten().max().map_or(0, |last| last + 1);
-        database.rows_to(table, wanted, &mut |place, row| {
-            if let (Some(own), Some(of)) = (text(&row, id), text(&row, owner)) {
-                let order = integer(&row, order).unwrap_or_default();
-                let changed = integer(&row, changed).unwrap_or_default();
-                let row = Row { order, id: own.to_owned(), changed, place: Spot(place) };
-                match group.rows.get_mut(of) {
-                    Some(list) => list.push(row),
-                    None => drop(group.rows.insert(of.to_owned(), vec![row])),
-                }
-            }
-            Ok(())
-        })?;
-        group.rows.values_mut().for_each(|list| list.sort());
-        group.table = Some((table.clone(), data));
-        Ok(group)
+        }
+        Ok(group.unwrap_or_default())
     }
 
     /// A number that differs if any row of a session does.
@@ -281,14 +244,10 @@ impl Rows {
         let mut hasher = std::hash::DefaultHasher::new();
         info.hash(&mut hasher);
         for group in [&self.messages, &self.next_messages, &self.events] {
-            for row in group.of(id) {
-                row.hash(&mut hasher);
-            }
+            group.hash_of(id, &mut hasher);
         }
         for message in self.messages.of(id) {
-            for row in self.parts.of(&message.id) {
-                row.hash(&mut hasher);
-            }
+            self.parts.hash_of(self.messages.id(message), &mut hasher);
         }
         hasher.finish()
     }
@@ -338,48 +297,19 @@ impl Rows {
     ) -> Result<bool, Unreadable> {
         let Some(data) = self.messages.data(database, message)? else { return Ok(false) };
         out.extend_from_slice(br#"{"info":"#);
-        record(out, &data, &[("id", &message.id), ("sessionID", id)]);
+        let own = self.messages.id(message);
+        record(out, &data, &[("id", own), ("sessionID", id)]);
         out.extend_from_slice(br#","parts":["#);
         let mut first = true;
-        for part in self.parts.of(&message.id) {
+        for part in self.parts.of(own) {
             let Some(data) = self.parts.data(database, part)? else { continue };
             if !std::mem::replace(&mut first, false) {
                 out.push(b',');
             }
-            record(out, &data, &[("id", &part.id), ("sessionID", id), ("messageID", &message.id)]);
+            record(out, &data, &[("id", self.parts.id(part)), ("sessionID", id), ("messageID", own)]);
         }
         out.extend_from_slice(b"]}");
         Ok(true)
-    }
-}
-
-impl std::hash::Hash for Row {
-    fn hash<H: std::hash::Hasher>(&self, hasher: &mut H) {
-        (self.order, &self.id, self.changed, self.place.0.bytes).hash(hasher);
-    }
-}
-
-impl Group {
-    fn of(&self, owner: &str) -> &[Row] {
-        self.rows.get(owner).map(Vec::as_slice).unwrap_or_default()
-    }
-
-    /// What a row holds, if it is a JSON object and still there.
-    fn data(&self, database: &Database<'_>, row: &Row) -> Result<Option<String>, Unreadable> {
-        let Some((table, _)) = &self.table else { return Ok(None) };
-        let mut found = database.row_at(table, row.place.0)?.unwrap_or_default();
-        let is_object = self.data_of(&found).is_some();
-        let data = self.table.as_ref().and_then(|(_, data)| found.get_mut(*data));
-        Ok(match data {
-            Some(Value::Text(text)) if is_object => Some(std::mem::take(text)),
-            _ => None,
-        })
-    }
-
-    fn data_of<'r>(&self, row: &'r [Value]) -> Option<&'r str> {
-        let (_, data) = self.table.as_ref()?;
-        let data = text(row, Some(*data))?.trim();
-        json::pick(data, ["id"]).map(|_| data)
     }
 }
 

@@ -7,7 +7,7 @@ use super::{Database, HEADER_BYTES, Seen, Unreadable};
 /// Deepest tree: one of 2^64 rows is not as deep.
 const DEPTH_MAX: u32 = 24;
 /// Longest row, as `SQLite` itself has it.
-const ROW_BYTES_MAX: u64 = 1 << 30;
+const ROW_BYTES_MAX: u32 = 1 << 30;
 
 const LEAF: u8 = 0x0d;
 const INNER: u8 = 0x05;
@@ -35,16 +35,16 @@ pub struct Place {
     /// Its id.
     pub id: i64,
     /// How many bytes its record has.
-    pub bytes: u64,
+    pub bytes: u32,
     page: u32,
-    at: usize,
+    at: u16,
 }
 
 /// A row as it is met: where it lies, and its values in the order of the columns.
 type Each<'f> = dyn FnMut(Place, Vec<Value>) -> Result<(), Unreadable> + 'f;
 
 /// A row out of its page: its id, how many bytes it has, its values.
-type Cell = (i64, u64, Vec<Value>);
+type Cell = (i64, u32, Vec<Value>);
 
 impl Database<'_> {
     /// The tables, in the order of their making.
@@ -93,7 +93,7 @@ impl Database<'_> {
     pub fn row_at(&self, table: &Table, place: Place) -> Result<Option<Vec<Value>>, Unreadable> {
         let found = self.with_page(place.page, |page| {
             let is_leaf = Head::of(place.page, page).is_ok_and(|head| head.is_leaf);
-            if is_leaf { self.cell(page, place.at, table.columns.len()) } else { Ok(None) }
+            if is_leaf { self.cell(page, usize::from(place.at), table.columns.len()) } else { Ok(None) }
         });
         match found {
             Ok(Some((id, _, row))) if id == place.id => Ok(Some(row)),
@@ -153,7 +153,7 @@ impl Database<'_> {
             if !head.is_leaf {
                 self.walk(number32(&page, at), count, depth + 1, seen, each)?;
             } else if let Some((id, bytes, row)) = self.cell(&page, at, count)? {
-                each(Place { id, bytes, page: number, at }, row)?;
+                each(Place { id, bytes, page: number, at: u16::try_from(at).unwrap_or(u16::MAX) }, row)?;
             }
         }
         if head.is_leaf { Ok(()) } else { self.walk(head.right, count, depth + 1, seen, each) }
@@ -163,9 +163,9 @@ impl Database<'_> {
     fn cell(&self, page: &[u8], at: usize, count: usize) -> Result<Option<Cell>, Unreadable> {
         let mut rest = page.get(at..self.usable.min(page.len())).unwrap_or_default();
         let (Some(bytes), Some(id)) = (varint(&mut rest), varint(&mut rest)) else { return Ok(None) };
-        if bytes > ROW_BYTES_MAX {
+        let Some(bytes) = u32::try_from(bytes).ok().filter(|bytes| *bytes <= ROW_BYTES_MAX) else {
             return Ok(None);
-        }
+        };
         let whole = usize::try_from(bytes).unwrap_or(usize::MAX);
         // How much of a row stays in its leaf, as the format says it.
         let (most, least) =

@@ -2,7 +2,7 @@
 //!
 //! Real files, the real program. Each step waits until the store has what was written; a wait that lasts a minute has failed.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
@@ -122,6 +122,37 @@ fn what_is_added_to_a_file_is_recorded_and_a_half_line_waits_for_its_end() {
     let (world, code, said) = follower.stop("TERM");
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("stopped") && !said.contains("warning"), "{said}");
+    world.assert_sound();
+}
+
+#[test]
+fn a_clock_that_jumps_loses_nothing_and_tells_nothing_twice() {
+    let mut world = begun();
+    let mut texts = vec!["one"];
+    // Times of files as they are after the clock was set back, set forward, and set back again.
+    for (number, (ahead, text)) in [(2, (true, "two")), (3, (false, "three")), (4, (true, "four"))] {
+        let hour = Duration::from_secs(60 * 60);
+        let now = std::fs::metadata(world.path("home")).unwrap().modified().unwrap();
+        let time = if ahead { now + hour } else { now - 2 * hour };
+        let set_time = |world: &World| {
+            File::options().append(true).open(file(world, SESSION)).unwrap().set_modified(time).unwrap();
+        };
+        set_time(&world);
+        let follower = Follower::start(world);
+        follower.has(&texts);
+        add(file(&follower.world, SESSION), &line(SESSION, number, text));
+        texts.push(text);
+        follower.has(&texts);
+        File::options()
+            .append(true)
+            .open(file(&follower.world, SESSION))
+            .unwrap()
+            .set_modified(time)
+            .unwrap();
+        let (stopped, code, said) = follower.stop("TERM");
+        assert_eq!((code, said.contains("warning")), (0, false), "{said}");
+        world = stopped;
+    }
     world.assert_sound();
 }
 

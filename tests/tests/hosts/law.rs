@@ -206,4 +206,7 @@ scenes! {
     opencode_over_responses: "opencode/responses"
     copilot_cli_sends_what_is_recorded: "copilot/main"
     pi_sends_what_is_recorded: "pi/main"
+    pi_with_pictures_and_long_results: "pi/more"
+    pi_after_its_compaction: "pi/compact"
+    pi_after_a_branch: "pi/branch"
 }

@@ -106,7 +106,9 @@ fn gemini_cli_tells_every_request() {
 
 #[test]
 fn pi_tells_every_request() {
-    holds("pi/main", all);
+    for scene in ["pi/main", "pi/more", "pi/compact", "pi/branch"] {
+        holds(scene, all);
+    }
 }
 
 #[test]

@@ -38,22 +38,23 @@ pub(super) fn import(
     end: u64,
     context: &mut Context<'_>,
 ) -> Result<(), ImportError> {
-    let Some((table, _)) = &rows.next_messages.table else { return Ok(()) };
+    let Some((table, _)) = rows.next_messages.table() else { return Ok(()) };
     let [kind] = table.places(["type"]);
     for row in rows.next_messages.of(session) {
-        let found = database.row_at(table, row.place.0).map_err(unreadable)?.unwrap_or_default();
+        let found = database.row_at(table, row.place()).map_err(unreadable)?.unwrap_or_default();
         let Some(data) = rows.next_messages.data_of(&found) else { continue };
         let kind = text(&found, kind).unwrap_or("untyped");
-        let is_told = rows.messages.of(session).iter().any(|message| message.id == row.id);
-        let message = Message::of(&row.id, data);
+        let id = rows.next_messages.id(row);
+        let is_told = rows.messages.of(session).iter().any(|message| rows.messages.id(message) == id);
+        let message = Message::of(id, data);
         let mut entries = Vec::new();
         if !is_told && !message.facts(kind, &mut entries, &mut context.report) {
             context.report.unknown(&format!("session_message/{kind}"));
         }
         let bodies = wire::bodies(&entries);
         let record = format!("session_message/{kind}");
-        let fact = Fact::HostRecorded { record, about: Some(row.id.clone()), raw: None };
-        let entry = Entry::from(fact).origin(format!("next:{}", row.id)).at(message.created);
+        let fact = Fact::HostRecorded { record, about: Some(id.to_owned()), raw: None };
+        let entry = Entry::from(fact).origin(format!("next:{id}")).at(message.created);
         entries.push(entry.wire(wire::build(data.as_bytes(), &bodies)));
         context.report.records += 1;
         context.emit(stream, entries, end)?;

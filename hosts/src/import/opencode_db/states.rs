@@ -18,25 +18,36 @@ use super::super::{Context, ImportError, json, millis, wire};
 use super::{Rows, text, unreadable};
 use crate::sqlite::Database;
 
-/// What a state says that another may lack.
-#[derive(PartialEq, Eq, Default)]
+/// Beginnings of the types of events that tell of parts and messages.
+pub(super) const KINDS: &[&str] = &[PART, MESSAGE];
+const PART: &str = "message.part.updated";
+const MESSAGE: &str = "message.updated";
+
+/// What a state says that another may lack: both as they stand in JSON, for one program writes them alike. Outputs are long, and
+/// only compared as a whole: their length and digest will do.
+#[derive(Default)]
 struct Says {
-    text: String,
-    output: String,
+    text: Box<str>,
+    output: Option<(usize, blake3::Hash)>,
 }
 
 impl Says {
-    fn of(part: &str) -> Self {
-        let [text, state] = json::pick(part, ["text", "state"]).unwrap_or_default();
+    fn of(text: Option<&str>, state: Option<&str>) -> Self {
         let [output, error] =
             state.and_then(|state| json::pick(state, ["output", "error"])).unwrap_or_default();
-        let output = json::owned(output).or_else(|| json::owned(error));
-        Self { text: json::owned(text).unwrap_or_default(), output: output.unwrap_or_default() }
+        let said = |value: Option<&str>| value.is_some_and(|value| value.starts_with('"'));
+        let output = output.filter(|_| said(output)).or(error.filter(|_| said(error)));
+        let output = output.filter(|output| *output != "\"\"");
+        let text = text.and_then(|text| text.strip_prefix('"')?.strip_suffix('"'));
+        Self {
+            text: text.unwrap_or_default().into(),
+            output: output.map(|output| (output.len(), blake3::hash(output.as_bytes()))),
+        }
     }
 
     /// Whether all that this says the other says as well.
     fn is_in(&self, other: &Self) -> bool {
-        other.text.starts_with(&self.text) && (self.output.is_empty() || self.output == other.output)
+        other.text.starts_with(&*self.text) && (self.output.is_none() || self.output == other.output)
     }
 }
 
@@ -49,40 +60,45 @@ pub(super) fn import(
     end: u64,
     context: &mut Context<'_>,
 ) -> Result<(), ImportError> {
-    let Some((table, data)) = &rows.events.table else { return Ok(()) };
-    let [kind] = table.places(["type"]);
+    let Some((table, data)) = rows.events.table() else { return Ok(()) };
+    let [own, kind] = table.places(["id", "type"]);
     let messages = rows.messages.of(session);
     let present: HashSet<&str> = messages
         .iter()
-        .flat_map(|message| rows.parts.of(&message.id).iter().map(|part| part.id.as_str()))
-        .chain(messages.iter().map(|message| message.id.as_str()))
+        .flat_map(|message| rows.parts.of(rows.messages.id(message)).iter().map(|part| rows.parts.id(part)))
+        .chain(messages.iter().map(|message| rows.messages.id(message)))
         .collect();
     // From the newest: what was said later is known when an earlier state is met.
     let mut later: BTreeMap<String, Says> = BTreeMap::new();
     let mut found = Vec::new();
     for row in rows.events.of(session).iter().rev() {
-        let event = database.row_at(table, row.place.0).map_err(unreadable)?.unwrap_or_default();
+        let event = database.row_at(table, row.place()).map_err(unreadable)?.unwrap_or_default();
         let kind = text(&event, kind).unwrap_or_default();
-        let part = kind.starts_with("message.part.updated");
-        if !part && !kind.starts_with("message.updated") {
+        let is_part = kind.starts_with(PART);
+        if !is_part && !kind.starts_with(MESSAGE) {
             continue;
         }
-        let Some([state, at]) = text(&event, Some(*data))
-            .and_then(|data| json::pick(data, [if part { "part" } else { "info" }, "time"]))
+        let name = if is_part { "part" } else { "info" };
+        let Some([about, at]) = text(&event, Some(data)).and_then(|data| json::pick(data, [name, "time"]))
         else {
             continue;
         };
-        let Some(id) = json::owned(json::member(state, "id")) else { continue };
-        let says = if part { Says::of(state.unwrap_or_default()) } else { Says::default() };
+        let Some([id, said, state]) = about.and_then(|about| json::pick(about, ["id", "text", "state"]))
+        else {
+            continue;
+        };
+        let Some(id) = json::owned(id) else { continue };
+        let says = if is_part { Says::of(said, state) } else { Says::default() };
         let is_said = later.get(&id).map_or(present.contains(id.as_str()), |later| says.is_in(later));
         if is_said {
             later.entry(id).or_insert(says);
             continue;
         }
-        let record = if part { "earlier/part" } else { "earlier/message" };
+        let record = if is_part { "earlier/part" } else { "earlier/message" };
         let fact = Fact::HostRecorded { record: record.to_owned(), about: Some(id.clone()), raw: None };
-        let wire = wire::build(state.unwrap_or_default().as_bytes(), &[]);
-        found.push(Entry::from(fact).origin(format!("state:{}", row.id)).at(millis(at)).wire(wire));
+        let wire = wire::build(about.unwrap_or_default().as_bytes(), &[]);
+        let own = text(&event, own).unwrap_or_default();
+        found.push(Entry::from(fact).origin(format!("state:{own}")).at(millis(at)).wire(wire));
         later.insert(id, says);
     }
     for entry in found.into_iter().rev() {

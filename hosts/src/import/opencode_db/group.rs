@@ -1,0 +1,170 @@
+//! Where the rows of a table lie, by what they belong to: some 50 bytes a row beside its id.
+//!
+//! ```text
+//! ids     "prt_1prt_2prt_3.."                     one text for all
+//! rows    by owner, order, id                     where each lies, when it was changed
+//! owners  "msg_1" -> its rows                     a run of the list
+//! ```
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::hash::{Hash as _, Hasher};
+use std::ops::Range;
+
+use super::super::json;
+use super::{integer, text};
+use crate::sqlite::{Database, Place, Table, Unreadable, Value};
+
+/// The names of the columns that a table's rows are found by.
+pub(super) struct Names {
+    pub(super) table: &'static str,
+    pub(super) owner: &'static str,
+    pub(super) order: &'static str,
+    pub(super) changed: &'static str,
+    /// Whether rows are asked for by their ids, which are kept then.
+    pub(super) has_ids: bool,
+    /// Beginnings of what the column `type` says of rows that count; none: all count.
+    pub(super) kinds: &'static [&'static str],
+}
+
+/// A row: its order among those of its owner, its id, where it lies, when it was changed.
+#[derive(Debug)]
+pub(super) struct Row {
+    order: i64,
+    changed: i64,
+    place: Place,
+    /// Which owner it has, in the order in which they were met.
+    owner: u32,
+    /// Where its id begins, and how long it is.
+    id: (u32, u32),
+}
+
+impl Row {
+    /// Where it lies.
+    pub(super) const fn place(&self) -> Place {
+        self.place
+    }
+}
+
+/// Rows of a table, by what they belong to.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    /// The table, and where its `data` is.
+    table: Option<(Table, usize)>,
+    ids: String,
+    rows: Vec<Row>,
+    owners: HashMap<Box<str>, Range<usize>>,
+}
+
+impl Group {
+    /// Finds the rows of a table; `None` if it lacks a column that they are found by.
+    pub(super) fn read(
+        database: &Database<'_>,
+        table: &Table,
+        names: &Names,
+    ) -> Result<Option<Self>, Unreadable> {
+        let [id, owner, order, changed, kind, data] =
+            table.places(["id", names.owner, names.order, names.changed, "type", "data"]);
+        let (Some(_), Some(_), Some(data)) = (id, owner, data) else { return Ok(None) };
+        let kind = kind.filter(|_| !names.kinds.is_empty());
+        let wanted = [id, owner, order, changed, kind].into_iter().flatten().max().map_or(0, |last| last + 1);
+        let counts = |row: &[Value]| {
+            let kind = text(row, kind).unwrap_or_default();
+            names.kinds.is_empty() || names.kinds.iter().any(|beginning| kind.starts_with(beginning))
+        };
+        let mut group = Self::default();
+        let mut numbers: HashMap<Box<str>, u32> = HashMap::new();
+        database.rows_to(table, wanted, &mut |place, row| {
+            if let (Some(own), Some(of)) = (text(&row, id), text(&row, owner))
+                && counts(&row)
+                && let Some(id) = group.keep_id(if names.has_ids { own } else { "" })
+            {
+                let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+                let owner = if let Some(number) = numbers.get(of) {
+                    *number
+                } else {
+                    numbers.insert(of.into(), next);
+                    next
+                };
+                let order = integer(&row, order).unwrap_or_default();
+                let changed = integer(&row, changed).unwrap_or_default();
+                group.rows.push(Row { order, changed, place, owner, id });
+            }
+            Ok(())
+        })?;
+        group.sort(numbers);
+        group.table = Some((table.clone(), data));
+        Ok(Some(group))
+    }
+
+    /// Keeps an id; `None` if there is no room, which is 4 GiB of ids.
+    fn keep_id(&mut self, id: &str) -> Option<(u32, u32)> {
+        let kept = (u32::try_from(self.ids.len()).ok()?, u32::try_from(id.len()).ok()?);
+        self.ids.push_str(id);
+        Some(kept)
+    }
+
+    fn sort(&mut self, numbers: HashMap<Box<str>, u32>) {
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.sort_unstable_by(|left, right| self.compare(left, right));
+        rows.shrink_to_fit();
+        self.ids.shrink_to_fit();
+        let mut runs = vec![0..0; numbers.len()];
+        for (at, row) in rows.iter().enumerate() {
+            let Some(run) = runs.get_mut(row.owner as usize) else { continue };
+            *run = if run.end == 0 { at..at + 1 } else { run.start..at + 1 };
+        }
+        let run_of = |number: u32| runs.get(number as usize).cloned().unwrap_or_default();
+        self.owners = numbers.into_iter().map(|(owner, number)| (owner, run_of(number))).collect();
+        self.rows = rows;
+    }
+
+    fn compare(&self, left: &Row, right: &Row) -> Ordering {
+        (left.owner, left.order)
+            .cmp(&(right.owner, right.order))
+            .then_with(|| self.id(left).cmp(self.id(right)))
+            .then_with(|| left.changed.cmp(&right.changed))
+            .then_with(|| left.place.id.cmp(&right.place.id))
+    }
+
+    /// The table, and where its `data` is.
+    pub(super) fn table(&self) -> Option<(&Table, usize)> {
+        self.table.as_ref().map(|(table, data)| (table, *data))
+    }
+
+    /// The rows of an owner, in their order.
+    pub(super) fn of(&self, owner: &str) -> &[Row] {
+        self.owners.get(owner).and_then(|run| self.rows.get(run.clone())).unwrap_or_default()
+    }
+
+    /// The id of a row; empty if the table's ids are not kept.
+    pub(super) fn id(&self, row: &Row) -> &str {
+        let (start, bytes) = (row.id.0 as usize, row.id.1 as usize);
+        self.ids.get(start..start.saturating_add(bytes)).unwrap_or_default()
+    }
+
+    /// Adds to a number that differs if any row of an owner does.
+    pub(super) fn hash_of(&self, owner: &str, hasher: &mut impl Hasher) {
+        for row in self.of(owner) {
+            (row.order, self.id(row), row.changed, row.place.bytes).hash(hasher);
+        }
+    }
+
+    /// What a row holds, if it is a JSON object and still there.
+    pub(super) fn data(&self, database: &Database<'_>, row: &Row) -> Result<Option<String>, Unreadable> {
+        let Some((table, data)) = self.table() else { return Ok(None) };
+        let mut found = database.row_at(table, row.place)?.unwrap_or_default();
+        let is_object = self.data_of(&found).is_some();
+        Ok(match found.get_mut(data) {
+            Some(Value::Text(text)) if is_object => Some(std::mem::take(text)),
+            _ => None,
+        })
+    }
+
+    /// What a row that was read holds, if it is a JSON object.
+    pub(super) fn data_of<'r>(&self, row: &'r [Value]) -> Option<&'r str> {
+        let (_, data) = self.table()?;
+        let data = text(row, Some(data))?.trim();
+        json::pick(data, ["id"]).map(|_| data)
+    }
+}
