@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use acpdb_engine::command::{ContextAction, Target};
 use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo};
-use acpdb_engine::event::{FileChanger, InjectedKind, PartKind, ReplaceCause, Role};
+use acpdb_engine::event::{FileChanger, InjectedKind, Outcome, PartKind, ReplaceCause, Role};
 use acpdb_engine::fold::Policy;
 use acpdb_engine::fold::serving::ServeMode;
 use acpdb_engine::ids::ItemId;
@@ -359,6 +359,26 @@ fn the_lives_are_full() {
     check_served(&numbers(9)[..30], ServeMode::AppendOnly, Format::Openai, "acp", &mut served);
     assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
     assert!(served.iter().all(|count| *count > 0), "{served:?}");
+}
+
+/// A screenshot counted as its base64 would as a text: hundreds of thousands of tokens, wherever tokens were told.
+#[test]
+fn a_picture_counts_what_it_shows_in_every_mouth() {
+    let mut told = Told::new("acp", "claude-code");
+    let picture =
+        |bytes: usize| PartEntry::media("iVBORw0KGgo".repeat(bytes / 11), Some("image/png".to_owned()));
+    told.append(vec![
+        Entry::step("a1"),
+        Entry::message_parts("m1", Role::User, vec![PartEntry::text("look"), picture(700_000), picture(110)]),
+        Entry::tool_started("c1", "read", r#"{"filePath":"/a.png"}"#),
+        Entry::tool_finished("c1", Outcome::Completed, vec![picture(700_000)]),
+    ]);
+    let view = told.store.view(told.info.id()).unwrap();
+    let said = testimony(&told.store, &view, &told.name(), None).unwrap();
+    assert_eq!(judge(&said), [""; 0]);
+    let tokens: Vec<u64> = said.explained.iter().filter_map(|item| item["tokens"].as_u64()).collect();
+    // Words, a large picture and a small one; the call has eight tokens of parameters.
+    assert_eq!(tokens, [14, 1, 1600, 49, 1608]);
 }
 
 /// Lives of which not every mouth said the same once.

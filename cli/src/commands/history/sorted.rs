@@ -3,13 +3,16 @@
 use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::{Filter, ItemRow, ItemsQuestion, Scanned, Which};
 
-use super::super::lines::{Widths, about, one_line, standing_painted};
+use super::super::lines::{Widths, about, clip, one_line, standing_painted};
 use super::super::{ask, find};
 use super::{SCHEMA, STANDING_WIDTH, chosen};
 use crate::args::HistorySort;
 use crate::failure::{Code, Failure};
 use crate::global::Global;
 use crate::output::Output;
+
+/// Columns of a session's id, which any command takes as the beginning of the whole.
+const SESSION_WIDTH: usize = 14;
 
 /// A question whose answer has an order of its own.
 pub(super) struct Sorted<'a> {
@@ -88,10 +91,15 @@ impl Sorted<'_> {
             return Ok(Code::Ok);
         }
         let (rows, texts): (Vec<ItemRow>, Vec<String>) = found.into_iter().unzip();
-        let columns = Widths::of(&rows, output, STANDING_WIDTH);
+        let room = if many { SESSION_WIDTH + 2 } else { 0 };
+        let columns = Widths::of(&rows, output, STANDING_WIDTH + room);
         for (row, text) in rows.iter().zip(&texts) {
             let line = columns.line(row, text, output);
-            let session = if many { format!("  {}", one_line(&row.session)) } else { String::new() };
+            let session = if many {
+                format!("  {}", clip(&one_line(&row.session), SESSION_WIDTH))
+            } else {
+                String::new()
+            };
             output.line(format!("{line}  {}{session}", standing_painted(row, output)).trim_end())?;
         }
         Ok(Code::Ok)
