@@ -88,6 +88,7 @@ fn run(arguments: &[String]) -> Outcome<()> {
             word => words.push(word.to_owned()),
         }
     }
+    std::fs::create_dir_all(&options.scratch)?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let mut report = Report::default();
     match words.as_slice() {

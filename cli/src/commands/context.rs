@@ -1,8 +1,6 @@
 //! `acpdb context [SESSION]`: what acpdb would show (current), what the host had (`--recorded`), what was sent through it
 //! (`--served`).
 
-use std::sync::mpsc::sync_channel;
-
 use acpdb_engine::fold::FaceState;
 use acpdb_query::context::{FaceText, MemoryRow};
 use acpdb_query::sessions::sparkline;
@@ -17,8 +15,6 @@ use crate::global::Global;
 use crate::output::{Escape, Output, escape};
 use crate::place;
 
-/// Items that are read ahead of those that are written.
-const ITEMS_AHEAD: usize = 256;
 /// Lines of a text that are shown without `--full`.
 const TEXT_LINES: usize = 6;
 /// Lines of a result that are shown without `--full`.
@@ -53,20 +49,9 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
             output.paint(describe::DIM, &format!("\n.. {} before", describe::count(left_out as u64, "item"))),
         )?;
     }
-    // One thread reads and unpacks texts, this one lays them out and writes them.
-    std::thread::scope(|threads| {
-        let (sender, read) = sync_channel(ITEMS_AHEAD);
-        let reading = std::thread::Builder::new().spawn_scoped(threads, move || {
-            for item in items {
-                // Writing has failed, as where a pager was left.
-                if sender.send(item).is_err() {
-                    break;
-                }
-            }
-        });
-        reading.map_err(|error| Failure::io("start", "a thread that reads", &error))?;
-        read.into_iter().try_for_each(|item| print(&item?, args.full, output))
-    })?;
+    for item in items {
+        print(&item?, args.full, output)?;
+    }
     memory(&context.memory, output)?;
     Ok(Code::Ok)
 }
