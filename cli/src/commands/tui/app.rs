@@ -180,7 +180,8 @@ impl App {
     /// What a key does. What cannot be done is said in the last line.
     pub(super) fn key(&mut self, key: KeyCode) -> Result<(), Failure> {
         if self.typing.is_some() {
-            return self.typed(key);
+            self.typed(key);
+            return Ok(());
         }
         self.says.clear();
         let page = isize::try_from(self.height).unwrap_or(1);
@@ -318,8 +319,8 @@ impl App {
         self.items(place)
     }
 
-    fn typed(&mut self, key: KeyCode) -> Result<(), Failure> {
-        let Some(text) = self.typing.as_mut() else { return Ok(()) };
+    fn typed(&mut self, key: KeyCode) {
+        let Some(text) = self.typing.as_mut() else { return };
         match key {
             KeyCode::Char(c) => text.push(c),
             KeyCode::Backspace => {
@@ -335,7 +336,6 @@ impl App {
             }
             _ => {}
         }
-        Ok(())
     }
 
     fn search(&mut self, text: &str) {
@@ -372,7 +372,7 @@ fn of_session(row: &SessionRow) -> Shown {
     let cells = vec![
         escape(&id, Escape::Line).into_owned(),
         when.get(..10).unwrap_or(&when).to_owned(),
-        format!("{:>5}", describe::tokens(summary.tokens_shown)),
+        format!("{:>6}", describe::tokens(summary.tokens_shown)),
         format!("{:>7}", row.cost.map_or_else(|| "-".to_owned(), dollars)),
         format!("{:<CURVE_WIDTH$}", sparkline(&sampled(&row.tokens_by_turn, CURVE_WIDTH))),
         summary.name.title.as_deref().map(one_line).unwrap_or_default(),
@@ -387,7 +387,7 @@ fn of_item(row: &ItemRow, about: &str) -> Shown {
         row.item.clone(),
         format!("t{}", row.turn),
         format!("{:<10}", crate::commands::lines::clip(&what(row), 10)),
-        format!("{:>5}", describe::tokens(row.tokens)),
+        format!("{:>6}", describe::tokens(row.tokens)),
         format!("{stands}{about}"),
     ];
     Shown { cells, is_dim: is_dim(row) }
