@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use acpdb_engine::ids::StoreId;
+use acpdb_engine::keys::KeyRing as _;
 use keyring_core::{Error, mock};
 
 use super::*;
