@@ -42,6 +42,17 @@ pub(crate) struct Global {
 }
 
 impl Global {
+    /// What opening a store needs of these, for work that goes on apart from the verb and says nothing by itself.
+    pub(crate) fn apart(&self) -> Self {
+        Self {
+            db: self.db.clone(),
+            key_file: self.key_file.clone(),
+            quiet: true,
+            settings: self.settings.clone(),
+            ..Self::default()
+        }
+    }
+
     /// Whether there are colours: as asked, as set, else as the terminal can.
     pub(crate) fn color(&self) -> ColorChoice {
         self.color.unwrap_or(match self.settings.color.as_deref() {

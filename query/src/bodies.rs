@@ -17,6 +17,14 @@ pub struct Scanned {
     pub bytes: u64,
 }
 
+impl std::ops::AddAssign for Scanned {
+    fn add_assign(&mut self, more: Self) {
+        self.events += more.events;
+        self.bodies += more.bodies;
+        self.bytes += more.bytes;
+    }
+}
+
 /// The bodies that say what an event is about; not details, signatures or wire forms.
 pub fn telling(payload: &Payload) -> Vec<Body> {
     let parts =

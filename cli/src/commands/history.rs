@@ -67,7 +67,6 @@ struct Listing<'a> {
 }
 
 impl Listing<'_> {
-    #[expect(clippy::too_many_lines, reason = "one question after the other, each with its lines")]
     fn print(
         mut self,
         store: &Store,
@@ -94,16 +93,7 @@ impl Listing<'_> {
                 break;
             }
             let at = at.as_deref().or(global.at.as_deref());
-            let view = if many {
-                find::once_at(store, global, stream, at)
-            } else {
-                find::view_at(store, global, stream, at)
-            };
-            let view = match view {
-                // Over several sessions, one that has not come to a turn is none of them.
-                Err(failure) if failure.code == Code::NotFound && many => continue,
-                view => view?,
-            };
+            let Some(view) = view_of(store, global, stream, at, many)? else { continue };
             if many {
                 near.extend(names(&view, self.which));
             }
@@ -154,10 +144,7 @@ impl Listing<'_> {
                     }
                 }
             }
-            let counts = rows.scanned();
-            scanned.events += counts.events;
-            scanned.bodies += counts.bodies;
-            scanned.bytes += counts.bytes;
+            scanned += rows.scanned();
             if !many && row_count == 0 {
                 near = names(&view, self.which);
             }
@@ -182,6 +169,21 @@ impl Listing<'_> {
         }
         ask::more(next, output);
         Ok(Code::Ok)
+    }
+}
+
+/// A session as of a point, alone or as one of many.
+fn view_of(
+    store: &Store,
+    global: &Global,
+    stream: &StreamName,
+    at: Option<&str>,
+    many: bool,
+) -> Result<Option<View>, Failure> {
+    match if many { find::once_at } else { find::view_at }(store, global, stream, at) {
+        // Over several sessions, one that has not come to a turn is none of them.
+        Err(failure) if failure.code == Code::NotFound && many => Ok(None),
+        view => view.map(Some),
     }
 }
 

@@ -9,7 +9,6 @@
 //! store that is slow end in the answer that says nothing. What went wrong stands in the journal of hooks.
 
 use std::io::{Read as _, Write as _};
-use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -21,7 +20,6 @@ use crate::args::{Hook, HookMode, HostName};
 use crate::global::Global;
 use crate::output::Output;
 use crate::place;
-use crate::settings::Settings;
 
 /// Most bytes that a host may say.
 const INPUT_BYTES_MAX: u64 = 64 << 20;
@@ -39,10 +37,8 @@ struct Work {
     host: Host,
     mode: Mode,
     event: Option<String>,
-    db: Option<PathBuf>,
-    key_file: Option<PathBuf>,
     subject: Option<String>,
-    settings: Settings,
+    global: Global,
 }
 
 /// Answers the host, and ends well.
@@ -52,10 +48,8 @@ pub(crate) fn run(global: &Global, args: &Hook) {
         host: host(args.host),
         mode: mode(args.mode),
         event: args.event.clone(),
-        db: global.db.clone(),
-        key_file: global.key_file.clone(),
         subject: args.subject.clone(),
-        settings: global.settings.clone(),
+        global: global.apart(),
     };
     let mut line = Line {
         at: super::at::now().0,
@@ -169,22 +163,15 @@ impl Work {
         if hook.is_idle() {
             return Ok((NOTHING.to_owned(), 0));
         }
-        if let Some(unread) = &self.settings.unread {
+        if let Some(unread) = &self.global.settings.unread {
             return Err(unread.clone());
         }
         // The store is looked for where the agent works.
         if let Some(folder) = &told.cwd {
             let _ = std::env::set_current_dir(folder);
         }
-        let global = Global {
-            db: self.db.clone(),
-            key_file: self.key_file.clone(),
-            quiet: true,
-            settings: self.settings.clone(),
-            ..Global::default()
-        };
-        let output = Output::new(&global);
-        let store = place::open_about(&global, self.subject.as_deref(), &output);
+        let output = Output::new(&self.global);
+        let store = place::open_about(&self.global, self.subject.as_deref(), &output);
         let store = store.map_err(|failure| failure.message)?;
         let done: Done = hook.run(&store).map_err(|error| chained(&error))?;
         let answer = dialect::render(self.host, &told, &done.answer).to_string();

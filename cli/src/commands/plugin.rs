@@ -23,16 +23,8 @@ pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
         PluginHost::Opencode => Host::Opencode,
         PluginHost::Pi => Host::Pi,
     };
-    let (db, key_file, settings) = (global.db.clone(), global.key_file.clone(), global.settings.clone());
-    let subject = args.subject.clone();
+    let (global, subject) = (global.apart(), args.subject.clone());
     let open = move || {
-        let global = Global {
-            db: db.clone(),
-            key_file: key_file.clone(),
-            quiet: true,
-            settings: settings.clone(),
-            ..Global::default()
-        };
         let output = Output::new(&global);
         place::open_about(&global, subject.as_deref(), &output).map_err(|failure| failure.message)
     };

@@ -190,10 +190,7 @@ fn in_order(
                         }
                     }
                     News::End(counts) => {
-                        let counts = counts?;
-                        scanned.events += counts.events;
-                        scanned.bodies += counts.bodies;
-                        scanned.bytes += counts.bytes;
+                        scanned += counts?;
                         is_end = true;
                     }
                 }

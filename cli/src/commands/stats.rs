@@ -100,10 +100,7 @@ fn matching(
             row.as_ref().map_or(true, |row| !many || row.seq >= first)
         };
         sums.add(rows.by_ref().filter(is_own))?;
-        let counts = rows.scanned();
-        scanned.events += counts.events;
-        scanned.bodies += counts.bodies;
-        scanned.bytes += counts.bytes;
+        scanned += rows.scanned();
         Ok(())
     })?;
     let tally = sums.tally();

@@ -89,6 +89,11 @@ impl PartKind {
             _ => estimate,
         }
     }
+
+    /// A part's content, with the tokens that it counts.
+    pub const fn counted(self, body: Body) -> Body {
+        Body { tokens: self.tokens(body.tokens), ..body }
+    }
 }
 
 impl Part {
@@ -99,7 +104,7 @@ impl Part {
 
     /// Its content, with the tokens that it counts.
     pub const fn counted(&self) -> Body {
-        Body { tokens: self.tokens(), ..self.body }
+        self.kind.counted(self.body)
     }
 }
 

@@ -3,9 +3,9 @@
 use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::{Filter, ItemRow, ItemsQuestion, Scanned, Which};
 
+use super::super::ask;
 use super::super::lines::{Widths, about, clip, one_line, standing_painted};
-use super::super::{ask, find};
-use super::{SCHEMA, STANDING_WIDTH, chosen};
+use super::{SCHEMA, STANDING_WIDTH, chosen, view_of};
 use crate::args::HistorySort;
 use crate::failure::{Code, Failure};
 use crate::global::Global;
@@ -49,12 +49,8 @@ impl Sorted<'_> {
         let mut found: Vec<(ItemRow, String)> = Vec::new();
         let many = streams.len() > 1;
         for stream in streams {
-            let view = if many { find::view_once } else { find::view }(store, global, stream);
-            let view = match view {
-                // Over several sessions, one that has not come to a turn is none of them.
-                Err(failure) if failure.code == Code::NotFound && many => continue,
-                view => view?,
-            };
+            let at = global.at.as_deref();
+            let Some(view) = view_of(store, global, stream, at, many)? else { continue };
             let wanted = chosen(&view, &stream.name, self.which);
             let question = ItemsQuestion { filter: self.filter.clone(), limit: None, after: None, digest: 0 };
             let mut rows = acpdb_query::item_rows(store, &view, stream, question)?;
@@ -75,10 +71,7 @@ impl Sorted<'_> {
             }
             found.append(&mut own);
             self.order(&mut found);
-            let counts = rows.scanned();
-            scanned.events += counts.events;
-            scanned.bodies += counts.bodies;
-            scanned.bytes += counts.bytes;
+            scanned += rows.scanned();
         }
         ask::searched(scanned, output);
         if output.json {

@@ -9,7 +9,7 @@ use crate::event::{
 };
 use crate::fold::facts::{
     Act, ActItem, Eviction, Extra, Finish, FinishExtra, Item, ItemKind, NewCall, PartFact, Range, Revision,
-    counted, form_index, kind_of,
+    form_index, kind_of,
 };
 use crate::fold::memory::{MemoryEvent, Moment};
 use crate::fold::number::{Ix, NONE, index};
@@ -185,7 +185,7 @@ impl State {
             .map_or((Role::Assistant, false), |message| (message.role, message.hidden));
         for (place, part) in (1..).zip(parts.iter()) {
             let extra = self.extra_of(part);
-            let ix = self.take_item(at, kind_of(part.kind()), counted(part.kind(), part.body()), extra);
+            let ix = self.take_item(at, kind_of(part.kind()), part.kind().counted(part.body()), extra);
             if let Some(item) = self.facts.items.get_mut(ix.at()) {
                 item.id.part = place;
                 item.role = role;
@@ -214,7 +214,7 @@ impl State {
             let extra = self.extra_of(part);
             let extra = self.facts.add_extra(extra);
             self.facts.parts.push(PartFact {
-                body: counted(part.kind(), part.body()),
+                body: part.kind().counted(part.body()),
                 extra,
                 kind: part.kind(),
             });

@@ -207,11 +207,6 @@ impl Size {
     }
 }
 
-/// A part's body with the tokens that it counts; its event has the estimate of its bytes as a text.
-pub(crate) const fn counted(kind: PartKind, body: Body) -> Body {
-    Body { tokens: kind.tokens(body.tokens), ..body }
-}
-
 /// The item kind of a message part.
 pub(crate) const fn kind_of(part: PartKind) -> ItemKind {
     match part {
