@@ -11,7 +11,7 @@ use acpdb_engine::store::{MemoryScope, ShownFace, StreamName};
 use acpdb_engine::{Error, Store, View};
 use serde::Serialize;
 
-use crate::items::{ItemRow, spell};
+use crate::items::{ItemRow, spell_by};
 use crate::titles::title_of;
 
 /// A face, with what is shown of it.
@@ -240,7 +240,7 @@ impl ContextItems {
     /// Reads the next ones: their texts lie beside each other.
     fn fill(&mut self) {
         let at = self.view.at();
-        let mut rows: Vec<(Ix, ItemRow, ItemView)> = {
+        let rows: Vec<(Ix, ItemRow, ItemView)> = {
             let reading = self.view.read();
             let state = reading.state();
             let some = self.wanted.by_ref().take(TOGETHER_COUNT);
@@ -257,7 +257,6 @@ impl ContextItems {
             });
             rows.collect()
         };
-        let _ = spell(&self.view, &mut rows.iter_mut().map(|(_, row, _)| row).collect::<Vec<_>>());
         let has_input = |item: &ItemView| item.kind == ItemKind::Call;
         let has_output = |item: &ItemView| item.output.state != FaceState::Absent;
         let faces = rows.iter().flat_map(|(ix, _, item)| {
@@ -270,13 +269,24 @@ impl ContextItems {
             Layer::Recorded => self.view.recorded_all(&faces),
         }
         .into_iter();
-        for (_, row, item) in rows {
-            let mut next = |is_there: bool, known: &FaceView| {
-                let shown = if is_there { shown.next() } else { None };
-                shown.map(|shown| face(shown, known)).transpose()
-            };
-            let (input, output) =
-                (next(has_input(&item), &item.input), next(has_output(&item), &item.output));
+        let (mut rows, faces): (Vec<ItemRow>, Vec<_>) = rows
+            .into_iter()
+            .map(|(_, row, item)| {
+                let mut next = |is_there: bool, known: &FaceView| {
+                    let shown = if is_there { shown.next() } else { None };
+                    shown.map(|shown| face(shown, known)).transpose()
+                };
+                (row, (next(has_input(&item), &item.input), next(has_output(&item), &item.output)))
+            })
+            .unzip();
+        // What the model sees of parameters that nothing stands in for are the parameters.
+        let params = |place: usize| {
+            let (input, _) = faces.get(place)?;
+            let input = input.as_ref().ok()?.as_ref();
+            input.filter(|input| input.state == FaceState::Whole)?.text.as_deref()
+        };
+        let _ = spell_by(&self.view, &mut rows.iter_mut().collect::<Vec<_>>(), &params);
+        for (row, (input, output)) in rows.into_iter().zip(faces) {
             self.ready.push_back(input.and_then(|input| Ok(ContextItem { row, input, output: output? })));
         }
     }

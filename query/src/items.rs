@@ -9,6 +9,7 @@ use acpdb_engine::View;
 use acpdb_engine::event::Role;
 use acpdb_engine::fold::{CauseView, FaceState, ItemKind, ItemView, Ix, RuleKind, State, Status};
 use acpdb_engine::ids::{ItemId, Seq};
+use acpdb_engine::store::Params;
 use acpdb_engine::text::mask::is_masked;
 use acpdb_engine::text::paths::ends_in;
 use serde::Serialize;
@@ -156,6 +157,15 @@ pub fn items(view: &View, session: &str, which: Which<'_>) -> Vec<ItemRow> {
 ///
 /// Cost: reads the parameters of the calls with such keys.
 pub(crate) fn spell(view: &View, rows: &mut [&mut ItemRow]) -> Words {
+    spell_by(view, rows, &|_| None)
+}
+
+/// As [`spell`], for a caller that has read the parameters of some rows: `params` has their text, by the place of the row.
+pub(crate) fn spell_by<'t>(
+    view: &View,
+    rows: &mut [&mut ItemRow],
+    params: &dyn Fn(usize) -> Option<&'t str>,
+) -> Words {
     let mut words = Words::default();
     let has_signs = |row: &ItemRow| row.keys.iter().any(|key| is_masked(key));
     let (mut places, mut calls) = (Vec::new(), Vec::new());
@@ -163,14 +173,18 @@ pub(crate) fn spell(view: &View, rows: &mut [&mut ItemRow]) -> Words {
         let reading = view.read();
         let state = reading.state();
         for (place, row) in rows.iter().enumerate().filter(|(_, row)| has_signs(row)) {
-            let Ok(item) = row.item.parse::<ItemId>() else { continue };
-            let Some(ix) = state.find(item) else { continue };
-            let Some(body) = state.item(ix, view.at()).and_then(|item| item.params) else { continue };
+            // A sign for bytes that are no text would be read as what it stands for.
+            let text = params(place).filter(|text| !text.contains(char::REPLACEMENT_CHARACTER));
+            let params = text.map(Params::Text).or_else(|| {
+                let ix = state.find(row.item.parse::<ItemId>().ok()?)?;
+                state.params(ix, view.at()).map(Params::Body)
+            });
+            let Some(params) = params else { continue };
             places.push(place);
-            calls.push((body, row.tool.clone().unwrap_or_default()));
+            calls.push((params, row.tool.clone().unwrap_or_default()));
         }
     }
-    let calls: Vec<_> = calls.iter().map(|(body, tool)| (*body, tool.as_str())).collect();
+    let calls: Vec<_> = calls.iter().map(|(params, tool)| (*params, tool.as_str())).collect();
     for (place, keys) in places.into_iter().zip(view.spell_keys(&calls)) {
         let Some((row, keys)) = rows.get_mut(place).zip(keys) else { continue };
         if row.keys.len() == keys.len() {

@@ -1,6 +1,8 @@
 //! `acpdb context [SESSION]`: what acpdb would show (current), what the host had (`--recorded`), what was sent through it
 //! (`--served`).
 
+use std::borrow::Cow;
+
 use acpdb_engine::fold::FaceState;
 use acpdb_query::context::{FaceText, MemoryRow};
 use acpdb_query::sessions::sparkline;
@@ -140,10 +142,19 @@ fn print(item: &ContextItem, full: bool, output: &mut Output) -> Result<(), Fail
 }
 
 /// Parameters on one line: some hosts write them over several.
-fn on_one_line(input: &FaceText) -> FaceText {
-    let value = input.text.as_deref().and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
-    let text = value.map(|value| value.to_string()).or_else(|| input.text.clone());
-    FaceText { text, ..input.clone() }
+fn on_one_line(input: &FaceText) -> Cow<'_, FaceText> {
+    let several = input.text.as_deref().filter(|text| text.contains('\n'));
+    let value = several.and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
+    match value {
+        None => Cow::Borrowed(input),
+        Some(value) => Cow::Owned(FaceText {
+            state: input.state,
+            text: Some(value.to_string()),
+            problem: None,
+            tokens: input.tokens,
+            tokens_shown: input.tokens_shown,
+        }),
+    }
 }
 
 /// The beginning of a face: at most so many lines, each as wide as there is room; whole if there is no limit.
@@ -166,7 +177,11 @@ fn face(face: &FaceText, mark: &str, line_count_max: usize, output: &mut Output)
             output.recorded(line, Escape::Text).into_owned()
         } else {
             // Long lines are cut before they are escaped: there may be megabytes of them.
-            let end = line.char_indices().nth(output.width).map_or(line.len(), |(end, _)| end);
+            let end = if line.len() <= output.width {
+                line.len()
+            } else {
+                line.char_indices().nth(output.width).map_or(line.len(), |(end, _)| end)
+            };
             let head = escape(line.get(..end).unwrap_or(line), Escape::Text);
             let width = output.width.saturating_sub(4).max(10);
             if head.contains('\t') { clip(&head.replace('\t', "  "), width) } else { clip(&head, width) }
@@ -174,7 +189,9 @@ fn face(face: &FaceText, mark: &str, line_count_max: usize, output: &mut Output)
         output.line(format!("{lead}{}", output.paint(style, &line)))?;
     }
     if !full {
-        let left = text.lines().skip(line_count_max).count();
+        // The text ends without a line feed. Most of it is not shown, and may be megabytes.
+        let feed_count = memchr::memchr_iter(b'\n', text.as_bytes()).count();
+        let left = (feed_count + 1).saturating_sub(line_count_max);
         if left == 0 {
             return Ok(());
         }

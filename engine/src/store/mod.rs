@@ -104,6 +104,8 @@ pub use session_message::{MessageStream, Resumed};
 pub use settler::Durability;
 pub use shred::{ShredReport, ShreddedStream, SubjectShredReport, ring_id, ring_ids};
 pub use space::{SealReport, Space, StateSpace};
+#[cfg_attr(not(feature = "internals"), doc(hidden))]
+pub use spelling::Params;
 pub use subjects::SubjectInfo;
 pub use subscribe::{Commit, Subscription};
 pub use ticket::Ticket;

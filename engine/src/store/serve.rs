@@ -491,7 +491,7 @@ fn is_same(state: &State, one: &ServedPlace, other: &ServedPlace) -> bool {
     };
     // A revision may be as long as what it revises.
     let texts = |place: &ServedPlace| -> Vec<BodyId> {
-        let params = state.item(place.ix, place.input_at).and_then(|item| item.params);
+        let params = state.params(place.ix, place.input_at);
         let content = state.content(place.ix, place.output_at);
         params.into_iter().chain(content.iter().map(|part| part.body)).collect()
     };

@@ -19,14 +19,24 @@ impl Store {
     }
 }
 
+/// Parameters of a call whose keys are spelled.
+#[cfg_attr(not(feature = "internals"), doc(hidden))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Params<'a> {
+    /// They are read.
+    Body(BodyId),
+    /// The caller has read them.
+    Text(&'a str),
+}
+
 impl View {
     /// The keys of calls as their tools' parameters spell them, in the order of `calls`: the parameters and the name of the
     /// tool of each. `None`: the parameters cannot be read, for they were erased or are damaged.
     ///
     /// By the registry of this handle: other tools than those that the call was recorded with may give other keys, so count
-    /// them before you put them in the place of others. Cost: one read of the parameters of all.
+    /// them before you put them in the place of others. Cost: one read of the parameters that the caller has not read.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
-    pub fn spell_keys(&self, calls: &[(BodyId, &str)]) -> Vec<Option<Vec<String>>> {
+    pub fn spell_keys(&self, calls: &[(Params<'_>, &str)]) -> Vec<Option<Vec<String>>> {
         if calls.is_empty() {
             return Vec::new();
         }
@@ -35,14 +45,20 @@ impl View {
             reading.state().info(Seq::MAX).map(|info| info.host.clone()).unwrap_or_default()
         };
         let inner = &self.inner;
-        let ids: Vec<BodyId> = calls.iter().map(|(params, _)| *params).collect();
-        let texts = inner.bodies(&ids);
-        let spell = |(bytes, (_, tool)): (Result<Vec<u8>, _>, &(BodyId, &str))| {
-            let (_, json) = canonical_or_text(&bytes.ok()?);
+        let ids = calls.iter().filter_map(|(params, _)| match params {
+            Params::Body(id) => Some(*id),
+            Params::Text(_) => None,
+        });
+        let mut read = inner.bodies(&ids.collect::<Vec<_>>()).into_iter();
+        let mut spell = |(params, tool): &(Params<'_>, &str)| {
+            let (_, json) = match params {
+                Params::Body(_) => canonical_or_text(&read.next()?.ok()?),
+                Params::Text(text) => canonical_or_text(text.as_bytes()),
+            };
             let facts = inner.registry.tool(&host, tool, &json?);
             Some(facts.keys.into_iter().map(|key| key.given).collect())
         };
-        texts.into_iter().zip(calls).map(spell).collect()
+        calls.iter().map(&mut spell).collect()
     }
 
     /// A line for each edge of this view, with keys in words; where those were erased, their signs.
@@ -65,7 +81,7 @@ impl View {
                 signs.push(item.keys.iter().map(ToString::to_string).collect::<Vec<String>>());
             }
         }
-        let asked: Vec<_> = calls.iter().map(|(params, tool)| (*params, &**tool)).collect();
+        let asked: Vec<_> = calls.iter().map(|(params, tool)| (Params::Body(*params), &**tool)).collect();
         let mut words = BTreeMap::new();
         for (signs, keys) in signs.into_iter().zip(self.spell_keys(&asked)) {
             if let Some(keys) = keys.filter(|keys| keys.len() == signs.len()) {

@@ -352,7 +352,7 @@ impl ShowPlan {
         }
         let stand_in = of(fold, ix, face, at);
         let parts = if face == Face::Input {
-            let params = fold.item(ix, at).and_then(|item| item.params);
+            let params = fold.params(ix, at);
             params.map(|body| (PartKind::Text, body, 0, None)).into_iter().collect()
         } else {
             let content = fold.content(ix, at);

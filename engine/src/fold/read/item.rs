@@ -361,6 +361,14 @@ impl State {
         Some(revised.unwrap_or((item.id.seq, item.body)))
     }
 
+    /// The parameters of a call at `at`; `None` for what is no call, or was not recorded then.
+    ///
+    /// Cost: a fraction of [`State::item`].
+    pub fn params(&self, ix: Ix, at: Seq) -> Option<BodyId> {
+        self.facts.item(ix).filter(|item| item.id.seq <= at)?;
+        self.input_body(ix, at).map(|(seq, body)| body.id(seq))
+    }
+
     /// Size of a face as recorded; `None` if there is no such face at `at`.
     pub(crate) fn face_size(&self, ix: Ix, face: Face, at: Seq) -> Option<Size> {
         let item = self.facts.item(ix).filter(|item| item.id.seq <= at)?;
@@ -519,7 +527,7 @@ impl State {
             in_context: self.is_in_context(ix, at),
             hidden_from_model: item.hidden,
             pinned: self.history.is_pinned(ix, at),
-            params: self.input_body(ix, at).map(|(seq, body)| body.id(seq)),
+            params: self.params(ix, at),
             provider_signature: extra.signature.map(|body| body.id(item.id.seq)),
             content: self.content(ix, at),
             details: finish.and_then(|finish| Some(self.facts.finish_extra(finish)?.details?.id(finish.seq))),

@@ -77,7 +77,7 @@ impl State {
             status: call.map(|_| finish.map_or(Status::Pending, |finish| Status::from(finish.outcome))),
             finished: finish.map(|finish| finish.seq),
             injected: self.facts.extra(item.extra).injected,
-            params: self.input_body(ix, at).map(|(seq, body)| body.id(seq)),
+            params: self.params(ix, at),
             signature: self.facts.extra(item.extra).signature.map(|body| body.id(item.id.seq)),
         })
     }
