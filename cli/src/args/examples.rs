@@ -297,6 +297,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "acpdb search -e 'function \\w+Limit' -C 2 --session latest",
                 "a regular expression, with lines around",
             ),
+            ("acpdb search error --sort shown --limit 5", "what the model still sees most of"),
         ],
     ),
     (

@@ -49,7 +49,7 @@ pub(crate) use store::{Backup, Demo, Erase, Head, Info, Init, Reindex, Salvage, 
 
 pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
 
-pub(crate) use search::Search;
+pub(crate) use search::{Search, SearchSort};
 pub(crate) use service::{Manager, Service, ServiceAct, ServiceInstall};
 pub(crate) use shell::{Completions, Config, ConfigAct, Man, Shell, Trust};
 pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};

@@ -34,4 +34,19 @@ pub(crate) struct Search {
     /// At most so many lines of a text that match
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) places: usize,
+    /// The order: newest session first, or largest item first
+    #[arg(long, value_name = "WHAT", default_value = "time")]
+    pub(crate) sort: SearchSort,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum SearchSort {
+    /// The newest session first, its items as they were recorded
+    Time,
+    /// How often the words stand in an item
+    Matches,
+    /// Everything recorded of an item
+    Tokens,
+    /// What the model still sees of it
+    Shown,
 }

@@ -1,8 +1,10 @@
 //! `acpdb search`: words, phrases and regular expressions in all that was recorded.
 //!
-//! Sessions are searched on all cores, the newest first. Hits come in that order, each as soon as it is its turn.
+//! Sessions are searched on all cores, the newest first. Hits come in that order, each as soon as it is its turn; sorted by
+//! something else, all of them behind the last text.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
@@ -11,11 +13,11 @@ use acpdb_engine::ids::StreamId;
 use acpdb_engine::{Error, Store, store::StreamName};
 use acpdb_query::filter::words::FIELDS;
 use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search};
-use acpdb_query::{Filter, Scanned};
+use acpdb_query::{Filter, ItemRow, Scanned};
 
 use super::lines::{clip, cut, one_line, standing, what};
 use super::{ask, sessions};
-use crate::args::Search;
+use crate::args::{Search, SearchSort};
 use crate::describe;
 use crate::failure::{Code, Failure};
 use crate::global::Global;
@@ -59,9 +61,25 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
         session: None,
         left: args.limit.unwrap_or(usize::MAX),
         count: 0,
-        sessions: 0,
+        sessions: BTreeSet::new(),
     };
-    let scanned = each(&store, &streams, &question, &mut |stream, hit| show.hit(stream, hit, output))?;
+    let scanned = if args.sort == SearchSort::Time {
+        each(&store, &streams, &question, &mut |stream, hit| show.hit(stream, hit, output))?
+    } else {
+        let mut hits = Vec::new();
+        let scanned = each(&store, &streams, &question, &mut |stream, hit| {
+            hits.push((stream.clone(), hit));
+            Ok(true)
+        })?;
+        // Equal ones stay as they are by time.
+        hits.sort_by_key(|(_, hit)| Reverse(size(args.sort, hit)));
+        for (stream, hit) in hits {
+            if !show.hit(&stream, hit, output)? {
+                break;
+            }
+        }
+        scanned
+    };
     if output.json {
         #[derive(serde::Serialize)]
         struct Answer<'a> {
@@ -86,10 +104,21 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
         output.note(format!(
             "{} in {}; {went}",
             describe::count(show.count, "item"),
-            describe::count(show.sessions, "session")
+            describe::count(show.sessions.len() as u64, "session")
         ));
     }
     Ok(Code::Ok)
+}
+
+/// What hits are sorted by.
+fn size(sort: SearchSort, hit: &Hit) -> u64 {
+    let of_row = |size: fn(&ItemRow) -> u64| hit.row.as_ref().map_or(0, size);
+    match sort {
+        SearchSort::Time => 0,
+        SearchSort::Matches => hit.matches as u64,
+        SearchSort::Tokens => of_row(|row| row.tokens),
+        SearchSort::Shown => of_row(|row| row.tokens_shown),
+    }
 }
 
 /// Words to look for, and conditions.
@@ -219,7 +248,7 @@ struct Show<'s> {
     session: Option<StreamId>,
     left: usize,
     count: u64,
-    sessions: u64,
+    sessions: BTreeSet<StreamId>,
 }
 
 impl Show<'_> {
@@ -234,7 +263,7 @@ impl Show<'_> {
         }
         let title = self.titles.get(&stream.id).cloned().flatten();
         let is_new = self.session.replace(stream.id) != Some(stream.id);
-        self.sessions += u64::from(is_new);
+        self.sessions.insert(stream.id);
         if output.json {
             self.json.push(Found { title, hit });
             return Ok(self.left > 0);
