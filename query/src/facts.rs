@@ -82,20 +82,21 @@ fn of_requests(requests: &Requests, table: Option<&PriceTable>) -> BTreeMap<Stre
 ///
 /// # Errors
 /// If the log cannot be read.
-pub fn settled(store: &Store, mut filter: Filter) -> Result<Filter, Error> {
+pub fn settled(store: &Store, filter: Filter) -> Result<Filter, Error> {
+    if filter.needs().facts { settled_among(store, filter, &store.stream_names()?) } else { Ok(filter) }
+}
+
+/// As [`settled`], for a caller that has the names of all streams.
+pub(crate) fn settled_among(store: &Store, mut filter: Filter, all: &[StreamName]) -> Result<Filter, Error> {
     let needs = filter.needs();
-    if !needs.facts {
-        return Ok(filter);
-    }
-    let names: Vec<StreamName> =
-        store.stream_names()?.into_iter().filter(|name| name.scope == Scope::Session).collect();
+    let names = || all.iter().filter(|name| name.scope == Scope::Session);
     let known = if needs.requests { facts(store, Seq::MAX)? } else { BTreeMap::new() };
     let mut todo: Vec<&mut Expr> = filter.expr.iter_mut().collect();
     while let Some(expr) = todo.pop() {
         match expr {
             Expr::Term(term) if term.is_of_session() => {
                 let mut matching = BTreeSet::new();
-                for name in &names {
+                for name in names() {
                     let facts = known.get(&name.id);
                     if holds(store, term, name, facts)? {
                         matching.insert(name.id);

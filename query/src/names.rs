@@ -64,24 +64,32 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    pub(crate) fn new(store: &Store) -> Result<Self, Error> {
-        let all = store.stream_names()?;
+    fn new(all: Vec<StreamName>) -> Self {
         let mut by_id: HashMap<StreamId, (String, String)> =
             all.iter().map(|name| (name.id, (name.name.clone(), name.host.to_lowercase()))).collect();
         by_id.insert(StreamId::STORE, (STORE.to_owned(), String::new()));
         let undated = all.iter().filter(|name| name.began.is_none()).map(|name| name.id).collect();
-        Ok(Self { all, by_id, undated })
+        Self { all, by_id, undated }
     }
 
     /// The names, if a filter asks for any (or for times): they cost a look at the first event of each stream.
     pub(crate) fn for_filter(store: &Store, filter: &mut Filter) -> Result<Self, Error> {
+        let needs = filter.needs();
+        if !needs.facts && !needs.names && !needs.time {
+            return Ok(Self::default());
+        }
+        Self::among(store, filter, &store.stream_names()?)
+    }
+
+    /// As [`Names::for_filter`], for a caller that has the names of all streams.
+    pub(crate) fn among(store: &Store, filter: &mut Filter, all: &[StreamName]) -> Result<Self, Error> {
         if filter.needs().facts {
-            *filter = crate::facts::settled(store, std::mem::take(filter))?;
+            *filter = crate::facts::settled_among(store, std::mem::take(filter), all)?;
         }
         if !filter.needs().names && !filter.needs().time {
             return Ok(Self::default());
         }
-        let mut names = Self::new(store)?;
+        let mut names = Self::new(all.to_vec());
         names.settle(filter)?;
         if !filter.needs().names {
             names.by_id.clear();

@@ -83,8 +83,8 @@ impl SessionsAsked {
     /// If the log cannot be read, or the filter names a session that does not exist.
     pub fn new(store: &Store, at: Seq, filter: &Filter) -> Result<Self, Error> {
         let (store, mut filter) = (store.clone(), filter.clone());
-        let known = crate::names::Names::for_filter(&store, &mut filter)?;
         let mut all = store.stream_names()?;
+        let known = crate::names::Names::among(&store, &mut filter, &all)?;
         all.retain(|name| name.scope == Scope::Session);
         let names = all.iter().filter(|name| known.is_possible(&filter, name.id)).cloned().collect();
         let Looked { told, figures, .. } = Looked::at(&store, at, &all)?;
