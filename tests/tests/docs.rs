@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use acpdb_tests::binary::root;
-use world::{FEED, World};
+use world::World;
 
 /// README, changelog and the pages of the book.
 fn pages() -> Vec<PathBuf> {
@@ -53,11 +53,29 @@ fn every_command_of_a_transcript_prints_what_the_page_shows() {
         for page in &pages {
             scope.spawn(move || {
                 let world = World::new();
-                world.write("feed.jsonl", FEED);
+                // Where it lies in a clone of the repository.
+                std::fs::create_dir_all(world.path("cli/assets")).unwrap();
+                let session = world.path(world::SESSION);
+                std::fs::rename(session, world.path("cli/assets/demo-session.jsonl")).unwrap();
                 transcript::play_file(&world, page);
             });
         }
     });
+}
+
+/// A reader's shell has to know what stands in a page.
+#[test]
+fn commands_of_transcripts_use_what_a_shell_has() {
+    let known = regex::Regex::new(r"\| (head -n \d+|acpdb .*)$").unwrap();
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for (_, line, block) in blocks(&text).into_iter().filter(|(language, ..)| language == "console") {
+            for command in block.lines().filter_map(|line| line.strip_prefix("$ ")) {
+                let is_piped = command.contains(" | ");
+                assert!(!is_piped || known.is_match(command), "{}:{line}: {command}", page.display());
+            }
+        }
+    }
 }
 
 /// What is not a transcript is code that is compiled, data that parses, shell that the program's own test reads, or a drawing.

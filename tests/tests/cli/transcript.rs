@@ -9,7 +9,8 @@
 //! ```
 //! ````
 //!
-//! Each command is run by `sh -c`, as a reader types it. At its end `| head N` shows the first lines, `| shape` shows the names and types of JSON. Parts
+//! Each command is run by `sh -c`, as a reader types it. `| head -n N` at its end is done here, so that the exit code is the program's.
+//! Transcripts that are not pages may end in `| shape`, which shows the names and types of JSON. Parts
 //! that differ from run to run are replaced: `[TIME]`, `[DATE]`, `[ID]`, `[DIGEST]`, `[DIR]`. To take the present output as the right one:
 //! `SNAPSHOTS=overwrite cargo test -p acpdb-tests --test cli`, then read the difference.
 
@@ -53,14 +54,14 @@ pub(crate) fn play_file(world: &World, path: &Path) {
     assert.eq(snapbox::Data::text(played).raw(), snapbox::Data::read_from(path, None).raw());
 }
 
-/// Whether a line is one that is typed: the program, or how wide the terminal is and the program.
+/// Whether a line is one that is typed: the program, how wide the terminal is and the program, or what is piped into it.
 fn is_played(line: &str) -> bool {
-    line.starts_with("acpdb") || line.starts_with("COLUMNS=")
+    ["acpdb", "COLUMNS=", "echo "].iter().any(|begin| line.starts_with(begin))
 }
 
 fn run(world: &World, command: &str) -> String {
-    let (command, filter) =
-        command.split_once(" | ").map_or((command, None), |(left, right)| (left, Some(right)));
+    let filtered = command.rsplit_once(" | ").filter(|(_, filter)| !filter.starts_with("acpdb"));
+    let (command, filter) = filtered.map_or((command, None), |(left, right)| (left, Some(right)));
     let ran = world.shell(command);
     let out = ran.text();
     let mut text = match filter {
@@ -69,12 +70,9 @@ fn run(world: &World, command: &str) -> String {
             out.lines().map(|line| shape(&serde_json::from_str(line).unwrap(), 0) + "\n").collect()
         }
         Some(filter) => {
-            let count: usize = filter.strip_prefix("head ").and_then(|count| count.parse().ok()).unwrap();
-            let mut shown: String = out.lines().take(count).map(|line| format!("{line}\n")).collect();
-            if out.lines().count() > count {
-                writeln!(shown, "[.. {} more lines]", out.lines().count() - count).unwrap();
-            }
-            shown
+            let count = filter.strip_prefix("head -n ").and_then(|count| count.parse().ok());
+            let count: usize = count.unwrap();
+            out.lines().take(count).map(|line| format!("{line}\n")).collect()
         }
     };
     if !text.is_empty() && !text.ends_with('\n') {
