@@ -183,11 +183,3 @@ test("an append under `sync` is durable when it is told, and one under `os` afte
     await store.close();
   }
 });
-    const { lastSeq } = await store.session("s1").append(Entry.message("user", "hello"));
-    const head = await store.head();
-    assert.equal(head === lastSeq, waits, `${durability}: ${head} of ${lastSeq} is durable`);
-    await store.sync();
-    assert.equal(await store.head(), lastSeq);
-    await store.close();
-  }
-});
