@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use acpdb_bindings::stores::{self, Looked, Merging};
+use acpdb_bindings::stores::{self, Looked, Merging, Naming};
 use acpdb_bindings::{Described, Fault, Opening};
 use acpdb_engine::Store;
 use acpdb_engine::ids::Seq;
@@ -79,17 +79,6 @@ pub struct NativeStore {
     held: Arc<Held>,
     path: String,
     id: String,
-}
-
-#[derive(Deserialize)]
-struct SessionOf {
-    key: String,
-    host: String,
-    project: Option<String>,
-    cwd: Option<String>,
-    title: Option<String>,
-    parent: Option<String>,
-    parent_call: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -216,9 +205,7 @@ impl NativeStore {
     pub fn session(&self, options: String) -> napi::Result<NativeSession> {
         let made = || {
             self.held.store()?;
-            let it: SessionOf = arguments(&options)?;
-            let parent = it.parent.as_deref();
-            stores::session(it.key, it.host, it.project, it.cwd, it.title, parent, it.parent_call)
+            stores::session(arguments::<Naming>(&options)?)
         };
         Ok(NativeSession::new(Arc::clone(&self.held), made().map_err(raise)?))
     }

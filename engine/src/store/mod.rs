@@ -105,6 +105,8 @@ pub use settler::Durability;
 pub use shred::{ShredReport, ShreddedStream, SubjectShredReport, ring_id, ring_ids};
 pub use space::{SealReport, Space, StateSpace};
 pub use subjects::SubjectInfo;
+#[cfg_attr(not(feature = "internals"), doc(hidden))]
+pub use subjects::check_subject;
 pub use subscribe::{Commit, Subscription};
 pub use ticket::Ticket;
 pub use view::{At, Reading, ShownFace, View};
