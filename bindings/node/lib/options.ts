@@ -45,7 +45,7 @@ export const defaults = {
   "Session.retract": { reason: none },
   "Session.supersede": { reason: none },
   "Step.context": {
-    model: none, mode: none, tokensMax: none, cold: false, prefixTokens: 0, inject: false,
+    model: none, mode: none, tokensMax: none, cold: false, prefixTokens: 0, inject: false, breakpoints: false,
   },
   "Store.session": {
     host: "acpdb", project: none, cwd: none, title: none, parent: none, parentCall: none, subject: none,
