@@ -1,7 +1,7 @@
 //! What `bench.py` compares the package with: the same appends and contexts, from Rust.
 //!
-//! `append FOLDER COUNT` appends messages one by one under `Durability::Os`, makes a context of a megabyte a few times, and as data that and one of 2000 items; prints
-//! nanoseconds of each, one a line.
+//! `append FOLDER COUNT` appends messages one by one under `Durability::Os`, and makes a context of a megabyte a few times; then that as
+//! data, and one of 2000 items. Prints nanoseconds of each, one a line.
 
 use std::time::Instant;
 
