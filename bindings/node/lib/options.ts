@@ -14,7 +14,7 @@ const at = { at: none };
 export const defaults = {
   open: {
     readOnly: false, create: true, durability: "sync", lockWait: 5.0, index: true, redact: false, anyFileSystem: false,
-    keyFile: none, passphrase: none,
+    keyFile: none, passphrase: none, subject: none,
   },
   verify: { deep: false },
   lint: { model: none, previous: none },
@@ -45,10 +45,10 @@ export const defaults = {
   "Session.retract": { reason: none },
   "Session.supersede": { reason: none },
   "Step.context": {
-    model: none, mode: none, tokensMax: none, cold: false, prefixTokens: 0, inject: false,
+    model: none, mode: none, tokensMax: none, cold: false, prefixTokens: 0, inject: false, breakpoints: false,
   },
   "Store.session": {
-    host: "acpdb", project: none, cwd: none, title: none, parent: none, parentCall: none,
+    host: "acpdb", project: none, cwd: none, title: none, parent: none, parentCall: none, subject: none,
   },
   "Store.search": looked,
   "Store.subscribe": { timeout: none },

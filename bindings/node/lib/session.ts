@@ -39,6 +39,11 @@ export interface Served {
   readonly tokens: number;
   /** The first item that differs from the context before: all before it is in the provider's cache. */
   readonly firstChanged: number;
+  /**
+   * Where a mark for the provider's cache pays: after so many items each, first to last; at most three. The end of tools and system
+   * prompt is a fourth place. With the option `breakpoints` the body says so itself.
+   */
+  readonly breakpoints: readonly number[];
   /** Why what was sent before was changed, if it was. */
   readonly rebased: string | null;
   /** What could not be carried, in words. */
@@ -55,6 +60,8 @@ export interface ServeOptions {
   cold?: boolean;
   prefixTokens?: number;
   inject?: boolean;
+  /** Sets `cache_control` in the body where the provider's cache pays (Anthropic only). */
+  breakpoints?: boolean;
 }
 
 /** A step of the model: a turn. Made by `Session.step`. */
@@ -70,7 +77,9 @@ export class Step {
   /**
    * The context for this step as the body of a request, recorded as sent. Durable when its promise resolves.
    *
-   * Between two rebases each context begins with the bytes of the one before, so that the provider's cache stays warm.
+   * Between two rebases each context begins with the bytes of the one before, so that the provider's cache stays warm. Anthropic's keeps
+   * only what it is told to keep: `breakpoints` sets `cache_control` where that pays. These marks move from body to body, so that bytes
+   * differ where they stand; to the cache they are no difference.
    */
   async context(format: shapes.Format = "anthropic", options?: ServeOptions): Promise<Served> {
     const it = read("Step.context", options);
@@ -83,6 +92,7 @@ export class Step {
       cold: it.cold,
       prefixTokens: count("prefixTokens", it.prefixTokens),
       inject: it.inject,
+      breakpoints: it.breakpoints,
     };
     const { body, facts } = await settled(this.#native.serve(JSON.stringify(snake(serving))));
     const told = JSON.parse(facts) as Record<string, Json>;
@@ -91,6 +101,7 @@ export class Step {
       seq: told.seq,
       tokens: told.tokens,
       firstChanged: told.first_changed,
+      breakpoints: told.breakpoints,
       rebased: told.rebased,
       notes: told.notes,
       overBudget: told.over_budget,

@@ -72,6 +72,8 @@ export interface SessionOptions {
   /** Which session started it, and which call of that. */
   parent?: string;
   parentCall?: string;
+  /** Whom a session of an encrypted store is about, in place of the subject that the store was opened with. */
+  subject?: string;
 }
 
 /** An open store, made by `open`. Close it, or use `using` or `await using`. */
@@ -267,6 +269,11 @@ export interface OpenOptions {
   keyFile?: string | URL;
   /** Instead of it: the passphrase. */
   passphrase?: string;
+  /**
+   * Whom sessions are about that begin through this handle, name none, and come from no session that has one: a person or a tenant,
+   * of whom `acpdb erase --subject NAME --shred` takes all. Only an encrypted store opens with it.
+   */
+  subject?: string;
 }
 
 function folder(path: unknown, what = "path"): string {
@@ -286,7 +293,7 @@ function key(it: { keyFile?: string | URL; passphrase?: string }): { keyFile: st
 export async function open(path: string | URL, options?: OpenOptions): Promise<Store> {
   const it = read("open", options);
   const lockWait = duration("lockWait", it.lockWait);
-  const opening = snake({ path: folder(path), ...it, lockWait, ...key(it) });
+  const opening = snake({ path: folder(path), ...it, lockWait, ...key(it), subject: optional("subject", it.subject) });
   return new Store(await settled(native.openStore(JSON.stringify(opening))));
 }
 

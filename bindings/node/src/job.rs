@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use acpdb_bindings::Fault;
-use napi::bindgen_prelude::{AsyncTask, ToNapiValue, TypeName};
+use napi::bindgen_prelude::{AsyncTask, Either, Latin1String, ToNapiValue, TypeName};
 use napi::{Env, Error, Status, Task};
 use serde::de::DeserializeOwned;
 
@@ -54,8 +54,17 @@ pub(crate) fn arguments<T: DeserializeOwned>(json: &str) -> Result<T, Fault> {
     serde_json::from_str(json).map_err(|error| Fault::invalid(format!("an argument cannot be used: {error}")))
 }
 
+/// An answer as JSON. Most hold nothing but ASCII, which JavaScript takes as it is; other text has to be made anew for it.
+pub(crate) type Told = Either<Latin1String, String>;
+
 /// An answer as JSON.
-pub(crate) fn told(value: &impl serde::Serialize) -> Result<String, Fault> {
+pub(crate) fn told(value: &impl serde::Serialize) -> Result<Told, Fault> {
+    let json = spelled(value)?;
+    Ok(if json.is_ascii() { Either::A(json.into()) } else { Either::B(json) })
+}
+
+/// As [`told`], as a part of something else.
+pub(crate) fn spelled(value: &impl serde::Serialize) -> Result<String, Fault> {
     serde_json::to_string(value)
         .map_err(|error| Fault::new("error", format!("the answer has no form in JSON: {error}")))
 }

@@ -12,7 +12,7 @@ use napi::bindgen_prelude::{AsyncTask, Buffer, Either, Uint8Array};
 use napi_derive::napi;
 use serde::Deserialize;
 
-use crate::job::{Job, arguments, promise, raise, told};
+use crate::job::{Job, Told, arguments, promise, raise, spelled, told};
 use crate::store::Held;
 use crate::view::NativeView;
 
@@ -105,7 +105,7 @@ struct Acted {
 }
 
 /// An act by its name.
-fn acted(store: &Store, info: &StreamInfo, act: &str, json: &str) -> Result<String, Fault> {
+fn acted(store: &Store, info: &StreamInfo, act: &str, json: &str) -> Result<Told, Fault> {
     let session = store.session(info.clone());
     let it: Acted = arguments(json)?;
     let names = || it.targets.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
@@ -222,7 +222,7 @@ impl NativeSession {
 
     /// Records something, in the order of the calls; the answer is JSON.
     #[napi]
-    pub fn act(&self, act: String, json: String) -> AsyncTask<Job<String>> {
+    pub fn act(&self, act: String, json: String) -> AsyncTask<Job<Told>> {
         let (held, info) = (Arc::clone(&self.held), Arc::clone(&self.info));
         promise(self.held.lane.queued(move || acted(&held.store()?, &info, &act, &json)))
     }
@@ -241,7 +241,7 @@ impl NativeSession {
         &self,
         described: String,
         given: Vec<Either<String, Uint8Array>>,
-    ) -> AsyncTask<Job<String>> {
+    ) -> AsyncTask<Job<Told>> {
         let (held, info, given) = (Arc::clone(&self.held), Arc::clone(&self.info), texts(given));
         promise(self.held.lane.queued(move || {
             let entries = acpdb_bindings::entries(&arguments::<Vec<Described>>(&described)?, &given)?;
@@ -259,7 +259,7 @@ impl NativeSession {
             let store = held.store()?;
             let session = store.session((*info).clone());
             let (body, facts) = sessions::served(&session, arguments::<Serving>(&json)?)?;
-            Ok(Served { body: body.into(), facts: told(&facts)? })
+            Ok(Served { body: body.into(), facts: spelled(&facts)? })
         }))
     }
 

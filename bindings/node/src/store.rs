@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use acpdb_bindings::stores::{self, Looked, Merging};
+use acpdb_bindings::stores::{self, Looked, Merging, Naming};
 use acpdb_bindings::{Described, Fault, Opening};
 use acpdb_engine::Store;
 use acpdb_engine::ids::Seq;
@@ -12,7 +12,7 @@ use napi::bindgen_prelude::{AsyncTask, Buffer, Either, Uint8Array};
 use napi_derive::napi;
 use serde::Deserialize;
 
-use crate::job::{Job, arguments, promise, raise, told};
+use crate::job::{Job, Told, arguments, promise, raise, told};
 use crate::lane::Lane;
 use crate::session::{NativeSession, texts};
 
@@ -52,7 +52,7 @@ pub fn open_store(options: String) -> AsyncTask<Job<NativeStore>> {
 
 /// Checks the store in a folder, without opening it.
 #[napi]
-pub fn verify_store(path: String, deep: bool) -> AsyncTask<Job<String>> {
+pub fn verify_store(path: String, deep: bool) -> AsyncTask<Job<Told>> {
     promise(move || told(&stores::verified_at(Path::new(&path), deep)?))
 }
 
@@ -63,7 +63,7 @@ pub fn lint_request(
     format: String,
     model: Option<String>,
     previous: Option<Uint8Array>,
-) -> AsyncTask<Job<String>> {
+) -> AsyncTask<Job<Told>> {
     let body = texts(vec![body]).pop().unwrap_or_default();
     let previous = previous.map(|bytes| bytes.to_vec());
     promise(move || {
@@ -79,17 +79,6 @@ pub struct NativeStore {
     held: Arc<Held>,
     path: String,
     id: String,
-}
-
-#[derive(Deserialize)]
-struct SessionOf {
-    key: String,
-    host: String,
-    project: Option<String>,
-    cwd: Option<String>,
-    title: Option<String>,
-    parent: Option<String>,
-    parent_call: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -131,7 +120,7 @@ struct Acted {
 }
 
 /// A question by its name.
-fn asked(store: &Store, question: &str, json: &str) -> Result<String, Fault> {
+fn asked(store: &Store, question: &str, json: &str) -> Result<Told, Fault> {
     match question {
         "search" => return told(&stores::found(store, &arguments::<Looked>(json)?)?),
         "simulate" => {
@@ -161,7 +150,7 @@ fn asked(store: &Store, question: &str, json: &str) -> Result<String, Fault> {
 }
 
 /// An act by its name.
-fn acted(store: &Store, act: &str, json: &str) -> Result<String, Fault> {
+fn acted(store: &Store, act: &str, json: &str) -> Result<Told, Fault> {
     if act == "memory" {
         let it: MemoryAct = arguments(json)?;
         let command = stores::memory_command(&it.act, &it.item, it.other.as_deref(), it.reason)?;
@@ -216,23 +205,21 @@ impl NativeStore {
     pub fn session(&self, options: String) -> napi::Result<NativeSession> {
         let made = || {
             self.held.store()?;
-            let it: SessionOf = arguments(&options)?;
-            let parent = it.parent.as_deref();
-            stores::session(it.key, it.host, it.project, it.cwd, it.title, parent, it.parent_call)
+            stores::session(arguments::<Naming>(&options)?)
         };
         Ok(NativeSession::new(Arc::clone(&self.held), made().map_err(raise)?))
     }
 
     /// Asks; the answer is JSON.
     #[napi]
-    pub fn ask(&self, question: String, json: String) -> AsyncTask<Job<String>> {
+    pub fn ask(&self, question: String, json: String) -> AsyncTask<Job<Told>> {
         let held = Arc::clone(&self.held);
         promise(move || asked(&held.store()?, &question, &json))
     }
 
     /// Records something, in the order of the calls; the answer is JSON.
     #[napi]
-    pub fn act(&self, act: String, json: String) -> AsyncTask<Job<String>> {
+    pub fn act(&self, act: String, json: String) -> AsyncTask<Job<Told>> {
         let held = Arc::clone(&self.held);
         promise(self.held.lane.queued(move || acted(&held.store()?, &act, &json)))
     }
@@ -244,7 +231,7 @@ impl NativeStore {
         described: String,
         given: Vec<Either<String, Uint8Array>>,
         project: Option<String>,
-    ) -> AsyncTask<Job<String>> {
+    ) -> AsyncTask<Job<Told>> {
         let (held, given) = (Arc::clone(&self.held), texts(given));
         promise(self.held.lane.queued(move || {
             let entries = acpdb_bindings::entries(&arguments::<Vec<Described>>(&described)?, &given)?;
@@ -290,7 +277,7 @@ impl NativeSubscription {
 
     /// The next commit as JSON, if there is one.
     #[napi]
-    pub fn look(&self) -> AsyncTask<Job<Option<String>>> {
+    pub fn look(&self) -> AsyncTask<Job<Option<Told>>> {
         let (held, feed, next_seq) =
             (Arc::clone(&self.held), Arc::clone(&self.feed), Arc::clone(&self.next_seq));
         promise(move || {

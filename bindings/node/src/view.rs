@@ -11,7 +11,7 @@ use napi::bindgen_prelude::{AsyncTask, Buffer, ToNapiValue, TypeName};
 use napi_derive::napi;
 use serde::Deserialize;
 
-use crate::job::{Job, arguments, promise, told};
+use crate::job::{Job, Told, arguments, promise, told};
 use crate::store::Held;
 
 /// A record of the host's, and its seq.
@@ -62,7 +62,7 @@ impl NativeView {
 }
 
 /// A question by its name.
-fn answer(asked: &Asked<'_>, question: &str, json: &str) -> Result<String, Fault> {
+fn answer(asked: &Asked<'_>, question: &str, json: &str) -> Result<Told, Fault> {
     if question == "search" {
         return told(&asked.search(&arguments::<Looked>(json)?)?);
     }
@@ -90,7 +90,7 @@ impl NativeView {
 
     /// Asks; the answer is JSON.
     #[napi]
-    pub fn ask(&self, question: String, json: String) -> AsyncTask<Job<String>> {
+    pub fn ask(&self, question: String, json: String) -> AsyncTask<Job<Told>> {
         self.asked(move |asked| answer(asked, &question, &json))
     }
 

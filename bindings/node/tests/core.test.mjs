@@ -183,11 +183,26 @@ test("an append under `sync` is durable when it is told, and one under `os` afte
     await store.close();
   }
 });
-    const { lastSeq } = await store.session("s1").append(Entry.message("user", "hello"));
-    const head = await store.head();
-    assert.equal(head === lastSeq, waits, `${durability}: ${head} of ${lastSeq} is durable`);
-    await store.sync();
-    assert.equal(await store.head(), lastSeq);
-    await store.close();
+
+test("a context says where marks of the cache go", async () => {
+  const store = await opened();
+  const session = store.session("s1");
+  await session.append(Entry.request({ system: "You help." }));
+  const told = [];
+  for (const number of [1, 2, 3]) {
+    await session.append(Entry.message("user", `question ${number}`));
+    const step = await session.step(`t${number}`);
+    const plain = await step.context("anthropic");
+    told.push(plain.breakpoints);
+    const marked = await step.context("anthropic", { breakpoints: true });
+    assert.deepEqual(marked.breakpoints, plain.breakpoints);
+    assert.ok(!String(plain.body).includes("cache_control"));
+    assert.ok(String(marked.body).split("cache_control").length > 2);
+    await session.append(Entry.message("assistant", `answer ${number}`));
   }
+  assert.deepEqual(told, [[1], [1, 3], [3, 5]]);
+  // Others keep by themselves what they read.
+  const step = await session.step("t4");
+  assert.deepEqual((await step.context("openai", { breakpoints: true })).body, (await step.context("openai")).body);
+  await store.close();
 });

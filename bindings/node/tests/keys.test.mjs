@@ -168,3 +168,63 @@ test("a plain store is not taken for an encrypted one", async () => {
   }
   assert.deepEqual(readdirSync(join(here, "keys")), []);
 });
+
+test("sessions are about whom the store was opened for", async () => {
+  const path = join(folder(), "store");
+  const said = acpdb.Entry.message("user", "a prompt");
+  let store = await acpdb.open(path, { ...anywhere, passphrase, subject: "Ada L" });
+  for (const session of [store.session("s1"), store.session("s2", { subject: "Bob" }), store.session("child", { parent: "s2" })]) {
+    await session.append(said);
+  }
+  await store.close();
+  for (const file of readdirSync(path, { recursive: true, withFileTypes: true })) {
+    if (file.isFile()) assert.ok(!readFileSync(join(file.parentPath ?? file.path, file.name)).includes("Ada L"), file.name);
+  }
+  store = await acpdb.open(path, { ...anywhere, passphrase });
+  await store.session("s3").append(said);
+  for (const [name, subject, refused] of [
+    ["s1", "Ada L"],
+    ["s1", "Bob", /about another subject/],
+    ["s2", "Bob"],
+    ["s2", "Ada L", /about another subject/],
+    ["child", "Bob"],
+    ["s3", "Ada L", /begun without a subject/],
+  ]) {
+    const append = store.session(name, { subject }).append(said);
+    if (refused === undefined) await append;
+    else await assert.rejects(append, { code: "invalid", message: refused });
+  }
+  await store.close();
+});
+
+const notAbout = {
+  "a subject of a plain store": [{ subject: "Ada" }, acpdb.InvalidError, /a subject needs an encrypted one; give a key file or a passphrase/],
+  "an empty subject": [{ subject: "", keyFile: "my.key" }, acpdb.InvalidError, /is no name of a subject/],
+  "a subject between blanks": [{ subject: " Ada", keyFile: "my.key" }, acpdb.InvalidError, /blanks around it/],
+  "a long subject": [{ subject: "A".repeat(257), keyFile: "my.key" }, acpdb.TooLargeError, /257/],
+  "a number as subject": [{ subject: 7, keyFile: "my.key" }, TypeError, /subject is a string, not number/],
+  "half a pair in a subject": [{ subject: "half \ud800", keyFile: "my.key" }, acpdb.InvalidError, /subject holds half of a surrogate/],
+};
+
+for (const [name, [given, kind, says]] of Object.entries(notAbout)) {
+  test(`${name} makes neither store nor key`, async () => {
+    const here = folder();
+    const key = given.keyFile && { keyFile: join(here, given.keyFile) };
+    const told = await acpdb.open(join(here, "store"), { ...anywhere, ...given, ...key }).then(() => assert.fail("it was taken"), (error) => error);
+    assert.ok(told instanceof kind, `${told.name}: ${told.message}`);
+    assert.match(told.message, says);
+    assert.deepEqual(readdirSync(here), []);
+  });
+}
+
+test("a plain store is about nobody", async () => {
+  const path = join(folder(), "store");
+  await written(path);
+  await assert.rejects(acpdb.open(path, { ...anywhere, subject: "Ada" }), { code: "invalid", message: /is not encrypted/ });
+  const store = await acpdb.open(path, anywhere);
+  assert.throws(() => store.session("s2", { subject: "" }), { code: "invalid", message: /is no name of a subject/ });
+  const head = await store.head();
+  await assert.rejects(store.session("s2", { subject: "Ada" }).append(acpdb.Entry.message("user", "x")), { code: "invalid", message: /is not encrypted/ });
+  assert.equal(await store.head(), head);
+  await store.close();
+});

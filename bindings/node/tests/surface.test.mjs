@@ -141,6 +141,17 @@ function declared(source) {
   return shapes;
 }
 
+test("results have the fields of the list", () => {
+  const files = { Receipt: "native.d.ts", Served: "session.d.ts" };
+  for (const [name, file] of Object.entries(files)) {
+    const source = readFileSync(new URL(file, import.meta.resolve("acpdb")), "utf8");
+    const [, body] = new RegExp(`export interface ${name} \\{\n(.*?)^\\}`, "ms").exec(source);
+    const fields = [...body.matchAll(/^ {4}readonly (\w+): /gm)].map(([, field]) => snake(field));
+    assert.deepEqual(fields.sort(), tables[`results.${name}`].fields, name);
+  }
+  assert.equal(Object.keys(tables).filter((name) => name.startsWith("results.")).length, Object.keys(files).length);
+});
+
 test("shapes of answers have the fields of the list", () => {
   const file = new URL("shapes.d.ts", import.meta.resolve("acpdb"));
   const listed = Object.entries(tables).filter(([name]) => name.startsWith("shapes."));

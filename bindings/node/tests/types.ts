@@ -12,13 +12,14 @@ export async function right(): Promise<void> {
     Entry.toolFinished("c1", undefined, { error: "no such file", outcome: "failed" }),
     Entry.memory("pnpm", { kind: "preference", key: "package_manager", lifespan: "project" }),
   );
-  const served: Served = await (await session.step()).context("openai", { mode: "append_only", tokensMax: 100_000 });
+  const served: Served = await (await session.step()).context("openai", { mode: "append_only", tokensMax: 100_000, breakpoints: true });
+  const marks: readonly number[] = served.breakpoints;
   const body: Buffer = await session.context({ format: "anthropic", at: new Date() });
   const data: Context = await session.context({ at: 12n, layer: "recorded" });
   const rows: ItemRow[] = await (await session.view("t3")).history({ file: "src/main.rs" });
   for await (const commit of store.subscribe(receipt.lastSeq, { timeout: 1 })) {
     const kinds: string[] = commit.events.map((event) => event.kind);
-    console.log(kinds, served.body, body, data.items[0]?.output?.text, rows[0]?.superseded_by, other.path);
+    console.log(kinds, served.body, marks, body, data.items[0]?.output?.text, rows[0]?.superseded_by, other.path);
   }
   const verdict: string = (await verify("agent.db", { deep: true })).verdict;
   try {

@@ -1,7 +1,7 @@
 //! What `bench.py` compares the package with: the same appends and contexts, from Rust.
 //!
-//! `append FOLDER COUNT` appends messages one by one under `Durability::Os`, and makes a context of a megabyte a few times; prints
-//! nanoseconds of each, one a line.
+//! `append FOLDER COUNT` appends messages one by one under `Durability::Os`, and makes a context of a megabyte a few times; then that as
+//! data, and one of 2000 items. Prints nanoseconds of each, one a line.
 
 use std::time::Instant;
 
@@ -38,5 +38,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let _ = export(&view, Format::Anthropic, &Options::default())?;
     }
     println!("{}", begun.elapsed().as_nanos() / 20);
+
+    let rows = store.session(StreamInfo::session("acpdb", "rows"));
+    let _ = rows.append((0..2000).map(|_| Entry::message("", Role::User, &text)))?;
+    store.sync()?;
+    for session in [large, rows] {
+        let view = session.view()?;
+        let mut best = u128::MAX;
+        for _ in 0..20 {
+            let begun = Instant::now();
+            let _ = acpdb_query::context(&store, &view, acpdb_query::Window::default(), store.now())?;
+            best = best.min(begun.elapsed().as_nanos());
+        }
+        println!("{best}");
+    }
     Ok(())
 }

@@ -12,6 +12,7 @@ mod entry;
 mod fault;
 mod feed;
 mod held;
+mod made;
 mod session;
 mod store;
 mod ticket;

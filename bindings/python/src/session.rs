@@ -116,8 +116,10 @@ impl Session {
         cold: bool,
         prefix_tokens: u64,
         inject: bool,
+        breakpoints: bool,
     ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyAny>)> {
-        let serving = Serving { key, format, model, mode, tokens_max, cold, prefix_tokens, inject };
+        let serving =
+            Serving { key, format, model, mode, tokens_max, cold, prefix_tokens, inject, breakpoints };
         let (body, facts) = self.ask(py, |session| sessions::served(session, serving))?;
         Ok((PyBytes::new(py, &body), shown(py, &facts)?))
     }

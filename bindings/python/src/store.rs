@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use acpdb_bindings::stores::Merging;
+use acpdb_bindings::stores::{Merging, Naming};
 use acpdb_bindings::{Opening, stores};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::{Error, Store as Engine};
@@ -40,6 +40,7 @@ impl Store {
         any_file_system: bool,
         key_file: Option<PathBuf>,
         passphrase: Option<String>,
+        subject: Option<String>,
     ) -> PyResult<Self> {
         let durability = durability.to_owned();
         let opening = Opening {
@@ -53,6 +54,7 @@ impl Store {
             any_file_system,
             key_file,
             passphrase,
+            subject,
         };
         Ok(Self { held: Held::new(py.detach(|| opening.open()).or_raise()?) })
     }
@@ -84,7 +86,7 @@ impl Store {
         self.held.run(py, Engine::sync)
     }
 
-    #[pyo3(signature = (key, host, project, cwd, title, parent, parent_call))]
+    #[pyo3(signature = (key, host, project, cwd, title, parent, parent_call, subject))]
     #[expect(clippy::too_many_arguments, reason = "called by the wrapper alone")]
     fn session(
         &self,
@@ -93,11 +95,13 @@ impl Store {
         project: Option<String>,
         cwd: Option<String>,
         title: Option<String>,
-        parent: Option<&str>,
+        parent: Option<String>,
         parent_call: Option<String>,
+        subject: Option<String>,
     ) -> PyResult<Session> {
         self.held.store()?;
-        let info = stores::session(key, host, project, cwd, title, parent, parent_call).or_raise()?;
+        let naming = Naming { key, host, project, cwd, title, parent, parent_call, subject };
+        let info = stores::session(naming).or_raise()?;
         Ok(Session::new(self.held.clone(), info))
     }
 

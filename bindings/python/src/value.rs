@@ -1,46 +1,19 @@
-//! Values across the border: JSON to Python, Python to JSON bytes, names of points in time.
+//! Values across the border: answers to Python, Python to JSON bytes, names of points in time.
 
 use acpdb_engine::entry::Bytes;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyBytes, PyString};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::fault::{invalid, json_options, raise, text_error};
+use crate::made::{Maker, Unmade};
 
 /// A value of the engine as Python's dicts, lists, strings and numbers, with the names that the program's JSON has.
 pub(crate) fn shown<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
-    let value = serde_json::to_value(value)
-        .map_err(|error| raise("Error", format!("the answer has no form in JSON: {error}")))?;
-    from_json(py, &value)
-}
-
-/// A JSON value as Python's.
-pub(crate) fn from_json<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-    Ok(match value {
-        Value::Null => py.None().into_bound(py),
-        Value::Bool(yes) => yes.into_pyobject(py)?.to_owned().into_any(),
-        Value::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
-            (Some(number), ..) => number.into_pyobject(py)?.into_any(),
-            (_, Some(number), _) => number.into_pyobject(py)?.into_any(),
-            (.., number) => number.unwrap_or(f64::NAN).into_pyobject(py)?.into_any(),
-        },
-        Value::String(text) => PyString::new(py, text).into_any(),
-        Value::Array(values) => {
-            let list = PyList::empty(py);
-            for value in values {
-                list.append(from_json(py, value)?)?;
-            }
-            list.into_any()
-        }
-        Value::Object(fields) => {
-            let dict = PyDict::new(py);
-            for (name, value) in fields {
-                dict.set_item(name, from_json(py, value)?)?;
-            }
-            dict.into_any()
-        }
+    value.serialize(Maker(py)).map_err(|error| match error {
+        Unmade::Python(error) => error,
+        Unmade::Formless(why) => raise("Error", format!("the answer has no form in Python: {why}")),
     })
 }
 

@@ -291,3 +291,25 @@ def test_secrets_are_taken_out_if_asked_for(tmp_path: Path) -> None:
     with acpdb.open(tmp_path / "store", redact=True, durability="os", index=False) as store:
         store.session("s1").append(Entry.message("user", f"token {secret}"))
         assert secret not in str(store.session("s1").context())
+
+
+def test_a_context_says_where_marks_of_the_cache_go(store: acpdb.Store) -> None:
+    """Anthropic's cache keeps only what it is told to keep, and a host in Python was not told where that pays."""
+    session = store.session("s1")
+    session.append(Entry.request(system="You help."))
+    told: list[list[int]] = []
+    for number in (1, 2, 3):
+        session.append(Entry.message("user", f"question {number}"))
+        step = session.step(f"t{number}")
+        plain = step.context("anthropic")
+        told.append(plain.breakpoints)
+        marked = step.context("anthropic", breakpoints=True)
+        assert marked.breakpoints == plain.breakpoints
+        assert b"cache_control" not in plain.body
+        assert marked.body.count(b"cache_control") > 1
+        assert acpdb.lint(marked.body, "anthropic", model="m") == acpdb.lint(plain.body, "anthropic", model="m")
+        session.append(Entry.message("assistant", f"answer {number}"))
+    assert told == [[1], [1, 3], [3, 5]]
+    # Others keep by themselves what they read.
+    bodies = [session.step("t4").context("openai", breakpoints=marks).body for marks in (False, True)]
+    assert bodies[0] == bodies[1]

@@ -161,3 +161,65 @@ def test_a_plain_store_is_not_taken_for_an_encrypted_one(tmp_path: Path) -> None
             acpdb.open(tmp_path / "store", **key)
         assert caught.value.code in ("locked", "invalid", "rejected"), f"{caught.value.code}: {caught.value}"
     assert [file.name for file in tmp_path.iterdir()] == ["store"]
+
+
+def test_sessions_are_about_whom_the_store_was_opened_for(tmp_path: Path) -> None:
+    """Hosts that serve one person could not say so once: `Builder::subject` was in Rust alone."""
+    path = tmp_path / "store"
+    with acpdb.open(path, passphrase=WORDS, subject="Ada L") as store:
+        for session in (store.session("s1"), store.session("s2", subject="Bob"), store.session("child", parent="s2")):
+            session.append(Entry.message("user", SAID))
+    for file in path.rglob("*"):
+        assert file.is_dir() or b"Ada L" not in file.read_bytes(), file
+    with acpdb.open(path, passphrase=WORDS) as store:
+        store.session("s3").append(Entry.message("user", SAID))
+        for key, subject, refused in [
+            ("s1", "Ada L", None),
+            ("s1", "Bob", "about another subject"),
+            ("s2", "Bob", None),
+            ("s2", "Ada L", "about another subject"),
+            ("child", "Bob", None),
+            ("s3", "Ada L", "begun without a subject"),
+        ]:
+            entry = Entry.message("user", "more")
+            if refused is None:
+                store.session(key, subject=subject).append(entry)
+                continue
+            head = store.head()
+            with pytest.raises(acpdb.InvalidError, match=refused):
+                store.session(key, subject=subject).append(entry)
+            assert store.head() == head
+
+
+NOT_ABOUT: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"subject": "Ada"}, acpdb.InvalidError, "a subject needs an encrypted one; give a key file or a passphrase"),
+    ({"subject": "", "key_file": "my.key"}, acpdb.InvalidError, "is no name of a subject"),
+    ({"subject": " Ada", "key_file": "my.key"}, acpdb.InvalidError, "blanks around it"),
+    ({"subject": "A" * 257, "key_file": "my.key"}, acpdb.TooLargeError, "257"),
+    ({"subject": 7, "key_file": "my.key"}, TypeError, "int"),
+    ({"subject": "half \ud800", "key_file": "my.key"}, UnicodeEncodeError, "surrogates"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(NOT_ABOUT)))
+def test_a_subject_that_is_none_makes_neither_store_nor_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    given, kind, says = NOT_ABOUT[number]
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(kind, match=says):
+        cast(Any, acpdb).open("store", **given)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plain_store_is_about_nobody(tmp_path: Path) -> None:
+    write(tmp_path / "store")
+    with pytest.raises(acpdb.InvalidError, match="is not encrypted"):
+        acpdb.open(tmp_path / "store", subject="Ada")
+    with acpdb.open(tmp_path / "store") as store:
+        with pytest.raises(acpdb.InvalidError, match="is no name of a subject"):
+            store.session("s2", subject="")
+        head = store.head()
+        with pytest.raises(acpdb.InvalidError, match="is not encrypted"):
+            store.session("s2", subject="Ada").append(Entry.message("user", SAID))
+        assert store.head() == head

@@ -3,6 +3,7 @@ defaults, errors and shapes of answers."""
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import typing
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import acpdb
 import acpdb._shapes as shapes
 import pytest
 from acpdb import Entry
+from acpdb._session import Served
 
 try:
     import tomllib
@@ -85,6 +87,15 @@ def test_errors_that_operations_name_are_in_the_list() -> None:
     for name, row in SURFACE["operations"].items():
         for code in row.get("errors", []):
             assert code in SURFACE["errors"].values(), f"{name}: there is no error {code}"
+
+
+def test_results_have_the_fields_of_the_list() -> None:
+    """Where marks of the cache go was told in Rust alone, and no test saw it: the list named arguments and rows."""
+    found = {
+        "Receipt": sorted(name for name in vars(acpdb.Receipt) if not name.startswith("_")),
+        "Served": sorted(field.name for field in dataclasses.fields(Served)),
+    }
+    assert found == {name: row["fields"] for name, row in SURFACE["results"].items()}
 
 
 def kind(hint: Any) -> str:

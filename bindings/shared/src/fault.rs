@@ -39,6 +39,7 @@ const fn code(error: &Error) -> &'static str {
         Error::Busy { .. } => "busy",
         Error::HeadMoved { .. } => "head_moved",
         Error::Rejected(_) => "rejected",
+        Error::Subject { .. } => "invalid",
         Error::NotFound { .. } => "not_found",
         Error::Ambiguous { .. } => "ambiguous",
         Error::TooLarge { .. } => "too_large",

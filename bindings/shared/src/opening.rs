@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use acpdb_engine::keys::{FileKeyRing, KeyRing, PassphraseKeyRing};
+use acpdb_engine::store::check_subject;
 use acpdb_engine::{Durability, Store};
 use serde::Deserialize;
 
@@ -36,6 +37,8 @@ pub struct Opening {
     pub key_file: Option<PathBuf>,
     /// Instead of it: the passphrase.
     pub passphrase: Option<String>,
+    /// Whom new sessions of an encrypted store are about that say nothing else.
+    pub subject: Option<String>,
 }
 
 impl Opening {
@@ -50,6 +53,16 @@ impl Opening {
             .map_err(|_| Fault::invalid(format!("lock_wait is 0 seconds or more, not {}", self.lock_wait)))?;
         let is_new = self.path.join("acpdb.json").symlink_metadata().is_err();
         let may_make = is_new && self.create && !self.read_only;
+        if let Some(name) = &self.subject {
+            // Before a key is made for a store that then is not.
+            check_subject(name)?;
+            if may_make && self.key_file.is_none() && self.passphrase.is_none() {
+                return Err(Fault::invalid(format!(
+                    "there is no store in {}, and a subject needs an encrypted one; give a key file or a passphrase with it",
+                    self.path.display()
+                )));
+            }
+        }
         let ring = ring(self.key_file, self.passphrase, may_make)?;
         let mut builder = Store::builder(self.path)
             .registry(acpdb_hosts::registry())
@@ -70,6 +83,9 @@ impl Opening {
         }
         if let Some(ring) = ring {
             builder = builder.keys(ring);
+        }
+        if let Some(name) = self.subject {
+            builder = builder.subject(name);
         }
         Ok(builder.open()?)
     }

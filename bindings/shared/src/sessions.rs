@@ -64,12 +64,15 @@ pub struct Serving {
     pub prefix_tokens: u64,
     /// Todos and memory stand in it.
     pub inject: bool,
+    /// The body says where the provider's cache pays (Anthropic only).
+    pub breakpoints: bool,
 }
 
 /// The context of a step, recorded as sent: its bytes, and facts about them.
 pub fn served(session: &Session, serving: Serving) -> Result<(Vec<u8>, Value), Fault> {
     let mut exporter = Exporter::new(format(&serving.format)?);
     exporter.options.model = serving.model;
+    exporter.options.breakpoints = serving.breakpoints;
     let mode = serving.mode.map(|mode| word("mode", &mode)).transpose()?;
     let Serving { tokens_max, cold, prefix_tokens, inject, .. } = serving;
     let options = ServeOptions { mode, tokens_max, cold, prefix_tokens, inject, price: None };
@@ -78,6 +81,7 @@ pub fn served(session: &Session, serving: Serving) -> Result<(Vec<u8>, Value), F
         "seq": context.seq,
         "tokens": context.tokens,
         "first_changed": context.first_changed,
+        "breakpoints": context.breakpoints(),
         "rebased": context.rebased,
         "notes": context.notes,
         "over_budget": context.over_budget,

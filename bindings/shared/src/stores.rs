@@ -9,7 +9,7 @@ use acpdb_engine::event::{Lifespan, Recorded, Scope};
 use acpdb_engine::fold::Policy;
 use acpdb_engine::fold::serving::ServeMode;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
-use acpdb_engine::store::MergeOptions;
+use acpdb_engine::store::{MergeOptions, check_subject};
 use acpdb_engine::{
     Commit, Error, MemoryScope, Store,
     store::{StreamName, VerifyOptions},
@@ -47,22 +47,39 @@ pub fn filter(store: &Store, text: &str) -> Result<Filter, Fault> {
     })
 }
 
+/// A session in a host's words.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Naming {
+    /// The host's id of it.
+    pub key: String,
+    /// The host program.
+    pub host: String,
+    /// The project whose memory it shares.
+    pub project: Option<String>,
+    /// Working folder.
+    pub cwd: Option<String>,
+    /// A title for people.
+    pub title: Option<String>,
+    /// Key of the session that started it, of the same host.
+    pub parent: Option<String>,
+    /// The call of that session which did.
+    pub parent_call: Option<String>,
+    /// Whom a session of an encrypted store is about.
+    pub subject: Option<String>,
+}
+
 /// The session that a host's words name; nothing is read or written.
-pub fn session(
-    key: String,
-    host: String,
-    project: Option<String>,
-    cwd: Option<String>,
-    title: Option<String>,
-    parent: Option<&str>,
-    parent_call: Option<String>,
-) -> Result<StreamInfo, Fault> {
+pub fn session(naming: Naming) -> Result<StreamInfo, Fault> {
+    let Naming { key, host, project, cwd, title, parent, parent_call, subject } = naming;
     if key.is_empty() {
         return Err(Fault::invalid("a session's key is empty; give the id that your host has for it"));
     }
+    if let Some(name) = &subject {
+        check_subject(name)?;
+    }
     let parent =
-        parent.map(|parent| (acpdb_engine::event::stream_id(Scope::Session, &host, parent), parent_call));
-    Ok(StreamInfo { project, cwd, title, parent, ..StreamInfo::session(host, key) })
+        parent.map(|parent| (acpdb_engine::event::stream_id(Scope::Session, &host, &parent), parent_call));
+    Ok(StreamInfo { project, cwd, title, parent, subject, ..StreamInfo::session(host, key) })
 }
 
 /// Whose memory is meant: the project that is named, else the only one there is.

@@ -11,7 +11,7 @@ use acpdb_engine::{Error, MemoryScope, Store, View, store::StreamName};
 use acpdb_hosts::export::{Options, Selection, Unfinished, export, export_served};
 use acpdb_query::export::{otlp, page};
 use acpdb_query::memory::Row;
-use acpdb_query::{FindError, Found, ItemRow, ItemsQuestion, Layer, Which, Window, todos};
+use acpdb_query::{Context, FindError, Found, ItemRow, ItemsQuestion, Layer, Which, Window, todos};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -46,13 +46,13 @@ pub struct Exporting {
 
 impl Asked<'_> {
     /// The context as data.
-    pub fn context(&self, layer: &str, last: Option<usize>) -> Result<Value, Fault> {
+    pub fn context(&self, layer: &str, last: Option<usize>) -> Result<Context, Fault> {
         let layer = match layer {
             "current" => Layer::Current,
             "recorded" => Layer::Recorded,
             other => return Err(Fault::invalid(format!("layer is 'current' or 'recorded', not {other:?}"))),
         };
-        Ok(json!(acpdb_query::context(self.store, self.view, Window { last, layer }, self.store.now())?))
+        Ok(acpdb_query::context(self.store, self.view, Window { last, layer }, self.store.now())?)
     }
 
     /// Every item, of a file or tool, or that a filter lets pass.

@@ -107,6 +107,8 @@ pub use space::{SealReport, Space, StateSpace};
 #[cfg_attr(not(feature = "internals"), doc(hidden))]
 pub use spelling::Params;
 pub use subjects::SubjectInfo;
+#[cfg_attr(not(feature = "internals"), doc(hidden))]
+pub use subjects::check_subject;
 pub use subscribe::{Commit, Subscription};
 pub use ticket::Ticket;
 pub use view::{At, Reading, ShownFace, View};

@@ -109,8 +109,11 @@ pub(super) struct About {
     pub(super) named: BTreeSet<StreamId>,
 }
 
-/// Whether a text can be a subject's name.
-pub(super) fn check_subject(name: &str) -> Result<(), Error> {
+/// Whether a text can be a subject's name: for who makes something else, such as a key, before the store is opened with it.
+///
+/// # Errors
+/// [`Error::Subject`], [`Error::TooLarge`].
+pub fn check_subject(name: &str) -> Result<(), Error> {
     if name.is_empty() || name.trim() != name || name.chars().any(char::is_control) {
         let detail =
             format!("{name:?} is no name of a subject: blanks around it, control characters, or nothing");

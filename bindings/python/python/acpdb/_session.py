@@ -52,6 +52,9 @@ class Served:
     """Estimated tokens of its items."""
     first_changed: int
     """The first item that differs from the context before: all before it is in the provider's cache."""
+    breakpoints: list[int]
+    """Where a mark for the provider's cache pays: after so many items each, first to last; at most three. The end of tools and system prompt
+    is a fourth place. With `breakpoints=True` the body says so itself."""
     rebased: str | None
     """Why what was sent before was changed, if it was."""
     notes: list[str]
@@ -84,10 +87,13 @@ class Step:
         cold: bool = False,
         prefix_tokens: int = 0,
         inject: bool = False,
+        breakpoints: bool = False,
     ) -> Served:
         """The context for this step as the body of a request, recorded as sent. Durable when it returns.
 
-        Between two rebases each context begins with the bytes of the one before, so that the provider's cache stays warm.
+        Between two rebases each context begins with the bytes of the one before, so that the provider's cache stays warm. Anthropic's keeps
+        only what it is told to keep: `breakpoints` sets `cache_control` where that pays. These marks move from body to body, so that bytes
+        differ where they stand; to the cache they are no difference.
 
         >>> import acpdb, json, tempfile
         >>> with acpdb.open(tempfile.mkdtemp()) as store:
@@ -98,7 +104,7 @@ class Step:
         'user'
         """
         body, facts = self._native.serve(
-            self._key, format, model, mode, tokens_max, cold, prefix_tokens, inject
+            self._key, format, model, mode, tokens_max, cold, prefix_tokens, inject, breakpoints
         )
         return Served(body=body, **facts)
 

@@ -133,13 +133,14 @@ class Store:
         title: str | None = None,
         parent: str | None = None,
         parent_call: str | None = None,
+        subject: str | None = None,
     ) -> Session:
         """A handle on one session. Nothing is read or written until it is used.
 
         `host` says whose tools it calls; `project` whose memory it shares; `parent` and `parent_call` which session and call
-        started it.
+        started it. `subject` says whom a session of an encrypted store is about, in place of the `subject` that the store was opened with.
         """
-        return Session(self._native.session(key, host, project, cwd, title, parent, parent_call))
+        return Session(self._native.session(key, host, project, cwd, title, parent, parent_call, subject))
 
     def sessions(self, filter: str = "") -> list[shapes.SessionRow]:
         """Sessions in a line each, in order of their first events; those that hold what a filter lets pass."""
@@ -272,6 +273,7 @@ def open(
     any_file_system: bool = False,
     key_file: str | os.PathLike[str] | None = None,
     passphrase: str | None = None,
+    subject: str | None = None,
 ) -> Store:
     """Opens the store in a folder, making or recovering it as needed.
 
@@ -281,6 +283,9 @@ def open(
     `key_file` or `passphrase` opens an encrypted store, and encrypts one that is made. A key file that is not there is made with the
     store; keep a copy of it elsewhere, for without it nothing can be read.
 
+    `subject` says whom sessions are about that begin through this handle, name none, and come from no session that has one: a person
+    or a tenant, of whom `acpdb erase --subject NAME --shred` takes all. Only an encrypted store opens with it.
+
     >>> import acpdb, tempfile
     >>> with acpdb.open(tempfile.mkdtemp()) as store:
     ...     session = store.session("s1")
@@ -289,7 +294,7 @@ def open(
     'hello'
     """
     native = NativeStore(
-        path, read_only, create, durability, lock_wait, index, redact, any_file_system, key_file, passphrase
+        path, read_only, create, durability, lock_wait, index, redact, any_file_system, key_file, passphrase, subject
     )
     return Store(native)
 
