@@ -118,6 +118,20 @@ fn opened(
     Ok(store)
 }
 
+/// How long a program that a host waits for waits for a lock. A start, a call and the end may each meet one that another process
+/// holds: together they take less than the ten seconds that a hook has.
+const LIVE_LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// As [`open_about`], for a program that serves a host call by call.
+pub(crate) fn open_live(global: &Global, subject: Option<&str>, output: &Output) -> Result<Store, Failure> {
+    let folder = folder(global, output)?;
+    let subject = subject::of(&folder, subject, global)?;
+    let builder = redacting(builder(&folder, global)?, global)?.lock_wait(LIVE_LOCK_WAIT);
+    let store = subject::open(builder, &folder, subject)?;
+    report(&store, output);
+    Ok(store)
+}
+
 /// What stays in memory of sessions while they are recorded one after the other: hardly one is met again.
 const RECORDING_BYTES: u64 = 32 << 20;
 

@@ -24,13 +24,14 @@ from provider import PICTURE
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAB = os.environ.get("HOSTS_LAB") or os.path.expanduser("~/.cache/acpdb-hosts")
 STAGE = os.environ.get("HOSTS_STAGE") or "/tmp/acpdb-lab"
+# A host, and behind it what it needs besides: Pi a newer Node than many machines have.
 PINS = {
     "claude": "@anthropic-ai/claude-code@2.1.330",
     "codex": "@openai/codex@0.169.0",
     "opencode": "opencode-ai@1.18.33",
     "gemini": "@google/gemini-cli@0.61.0",
     "copilot": "@github/copilot@1.0.102",
-    "pi": "@mariozechner/pi-coding-agent@0.73.1",
+    "pi": "@earendil-works/pi-coding-agent@0.87.1 node@22.23.3",
 }
 
 
@@ -42,7 +43,7 @@ def install():
             continue
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
-        command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", folder, package]
+        command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", folder, *package.split()]
         result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
         if result.returncode:
             sys.exit("%s cannot be installed: %s" % (package, result.stderr[-600:]))

@@ -18,7 +18,7 @@ pub(crate) fn run(global: &Global, args: &Mcp, output: &mut Output) -> Result<Co
     if let Some(listen) = args.http {
         may_listen(listen, args.token.as_deref())?;
     }
-    let store = place::open(global, output)?;
+    let store = place::open_live(global, None, output)?;
     let set = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let session = args.session.clone().or_else(|| SESSION_VARIABLES.iter().find_map(set));
     let folder = std::env::current_dir().ok().map(|folder| folder.to_string_lossy().into_owned());

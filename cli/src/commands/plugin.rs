@@ -26,7 +26,7 @@ pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
     let (global, subject) = (global.apart(), args.subject.clone());
     let open = move || {
         let output = Output::new(&global);
-        place::open_about(&global, subject.as_deref(), &output).map_err(|failure| failure.message)
+        place::open_live(&global, subject.as_deref(), &output).map_err(|failure| failure.message)
     };
     let mut desk = Desk::new(host, mode(args.mode), Box::new(open));
     let journal = journal::path(&|name| std::env::var(name).ok());

@@ -53,7 +53,7 @@ pub use report::{ImportError, ImportReport, Note};
 pub(crate) use turns::{Occurrences, digest as content_digest, media_type, prompt, step};
 
 /// Version of the importers: a file that an earlier one has read is worth reading again, for it may be understood better now.
-pub const READERS: u32 = 4;
+pub const READERS: u32 = 5;
 
 /// A format that can be imported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

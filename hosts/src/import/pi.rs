@@ -4,6 +4,7 @@
 //! session                  -> the stream
 //! message user             -> prompt, message            message assistant   -> a step, message, calls, MessageFinished
 //! message toolResult       -> end of a call              message bashExecution, custom, and custom_message -> message
+//! message system           -> PromptSet: prompt and tools as they are from then on
 //! compaction               -> ContextReplaced, the summary as a message, then what was kept behind it
 //! branch_summary           -> message                    model_change -> PromptSet    session_info -> SessionChanged
 //! everything else          -> HostRecorded
@@ -17,13 +18,16 @@
 //! stays as it is. Files of forks repeat what they share: it is part of the new stream.
 
 mod parts;
+mod system;
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo};
 use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role};
 
 use self::parts::{Piece, bash, content, pieces, usage_of};
+use self::system::System;
 use super::json::{boolean, count, member, owned, pick};
 use super::lines::{Found, LineImporter, read_lines};
 use super::turns::{Calls, Occurrences, digest, prompt, step};
@@ -58,6 +62,8 @@ struct Node {
     /// Its facts, without their wires, as they were told first; how often they were told.
     facts: Vec<Entry>,
     told: u32,
+    /// The system prompt and the tools behind it.
+    system: Rc<System>,
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +77,8 @@ struct Pi {
     places: HashMap<String, usize>,
     /// The origins of facts that were told again, by those that they had before.
     again: HashMap<String, String>,
+    /// The system prompt and the tools behind the line that is read.
+    system: Rc<System>,
 }
 
 /// Reads a session file.
@@ -122,6 +130,12 @@ impl LineImporter for Pi {
         if id.is_some() {
             self.branch(parent.as_deref(), &origin, out);
         }
+        let behind = self.system_of(parent.as_deref());
+        if !out.is_empty() && behind != self.system {
+            // What the branch that is left said of it does not hold here.
+            out.push(Entry::from(behind.fact()).origin(format!("{origin}/system")));
+        }
+        self.system = behind;
         let before = out.len();
         let is_known = self.line(&kind, line, said, &origin, parent.as_deref(), out);
         if !out.iter().skip(before).any(|entry| !matches!(entry.fact, Fact::TurnStarted { .. })) {
@@ -229,9 +243,16 @@ impl Pi {
         out.append(&mut told);
     }
 
+    /// The system prompt and the tools behind a line; a line that is not in the file changes nothing.
+    fn system_of(&self, id: Option<&str>) -> Rc<System> {
+        let Some(id) = id.filter(|_| !self.nodes.is_empty()) else { return Rc::default() };
+        Rc::clone(self.nodes.get(id).map_or(&self.system, |node| &node.system))
+    }
+
     /// Remembers a line, whose own facts these are.
     fn grown(&mut self, id: String, parent: Option<String>, own: &[Entry]) {
-        let mut node = Node { parent, facts: own.to_vec(), told: 1, ..Node::default() };
+        let mut node =
+            Node { parent, facts: own.to_vec(), told: 1, system: Rc::clone(&self.system), ..Node::default() };
         node.hold(own);
         self.places.insert(id.clone(), self.path.len());
         self.path.push(id.clone());
@@ -292,6 +313,10 @@ impl Pi {
                     *hidden_from_model = is_left_out;
                 }
                 out.push(entry);
+            }
+            "system" => {
+                Rc::make_mut(&mut self.system).change(said);
+                out.push(Entry::from(self.system.fact()).origin(origin));
             }
             "custom" | "hookMessage" => {
                 let is_hidden = boolean(member(Some(said), "display")) == Some(false);
@@ -367,13 +392,18 @@ impl Pi {
     }
 
     /// The summary, and behind it what the compaction kept.
-    fn compacted(&self, line: &str, origin: &str, parent: Option<&str>, out: &mut Vec<Entry>) {
-        let [summary, first, tokens] =
-            pick(line, ["summary", "firstKeptEntryId", "tokensBefore"]).unwrap_or_default();
+    fn compacted(&mut self, line: &str, origin: &str, parent: Option<&str>, out: &mut Vec<Entry>) {
+        let [summary, first, tokens, system] =
+            pick(line, ["summary", "firstKeptEntryId", "tokensBefore", "systemMessage"]).unwrap_or_default();
         let tokens_before = count(tokens);
         let replaced =
             Fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before };
         out.push(Entry::from(replaced).origin(origin));
+        if let Some(said) = system {
+            self.system = Rc::default();
+            Rc::make_mut(&mut self.system).change(said);
+            out.push(Entry::from(self.system.fact()).origin(format!("{origin}/system")));
+        }
         let told = format!("{origin}/summary");
         let text = COMPACTED.join(&owned(summary).unwrap_or_default());
         out.push(message(&told, Role::User, vec![PartEntry::text(text)], true));

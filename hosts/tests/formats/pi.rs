@@ -32,6 +32,70 @@ pub(crate) const SESSION: &str = r##"{"type":"session","version":3,"id":"s1","ti
 "##;
 
 #[test]
+fn the_system_prompt_is_what_its_branch_says() {
+    let message = |id: &str, parent: &str, said: &str| {
+        format!(
+            r#"{{"type":"message","id":"{id}","parentId":{parent},"timestamp":"2026-01-02T03:04:06.000Z","message":{said}}}"#
+        ) + "\n"
+    };
+    let first = r#"{"role":"system","content":"","sections":{"a":"A","b":"B"},"toolsAdded":[{"name":"read"}],"timestamp":1}"#;
+    let later = r#"{"role":"system","content":"","sections":{"a":null},"toolsRemoved":[{"name":"read"}],"timestamp":2}"#;
+    let other = r#"{"role":"system","content":"Other.","timestamp":3}"#;
+    let text = [
+        r#"{"type":"session","version":3,"id":"s1","timestamp":"2026-01-02T03:04:05.000Z","cwd":"/w"}"#.to_owned() + "\n",
+        message("a1", "null", first),
+        message("a2", "\"a1\"", r#"{"role":"user","content":"hi","timestamp":2}"#),
+        message("a3", "\"a2\"", later),
+        message("a4", "\"a2\"", other),
+        r#"{"type":"compaction","id":"a5","parentId":"a4","timestamp":"2026-01-02T03:04:11.000Z","summary":"Short.","systemMessage":{"role":"system","content":"Whole.","toolsAdded":[]}}"#
+            .to_owned()
+            + "\n",
+    ];
+    check(
+        Format::Pi,
+        &text.concat(),
+        expect![[r#"
+        = pi s1 cwd=/w
+        kept session
+        prompt set system=true model=None
+        -- Prompt
+        user [text hi]
+        prompt set system=true model=None
+        rewound After("message:digest:c6c616ef3dc282398c0cb8af0b76a9c4#1")
+        prompt set system=true model=None
+        prompt set system=true model=None
+        context replaced Compaction []
+        prompt set system=true model=None
+        user (not for the user) [text The conversation history before this point was co..]
+        sessions 1 records 6 calls 0 failed 0 open 0 todos 0 unknown {} raw 0 skipped 0 cut false
+    "#]],
+    );
+    let mut batches: Vec<acpdb_hosts::import::Batch> = Vec::new();
+    let options = acpdb_hosts::import::Options::default();
+    let input = text.concat();
+    let _ = acpdb_hosts::import::read(Format::Pi, "s1", input.as_bytes(), &options, &mut batches).unwrap();
+    let prompts: Vec<(String, String)> = batches
+        .iter()
+        .flat_map(|batch| &batch.entries)
+        .filter_map(|entry| match &entry.fact {
+            acpdb_engine::entry::Fact::PromptSet { system: Some(system), tools: Some(tools), .. } => {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                Some((text(system.as_ref()), text(tools.as_ref())))
+            }
+            _ => None,
+        })
+        .collect();
+    let expected = [
+        ("A\n\nB", r#"[{"name":"read"}]"#),
+        ("B", "[]"),
+        ("A\n\nB", r#"[{"name":"read"}]"#),
+        ("Other.\n\nA\n\nB", r#"[{"name":"read"}]"#),
+        ("Whole.", "[]"),
+    ];
+    assert_eq!(prompts, expected.map(|(system, tools)| (system.to_owned(), tools.to_owned())));
+}
+
+#[test]
 fn a_tree_becomes_messages_calls_and_rewinds() {
     check(
         Format::Pi,

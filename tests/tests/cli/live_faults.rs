@@ -188,7 +188,11 @@ fn a_store_that_another_process_locks_stops_no_agent() {
             let world = &world;
             scope.spawn(move || {
                 let text = format!("locked-{}", door.name);
+                let begun = std::time::Instant::now();
                 let ran = door.run(world, &text);
+                // A hook gives up after ten seconds, whatever it waits for; no door is waited for longer than that, and a moment.
+                let took = begun.elapsed();
+                assert!(took < std::time::Duration::from_secs(13), "{}: {took:?}", door.name);
                 assert!(!door.judge(&ran, &text, "locked"), "{}: nothing could be recorded", door.name);
             });
         }
