@@ -277,10 +277,7 @@ impl Follower<'_> {
         }
         let reading = KnownFiles::begin(path);
         self.stamps.insert(path.clone(), stamp.clone());
-        let recognised = reader::recognise(candidate, self.plan.format);
-        let is_database = matches!(recognised, Recognised::Session(Format::Opencode));
-        let factor = if is_database { schedule::DATABASE_FACTOR } else { schedule::WHOLE_FACTOR };
-        match recognised {
+        match reader::recognise(candidate, self.plan.format) {
             Recognised::Session(format)
                 if can_grow(format, path) && (!is_first || stamp.is_within(RECENT)) =>
             {
@@ -308,7 +305,7 @@ impl Follower<'_> {
             Recognised::Other => self.known.keep(path, &reading, None),
             Recognised::Skipped(skipped) => self.skip(&skipped),
         }
-        self.schedule.has_read(path, Instant::now(), now.elapsed(), factor);
+        self.schedule.has_read(path, Instant::now(), now.elapsed());
         Ok(())
     }
 
