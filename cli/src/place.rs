@@ -99,7 +99,7 @@ pub(crate) fn open(global: &Global, output: &Output) -> Result<Store, Failure> {
     open_about(global, None, output)
 }
 
-/// As [`open`], with whom new sessions are about, if the verb was told.
+/// As [`open`], with the subject of new sessions, if the verb was told one.
 pub(crate) fn open_about(global: &Global, subject: Option<&str>, output: &Output) -> Result<Store, Failure> {
     let folder = folder(global, output)?;
     let subject = subject::of(&folder, subject, global)?;
@@ -113,6 +113,16 @@ fn opened(
     output: &Output,
 ) -> Result<Store, Failure> {
     let builder = redacting(builder(folder, global)?, global)?;
+    told(builder, folder, subject, output)
+}
+
+/// Opens, and tells of damage that opening found.
+fn told(
+    builder: acpdb_engine::Builder,
+    folder: &Path,
+    subject: Option<subject::Said>,
+    output: &Output,
+) -> Result<Store, Failure> {
     let store = subject::open(builder, folder, subject)?;
     report(&store, output);
     Ok(store)
@@ -126,10 +136,8 @@ const LIVE_LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(2);
 pub(crate) fn open_live(global: &Global, subject: Option<&str>, output: &Output) -> Result<Store, Failure> {
     let folder = folder(global, output)?;
     let subject = subject::of(&folder, subject, global)?;
-    let builder = redacting(builder(&folder, global)?, global)?.lock_wait(LIVE_LOCK_WAIT);
-    let store = subject::open(builder, &folder, subject)?;
-    report(&store, output);
-    Ok(store)
+    let builder = redacting(builder(&folder, global)?, global)?;
+    told(builder.lock_wait(LIVE_LOCK_WAIT), &folder, subject, output)
 }
 
 /// What stays in memory of sessions while they are recorded one after the other: hardly one is met again.
@@ -147,9 +155,7 @@ pub(crate) fn open_redacting(
         builder = builder.redactor(std::sync::Arc::new(rules));
     }
     let subject = subject::of(&folder, None, global)?;
-    let store = subject::open(builder, &folder, subject)?;
-    report(&store, output);
-    Ok(store)
+    told(builder, &folder, subject, output)
 }
 
 /// A store that knows the tools of all hosts, with its key if it is encrypted.

@@ -121,7 +121,7 @@ pub(crate) const KEYS: &[Key] = &[
         name: SUBJECT,
         kind: Kind::Subject,
         default: "none",
-        about: "whom new sessions of this store are about that do not say it, if it is encrypted; $ACPDB_SUBJECT goes first",
+        about: "the subject of new sessions of this store that name none, if it is encrypted; $ACPDB_SUBJECT goes first",
     },
 ];
 
@@ -136,7 +136,7 @@ pub(crate) struct Settings {
     pub(crate) price: Option<String>,
     pub(crate) prices: Option<PathBuf>,
     pub(crate) sign: Option<Every>,
-    /// Whom new sessions are about, by stores.
+    /// The subjects of new sessions, by stores.
     pub(crate) subjects: Vec<(PathBuf, String)>,
     /// Stores of others, or writable by others, that the user trusts.
     pub(crate) trusted: Vec<PathBuf>,
@@ -272,7 +272,7 @@ pub(crate) fn check(key: &Key, text: &str) -> Result<(), Failure> {
         Kind::Text if text.is_empty() => {
             return Err(Failure::usage(format!("{} cannot be empty", key.name)));
         }
-        // Of whom is more to say than that it is a text; the engine does.
+        // More has to hold of a subject than that it is a text; the engine checks it.
         Kind::Text | Kind::Subject => return Ok(()),
         Kind::Every if text.parse::<Every>().is_ok() => return Ok(()),
         Kind::Every => {
@@ -318,7 +318,7 @@ pub(crate) fn store_key(folder: &Path) -> PathBuf {
     folder.canonicalize().or_else(|_| std::path::absolute(folder)).unwrap_or_else(|_| folder.to_owned())
 }
 
-/// Writes whom new sessions of a store are about, or takes it out; all else in the file stays.
+/// Writes the subject of new sessions of a store, or takes it out; all else in the file stays.
 pub(crate) fn write_subject(path: &Path, folder: &Path, name: Option<&str>) -> Result<(), Failure> {
     let mut document = document(path)?;
     let store = store_key(folder);

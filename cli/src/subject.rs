@@ -1,4 +1,4 @@
-//! Whom new sessions of a store are about, where the session does not say it.
+//! The subject of new sessions of a store, where the session names none.
 //!
 //! ```text
 //! what the session says  >  --subject of the verb  >  $ACPDB_SUBJECT  >  the settings, for each store  >  none
@@ -54,7 +54,7 @@ impl By {
     }
 }
 
-/// Whom new sessions of the store in `folder` are about. `named`: by an option.
+/// The subject of new sessions of the store in `folder`. `named`: by an option.
 pub(crate) fn of(folder: &Path, named: Option<&str>, global: &Global) -> Result<Option<Said>, Failure> {
     if let Some(name) = named {
         return Ok(Some(Said { name: name.to_owned(), by: By::Option }));

@@ -8,7 +8,7 @@ export interface Options {
   mode?: "record" | "suggest" | "prune"
   /** The key of an encrypted store that does not lie beside acpdb's settings. */
   key_file?: string
-  /** Whom new sessions are about, if the store is encrypted. */
+  /** The subject of new sessions, if the store is encrypted. */
   subject?: string
 }
 

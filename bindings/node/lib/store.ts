@@ -72,7 +72,7 @@ export interface SessionOptions {
   /** Which session started it, and which call of that. */
   parent?: string;
   parentCall?: string;
-  /** Whom a session of an encrypted store is about, in place of the subject that the store was opened with. */
+  /** The subject of a session of an encrypted store, in place of the subject that the store was opened with. */
   subject?: string;
 }
 
@@ -270,8 +270,8 @@ export interface OpenOptions {
   /** Instead of it: the passphrase. */
   passphrase?: string;
   /**
-   * Whom sessions are about that begin through this handle, name none, and come from no session that has one: a person or a tenant,
-   * of whom `acpdb erase --subject NAME --shred` takes all. Only an encrypted store opens with it.
+   * The subject of sessions that begin through this handle, name none, and come from no session that has one: a person or a tenant,
+   * whose sessions `acpdb erase --subject NAME --shred` takes all. Only an encrypted store opens with it.
    */
   subject?: string;
 }

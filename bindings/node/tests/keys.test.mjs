@@ -169,7 +169,7 @@ test("a plain store is not taken for an encrypted one", async () => {
   assert.deepEqual(readdirSync(join(here, "keys")), []);
 });
 
-test("sessions are about whom the store was opened for", async () => {
+test("sessions have the subject that the store was opened with", async () => {
   const path = join(folder(), "store");
   const said = acpdb.Entry.message("user", "a prompt");
   let store = await acpdb.open(path, { ...anywhere, passphrase, subject: "Ada L" });

@@ -163,7 +163,7 @@ def test_a_plain_store_is_not_taken_for_an_encrypted_one(tmp_path: Path) -> None
     assert [file.name for file in tmp_path.iterdir()] == ["store"]
 
 
-def test_sessions_are_about_whom_the_store_was_opened_for(tmp_path: Path) -> None:
+def test_sessions_have_the_subject_that_the_store_was_opened_with(tmp_path: Path) -> None:
     """Hosts that serve one person could not say so once: `Builder::subject` was in Rust alone."""
     path = tmp_path / "store"
     with acpdb.open(path, passphrase=WORDS, subject="Ada L") as store:

@@ -37,7 +37,7 @@ pub struct Opening {
     pub key_file: Option<PathBuf>,
     /// Instead of it: the passphrase.
     pub passphrase: Option<String>,
-    /// Whom new sessions of an encrypted store are about that say nothing else.
+    /// The subject of new sessions that name none; the store has to be encrypted.
     pub subject: Option<String>,
 }
 

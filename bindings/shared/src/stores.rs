@@ -64,7 +64,7 @@ pub struct Naming {
     pub parent: Option<String>,
     /// The call of that session which did.
     pub parent_call: Option<String>,
-    /// Whom a session of an encrypted store is about.
+    /// The subject of the session, a person or a tenant; the store has to be encrypted.
     pub subject: Option<String>,
 }
 

@@ -50,7 +50,7 @@ pub(crate) struct Attach {
     /// What acpdb may do there
     #[arg(long, value_name = "MODE", default_value = "suggest")]
     pub(crate) mode: HookMode,
-    /// Whom new sessions are about: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
+    /// The subject of new sessions: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
     #[arg(long, value_name = "NAME")]
     pub(crate) subject: Option<String>,
     /// Show the change and make none
@@ -97,7 +97,7 @@ pub(crate) struct Hook {
     /// Give up after so many milliseconds, and let the host go on
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) deadline: u64,
-    /// Whom new sessions are about: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
+    /// The subject of new sessions: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
     #[arg(long, value_name = "NAME")]
     pub(crate) subject: Option<String>,
 }
@@ -110,7 +110,7 @@ pub(crate) struct Plugin {
     /// What acpdb may do
     #[arg(long, value_name = "MODE", default_value = "record")]
     pub(crate) mode: HookMode,
-    /// Whom new sessions are about: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
+    /// The subject of new sessions: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
     #[arg(long, value_name = "NAME")]
     pub(crate) subject: Option<String>,
 }
@@ -182,7 +182,7 @@ pub(crate) struct Proxy {
     /// What it does with requests
     #[arg(long, value_name = "MODE", default_value = "record")]
     pub(crate) mode: ProxyMode,
-    /// Whom new sessions are about: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
+    /// The subject of new sessions: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
     #[arg(long, value_name = "NAME")]
     pub(crate) subject: Option<String>,
     /// Where to listen; port 0 takes a free one

@@ -28,7 +28,7 @@ pub(crate) struct Import {
     /// The project whose memory the sessions share
     #[arg(long, value_name = "NAME")]
     pub(crate) project: Option<String>,
-    /// Whom the sessions are about: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
+    /// The subject of the sessions: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
     #[arg(long, value_name = "NAME")]
     pub(crate) subject: Option<String>,
     /// Allow one file more, or less: ratio=500,bytes=4G,record=16M,document=64M,elements=1000000,facts=400000

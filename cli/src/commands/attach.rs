@@ -179,7 +179,7 @@ struct Row {
 struct Place {
     path: PathBuf,
     command: String,
-    /// Whom new sessions are about.
+    /// The subject of new sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
     /// The host finds no program there, and goes on without it.

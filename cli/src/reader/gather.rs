@@ -19,7 +19,7 @@ const GATHER_COUNT: usize = 16 << 10;
 /// Records batches, many in one commit.
 pub(crate) struct Gather<'s> {
     store: &'s Store,
-    /// Whom the sessions are about.
+    /// The subject of the sessions.
     subject: Option<String>,
     batches: Vec<(Arc<acpdb_engine::entry::StreamInfo>, Batch)>,
     bytes: usize,

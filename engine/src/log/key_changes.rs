@@ -189,7 +189,7 @@ impl KeyChain {
         Ok(self.folder.stream(stream)?.ok().flatten().and_then(|file| file.subject))
     }
 
-    /// As [`KeyChain::subject_of`], for what comes from a stream: whom it is about must not be lost with a damaged file.
+    /// As [`KeyChain::subject_of`], for what comes from a stream: its subject must not be lost with a damaged file.
     pub(crate) fn subject_to_follow(&self, stream: StreamId) -> Result<Option<SubjectId>, LogError> {
         match self.file(stream)? {
             Ok(file) => Ok(file.subject),

@@ -113,7 +113,7 @@ impl Builder {
         self
     }
 
-    /// Whom new sessions are about that name no [`StreamInfo::subject`](crate::entry::StreamInfo::subject) and do not come from a session
+    /// The subject of new sessions that name no [`StreamInfo::subject`](crate::entry::StreamInfo::subject) and do not come from a session
     /// that has one. For hosts that record for one person or tenant, and cannot name it with each session. Sessions that were begun before
     /// stay as they are, and those of a merge as they are in the other store. Default: none.
     ///

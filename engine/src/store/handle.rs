@@ -51,7 +51,7 @@ pub(super) struct Inner {
     pub(super) registry: Arc<dyn Registry>,
     pub(super) entropy: Salts,
     pub(super) redactor: Option<Arc<dyn Redactor>>,
-    /// Whom new sessions are about that do not say it.
+    /// The subject of new sessions that name none.
     pub(super) subject: Option<String>,
     pub(super) read_only: bool,
     pub(super) recovery: Recovery,

@@ -1,4 +1,4 @@
-//! Whom sessions of an encrypted store are about.
+//! The subjects of sessions of an encrypted store.
 //!
 //! ```text
 //! subject's name -> keyed id -> keys/SUBJECT.subject: its key, wrapped by the ring; its name, sealed
@@ -109,7 +109,7 @@ pub(super) struct About {
     pub(super) named: BTreeSet<StreamId>,
 }
 
-/// Whether a text can be a subject's name: for who makes something else, such as a key, before the store is opened with it.
+/// Whether a text can be a subject's name. A caller that makes something else first, such as a key, asks before it does.
 ///
 /// # Errors
 /// [`Error::Subject`], [`Error::TooLarge`].

@@ -165,7 +165,7 @@ pub struct Run<'a> {
     pub host: Host,
     /// What acpdb may do.
     pub mode: Mode,
-    /// Whom new sessions are about.
+    /// The subject of new sessions.
     pub subject: Option<&'a str>,
 }
 
@@ -189,7 +189,7 @@ pub fn program_of(command: &str) -> Option<PathBuf> {
     shlex::split(command)?.into_iter().next().map(PathBuf::from)
 }
 
-/// Whom new sessions are about by a command that [`settings::found`] gave.
+/// The subject of new sessions by a command that [`settings::found`] gave.
 pub fn subject_of(command: &str) -> Option<String> {
     let words = shlex::split(command)?;
     words.iter().find_map(|word| word.strip_prefix("--subject=").map(str::to_owned))

@@ -68,7 +68,7 @@ pub fn program_of(attached: &str) -> Option<PathBuf> {
     settings.get("program")?.as_str().map(PathBuf::from)
 }
 
-/// Whom new sessions are about by what [`found`] gave.
+/// The subject of new sessions by what [`found`] gave.
 pub fn subject_of(attached: &str) -> Option<String> {
     let settings: serde_json::Value = serde_json::from_str(attached).ok()?;
     settings.get("subject")?.as_str().map(str::to_owned)

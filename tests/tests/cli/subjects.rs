@@ -1,4 +1,4 @@
-//! Sessions that come by hooks, plug-ins and tools are about whom `attach`, a variable or the settings name; one erasure takes them all.
+//! Sessions that come by hooks, plug-ins and tools have the subject that `attach`, a variable or the settings name; one erasure takes them all.
 
 use serde_json::{Value, json};
 
@@ -126,7 +126,7 @@ fn about(world: &World, name: &str) -> Vec<String> {
     names
 }
 
-/// `attach` could not say about whom the sessions are: they had no subject, and the erasure of a person missed them.
+/// `attach` could not name a subject: the sessions had none, and the erasure of a person missed them.
 #[test]
 fn whatever_comes_through_an_attached_door_is_about_the_subject_that_attach_named() {
     let world = World::new();

@@ -138,7 +138,7 @@ class Store:
         """A handle on one session. Nothing is read or written until it is used.
 
         `host` says whose tools it calls; `project` whose memory it shares; `parent` and `parent_call` which session and call
-        started it. `subject` says whom a session of an encrypted store is about, in place of the `subject` that the store was opened with.
+        started it. `subject` is the subject of a session of an encrypted store, in place of the `subject` that the store was opened with.
         """
         return Session(self._native.session(key, host, project, cwd, title, parent, parent_call, subject))
 
@@ -283,8 +283,8 @@ def open(
     `key_file` or `passphrase` opens an encrypted store, and encrypts one that is made. A key file that is not there is made with the
     store; keep a copy of it elsewhere, for without it nothing can be read.
 
-    `subject` says whom sessions are about that begin through this handle, name none, and come from no session that has one: a person
-    or a tenant, of whom `acpdb erase --subject NAME --shred` takes all. Only an encrypted store opens with it.
+    `subject` is the subject of sessions that begin through this handle, name none, and come from no session that has one: a person
+    or a tenant, whose sessions `acpdb erase --subject NAME --shred` takes all. Only an encrypted store opens with it.
 
     >>> import acpdb, tempfile
     >>> with acpdb.open(tempfile.mkdtemp()) as store:

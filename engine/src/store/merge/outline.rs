@@ -30,7 +30,7 @@ pub(super) struct Told {
 pub struct Outline {
     source: Option<StoreId>,
     pub(super) streams: BTreeMap<StreamId, Told>,
-    /// Whom streams are about.
+    /// The subjects of streams.
     pub(super) subjects: BTreeMap<StreamId, String>,
     /// Some of it was damaged: what is missing says nothing.
     pub(super) has_gaps: bool,
