@@ -12,7 +12,7 @@ use crate::fault::{OrRaise as _, invalid, text_error};
 use crate::value::{bytes_of, json_bytes, word, wrong_type};
 
 /// A part of a message or of an output.
-#[pyclass(frozen, module = "acpdb")]
+#[pyclass(frozen, skip_from_py_object, module = "acpdb")]
 #[derive(Clone)]
 pub(crate) struct Part {
     pub(crate) part: PartEntry,
@@ -97,7 +97,7 @@ fn optional(what: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Str
 }
 
 /// One fact, ready to be appended. Immutable; may be appended to several sessions, and by several threads.
-#[pyclass(frozen, module = "acpdb")]
+#[pyclass(frozen, skip_from_py_object, module = "acpdb")]
 #[derive(Clone)]
 pub(crate) struct Entry {
     pub(crate) entries: Vec<engine::Entry>,

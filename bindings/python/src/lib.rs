@@ -12,7 +12,6 @@ mod entry;
 mod fault;
 mod feed;
 mod held;
-mod made;
 mod session;
 mod store;
 mod ticket;

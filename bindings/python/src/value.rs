@@ -1,19 +1,25 @@
 //! Values across the border: answers to Python, Python to JSON bytes, names of points in time.
 
 use acpdb_engine::entry::Bytes;
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
+use pythonize::pythonize;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::fault::{invalid, json_options, raise, text_error};
-use crate::made::{Maker, Unmade};
 
 /// A value of the engine as Python's dicts, lists, strings and numbers, with the names that the program's JSON has.
 pub(crate) fn shown<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
-    value.serialize(Maker(py)).map_err(|error| match error {
-        Unmade::Python(error) => error,
-        Unmade::Formless(why) => raise("Error", format!("the answer has no form in Python: {why}")),
+    pythonize(py, value).map_err(|error| {
+        let why = error.to_string();
+        let error = PyErr::from(error);
+        // A value without a form is a bare `Exception` there. What Python itself raises has a class that says more, and stays.
+        if error.get_type(py).is(py.get_type::<PyException>()) {
+            return raise("Error", format!("the answer has no form in Python: {why}"));
+        }
+        error
     })
 }
 

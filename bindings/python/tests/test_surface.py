@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import typing
 from collections.abc import Iterator
 from pathlib import Path
@@ -198,6 +199,8 @@ def test_what_is_answered_has_the_shapes_of_the_list(store: acpdb.Store, tmp_pat
     other.close()
     assert [fault for spelled_, value in answers for fault in misfits(value, spelled_, spelled_)] == []
     assert all(value for _, value in answers), "nothing that is empty shows its shape"
+    # Of JSON's own kinds: a tuple comes back as a list, and a name that is a number as a text.
+    assert [spelled_ for spelled_, value in answers if json.loads(json.dumps(value)) != value] == []
     # Shapes inside of others count, too: none is left that no answer showed.
     shown = {part for spelled_, _ in answers for part in inside(spelled_)}
     assert shown == set(SURFACE["shapes"])
