@@ -144,7 +144,12 @@ fn texts(options: &Options, program: &Path, report: &mut Report) -> Outcome<()> 
 fn read_all(folder: &Path) -> Outcome<()> {
     let mut room = vec![0; 1 << 20];
     for entry in std::fs::read_dir(folder)? {
-        let mut file = std::fs::File::open(entry?.path())?;
+        let mut file = match std::fs::File::open(entry?.path()) {
+            Ok(file) => file,
+            // A cache may be made anew meanwhile: its old file is gone.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error.into()),
+        };
         while file.read(&mut room)? > 0 {}
     }
     Ok(())

@@ -113,7 +113,12 @@ pub(crate) fn scratch_folder() -> PathBuf {
 pub(crate) fn folder_bytes(folder: &Path) -> crate::Outcome<f64> {
     let mut sum = 0;
     for entry in std::fs::read_dir(folder)? {
-        sum += entry?.metadata()?.len();
+        match entry?.metadata() {
+            Ok(metadata) => sum += metadata.len(),
+            // A cache may be made anew meanwhile: its old file is gone.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(float(usize::try_from(sum)?))
 }
