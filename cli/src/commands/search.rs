@@ -275,8 +275,8 @@ impl Show<'_> {
             heading(stream, title.as_deref(), output)?;
         }
         lines(&hit, output)?;
-        // The first hits are to be seen while the rest is searched.
-        if output.terminal {
+        // The first hits are to be seen while the rest is searched; a program that reads them may have enough with one.
+        if output.terminal || self.count == 1 {
             output.flush()?;
         }
         Ok(self.left > 0)
