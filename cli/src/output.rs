@@ -115,6 +115,22 @@ impl Output {
         self.bytes(b"\n")
     }
 
+    /// One line of data in pieces: those of `lead` as they are, `text` in a style, if there are colours.
+    pub(crate) fn line_of(
+        &mut self,
+        lead: &[&str],
+        style: anstyle::Style,
+        text: &str,
+    ) -> Result<(), Failure> {
+        for piece in lead {
+            self.bytes(piece.as_bytes())?;
+        }
+        if self.color {
+            return self.line(self.paint(style, text));
+        }
+        self.line(text)
+    }
+
     /// Data as it is.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.out.write_all(bytes).map_err(|error| Failure::io("write", "standard output", &error))
@@ -223,11 +239,24 @@ pub(crate) enum Escape {
     Line,
 }
 
+/// Whether a text is what nearly every text is made of: characters from blank to `~`, a byte and a column each, and harmless.
+pub(crate) fn is_plain(text: &str) -> bool {
+    // Eight bytes at a time: every line that is printed passes here, and this program is compiled with little optimisation.
+    const ONES: u64 = u64::MAX / 255;
+    let is_word_plain = |word: u64| {
+        // The highest bit of a byte says in turn: it is no ASCII; it is before the blank; it is behind `~`.
+        let marks = word | word.wrapping_sub(ONES * 0x20) | word.wrapping_add(ONES);
+        marks & (ONES * 0x80) == 0
+    };
+    let (words, rest) = text.as_bytes().as_chunks();
+    words.iter().all(|word| is_word_plain(u64::from_le_bytes(*word)))
+        && rest.iter().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
 /// Makes control, bidi and invisible characters visible, so that recorded text cannot steer a terminal.
 pub(crate) fn escape(text: &str, escaping: Escape) -> std::borrow::Cow<'_, str> {
     let line = escaping == Escape::Line;
-    // What nearly every text is made of.
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~') && (byte != b'\\' || !line)) {
+    if is_plain(text) && (!line || memchr::memchr(b'\\', text.as_bytes()).is_none()) {
         return text.into();
     }
     let harmless = |c: char| {
@@ -266,6 +295,20 @@ fn is_hostile(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn plain_is_what_lies_between_blank_and_tilde() {
+        for c in ('\0'..='\u{2ff}').chain(['\u{200b}', '\u{10ffff}']) {
+            for length in 0..20 {
+                for place in 0..=length {
+                    let filling = ['~', ' ', 'a'][place % 3].to_string();
+                    let text = format!("{}{c}{}", filling.repeat(place), filling.repeat(length - place));
+                    assert_eq!(is_plain(&text), (' '..='~').contains(&c), "{text:?}");
+                }
+            }
+        }
+        assert!(is_plain(""));
+    }
 
     #[test]
     fn recorded_text_cannot_steer_a_terminal() {

@@ -178,7 +178,7 @@ pub fn items(
         let info = state.info(at).cloned().unwrap_or_default();
         let current = state.current(at);
         let hidden = |ix: &&Ix| {
-            [Face::Input, Face::Output].iter().any(|face| is_hidden(state.face(**ix, *face, at).state))
+            [Face::Input, Face::Output].iter().any(|face| is_hidden(state.face_state(**ix, *face, at)))
         };
         let mut tokens = state.tokens(at);
         let mut hidden_count = current.iter().filter(hidden).count();
@@ -215,7 +215,8 @@ pub fn items(
     context.memory = memory(store, view, now)?;
     let session = context.session.clone();
     let layer = window.layer;
-    Ok((context, ContextItems { view: view.clone(), session, layer, wanted, ready: VecDeque::new() }))
+    let (view, ready) = (view.clone(), VecDeque::new());
+    Ok((context, ContextItems { view, session, layer, wanted, ready, has_words: true }))
 }
 
 /// Items of a context, in conversation order; made by [`items`].
@@ -226,12 +227,21 @@ pub struct ContextItems {
     layer: Layer,
     wanted: std::vec::IntoIter<Ix>,
     ready: VecDeque<Result<ContextItem, Error>>,
+    /// Keys are spelled.
+    has_words: bool,
 }
 
 /// Items whose texts are read together.
 const TOGETHER_COUNT: usize = 512;
 
 impl ContextItems {
+    /// Keys stay the signs that the log keeps of them: for a list that does not show them. What they stand for costs a parse
+    /// of each call's parameters.
+    #[must_use]
+    pub fn without_words(self) -> Self {
+        Self { has_words: false, ..self }
+    }
+
     /// How many are yet to come.
     pub fn remaining(&self) -> usize {
         self.wanted.len().saturating_add(self.ready.len())
@@ -279,13 +289,15 @@ impl ContextItems {
                 (row, (next(has_input(&item), &item.input), next(has_output(&item), &item.output)))
             })
             .unzip();
-        // What the model sees of parameters that nothing stands in for are the parameters.
-        let params = |place: usize| {
-            let (input, _) = faces.get(place)?;
-            let input = input.as_ref().ok()?.as_ref();
-            input.filter(|input| input.state == FaceState::Whole)?.text.as_deref()
-        };
-        let _ = spell_by(&self.view, &mut rows.iter_mut().collect::<Vec<_>>(), &params);
+        if self.has_words {
+            // What the model sees of parameters that nothing stands in for are the parameters.
+            let params = |place: usize| {
+                let (input, _) = faces.get(place)?;
+                let input = input.as_ref().ok()?.as_ref();
+                input.filter(|input| input.state == FaceState::Whole)?.text.as_deref()
+            };
+            let _ = spell_by(&self.view, &mut rows.iter_mut().collect::<Vec<_>>(), &params);
+        }
         for (row, (input, output)) in rows.into_iter().zip(faces) {
             self.ready.push_back(input.and_then(|input| Ok(ContextItem { row, input, output: output? })));
         }

@@ -8,13 +8,13 @@ use acpdb_query::context::{FaceText, MemoryRow};
 use acpdb_query::sessions::sparkline;
 use acpdb_query::{ContextItem, Layer, Window};
 
-use super::lines::{clip, one_line, standing, what};
+use super::lines::{clip, clipped, one_line, standing, what};
 use super::{find, sessions};
 use crate::args::Context;
 use crate::describe;
 use crate::failure::{Code, Failure};
 use crate::global::Global;
-use crate::output::{Escape, Output, escape};
+use crate::output::{Escape, Output, escape, is_plain};
 use crate::place;
 
 /// Lines of a text that are shown without `--full`.
@@ -51,7 +51,7 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
             output.paint(describe::DIM, &format!("\n.. {} before", describe::count(left_out as u64, "item"))),
         )?;
     }
-    for item in items {
+    for item in items.without_words() {
         print(&item?, args.full, output)?;
     }
     memory(&context.memory, output)?;
@@ -172,21 +172,23 @@ fn face(face: &FaceText, mark: &str, line_count_max: usize, output: &mut Output)
     let full = line_count_max == usize::MAX;
     let text = text.trim_end();
     for (number, line) in text.lines().take(line_count_max).enumerate() {
-        let lead = if number == 0 { format!("  {mark}") } else { "  ".to_owned() };
-        let line = if full {
-            output.recorded(line, Escape::Text).into_owned()
-        } else {
-            // Long lines are cut before they are escaped: there may be megabytes of them.
-            let end = if line.len() <= output.width {
-                line.len()
-            } else {
-                line.char_indices().nth(output.width).map_or(line.len(), |(end, _)| end)
-            };
-            let head = escape(line.get(..end).unwrap_or(line), Escape::Text);
-            let width = output.width.saturating_sub(4).max(10);
-            if head.contains('\t') { clip(&head.replace('\t', "  "), width) } else { clip(&head, width) }
-        };
-        output.line(format!("{lead}{}", output.paint(style, &line)))?;
+        let lead = if number == 0 { mark.as_str() } else { "" };
+        if full {
+            let line = output.recorded(line, Escape::Text);
+            output.line_of(&["  ", lead], style, &line)?;
+            continue;
+        }
+        let width = output.width.saturating_sub(4).max(10);
+        if line.len() <= width && is_plain(line) {
+            output.line_of(&["  ", lead], style, line)?;
+            continue;
+        }
+        // Long lines are cut before they are escaped: there may be megabytes of them.
+        let is_long = line.len() > output.width;
+        let end = if is_long { line.char_indices().nth(output.width).map(|(end, _)| end) } else { None };
+        let head = escape(end.and_then(|end| line.get(..end)).unwrap_or(line), Escape::Text);
+        let head = if head.contains('\t') { Cow::Owned(head.replace('\t', "  ")) } else { head };
+        output.line_of(&["  ", lead], style, &clipped(&head, width))?;
     }
     if !full {
         // The text ends without a line feed. Most of it is not shown, and may be megabytes.

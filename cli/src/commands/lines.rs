@@ -1,5 +1,7 @@
 //! Items in a line each: shared by the commands that list them.
 
+use std::borrow::Cow;
+
 use acpdb_engine::event::Role;
 use acpdb_engine::fold::{FaceState, ItemKind, Status};
 use acpdb_engine::ids::ItemId;
@@ -9,17 +11,21 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::describe;
 use crate::failure::Failure;
-use crate::output::{Escape, Output, escape};
+use crate::output::{Escape, Output, escape, is_plain};
 
 /// Longest piece of a text that is looked at for a preview, in bytes.
 const PREVIEW_BYTES_MAX: usize = 1 << 10;
 
 /// At most `width` columns of a text, with `…` for the rest.
 pub(crate) fn clip(text: &str, width: usize) -> String {
-    // A printable character of one byte takes one column.
-    let narrow = text.len() <= width && text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-    if narrow || text.width() <= width {
-        return text.to_owned();
+    clipped(text, width).into_owned()
+}
+
+/// As [`clip`], without a copy of a text that fits.
+pub(crate) fn clipped(text: &str, width: usize) -> Cow<'_, str> {
+    let is_narrow = text.len() <= width && is_plain(text);
+    if is_narrow || text.width() <= width {
+        return Cow::Borrowed(text);
     }
     let mut clipped = String::new();
     let mut used = 0;
@@ -34,7 +40,7 @@ pub(crate) fn clip(text: &str, width: usize) -> String {
     if width > 0 {
         clipped.push('…');
     }
-    clipped
+    Cow::Owned(clipped)
 }
 
 /// A line that is painted already, cut to the terminal: what goes on past its edge would be wrapped. Whole where programs

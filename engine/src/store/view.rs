@@ -346,7 +346,7 @@ struct ShowPlan {
 impl ShowPlan {
     fn of(reading: &Reading<'_>, (ix, face, at): (Ix, Face, Seq), of: StandInOf) -> Self {
         let fold = reading.state();
-        let state = fold.face(ix, face, at).state;
+        let state = fold.face_state(ix, face, at);
         if matches!(state, FaceState::Absent) {
             return Self { state, stand_in: None, parts: Vec::new() };
         }

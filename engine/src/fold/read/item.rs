@@ -413,20 +413,28 @@ impl State {
             return FaceView { state: FaceState::Absent, cause: None, bytes: 0, tokens: 0, tokens_shown: 0 };
         };
         let row = self.history.cause(ix, face, at);
-        let mut view = FaceView {
-            state: FaceState::Whole,
-            cause: row.map(|row| self.cause_view(&row)),
-            bytes: size.bytes,
-            tokens: size.tokens,
-            tokens_shown: size.tokens,
+        let (state, tokens_shown) = match (&row, self.face_by_host(ix)) {
+            (Some(row), _) => self.stand_in_figures(ix, face, row, size, at),
+            (None, FaceState::Gone) => (FaceState::Gone, 0),
+            (None, state) => (state, size.tokens),
         };
-        if let Some(row) = row {
-            (view.state, view.tokens_shown) = self.stand_in_figures(ix, face, &row, size, at);
-        } else if self.facts.item(ix).is_some_and(|item| item.hidden) {
-            view.state = FaceState::Gone;
-            view.tokens_shown = 0;
+        let cause = row.map(|row| self.cause_view(&row));
+        FaceView { state, cause, bytes: size.bytes, tokens: size.tokens, tokens_shown }
+    }
+
+    /// How a face is shown at `at`: as [`State::face`] says, without the reason and the figures.
+    pub fn face_state(&self, ix: Ix, face: Face, at: Seq) -> FaceState {
+        let Some(size) = self.face_size(ix, face, at) else { return FaceState::Absent };
+        match self.history.cause(ix, face, at) {
+            Some(row) => self.stand_in_state(ix, face, &row, size, at),
+            None => self.face_by_host(ix),
         }
-        view
+    }
+
+    /// How a face without a cause is shown: some of what a host records is not for the model.
+    fn face_by_host(&self, ix: Ix) -> FaceState {
+        let is_hidden = self.facts.item(ix).is_some_and(|item| item.hidden);
+        if is_hidden { FaceState::Gone } else { FaceState::Whole }
     }
 
     /// What stands in place of a face for what the host did or an erasure took: acpdb's own conclusions do not count. `None`

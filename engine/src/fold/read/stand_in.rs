@@ -306,21 +306,37 @@ impl State {
         size: Size,
         at: Seq,
     ) -> (FaceState, u64) {
-        if face == Face::Output
-            && let Cause::Superseded { edge } = row.cause
-            && let Some(edge) = self.history.edges.get(edge)
-        {
-            let pieces = superseded_pieces(edge.kind, self.facts.tool(Ix(edge.new)));
-            let bytes = pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
-            return match bytes {
-                0 => (FaceState::Gone, 0),
-                bytes if bytes > size.bytes => (FaceState::Whole, size.tokens),
+        if let Some((state, pieces)) = self.tombstone_of(face, row, size) {
+            return match state {
+                FaceState::Gone => (state, 0),
                 // It counts at most what it replaces, as everywhere.
-                _ => (FaceState::Tombstone, u64::from(estimate_pieces(&pieces)).min(size.tokens)),
+                FaceState::Tombstone => (state, u64::from(estimate_pieces(&pieces)).min(size.tokens)),
+                _ => (state, size.tokens),
             };
         }
         let stand_in = self.stand_in_for(ix, face, row, size, at);
         (stand_in.state, stand_in.tokens)
+    }
+
+    /// State of what [`State::stand_in_for`] gives: as [`State::stand_in_figures`], without counting.
+    pub(crate) fn stand_in_state(&self, ix: Ix, face: Face, row: &Row, size: Size, at: Seq) -> FaceState {
+        match self.tombstone_of(face, row, size) {
+            Some((state, _)) => state,
+            None => self.stand_in_for(ix, face, row, size, at).state,
+        }
+    }
+
+    /// How a superseded output is shown, with the pieces of the text in its place; `None` for all else.
+    fn tombstone_of(&self, face: Face, row: &Row, size: Size) -> Option<(FaceState, [&str; 5])> {
+        let Cause::Superseded { edge } = row.cause else { return None };
+        let edge = self.history.edges.get(edge).filter(|_| face == Face::Output)?;
+        let pieces = superseded_pieces(edge.kind, self.facts.tool(Ix(edge.new)));
+        let state = match pieces.iter().map(|piece| piece.len() as u64).sum::<u64>() {
+            0 => FaceState::Gone,
+            bytes if bytes > size.bytes => FaceState::Whole,
+            _ => FaceState::Tombstone,
+        };
+        Some((state, pieces))
     }
 
     fn cleared(&self, act: u32) -> Option<(BodyId, u64)> {
