@@ -191,8 +191,26 @@ pub(crate) fn open_at(folder: &Path, global: &Global, output: &Output) -> Result
 
 /// Opens an existing store to read. Nothing in its folder changes, whatever state it is in.
 pub(crate) fn read(global: &Global, output: &Output) -> Result<Store, Failure> {
+    read_by(global, output, |builder| builder)
+}
+
+/// What stays in memory of a store that is shown for hours: people look at one session after the other.
+#[cfg(feature = "ui")]
+const SHOWING_BYTES: u64 = 8 << 20;
+
+/// As [`read`], for a program that stays.
+#[cfg(feature = "ui")]
+pub(crate) fn read_to_show(global: &Global, output: &Output) -> Result<Store, Failure> {
+    read_by(global, output, |builder| builder.memory_max(SHOWING_BYTES))
+}
+
+fn read_by(
+    global: &Global,
+    output: &Output,
+    set: impl FnOnce(acpdb_engine::Builder) -> acpdb_engine::Builder,
+) -> Result<Store, Failure> {
     let folder = folder(global, output)?;
-    let store = builder(&folder, global)?.read_only().open()?;
+    let store = set(builder(&folder, global)?.read_only()).open()?;
     report(&store, output);
     Ok(store)
 }

@@ -83,23 +83,27 @@ impl Requests {
         let streams: BTreeMap<StreamId, StreamName> = names.into_iter().map(|name| (name.id, name)).collect();
         let forked = told.forks.iter().flat_map(|(fork, parent)| [*fork, *parent]).collect();
         let mut read = Reading { forked, ..Reading::default() };
-        for telling in told.all {
-            read.take(telling);
+        for (number, telling) in told.all.iter().enumerate() {
+            read.take(number, telling);
         }
         read.leave_out_beginnings_of_forks(&told.forks);
-        let all = read.all.into_iter().flatten().collect();
+        // There may be a hundred thousand: what told copies is gone before they are made.
+        let Reading { all: kept, copies, .. } = read;
+        let kept = kept.into_iter().flatten();
+        let all = kept.filter_map(|number| Some(told.all.get(number)?.request.clone())).collect();
         let span = |(stream, times): (StreamId, Times)| {
             let is_dated = streams.get(&stream)?.began.is_some();
             Some((stream, times.host.or(times.recorded.filter(|_| is_dated))?))
         };
         let spans = told.times.into_iter().filter_map(span).collect();
-        Self { all, copies: read.copies, streams, spans, titles: told.titles }
+        Self { all, copies, streams, spans, titles: told.titles }
     }
 }
 
 #[derive(Default)]
 struct Reading {
-    all: Vec<Option<Request>>,
+    /// By place, the number of what was told last of a request; `None`: it was left out.
+    all: Vec<Option<usize>>,
     /// Places by message: what is said of a message later replaces what was said of it before.
     by_message: HashMap<(StreamId, Mark), usize>,
     seen: HashSet<Mark>,
@@ -114,12 +118,12 @@ struct Reading {
 const COPY: usize = usize::MAX;
 
 impl Reading {
-    fn take(&mut self, telling: Telling) {
+    fn take(&mut self, number: usize, telling: &Telling) {
         let Telling { request, key, identity } = telling;
-        let (stream, usage) = (request.stream, request.usage);
+        let (stream, usage, key) = (request.stream, request.usage, *key);
         if let Some(place) = self.by_message.get(&(stream, key)).copied() {
             if let Some(known) = self.all.get_mut(place) {
-                *known = Some(request);
+                *known = Some(number);
             }
             return;
         }
@@ -131,7 +135,7 @@ impl Reading {
             return;
         }
         let place = self.all.len();
-        self.all.push(Some(request));
+        self.all.push(Some(number));
         self.by_message.insert((stream, key), place);
         if self.forked.contains(&stream) {
             self.told.entry(stream).or_default().push((usage, place));

@@ -31,7 +31,7 @@ pub(crate) fn run(global: &Global, args: &Ui, output: &mut Output) -> Result<Cod
     }
     let options = crate::redaction::RedactOptions { redact: args.redact, ..Default::default() };
     let redactor = crate::redaction::rules(&options, false)?.map(|rules| std::sync::Arc::new(rules) as _);
-    let store = crate::place::read(global, output)?;
+    let store = crate::place::read_to_show(global, output)?;
     let token = token()?;
     let mut told = Ok(());
     let served = server::serve(store, redactor, args.listen, &token, &mut |address| {
