@@ -10,6 +10,7 @@
 //! costs the record. Headers are never recorded, nor what follows the `?` of a path: keys are in them. Of sessions that have
 //! no recording of their own the conversation is recorded, too (`talk`).
 
+pub mod guard;
 pub mod identity;
 pub mod prune;
 pub mod record;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use acpdb_engine::Store;
 use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
-use hyper::header::{ACCEPT_ENCODING, AUTHORIZATION, HOST, HeaderName, HeaderValue};
+use hyper::header::{ACCEPT_ENCODING, AUTHORIZATION, HOST, HeaderName, HeaderValue, ORIGIN};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode, Uri};
 use hyper_rustls::HttpsConnector;
@@ -18,6 +18,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
+use super::guard::{self, Caller};
 use super::identity::{self, Identity};
 use super::prune::{Asked, Known, Places, Pruned, prune};
 use super::record::{Exchange, KEPT_BYTES_MAX, record};
@@ -120,11 +121,15 @@ fn said(status: StatusCode, text: &str) -> Answer {
 
 impl Proxy {
     async fn pass(&self, mut request: Request<Incoming>) -> Answer {
-        if let Some(token) = &self.token {
-            let given = request.headers_mut().remove(TOKEN);
-            if given.as_ref().map(HeaderValue::as_bytes) != Some(token.as_bytes()) {
-                return said(StatusCode::UNAUTHORIZED, "the token is missing; send it in x-acpdb-token");
-            }
+        let token = self.token.as_ref().and_then(|_| request.headers_mut().remove(TOKEN));
+        let told = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
+        let caller = Caller {
+            host: told(HOST),
+            origin: told(ORIGIN),
+            token: token.as_ref().map(HeaderValue::as_bytes),
+        };
+        if let Some((status, why)) = guard::refused(caller, self.token.as_deref()) {
+            return said(StatusCode::from_u16(status).unwrap_or(StatusCode::FORBIDDEN), why);
         }
         let header = |name: &str| Some(request.headers().get(name)?.to_str().ok()?.to_owned());
         debug_assert!(

@@ -92,6 +92,24 @@ fn recorded(store: &Store) -> String {
     unreachable!("nothing was recorded");
 }
 
+/// A page with a key of its own could else have the proxy record what it likes, in a session that it names by a path.
+#[test]
+fn a_page_of_another_site_is_not_passed_on_and_nothing_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    // A provider that no request may reach.
+    let provider = TcpListener::bind("127.0.0.1:0").unwrap();
+    provider.set_nonblocking(true).unwrap();
+    let (store, address) = proxy(folder.path(), format!("http://{}", provider.local_addr().unwrap()));
+    let body = br#"{"model":"m","messages":[{"role":"user","content":"remember what I say"}]}"#;
+    for header in ["Origin: https://site.example", "Origin: null\r\nContent-Type: text/plain"] {
+        let answer = asked_at("/acp/shop-1/v1/messages?key=MINE", header, address, body);
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 403"), "{header}: {answer}");
+    }
+    assert!(provider.accept().is_err(), "nothing was sent on");
+    assert!(store.find_stream("shop-1").is_err(), "nothing was recorded");
+}
+
 #[test]
 fn bytes_go_through_untouched_and_the_key_is_nowhere() {
     let folder = tempfile::tempdir().unwrap();
