@@ -20,6 +20,7 @@ class Talk {
 
   // Shows the turns up to a seq; of those only rows that a pattern finds, if there is one.
   set(at, rows, pattern) {
+    this.rest();
     this.at = at;
     this.pattern = pattern;
     this.wanted = pattern ? new Set(rows) : null;
@@ -74,6 +75,47 @@ class Talk {
     highlight(part.element, this.pattern);
   }
 
+  // Brings an element of a part into sight. Browsers guess the heights of parts that they have not drawn yet: those around it are
+  // laid out at once, so that the place is right however late the browser draws.
+  aim(part, element, block) {
+    const place = this.chunks.findIndex(chunk => chunk.parts.includes(part));
+    const chunks = this.chunks.slice(Math.max(0, place - 1), place + 2);
+    for (let round = 0, last = NaN; round < 8; round += 1) {
+      for (const chunk of chunks) for (const { element } of [chunk, ...chunk.parts.filter(part => part.isFull)]) element.classList.add('laid');
+      element.scrollIntoView({ block });
+      this.fill();
+      const top = element.getBoundingClientRect().top;
+      if (top === last) return;
+      last = top;
+    }
+  }
+
+  // From now on the browser lays out again what is in sight alone. It remembers the heights that it has drawn.
+  rest() {
+    this.aimed = null;
+    for (const element of this.box.querySelectorAll('.laid')) element.classList.remove('laid');
+  }
+
+  // Keeps an element of a part in sight while the browser draws, unless the reader moves on.
+  // A busy machine draws late: the place counts once it stood still for some frames.
+  keep(part, element, block) {
+    const aimed = { part, element };
+    this.aimed = aimed;
+    this.aim(part, element, block);
+    let frames = 0, still = 0, last = NaN;
+    const again = () => {
+      if (this.aimed !== aimed) { if (!this.aimed) this.rest(); return; }
+      if (this.box.hidden) { this.rest(); return; }
+      this.aim(part, element, block);
+      const top = element.getBoundingClientRect().top;
+      still = top === last ? still + 1 : 0;
+      last = top;
+      frames += 1;
+      if (still < 3 && frames < 60) requestAnimationFrame(again); else this.rest();
+    };
+    requestAnimationFrame(again);
+  }
+
   // Brings a row into sight, and marks it.
   reveal(row) {
     const part = this.parts.find(part => part.rows && part.rows.includes(row));
@@ -82,33 +124,15 @@ class Talk {
     this.make(part);
     const block = [...part.element.children].find(child => child.dataset.id === row.id && !child.dataset.mark === !row.mark);
     if (!block) return;
-    block.scrollIntoView({ block: 'nearest' });
-    this.fill();
-    block.scrollIntoView({ block: 'nearest' });
+    this.keep(part, block, 'nearest');
     block.classList.add('picked');
     this.picked = block;
   }
 
-  // Brings the end of a turn into sight.
+  // Brings a turn into sight.
   revealTurn(turn) {
     const part = this.parts.find(part => part.turn === turn);
-    if (!part || part.element.hidden) return;
-    const aim = () => { part.element.scrollIntoView({ block: 'start' }); this.fill(); };
-    for (let round = 0; round < 3; round += 1) aim();
-    // Heights that were guessed are known only once the browser has drawn: the place is looked for again, unless it moved on.
-    // A busy machine draws late: the place counts once it stood still for some frames.
-    this.aimed = part;
-    let frames = 0, still = 0, last = NaN;
-    const again = () => {
-      if (this.aimed !== part || this.box.hidden) return;
-      aim();
-      const top = part.element.getBoundingClientRect().top;
-      still = top === last ? still + 1 : 0;
-      last = top;
-      frames += 1;
-      if (still < 3 && frames < 60) requestAnimationFrame(again); else this.aimed = null;
-    };
-    requestAnimationFrame(again);
+    if (part && !part.element.hidden) this.keep(part, part.element, 'start');
   }
 
   block(row) {
