@@ -25,6 +25,13 @@ pub(crate) struct Input {
     bytes: Vec<u8>,
 }
 
+impl Input {
+    /// Bytes of plain JSON.
+    pub(crate) const fn size(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
 pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     let inputs = inputs(&options.data)?;
     let bytes: usize = inputs.iter().map(|input| input.bytes.len()).sum();

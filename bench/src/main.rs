@@ -1,7 +1,7 @@
 //! Measurements of acpdb: import, fold, memory, opening, questions.
 //!
 //! ```text
-//! main -> import | fold | memory | open | query | serve | price | pieces | growth | look | sealed | tree -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
+//! main -> import | intake | fold | memory | open | query | serve | price | pieces | growth | look | sealed | tree -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
 //!            '-> children of this program, for what only a fresh process shows: peak memory, cold starts
 //! ```
 //!
@@ -12,6 +12,7 @@ mod compare;
 mod fold;
 mod growth;
 mod import;
+mod intake;
 mod look;
 mod measure;
 mod memory;
@@ -34,7 +35,7 @@ use report::Report;
 /// Errors end the run and are shown; there is no caller to handle them.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|query|serve|price|pieces|growth|look|sealed|tree|all [--quick] [--data DIR] [--scratch DIR]\n\
+const USAGE: &str = "usage: acpdb-bench import|intake|fold|memory|open|query|serve|price|pieces|growth|look|sealed|tree|all [--quick] [--data DIR] [--scratch DIR]\n\
        acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE,..] [--part commits,callers,loads] [--scratch DIR] [--docs]";
 
 /// Any error as one of ours.
@@ -93,6 +94,7 @@ fn run(arguments: &[String]) -> Outcome<()> {
     let mut report = Report::default();
     match words.as_slice() {
         ["import"] => import::run(&options, &mut report)?,
+        ["intake"] => intake::run(&options, &mut report)?,
         ["fold"] => fold::run(&options, &mut report)?,
         ["memory"] => memory::run(&options, &mut report)?,
         ["open"] => open::run(&options, &mut report)?,

@@ -83,10 +83,14 @@ pub(crate) fn float(count: usize) -> f64 {
 
 /// Peak resident memory of this process in MB.
 pub(crate) fn peak_mb() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kb = line.and_then(|line| line.split_whitespace().next()).and_then(|word| word.parse::<f64>().ok());
-    kb.map_or(f64::NAN, |kb| kb / 1000.0)
+    peak_mb_of("self").unwrap_or(f64::NAN)
+}
+
+/// Peak resident memory of a process in MB; `None` once it has ended.
+pub(crate) fn peak_mb_of(process: &str) -> Option<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse::<f64>().ok().map(|kb| kb / 1000.0)
 }
 
 /// Forgets the peak of memory so far, and says what is in use now; `None` where the system does not let it.
