@@ -1,7 +1,7 @@
 //! Importing as a person does: the program as a whole process, on the clock, with its peak of memory.
 //!
 //! What is read, beside the recorded sessions: a database as opencode keeps one, of 100,000 parts in 200 sessions, made here
-//! (`--no-default-features` leaves it out, since it takes SQLite's library).
+//! (`--no-default-features` leaves it out, since it takes `SQLite`'s library).
 
 use std::path::Path;
 use std::process::{Command, Stdio};
