@@ -198,6 +198,7 @@ fn options(args: &Import) -> Result<Options, Failure> {
         project: args.project.clone(),
         memory: args.project.as_ref().map(StreamInfo::project),
         subject: args.subject.clone(),
+        grows: false,
         limits,
         beside: None,
     })

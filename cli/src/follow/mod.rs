@@ -444,7 +444,11 @@ impl Follower<'_> {
 
 /// Formats whose files grow line by line, and are read so.
 fn can_grow(format: Format, path: &Path) -> bool {
-    matches!(format, Format::ClaudeCode | Format::Codex | Format::CopilotCli | Format::Pi) && is_lines(path)
+    let grows = matches!(
+        format,
+        Format::ClaudeCode | Format::Codex | Format::CopilotCli | Format::GeminiCli | Format::Pi
+    );
+    grows && is_lines(path)
 }
 
 fn is_lines(path: &Path) -> bool {

@@ -14,11 +14,13 @@ use std::io::{BufReader, Read};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use acpdb_engine::Store;
-use acpdb_hosts::import::{self, Format, Options};
+use acpdb_engine::entry::StreamInfo;
+use acpdb_hosts::import::{self, Format, Options, Retold, Sink as _};
 
 use super::News;
 use crate::reader::{self, FileReport, Gather, ReadError};
@@ -58,7 +60,11 @@ pub(crate) fn run(job: Job) {
     let end = Rc::new(Cell::new(None));
     let position = Rc::new(Cell::new(0));
     let result = File::open(&path).map_err(ReadError::File).and_then(|file| {
-        let gather = Rc::new(RefCell::new(Gather::new(&store, options.subject.clone())));
+        let gather = Rc::new(RefCell::new(Gathered {
+            gather: Gather::new(&store, options.subject.clone()),
+            retold: (format == Format::GeminiCli).then(Retold::default),
+            stream: None,
+        }));
         let tail = Tail {
             file,
             path: path.clone(),
@@ -84,25 +90,58 @@ pub(crate) fn run(job: Job) {
 
 fn read(
     tail: Tail<'_>,
-    gather: &Rc<RefCell<Gather<'_>>>,
+    gather: &Rc<RefCell<Gathered<'_>>>,
     path: &Path,
     format: Format,
     options: &Options,
 ) -> Result<FileReport, ReadError> {
     let position = Rc::clone(&tail.position);
-    let options = Options { beside: Some(reader::beside(path)), ..options.clone() };
+    let options = Options { beside: Some(reader::beside(path)), grows: true, ..options.clone() };
     let input = import::decompressed(BufReader::with_capacity(64 << 10, tail), &options.limits)
         .map_err(ReadError::File)?;
     let result = import::read(format, &reader::stem(path), input, &options, &mut Shared(Rc::clone(gather)));
-    gather.borrow_mut().report(path, position.get(), result)
+    let mut gathered = gather.borrow_mut();
+    gathered.pass_on();
+    gathered.gather.report(path, position.get(), result)
 }
 
 /// The gathered facts, which both the importer and the end of the file see.
-struct Shared<'s>(Rc<RefCell<Gather<'s>>>);
+struct Shared<'s>(Rc<RefCell<Gathered<'s>>>);
 
 impl import::Sink for Shared<'_> {
     fn batch(&mut self, batch: import::Batch) -> Result<(), import::SinkStop> {
-        self.0.borrow_mut().batch(batch)
+        let Gathered { gather, retold, stream } = &mut *self.0.borrow_mut();
+        match retold {
+            Some(retold) => {
+                retold.tell(batch.entries, batch.offset);
+                *stream = Some(batch.stream);
+                Ok(())
+            }
+            None => gather.batch(batch),
+        }
+    }
+}
+
+/// What was read and is not recorded.
+struct Gathered<'s> {
+    gather: Gather<'s>,
+    /// Facts of a format whose lines tell earlier messages anew: each is recorded as it stands at the end of the file.
+    retold: Option<Retold>,
+    /// The session of these facts. A file has one.
+    stream: Option<Arc<StreamInfo>>,
+}
+
+impl Gathered<'_> {
+    /// Passes on the facts as they stand now.
+    fn pass_on(&mut self) {
+        let (Some(retold), Some(stream)) = (&mut self.retold, &self.stream) else { return };
+        for (entries, offset) in retold.take() {
+            let batch = import::Batch { stream: Arc::clone(stream), entries, offset };
+            // The reason is kept there, and looked at after each commit.
+            if self.gather.batch(batch).is_err() {
+                return;
+            }
+        }
     }
 }
 
@@ -119,7 +158,7 @@ struct Tail<'s> {
     grown: Instant,
     /// Events that were told of.
     told: u64,
-    gather: Rc<RefCell<Gather<'s>>>,
+    gather: Rc<RefCell<Gathered<'s>>>,
     news: Sender<News>,
     end: Rc<Cell<Option<End>>>,
 }
@@ -156,8 +195,12 @@ impl Tail<'_> {
 
     /// Records what was read so far, and says so.
     fn commit(&mut self) {
-        let mut gather = self.gather.borrow_mut();
-        gather.flush();
+        let mut gathered = self.gather.borrow_mut();
+        gathered.pass_on();
+        let gather = &mut gathered.gather;
+        if gather.error.is_none() {
+            gather.flush();
+        }
         if gather.error.is_some() {
             self.end.set(Some(End::Refused));
         }

@@ -30,9 +30,10 @@ use super::gemini_parts::{content_parts, output, thought, usage};
 use super::json::{elements, member, members, owned, pick};
 use super::lines::{Found, Tally, attach, document, opened};
 use super::report::Admitted;
+use super::retold::Retold;
 use super::turns::{Occurrences, digest, prompt, step};
 use super::values::ValueReader;
-use super::{Context, ImportError, ImportReport, Input, kept_record, time, wire};
+use super::{Context, ImportError, Input, kept_record, time, wire};
 
 const HOST: &str = "gemini-cli";
 
@@ -67,8 +68,12 @@ struct Gemini {
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
     let mut reader = ValueReader::documents(input, &context.options.limits);
     let mut gemini = Gemini::default();
-    let mut session =
-        Session { stream: None, tally: Tally::default(), documents: Occurrences::default(), log: Vec::new() };
+    let mut session = Session {
+        stream: None,
+        tally: Tally::default(),
+        documents: Occurrences::default(),
+        log: Retold::default(),
+    };
     let mut kept = Occurrences::default();
     while let Some(value) = reader.read()? {
         let (line, at) = (value.line, value.offset);
@@ -84,7 +89,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
             }
             Admitted::Text(text) => match Shape::of(text) {
                 Shape::Document(messages) => {
-                    session.document(&mut gemini, text, &messages, at, &mut context.report);
+                    session.document(&mut gemini, text, &messages, at, context)?;
                     continue;
                 }
                 shape => {
@@ -107,9 +112,9 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
                 }
             },
         };
-        session.log.push((entries, reader.offset()));
+        session.tell(&gemini, entries, reader.offset(), context)?;
     }
-    session.replay(&gemini, context)?;
+    session.hand_out(&gemini, context)?;
     if let Some(stream) = &session.stream {
         session.tally.finish(stream, &mut context.report);
     }
@@ -148,8 +153,8 @@ struct Session {
     stream: Option<Arc<StreamInfo>>,
     tally: Tally,
     documents: Occurrences,
-    /// Facts so far, record by record, with the offset after it.
-    log: Vec<(Vec<Entry>, u64)>,
+    /// Facts that were not handed out.
+    log: Retold,
 }
 
 impl Session {
@@ -169,26 +174,27 @@ impl Session {
         context.emit(&stream, entries, offset)
     }
 
-    /// Hands out the facts: each once, where it was told first, as it was told last.
-    ///
-    /// A fact told in several versions would otherwise be revised back and forth by every import of the file.
-    fn replay(&mut self, gemini: &Gemini, context: &mut Context<'_>) -> Result<(), ImportError> {
-        let mut last: HashMap<String, Fact> = HashMap::new();
-        for entry in self.log.iter().flat_map(|(entries, _)| entries) {
-            if let Some(origin) = &entry.origin {
-                last.insert(origin.clone(), entry.fact.clone());
-            }
+    /// Takes in the facts of a record. Of a file that grows they are handed out as soon as the file has named its session.
+    fn tell(
+        &mut self,
+        gemini: &Gemini,
+        entries: Vec<Entry>,
+        offset: u64,
+        context: &mut Context<'_>,
+    ) -> Result<(), ImportError> {
+        self.log.tell(entries, offset);
+        if context.options.grows && gemini.stream.is_some() {
+            self.hand_out(gemini, context)?;
+            // The sink gathers facts that are told again.
+            self.log = Retold::default();
         }
-        for (entries, offset) in std::mem::take(&mut self.log) {
-            let told = entries.into_iter().filter_map(|mut entry| {
-                entry.fact = match &entry.origin {
-                    Some(origin) => last.remove(origin)?,
-                    None => entry.fact,
-                };
-                Some(entry)
-            });
-            let told = told.collect();
-            self.emit(gemini, told, offset, context)?;
+        Ok(())
+    }
+
+    /// Hands out the facts: each once, where it was told first, as it was told last.
+    fn hand_out(&mut self, gemini: &Gemini, context: &mut Context<'_>) -> Result<(), ImportError> {
+        for (entries, offset) in self.log.take() {
+            self.emit(gemini, entries, offset, context)?;
         }
         Ok(())
     }
@@ -199,8 +205,8 @@ impl Session {
         text: &str,
         messages: &[&str],
         at: u64,
-        report: &mut ImportReport,
-    ) {
+        context: &mut Context<'_>,
+    ) -> Result<(), ImportError> {
         gemini.header(text);
         let mut records: Vec<(&str, String)> = Vec::new();
         let mut told = Occurrences::default();
@@ -224,9 +230,9 @@ impl Session {
                 attach(message, &mut entries);
             }
             records.push((message, origin));
-            report.records += 1;
+            context.report.records += 1;
             let end = super::lines::span(text, message).map_or(0, |start| start + message.len());
-            self.log.push((entries, at.saturating_add(end as u64)));
+            self.tell(gemini, entries, at.saturating_add(end as u64), context)?;
         }
         let title = owned(member(Some(text), "summary"));
         let name = match self.documents.next("document") {
@@ -239,7 +245,7 @@ impl Session {
             let changed = Fact::SessionChanged { title, cwd: None, project: None, host_version: None };
             around.push(Entry::from(changed).origin(format!("{name}/summary")));
         }
-        self.log.push((around, at.saturating_add(text.len() as u64)));
+        self.tell(gemini, around, at.saturating_add(text.len() as u64), context)
     }
 }
 

@@ -34,6 +34,7 @@ mod opencode_db;
 mod parcels;
 mod pi;
 mod report;
+mod retold;
 mod swe_agent;
 mod turns;
 
@@ -50,6 +51,7 @@ pub use limits::{Exceeded, Limits, exceeded};
 pub use opencode_db::{ReadSessions, is_opencode, read_changed, read_database};
 pub use parcels::{OwnExport, ParcelReader, own_export};
 pub use report::{ImportError, ImportReport, Note};
+pub use retold::Retold;
 pub(crate) use turns::{Occurrences, digest as content_digest, media_type, prompt, step};
 
 /// Version of the importers: a file that an earlier one has read is worth reading again, for it may be understood better now.
@@ -134,6 +136,9 @@ pub struct Options {
     pub memory: Option<StreamInfo>,
     /// The person or tenant that the sessions are about, for a store that is encrypted.
     pub subject: Option<String>,
+    /// The input may still grow while it is read: facts that a host tells again are handed out with each record that tells them, and the
+    /// sink gathers them by a [`Retold`] for as long as there is more to read. By default such facts are handed out at the end.
+    pub grows: bool,
     /// How much the input may be.
     pub limits: Limits,
     /// Reads files that a host keeps beside a session and names in it, such as long results. Codex names a thread by its id: its

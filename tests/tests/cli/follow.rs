@@ -245,6 +245,56 @@ fn a_large_file_that_grows_is_not_read_again() {
     assert_eq!(bodies(&world), bodies(&fresh));
 }
 
+/// Gemini CLI writes a reply anew as it goes on: the store has it as it was said last, and the file is read on.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_log_that_tells_messages_anew_is_read_on() {
+    let world = World::new();
+    let folder = world.path("home/.gemini/tmp/shop/chats");
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("session-2026-01-31T10-00-c0ffee00.jsonl");
+    let message = |id: &str, kind: &str, text: &str| {
+        format!(
+            "{{\"id\":\"{id}\",\"timestamp\":\"2026-01-31T10:00:01.000Z\",\"type\":\"{kind}\",\"content\":[{{\"text\":\"{text}\"}}]}}\n"
+        )
+    };
+    let header = format!(
+        "{{\"sessionId\":\"{SESSION}\",\"projectHash\":\"shop\",\"startTime\":\"2026-01-31T10:00:00.000Z\",\"lastUpdated\":\"2026-01-31T10:00:00.000Z\",\"kind\":\"main\"}}\n"
+    );
+    let long = "x".repeat(1_000_000);
+    add(path.clone(), &(header + &message("u1", "user", &long)));
+    let follower = Follower::start(world);
+    follower.has(&[&long]);
+    let read = || {
+        let counts = std::fs::read_to_string(format!("/proc/{}/io", follower.child.id())).unwrap();
+        let count = counts.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap();
+        count.parse::<u64>().unwrap()
+    };
+    let before = read();
+    let mut versions = vec![long];
+    for number in 0..10 {
+        let text = format!("said so far {number}");
+        add(path.clone(), &message("m1", "gemini", &text));
+        versions.push(text);
+        follower.has(&versions.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+    let added = read() - before;
+    assert!(added < 1_000_000, "{added} bytes were read for 10 additions");
+    let (world, code, said) = follower.stop("TERM");
+    assert_eq!(code, 0, "{said}");
+    assert!(!said.contains("warning"), "{said}");
+    world.assert_sound();
+    // What is known is not recorded again. All versions are kept, and the model sees the last one.
+    world.run(&["import", "--host", "gemini-cli"]).ok();
+    let mut kept = bodies(&world);
+    kept.sort();
+    versions.sort();
+    assert_eq!(kept, versions);
+    let context = world.run(&["context"]).text();
+    let seen: Vec<&str> = context.lines().filter(|line| line.contains("said so far")).collect();
+    assert!(matches!(seen[..], [line] if line.contains("said so far 9")), "{seen:?}");
+}
+
 #[test]
 fn a_host_can_be_chosen_and_one_without_a_place_is_refused() {
     let world = begun();
