@@ -1,20 +1,21 @@
-//! An answer, whole or in pieces: as the message that the next request makes of it, and what it cost.
+//! An answer, whole or in pieces: as the messages that the next request makes of it, and what it cost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acpdb_engine::entry::{Entry, Fact};
 use acpdb_engine::event::{Report, Usage};
 use serde_json::{Map, Value, json};
 
-use super::{Api, Talk, chat, gemini, messages};
+use super::{Api, Talk, chat, gemini, messages, responses};
+use crate::import::json::elements;
 
 /// What an answer says.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Answer {
-    /// The message, its calls, and what it cost.
+    /// The messages, their calls, and what they cost.
     pub entries: Vec<Entry>,
-    /// The name of the message.
-    pub key: String,
+    /// The names of the messages, in order; at least one.
+    pub keys: Vec<String>,
 }
 
 /// What an answer to a request says. `None`: it is an error, no end of it came, there are several to choose from, or its calls have
@@ -27,29 +28,36 @@ pub fn answer(api: Api, body: &str, talk: &Talk<'_>) -> Option<Answer> {
         Api::Chat => of_chat(&pieces)?,
         Api::Gemini => of_gemini(&pieces)?,
         Api::Messages => of_messages(&pieces)?,
-        Api::Responses => return None,
+        Api::Responses => of_responses(&pieces)?,
     };
     if !is_whole && report.stop_reason.is_none() {
         return None;
     }
     let text = message.to_string();
     let mut names = talk.names.clone();
-    let message = match api {
-        Api::Chat => chat::message(&text, &mut names)?,
-        Api::Messages => messages::message(&text, &mut names)?,
-        _ => gemini::message(&text, &mut names, &mut std::collections::BTreeSet::new())?,
+    let mut unknown = BTreeSet::new();
+    let messages = match api {
+        Api::Chat => vec![chat::message(&text, &mut names)?],
+        Api::Messages => vec![messages::message(&text, &mut names)?],
+        Api::Gemini => vec![gemini::message(&text, &mut names, &mut unknown)?],
+        Api::Responses => responses::messages(&elements(&text)?, &mut names, &mut unknown)?,
     };
-    if message.calls.iter().any(|call| call.id.starts_with(&message.key)) {
+    if messages.iter().any(|message| message.calls.iter().any(|call| call.id.starts_with(&message.key))) {
         return None;
     }
     let mut entries = Vec::new();
-    message.entries(&mut entries);
-    let finished = Fact::MessageFinished { key: message.key.clone(), report };
-    entries.push(Entry::from(finished).origin(format!("msg:{}:finish", message.key)));
-    Some(Answer { entries, key: message.key.clone() })
+    for message in &messages {
+        message.entries(&mut entries);
+    }
+    // What it cost is told of the message that the step begins with.
+    let key = messages.first()?.key.clone();
+    let origin = format!("msg:{key}:finish");
+    entries.push(Entry::from(Fact::MessageFinished { key, report }).origin(origin));
+    Some(Answer { entries, keys: messages.into_iter().map(|message| message.key).collect() })
 }
 
 struct Made {
+    /// As the next request says it: a message, or a list of items.
     message: Value,
     report: Report,
 }
@@ -312,5 +320,48 @@ fn messages_usage(usage: &Value) -> Usage {
         cache_write: count(usage, "/cache_creation_input_tokens"),
         cache_write_long: count(usage, "/cache_creation/ephemeral_1h_input_tokens"),
         reasoning: None,
+    }
+}
+
+fn of_responses(pieces: &[Value]) -> Option<Made> {
+    let mut items: BTreeMap<u64, Value> = BTreeMap::new();
+    let mut whole = None;
+    for piece in pieces {
+        match text(piece, "type") {
+            Some("response.output_item.done") => {
+                let place = piece.get("output_index").and_then(Value::as_u64).unwrap_or(items.len() as u64);
+                items.insert(place, piece.get("item")?.clone());
+            }
+            Some("response.completed" | "response.incomplete") => whole = piece.get("response"),
+            Some("response.failed" | "error") => return None,
+            None if text(piece, "object") == Some("response") => whole = Some(piece),
+            _ => {}
+        }
+    }
+    let whole = whole?;
+    let status = text(whole, "status").filter(|status| matches!(*status, "completed" | "incomplete"))?;
+    let reason = whole.pointer("/incomplete_details/reason").and_then(Value::as_str).unwrap_or(status);
+    let mut report = Report { stop_reason: Some(reason.to_owned()), ..Report::default() };
+    report.model = text(whole, "model").map(str::to_owned);
+    report.request = text(whole, "id").map(str::to_owned);
+    report.service_tier = text(whole, "service_tier").map(str::to_owned);
+    if let Some(usage) = whole.get("usage").filter(|usage| usage.is_object()) {
+        report.usage = responses_usage(usage);
+    }
+    // Some providers tell the items in the stream only.
+    let output = whole.get("output").and_then(Value::as_array).filter(|output| !output.is_empty());
+    let items = output.cloned().unwrap_or_else(|| items.into_values().collect());
+    Some(Made { message: items.into(), report })
+}
+
+fn responses_usage(usage: &Value) -> Usage {
+    let cached = count(usage, "/input_tokens_details/cached_tokens");
+    Usage {
+        // The provider's count of the input includes what came from the cache.
+        input: count(usage, "/input_tokens").map(|all| all.saturating_sub(cached.unwrap_or(0))),
+        output: count(usage, "/output_tokens"),
+        cache_read: cached,
+        reasoning: count(usage, "/output_tokens_details/reasoning_tokens"),
+        ..Usage::default()
     }
 }

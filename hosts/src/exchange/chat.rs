@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use acpdb_engine::entry::PartEntry;
 use acpdb_engine::event::{Outcome, Role};
 
-use super::talk::{Call, Head, Message, Names, Talk, canonical, note_unknown, params};
+use super::talk::{Call, Extent, Head, Message, Names, Talk, canonical, note_unknown, params};
 use crate::import::json::{elements, member, owned, pick};
 use crate::import::media_type;
 
@@ -64,7 +64,8 @@ pub(super) fn request(body: &str) -> Option<Talk<'_>> {
         note_unknown(text, MESSAGE, &mut unknown);
         list.push(message(text, &mut names)?);
     }
-    Some(Talk { head, messages: list, unknown, names })
+    let extent = Extent::Whole;
+    Some(Talk { head, messages: list, extent, unknown, names })
 }
 
 fn role(message: &str) -> Option<&'static str> {

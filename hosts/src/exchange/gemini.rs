@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use acpdb_engine::entry::{Bytes, PartEntry};
 use acpdb_engine::event::{Outcome, PartKind, Role};
 
-use super::talk::{Call, Head, Message, Names, Talk, canonical, note_unknown, params};
+use super::talk::{Call, Extent, Head, Message, Names, Talk, canonical, note_unknown, params};
 use crate::import::json::{elements, member, owned, pick};
 
 /// Parameters that are recorded.
@@ -54,7 +54,8 @@ pub(super) fn request<'a>(body: &'a str, model: Option<&str>) -> Option<Talk<'a>
     for content in contents {
         messages.push(message(content, &mut names, &mut unknown)?);
     }
-    Some(Talk { head, messages, unknown, names })
+    let extent = Extent::Whole;
+    Some(Talk { head, messages, extent, unknown, names })
 }
 
 fn system_text(system: &str) -> Vec<String> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use acpdb_engine::entry::{Bytes, PartEntry};
 use acpdb_engine::event::{Outcome, Role};
 
-use super::talk::{Call, Head, Message, Names, Talk, canonical, note_unknown, params};
+use super::talk::{Call, Extent, Head, Message, Names, Talk, canonical, note_unknown, params};
 use crate::import::json::{elements, member, owned, pick};
 
 /// Parameters that are recorded.
@@ -37,7 +37,8 @@ pub(super) fn request(body: &str) -> Option<Talk<'_>> {
         note_unknown(text, &["role", "content"], &mut unknown);
         list.push(message(text, &mut names)?);
     }
-    Some(Talk { head, messages: list, unknown, names })
+    let extent = Extent::Whole;
+    Some(Talk { head, messages: list, extent, unknown, names })
 }
 
 /// A message; `None`: it is none.

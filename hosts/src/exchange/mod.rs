@@ -7,22 +7,23 @@
 //!
 //! A request tells the whole conversation each time. A message is named by what it says and by its number among equal ones,
 //! so telling it again adds nothing, wherever it stands then; an answer is named as the message that the next request
-//! makes of it. A call without an id is named by its message and its place in it.
+//! makes of it (several, where the API has no message around its pieces). A call without an id is named by its message and its place in it.
 //!
-//! It reads Anthropic's messages, `OpenAI`'s chat completions and Gemini's contents, not yet `OpenAI`'s responses. What it does not understand it counts by name; it says nothing of
-//! half an answer, for the next request tells what the program kept of it.
+//! It reads Anthropic's messages, `OpenAI`'s responses and chat completions, and Gemini's contents. What it does not understand
+//! it counts by name; it says nothing of half an answer, for the next request tells what the program kept of it.
 
 mod answer;
 mod chat;
 mod gemini;
 mod messages;
+mod responses;
 mod talk;
 
 #[cfg(test)]
 mod tests;
 
 pub use answer::{Answer, answer};
-pub use talk::{Answered, Asked, Head, Message, Talk};
+pub use talk::{Answered, Asked, Extent, Head, Message, Talk};
 
 /// The API of a request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -66,7 +67,7 @@ impl Api {
     }
 }
 
-/// Reads a request; `None`: it is of an API that is not read here, or no such request.
+/// Reads a request; `None`: it is no such request.
 ///
 /// Cost: one pass.
 pub fn request<'a>(api: Api, path: &str, body: &'a str) -> Option<Talk<'a>> {
@@ -74,6 +75,6 @@ pub fn request<'a>(api: Api, path: &str, body: &'a str) -> Option<Talk<'a>> {
         Api::Chat => chat::request(body),
         Api::Gemini => gemini::request(body, api.model_in(path)),
         Api::Messages => messages::request(body),
-        Api::Responses => None,
+        Api::Responses => responses::request(body),
     }
 }

@@ -73,13 +73,16 @@ pub struct Message<'a> {
     pub calls: Vec<Asked<'a>>,
     /// Results that it brings.
     pub results: Vec<Answered<'a>>,
+    /// Whether it belongs to the step of the message before it.
+    pub(super) goes_on: bool,
 }
 
 impl<'a> Message<'a> {
     /// One that only brings a result: nothing is said in it, so it needs no name.
     pub(super) fn of_result(result: Answered<'a>) -> Self {
         let key = String::new();
-        Self { key, role: Role::Tool, parts: Vec::new(), calls: Vec::new(), results: vec![result] }
+        let (parts, calls, results) = (Vec::new(), Vec::new(), vec![result]);
+        Self { key, role: Role::Tool, parts, calls, results, goes_on: false }
     }
 
     /// Whether something is said in it beside results.
@@ -116,7 +119,7 @@ impl<'a> Message<'a> {
         }
         let origin = self.origin();
         match self.role {
-            Role::Assistant => out.push(step(&origin)),
+            Role::Assistant if !self.goes_on => out.push(step(&origin)),
             Role::User => out.push(prompt(&origin)),
             _ => {}
         }
@@ -169,6 +172,8 @@ struct Open {
 /// Numbers messages and finds the calls of results, in the order of the conversation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
+    /// The answer that these follow, where a provider keeps what stands before them.
+    after: String,
     equal: Occurrences,
     /// Calls of the last message that asked for some, and of earlier ones.
     group: Vec<Open>,
@@ -186,6 +191,11 @@ pub(super) struct Call<'a> {
 }
 
 impl Names {
+    /// Of messages that a provider adds to those before this answer.
+    pub(super) fn after(answer: Option<&str>) -> Self {
+        Self { after: answer.unwrap_or_default().to_owned(), ..Self::default() }
+    }
+
     /// A message that says this; results are added to it.
     pub(super) fn message<'a>(
         &mut self,
@@ -193,7 +203,7 @@ impl Names {
         parts: Vec<PartEntry>,
         calls: Vec<Call<'a>>,
     ) -> Message<'a> {
-        let key = content_digest(&said(role, &parts, &calls));
+        let key = content_digest(&format!("{}{}", self.after, said(role, &parts, &calls)));
         let key = format!("{key}#{}", self.equal.next(&key));
         if !calls.is_empty() {
             self.older.append(&mut self.group);
@@ -207,7 +217,7 @@ impl Names {
             let Call { tool, params, value, signature, .. } = call;
             asked.push(Asked { id, tool, params, value, signature });
         }
-        Message { key, role, parts, calls: asked, results: Vec::new() }
+        Message { key, role, parts, calls: asked, results: Vec::new(), goes_on: false }
     }
 
     /// A result: of the call with this id, else, where it has none, of the first one of this tool that is open.
@@ -261,6 +271,18 @@ fn said(role: Role, parts: &[PartEntry], calls: &[Call<'_>]) -> String {
     format!("{role:?}\n{}\n{others:?}\n{calls:?}", text.trim())
 }
 
+/// How much of its conversation a request tells.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Extent {
+    /// All that the model is shown.
+    #[default]
+    Whole,
+    /// What is new: the provider keeps what stands before it.
+    Added,
+    /// Some of it stands at the provider only, in places that the request does not tell.
+    Refers,
+}
+
 /// The conversation that a request tells.
 #[derive(Clone, Debug)]
 pub struct Talk<'a> {
@@ -268,6 +290,8 @@ pub struct Talk<'a> {
     pub head: Head,
     /// The messages.
     pub messages: Vec<Message<'a>>,
+    /// How much of the conversation these are.
+    pub extent: Extent,
     /// Members that are not understood, by name. They go to the provider as they are, and are not recorded.
     pub unknown: BTreeSet<String>,
     /// Names of messages so far.

@@ -5,10 +5,13 @@ use acpdb_engine::event::PartKind;
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use super::{Answer, Api, Head, Talk, answer, request};
+use super::{Answer, Api, Extent, Head, Talk, answer, request};
+
+mod responses;
 
 const MESSAGES: &str = "/v1/messages";
 const CHAT: &str = "/v1/chat/completions";
+const RESPONSES: &str = "/v1/responses";
 const GEMINI: &str = "/v1beta/models/gemini-lab:streamGenerateContent";
 
 /// Names of messages are digests: tests show the first letters.
@@ -180,7 +183,7 @@ fn what_a_program_sends_back_is_the_answer() {
     longer.extend([back, json!({"role": "tool", "tool_call_id": "c1", "content": "text"})]);
     let body = chat(&longer.into()).to_string();
     let second = talk(CHAT, &body);
-    assert_eq!(second.keys(), [first.keys(), vec![answer.key]].concat());
+    assert_eq!(second.keys(), [first.keys(), answer.keys].concat());
     let known: Vec<Entry> = first.entries().into_iter().chain(answer.entries).collect();
     let new: Vec<Entry> = second.entries().into_iter().filter(|entry| !known.contains(entry)).collect();
     expect![[r#"
@@ -411,7 +414,9 @@ fn what_is_not_understood_is_counted_and_not_recorded() {
         (GEMINI, r#"{"contents":[{"role":"user"}]}"#),
         (MESSAGES, r#"{"messages":[{"role":"user"}]}"#),
         (MESSAGES, r#"{"messages":[{"role":"user","content":7}]}"#),
-        ("/v1/responses", r#"{"input":[]}"#),
+        (RESPONSES, r#"{"model":"m"}"#),
+        (RESPONSES, r#"{"input":[{"role":"wizard"}]}"#),
+        (RESPONSES, r#"{"input":7}"#),
     ] {
         assert!(request(Api::of(path).unwrap(), path, body).is_none(), "{path} {body}");
     }

@@ -160,9 +160,10 @@ pub fn prune(
         Ok((changes, seq)) => {
             pruned.seq = Some(seq);
             let mut edits = Edits::of(text, &changes);
-            match exchange::request(api, asked.path, text) {
-                Some(talk) if api != Api::Messages => edits.talk(store, api, &talk),
-                _ => request.messages.iter().for_each(|message| edits.message(api, message)),
+            if api == Api::Messages {
+                request.messages.iter().for_each(|message| edits.message(message));
+            } else if let Some(talk) = exchange::request(api, asked.path, text) {
+                edits.talk(store, api, &talk);
             }
             (pruned.changes, pruned.unknown) = (edits.list.len(), edits.unknown);
             let made = if edits.list.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(edits.apply()) };
@@ -268,34 +269,19 @@ impl<'a> Edits<'a> {
         Self { text, changes, list: Vec::new(), unknown: 0 }
     }
 
-    fn message(&mut self, api: Api, message: &'a str) {
-        match api {
-            Api::Messages => {
-                let [content] = json::pick(message, ["content"]).unwrap_or_default();
-                let blocks = content.and_then(json::elements).unwrap_or_default();
-                self.drop_stale(&blocks);
-                for block in blocks {
-                    let [kind, id, input, of, content] =
-                        json::pick(block, ["type", "id", "input", "tool_use_id", "content"])
-                            .unwrap_or_default();
-                    match json::string(kind).as_deref() {
-                        Some("tool_use") => self.input(id, input, false),
-                        Some("tool_result") => self.output(of, content),
-                        _ => {}
-                    }
-                }
+    /// Blocks of Anthropic's messages, in which reasoning may go as well.
+    fn message(&mut self, message: &'a str) {
+        let [content] = json::pick(message, ["content"]).unwrap_or_default();
+        let blocks = content.and_then(json::elements).unwrap_or_default();
+        self.drop_stale(&blocks);
+        for block in blocks {
+            let [kind, id, input, of, content] =
+                json::pick(block, ["type", "id", "input", "tool_use_id", "content"]).unwrap_or_default();
+            match json::string(kind).as_deref() {
+                Some("tool_use") => self.input(id, input),
+                Some("tool_result") => self.output(of, content),
+                _ => {}
             }
-            Api::Responses => {
-                let [kind, call, arguments, output] =
-                    json::pick(message, ["type", "call_id", "arguments", "output"]).unwrap_or_default();
-                match json::string(kind).as_deref() {
-                    Some("function_call") => self.input(call, arguments, true),
-                    Some("function_call_output" | "custom_tool_call_output") => self.output(call, output),
-                    _ => {}
-                }
-            }
-            // Those are read as conversations.
-            Api::Chat | Api::Gemini => {}
         }
     }
 
@@ -307,7 +293,7 @@ impl<'a> Edits<'a> {
                 let change = self.changes.calls.get(&*store.recorded_id(&call.id));
                 let input =
                     change.and_then(|change| change.input.as_deref()).filter(|_| call.signature.is_none());
-                self.put_input(input, call.value, api == Api::Chat);
+                self.put_input(input, call.value, matches!(api, Api::Chat | Api::Responses));
             }
             for result in &message.results {
                 let Some(change) = self.changes.calls.get(&*store.recorded_id(&result.id)) else {
@@ -349,10 +335,10 @@ impl<'a> Edits<'a> {
         self.changes.calls.get(&*json::string(id)?)
     }
 
-    fn input(&mut self, id: Option<&str>, value: Option<&'a str>, is_text: bool) {
+    fn input(&mut self, id: Option<&str>, value: Option<&'a str>) {
         let input = self.change(id).and_then(|change| change.input.as_deref());
         if let Some(value) = value {
-            self.put_input(input, value, is_text);
+            self.put_input(input, value, false);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The conversation of a session of which there is no recording: as its requests and answers tell it.
 //!
 //! A request tells all that the model is shown. What is known adds nothing; where a request does not begin with what the
-//! one before it said, the program has replaced its context, and that is recorded. A path names one conversation: requests without tools
+//! one before it said, the program has replaced its context, and that is recorded. Where the provider keeps the conversation, a request adds to it. A path names one conversation: requests without tools
 //! beside those with tools are left out, for programs ask for titles and summaries that way.
 
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use acpdb_engine::entry::{Entry, Fact, StreamInfo};
 use acpdb_engine::event::ReplaceCause;
 use acpdb_engine::{Error, Store};
-use acpdb_hosts::exchange::{self, Api, Head, Talk};
+use acpdb_hosts::exchange::{self, Api, Extent, Head, Talk};
 use serde::Serialize;
 
 use super::identity::Identity;
@@ -120,6 +120,10 @@ fn tell_talk(
         told.left_out = Some("a request without tools, beside those with tools".to_owned());
         return Ok((told, before.clone()));
     }
+    if talk.extent == Extent::Refers {
+        told.left_out = Some("a request that refers to what only the provider keeps".to_owned());
+        return Ok((told, before.clone()));
+    }
     // Answers may come in another order than their requests were made.
     let is_newest = said.number >= before.number;
     let mut entries = Vec::new();
@@ -140,9 +144,11 @@ fn tell_talk(
         }
         None => None,
     };
-    keys.extend(answer.iter().map(|answer| answer.key.clone()));
+    keys.extend(answer.iter().flat_map(|answer| answer.keys.iter().cloned()));
     let is_same = |known: &Vec<String>| said.number == before.number && known.starts_with(&asked);
-    let goes_on = before.keys.as_ref().is_none_or(|known| keys.starts_with(known) || is_same(known));
+    let is_added = talk.extent == Extent::Added;
+    let goes_on =
+        is_added || before.keys.as_ref().is_none_or(|known| keys.starts_with(known) || is_same(known));
     if is_newest && !goes_on {
         let order = talk.items();
         let replaced = Fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };

@@ -15,9 +15,10 @@ use crate::proxy::talk::{Said, Talks, Told};
 
 const CHAT: &str = "/v1/chat/completions";
 const MESSAGES: &str = "/v1/messages";
+pub(super) const RESPONSES: &str = "/v1/responses";
 const GEMINI: &str = "/v1beta/models/gemini-lab:generateContent";
 
-struct Desk {
+pub(super) struct Desk {
     _folder: tempfile::TempDir,
     store: Store,
     identity: Identity,
@@ -27,7 +28,7 @@ struct Desk {
 }
 
 impl Desk {
-    fn new(path: &'static str) -> Self {
+    pub(super) fn new(path: &'static str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::builder(folder.path().join("store"))
             .registry(acpdb_hosts::registry())
@@ -41,6 +42,11 @@ impl Desk {
         Self { _folder: folder, store, identity, path, talks: Talks::default(), sent: Sent::default() }
     }
 
+    /// As another process, which knows nothing but the store.
+    pub(super) fn restarted(self) -> Self {
+        Self { talks: Talks::default(), ..self }
+    }
+
     fn numbered(&self, number: u64, body: &Value, answer: Option<&Value>) -> Told {
         let (request, answer) = (body.to_string(), answer.map(Value::to_string));
         let answer = answer.as_ref().map(String::as_bytes);
@@ -48,19 +54,20 @@ impl Desk {
         self.talks.tell(&self.store, &self.identity, said).unwrap()
     }
 
-    fn tell(&self, body: &Value, answer: Option<&Value>) -> Told {
+    pub(super) fn tell(&self, body: &Value, answer: Option<&Value>) -> Told {
         self.numbered(self.talks.number(), body, answer)
     }
 
-    fn stream(&self) -> acpdb_engine::ids::StreamId {
+    pub(super) fn stream(&self) -> acpdb_engine::ids::StreamId {
         StreamInfo::session(self.identity.host, "one").id()
     }
 
     /// The session as a request, made of the store alone.
-    fn made(&self) -> Value {
+    pub(super) fn made(&self) -> Value {
         let format = match self.path {
             CHAT => Format::Openai,
             MESSAGES => Format::Anthropic,
+            RESPONSES => Format::Responses,
             _ => Format::Gemini,
         };
         let options = Options { selection: Selection::Whole, ..Options::default() };
@@ -68,7 +75,7 @@ impl Desk {
         serde_json::from_slice(&made.bytes).unwrap()
     }
 
-    fn prune(&self, body: &Value) -> (Value, Pruned) {
+    pub(super) fn prune(&self, body: &Value) -> (Value, Pruned) {
         let body = body.to_string();
         let known = Known { places: &Places::default(), sent: &self.sent, talks: &self.talks };
         let asked = Asked { number: self.talks.number(), path: self.path, body: body.as_bytes() };
@@ -105,7 +112,7 @@ fn chat_answer(message: &Value) -> Value {
     json!({"model": "gpt-lab-1", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": {"prompt_tokens": 9, "completion_tokens": 2}})
 }
 
-fn told(events: u64) -> Told {
+pub(super) fn told(events: u64) -> Told {
     Told { events, ..Told::default() }
 }
 
@@ -128,7 +135,7 @@ fn each_fact_is_told_once_and_what_is_stored_is_what_was_sent() {
     assert_eq!(desk.tell(&third, None).events, 2, "a prompt begins, and its message");
     assert_eq!(desk.made(), third);
     // Another process knows nothing but the store.
-    let desk = Desk { talks: Talks::default(), ..desk };
+    let desk = desk.restarted();
     assert_eq!(desk.tell(&third, None), told(0));
     assert_eq!(desk.made(), third);
 }
@@ -333,9 +340,9 @@ fn sessions_with_recordings_of_their_own_are_not_told_twice() {
 }
 
 /// Longer than what stands in its place.
-const LONG: &str =
+pub(super) const LONG: &str =
     "fn main() { println!(\"a line that is long enough to be worth hiding, and another one\"); }";
-const HIDDEN: &str = "[auto-superseded: hash duplicate]";
+pub(super) const HIDDEN: &str = "[auto-superseded: hash duplicate]";
 
 #[test]
 fn a_superseded_result_is_absent_on_the_wire_until_it_is_restored() {

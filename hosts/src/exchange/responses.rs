@@ -1,0 +1,264 @@
+//! `OpenAI`'s responses: `{model, instructions, input[item, ..], tools, ..}`, where a message, a call and a result are items of one list.
+//!
+//! Every message and every call of the model is a message here, with the reasoning that stands before it: programs leave
+//! reasoning out, put results between calls or behind them, and the names stay the same. Items of the model that follow one
+//! another are one step.
+//!
+//! A provider may keep the conversation. A request that names the answer before it (`previous_response_id`) tells only what
+//! is new; its messages are named after that answer as well.
+
+use std::collections::BTreeSet;
+
+use acpdb_engine::entry::PartEntry;
+use acpdb_engine::event::{Outcome, Role};
+
+use super::talk::{Call, Extent, Head, Message, Names, Talk, canonical, note_unknown, params};
+use crate::import::json::{elements, member, owned, pick};
+use crate::import::media_type;
+
+/// Parameters that are recorded.
+const PARAMS: &[&str] = &[
+    "include",
+    "max_output_tokens",
+    "max_tool_calls",
+    "parallel_tool_calls",
+    "reasoning",
+    "service_tier",
+    "store",
+    "temperature",
+    "text",
+    "tool_choice",
+    "top_logprobs",
+    "top_p",
+    "truncation",
+];
+/// What is recorded elsewhere, is about the connection, or names a user.
+const PASSED: &[&str] = &[
+    "background",
+    "conversation",
+    "input",
+    "instructions",
+    "metadata",
+    "model",
+    "previous_response_id",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "stream",
+    "stream_options",
+    "tools",
+    "user",
+];
+/// What items have, of those kinds that are taken apart.
+const ITEM: &[&str] = &[
+    "arguments",
+    "call_id",
+    "content",
+    "encrypted_content",
+    "id",
+    "input",
+    "name",
+    "namespace",
+    "output",
+    "role",
+    "status",
+    "summary",
+    "type",
+];
+
+/// The conversation of a request.
+pub(super) fn request(body: &str) -> Option<Talk<'_>> {
+    let [model, instructions, input, tools, previous, conversation] =
+        pick(body, ["model", "instructions", "input", "tools", "previous_response_id", "conversation"])?;
+    let mut unknown = BTreeSet::new();
+    let params = params(body, PARAMS, PASSED, &mut unknown);
+    let previous = owned(previous).filter(|id| !id.is_empty());
+    let is_kept = conversation.is_some_and(|it| it != "null");
+    let mut names = Names::after(previous.as_deref());
+    let mut system: Vec<String> = owned(instructions).filter(|text| !text.is_empty()).into_iter().collect();
+    let mut list = Vec::new();
+    let mut refers = is_kept;
+    if let Some(said) = owned(input) {
+        list.push(names.message(Role::User, vec![PartEntry::text(said)], Vec::new()));
+    } else {
+        let items = elements(input?)?;
+        // As with the other APIs, what the system says first stands before the messages.
+        let is_system = |item: &&&str| Kind::of(item) == Some(Kind::System);
+        let leading = if system.is_empty() { items.iter().take_while(is_system).count() } else { 0 };
+        let (first, rest) = items.split_at_checked(leading)?;
+        system.extend(first.iter().flat_map(|item| texts(member(Some(item), "content"))));
+        refers |= rest.iter().any(|item| Kind::of(item) == Some(Kind::Reference));
+        list = messages(rest, &mut names, &mut unknown)?;
+    }
+    let system = (!system.is_empty()).then(|| system.join("\n\n"));
+    let head = Head { model: owned(model), system, tools: tools.map(str::to_owned), params };
+    let extent = match previous {
+        _ if refers => Extent::Refers,
+        Some(_) => Extent::Added,
+        None => Extent::Whole,
+    };
+    Some(Talk { head, messages: list, extent, unknown, names })
+}
+
+/// What an item is to the conversation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    User,
+    System,
+    Assistant,
+    Reasoning,
+    Call,
+    Result,
+    /// Something of the model's that has no result of its own, such as a search of the provider's.
+    Made,
+    /// Stands for an item that the provider keeps.
+    Reference,
+}
+
+impl Kind {
+    /// `None`: it is no item.
+    fn of(item: &str) -> Option<Self> {
+        let [kind, role, call] = pick(item, ["type", "role", "call_id"])?;
+        let kind = owned(kind);
+        Some(match (kind.as_deref(), owned(role).as_deref()) {
+            (None | Some("message"), Some("assistant")) => Self::Assistant,
+            (None | Some("message"), Some("user")) => Self::User,
+            (None | Some("message"), Some("system" | "developer")) => Self::System,
+            (None | Some("message"), _) => return None,
+            (Some("reasoning"), _) => Self::Reasoning,
+            (Some("item_reference"), _) => Self::Reference,
+            (Some(kind), _) if call.is_some() && kind.ends_with("_output") => Self::Result,
+            (Some(kind), _) if call.is_some() && kind.ends_with("_call") => Self::Call,
+            _ => Self::Made,
+        })
+    }
+
+    const fn is_made(self) -> bool {
+        matches!(self, Self::Assistant | Self::Reasoning | Self::Call | Self::Made)
+    }
+}
+
+/// The messages of a list of items; `None`: one of them is none.
+pub(super) fn messages<'a>(
+    items: &[&'a str],
+    names: &mut Names,
+    unknown: &mut BTreeSet<String>,
+) -> Option<Vec<Message<'a>>> {
+    let mut out = Vec::new();
+    let mut thoughts = Vec::new();
+    let mut goes_on = false;
+    for text in items {
+        let kind = Kind::of(text)?;
+        if !matches!(kind, Kind::Made | Kind::Reference) {
+            note_unknown(text, ITEM, unknown);
+        }
+        // Reasoning that leads to nothing stands alone.
+        if !kind.is_made() && !thoughts.is_empty() {
+            out.push(made(names, std::mem::take(&mut thoughts), Vec::new(), goes_on));
+        }
+        let (parts, calls) = match kind {
+            Kind::User | Kind::System => {
+                let role = if kind == Kind::User { Role::User } else { Role::System };
+                out.push(names.message(role, parts(member(Some(text), "content")), Vec::new()));
+                goes_on = false;
+                continue;
+            }
+            Kind::Result => {
+                out.push(Message::of_result(result(text, names)?));
+                goes_on = false;
+                continue;
+            }
+            Kind::Reference => continue,
+            Kind::Reasoning => {
+                thoughts.extend(reasoning(text));
+                continue;
+            }
+            Kind::Assistant => (parts(member(Some(text), "content")), Vec::new()),
+            Kind::Call => (Vec::new(), vec![call(text)?]),
+            Kind::Made => (vec![PartEntry::opaque(*text)], Vec::new()),
+        };
+        thoughts.extend(parts);
+        out.push(made(names, std::mem::take(&mut thoughts), calls, goes_on));
+        goes_on = true;
+    }
+    if !thoughts.is_empty() {
+        out.push(made(names, thoughts, Vec::new(), goes_on));
+    }
+    Some(out)
+}
+
+/// A message of the model's; the first of a run begins a step.
+fn made<'a>(names: &mut Names, parts: Vec<PartEntry>, calls: Vec<Call<'a>>, goes_on: bool) -> Message<'a> {
+    let message = names.message(Role::Assistant, parts, calls);
+    Message { goes_on, ..message }
+}
+
+/// Reasoning as far as it is told: a summary, the text, or what only the provider can read.
+fn reasoning(item: &str) -> Option<PartEntry> {
+    let [summary, content, sealed] = pick(item, ["summary", "content", "encrypted_content"])?;
+    let lists = [summary, content].into_iter().flatten().filter_map(elements).flatten();
+    let texts: Vec<String> = lists.filter_map(|piece| owned(member(Some(piece), "text"))).collect();
+    let sealed = owned(sealed).filter(|text| !text.is_empty());
+    let part = PartEntry::reasoning(texts.join("\n\n"), sealed.as_deref().map(str::as_bytes));
+    (!part.bytes.is_empty() || part.signature.is_some()).then_some(part)
+}
+
+fn call(item: &str) -> Option<Call<'_>> {
+    let [kind, id, name, space, arguments, input, action] =
+        pick(item, ["type", "call_id", "name", "namespace", "arguments", "input", "action"])?;
+    let kind = owned(kind).unwrap_or_default();
+    let name = owned(name).unwrap_or_else(|| kind.strip_suffix("_call").unwrap_or(&kind).to_owned());
+    let tool = match owned(space).filter(|space| !space.is_empty()) {
+        Some(space) => format!("{space}__{name}"),
+        None => name,
+    };
+    // `arguments` is JSON inside a string; `input` is a plain text, and as a JSON string it is the parameters.
+    let params = match owned(arguments) {
+        Some(inner) if inner.is_empty() => "{}".to_owned(),
+        Some(inner) => inner,
+        None => arguments.or(input).or(action).unwrap_or("{}").to_owned(),
+    };
+    // Only an object in a string can give way to another.
+    let value = arguments.filter(|text| text.starts_with('"')).unwrap_or_default();
+    Some(Call { id: owned(id), tool, params: canonical(&params).into(), value, signature: None })
+}
+
+fn result<'a>(item: &'a str, names: &mut Names) -> Option<super::Answered<'a>> {
+    let [kind, id, output] = pick(item, ["type", "call_id", "output"])?;
+    let kind = owned(kind).unwrap_or_default();
+    let is_plain = matches!(&*kind, "function_call_output" | "custom_tool_call_output");
+    let said = if is_plain { parts(output) } else { vec![PartEntry::opaque(item)] };
+    // The API has no other sign of a failure.
+    let failed = said.first().is_some_and(|part| part.bytes.starts_with(b"Error"));
+    let outcome = if failed { Outcome::Failed } else { Outcome::Completed };
+    Some(names.result(owned(id), None, outcome, said, output.filter(|_| is_plain)))
+}
+
+/// A text, or a list of texts, images and whatever else. An empty text is no part.
+fn parts(content: Option<&str>) -> Vec<PartEntry> {
+    if let Some(text) = owned(content) {
+        return if text.is_empty() { Vec::new() } else { vec![PartEntry::text(text)] };
+    }
+    let part = |piece: &str| {
+        let [text, refusal, image, detail] =
+            pick(piece, ["text", "refusal", "image_url", "detail"]).unwrap_or_default();
+        match (owned(text).or_else(|| owned(refusal)), owned(image)) {
+            (Some(text), _) => PartEntry::text(text),
+            (None, Some(url)) => {
+                // How closely the model is to look stands beside the type, as a parameter of it.
+                let media = match (media_type(&url), owned(detail)) {
+                    (Some(media), Some(detail)) => Some(format!("{media};detail={detail}")),
+                    (media, _) => media,
+                };
+                PartEntry::media(url, media)
+            }
+            (None, None) => PartEntry::opaque(piece),
+        }
+    };
+    content.and_then(elements).unwrap_or_default().into_iter().map(part).collect()
+}
+
+fn texts(content: Option<&str>) -> Vec<String> {
+    let text = |part: PartEntry| String::from_utf8_lossy(&part.bytes).into_owned();
+    parts(content).into_iter().map(text).collect()
+}
