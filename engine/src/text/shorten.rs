@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! truncate            leading lines  [... N lines truncated ..]  trailing lines
+//! first_and_named     leading lines  lines that name a file  [... N more lines ..]
 //! compress_reasoning  leading lines  [... N lines of reasoning ..]  telling and last lines  [Thinking compressed ..]
 //! purge_input         {"filePath":"/a","content":"[input removed due to failed tool call]"}
 //! ShownParams         read({filePath: "/src/app.ts"}) → completed
@@ -16,6 +17,13 @@ use std::fmt::Write as _;
 
 use super::json::string_spans;
 use super::{Json, estimate, write_json_string};
+
+/// Tokens that leading lines of a list may have.
+const LISTED_HEAD_TOKENS_MAX: u32 = 100;
+/// Tokens that lines of a list which name a file may have.
+const LISTED_NAMED_TOKENS_MAX: u32 = 100;
+/// Tokens of a list that was cut, at most: its lines, and the marks between them.
+pub(crate) const LISTED_TOKENS_MAX: u32 = LISTED_HEAD_TOKENS_MAX + LISTED_NAMED_TOKENS_MAX + 24;
 
 /// What stands in place of a long string in the input of a failed call.
 pub const PURGE_MARK: &str = "[input removed due to failed tool call]";
@@ -118,6 +126,40 @@ pub fn compress_reasoning(text: &str, max_tokens: u32) -> Option<String> {
     short.push_str(&tail.join("\n"));
     short.push_str("\n[Thinking compressed to save context - key points preserved above]");
     (short.len() <= text.len()).then_some(short)
+}
+
+/// The leading lines of a list, such as a search gives, and those behind them that name one of `files`.
+///
+/// A line names a file if it begins with its path, with or without the folders before it. `None`: no line would be left out,
+/// or the result would be longer.
+pub fn first_and_named(text: &str, files: &[String]) -> Option<String> {
+    let lines: Vec<&str> = text.split('\n').collect();
+    let mut room = Room::share(LISTED_HEAD_TOKENS_MAX, 1.0);
+    let head = lines.iter().take_while(|line| room.take(line)).count();
+    let mut room = Room::share(LISTED_NAMED_TOKENS_MAX, 1.0);
+    let behind = lines.get(head..)?;
+    let is_named = |line: &&&str| files.iter().any(|file| names_file(line, file));
+    let named: Vec<&str> =
+        behind.iter().filter(is_named).take_while(|line| room.take(line)).copied().collect();
+    let left_out = behind.len().checked_sub(named.len()).filter(|count| *count > 0)?;
+    let mut short = lines.get(..head)?.join("\n");
+    for line in named {
+        short.push('\n');
+        short.push_str(line);
+    }
+    let _ = write!(short, "\n[... {left_out} more lines left out: search again]");
+    (short.len() <= text.len()).then_some(short)
+}
+
+/// Whether a line begins with the path of a file: `src/a.rs:3:text`, `/p/src/a.rs`, `./a.rs`.
+fn names_file(line: &str, file: &str) -> bool {
+    let line = line.trim_start();
+    let path = line.split(':').next().unwrap_or(line).trim_end();
+    let path = path.strip_prefix("./").unwrap_or(path);
+    let is_end = |whole: &str, end: &str| {
+        whole.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with(['/', '\\']))
+    };
+    !path.is_empty() && (is_end(file, path) || is_end(path, file))
 }
 
 fn is_telling(line: &str) -> bool {

@@ -279,6 +279,7 @@ impl<'r> Simulation<'r> {
         let view = state.face(ix, face, at);
         let in_context = state.is_in_context(ix, at);
         let current = if in_context { view.tokens_shown } else { 0 };
+        let left = if in_context { self.words_left(state, ix, face, at) } else { Vec::new() };
         if let Some(place) = self.places.get(&(item, face)).copied() {
             let Some(slot) = self.slots.get_mut(place) else { return };
             let host = matches!(
@@ -303,6 +304,7 @@ impl<'r> Simulation<'r> {
             }
             let is_told = slot.is_sent && slot.current != current;
             slot.current = current;
+            slot.words_left = left;
             let differs = slot.current != slot.applied;
             if slot.is_sent && differs && !slot.is_pending {
                 slot.is_pending = true;
@@ -319,6 +321,7 @@ impl<'r> Simulation<'r> {
         }
         let mut slot = Self::slot(state, ix, face, at, view.tokens, current);
         slot.name = Some((item, face));
+        slot.words_left = left;
         slot.turn = state.turn(at).get();
         slot.rule = view.cause.as_ref().map_or_else(String::new, |cause| rule_of(cause).to_owned());
         let place = self.slots.len();

@@ -92,7 +92,7 @@ pub(crate) enum Cause {
 
 impl Cause {
     /// Place in the order of precedence; `None` for what hides nothing.
-    pub(crate) const fn rank(self) -> Option<u8> {
+    pub(crate) fn rank(self) -> Option<u8> {
         Some(match self {
             Self::Erased => 0,
             Self::OffBranch => 1,
@@ -104,6 +104,8 @@ impl Cause {
             Self::Evicted { .. } => 5,
             Self::Superseded { .. } => 7,
             Self::Discarded { .. } => 8,
+            // What was left of it may be taken later: then that shows.
+            Self::Shortened { rule } if rule.leaves_some() => 10,
             Self::Shortened { .. } => 9,
             Self::Answered { .. } | Self::Revised { .. } | Self::Pinned => return None,
         })

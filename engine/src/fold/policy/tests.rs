@@ -71,6 +71,7 @@ fn presets_differ_in_these_keys() {
         economy idle.writes 80
         economy idle.inputs 40
         economy idle.reasoning 1
+        economy idle.search_lines [2,2,0]
         calm file.edit_quiet_steps 3
         calm state_query true
         calm command_family true
@@ -93,6 +94,7 @@ fn presets_differ_in_these_keys() {
         calm idle.writes 80
         calm idle.inputs 40
         calm idle.reasoning 1
+        calm idle.search_lines [2,2,0]
         safe file.edit_clears []
         safe file.edit_quiet_steps 3
         safe state_query true
@@ -116,6 +118,7 @@ fn presets_differ_in_these_keys() {
         safe idle.writes 80
         safe idle.inputs 40
         safe idle.reasoning 1
+        safe idle.search_lines [2,2,0]
     "#]]
     .assert_eq(&table);
 }

@@ -4,7 +4,9 @@
 //! request shows `[removed]` or `-`. Lengths are known without any body, so the fold can tell. The texts of an eviction
 //! are always used: they carry the summary and keep the message valid.
 
-use crate::event::{Face, Role};
+use rustc_hash::FxHashSet;
+
+use crate::event::{Face, KeyKind, Role};
 use crate::fold::core::Status;
 use crate::fold::eviction::{output_text, rolling_text, words_text};
 use crate::fold::facts::{ItemKind, Size};
@@ -17,7 +19,10 @@ use crate::fold::state::State;
 use crate::ids::{BodyId, Seq};
 use crate::registry::Registry;
 use crate::text::json::canonical_or_text;
-use crate::text::shorten::{TruncateSettings, compress_reasoning, purge_input, shown_params, truncate};
+use crate::text::shorten::{
+    LISTED_TOKENS_MAX, TruncateSettings, compress_reasoning, first_and_named, purge_input, shown_params,
+    truncate,
+};
 use crate::text::tokens::{estimate, estimate_pieces};
 
 use super::FaceState;
@@ -29,6 +34,9 @@ const REMOVED_SHORT: &str = "-";
 const DISTILLED: &str = "[distilled] ";
 /// Between a call and its status in a tombstone.
 const ARROW: &str = " → ";
+
+/// Items that are looked at for files touched since.
+const BETWEEN_MAX: usize = 256;
 
 /// How the text of a stand-in is made.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
@@ -99,6 +107,13 @@ pub enum Render {
         /// Share of the tail.
         tail_ratio: f64,
     },
+    /// Leading lines of each text part, and those that name a file.
+    Listed {
+        /// The parts.
+        parts: Vec<BodyId>,
+        /// Paths of files, as calls named them.
+        files: Vec<String>,
+    },
     /// Beginning and conclusions.
     Compressed {
         /// The reasoning.
@@ -142,7 +157,7 @@ impl StandIn {
             }
             Render::Around { body, .. } | Render::Compressed { body, .. } => vec![*body],
             Render::Evicted { summary, .. } => vec![*summary],
-            Render::Truncated { parts, .. } => parts.clone(),
+            Render::Truncated { parts, .. } | Render::Listed { parts, .. } => parts.clone(),
         }
     }
 }
@@ -193,6 +208,10 @@ pub fn render(
                 tail_ratio: *tail_ratio,
             };
             truncate(&texts?.join("\n"), &settings)
+        }
+        Render::Listed { parts, files } => {
+            let texts: Option<Vec<String>> = parts.iter().map(|part| text_of(*part)).collect();
+            first_and_named(&texts?.join("\n"), files)
         }
         Render::Compressed { body, max_tokens } => compress_reasoning(&text_of(*body)?, *max_tokens),
     }
@@ -489,6 +508,12 @@ impl State {
                 };
                 (whole_tokens(share).saturating_add(16), render)
             }
+            Leaves::FirstAndTouched => {
+                let Some((seq, parts)) = self.output_parts(ix, at) else { return Self::whole(size) };
+                let parts = parts.iter().map(|part| part.body.id(seq)).collect();
+                let render = Render::Listed { parts, files: self.touched_between(ix, row.since) };
+                (u64::from(LISTED_TOKENS_MAX), render)
+            }
             Leaves::Conclusions => {
                 let max_tokens = policy.compress_reasoning.max_tokens;
                 let Some(part) = self.content(ix, at).into_iter().next() else { return Self::whole(size) };
@@ -497,6 +522,26 @@ impl State {
             }
         };
         StandIn { state: FaceState::Shortened, tokens: size.tokens.min(limit), render, signature: None }
+    }
+
+    /// Files of calls that were made after an item and up to `until`, as the calls named them. Cost: O(items between), at most
+    /// [`BETWEEN_MAX`].
+    fn touched_between(&self, ix: Ix, until: Seq) -> Vec<String> {
+        let mut files = Vec::new();
+        let mut named = FxHashSet::default();
+        for later in (ix.0.saturating_add(1)..).take(BETWEEN_MAX).map(Ix) {
+            let Some(item) = self.facts.item(later).filter(|item| item.id.seq <= until) else { break };
+            if item.call == NONE {
+                continue;
+            }
+            let keys = self.facts.call(later).map_or(&[][..], |call| self.facts.keys_of(call));
+            for key in keys.iter().filter(|key| key.kind == KeyKind::File) {
+                if named.insert(key.given) {
+                    files.push(self.facts.names.text(key.given).to_owned());
+                }
+            }
+        }
+        files
     }
 }
 

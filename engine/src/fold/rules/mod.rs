@@ -70,6 +70,7 @@ shortening! {
     idle_writes
     idle_inputs
     idle_reasoning
+    search_lines
 }
 
 pub(crate) mod quiet;

@@ -3,16 +3,17 @@
 use super::Look;
 use super::shorten::{Acts, Leaves, Shortening, Subject};
 use crate::event::Face;
+use crate::fold::policy_values::Ages;
 
 pub(crate) const RULE: Shortening = Shortening {
     name: "purge_errors",
     figure: "Purge Errors",
     reason: "the parameters of a failed call are purged after some turns",
     leaves: |_| Leaves::PurgedParams,
-    acts: Acts::AtAge { face: Face::Input, age },
+    acts: Acts::AtAge { face: Face::Input, ages: None, age },
 };
 
-fn age(look: Look<'_>, subject: Subject) -> Option<u32> {
+fn age(look: Look<'_>, subject: Subject, _: Ages) -> Option<u32> {
     let policy = look.policy;
     if !policy.purge_errors.on || !subject.failed {
         return None;

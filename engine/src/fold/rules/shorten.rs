@@ -45,6 +45,8 @@ pub(crate) enum Leaves {
     HeadAndTail,
     /// The beginning and the conclusions.
     Conclusions,
+    /// The leading lines, and those that name files touched since. A rule for idle faces may take the rest later.
+    FirstAndTouched,
 }
 
 /// When a rule acts.
@@ -53,8 +55,10 @@ pub(crate) enum Acts {
     AtAge {
         /// The face that it shortens.
         face: Face,
-        /// The age; `None`: never.
-        age: fn(Look<'_>, Subject) -> Option<u32>,
+        /// The key of policies that holds the rule's ages, where it has no settings of its own.
+        ages: Option<AgesKey>,
+        /// The age; `None`: never. Gets the ages that the policy has for the rule.
+        age: fn(Look<'_>, Subject, Ages) -> Option<u32>,
     },
     /// So many turns after the last touch.
     Idle {
@@ -126,8 +130,8 @@ pub(crate) struct AgesKey {
 /// The keys of rules that have ages, each with the rule's number.
 pub(crate) fn ages_keys() -> impl Iterator<Item = (usize, AgesKey)> {
     SHORTENING.iter().enumerate().filter_map(|(number, rule)| match rule.acts {
-        Acts::Idle { ages: Some(ages), .. } | Acts::AtPrompt { ages, .. } => Some((number, ages)),
-        Acts::Idle { ages: None, .. } | Acts::AtAge { .. } => None,
+        Acts::Idle { ages, .. } | Acts::AtAge { ages, .. } => Some((number, ages?)),
+        Acts::AtPrompt { ages, .. } => Some((number, ages)),
     })
 }
 
@@ -169,6 +173,11 @@ impl ShortenKind {
     /// What the rule does, in words.
     pub fn reason(self) -> &'static str {
         self.described().reason
+    }
+
+    /// Whether a rule for idle faces may take what is left of an output.
+    pub(crate) fn leaves_some(self) -> bool {
+        matches!((self.described().leaves)(Face::Output), Leaves::FirstAndTouched)
     }
 
     /// Whether the rule counts turns without a touch, not turns since birth.

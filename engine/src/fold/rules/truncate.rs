@@ -3,6 +3,7 @@
 use super::Look;
 use super::shorten::{Acts, Leaves, Shortening, Subject};
 use crate::event::Face;
+use crate::fold::policy_values::Ages;
 
 /// Outputs of this many lines or fewer stay whole.
 const LINES_MAX: u64 = 20;
@@ -12,10 +13,10 @@ pub(crate) const RULE: Shortening = Shortening {
     figure: "Truncation",
     reason: "long outputs are cut in the middle after some turns",
     leaves: |_| Leaves::HeadAndTail,
-    acts: Acts::AtAge { face: Face::Output, age },
+    acts: Acts::AtAge { face: Face::Output, ages: None, age },
 };
 
-fn age(look: Look<'_>, subject: Subject) -> Option<u32> {
+fn age(look: Look<'_>, subject: Subject, _: Ages) -> Option<u32> {
     let rule = &look.policy.truncate;
     let long = subject.output.tokens > u64::from(rule.max_tokens) && subject.output.lines > LINES_MAX;
     let meant = rule.on && subject.completed && long && rule.tools.is_match(look.facts.tool(subject.ix));

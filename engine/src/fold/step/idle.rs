@@ -33,6 +33,11 @@ fn take(queue: &mut BTreeMap<u32, Vec<(Ix, Face)>>, turn: u32) -> Vec<(Ix, Face)
     due
 }
 
+/// Whether a face was shortened by a rule that leaves something for another one.
+fn leaves_some(cause: &Cause) -> bool {
+    matches!(cause, Cause::Shortened { rule } if rule.leaves_some())
+}
+
 impl Step<'_> {
     /// Shortens the faces whose age a rule names.
     pub(super) fn shorten_due(&mut self, number: usize) {
@@ -169,12 +174,15 @@ impl Step<'_> {
         due.dedup();
         for (ix, face) in due {
             let live = self.core.live(ix);
-            // Of a superseded call the output is hidden already; the input may still be whole.
-            let hidden = if face == Face::Output { SUPERSEDED | SHORTENED } else { 0 };
-            if !live.is(BORN) || live.is(LEFT | CLEARED | PINNED | RESTORED | hidden) {
+            let cause = self.history.cause(ix, face, Seq::MAX).map(|row| row.cause);
+            let first = cause.filter(leaves_some);
+            if cause.is_some() && first.is_none() {
                 continue;
             }
-            if self.history.cause(ix, face, Seq::MAX).is_some() {
+            // Of a superseded call the output is hidden already; the input may still be whole.
+            let shortened = if first.is_some() { 0 } else { SHORTENED };
+            let hidden = if face == Face::Output { SUPERSEDED | shortened } else { 0 };
+            if !live.is(BORN) || live.is(LEFT | CLEARED | PINNED | RESTORED | hidden) {
                 continue;
             }
             let Some((rule, turns)) = self.idle_rule(ix, face) else { continue };

@@ -358,7 +358,7 @@ impl Step<'_> {
             Subject { ix, failed: live.failed(), completed: live.status == Status::Completed, output };
         for (number, rule) in SHORTENING.iter().enumerate() {
             let Acts::AtAge { age, .. } = rule.acts else { continue };
-            let Some(age) = age(look, subject) else { continue };
+            let Some(age) = age(look, subject, look.policy.idle.ages(number)) else { continue };
             if self.core.shorten.len() <= number {
                 self.core.shorten.resize_with(number.saturating_add(1), BTreeMap::new);
             }

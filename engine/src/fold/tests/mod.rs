@@ -9,6 +9,7 @@ mod points;
 mod quiet_tables;
 mod row_tables;
 mod rule_tables;
+mod search_tables;
 mod served;
 mod shape_tables;
 mod supersede_reads;

@@ -30,7 +30,9 @@ pub(super) struct Slot {
     pub(super) seen: Vec<usize>,
     pub(super) runs: Vec<Run>,
     /// Words of it that count as visible.
-    pub(super) words_shown: bool,
+    pub(super) words_shown: Shown,
+    /// Words of what stands in its place, by number, where that is a part of it.
+    pub(super) words_left: Vec<u32>,
     pub(super) is_edit: bool,
     pub(super) name: Option<(ItemId, Face)>,
     /// The turn that it came about in.
@@ -39,6 +41,26 @@ pub(super) struct Slot {
     pub(super) rule: String,
     /// Reasoning: the number of prompts before it.
     pub(super) run: Option<u64>,
+}
+
+/// Which words of a slot count as visible.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) enum Shown {
+    #[default]
+    None,
+    /// These, in their order.
+    Some(Vec<u32>),
+    All,
+}
+
+impl Shown {
+    pub(super) fn holds(&self, word: u32) -> bool {
+        match self {
+            Self::None => false,
+            Self::Some(words) => words.binary_search(&word).is_ok(),
+            Self::All => true,
+        }
+    }
 }
 
 impl Slot {

@@ -1,5 +1,14 @@
 //! What a model needed again: words it wrote that only something hidden had shown it.
 
+use std::collections::HashSet;
+
+use acpdb_engine::event::Face;
+use acpdb_engine::fold::{Ix, Render, State, render};
+use acpdb_engine::ids::Seq;
+use acpdb_engine::registry::NoTools;
+use acpdb_engine::serve::point::Lines;
+
+use super::slot::Shown;
 use super::{Missed, Simulation, Slot, float};
 
 impl Simulation<'_> {
@@ -10,14 +19,19 @@ impl Simulation<'_> {
             slot.was_hidden = true;
             self.outcome.hidden_count += 1;
         }
-        let counted = slot.words_shown;
-        slot.words_shown = shown;
+        let now = match (shown, slot.words_left.is_empty()) {
+            (true, _) => Shown::All,
+            (false, true) => Shown::None,
+            (false, false) => Shown::Some(slot.words_left.clone()),
+        };
+        let before = std::mem::replace(&mut slot.words_shown, now.clone());
         let bodies = slot.bodies.clone();
         for key in &bodies {
             let Some(text) = self.recording.texts.get(key) else { continue };
             for line in &text.replaceable {
                 let Some(count) = self.visible_lines.get_mut(*line as usize) else { continue };
-                match (counted, shown) {
+                // Of a part it is not known whether an edit can build on it.
+                match (before == Shown::All, shown) {
                     (false, true) => *count = count.saturating_add(1),
                     (true, false) => *count = count.saturating_sub(1),
                     _ => {}
@@ -25,16 +39,46 @@ impl Simulation<'_> {
             }
             for word in &text.words {
                 let Some(count) = self.visible.get_mut(*word as usize) else { continue };
-                match (counted, shown) {
+                let is_shown = now.holds(*word);
+                match (before.holds(*word), is_shown) {
                     (false, true) => *count = count.saturating_add(1),
                     (true, false) => *count = count.saturating_sub(1),
                     _ => {}
                 }
-                if !shown {
+                if !is_shown {
                     self.hidden_by.insert(*word, place);
                 }
             }
         }
+    }
+
+    /// Words of a part that stands in the place of a whole output, by number and in order.
+    pub(super) fn words_left(&self, state: &State, ix: Ix, face: Face, at: Seq) -> Vec<u32> {
+        let stand_in = state.stand_in(ix, face, at);
+        let Some(stand_in) =
+            stand_in.filter(|it| matches!(it.render, Render::Listed { .. } | Render::Truncated { .. }))
+        else {
+            return Vec::new();
+        };
+        let text_of = |body| self.recording.texts.get(&(body, false));
+        let bytes_of = |body| {
+            let lines = &text_of(body)?.lines;
+            Some(lines.iter().map(Lines::text).collect::<String>().into_bytes())
+        };
+        let shown = render(&stand_in, &NoTools, &bytes_of);
+        let spelled = shown.as_deref().map(|shown| {
+            shown.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).collect::<HashSet<&str>>()
+        });
+        // Where nothing could be left out, all is shown.
+        let is_shown = |word: &u32| {
+            spelled.as_ref().is_none_or(|all| self.recording.word(*word).is_some_and(|it| all.contains(it)))
+        };
+        let texts = stand_in.needs().into_iter().filter_map(text_of);
+        let mut words: Vec<u32> =
+            texts.flat_map(|text| text.words.iter().copied()).filter(is_shown).collect();
+        words.sort_unstable();
+        words.dedup();
+        words
     }
 
     /// What the model wrote since the last request: did it need what was hidden from it?

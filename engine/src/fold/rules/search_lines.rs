@@ -1,0 +1,29 @@
+//! Search lines: a search that the model has read keeps its first lines, and those that name files touched since.
+use super::Look;
+use super::shorten::{Acts, AgesKey, Leaves, Shortening, Subject};
+use crate::event::{Face, ToolClass};
+use crate::fold::policy_values::Ages;
+use crate::text::shorten::LISTED_TOKENS_MAX;
+
+pub(crate) const RULE: Shortening = Shortening {
+    name: "search_lines",
+    figure: "Search Lines",
+    reason: "a search keeps its first lines and those that name files touched since",
+    leaves: |_| Leaves::FirstAndTouched,
+    acts: Acts::AtAge {
+        face: Face::Output,
+        ages: Some(AgesKey { key: "idle.search_lines", presets: PRESETS }),
+        age,
+    },
+};
+
+const PRESETS: &[(&str, Ages)] = &[("economy", Ages::of(2, 2, 0))];
+
+fn age(look: Look<'_>, subject: Subject, ages: Ages) -> Option<u32> {
+    let call = look.call(subject.ix)?;
+    let tokens = subject.output.tokens;
+    let steers = look.policy.shelf.except.is_match(look.facts.tool(subject.ix));
+    let is_long = tokens > u64::from(LISTED_TOKENS_MAX) && tokens >= u64::from(look.policy.idle.tokens_min);
+    let meant = subject.completed && call.class == ToolClass::Search && !steers && is_long;
+    ages.turns(tokens).filter(|_| meant)
+}
