@@ -242,6 +242,9 @@ pub(crate) struct Simulate {
     /// Prices: model (each session's own), a model's or a provider's (anthropic, anthropic-1h, openai, ..), flat, or a TOML file [default: anthropic]
     #[arg(long, value_name = "PRICES")]
     pub(crate) price: Option<String>,
+    /// Tokens of the system prompt and the tools in each request [default: as the usage of a session tells, else 8000]
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    pub(crate) prefix: Option<u64>,
     /// Keep the cache warm by so many tiny requests, each just before it would be cold; each costs a reading of all
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=2))]
     pub(crate) warm: u32,

@@ -59,7 +59,8 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
         return Err(failure.hint("acpdb sessions lists those it holds; acpdb import reads some"));
     }
     let models = by_model.then(|| Models::read(global, &store)).transpose()?;
-    let simulated = each(&store, &streams, &setups, (prices, models.as_ref()), output)?;
+    let given = Given { prices, models: models.as_ref(), prefix_tokens: args.prefix };
+    let simulated = each(&store, &streams, &setups, given, output)?;
     let rows: Vec<Row> = setups
         .iter()
         .enumerate()
@@ -260,18 +261,28 @@ fn setups(args: &Simulate, prices: Prices) -> Result<Vec<Setup>, Failure> {
     Ok(setups)
 }
 
+/// What holds for all sessions.
+#[derive(Clone, Copy)]
+struct Given<'a> {
+    prices: Prices,
+    models: Option<&'a Models>,
+    /// Tokens of the system prompt and the tools; `None`: as each session tells.
+    prefix_tokens: Option<u64>,
+}
+
 /// Simulates every session under every setup, on all cores.
 fn each(
     store: &Store,
     streams: &[StreamName],
     setups: &[Setup],
-    (prices, models): (Prices, Option<&Models>),
+    given: Given<'_>,
     output: &Output,
 ) -> Result<Vec<Simulated>, Failure> {
     spread::each(streams, "sessions", output, |stream| {
-        let recording = Recording::read(store, stream.id)?;
-        let reported = models.and_then(|models| models.reported(stream.id));
-        let prices = reported.map_or(prices, |reported| reported.prices);
+        let mut recording = Recording::read(store, stream.id)?;
+        recording.prefix_tokens = given.prefix_tokens.unwrap_or(recording.prefix_tokens);
+        let reported = given.models.and_then(|models| models.reported(stream.id));
+        let prices = reported.map_or(given.prices, |reported| reported.prices);
         let nothing = simulate::run(&recording, &Setup::nothing(Some(prices)));
         let setups: Vec<Setup> =
             setups.iter().map(|setup| Setup { prices: Some(prices), ..setup.clone() }).collect();
