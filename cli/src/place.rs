@@ -141,7 +141,7 @@ pub(crate) fn open_live(global: &Global, subject: Option<&str>, output: &Output)
 }
 
 /// What stays in memory of sessions while they are recorded one after the other: hardly one is met again.
-const RECORDING_BYTES: u64 = 32 << 20;
+const RECORDING_BYTES: u64 = 16 << 20;
 
 /// Opens the store to append to it, with secrets taken out as asked.
 pub(crate) fn open_redacting(
