@@ -34,6 +34,8 @@ struct Simulated {
     title: String,
     /// What the provider reported, at prices by model.
     reported: Option<Reported>,
+    /// What the requests cost that it told of: doing nothing, then each setup in order.
+    told: Vec<f64>,
     nothing: Outcome,
     outcomes: Vec<Outcome>,
 }
@@ -72,7 +74,7 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
                 let outcomes = simulated.iter().filter_map(|session| session.outcomes.get(place));
                 row.missed = outcomes.flat_map(|outcome| outcome.missed.iter().cloned()).collect();
             }
-            row.dollars = by_model.then(|| dollars(&simulated, |session| session.outcomes.get(place)));
+            row.dollars = by_model.then(|| dollars(&simulated, place.saturating_add(1)));
             row
         })
         .collect();
@@ -114,10 +116,11 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
     Ok(Code::Ok)
 }
 
-/// Dollars of what was simulated, in sessions whose model is known.
-fn dollars<'s>(simulated: &'s [Simulated], outcome: impl Fn(&'s Simulated) -> Option<&'s Outcome>) -> f64 {
-    let known = simulated.iter().filter_map(|session| Some((session.reported?, outcome(session)?)));
-    known.map(|(reported, outcome)| outcome.price() * reported.token_dollars).sum()
+/// Dollars of what was simulated, in sessions whose model is known, of requests that their provider told of. `place`: 0 for doing
+/// nothing, then the setups in their order.
+fn dollars(simulated: &[Simulated], place: usize) -> f64 {
+    let known = simulated.iter().filter_map(|session| Some((session.reported?, session.told.get(place)?)));
+    known.map(|(reported, told)| told * reported.token_dollars).sum()
 }
 
 /// The recorded bill beside the modelled ones.
@@ -126,7 +129,7 @@ fn bills(simulated: &[Simulated], rows: &[Row], output: &mut Output) {
         .iter()
         .filter_map(|session| {
             let reported = session.reported.filter(|reported| reported.input_dollars > 0.0)?;
-            Some(session.nothing.price() * reported.token_dollars / reported.input_dollars)
+            Some(session.told.first()? * reported.token_dollars / reported.input_dollars)
         })
         .collect();
     if ratios.is_empty() {
@@ -134,7 +137,7 @@ fn bills(simulated: &[Simulated], rows: &[Row], output: &mut Output) {
         return;
     }
     let recorded: f64 = simulated.iter().filter_map(|session| Some(session.reported?.input_dollars)).sum();
-    let nothing = dollars(simulated, |session| Some(&session.nothing));
+    let nothing = dollars(simulated, 0);
     let near = ratios.iter().filter(|ratio| (0.85..=1.15).contains(*ratio)).count();
     output.note(format!(
         "input as reported: ${recorded:.2}; as modelled, doing nothing: ${nothing:.2} ({:.2}); {near} of {} sessions within 15 %",
@@ -283,12 +286,17 @@ fn each(
         recording.prefix_tokens = given.prefix_tokens.unwrap_or(recording.prefix_tokens);
         let reported = given.models.and_then(|models| models.reported(stream.id));
         let prices = reported.map_or(given.prices, |reported| reported.prices);
-        let nothing = simulate::run(&recording, &Setup::nothing(Some(prices)));
+        let mut nothing = simulate::run(&recording, &Setup::nothing(Some(prices)));
+        if reported.is_some() {
+            recording.answer_as_recorded(&nothing);
+            nothing = simulate::run(&recording, &Setup::nothing(Some(prices)));
+        }
         let setups: Vec<Setup> =
             setups.iter().map(|setup| Setup { prices: Some(prices), ..setup.clone() }).collect();
         let outcomes = simulate::run_all(&recording, &setups);
         let title = format!("{} {}", recording.host, recording.session);
-        Ok(Simulated { title, reported, nothing, outcomes })
+        let told = std::iter::once(&nothing).chain(&outcomes).map(|it| recording.told_price(it)).collect();
+        Ok(Simulated { title, reported, told, nothing, outcomes })
     })
 }
 

@@ -9,6 +9,7 @@ use acpdb_engine::serve::point::Lines;
 use acpdb_engine::{Error, Store};
 
 use super::edits::Replaced;
+use super::{Outcome, Request};
 
 /// Tokens of system prompt and tools where nothing is known about them.
 const PREFIX_TOKENS: u64 = 8_000;
@@ -59,6 +60,35 @@ struct Words {
     spellings: Spellings,
 }
 
+/// What a cache gives of what could be read from it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answer {
+    /// From 0 to 1.
+    part: f64,
+    /// Tokens of the prefix that it gives in any case.
+    at_least: u64,
+}
+
+impl Default for Answer {
+    fn default() -> Self {
+        Self { part: 1.0, at_least: 0 }
+    }
+}
+
+impl Answer {
+    /// Tokens that are read where `read` of `total` could be.
+    pub(super) fn read(self, read: u64, total: u64) -> u64 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "a part of a count of tokens"
+        )]
+        let part = (read as f64 * self.part).round() as u64;
+        part.max(self.at_least).min(total)
+    }
+}
+
 /// A session, read once and simulated many times.
 #[derive(Debug)]
 pub struct Recording {
@@ -79,6 +109,10 @@ pub struct Recording {
     pub prefix_is_known: bool,
     /// Model by key of its message.
     pub(super) models: HashMap<String, String>,
+    /// What the provider told of each step, in their order: tokens sent, and of these read from its cache.
+    told: Vec<Option<(u64, u64)>>,
+    /// By step, how much of what it could read the cache gave; none: all.
+    pub(super) answers: Vec<Answer>,
 }
 
 impl Recording {
@@ -126,6 +160,8 @@ impl Recording {
             prefix_tokens: PREFIX_TOKENS,
             prefix_is_known: false,
             models: HashMap::new(),
+            told: Vec::new(),
+            answers: Vec::new(),
         };
         recording.look(body);
         recording
@@ -138,6 +174,7 @@ impl Recording {
         let mut tokens_at_step: HashMap<&str, u64> = HashMap::new();
         // Some hosts name a step otherwise than the message that it gives: then the message itself says when it began.
         let mut tokens_at_message: HashMap<&str, u64> = HashMap::new();
+        let mut steps: HashMap<&str, usize> = HashMap::new();
         let mut usages: Vec<(u64, u64)> = Vec::new();
         let mut shown_before = 0;
         for recorded in &self.events {
@@ -149,6 +186,8 @@ impl Recording {
             match &recorded.event.payload {
                 Payload::TurnStarted(turn) if turn.kind == TurnKind::Step => {
                     tokens_at_step.insert(&turn.key, shown_before);
+                    steps.insert(&turn.key, self.told.len());
+                    self.told.push(None);
                 }
                 Payload::MessageRecorded(message) if message.role == Role::Assistant => {
                     tokens_at_message.entry(&message.key).or_insert(shown_before);
@@ -161,11 +200,13 @@ impl Recording {
                     let sent = [usage.input, usage.cache_read, usage.cache_write];
                     let sent: u64 = sent.iter().flatten().sum();
                     let key = finished.key.as_str();
-                    if let Some(shown) = tokens_at_step.get(key).or_else(|| tokens_at_message.get(key))
-                        && sent > 0
-                    {
-                        usages.push((sent, *shown));
+                    // Where the step has another name, it is the one under way.
+                    let step = steps.get(key).copied().or_else(|| self.told.len().checked_sub(1));
+                    if let Some(step) = step.and_then(|step| self.told.get_mut(step)).filter(|_| sent > 0) {
+                        *step = Some((sent, usage.cache_read.unwrap_or(0)));
                     }
+                    let shown = tokens_at_step.get(key).or_else(|| tokens_at_message.get(key));
+                    usages.extend(shown.filter(|_| sent > 0).map(|shown| (sent, *shown)));
                 }
                 _ => {}
             }
@@ -212,6 +253,30 @@ impl Recording {
         }
         self.spellings = words.spellings;
         self.line_count = replaced.count();
+    }
+
+    /// Has the cache give as much as it did when the session was recorded. `nothing` is the session with nothing hidden, by a cache
+    /// that always answers.
+    ///
+    /// A provider's cache may lapse early, or serve another machine: then each policy reads the same share less. It may
+    /// hold the prefix since an earlier session: then it is read. Steps of which the provider told nothing are answered in full.
+    pub fn answer_as_recorded(&mut self, nothing: &Outcome) {
+        #[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^52")]
+        let share = |(sent, read): (u64, u64)| if sent == 0 { 0.0 } else { read as f64 / sent as f64 };
+        let answer = |(told, request): (&Option<(u64, u64)>, &Request)| {
+            let Some(told) = *told else { return Answer::default() };
+            let modelled = share((request.tokens, request.read));
+            let part = if modelled > 0.0 { (share(told) / modelled).min(1.0) } else { 1.0 };
+            Answer { part, at_least: told.1.min(self.prefix_tokens) }
+        };
+        self.answers = self.told.iter().zip(&nothing.requests).map(answer).collect();
+    }
+
+    /// What the steps cost of which the provider told its usage: to be compared with its bill. Without requests that keep the
+    /// cache warm.
+    pub fn told_price(&self, outcome: &Outcome) -> f64 {
+        let told = self.told.iter().zip(&outcome.requests).filter(|(told, _)| told.is_some());
+        told.map(|(_, request)| request.price).sum()
     }
 
     /// How many words there are.

@@ -376,6 +376,8 @@ impl<'r> Simulation<'r> {
         }
         let total = self.cache.prefix_tokens.saturating_add(self.sent_tokens);
         let read = self.read(cut, now, total);
+        let answer = self.recording.answers.get(self.outcome.requests.len()).copied().unwrap_or_default();
+        let read = answer.read(read, total);
         let price = |read: u64, total: u64| {
             self.prices.read * float(read) + self.prices.write * float(total.saturating_sub(read))
         };

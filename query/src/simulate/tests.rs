@@ -196,3 +196,39 @@ proptest! {
         }
     }
 }
+
+/// A cache that held the prefix since an earlier session, then lost half of what was sent, then told nothing.
+#[test]
+fn a_cache_answers_as_it_did_when_the_session_was_recorded() {
+    use acpdb_engine::entry::{Entry, Fact};
+    use acpdb_engine::event::{Report, Usage};
+    let mut tape = acpdb_engine::testing::Tape::of_test_tools("told");
+    for (key, usage) in [("s1", Some((1_000, 1_000))), ("s2", Some((2_151, 717))), ("s3", None)] {
+        tape.entry(Entry::step(key));
+        tape.entry(Entry::tool_started(key, "read", format!("{{\"filePath\":\"{key}\"}}")));
+        if let Some((input, cache_read)) = usage {
+            let usage = Usage {
+                input: Some(input),
+                cache_read: Some(cache_read),
+                output: Some(9),
+                ..Usage::default()
+            };
+            // Some hosts name the end by another key than the step.
+            let key = if key == "s2" { "m2".to_owned() } else { key.to_owned() };
+            tape.entry(Fact::MessageFinished { key, report: Report { usage, ..Report::default() } });
+        }
+        tape.entry(Entry::tool_completed(key, "fn main() {}\n".repeat(200)));
+    }
+    let mut recording = Recording::of(tape.stream(), tape.events().to_vec(), &|body| tape.body(body));
+    let nothing = run(&recording, &Setup::nothing(None));
+    let always: Vec<u64> = nothing.requests.iter().map(|request| request.read).collect();
+    assert_eq!((recording.prefix_tokens, always[0], nothing.requests[1].tokens), (2_000, 0, 2_868));
+    recording.answer_as_recorded(&nothing);
+    let told = run(&recording, &Setup::nothing(None));
+    let [first, second, third] = &*told.requests else { panic!("{told:?}") };
+    assert_eq!(first.read, 1_000, "the prefix, as far as it was read");
+    assert_eq!(second.read, second.tokens / 4, "a quarter of what was sent");
+    assert_eq!(third.read, always[2], "nothing is told of it");
+    assert!((recording.told_price(&told) - first.price - second.price).abs() < 1e-6);
+    assert!(recording.told_price(&told) < told.price());
+}
