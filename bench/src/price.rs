@@ -11,6 +11,7 @@ use acpdb_engine::Store;
 use acpdb_engine::event::Scope;
 use acpdb_engine::fold::Policy;
 use acpdb_engine::fold::serving::{Prices, ServeMode};
+use acpdb_query::cost::PriceTable;
 use acpdb_query::simulate::{
     Outcome as Simulated, PriceList, Recording, Row, Setup, row, run as simulate, trace,
 };
@@ -54,10 +55,12 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
         let _ = import_one(&store, &input)?;
     }
     let prices = PriceList::built_in("anthropic")?.prices()?;
+    let table = PriceTable::built_in()?;
     let nothing = Setup::nothing(Some(prices));
     let mut known = Vec::new();
     for stream in store.stream_names()?.iter().filter(|stream| stream.scope == Scope::Session) {
-        let recording = Recording::read(&store, stream.id)?;
+        let mut recording = Recording::read(&store, stream.id)?;
+        recording.count_as(&table);
         let nothing = simulate(&recording, &nothing);
         known.push(Known { recording, nothing });
     }
@@ -149,10 +152,12 @@ fn grid(store: &Store, prices: Prices, report: &mut Report) -> Outcome<()> {
     let begin = Instant::now();
     let streams = store.stream_names()?;
     let next = std::sync::atomic::AtomicUsize::new(0);
+    let table = PriceTable::built_in()?;
     let work = || -> Result<usize, acpdb_engine::Error> {
         let mut requests = 0;
         while let Some(stream) = streams.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
-            let recording = Recording::read(store, stream.id)?;
+            let mut recording = Recording::read(store, stream.id)?;
+            recording.count_as(&table);
             requests += setups.iter().map(|setup| simulate(&recording, setup).requests.len()).sum::<usize>();
         }
         Ok(requests)

@@ -16,6 +16,7 @@ use acpdb_engine::{
 };
 use acpdb_hosts::export::Format;
 use acpdb_hosts::lint::Known;
+use acpdb_query::cost::PriceTable;
 use acpdb_query::export::parcels;
 use acpdb_query::memory::{self, Row};
 use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search};
@@ -303,7 +304,8 @@ pub fn simulated(
     modes: &[String],
     price: &str,
 ) -> Result<Value, Fault> {
-    let list = PriceList::built_in(price).map_err(|error| Fault::invalid(error.to_string()))?;
+    let table = PriceTable::built_in().map_err(|error| Fault::invalid(error.to_string()))?;
+    let list = PriceList::of(&table, price).map_err(|error| Fault::invalid(error.to_string()))?;
     let prices = list.prices().map_err(|error| Fault::invalid(error.to_string()))?;
     let modes: Vec<ServeMode> = if modes.is_empty() {
         ServeMode::ALL.to_vec()
@@ -333,7 +335,8 @@ pub fn simulated(
     };
     let mut outcomes = Vec::new();
     for stream in streams {
-        let recording = Recording::read(store, stream)?;
+        let mut recording = Recording::read(store, stream)?;
+        recording.count_as(&table);
         let nothing = simulate::run(&recording, &Setup::nothing(Some(prices)));
         let each: Vec<_> = setups.iter().map(|setup| simulate::run(&recording, setup)).collect();
         outcomes.push((nothing, each));

@@ -61,7 +61,8 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
         return Err(failure.hint("acpdb sessions lists those it holds; acpdb import reads some"));
     }
     let models = by_model.then(|| Models::read(global, &store)).transpose()?;
-    let given = Given { prices, models: models.as_ref(), prefix_tokens: args.prefix };
+    let counts = super::cost::table(global, None)?;
+    let given = Given { prices, table: &counts, models: models.as_ref(), prefix_tokens: args.prefix };
     let simulated = each(&store, &streams, &setups, given, output)?;
     let rows: Vec<Row> = setups
         .iter()
@@ -268,6 +269,8 @@ fn setups(args: &Simulate, prices: Prices) -> Result<Vec<Setup>, Failure> {
 #[derive(Clone, Copy)]
 struct Given<'a> {
     prices: Prices,
+    /// How models count tokens.
+    table: &'a PriceTable,
     models: Option<&'a Models>,
     /// Tokens of the system prompt and the tools; `None`: as each session tells.
     prefix_tokens: Option<u64>,
@@ -283,6 +286,7 @@ fn each(
 ) -> Result<Vec<Simulated>, Failure> {
     spread::each(streams, "sessions", output, |stream| {
         let mut recording = Recording::read(store, stream.id)?;
+        recording.count_as(given.table);
         recording.prefix_tokens = given.prefix_tokens.unwrap_or(recording.prefix_tokens);
         let reported = given.models.and_then(|models| models.reported(stream.id));
         let prices = reported.map_or(given.prices, |reported| reported.prices);

@@ -41,6 +41,16 @@ pub enum TableError {
         /// Its value.
         value: f64,
     },
+    /// Tokens that no request can have.
+    #[error(
+        "{model}: tokens is {value}; it is how many tokens of the model one estimated token is, a number above 0"
+    )]
+    Tokens {
+        /// The model.
+        model: String,
+        /// Its value.
+        value: f64,
+    },
     /// A day that is none.
     #[error("{model}: {day:?} is no day; write it as 2026-01-31")]
     Day {
@@ -73,6 +83,8 @@ struct WrittenProvider {
     ttl_long_seconds: Option<u32>,
     #[serde(default)]
     tiers: BTreeMap<String, f64>,
+    tokens: Option<f64>,
+    step_tokens: Option<u32>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -87,7 +99,25 @@ struct WrittenModel {
     write: Option<f64>,
     write_long: Option<f64>,
     ttl_seconds: Option<u32>,
+    tokens: Option<f64>,
+    step_tokens: Option<u32>,
     above: Option<Above>,
+}
+
+/// How long a model's requests are beside what the store estimates of their texts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sizes {
+    /// Tokens of the model for each estimated one.
+    pub tokens: f64,
+    /// Tokens that each step of the model adds beside its texts: ids, names, what hosts add and do not record.
+    pub step_tokens: u32,
+}
+
+impl Default for Sizes {
+    /// As estimated.
+    fn default() -> Self {
+        Self { tokens: 1.0, step_tokens: 0 }
+    }
 }
 
 /// Prices of requests whose input is longer.
@@ -112,6 +142,7 @@ pub struct ModelPrice {
     ttl_long_seconds: u32,
     above: Option<Above>,
     tiers: BTreeMap<String, f64>,
+    sizes: Sizes,
     source: String,
 }
 
@@ -200,6 +231,11 @@ impl ModelPrice {
     /// Dollars of a token of input that is neither read from a cache nor written to one.
     pub fn token_dollars(&self) -> f64 {
         self.input / MILLION
+    }
+
+    /// How long its requests are.
+    pub fn sizes(&self) -> Sizes {
+        self.sizes
     }
 
     /// Where the provider says so.
@@ -383,6 +419,7 @@ fn priced(
             Micros(start.timestamp().as_microsecond())
         }
     };
+    let same = Sizes::default();
     let write = model.write.unwrap_or(provider.write);
     let ttl_seconds = model.ttl_seconds.unwrap_or(provider.ttl_seconds);
     let price = ModelPrice {
@@ -397,8 +434,15 @@ fn priced(
         ttl_long_seconds: provider.ttl_long_seconds.unwrap_or(ttl_seconds),
         above: model.above,
         tiers: provider.tiers.clone(),
+        sizes: Sizes {
+            tokens: model.tokens.or(provider.tokens).unwrap_or(same.tokens),
+            step_tokens: model.step_tokens.or(provider.step_tokens).unwrap_or(same.step_tokens),
+        },
         source: provider.source.clone(),
     };
+    if !price.sizes.tokens.is_normal() || price.sizes.tokens < 0.0 {
+        return Err(TableError::Tokens { model: name(), value: price.sizes.tokens });
+    }
     let above = model.above.map_or([0.0; 2], |above| [above.input, above.output]);
     let named = [
         ("input", price.input),

@@ -140,3 +140,25 @@ fn the_planner_takes_the_same_prices() {
     assert_eq!(of("gpt-6.1-sol", true), (0.05, 1.25, 1800));
     assert_eq!(of("gpt-5.4", false), (0.1, 1.0, 600));
 }
+
+#[test]
+fn a_model_counts_tokens_as_its_provider_s_do_unless_it_says_otherwise() {
+    let table = |provider: &str, model: &str| {
+        PriceTable::from_toml(&format!(
+            "checked = \"today\"\n[provider.p]\nsource = \"s\"\nread = 0.1\nwrite = 1.0\nttl_seconds = 1\n{provider}\n\
+             [[model]]\nprovider = \"p\"\nnames = [\"m\"]\ninput = 1.0\noutput = 1.0\n{model}\n"
+        ))
+    };
+    let sizes = |provider, model| table(provider, model).unwrap().price("m", None).unwrap().sizes();
+    assert_eq!(sizes("", ""), Sizes::default());
+    assert_eq!(sizes("tokens = 1.5\nstep_tokens = 9", ""), Sizes { tokens: 1.5, step_tokens: 9 });
+    assert_eq!(sizes("tokens = 1.5\nstep_tokens = 9", "tokens = 1"), Sizes { tokens: 1.0, step_tokens: 9 });
+    for wrong in ["tokens = 0.0", "tokens = -1.0", "tokens = nan", "tokens = inf"] {
+        let error = table("", wrong).unwrap_err().to_string();
+        assert!(error.starts_with("m: tokens is "), "{wrong}: {error}");
+    }
+    assert!(table("", "step_tokens = -1").is_err());
+    let own = super::tests::table();
+    assert_eq!(own.price("claude-opus-5-5", None).unwrap().sizes(), Sizes { tokens: 1.12, step_tokens: 100 });
+    assert_eq!(own.price("gpt-5.4", None).unwrap().sizes(), Sizes::default());
+}

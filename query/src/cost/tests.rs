@@ -328,3 +328,17 @@ fn other_ways_are_reckoned_at_the_prices_of_the_sessions_model() {
     let none: Vec<&Request> = Vec::new();
     assert_eq!(waste(&store, &table, played.id, &none).unwrap(), None);
 }
+
+/// Resellers fill a cache without a price for it: their usage tells what was read and nothing that was written.
+#[test]
+fn a_cache_that_no_request_wrote_to_costs_nothing_to_fill() {
+    let store = store();
+    let info = StreamInfo::session("acpdb", "s");
+    record(&store, &info, &["a claude-opus-5-5 10 1 0 0 0 0", "b claude-opus-5-5 0 1 100 0 0 0"]);
+    let table = PriceTable::built_in().unwrap();
+    let requests = requests(&store, Seq::MAX).unwrap();
+    let prices = prices_of(&table, requests.all.iter()).unwrap();
+    assert_eq!((prices.read, prices.write), (0.05, 1.0));
+    let first = requests.all.first().into_iter();
+    assert_eq!(prices_of(&table, first).unwrap().write, 1.25, "of a cache nothing is known");
+}

@@ -116,8 +116,9 @@ fn usual<'t, 'r>(
     requests: impl Iterator<Item = &'r Request>,
 ) -> Option<(&'t ModelPrice, Prices)> {
     let mut counts: BTreeMap<&str, (u64, &Request)> = BTreeMap::new();
-    let (mut written, mut long) = (0_u64, 0_u64);
+    let (mut read, mut written, mut long) = (0_u64, 0_u64, 0_u64);
     for request in requests {
+        read = read.saturating_add(request.usage.cache_read.unwrap_or(0));
         written = written.saturating_add(request.usage.cache_write.unwrap_or(0));
         long = long.saturating_add(request.usage.cache_write_long.unwrap_or(0));
         if let Some(model) = &request.model {
@@ -126,7 +127,12 @@ fn usual<'t, 'r>(
     }
     let (model, (_, request)) = counts.into_iter().max_by_key(|(_, (count, _))| *count)?;
     let price = table.price(model, request.at)?;
-    Some((price, price.relative(long.saturating_mul(2) > written).checked().ok()?))
+    let mut prices = price.relative(long.saturating_mul(2) > written);
+    if written == 0 && read > 0 {
+        // Its cache was filled without a price for writing, as resellers' are.
+        prices.write = prices.input;
+    }
+    Some((price, prices.checked().ok()?))
 }
 
 /// Dollars that each request of a session spent on stale items. Nothing for sessions that were served by the store: what
@@ -176,7 +182,8 @@ pub fn waste(
     requests: &[&Request],
 ) -> Result<Option<Waste>, Error> {
     let Some(prices) = prices_of(table, requests.iter().copied()) else { return Ok(None) };
-    let recording = Recording::read(store, stream)?;
+    let mut recording = Recording::read(store, stream)?;
+    recording.count_as(table);
     let nothing = simulate::run(&recording, &Setup::nothing(Some(prices))).price();
     let input = paid(table, requests).all_input();
     if nothing <= 0.0 || input <= 0.0 {

@@ -1,6 +1,6 @@
 //! A session as the simulator reads it: its events, and its texts as lines and words, read once for all policies.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use acpdb_engine::event::{Face, Payload, Recorded, Role, ToolClass, TurnKind};
 use acpdb_engine::fold::{ItemKind, Ix, State, World};
@@ -10,6 +10,7 @@ use acpdb_engine::{Error, Store};
 
 use super::edits::Replaced;
 use super::{Outcome, Request};
+use crate::cost::{ModelPrice, PriceTable, Sizes};
 
 /// Tokens of system prompt and tools where nothing is known about them.
 const PREFIX_TOKENS: u64 = 8_000;
@@ -109,6 +110,10 @@ pub struct Recording {
     pub prefix_is_known: bool,
     /// Model by key of its message.
     pub(super) models: HashMap<String, String>,
+    /// How long its model's requests are beside what the store estimates.
+    pub(super) sizes: Sizes,
+    /// Tokens of the first request that its provider told of, estimated tokens of what it showed, and the step.
+    first_told: Option<(u64, u64, usize)>,
     /// What the provider told of each step, in their order: tokens sent, and of these read from its cache.
     told: Vec<Option<(u64, u64)>>,
     /// By step, how much of what it could read the cache gave; none: all.
@@ -160,6 +165,8 @@ impl Recording {
             prefix_tokens: PREFIX_TOKENS,
             prefix_is_known: false,
             models: HashMap::new(),
+            sizes: Sizes::default(),
+            first_told: None,
             told: Vec::new(),
             answers: Vec::new(),
         };
@@ -175,7 +182,6 @@ impl Recording {
         // Some hosts name a step otherwise than the message that it gives: then the message itself says when it began.
         let mut tokens_at_message: HashMap<&str, u64> = HashMap::new();
         let mut steps: HashMap<&str, usize> = HashMap::new();
-        let mut usages: Vec<(u64, u64)> = Vec::new();
         let mut shown_before = 0;
         for recorded in &self.events {
             let _ = world.apply(recorded);
@@ -206,7 +212,10 @@ impl Recording {
                         *step = Some((sent, usage.cache_read.unwrap_or(0)));
                     }
                     let shown = tokens_at_step.get(key).or_else(|| tokens_at_message.get(key));
-                    usages.extend(shown.filter(|_| sent > 0).map(|shown| (sent, *shown)));
+                    if let Some(shown) = shown.filter(|_| sent > 0) {
+                        // The first request says most: later ones carry the error of all estimates before them.
+                        self.first_told.get_or_insert((sent, *shown, self.told.len()));
+                    }
                 }
                 _ => {}
             }
@@ -217,11 +226,7 @@ impl Recording {
             self.session.clone_from(&info.name);
             self.host.clone_from(&info.host);
         }
-        // The first request says most: later ones carry the error of all estimates before them.
-        if let Some((sent, shown)) = usages.first().filter(|(sent, shown)| sent > shown) {
-            self.prefix_tokens = (sent - shown).min(PREFIX_TOKENS_MAX);
-            self.prefix_is_known = true;
-        }
+        self.learn_prefix();
         // What edits replace has to be known before it can be found in what was shown earlier.
         let mut replaced = Replaced::default();
         let mut edits: HashMap<BodyId, Vec<u32>> = HashMap::new();
@@ -253,6 +258,43 @@ impl Recording {
         }
         self.spellings = words.spellings;
         self.line_count = replaced.count();
+    }
+
+    /// Counts tokens as the session's model does, by what the table says of it.
+    ///
+    /// Without it, or where the table says nothing of the model, tokens are counted as the store estimates them.
+    pub fn count_as(&mut self, table: &PriceTable) {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for model in self.models.values() {
+            *counts.entry(model).or_insert(0) += 1;
+        }
+        let usual = counts.into_iter().max_by_key(|(_, count)| *count);
+        let price = usual.and_then(|(model, _)| table.price(model, None));
+        self.sizes = price.map(ModelPrice::sizes).unwrap_or_default();
+        self.learn_prefix();
+    }
+
+    /// What the first request had beyond what was shown: system prompt and tools.
+    fn learn_prefix(&mut self) {
+        let Some((sent, shown, steps)) = self.first_told else { return };
+        let before = u64::from(self.sizes.step_tokens).saturating_mul(steps.saturating_sub(1) as u64);
+        let shown = self.as_model_counts(shown).saturating_add(before);
+        if sent > shown {
+            self.prefix_tokens = (sent - shown).min(PREFIX_TOKENS_MAX);
+            self.prefix_is_known = true;
+        }
+    }
+
+    /// Tokens of the session's model, where the store estimates so many.
+    pub(super) fn as_model_counts(&self, tokens: u64) -> u64 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "a count of tokens, times a number near 1"
+        )]
+        let counted = (tokens as f64 * self.sizes.tokens).round() as u64;
+        counted
     }
 
     /// Has the cache give as much as it did when the session was recorded. `nothing` is the session with nothing hidden, by a cache

@@ -31,6 +31,8 @@ struct Simulation<'r> {
     slots: Vec<Slot>,
     /// Tokens of all slots as sent.
     sent_tokens: u64,
+    /// Tokens that the steps so far add beside their texts.
+    step_tokens: u64,
     places: HashMap<(ItemId, Face), usize>,
     /// Slots that are not sent yet.
     new: Vec<usize>,
@@ -162,6 +164,7 @@ impl<'r> Simulation<'r> {
             prices: Prices::default(),
             slots: Vec::new(),
             sent_tokens: 0,
+            step_tokens: 0,
             places: HashMap::new(),
             new: Vec::new(),
             pending: Vec::new(),
@@ -239,6 +242,7 @@ impl<'r> Simulation<'r> {
     fn begin_anew(&mut self, state: &State, at: Seq) {
         self.slots.clear();
         self.sent_tokens = 0;
+        self.step_tokens = 0;
         self.may_be_forced = false;
         self.places.clear();
         self.new.clear();
@@ -278,7 +282,8 @@ impl<'r> Simulation<'r> {
         let Some(ix) = state.find(item) else { return };
         let view = state.face(ix, face, at);
         let in_context = state.is_in_context(ix, at);
-        let current = if in_context { view.tokens_shown } else { 0 };
+        let whole = self.recording.as_model_counts(view.tokens);
+        let current = if in_context { self.recording.as_model_counts(view.tokens_shown) } else { 0 };
         let left = if in_context { self.words_left(state, ix, face, at) } else { Vec::new() };
         if let Some(place) = self.places.get(&(item, face)).copied() {
             let Some(slot) = self.slots.get_mut(place) else { return };
@@ -291,9 +296,9 @@ impl<'r> Simulation<'r> {
                         | CauseView::OffBranch { .. }
                 )
             );
-            if host || !in_context || slot.whole != view.tokens {
+            if host || !in_context || slot.whole != whole {
                 slot.forced = true;
-                slot.whole = view.tokens;
+                slot.whole = whole;
             }
             // Shown again on request.
             slot.forced |= current > slot.current;
@@ -319,7 +324,7 @@ impl<'r> Simulation<'r> {
         if !in_context || view.state == acpdb_engine::fold::FaceState::Absent {
             return;
         }
-        let mut slot = Self::slot(state, ix, face, at, view.tokens, current);
+        let mut slot = Self::slot(state, ix, face, at, whole, current);
         slot.name = Some((item, face));
         slot.words_left = left;
         slot.turn = state.turn(at).get();
@@ -374,7 +379,9 @@ impl<'r> Simulation<'r> {
         if let Some(traced) = self.traced() {
             traced.requests.push(TracedRequest { at: now, cold, slots_before, forced, cut });
         }
-        let total = self.cache.prefix_tokens.saturating_add(self.sent_tokens);
+        let besides = self.cache.prefix_tokens.saturating_add(self.step_tokens);
+        let total = besides.saturating_add(self.sent_tokens);
+        self.step_tokens = self.step_tokens.saturating_add(self.recording.sizes.step_tokens.into());
         let read = self.read(cut, now, total);
         let answer = self.recording.answers.get(self.outcome.requests.len()).copied().unwrap_or_default();
         let read = answer.read(read, total);
@@ -415,7 +422,9 @@ impl<'r> Simulation<'r> {
                 // The best case for it: a cache that is read to the very token where the change begins.
                 let before = self.slots.get(..cut).unwrap_or_default();
                 let before: u64 = before.iter().map(|slot| slot.sent).sum();
-                read = read.max(self.cache.prefix_tokens.saturating_add(before));
+                let steps = self.cache.bounds.iter().filter(|bound| bound.position <= cut).count() as u64;
+                let besides = steps.saturating_mul(self.recording.sizes.step_tokens.into());
+                read = read.max(self.cache.prefix_tokens.saturating_add(before).saturating_add(besides));
             }
             self.cache.bounds.retain(|bound| bound.position <= cut);
         }
@@ -571,7 +580,7 @@ impl<'r> Simulation<'r> {
                 self.seen_slots.push(place);
                 numbers.push(number);
                 for run in &runs {
-                    let tokens = u64::from(run.saved);
+                    let tokens = self.recording.as_model_counts(u64::from(run.saved));
                     saved = saved.saturating_add(tokens);
                     self.pointers.entry(run.source).or_default().push((place, tokens));
                     let source = self.seen_slots.get(run.source).copied();

@@ -232,3 +232,45 @@ fn a_cache_answers_as_it_did_when_the_session_was_recorded() {
     assert!((recording.told_price(&told) - first.price - second.price).abs() < 1e-6);
     assert!(recording.told_price(&told) < told.price());
 }
+
+/// Claude's requests are longer than the estimate of their texts: 1.12 tokens for each, and 100 a step.
+#[test]
+fn requests_are_as_long_as_the_session_s_model_counts_them() {
+    use acpdb_engine::entry::{Entry, Fact};
+    use acpdb_engine::event::{Report, Usage};
+    let mut tape = acpdb_engine::testing::Tape::of_test_tools("sizes");
+    for key in ["s1", "s2", "s3"] {
+        tape.entry(Entry::step(key));
+        tape.entry(Entry::tool_started(key, "read", format!("{{\"filePath\":\"{key}\"}}")));
+        tape.entry(Entry::tool_completed(key, "fn main() {}\n".repeat(200)));
+        let usage = Usage { input: Some(20_000), output: Some(9), ..Usage::default() };
+        let model = Some("m-2".to_owned());
+        tape.entry(Fact::MessageFinished {
+            key: key.into(),
+            report: Report { usage, model, ..Report::default() },
+        });
+    }
+    let told = |table: &str| {
+        let mut recording = Recording::of(tape.stream(), tape.events().to_vec(), &|body| tape.body(body));
+        if !table.is_empty() {
+            recording.count_as(&crate::cost::PriceTable::from_toml(table).unwrap());
+        }
+        run(&recording, &Setup::nothing(None)).requests.iter().map(|it| it.tokens).collect::<Vec<_>>()
+    };
+    let table = |rest: &str| {
+        format!(
+            "checked = \"today\"\n[provider.p]\nsource = \"s\"\nread = 0.1\nwrite = 1.0\nttl_seconds = 1\n{rest}\n\
+             [[model]]\nprovider = \"p\"\nnames = [\"m-2\"]\ninput = 1.0\noutput = 1.0\n"
+        )
+    };
+    let plain = told("");
+    assert_eq!(told(&table("")), plain, "nothing is said of the model");
+    let twice = told(&table("tokens = 2.0\nstep_tokens = 7"));
+    for (step, (plain_tokens, tokens)) in plain.iter().zip(&twice).enumerate() {
+        let shown = plain_tokens - plain[0];
+        let expected = twice[0] + 2 * shown + 7 * step as u64;
+        assert!(tokens.abs_diff(expected) <= 6, "step {step}: {tokens}, not {expected}");
+    }
+    assert_eq!(plain[0], 20_000, "the first request is as long as it was told");
+    assert_eq!(twice[0], 20_000, "however its texts are counted");
+}
