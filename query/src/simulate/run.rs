@@ -31,8 +31,8 @@ struct Simulation<'r> {
     slots: Vec<Slot>,
     /// Tokens of all slots as sent.
     sent_tokens: u64,
-    /// Tokens that the steps so far add beside their texts.
-    step_tokens: u64,
+    /// Number of slots at each step of this context: a step adds tokens beside its texts.
+    steps: Vec<usize>,
     places: HashMap<(ItemId, Face), usize>,
     /// Slots that are not sent yet.
     new: Vec<usize>,
@@ -164,7 +164,7 @@ impl<'r> Simulation<'r> {
             prices: Prices::default(),
             slots: Vec::new(),
             sent_tokens: 0,
-            step_tokens: 0,
+            steps: Vec::new(),
             places: HashMap::new(),
             new: Vec::new(),
             pending: Vec::new(),
@@ -242,7 +242,7 @@ impl<'r> Simulation<'r> {
     fn begin_anew(&mut self, state: &State, at: Seq) {
         self.slots.clear();
         self.sent_tokens = 0;
-        self.step_tokens = 0;
+        self.steps.clear();
         self.may_be_forced = false;
         self.places.clear();
         self.new.clear();
@@ -379,9 +379,9 @@ impl<'r> Simulation<'r> {
         if let Some(traced) = self.traced() {
             traced.requests.push(TracedRequest { at: now, cold, slots_before, forced, cut });
         }
-        let besides = self.cache.prefix_tokens.saturating_add(self.step_tokens);
+        let besides = self.cache.prefix_tokens.saturating_add(self.step_tokens(self.steps.len()));
         let total = besides.saturating_add(self.sent_tokens);
-        self.step_tokens = self.step_tokens.saturating_add(self.recording.sizes.step_tokens.into());
+        self.steps.push(self.slots.len());
         let read = self.read(cut, now, total);
         let answer = self.recording.answers.get(self.outcome.requests.len()).copied().unwrap_or_default();
         let read = answer.read(read, total);
@@ -404,6 +404,11 @@ impl<'r> Simulation<'r> {
         self.cache.is_after_prompt = false;
     }
 
+    /// What so many steps add beside their texts.
+    fn step_tokens(&self, steps: usize) -> u64 {
+        u64::from(self.recording.sizes.step_tokens).saturating_mul(steps as u64)
+    }
+
     /// Tokens read from the cache; bounds behind the cut are gone.
     fn read(&mut self, cut: Option<usize>, now: Option<Micros>, total: u64) -> u64 {
         if self.cache.cold {
@@ -422,8 +427,7 @@ impl<'r> Simulation<'r> {
                 // The best case for it: a cache that is read to the very token where the change begins.
                 let before = self.slots.get(..cut).unwrap_or_default();
                 let before: u64 = before.iter().map(|slot| slot.sent).sum();
-                let steps = self.cache.bounds.iter().filter(|bound| bound.position <= cut).count() as u64;
-                let besides = steps.saturating_mul(self.recording.sizes.step_tokens.into());
+                let besides = self.step_tokens(self.steps.partition_point(|position| *position <= cut));
                 read = read.max(self.cache.prefix_tokens.saturating_add(before).saturating_add(besides));
             }
             self.cache.bounds.retain(|bound| bound.position <= cut);
