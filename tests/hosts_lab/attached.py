@@ -7,6 +7,7 @@
 After each scene a plain import of the host's recording must add nothing to the store, and a store that was made by that
 import alone must show the same. Then acpdb is missing, killed, locked out or damaged: the host ends its task each time.
 """
+import fcntl
 import glob
 import json
 import os
@@ -244,6 +245,76 @@ def tools(scene):
         if said not in text:
             fault(scene, "%r is not on the wire" % said)
     accepted(scene)
+
+
+# What a user of opencode-agent-context-pruning has; the last setting is one that nothing stands for.
+CONFIGURATION = """{
+  // as it stands in a home
+  "protectedTools": ["skill"],
+  "strategies": {"deduplication": {"enabled": true}, "purgeErrors": {"enabled": true, "turns": 3}},
+  "tools": {"todoReminder": {"enabled": true, "initialTurns": 2, "repeatTurns": 2, "stuckTaskTurns": 3}},
+  "pruneNotification": "detailed",
+}
+"""
+
+
+def configured(scene):
+    """The configuration of the plug-in that was there before is imported; its reminder comes up on the wire, and a distilled result is its summary."""
+    scene.put("dcp.jsonc", CONFIGURATION)
+    answer = json.loads(acpdb(scene, "store", "policy", "import", scene.root + "/dcp.jsonc", "--json") or "{}")
+    if "pruneNotification" not in json.dumps(answer):
+        fault(scene, "the setting that has no counterpart is not named: %s" % answer)
+    attach(scene, "prune")
+    ends(scene, play(scene, "Distil it. <play:distil>"))
+    body = bodies(scene)[-1]
+    text = json.dumps(body, ensure_ascii=False)
+    for said in ("Todo reminder", "Task Breakdown Suggestion", "todowrite", "a.py greets by name; main greets the lab"):
+        if said not in text:
+            fault(scene, "%r is not on the wire" % said)
+    if any("def greet" in result for _, tool, result in calls_on_the_wire(body) if tool == "read"):
+        fault(scene, "what was distilled is whole on the wire")
+    accepted(scene)
+    again(scene)
+
+
+def commanded(scene):
+    """`/acpdb stats` and `/acpdb log` reach the conversation with the figures of the store."""
+    attach(scene, "prune")
+    ends(scene, play(scene, "Rename the greeting. <play:main>"))
+    for op, said in (("stats", "Strategy Effectiveness:"), ("log", "superseded")):
+        ends(scene, hosts.opencode(scene, "--continue", "--command", "acpdb", prompt=op, model=scene.model))
+        if said not in last_body(scene):
+            fault(scene, "/acpdb %s says nothing of %r" % (op, said))
+
+
+def compacted(scene):
+    """opencode compacts: the request for the summary carries open todos and distilled facts."""
+    attach(scene, "prune")
+    ends(scene, hosts.opencode(scene, prompt="Distil it. <play:distil>", window=17000, model=scene.model))
+    ends(scene, hosts.opencode(scene, "--continue", prompt="Look at it again. <play:second>", window=200000, model=scene.model))
+    asked = []
+    for path in sorted(glob.glob(scene.wire + "/*.body")):
+        with open(path, encoding="utf-8") as file:
+            text = json.dumps(json.load(file), ensure_ascii=False)
+        asked += [text] if "Open todos, to be kept as they are" in text else []
+    if not asked or "[in_progress] Rename greet" not in asked[0] or "a.py greets by name" not in asked[0]:
+        fault(scene, "%d requests for a summary were told what to keep: %s" % (len(asked), [text[-1500:] for text in asked]))
+    compare(scene)
+
+
+def locked(scene):
+    """Another process holds each lock of the store: the host ends its task, and records it once the locks are free."""
+    attach(scene, "prune")
+    ends(scene, play(scene, "Look at it. <play:second>"))
+    held = [open(path, "r+b") for path in glob.glob(scene.root + "/store/**", recursive=True) if os.path.isfile(path)]
+    for file in held:
+        fcntl.flock(file, fcntl.LOCK_EX)
+    ends(scene, play(scene, "Read it twice. <play:again>"))
+    for file in held:
+        file.close()
+    ends(scene, play(scene, "Look at it. <play:second>", "--continue"))
+    acpdb(scene, "store", "import", scene.home + RECORDINGS[scene.host])
+    compare(scene)
 
 
 def packaged(scene):
@@ -599,7 +670,7 @@ SCENES = {
     "gemini": [plain, proxied_by_path, missing],
     "copilot": [proxied_by_path],
     "pi": [plain, proxied_by_path, superseded, stable, tools, resumed, missing, killed, slow, damaged, unwritable],
-    "opencode": [plain, agent, superseded, stable, tools, resumed, missing, killed, slow, damaged, unwritable],
+    "opencode": [plain, agent, superseded, stable, tools, configured, commanded, compacted, resumed, locked, missing, killed, slow, damaged, unwritable],
 }
 
 
