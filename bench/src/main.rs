@@ -1,7 +1,7 @@
 //! Measurements of acpdb: import, fold, memory, opening, questions.
 //!
 //! ```text
-//! main -> import | intake | fold | memory | open | query | serve | price | pieces | growth | look | sealed | tree -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
+//! main -> import | intake | fold | memory | open | query | serve | price | pieces | growth | hook | look | sealed | tree -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
 //!            '-> children of this program, for what only a fresh process shows: peak memory, cold starts
 //! ```
 //!
@@ -11,6 +11,7 @@
 mod compare;
 mod fold;
 mod growth;
+mod hook;
 mod import;
 mod intake;
 mod look;
@@ -35,7 +36,7 @@ use report::Report;
 /// Errors end the run and are shown; there is no caller to handle them.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "usage: acpdb-bench import|intake|fold|memory|open|query|serve|price|pieces|growth|look|sealed|tree|all [--quick] [--data DIR] [--scratch DIR]\n\
+const USAGE: &str = "usage: acpdb-bench import|intake|fold|memory|open|query|serve|price|pieces|growth|hook|look|sealed|tree|all [--quick] [--data DIR] [--scratch DIR]\n\
        acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE,..] [--part commits,callers,loads] [--scratch DIR] [--docs]";
 
 /// Any error as one of ours.
@@ -102,6 +103,7 @@ fn run(arguments: &[String]) -> Outcome<()> {
         ["price"] => price::run(&options, &mut report)?,
         ["query"] => query::run(&options, &mut report)?,
         ["pieces"] => pieces::run(&options, &mut report)?,
+        ["hook"] => hook::run(&options, &mut report)?,
         ["growth"] => growth::run(&options, &mut report)?,
         ["look"] => look::run(&options, &mut report)?,
         ["sealed"] => sealed::run(&options, &mut report)?,

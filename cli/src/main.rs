@@ -78,7 +78,10 @@ fn main() -> ExitCode {
             return code.into();
         }
     };
-    interrupt::listen();
+    // A hook has nothing to say when it is interrupted: what it committed is there.
+    if !matches!(args.verb, Verb::Hook(_)) {
+        interrupt::listen();
+    }
     let settings = settings::read();
     // Else a file that cannot be read could not be mended by way of us.
     let unread = match settings {

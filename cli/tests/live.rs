@@ -158,6 +158,15 @@ fn replaced(answer: &Value) -> Option<String> {
     Some(text.to_owned())
 }
 
+/// What the log holds of the call that was answered with a pointer.
+fn original(desk: &Desk) -> String {
+    let kept = desk.ok(&["log", "--json"]);
+    let finish =
+        kept.lines().find(|line| line.contains("tool_call_finished") && line.contains("\"aborted\""));
+    let seq = serde_json::from_str::<Value>(finish.unwrap()).unwrap()["seq"].to_string();
+    desk.ok(&["show", &format!("#{seq}"), "--json"])
+}
+
 #[test]
 fn a_result_that_the_model_still_sees_becomes_a_pointer_and_the_original_is_kept() {
     let mut desk = Desk::new();
@@ -182,16 +191,175 @@ fn a_result_that_the_model_still_sees_becomes_a_pointer_and_the_original_is_kept
     let rows: Vec<&Value> = context.as_array().unwrap().iter().filter(|row| row[0] == "Read").collect();
     assert_eq!(rows[1][1], "aborted", "{context}");
     assert!(rows[1].to_string().contains("the same as lines 1-40"), "{context}");
-    let kept = desk.ok(&["log", "--json"]);
-    let finish =
-        kept.lines().find(|line| line.contains("tool_call_finished") && line.contains("\"aborted\""));
-    let seq = serde_json::from_str::<Value>(finish.unwrap()).unwrap()["seq"].to_string();
-    let original = desk.ok(&["show", &format!("#{seq}"), "--json"]);
-    assert!(original.contains("compute(39"), "the original is in the log: {original}");
+    assert!(original(&desk).contains("compute(39"), "the original is in the log");
     // A plain import of the same recording shows the same.
     let (fresh, transcript) = (desk.path("fresh"), desk.path("s1.jsonl"));
     desk.ok(&["--db", fresh.to_str().unwrap(), "import", transcript.to_str().unwrap()]);
     assert_eq!(desk.context("fresh"), context);
+}
+
+/// A row of Claude Code's module that holds a result.
+fn row(call: &str, text: &Value) -> Value {
+    let block = json!({"type": "tool_result", "tool_use_id": call, "content": text});
+    json!({"row": {"message": {"type": "user", "role": "user", "content": [block]}, "door": "tool-result",
+        "origin": {"kind": "tool", "tool": "mcp__any__tool"}, "uuid": format!("row-{call}")}})
+}
+
+#[test]
+fn a_row_of_a_module_becomes_a_pointer_whatever_the_tool() {
+    let mut desk = Desk::new();
+    assert_eq!(desk.hook("prune", "session.start", &json!({})), json!({"module": 1}));
+    desk.prompt("Read it twice.");
+    desk.asks("c1", "mcp__any__tool", &json!({}));
+    assert_eq!(desk.hook("prune", "session.append", &row("c1", &json!(long()))), json!({}));
+    desk.gets("c1", &long(), &json!({}));
+    desk.asks("c2", "mcp__any__tool", &json!({}));
+    let blocks = json!([{"type": "text", "text": long()}]);
+    assert_eq!(desk.hook("suggest", "session.append", &row("c2", &blocks)), json!({}));
+    let pointer = desk.hook("prune", "session.append", &row("c2", &blocks))["text"].clone();
+    assert_eq!(pointer, "[40 lines, the same as lines 1-40 of mcp__any__tool above]");
+    desk.gets("c2", pointer.as_str().unwrap(), &json!({"kept": long()}));
+    // A compaction has the host write its rows again: they were decided on.
+    assert_eq!(desk.hook("prune", "session.append", &row("c1", &json!(long()))), json!({}));
+    // What is not a text alone, or failed, or is no result, stays.
+    desk.asks("c3", "mcp__any__tool", &json!({}));
+    let picture = json!([{"type": "text", "text": long()}, {"type": "image", "source": {}}]);
+    let mut failed = row("c3", &json!(long()));
+    failed["row"]["message"]["content"][0]["is_error"] = json!(true);
+    for more in [row("c3", &picture), failed, json!({"row": {}}), json!({"row": 7}), json!({})] {
+        assert_eq!(desk.hook("prune", "session.append", &more), json!({}), "{more}");
+    }
+    desk.says("Read.");
+    desk.hook("prune", "Stop", &json!({}));
+    let (fresh, transcript) = (desk.path("fresh"), desk.path("s1.jsonl"));
+    desk.ok(&["--db", fresh.to_str().unwrap(), "import", transcript.to_str().unwrap()]);
+    assert_eq!(desk.context("fresh"), desk.context("store"));
+    assert!(original(&desk).contains("compute(39"), "the original is in the log");
+}
+
+/// What a subagent sees is its own: the session's results are none that it could look at, and the other way round.
+#[test]
+fn in_a_subagent_only_its_own_results_count() {
+    let mut desk = Desk::new();
+    desk.prompt("Read it.");
+    desk.asks("c1", "Read", &json!({}));
+    desk.gets("c1", &long(), &json!({}));
+    std::fs::create_dir_all(desk.path("s1/subagents")).unwrap();
+    let tells = |desk: &Desk, agent: &str, rows: &[Value]| {
+        let lines = rows.iter().enumerate().map(|(number, message)| {
+            let parent = if number == 0 { Value::Null } else { json!(format!("{agent}-{}", number - 1)) };
+            json!({"parentUuid": parent, "isSidechain": true, "agentId": agent, "cwd": desk.path("project"),
+                "sessionId": "s1", "version": "2.1.0", "type": message["role"], "message": message,
+                "uuid": format!("{agent}-{number}"), "timestamp": "2026-03-01T11:00:00.000Z"})
+        });
+        let text = lines.fold(String::new(), |text, line| format!("{text}{line}\n"));
+        std::fs::write(desk.path(&format!("s1/subagents/agent-{agent}.jsonl")), text).unwrap();
+    };
+    let prompt = json!({"role": "user", "content": "Look."});
+    let asks = |call: &str| {
+        json!({"id": format!("m-{call}"), "role": "assistant", "model": "m",
+        "content": [{"type": "tool_use", "id": call, "name": "Read", "input": {}}]})
+    };
+    let gets =
+        json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "k1", "content": long()}]});
+    let of = |call: &str, agent: &str| {
+        let mut more = row(call, &json!(long()));
+        more["agent_id"] = json!(agent);
+        more
+    };
+    tells(&desk, "a1", &[prompt.clone(), asks("k1")]);
+    assert_eq!(desk.hook("prune", "session.append", &of("k1", "a1")), json!({}), "it never saw this file");
+    tells(&desk, "a1", &[prompt.clone(), asks("k1"), gets, asks("k2")]);
+    let answer = desk.hook("prune", "session.append", &of("k2", "a1"));
+    assert_eq!(answer, json!({"text": "[40 lines, the same as lines 1-40 of Read above]"}));
+    let mut hook =
+        json!({"tool_name": "Read", "tool_use_id": "k3", "tool_response": file(&long()), "agent_id": "b1"});
+    tells(&desk, "b1", &[prompt, asks("k3")]);
+    assert_eq!(replaced(&desk.hook("prune", "PostToolUse", &hook)), None);
+    hook["tool_use_id"] = json!("c2");
+    for name in [json!("../a1"), json!(""), json!("a/b"), json!(7)] {
+        desk.asks("c2", "Read", &json!({}));
+        hook["agent_id"] = name;
+        assert_eq!(
+            desk.run(&["hook", "claude-code"], &hook.to_string()).code,
+            0,
+            "a name that is none is no subagent's"
+        );
+    }
+}
+
+/// A conversation as Claude Code gives it to a compaction: a prompt, and calls with long results.
+fn rows(desk: &mut Desk, count: usize) -> Vec<Value> {
+    desk.prompt("Look at all.");
+    let mut rows = vec![json!({"role": "user", "text": "Look at all.", "toolUses": [], "handle": "u1"})];
+    for number in 0..count {
+        let (call, text) = (format!("c{number}"), long().replace("compute", &format!("compute_{number}")));
+        desk.asks(&call, "Read", &json!({"file_path": format!("/p/{number}.py")}));
+        desk.gets(&call, &text, &json!({}));
+        rows.push(json!({"role": "assistant", "text": "", "handle": format!("h{number}"),
+            "toolUses": [{"tool_use_id": call, "tool": "Read", "input": {"file_path": format!("/p/{number}.py")}, "text": text}]}));
+        rows.push(json!({"role": "user", "text": "", "toolUses": [], "handle": format!("r{number}"),
+            "toolResults": [{"tool_use_id": call, "text": text, "isError": false}]}));
+    }
+    rows
+}
+
+#[test]
+fn a_compaction_is_answered_with_stand_ins_for_the_oldest_results() {
+    let mut desk = Desk::new();
+    let rows = rows(&mut desk, 8);
+    let asks = |rows: &[Value]| json!({"compact": {"trigger": "auto", "messages": rows}});
+    for (mode, more) in [
+        ("record", asks(&rows)),
+        ("suggest", asks(&rows)),
+        ("prune", json!({"compact": {"messages": rows, "instructions": "keep the names"}})),
+        ("prune", json!({"compact": {"messages": []}})),
+        ("prune", json!({"compact": {"messages": [{"role": "user"}, 7]}})),
+        ("prune", json!({})),
+        // Of so few tokens the newest results, which stay, are too many.
+        ("prune", asks(rows.get(..4).unwrap())),
+    ] {
+        assert_eq!(desk.hook(mode, "session.compact", &more), json!({}), "{mode} {more}");
+    }
+    let answer = desk.hook("prune", "session.compact", &asks(&rows));
+    let shown = answer["messages"].as_array().unwrap();
+    assert_eq!(shown.len(), rows.len());
+    assert_eq!(shown.iter().filter(|row| row.get("handle").is_some()).count(), 1, "the prompt alone");
+    let texts: Vec<&str> = shown.iter().filter_map(|row| row["toolResults"][0]["text"].as_str()).collect();
+    let hidden = texts.iter().take_while(|text| text.starts_with('[')).count();
+    assert!(
+        (4..7).contains(&hidden) && texts.iter().skip(hidden).all(|text| text.contains("value_39")),
+        "{texts:?}"
+    );
+    // What was served can be made again, and says the same.
+    let served = desk.ok(&["context", "s1", "--served"]);
+    let said: Vec<Value> = served.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let outputs: Vec<&str> = said.iter().filter_map(|line| line["output"].as_str()).collect();
+    assert_eq!(outputs, texts.get(..hidden).unwrap());
+}
+
+#[test]
+fn a_compaction_gives_back_what_was_a_pointer_and_leaves_pictures_to_the_host() {
+    let mut desk = Desk::new();
+    let mut rows = rows(&mut desk, 7);
+    let same = long().replace("compute", "compute_0");
+    desk.asks("again", "Read", &json!({"file_path": "/p/0.py"}));
+    let pointer = desk.hook("prune", "session.append", &row("again", &json!(same)))["text"].clone();
+    desk.gets("again", pointer.as_str().unwrap(), &json!({}));
+    desk.says("Seen.");
+    rows.push(json!({"role": "assistant", "text": "", "toolUses": [{"tool_use_id": "again", "tool": "Read", "input": {}}]}));
+    rows.push(json!({"role": "user", "text": "", "toolUses": [], "toolResults": [{"tool_use_id": "again", "text": pointer}]}));
+    let asks = json!({"compact": {"trigger": "manual", "messages": rows}});
+    let answer = desk.hook("prune", "session.compact", &asks);
+    let shown = answer["messages"].as_array().unwrap();
+    let result = |at: usize| shown.get(at).unwrap()["toolResults"][0]["text"].as_str().unwrap().to_owned();
+    assert!(result(2).starts_with('['), "what it pointed at is hidden: {}", result(2));
+    assert!(result(shown.len() - 1).contains("compute_0(39"), "{}", result(shown.len() - 1));
+    desk.asks("picture", "Read", &json!({"file_path": "/p/a.png"}));
+    let block = json!({"type": "tool_result", "tool_use_id": "picture",
+        "content": [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}]});
+    desk.write("user", &json!({"role": "user", "content": [block]}), &json!({}));
+    assert_eq!(desk.hook("prune", "session.compact", &asks), json!({}));
 }
 
 #[test]

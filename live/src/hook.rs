@@ -5,6 +5,8 @@
 //! | session begins | the recording, if it goes on | what is due in the project, unless the context has it already |
 //! | prompt | the recording so far | the reminder that is due |
 //! | call ended | nothing, or the original of what is replaced | a pointer, if the model still sees the result |
+//! | row added | the recording so far, and the original of what is replaced | likewise |
+//! | fold asked | the recording so far | what stands in the place of the conversation |
 //! | batch ended, stop, compaction, end | the recording so far, subagents at the end | |
 //!
 //! A host without a recording that can be read is recorded from what its hooks say.
@@ -13,13 +15,13 @@ use std::path::{Path, PathBuf};
 
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::{Outcome, Role};
-use acpdb_engine::{Error, Store};
+use acpdb_engine::{Error, Store, View};
 use acpdb_hosts::import::Format;
 
 use crate::host::{Host, Mode};
 use crate::recording::{self, RecordingError};
 use crate::told::{Answer, Call, Event, Source, Told};
-use crate::{birth, due};
+use crate::{birth, compaction, due};
 
 /// Largest recording that is read for one call; a longer one waits for the end of the batch.
 const CALL_BYTES_MAX: u64 = 8 << 20;
@@ -66,7 +68,7 @@ impl Hook<'_> {
     /// Whether the event needs the store at all.
     pub fn is_idle(&self) -> bool {
         match &self.told.event {
-            Event::Other => true,
+            Event::Other | Event::Greeted => true,
             Event::CallEnded(call) => {
                 self.host.format().is_some() && !(self.may_replace() && birth::is_worth_a_look(call))
             }
@@ -82,7 +84,7 @@ impl Hook<'_> {
     /// If the recording cannot be read or the store cannot be written. What came before is recorded.
     pub fn run(&self, store: &Store) -> Result<Done, HookError> {
         if self.is_idle() {
-            return Ok(Done::default());
+            return Ok(Done { answer: self.idle_answer(), event_count: 0 });
         }
         let mut done = Done::default();
         match self.host.format() {
@@ -96,31 +98,63 @@ impl Hook<'_> {
             Event::Prompted { .. } if self.mode != Mode::Record => {
                 done.answer.context = self.reminder(store)?;
             }
-            Event::CallEnded(call) if self.may_replace() => self.replace(store, call, &mut done)?,
+            Event::CallEnded(call) | Event::RowAdded(Some(call)) if self.may_replace() => {
+                self.replace(store, call, &mut done)?;
+            }
+            Event::FoldAsked(asked) if self.may_replace() => {
+                let key = format!("compaction-{}", store.now().0);
+                done.answer.folded = match compaction::answer(&store.session(self.info()), asked, &key) {
+                    Err(Error::NotFound { .. }) => None,
+                    other => other?,
+                };
+            }
             _ => {}
         }
         Ok(done)
+    }
+
+    /// What an event is answered that needs no store.
+    pub fn idle_answer(&self) -> Answer {
+        Answer { is_greeting: self.told.event == Event::Greeted, ..Answer::default() }
     }
 
     fn may_replace(&self) -> bool {
         self.mode == Mode::Prune && self.host.can_replace()
     }
 
+    /// The session; within a subagent, its own.
     fn info(&self) -> StreamInfo {
         let folder = self.told.cwd.as_ref().map(|folder| folder.to_string_lossy().into_owned());
-        StreamInfo {
-            project: folder.clone(),
-            cwd: folder,
-            ..StreamInfo::session(self.host.name(), self.told.session.as_str())
+        let name = match &self.told.agent {
+            Some(agent) if self.is_of_agent() => format!("{}/{agent}", self.told.session),
+            _ => self.told.session.clone(),
+        };
+        StreamInfo { project: folder.clone(), cwd: folder, ..StreamInfo::session(self.host.name(), name) }
+    }
+
+    /// Whether what the model sees here is a subagent's context.
+    fn is_of_agent(&self) -> bool {
+        let is_about_rows =
+            matches!(self.told.event, Event::CallEnded(_) | Event::RowAdded(_) | Event::FoldAsked(_));
+        self.host == Host::ClaudeCode && is_about_rows && self.told.agent.is_some()
+    }
+
+    /// The recording of what the model sees here.
+    fn recording(&self) -> Option<PathBuf> {
+        let path = self.transcript?;
+        match &self.told.agent {
+            Some(agent) if self.is_of_agent() => Some(recording::agent(path, agent)),
+            _ => Some(path.to_owned()),
         }
     }
 
     /// What the host wrote so far.
     fn import(&self, store: &Store, format: Format) -> Result<u64, HookError> {
-        let Some(path) = self.transcript else { return Ok(0) };
+        let Some(path) = self.recording() else { return Ok(0) };
+        let path = path.as_path();
         let agents: Vec<PathBuf> = match &self.told.event {
             // What the model is about to be shown is compared with what it saw; a new session has nothing yet.
-            Event::CallEnded(_) if size(path) > CALL_BYTES_MAX => return Ok(0),
+            Event::CallEnded(_) | Event::RowAdded(_) if size(path) > CALL_BYTES_MAX => return Ok(0),
             Event::AgentStopped { transcript: Some(agent) } => vec![agent.clone()],
             Event::AgentStopped { transcript: None } | Event::SessionEnded => recording::agents(path),
             _ => Vec::new(),
@@ -179,12 +213,16 @@ impl Hook<'_> {
 
     /// Puts a pointer in place of a result that the model still sees; the original is recorded before.
     fn replace(&self, store: &Store, call: &Call, done: &mut Done) -> Result<(), HookError> {
-        let Some(id) = &call.id else { return Ok(()) };
+        let Some(id) = call.id.as_ref().filter(|_| birth::is_worth_a_look(call)) else { return Ok(()) };
         let view = match store.view(self.info().id()) {
             Ok(view) => view,
             Err(Error::NotFound { .. }) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
+        if has_ended(&view, id) {
+            // A row that the host writes again: what stands in it was decided before.
+            return Ok(());
+        }
         let Some(pointer) = birth::pointer(&view, call)? else { return Ok(()) };
         if !self.has_begun(store, id, done)? {
             return Ok(());
@@ -203,9 +241,9 @@ impl Hook<'_> {
         for wait in 0..=LATE_WAIT_COUNT {
             if wait > 0 {
                 std::thread::sleep(LATE_WAIT);
-                if let (Some(format), Some(path)) = (self.host.format(), self.transcript) {
+                if let (Some(format), Some(path)) = (self.host.format(), self.recording()) {
                     done.event_count =
-                        done.event_count.saturating_add(recording::import(store, path, format)?);
+                        done.event_count.saturating_add(recording::import(store, &path, format)?);
                 }
             }
             let view = store.view(self.info().id())?;
@@ -216,6 +254,14 @@ impl Hook<'_> {
         }
         Ok(false)
     }
+}
+
+/// Whether the end of a call is in the log.
+fn has_ended(view: &View, id: &str) -> bool {
+    let reading = view.read();
+    let state = reading.state();
+    let calls = state.calls_by_host_id(id, view.at());
+    calls.iter().any(|call| state.item(*call, view.at()).is_some_and(|item| item.finished.is_some()))
 }
 
 /// The end of a call as the importers name it.

@@ -15,6 +15,7 @@
 
 pub mod attach;
 pub mod birth;
+pub mod compaction;
 pub mod dialect;
 pub mod due;
 pub mod hook;

@@ -89,6 +89,11 @@ pub fn opencode_messages(store: &Store, messages: &str) -> Result<u64, Recording
     }
 }
 
+/// The recording of a subagent of the session whose own recording is at `path`.
+pub fn agent(path: &Path, agent: &str) -> PathBuf {
+    path.with_extension("").join("subagents").join(format!("agent-{agent}.jsonl"))
+}
+
 /// The recordings of the subagents of a session whose own recording is at `path`, in order of their names.
 pub fn agents(path: &Path) -> Vec<PathBuf> {
     let Ok(folder) = std::fs::read_dir(path.with_extension("").join("subagents")) else { return Vec::new() };

@@ -1,5 +1,6 @@
 //! What a host tells a hook, in words of no host.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use acpdb_engine::event::Outcome;
@@ -15,6 +16,8 @@ pub struct Told {
     pub cwd: Option<PathBuf>,
     /// The host's own recording, as far as it is written.
     pub transcript: Option<PathBuf>,
+    /// The subagent that it is about.
+    pub agent: Option<String>,
     /// What happened.
     pub event: Event,
 }
@@ -50,6 +53,12 @@ pub enum Event {
     },
     /// The host is about to make the context shorter.
     Compacting,
+    /// The host asks what is to stand in the place of the conversation.
+    FoldAsked(Asked),
+    /// A row is about to be kept; the call that ended with it, if it is a result.
+    RowAdded(Option<Call>),
+    /// A part of the host asks whether its rows and folds are understood here.
+    Greeted,
     /// The session ends.
     SessionEnded,
     /// Anything else.
@@ -65,6 +74,35 @@ pub enum Source {
     Resumed,
     /// Its context was made shorter.
     Compacted,
+}
+
+/// A conversation that is to be made shorter.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Asked {
+    /// Estimated tokens of its texts.
+    pub tokens: u64,
+    /// The user said in words what is to be kept: a model has to read them.
+    pub has_words: bool,
+    /// The conversation in the host's own shape.
+    pub raw: serde_json::Value,
+}
+
+/// What stands in the place of parts of a conversation.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Folded {
+    /// Parameters (as JSON) and result of calls, by their ids; those that stay are not there.
+    pub calls: BTreeMap<String, Change>,
+    /// Texts of the model's that are shown otherwise.
+    pub texts: BTreeMap<String, String>,
+}
+
+/// What stands in the place of a call's parts.
+#[derive(Clone, PartialEq, Eq, Debug, Default, serde::Deserialize)]
+pub struct Change {
+    /// Its parameters, as JSON.
+    pub input: Option<String>,
+    /// Its result.
+    pub output: Option<String>,
 }
 
 /// A call and its result.
@@ -93,11 +131,15 @@ pub struct Answer {
     pub context: Option<String>,
     /// What stands in for the result of the call.
     pub replacement: Option<String>,
+    /// What stands in for the conversation.
+    pub folded: Option<Folded>,
+    /// The greeting is returned.
+    pub is_greeting: bool,
 }
 
 impl Answer {
     /// Whether there is nothing to say.
     pub const fn is_empty(&self) -> bool {
-        self.context.is_none() && self.replacement.is_none()
+        self.context.is_none() && self.replacement.is_none() && self.folded.is_none() && !self.is_greeting
     }
 }

@@ -23,8 +23,9 @@ class Program {
     this.words = words
     this.folder = folder
     this.child = undefined
-    // Counts the starts: what an earlier one was told, this one does not know.
+    // Counts the starts, and what a program could not record: what was told before, it does not know.
     this.life = 0
+    this.telling = new Set()
     this.number = 0
     this.waiting = new Map()
     this.failures = 0
@@ -68,6 +69,7 @@ class Program {
     if (this.failures >= FAILURES_MAX) this.restUntil = Date.now() + REST_MS
     for (const done of this.waiting.values()) done(undefined)
     this.waiting.clear()
+    this.telling.clear()
   }
 
   take(line) {
@@ -79,6 +81,7 @@ class Program {
     }
     this.failures = 0
     this.isLate = false
+    if (this.telling.delete(answer.id) && answer.error !== undefined) this.life += 1
     const done = this.waiting.get(answer.id)
     this.waiting.delete(answer.id)
     if (done) done(answer)
@@ -91,6 +94,7 @@ class Program {
     if (!this.start() || (this.isLate && op !== "record")) return Promise.resolve(undefined)
     const id = ++this.number
     const child = this.child
+    if (request.messages) this.telling.add(id)
     return new Promise((done) => {
       const wait = WAIT_MS[op]
       if (wait) {
@@ -324,7 +328,7 @@ const server = async (host, options) => {
         const messages = all.data.map((message) => plain({ info: message.info, parts: new Map(message.parts.entries()) }))
         known.gathered.clear()
         known.synced = program.life
-        program.ask("record", { info: known.info, messages })
+        program.ask("record", { info: known.info, messages, whole: true })
       } else if (event.type === "session.deleted") sessions.delete(about.info.id)
     }),
 
@@ -336,6 +340,7 @@ const server = async (host, options) => {
       if (!program.start()) return
       const known = session(id)
       await learn(known)
+      const whole = known.told.size === 0
       const fresh = []
       for (const message of messages) {
         if (known.told.has(message.info.id)) continue
@@ -352,6 +357,7 @@ const server = async (host, options) => {
       const answer = await program.ask("context", {
         info: known.info,
         messages: fresh,
+        whole,
         model: user?.model?.modelID ?? "",
         is_prompt: last.info.role === "user",
         key: steps.at(-1)?.id ?? last.info.id,

@@ -7,6 +7,7 @@
 After each scene a plain import of the host's recording must add nothing to the store, and a store that was made by that
 import alone must show the same. Then acpdb is missing, killed, locked out or damaged: the host ends its task each time.
 """
+import fcntl
 import glob
 import json
 import os
@@ -246,8 +247,83 @@ def tools(scene):
     accepted(scene)
 
 
+# What a user of opencode-agent-context-pruning has; the last setting is one that nothing stands for.
+CONFIGURATION = """{
+  // as it stands in a home
+  "protectedTools": ["skill"],
+  "strategies": {"deduplication": {"enabled": true}, "purgeErrors": {"enabled": true, "turns": 3}},
+  "tools": {"todoReminder": {"enabled": true, "initialTurns": 2, "repeatTurns": 2, "stuckTaskTurns": 3}},
+  "pruneNotification": "detailed",
+}
+"""
+
+
+def configured(scene):
+    """The configuration of the plug-in that was there before is imported; its reminder comes up on the wire, and a distilled result is its summary."""
+    scene.put("dcp.jsonc", CONFIGURATION)
+    answer = json.loads(acpdb(scene, "store", "policy", "import", scene.root + "/dcp.jsonc", "--json") or "{}")
+    if "pruneNotification" not in json.dumps(answer):
+        fault(scene, "the setting that has no counterpart is not named: %s" % answer)
+    attach(scene, "prune")
+    ends(scene, play(scene, "Distil it. <play:distil>"))
+    body = bodies(scene)[-1]
+    text = json.dumps(body, ensure_ascii=False)
+    for said in ("Todo reminder", "Task Breakdown Suggestion", "todowrite", "a.py greets by name; main greets the lab"):
+        if said not in text:
+            fault(scene, "%r is not on the wire" % said)
+    if any("def greet" in result for _, tool, result in calls_on_the_wire(body) if tool == "read"):
+        fault(scene, "what was distilled is whole on the wire")
+    accepted(scene)
+    again(scene)
+
+
+def commanded(scene):
+    """`/acpdb stats` and `/acpdb log` reach the conversation with the figures of the store."""
+    attach(scene, "prune")
+    ends(scene, play(scene, "Rename the greeting. <play:main>"))
+    for op, said in (("stats", "Strategy Effectiveness:"), ("log", "superseded")):
+        ends(scene, hosts.opencode(scene, "--continue", "--command", "acpdb", prompt=op, model=scene.model))
+        if said not in last_body(scene):
+            fault(scene, "/acpdb %s says nothing of %r" % (op, said))
+
+
+def compacted(scene):
+    """opencode compacts: the request for the summary carries open todos and distilled facts."""
+    attach(scene, "prune")
+    ends(scene, hosts.opencode(scene, prompt="Distil it. <play:distil>", window=17000, model=scene.model))
+    ends(scene, hosts.opencode(scene, "--continue", prompt="Look at it again. <play:second>", window=200000, model=scene.model))
+    asked = []
+    for path in sorted(glob.glob(scene.wire + "/*.body")):
+        with open(path, encoding="utf-8") as file:
+            text = json.dumps(json.load(file), ensure_ascii=False)
+        asked += [text] if "Open todos, to be kept as they are" in text else []
+    if not asked or "[in_progress] Rename greet" not in asked[0] or "a.py greets by name" not in asked[0]:
+        fault(scene, "%d requests for a summary were told what to keep: %s" % (len(asked), [text[-1500:] for text in asked]))
+    compare(scene)
+
+
+def locked(scene):
+    """Another process holds each lock of the store: the host ends its task, and records it once the locks are free."""
+    attach(scene, "prune")
+    ends(scene, play(scene, "Look at it. <play:second>"))
+    held = [open(path, "r+b") for path in glob.glob(scene.root + "/store/**", recursive=True) if os.path.isfile(path)]
+    for file in held:
+        fcntl.flock(file, fcntl.LOCK_EX)
+    ends(scene, play(scene, "Read it twice. <play:again>"))
+    for file in held:
+        file.close()
+    ends(scene, play(scene, "Look at it. <play:second>", "--continue"))
+    acpdb(scene, "store", "import", scene.home + RECORDINGS[scene.host])
+    compare(scene)
+
+
 def packaged(scene):
     """The plug-in of the repository, loaded from its folder: it records, and its commands answer without a model."""
+    for verb in (["validate", "--strict"], ["test"]):
+        done = subprocess.run(["claude", "plugin", *verb, os.path.join(lab.HERE, "../../plugins/claude-code")], cwd=scene.project,
+                              env=scene.environment, capture_output=True, text=True, check=False, timeout=120)
+        if done.returncode:
+            fault(scene, "claude plugin %s: %s" % (verb[0], done.stdout[-1500:] + done.stderr[-500:]))
     scene.environment.update(ACPDB_PROGRAM=PROGRAM, ACPDB_PATH=scene.root + "/store", ACPDB_MODE="prune")
     words = ["--plugin-dir", os.path.join(lab.HERE, "../../plugins/claude-code")]
     ends(scene, hosts.claude(scene, *words, prompt="Rename the greeting. <play:main>", flags=()))
@@ -263,6 +339,169 @@ def packaged(scene):
         fault(scene, "a command asked the model")
     scene.environment["ACPDB_PROGRAM"] = "/no/such/acpdb"
     ends(scene, hosts.claude(scene, *words, prompt="Look at it. <play:second>", flags=()))
+
+
+PLUGIN = ["--plugin-dir", os.path.join(lab.HERE, "../../plugins/claude-code")]
+
+
+def module(scene, *words, prompt=None, lines=None, mode="prune", program=PROGRAM):
+    """Claude Code with the plug-in of the repository, whose module it runs in its own process."""
+    scene.environment.update(ACPDB_PROGRAM=program, ACPDB_PATH=scene.root + "/store", ACPDB_MODE=mode)
+    told = [(wait, json.dumps({"type": "user", "message": {"role": "user", "content": text}})) for wait, text in lines or []]
+    return hosts.claude(scene, *PLUGIN, *words, prompt=prompt, lines=told, flags=())
+
+
+def events(scene):
+    """How often acpdb was told of each event."""
+    with open(scene.home + "/.local/state/acpdb/hooks.jsonl", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    count = {}
+    for row in rows:
+        count[row["event"]] = count.get(row["event"], 0) + 1
+        if row.get("error"):
+            fault(scene, "acpdb failed: %s" % row)
+    return count
+
+
+def transcript(scene):
+    with open(max(glob.glob(scene.home + "/.claude/projects/*/*.jsonl"), key=os.path.getmtime), encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def module_recorded(scene):
+    """The module tells each result, the hooks for calls nothing; what is recorded is the host's recording, subagents too."""
+    ends(scene, module(scene, prompt="Rename the greeting. <play:main>", mode="record"))
+    ends(scene, module(scene, prompt="Ask for help. <play:agent>", mode="record"))
+    count = events(scene)
+    results = sum(len(calls_on_the_wire(body)) for body in last_of_each(scene))
+    if count.get("session.append") != results or "PostToolUse" in count or "PostToolBatch" in count:
+        fault(scene, "%d results, and acpdb was told of %s" % (results, count))
+    compare(scene)
+
+
+def last_of_each(scene):
+    """The last request of each conversation: those that no later one begins with."""
+    found = {}
+    for body in bodies(scene):
+        first = json.dumps(uncached(next(message for message in body["messages"] if message["role"] == "user")))
+        found[first] = body
+    return found.values()
+
+
+def module_pruned(scene):
+    """A repeated result is a pointer before it is first sent, whatever the tool; the recording keeps the original beside it."""
+    ends(scene, module(scene, prompt="Read it twice. <play:again>"))
+    ends(scene, module(scene, "--continue", prompt="Look at it. <play:second>"))
+    texts = [text for _, _, text in calls_on_the_wire(bodies(scene)[-1])]
+    pointers = [text for text in texts if re.match(r"\[6[01] lines, the same as lines \d+-\d+ of [^\n]*\]$", text)]
+    if len(pointers) != 2 or sum("value_59 = compute(59)" in text for text in texts) != 1:
+        fault(scene, "the results on the wire are %s" % texts)
+    kept = [json.dumps(row["toolUseResult"]) for row in transcript(scene) if "toolUseResult" in row]
+    if sum("value_59 = compute(59)" in text for text in kept) != 3:
+        fault(scene, "the recording keeps the original of %d of 3 results" % sum("value_59" in text for text in kept))
+    if any(name in events(scene) for name in ("PostToolUse", "PostToolBatch")):
+        fault(scene, "hooks did what the module does: %s" % events(scene))
+    compare(scene)
+    if acpdb(scene, "store", "list").count("value_59 = compute(59)") < 1:
+        fault(scene, "the original is not in the store")
+
+
+def points(text, sent):
+    """Whether a text is a pointer to a command's result that stands on the wire whole."""
+    found = re.match(r"\[\d+ lines, the same as lines \d+-\d+ of Bash seq (\d+) \d+ above\]", text)
+    return found and any(other.startswith(found.group(1) + "\n") for other in sent.values())
+
+
+def served_is_sent(scene, name, where):
+    """What was recorded as served is what stands on the wire, and nothing else there is a stand-in."""
+    served = [json.loads(line) for line in acpdb(scene, "store", "context", name, "--served").splitlines()]
+    served = {line["call"]: line["output"] for line in served if "output" in line}
+    sent = {call: text for call, _, text in calls_on_the_wire(bodies(scene)[-1])}
+    for call, text in sent.items():
+        if text.rstrip() != served.get(call, text).rstrip() or (text.startswith("[") and call not in served and not points(text, sent)):
+            fault(scene, "%s: %s was sent as %r, and acpdb served %r" % (where, call, text[:200], served.get(call, "it whole")[:200]))
+    if not set(served) <= set(sent):
+        fault(scene, "%s: calls that were served are not on the wire: %s" % (where, set(served) - set(sent)))
+    return sent
+
+
+def module_folded(scene):
+    """A compaction is answered by acpdb without a model, and stands: in one process, and in the next."""
+    lines = [(0, "Count. <play:bulk>"), (15, "/compact"), (5, "Look at it. <play:second>")]
+    ends(scene, module(scene, lines=lines))
+    folded(scene, "in one process", 1)
+    ends(scene, module(scene, "--continue", prompt="And the other. <play:helper>"))
+    folded(scene, "in the next process", 1)
+    ends(scene, module(scene, "--continue", prompt="Count again. <play:bulk>"))
+    ends(scene, module(scene, "--continue", prompt="/compact"))
+    ends(scene, module(scene, "--continue", prompt="Look again. <play:second>"))
+    folded(scene, "after another compaction", 2)
+    accepted(scene)
+    compare(scene)
+
+
+def module_full(scene):
+    """The context is full between two steps of a turn: acpdb answers, the turn goes on, and the next process has the same."""
+    ends(scene, module(scene, "--autocompact", "100000", prompt="Count. <play:full>"))
+    folded(scene, "within a turn", 1)
+    if "It went on." not in json.dumps(transcript(scene)):
+        fault(scene, "the turn did not go on")
+    ends(scene, module(scene, "--continue", prompt="And the other. <play:second>"))
+    folded(scene, "in the next process", 1)
+    accepted(scene)
+    compare(scene)
+
+
+def folded(scene, where, count):
+    boundaries = [row for row in transcript(scene) if row.get("subtype") == "compact_boundary"]
+    if len(boundaries) != count or any(row.get("isCompactSummary") for row in transcript(scene)):
+        fault(scene, "%s: %d of %d compactions, and %d summaries by the model" %
+              (where, len(boundaries), count, sum(bool(row.get("isCompactSummary")) for row in transcript(scene))))
+    name = next(name for name in sessions(scene) if "/" not in name)
+    sent = served_is_sent(scene, name, where)
+    hidden = sum(text.startswith("[") for text in sent.values())
+    if not 3 * count <= hidden < len(sent):
+        fault(scene, "%s: %d of %d results are stand-ins: %s" % (where, hidden, len(sent), [text[:60] for text in sent.values()]))
+
+
+def module_left(scene):
+    """A compaction that would free little, or that is asked for in words, is the host's own."""
+    ends(scene, module(scene, prompt="Look at it. <play:second>"))
+    ends(scene, module(scene, "--continue", prompt="/compact"))
+    ends(scene, module(scene, "--continue", prompt="Count. <play:bulk>"))
+    ends(scene, module(scene, "--continue", prompt="/compact keep the numbers"))
+    ends(scene, module(scene, "--continue", prompt="Go on. <play:helper>"))
+    summaries = sum(bool(row.get("isCompactSummary")) for row in transcript(scene))
+    if summaries != 2:
+        fault(scene, "%d of 2 compactions were summed up by the model" % summaries)
+    compare(scene)
+
+
+def module_slow(scene):
+    """The program takes 30 seconds for each event: the host goes on, and the hooks are not held back either."""
+    path = os.path.join(scene.root, "acpdb")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("#!/bin/bash\ncase \"$(cat )\" in *session.*) sleep 30 ;; esac\necho '{}'\n")
+    os.chmod(path, 0o755)
+    ends(scene, module(scene, prompt="Read it twice. <play:again>", program=path))
+
+
+def module_killed(scene):
+    """The program is killed at each event of the module after the first: the hooks take over, and an import adds the rest, nothing twice."""
+    path = os.path.join(scene.root, "acpdb")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("""#!/bin/bash
+said="$(cat)"
+case "$said" in
+  *'"hook_event_name":"session.append"'*) printf '%%s' "$said" | timeout -s KILL 0.0$((RANDOM %% 6 + 1)) %s "$@" ;;
+  *) printf '%%s' "$said" | %s "$@" ;;
+esac
+""" % (PROGRAM, PROGRAM))
+    os.chmod(path, 0o755)
+    ends(scene, module(scene, prompt="Rename the greeting. <play:main>", program=path, mode="record"))
+    ends(scene, module(scene, "--continue", prompt="Read it twice. <play:again>", program=path))
+    acpdb(scene, "store", "import", scene.home + RECORDINGS[scene.host])
+    compare(scene)
 
 
 def slow(scene):
@@ -425,12 +664,13 @@ def proxied_damaged(scene):
 
 
 SCENES = {
-    "claude": [plain, agent, packaged, proxied, proxied_damaged, pruned, resumed, missing, killed, damaged, unwritable],
+    "claude": [plain, agent, packaged, proxied, proxied_damaged, pruned, resumed, missing, killed, damaged, unwritable,
+               module_recorded, module_pruned, module_folded, module_full, module_left, module_slow, module_killed],
     "codex": [plain, proxied_responses, pruned, resumed, missing, killed],
     "gemini": [plain, proxied_by_path, missing],
     "copilot": [proxied_by_path],
     "pi": [plain, proxied_by_path, superseded, stable, tools, resumed, missing, killed, slow, damaged, unwritable],
-    "opencode": [plain, agent, superseded, stable, tools, resumed, missing, killed, slow, damaged, unwritable],
+    "opencode": [plain, agent, superseded, stable, tools, configured, commanded, compacted, resumed, locked, missing, killed, slow, damaged, unwritable],
 }
 
 

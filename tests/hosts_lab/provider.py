@@ -138,7 +138,8 @@ class Stage:
             seed = "%s/%d/%d/%s" % (play, line, number, len(list(moves(api, body))))
             name = hashlib.sha256(seed.encode()).hexdigest()[:24]
             calls.append((("toolu_01" if api == "anthropic" else "call_") + name,) + made)
-        return {"kind": "main", "thinking": said.get("thinking"), "text": said.get("text"), "calls": calls, "at": where}
+        return {"kind": "main", "thinking": said.get("thinking"), "text": said.get("text"), "calls": calls, "at": where,
+                "whole": said.get("whole")}
 
 
 def anthropic(body, said, use, number):
@@ -313,6 +314,7 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(raw)
         said = stage.answer(api, body)
         use = stage.usage(raw, json.dumps([said["text"], said["calls"]]))
+        use["whole"] = said.get("whole") or use["whole"]
         use["reasoning"] = 7 if said.get("thinking") else 0
         whole, events = made(body, said, use, number)
         self.keep(number, raw, {"path": self.path, "api": api, "kind": said["kind"], "at": said.get("at"), "usage": use,

@@ -34,7 +34,7 @@ def opencode(call, path):
         "agent": lambda: ("task", {"description": "Look", "prompt": call["prompt"], "subagent_type": "general"}),
         "image": lambda: ("read", {"filePath": path}),
         "mcp": lambda: ("labsrv_recall", {"what": call["what"]}),
-        "context": lambda: ("context", {"action": call["action"], "targets": [[call["hash"]]]}),
+        "context": lambda: ("context", {"action": call["action"], "targets": [[call["hash"], *call.get("summary", [])]]}),
         "remember": lambda: ("acpdb_memory_remember", {"kind": "decision", "text": call["text"], "key": "", "rationale": ""}),
     }[call["do"]]()
 
@@ -88,7 +88,7 @@ def pi(call, path):
         "run": lambda: ("bash", {"command": call["command"]}),
         "search": lambda: ("bash", {"command": "grep -rn %s src" % call["pattern"]}),
         "image": lambda: ("read", {"path": path}),
-        "context": lambda: ("context", {"action": call["action"], "targets": [[call["hash"]]]}),
+        "context": lambda: ("context", {"action": call["action"], "targets": [[call["hash"], *call.get("summary", [])]]}),
         "remember": lambda: ("acpdb_memory_remember", {"kind": "decision", "text": call["text"]}),
     }[call["do"]]()
 

@@ -229,8 +229,14 @@ impl Args {
         I: IntoIterator<Item = T>,
         T: Into<std::ffi::OsString> + Clone,
     {
+        let words: Vec<std::ffi::OsString> = words.into_iter().map(Into::into).collect();
+        // Examples and groups are seen by those who ask for help, or are told of a mistake: making them takes most of a hook's time.
+        let plain = Self::command().try_get_matches_from_mut(&words);
+        if let Some(args) = plain.ok().and_then(|matches| Self::from_arg_matches(&matches).ok()) {
+            return Ok(args);
+        }
         let mut command = command();
-        let matches = command.try_get_matches_from_mut(words)?;
+        let matches = command.try_get_matches_from_mut(&words)?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
 }

@@ -161,7 +161,7 @@ impl Work {
         let hook =
             hook::Hook { host: self.host, mode: self.mode, told: &told, transcript: transcript.as_deref() };
         if hook.is_idle() {
-            return Ok((NOTHING.to_owned(), 0));
+            return Ok((dialect::render(self.host, &told, &hook.idle_answer()).to_string(), 0));
         }
         if let Some(unread) = &self.global.settings.unread {
             return Err(unread.clone());

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use acpdb_engine::event::Outcome;
 use serde_json::{Value, json};
 
-use super::{additional_context, params, string};
+use super::{additional_context, claude_module, params, string};
 use crate::told::{Answer, Call, Event, Source, Told};
 
 /// The event behind a name.
@@ -29,6 +29,9 @@ pub(super) fn event(name: &str, value: &Value) -> Event {
         }
         "PreCompact" => Event::Compacting,
         "SessionEnd" => Event::SessionEnded,
+        "session.start" => Event::Greeted,
+        "session.append" => Event::RowAdded(claude_module::result(value)),
+        "session.compact" => Event::FoldAsked(claude_module::asked(value)),
         _ => Event::Other,
     }
 }
@@ -98,6 +101,9 @@ fn bash(raw: &Value) -> (Option<String>, Option<String>) {
 
 /// What the host is answered.
 pub(super) fn render(told: &Told, answer: &Answer) -> Value {
+    if let Some(answer) = claude_module::render(told, answer) {
+        return answer;
+    }
     if let (Some(text), Event::CallEnded(call)) = (&answer.replacement, &told.event)
         && let Some(output) = in_shape(call, text)
     {

@@ -7,6 +7,7 @@
 //! | dialect | hosts | event's name in | result in |
 //! |---|---|---|---|
 //! | `claude` | Claude Code, VS Code | `hook_event_name`, `hookEventName` | `tool_response`, in the tool's own shape |
+//! | `claude_module` | Claude Code's modules in its process | `hook_event_name` | the row's own blocks |
 //! | `codex` | Codex | `hook_event_name` | `tool_response`, a text |
 //! | `gemini` | Gemini CLI | `hook_event_name` | `tool_response.llmContent` |
 //! | `copilot` | Copilot CLI | none: the command names it | `toolResult.textResultForLlm` |
@@ -15,6 +16,7 @@
 //! A field that is not there, or is of another type, costs what it would have told, never the event.
 
 mod claude;
+mod claude_module;
 mod codex;
 mod copilot;
 mod cursor;
@@ -70,7 +72,8 @@ pub fn parse(host: Host, text: &str, event: Option<&str>) -> Result<Told, Dialec
         Host::Cursor => cursor::event(&name, &value),
         Host::Opencode | Host::Pi => Event::Other,
     };
-    Ok(Told { session, name, cwd, transcript, event })
+    let agent = string(&value, &["agent_id"]).filter(|agent| is_name(agent));
+    Ok(Told { session, name, cwd, transcript, agent, event })
 }
 
 /// What `host` is answered to `told`. The answer that says nothing is `{}` for all.
@@ -86,6 +89,12 @@ pub fn render(host: Host, told: &Told, answer: &Answer) -> Value {
         Host::Cursor => cursor::render(answer),
         Host::Opencode | Host::Pi => json!({}),
     }
+}
+
+/// Whether it can be a part of a file's name.
+fn is_name(text: &str) -> bool {
+    let is_fine = |char: char| char.is_ascii_alphanumeric() || char == '-' || char == '_';
+    !text.is_empty() && text.chars().all(is_fine)
 }
 
 /// The first of these fields that is a text.

@@ -42,7 +42,7 @@ fn results_that_are_more_than_text_are_not_compared() {
 
 #[test]
 fn a_pointer_has_the_shape_of_what_it_replaces() {
-    let answer = Answer { context: None, replacement: Some("[as above]".to_owned()) };
+    let answer = Answer { replacement: Some("[as above]".to_owned()), ..Answer::default() };
     let check = |host: Host, text: &str, want: &Expect| {
         let told = parse(host, text, None).unwrap();
         want.assert_eq(&format!("{}\n", render(host, &told, &answer)));
@@ -79,9 +79,55 @@ fn a_pointer_has_the_shape_of_what_it_replaces() {
     );
 }
 
+/// A conversation that a module of Claude Code is to make shorter, and what it is given back.
+#[test]
+fn a_fold_keeps_handles_of_prompts_alone_and_joins_neighbours_of_one_side() {
+    let call = |id: &str| json!({"tool_use_id": id, "tool": "Bash", "input": {"command": id}, "text": "long", "result": {"stdout": "long"}});
+    let said = |text: &str, calls: Vec<Value>| json!({"role": "assistant", "text": text, "toolUses": calls, "handle": "h"});
+    let result = |id: &str, more: Value| {
+        let mut result = json!({"tool_use_id": id, "text": "long", "isError": false});
+        result.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"role": "user", "text": "", "toolUses": [], "toolResults": [result], "handle": "h"})
+    };
+    let prompt = json!({"role": "user", "text": "Do it.", "toolUses": [], "handle": "p"});
+    let rows = json!([
+        prompt,
+        said("One.", vec![]),
+        said("", vec![call("a")]),
+        said("", vec![call("b")]),
+        result("a", json!({})),
+        result("b", json!({"isError": true, "result": {"stdout": "long"}})),
+        said("Two.", vec![]),
+        prompt,
+        prompt,
+    ]);
+    let told = json!({"session_id": "s", "hook_event_name": "session.compact", "compact": {"trigger": "auto", "messages": rows}});
+    let told = parse(Host::ClaudeCode, &told.to_string(), None).unwrap();
+    let mut folded = crate::told::Folded::default();
+    let change = |input: Option<&str>, output: Option<&str>| crate::told::Change {
+        input: input.map(str::to_owned),
+        output: output.map(str::to_owned),
+    };
+    folded.calls.insert("a".to_owned(), change(Some(r#"{"command":"[gone]"}"#), Some("[gone]")));
+    folded.calls.insert("b".to_owned(), change(Some("no object"), None));
+    folded.texts.insert("Two.".to_owned(), "[2]".to_owned());
+    folded.texts.insert("Do it.".to_owned(), "a person's words stay".to_owned());
+    let made = render(Host::ClaudeCode, &told, &Answer { folded: Some(folded), ..Answer::default() });
+    let lines: Vec<String> = made["messages"].as_array().unwrap().iter().map(ToString::to_string).collect();
+    expect![[r#"
+        {"role":"user","text":"Do it.","toolUses":[],"handle":"p"}
+        {"role":"assistant","text":"One.","toolUses":[{"tool_use_id":"a","tool":"Bash","input":{"command":"[gone]"}},{"tool_use_id":"b","tool":"Bash","input":{"command":"b"}}]}
+        {"role":"user","text":"","toolUses":[],"toolResults":[{"tool_use_id":"a","text":"[gone]","isError":false},{"tool_use_id":"b","text":"long","isError":true}]}
+        {"role":"assistant","text":"[2]","toolUses":[]}
+        {"role":"user","text":"Do it.","toolUses":[],"handle":"p"}
+        {"role":"user","text":"Do it.","toolUses":[],"handle":"p"}
+    "#]]
+    .assert_eq(&(lines.join("\n") + "\n"));
+}
+
 #[test]
 fn a_text_for_the_model_stands_where_its_host_looks() {
-    let answer = Answer { context: Some("due".to_owned()), replacement: None };
+    let answer = Answer { context: Some("due".to_owned()), ..Answer::default() };
     let mut said = String::new();
     for (host, name) in [
         (Host::ClaudeCode, "SessionStart"),

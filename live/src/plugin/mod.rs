@@ -12,7 +12,8 @@
 //! Pi writes each message to the session's file at once: there `recording`, the file's path, stands in the place of `info` and
 //! `messages`. Its messages have no ids, so a change is a call's, and reasoning goes by its signature (`stale_signatures`).
 //!
-//! `messages` are those that are new or changed since the plug-in told them; `info` is the host's record of the session.
+//! `messages` are those that are new or changed since the plug-in told them; `info` is the host's record of the session. What could not
+//! be recorded has to be told again before what comes behind it, so then only the `whole` is taken.
 //! A mistake or a fault comes back as `error`, and the plug-in lets its host go on with what it has. The store is opened by
 //! the first line that needs it, and again by the next one if that failed.
 
@@ -72,6 +73,9 @@ pub enum PluginError {
     /// A tool.
     #[error(transparent)]
     Tool(#[from] ToolError),
+    /// Something that was told before was not recorded.
+    #[error("what was told of this session before is not recorded; tell the whole")]
+    Behind,
     /// The store.
     #[error(transparent)]
     Store(#[from] Error),
@@ -86,6 +90,9 @@ struct Request<'a> {
     info: Option<&'a RawValue>,
     #[serde(borrow)]
     messages: Option<&'a RawValue>,
+    /// The messages are all that the host has.
+    #[serde(default)]
+    whole: bool,
     session: Option<String>,
     /// Pi's file of the session, and the folder that it works in.
     recording: Option<PathBuf>,
@@ -132,6 +139,8 @@ pub struct Desk {
     mode: Mode,
     open: Box<Open>,
     store: Option<Store>,
+    /// Sessions of which something was told that is not recorded.
+    behind: HashSet<String>,
 }
 
 impl std::fmt::Debug for Desk {
@@ -147,7 +156,7 @@ impl std::fmt::Debug for Desk {
 impl Desk {
     /// A desk for a host's plug-in. `open` is called once something needs the store.
     pub fn new(host: Host, mode: Mode, open: Box<Open>) -> Self {
-        Self { host, mode, open, store: None }
+        Self { host, mode, open, store: None, behind: HashSet::new() }
     }
 
     /// The store, if it is open.
@@ -168,7 +177,16 @@ impl Desk {
         };
         done.op.clone_from(&request.op);
         let id = request.id.clone();
-        match self.act(&request, &mut done) {
+        let named = request.info.and_then(|info| serde_json::from_str::<Named>(info.get()).ok());
+        let named = named.filter(|_| request.messages.is_some()).map(|named| named.id);
+        let acted = match &named {
+            Some(name) if self.behind.contains(name) && !request.whole => Err(PluginError::Behind),
+            _ => self.act(&request, &mut done),
+        };
+        if let Some(name) = named {
+            let _ = if acted.is_err() { self.behind.insert(name) } else { self.behind.remove(&name) };
+        }
+        match acted {
             Ok(mut answer) => {
                 if let Some(answer) = answer.as_object_mut() {
                     answer.insert("id".to_owned(), id);

@@ -148,6 +148,46 @@ fn a_store_that_cannot_be_opened_is_tried_again() {
     }
 }
 
+/// What is told while the store cannot be used is told again with the whole; what comes behind it has to wait, or it would stand first.
+#[test]
+fn what_was_not_recorded_comes_before_what_follows() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let open = {
+        let path = path.clone();
+        move || {
+            if !path.exists() {
+                return Err("the store is busy".to_owned());
+            }
+            Store::builder(&path)
+                .registry(acpdb_hosts::registry())
+                .any_file_system()
+                .open()
+                .map_err(|error| error.to_string())
+        }
+    };
+    let mut desk = Desk::new(Host::Opencode, Mode::Prune, Box::new(open));
+    let mut tell = |op: &str, messages: Value, whole: bool| {
+        let request = json!({"id": 1, "op": op, "info": {"id": "ses_1", "directory": "/p"}, "messages": messages, "whole": whole,
+            "model": "m", "key": "k"});
+        let (answer, _) = desk.answer(&request.to_string());
+        serde_json::from_str::<Value>(&answer).unwrap()
+    };
+    let (first, second, third) = (user("m1", "Look."), reads("m2", "c1", LONG), user("m3", "Go on."));
+    assert!(tell("context", json!([first]), true)["error"].to_string().contains("busy"));
+    drop(Store::builder(&path).any_file_system().open().unwrap());
+    for op in ["record", "context"] {
+        assert!(tell(op, json!([second]), false)["error"].to_string().contains("tell the whole"), "{op}");
+    }
+    assert_eq!(tell("context", json!([first, second, third]), true)["error"], Value::Null);
+    assert_eq!(tell("record", json!([user("m4", "And on.")]), false)["error"], Value::Null);
+    let store = Store::builder(&path).any_file_system().open().unwrap();
+    let view = store.view(store.find_stream("ses_1").unwrap().id).unwrap();
+    let messages: Vec<String> =
+        view.current().iter().filter_map(|item| item.message.as_deref().map(str::to_owned)).collect();
+    assert_eq!(messages, ["m1", "m2", "m3", "m4"]);
+}
+
 /// A session's file as Pi writes it: two reads of one file, and what the model thought before the second.
 fn pi_lines(count: usize) -> String {
     let entry = |id: &str, parent: Option<&str>, message: Value| json!({"type": "message", "id": id, "parentId": parent, "timestamp": "2026-01-31T14:00:00.000Z", "message": message});

@@ -25,13 +25,15 @@ use acpdb_hosts::exchange::{self, Api, Talk};
 use acpdb_hosts::export::{preserves_thinking, with_breakpoints};
 use acpdb_hosts::import::{Format, json};
 use acpdb_query::cost::PriceTable;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::identity::Identity;
 use super::sent::Sent;
 use super::talk::{Said, Talks, is_told};
+use crate::compaction;
 use crate::plugin::shown::{self, Shown};
 use crate::recording;
+use crate::told::Change;
 
 /// Most folders that are looked through for a recording.
 const FOLDER_COUNT_MAX: usize = 10_000;
@@ -52,15 +54,6 @@ pub struct Pruned {
     /// Why nothing was changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub untouched: Option<String>,
-}
-
-/// What stands in the place of a call's parts.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
-pub struct Change {
-    /// Its parameters, as JSON.
-    pub input: Option<String>,
-    /// Its result.
-    pub output: Option<String>,
 }
 
 /// A request as its program made it.
@@ -242,17 +235,7 @@ fn changes(
             changes.calls.entry(call.to_string()).or_default();
         }
     }
-    for line in String::from_utf8_lossy(&context.bytes).lines() {
-        #[derive(Deserialize)]
-        struct Line {
-            call: Option<String>,
-            #[serde(flatten)]
-            change: Change,
-        }
-        if let Ok(Line { call: Some(call), change }) = serde_json::from_str(line) {
-            changes.calls.insert(call, change);
-        }
-    }
+    changes.calls.extend(compaction::calls(&context.bytes));
     Ok((changes, context.seq.get()))
 }
 

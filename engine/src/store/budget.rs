@@ -1,0 +1,151 @@
+//! What a budget may hide: outputs of tools, the oldest first, and what stands in the way.
+//!
+//! ```text
+//! too many tokens -> whatever is pending -> outputs that nothing protects, views of files last -> obstacles, if it is still too much
+//! ```
+//!
+//! What the user and the model said, the newest steps and what steers the work stay.
+
+use crate::command::bodies::Bodies;
+use crate::command::draft::EventDraft;
+use crate::error::Error;
+use crate::event::{Discarded, Face, Hidden, Role, ToolClass};
+use crate::fold::{FaceState, ItemKind, ServedPlace, State};
+use crate::ids::{ItemId, Seq};
+
+use super::View;
+use super::served::Served;
+use super::session::Session;
+
+/// Items that are named as standing in the way of a budget.
+const OBSTACLE_COUNT_MAX: usize = 16;
+
+/// What stands in the way of a budget.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Obstacle {
+    /// The item.
+    pub item: ItemId,
+    /// Its tokens as served.
+    pub tokens: u64,
+    /// Why it cannot be shortened.
+    pub why: &'static str,
+}
+
+/// A budget that could not be kept.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct OverBudget {
+    /// Tokens of the context.
+    pub tokens: u64,
+    /// What was allowed.
+    pub tokens_max: u64,
+    /// The largest items that cannot be shortened, largest first; at most 16.
+    pub obstacles: Vec<Obstacle>,
+}
+
+impl Session {
+    /// Tokens of the context if all that is pending were applied and each output that a budget may hide were hidden. Records
+    /// nothing. Cost: O(items).
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if nothing was recorded yet.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    pub fn tokens_least(&self) -> Result<u64, Error> {
+        let view = self.view()?;
+        let whole = view.served_eagerly().tokens();
+        let reading = view.read();
+        let (state, at) = (reading.state(), view.at());
+        let places = state.served_places(at);
+        let hidden = places.iter().filter(|place| obstacle(state, place, at).is_none());
+        let freed: u64 =
+            hidden.map(|place| freed_by_hiding(state.face(place.ix, Face::Output, at).tokens_shown)).sum();
+        Ok(whole.saturating_sub(freed))
+    }
+}
+
+/// Whether a budget may hide an output, or why not.
+fn obstacle(state: &State, place: &ServedPlace, at: Seq) -> Option<&'static str> {
+    let Some(item) = state.item(place.ix, at) else { return Some("not readable") };
+    if item.kind != ItemKind::Call {
+        return Some("it is no tool output");
+    }
+    if item.turn >= state.turn(at) || item.turn.get().saturating_add(1) == state.turn(at).get() {
+        return Some("it is of the newest steps");
+    }
+    if item.finished.is_none() {
+        return Some("the call is unfinished");
+    }
+    if let Some(protection) = state.protection(place.ix, at) {
+        return Some(match protection {
+            crate::fold::Protection::Pinned => "it is pinned",
+            crate::fold::Protection::File => "its file is protected",
+            crate::fold::Protection::Tool => "its tool is protected",
+            crate::fold::Protection::Turn => "its turn is protected",
+        });
+    }
+    let policy = state.policy(at);
+    if item.tool.as_deref().is_some_and(|tool| policy.shelf.except.is_match_tool(tool)) {
+        return Some("its tool steers the work");
+    }
+    if item.output.state != FaceState::Whole {
+        return Some("it is hidden already");
+    }
+    if item.output.tokens < u64::from(policy.shelf.tokens_min) {
+        return Some("it is too short to save anything");
+    }
+    None
+}
+
+/// What hiding an output of so many tokens frees: a tombstone takes room as well.
+const fn freed_by_hiding(tokens: u64) -> u64 {
+    tokens.saturating_sub(40)
+}
+
+/// The discard of the oldest outputs that frees at least `excess` tokens, as far as the policy allows. Views of files go
+/// last: what is unused longest is needed least, and a view is what edits rest on.
+pub(super) fn shortening(view: &View, excess: u64) -> Option<EventDraft> {
+    let reading = view.read();
+    let state = reading.state();
+    let at = view.at();
+    let may = state.served_places(at);
+    let mut may: Vec<&ServedPlace> =
+        may.iter().filter(|place| obstacle(state, place, at).is_none()).collect();
+    may.sort_by_key(|place| {
+        let class = state.item(place.ix, at).and_then(|item| item.class);
+        (class == Some(ToolClass::Read), place.ix)
+    });
+    let mut bodies = Bodies::default();
+    let targets = bodies.add_copied(r#"[["budget"]]"#);
+    let mut items = Vec::new();
+    let mut freed = 0_u64;
+    for place in may {
+        if freed >= excess {
+            break;
+        }
+        let tokens = state.face(place.ix, Face::Output, at).tokens_shown;
+        freed = freed.saturating_add(freed_by_hiding(tokens));
+        items.extend(state.item_id(place.ix).map(|item| Hidden { item, pattern: None, summary: None }));
+    }
+    (!items.is_empty()).then(|| EventDraft::of(Discarded { targets, items }, bodies))
+}
+
+pub(super) fn obstacles(served: &Served) -> Vec<Obstacle> {
+    let view = served.view();
+    let reading = view.read();
+    let state = reading.state();
+    let mut found: Vec<Obstacle> = served
+        .items()
+        .iter()
+        .map(|item| Obstacle {
+            item: item.view.item,
+            tokens: item.tokens(),
+            why: if item.view.role == Role::User {
+                "the user said it"
+            } else {
+                obstacle(state, &item.place, view.at()).unwrap_or("its stand-in is no shorter")
+            },
+        })
+        .collect();
+    found.sort_by_key(|obstacle| std::cmp::Reverse((obstacle.tokens, obstacle.item)));
+    found.truncate(OBSTACLE_COUNT_MAX);
+    found
+}

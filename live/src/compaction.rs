@@ -1,0 +1,153 @@
+//! A compaction that acpdb answers itself: the same conversation, with stand-ins for what is stale and for the oldest results.
+//!
+//! ```text
+//! host: 150,000 tokens, make it shorter --> what is superseded, discarded or repeated goes; then the oldest results, till half is left
+//!                                      <-- stand-ins by the ids of calls, or nothing: the host's own model writes a summary
+//! ```
+//!
+//! No model is asked, and each text of the conversation stays as it was said. It is no answer where a model has to read what the user
+//! asked to be kept, where a result is no text (a host gives texts alone), and where too little would go: a context that is full
+//! again at once makes a host give up.
+
+use std::collections::BTreeMap;
+
+use acpdb_engine::Error;
+use acpdb_engine::event::{Face, PartKind, Role};
+use acpdb_engine::fold::serving::ServeMode;
+use acpdb_engine::fold::{FaceState, ItemKind, Status};
+use acpdb_engine::serve::point::{Lines, PointLimits, Seen, is_pointer};
+use acpdb_engine::store::{ServeOptions, Served, Session};
+use acpdb_engine::text::tokens::estimate;
+use serde::Deserialize;
+
+use crate::birth;
+use crate::plugin::shown::Shown;
+use crate::told::{Asked, Change, Folded};
+
+/// Of a hundred tokens so many have to go. Claude Code gives up when its context is full again within three turns, three times.
+pub const FREED_PERCENT_MIN: u64 = 40;
+/// Of a hundred tokens so many stay, if results allow it.
+const KEPT_PERCENT: u64 = 50;
+
+/// What stands in the place of a conversation, recorded as sent; `None` leaves it to the host. Durable when it returns.
+///
+/// Cost: O(items), and the bodies of those that are shown otherwise.
+///
+/// # Errors
+/// As [`acpdb_engine::store::Step::context`].
+pub fn answer(session: &Session, asked: &Asked, key: &str) -> Result<Option<Folded>, Error> {
+    let kept_max = asked.tokens.saturating_mul(100 - FREED_PERCENT_MIN) / 100;
+    if asked.has_words || asked.tokens == 0 {
+        return Ok(None);
+    }
+    let now = session.view()?.served_eagerly();
+    let pointed = pointed(&now)?;
+    let given_back: u64 = pointed.iter().map(|one| u64::from(estimate(one.original.as_bytes()))).sum();
+    if !is_all_text(&now) || session.tokens_least()?.saturating_add(given_back) > kept_max {
+        return Ok(None);
+    }
+    let tokens_max = asked.tokens.saturating_mul(KEPT_PERCENT) / 100;
+    let options = ServeOptions {
+        mode: Some(ServeMode::Eager),
+        tokens_max: Some(tokens_max),
+        cold: true,
+        ..ServeOptions::default()
+    };
+    let context = session.step_begun(key).context(&Shown::bare(false), &options)?;
+    let mut calls = calls(&context.bytes);
+    give_back(&context.served, pointed, &mut calls)?;
+    Ok(Some(Folded { calls, texts: texts(&context.served)? }))
+}
+
+/// Whether each result that is shown is text.
+fn is_all_text(served: &Served) -> bool {
+    served.items().iter().all(|item| {
+        let is_result = matches!(item.view.kind, ItemKind::Call | ItemKind::Result);
+        let is_whole = item.view.output.state == FaceState::Whole;
+        !(is_result && is_whole) || item.view.content.iter().all(|part| part.kind == PartKind::Text)
+    })
+}
+
+/// Calls that are shown otherwise, from lines of [`Shown`].
+pub fn calls(bytes: &[u8]) -> BTreeMap<String, Change> {
+    #[derive(Deserialize)]
+    struct Line {
+        call: Option<String>,
+        #[serde(flatten)]
+        change: Change,
+    }
+    let lines = String::from_utf8_lossy(bytes);
+    let lines = lines.lines().filter_map(|line| serde_json::from_str(line).ok());
+    lines.filter_map(|Line { call, change }| Some((call?, change))).collect()
+}
+
+/// A result that was a pointer in the host from the beginning.
+struct Pointed {
+    call: String,
+    original: String,
+}
+
+/// Those of a context whose originals are in the log.
+fn pointed(served: &Served) -> Result<Vec<Pointed>, Error> {
+    let (view, mut found) = (served.view(), Vec::new());
+    for item in served.items() {
+        let it = &item.view;
+        let (Some(Status::Aborted), FaceState::Whole, Some(call)) = (it.status, it.output.state, &it.call)
+        else {
+            continue;
+        };
+        let Some(finished) = it.finished.filter(|_| item.pointed.is_none()) else { continue };
+        if !is_pointer(served.shown(item, Face::Output)?.text.as_bytes()) {
+            continue;
+        }
+        let parts = view.read().state().content(item.place.ix, finished);
+        let texts = parts.iter().map(|part| view.text(part.body)).collect::<Result<Vec<_>, _>>()?;
+        let original = texts.join("");
+        if !is_pointer(original.as_bytes()) {
+            found.push(Pointed { call: call.to_string(), original });
+        }
+    }
+    Ok(found)
+}
+
+/// Gives back what a pointer stood for, where the result that it points at is not shown any more.
+fn give_back(
+    served: &Served,
+    pointed: Vec<Pointed>,
+    calls: &mut BTreeMap<String, Change>,
+) -> Result<(), Error> {
+    if pointed.is_empty() {
+        return Ok(());
+    }
+    let mut seen = Seen::default();
+    for item in served.items() {
+        let is_result = matches!(item.view.kind, ItemKind::Call | ItemKind::Result);
+        if is_result && item.view.output.state == FaceState::Whole {
+            let _ = seen.add(&Lines::of(served.shown(item, Face::Output)?.text), &[]);
+        }
+    }
+    for Pointed { call, original } in pointed {
+        let lines = Lines::of(original.as_str());
+        let runs = seen.point(&lines, PointLimits::of(birth::TOKENS_MIN));
+        if !runs.iter().any(|run| run.first == 0 && run.count == lines.len()) {
+            let _ = seen.add(&lines, &[]);
+            calls.entry(call).or_default().output = Some(original);
+        }
+    }
+    Ok(())
+}
+
+/// Texts of the model's that are shown otherwise.
+fn texts(served: &Served) -> Result<BTreeMap<String, String>, Error> {
+    let mut found = BTreeMap::new();
+    for item in served.items() {
+        let view = &item.view;
+        let is_other = !matches!(view.output.state, FaceState::Whole | FaceState::Absent);
+        if view.kind == ItemKind::Text && view.role == Role::Assistant && is_other {
+            let texts = view.content.iter().map(|part| served.view().text(part.body));
+            let whole = texts.collect::<Result<Vec<_>, _>>()?.join("");
+            let _ = found.insert(whole, served.shown(item, Face::Output)?.text);
+        }
+    }
+    Ok(found)
+}
