@@ -165,6 +165,12 @@ impl StreamWriter {
         new >= NEW_COUNT_MIN && new.saturating_mul(new) >= self.ingest_state.event_count
     }
 
+    /// Whether all that is known of the stream is in memory, with nothing to be done before an append.
+    pub(super) fn is_at_hand(&self) -> bool {
+        let is_open = self.ingest_state.opened && self.signer.is_some();
+        is_open && self.ingest_state.is_sound() && (self.placed.is_some() || !self.is_overdue())
+    }
+
     /// Whether so much had to be read that it is worth saving at once.
     const fn is_overdue(&self) -> bool {
         let new = self.new_count();

@@ -41,13 +41,14 @@ fn go_on(open: &mut Batch, stream: &StreamInfo, routed: &mut Vec<Batch>) {
     }
 }
 
+/// Whether facts of a batch may stand in other streams than its own.
+pub(super) fn is_moved(batch: &Batch) -> bool {
+    batch.stream.scope == Scope::Session && batch.entries.iter().any(|entry| memory_of(entry).is_some())
+}
+
 impl Store {
     /// Batches whose memory facts stand in the streams of their lifespans.
     pub(super) fn routed<'b>(&self, batches: &'b [Batch]) -> Result<Cow<'b, [Batch]>, Error> {
-        let is_moved = |batch: &Batch| {
-            batch.stream.scope == Scope::Session
-                && batch.entries.iter().any(|entry| memory_of(entry).is_some())
-        };
         if !batches.iter().any(is_moved) {
             return Ok(Cow::Borrowed(batches));
         }

@@ -126,6 +126,59 @@ impl Store {
     ) -> Result<Ticket, Error> {
         let batch = super::Batch { stream: stream.clone(), entries };
         let (receipt, placed) = self.inner.commit(&self.routed(&[batch])?, super::Atomicity::One)?;
+        self.ticket(receipt, placed)
+    }
+
+    /// As [`Store::submit`], if that takes no waiting: for a thread that must not stop, such as that of an event loop. It still
+    /// computes, and writes into the memory of the operating system, as for any commit.
+    ///
+    /// `None`: it would have to wait for another writer, or to read what is not at hand (as for the first commit to a stream);
+    /// nothing was recorded. Then call `submit` on another thread.
+    ///
+    /// # Errors
+    /// As [`Store::append`].
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    pub fn submit_at_once(
+        &self,
+        stream: &crate::entry::StreamInfo,
+        entries: Vec<crate::entry::Entry>,
+    ) -> Result<Option<Ticket>, Error> {
+        let Some((receipt, placed)) = self.place_at_once(stream, entries)? else { return Ok(None) };
+        self.ticket(receipt, placed).map(Some)
+    }
+
+    /// As [`Store::append`] under [`Durability::Os`], if that takes no waiting; see [`Store::submit_at_once`]. Always `None` under
+    /// [`Durability::Sync`].
+    ///
+    /// # Errors
+    /// As [`Store::append`].
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    pub fn append_at_once(
+        &self,
+        stream: &crate::entry::StreamInfo,
+        entries: Vec<crate::entry::Entry>,
+    ) -> Result<Option<Receipt>, Error> {
+        if self.inner.durability == Durability::Sync {
+            return Ok(None);
+        }
+        let Some((receipt, placed)) = self.place_at_once(stream, entries)? else { return Ok(None) };
+        self.complete(placed)?;
+        Ok(Some(receipt))
+    }
+
+    fn place_at_once(
+        &self,
+        stream: &crate::entry::StreamInfo,
+        entries: Vec<crate::entry::Entry>,
+    ) -> Result<Option<(Receipt, Option<Placed>)>, Error> {
+        let batch = super::Batch { stream: stream.clone(), entries };
+        if !self.inner.settler.has_room() || super::routes::is_moved(&batch) {
+            return Ok(None);
+        }
+        self.inner.commit_at_once(&batch)
+    }
+
+    fn ticket(&self, receipt: Receipt, placed: Option<Placed>) -> Result<Ticket, Error> {
         let progress = Arc::<Progress>::default();
         let mut ticket = Ticket { store: self.clone(), receipt, placed, progress };
         if let Some(placed) = &ticket.placed {

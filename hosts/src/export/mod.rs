@@ -37,6 +37,8 @@ mod turns;
 pub mod typed;
 mod write;
 
+use std::borrow::Cow;
+
 use acpdb_engine::store::{Rendered, Renderer, Served};
 use acpdb_engine::{Error, View};
 
@@ -244,10 +246,13 @@ fn served_before(context: &Served) -> Option<Result<Served, Error>> {
 
 /// The export with marks for the provider's cache.
 fn marked(mut export: Export, before: Option<&Export>) -> Export {
-    let text = |export: &Export| Some(std::str::from_utf8(&export.bytes).ok()?.to_owned());
-    if let Some(body) = text(&export).filter(|_| export.format == Format::Anthropic) {
-        let before = before.and_then(text);
-        export.bytes = with_breakpoints(&body, before.as_deref()).into_owned().into_bytes();
+    if export.format != Format::Anthropic {
+        return export;
+    }
+    let Ok(body) = std::str::from_utf8(&export.bytes) else { return export };
+    let before = before.and_then(|before| std::str::from_utf8(&before.bytes).ok());
+    if let Cow::Owned(marked) = with_breakpoints(body, before) {
+        export.bytes = marked.into_bytes();
     }
     export
 }

@@ -15,12 +15,15 @@ use crate::text::Signer;
 
 use super::super::batch::{Atomicity, Batch, Receipt};
 use super::super::{Inner, redact};
-use super::{Drafted, Streams};
+use super::place::Door;
+use super::{Attempt, Drafted, Streams};
 
 /// Bytes of new bodies after which a splitting commit is written.
 const SPLIT_BYTES: usize = 8 << 20;
 /// Events after which a splitting commit is written.
 const SPLIT_EVENT_COUNT: usize = 8192;
+/// Most events of others that are read first by a commit that must not wait.
+const BEHIND_COUNT_MAX: u64 = 64;
 
 impl Inner {
     /// Records `batches`, without the secrets that are known to be some. The last commit has its place, the ones before it
@@ -78,6 +81,45 @@ impl Inner {
         // What is known already may be known by a commit that is on its way: then it is waited for.
         let known = streams.placed().filter(|_| !is_enabled(Failpoint::KnownTooEarly));
         Ok((receipt, last.or(known)))
+    }
+
+    /// Records one batch as [`Inner::commit`] does, if that takes no waiting: this handle wrote to the stream before, and knows
+    /// nearly all of it, and no other writer is at it. `None`: it would have to wait, and nothing was recorded.
+    pub(in crate::store) fn commit_at_once(
+        &self,
+        batch: &Batch,
+    ) -> Result<Option<(Receipt, Option<Placed>)>, Error> {
+        self.check_writable()?;
+        let batches = std::slice::from_ref(batch);
+        let clean = redact::settled(self.redactor.as_deref(), self.log.secret(), batches);
+        let batches = clean.as_deref().unwrap_or(batches);
+        let [Batch { stream, .. }] = batches else { return Ok(None) };
+        let id = stream.id();
+        let writer = self.writer_of(id);
+        let Ok(guard) = writer.try_lock() else { return Ok(None) };
+        let behind = self.log.head().seq.get().saturating_sub(guard.watermark.get());
+        if stream.subject.is_some() || behind > BEHIND_COUNT_MAX || !guard.is_at_hand() {
+            return Ok(None);
+        }
+        let mut streams = Streams(BTreeMap::from([(id, guard)]));
+        let mut one = |streams: &mut Streams<'_>, withheld: &Withheld, next: Option<Seq>| {
+            let todo = Todo { batches, ids: &[id], batch: 0, entry: 0 };
+            let Plan { drafts, entries, known_count, rest } =
+                self.plan(streams, todo, Atomicity::One, withheld, next);
+            Ok(rest.is_none().then_some(Drafted { drafts, answer: (entries, known_count) }))
+        };
+        match self.attempt(&mut streams, &mut Door::AtOnce, &mut one) {
+            Ok(Attempt::Done((entries, known_count), placed)) => {
+                let mut receipt = Receipt::default();
+                receipt.take(&entries, known_count, placed.as_ref());
+                receipt.items.truncate(batch.entries.len());
+                Ok(Some((receipt, placed.or_else(|| streams.placed()))))
+            }
+            Ok(Attempt::Unsound | Attempt::NeedsSeq) | Err(Error::Busy { .. } | Error::HeadMoved { .. }) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Drafts as much as fits into one commit. `next`: the seq that it will begin with, if that is certain.

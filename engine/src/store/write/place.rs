@@ -30,13 +30,15 @@ pub(super) enum Door<'a> {
     Queue,
     /// The write lock, which the caller holds.
     Held(Exclusive<'a>),
+    /// At once, or not at all: [`LogError::Busy`] if it would have to wait.
+    AtOnce,
 }
 
 impl Door<'_> {
     /// The seq of the next commit, if no other commit can come before it.
     pub(super) fn next_seq(&self) -> Option<Seq> {
         match self {
-            Self::Queue => None,
+            Self::Queue | Self::AtOnce => None,
             Self::Held(held) => Some(held.next_seq()),
         }
     }
@@ -50,6 +52,7 @@ impl Door<'_> {
         match self {
             Self::Queue => inner.log.place(prepared, conditions),
             Self::Held(held) => held.place(prepared, conditions),
+            Self::AtOnce => inner.log.place_at_once(prepared, conditions),
         }
     }
 }
@@ -158,7 +161,8 @@ impl Inner {
                 Ok(placed)
             }
             Err(error) => {
-                if !matches!(error, LogError::HeadMoved { .. }) {
+                // After these nothing was written, and what is stored is what it was.
+                if !matches!(error, LogError::HeadMoved { .. } | LogError::Busy { .. }) {
                     self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 }
                 Err(error.into())
