@@ -1,7 +1,7 @@
 //! Measurements of acpdb: import, fold, memory, opening, questions.
 //!
 //! ```text
-//! main -> import | intake | fold | memory | open | query | serve | price | pieces | growth | hook | look | sealed | tree -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
+//! main -> import | intake | fold | memory | open | query | serve | price | pieces | growth | hook | look | sealed | tree | scale -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
 //!            '-> children of this program, for what only a fresh process shows: peak memory, cold starts
 //! ```
 //!
@@ -37,6 +37,7 @@ use report::Report;
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "usage: acpdb-bench import|intake|fold|memory|open|query|serve|price|pieces|growth|hook|look|sealed|tree|all [--quick] [--data DIR] [--scratch DIR]\n\
+       acpdb-bench scale [--events N] [--dir DIR] [--scratch DIR]\n\
        acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE,..] [--part commits,callers,loads] [--scratch DIR] [--docs]";
 
 /// Any error as one of ours.
@@ -117,10 +118,14 @@ fn run(arguments: &[String]) -> Outcome<()> {
             price::run(&options, &mut report)?;
             query::run(&options, &mut report)?;
         }
+        ["scale"] => compare::scale(&options, events, folder, &mut report)?,
         ["compare"] => return compare::run(&options, events, folder, [only, parts]),
         ["child-compare", engine, store, count] => return compare::child(engine, store, count.parse()?),
         ["child-append", store, flush, caller, count] => {
             return compare::child_append(store, flush.parse()?, caller.parse()?, count.parse()?);
+        }
+        ["child-calls", store, caller, count] => {
+            return compare::child_calls(store, caller.parse()?, count.parse()?);
         }
         ["profile", ask @ ("get" | "digest" | "last" | "chain" | "scan"), rounds, engine, count] => {
             return compare::profile(ask, rounds.parse()?, engine, count.parse()?);

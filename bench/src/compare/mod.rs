@@ -16,6 +16,7 @@ mod own;
 mod peers;
 mod picture;
 mod raw;
+mod scale;
 mod stages;
 mod table;
 mod work;
@@ -94,6 +95,7 @@ pub(crate) fn run(
 }
 
 pub(crate) use callers::child as child_append;
+pub(crate) use scale::{child as child_calls, run as scale};
 
 /// Reads as a process of its own does, and prints its memory and how long opening took: only a fresh process shows them.
 pub(crate) fn child(name: &str, folder: &str, count: u64) -> Outcome<()> {

@@ -17,6 +17,7 @@ use acpdb_engine::index::{
 };
 use acpdb_engine::log::{Log, LogOptions};
 use acpdb_engine::storage::{FileStorage, SystemClock, SystemEntropy};
+use acpdb_engine::store::Events;
 use acpdb_engine::{Atomicity, Batch, Store};
 
 use super::engine::Engine;
@@ -211,8 +212,8 @@ impl Engine for LogEngine {
     }
 }
 
-struct StoreEngine {
-    store: Store,
+pub(super) struct StoreEngine {
+    pub(super) store: Store,
     /// The end of each call, by number.
     seqs: Vec<Seq>,
     /// Session and newest call of each chain.
@@ -220,13 +221,19 @@ struct StoreEngine {
 }
 
 pub(crate) fn open_store(folder: &Path) -> Outcome<Box<dyn Engine>> {
-    let store = Store::builder(folder.join("store")).registry(acpdb_hosts::registry()).open()?;
-    // A look that any user takes: opening alone does next to nothing.
-    let _ = store.head()?;
-    Ok(Box::new(StoreEngine { store, seqs: Vec::new(), chains: HashMap::new() }))
+    Ok(Box::new(StoreEngine::open(folder)?))
 }
 
-fn info(session: u32) -> StreamInfo {
+impl StoreEngine {
+    pub(super) fn open(folder: &Path) -> Outcome<Self> {
+        let store = Store::builder(folder.join("store")).registry(acpdb_hosts::registry()).open()?;
+        // A look that any user takes: opening alone does next to nothing.
+        let _ = store.head()?;
+        Ok(Self { store, seqs: Vec::new(), chains: HashMap::new() })
+    }
+}
+
+pub(super) fn info(session: u32) -> StreamInfo {
     StreamInfo::session("bench", format!("session-{session}"))
 }
 
@@ -252,6 +259,15 @@ impl StoreEngine {
     fn take(&self, seq: Seq, sink: &mut Sink) -> Outcome<()> {
         let recorded = self.store.event(seq)?.ok_or("no such event")?;
         sink.take(&self.store.body(Self::output(&recorded)?)?);
+        Ok(())
+    }
+
+    /// The outputs of all calls that end among some events.
+    pub(super) fn outputs(events: Events, sink: &mut Sink) -> Outcome<()> {
+        let mut ends = events.kinds(&["tool_call_finished"]);
+        while let Some(end) = ends.next() {
+            sink.take(&ends.body(Self::output(&end?)?)?);
+        }
         Ok(())
     }
 
@@ -334,11 +350,8 @@ impl Engine for StoreEngine {
             }
             Ask::Last(session) => {
                 // A call is three events.
-                let newest = self.store.last_events(info(session).id(), 3 * LAST_COUNT)?;
-                let ends =
-                    newest.iter().filter(|event| matches!(event.event.payload, Payload::ToolCallFinished(_)));
-                let mut outputs = ends.map(Self::output).collect::<Result<_, _>>()?;
-                self.give(&mut outputs, sink)?;
+                let newest = self.store.newest_events(info(session).id(), 3 * LAST_COUNT)?;
+                Self::outputs(newest, sink)?;
             }
             Ask::Chain(chain) => {
                 let (session, item) = *self.chains.get(&chain).ok_or("no such chain")?;
@@ -346,11 +359,10 @@ impl Engine for StoreEngine {
                 let mut outputs: Vec<BodyId> = {
                     let (reading, at) = (view.read(), view.at());
                     let state = reading.state();
-                    let ix = state.items_of_event(item.seq).next().ok_or("no such item")?;
-                    let members = state.chain(ix, at).map(|chain| chain.members).unwrap_or_default();
-                    let items =
-                        members.iter().filter_map(|member| state.items_of_event(member.item.seq).next());
-                    items.filter_map(|ix| Some(state.item(ix, at)?.content.first()?.body)).collect()
+                    let ix = state.find(item).ok_or("no such item")?;
+                    let items = state.chain_items(ix, at).into_iter();
+                    let outputs = items.filter_map(|ix| Some(state.content(ix, at).pop()?.body));
+                    outputs.collect()
                 };
                 self.give(&mut outputs, sink)?;
             }
@@ -360,13 +372,7 @@ impl Engine for StoreEngine {
     }
 
     fn scan(&mut self, sink: &mut Sink) -> Outcome<bool> {
-        let mut events = self.store.events(Seq(1), Seq::MAX)?;
-        while let Some(recorded) = events.next() {
-            let recorded = recorded?;
-            if matches!(recorded.event.payload, Payload::ToolCallFinished(_)) {
-                sink.take(&events.body(Self::output(&recorded)?)?);
-            }
-        }
+        Self::outputs(self.store.events(Seq(1), Seq::MAX)?, sink)?;
         Ok(true)
     }
 }

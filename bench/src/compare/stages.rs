@@ -72,7 +72,7 @@ fn answers(kind: Kind, folder: &Path, work: &Work, count: u64, expected: &Sink) 
 }
 
 /// Appends events after `from` up to `to` in large commits; returns bytes of bodies.
-fn load(engine: &mut dyn Engine, work: &Work, from: u64, to: u64) -> Outcome<u64> {
+pub(super) fn load(engine: &mut dyn Engine, work: &Work, from: u64, to: u64) -> Outcome<u64> {
     let (mut next, mut bytes) = (from + 1, 0);
     while next <= to {
         let last = to.min(next + BATCH_EVENT_COUNT - 1);

@@ -13,6 +13,8 @@ pub(crate) const SESSION_COUNT: u64 = 100;
 pub(crate) const CHAIN_EVENT_COUNT: u64 = 20;
 /// Chains that take turns.
 const OPEN_CHAIN_COUNT: u64 = 1000;
+/// Events of a session that ends.
+pub(super) const ENDING_CALL_COUNT: u64 = OPEN_CHAIN_COUNT * CHAIN_EVENT_COUNT / SESSION_COUNT;
 const POOL_BYTES: usize = 8 << 20;
 
 /// One event.
@@ -61,6 +63,8 @@ pub(crate) const LAST_COUNT: usize = 200;
 /// Makes events.
 pub(crate) struct Work {
     pool: String,
+    /// Sessions end, and others begin: not the same ones for ever.
+    sessions_end: bool,
 }
 
 impl Work {
@@ -68,7 +72,12 @@ impl Work {
         let mut text = crate::session::Session::new("compare");
         let mut pool = text.text(POOL_BYTES);
         pool.truncate(POOL_BYTES);
-        Self { pool }
+        Self { pool, sessions_end: false }
+    }
+
+    /// The same work in sessions of [`ENDING_CALL_COUNT`] events each, however many events there are.
+    pub(super) fn of_ending_sessions() -> Self {
+        Self { sessions_end: true, ..Self::new() }
     }
 
     /// The event of a number.
@@ -85,9 +94,10 @@ impl Work {
         let again = numbers.below(10) < 3 && number > 10;
         let params = if again { number - 1 - numbers.next() % (number / 2) } else { number };
         let block = index / (OPEN_CHAIN_COUNT * CHAIN_EVENT_COUNT);
+        let generation = if self.sessions_end { block } else { 0 };
         Event {
             number,
-            session: u32::try_from(index % SESSION_COUNT).unwrap_or(0),
+            session: u32::try_from(generation * SESSION_COUNT + index % SESSION_COUNT).unwrap_or(0),
             chain: u32::try_from(block * OPEN_CHAIN_COUNT + index % OPEN_CHAIN_COUNT).unwrap_or(0),
             hash: hash_of(params),
             body: self.pool.get(start..start + bytes).unwrap_or_default(),

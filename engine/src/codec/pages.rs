@@ -197,9 +197,9 @@ impl TailPage {
         if page.store.is_none() || bytes.len() < Self::READ_BYTES {
             return Self::default();
         }
-        let mut fields = Fields(bytes.get(RECORD_BYTES..).unwrap_or(&[]));
-        for slot in &mut page.slots {
-            *slot = Seq(fields.u64());
+        let (slots, _) = bytes.get(RECORD_BYTES..).unwrap_or(&[]).as_chunks::<8>();
+        for (slot, bytes) in page.slots.iter_mut().zip(slots) {
+            *slot = Seq(u64::from_le_bytes(*bytes));
         }
         page.written = place(bytes, WRITTEN_OFFSET);
         let mut fields = Fields(bytes.get(WRITTEN_OFFSET + RECORD_BYTES..).unwrap_or(&[]));

@@ -24,6 +24,8 @@ pub struct Peek<'a> {
     pub tool: Option<&'a str>,
     /// The host's id of the call.
     pub call: Option<&'a str>,
+    /// The sealed label of a call that starts.
+    pub(crate) label: Option<u32>,
     /// The role of a message.
     pub role: Option<Role>,
     /// Estimated tokens of parameters, output or parts; `None` for kinds that have none of these.
@@ -67,8 +69,16 @@ pub fn peek(number: u16, version: u16, bytes: &[u8]) -> Option<Peek<'_>> {
             }
         };
     }
-    let none =
-        |actor| Peek { actor, tool: None, call: None, role: None, tokens: None, parts: &[], keys: &[] };
+    let none = |actor| Peek {
+        actor,
+        tool: None,
+        call: None,
+        label: None,
+        role: None,
+        tokens: None,
+        parts: &[],
+        keys: &[],
+    };
     match number {
         32 => {
             let root = access::<event::ToolCallStarted>(bytes)?;
@@ -76,6 +86,7 @@ pub fn peek(number: u16, version: u16, bytes: &[u8]) -> Option<Peek<'_>> {
             Some(Peek {
                 tool: Some(started.tool.as_str()),
                 call: Some(started.call.as_str()),
+                label: Some(started.label.to_native()),
                 tokens: Some(u64::from(started.params.tokens.to_native())),
                 keys: started.keys.as_slice(),
                 ..none(actor(&root.stamp.actor))
@@ -180,6 +191,7 @@ mod tests {
                 Payload::ToolCallStarted(started) => {
                     assert_eq!((seen.tool, seen.call), (Some(&*started.tool), Some(&*started.call)));
                     assert_eq!(seen.tokens, Some(u64::from(started.params.tokens)));
+                    assert_eq!(seen.label, Some(started.label));
                     let files = started.keys.iter().filter(|key| key.kind == KeyKind::File);
                     let files: Vec<&str> = files
                         .flat_map(|key| std::iter::once(&*key.given).chain(key.resolved.as_deref()))

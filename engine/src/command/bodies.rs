@@ -34,7 +34,8 @@ pub fn line_count(bytes: &[u8]) -> u32 {
 impl Bodies {
     /// No bodies yet. What `withheld` holds is not among them when it is added: something stands in its place.
     pub fn with(withheld: &Withheld) -> Self {
-        Self { withheld: withheld.clone(), ..Self::default() }
+        // Field by field: a default one would make what is replaced at once.
+        Self { rows: Vec::new(), named: Vec::new(), withheld: withheld.clone(), has_withheld: false }
     }
 
     /// Adds a body that the model may see: its tokens and lines are counted.

@@ -142,7 +142,7 @@ impl<'a> Recorder<'a> {
         if self.needs_others(&entry.fact) {
             return Draft::RecordOthersFirst;
         }
-        let mut drafts = Vec::new();
+        let mut drafts = Vec::with_capacity(1);
         let template = Template { stream: self.stream, entry, origin, revision, withheld: self.withheld };
         match (&entry.fact, revised) {
             (Fact::MessageRecorded { parts, .. } | Fact::MessageContinued { parts, .. }, Some(_)) => {

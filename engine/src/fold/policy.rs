@@ -16,6 +16,7 @@
 mod archived;
 mod keys;
 mod presets;
+mod shared;
 
 pub(crate) use archived::AsJson;
 pub use keys::{PolicyKey, policy_keys};

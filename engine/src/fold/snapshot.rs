@@ -36,7 +36,7 @@ fn texts(policies: &[(Seq, Arc<Policy>)]) -> Vec<(Seq, String)> {
 }
 
 fn parsed(texts: Vec<(Seq, String)>) -> Option<Vec<(Seq, Arc<Policy>)>> {
-    let parse = |(since, json): (Seq, String)| Some((since, Arc::new(Policy::from_json(&json).ok()?)));
+    let parse = |(since, json): (Seq, String)| Some((since, Policy::shared(&json).ok()?));
     texts.into_iter().map(parse).collect()
 }
 

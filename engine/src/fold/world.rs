@@ -41,8 +41,7 @@ impl World {
         match &recorded.event.payload {
             Payload::PolicySet(set) if stream == StreamId::STORE => {
                 // A policy of a newer program may have keys unknown here; it changes nothing then.
-                if let Ok(policy) = Policy::from_json(&set.policy) {
-                    let policy = Arc::new(policy);
+                if let Ok(policy) = Policy::shared(&set.policy) {
                     self.policies.push((recorded.seq, Arc::clone(&policy)));
                     for (id, state) in &mut self.streams {
                         if *id != StreamId::STORE {
@@ -121,7 +120,8 @@ impl World {
 
     fn state(&mut self, stream: StreamId) -> &mut State {
         let policy = self.policies.last().map(|(_, policy)| policy);
-        self.streams.entry(stream).or_insert_with(|| State::new(stream, policy.cloned().unwrap_or_default()))
+        let policy = || policy.cloned().unwrap_or_else(Policy::standard);
+        self.streams.entry(stream).or_insert_with(|| State::new(stream, policy()))
     }
 
     /// The state of a stream, if any event of it was folded.
@@ -143,6 +143,6 @@ impl World {
     pub fn policy(&self, at: Seq) -> Arc<Policy> {
         let count = self.policies.partition_point(|(since, _)| *since <= at);
         let last = count.checked_sub(1).and_then(|last| self.policies.get(last));
-        last.map(|(_, policy)| Arc::clone(policy)).unwrap_or_default()
+        last.map_or_else(Policy::standard, |(_, policy)| Arc::clone(policy))
     }
 }

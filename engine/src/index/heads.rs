@@ -111,10 +111,9 @@ impl Heads {
             next = rows.place.last_seq;
         }
         let mut touched = BTreeSet::new();
-        for rows in frames {
-            if rows.place.last_seq <= self.watermark.seq {
-                continue;
-            }
+        let watermark = self.watermark.seq;
+        let new = || frames.iter().filter(move |rows| rows.place.last_seq > watermark);
+        for rows in new() {
             put(layout::frame_row(rows.place));
             self.frame_count += 1;
             let mut numbers = Vec::with_capacity(rows.streams.len());
@@ -140,7 +139,11 @@ impl Heads {
                     put(layout::name_row(name.kind, &name.text, *number, name.seq));
                 }
             }
-            self.watermark = Watermark { seq: rows.place.last_seq, end: Some(rows.end), link: rows.link };
+        }
+        if let Some(last) = new().next_back() {
+            let header = &last.header;
+            self.watermark =
+                Watermark { seq: header.last_seq(), end: Some(header.end()), link: header.link() };
         }
         Ok(touched)
     }

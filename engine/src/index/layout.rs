@@ -15,6 +15,8 @@
 //!
 //! The checksum covers key and value: redb itself hands out flipped bits without a word.
 
+use std::borrow::Cow;
+
 use crate::ids::{Link, Position, Seq, StoreId, StreamId};
 
 use super::{FramePlace, INDEX_VERSION, Identity, NameKind, StreamEntry, Watermark};
@@ -46,11 +48,14 @@ struct Put(Vec<u8>);
 
 impl Put {
     fn key(prefix: u8) -> Self {
-        Self(vec![prefix])
+        // Room for all of most keys, so that none is moved as it grows.
+        let mut key = Vec::with_capacity(40);
+        key.push(prefix);
+        Self(key)
     }
 
     fn value() -> Self {
-        Self(Vec::with_capacity(80))
+        Self(Vec::with_capacity(24))
     }
 
     fn bytes(mut self, bytes: &[u8]) -> Self {
@@ -304,12 +309,12 @@ const DIGEST_BYTES: usize = 6;
 
 /// The stored form of a name: all of it, or its beginning and a digest. Call ids and paths are long, and would be most of an index;
 /// a caller that asks for one knows it whole. Two names of a stream that share both parts would be one: one pair in 2^48.
-pub(super) fn kept_name(text: &str) -> Vec<u8> {
+pub(super) fn kept_name(text: &str) -> Cow<'_, [u8]> {
     match text.as_bytes().get(..START_BYTES).filter(|_| text.len() > WHOLE_BYTES_MAX) {
-        None => text.as_bytes().to_vec(),
+        None => Cow::Borrowed(text.as_bytes()),
         Some(start) => {
             let digest = blake3::hash(text.as_bytes());
-            [start, digest.as_bytes().get(..DIGEST_BYTES).unwrap_or_default()].concat()
+            [start, digest.as_bytes().get(..DIGEST_BYTES).unwrap_or_default()].concat().into()
         }
     }
 }
@@ -318,6 +323,9 @@ pub(super) fn kept_name(text: &str) -> Vec<u8> {
 /// beginnings and their streams sort as they should.
 fn name_start(kind: NameKind, kept: &[u8]) -> Put {
     let mut put = Put::key(NAME + kind as u8);
+    if !kept.contains(&0) {
+        return put.bytes(kept);
+    }
     for byte in kept {
         put.0.push(*byte);
         if *byte == 0 {

@@ -1,9 +1,9 @@
 //! The rows that one frame adds to an index. Pure: the same frame always gives the same rows.
 
 use crate::codec::peek::peek;
-use crate::codec::{EventRef, Frame, payload};
+use crate::codec::{EventRef, Frame, FrameHeader, payload};
 use crate::event::{Key, KeyKind, Payload};
-use crate::ids::{Link, Position, Seq, StreamId};
+use crate::ids::{Seq, StreamId};
 use crate::secret::Secret;
 use crate::text::label::Label;
 use crate::text::paths::plain;
@@ -14,8 +14,8 @@ use super::{FramePlace, NAME_BYTES_MAX, NameKind};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rows {
     pub(super) place: FramePlace,
-    pub(super) end: Position,
-    pub(super) link: Link,
+    /// Of the last frame of a batch the link is asked for: it is a digest, and not made for the others.
+    pub(super) header: FrameHeader,
     /// Streams with events in the frame, in order of their first event in it.
     pub(super) streams: Vec<StreamRows>,
     pub(super) names: Vec<Name>,
@@ -71,8 +71,7 @@ pub fn rows_of(frame: &Frame, secret: &Secret) -> Rows {
             last_seq: header.last_seq(),
             position: header.position,
         },
-        end: header.end(),
-        link: header.link(),
+        header: *header,
         streams: Vec::new(),
         names: Vec::new(),
     };
@@ -105,7 +104,19 @@ pub fn rows_of(frame: &Frame, secret: &Secret) -> Rows {
 fn names_of(event: &EventRef<'_>, secret: &Secret, mut name: impl FnMut(NameKind, String)) {
     let envelope = &event.envelope;
     match envelope.kind {
-        SESSION_OPENED | TOOL_CALL_STARTED | FILE_CHANGED | MEMORY_RECORDED => {}
+        SESSION_OPENED | FILE_CHANGED | MEMORY_RECORDED => {}
+        TOOL_CALL_STARTED => {
+            if let Some(start) = peek(envelope.kind, envelope.version, event.payload) {
+                if let (Some(tool), Some(label)) = (start.tool, start.label) {
+                    name(NameKind::Label, Label::from_bits(tool, secret.open_label(label)).short());
+                }
+                if let Some(call) = start.call {
+                    name(NameKind::Call, call.to_owned());
+                }
+                start.files().for_each(|file| name(NameKind::File, from_its_end(file)));
+                return;
+            }
+        }
         // An end is told by hosts that never told of the start, too.
         TOOL_CALL_FINISHED => {
             if let Some(call) = peek(envelope.kind, envelope.version, event.payload).and_then(|end| end.call)

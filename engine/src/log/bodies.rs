@@ -302,7 +302,7 @@ impl Log {
         // Sealed bodies that were equal lie where the first of them did.
         placed.sort_unstable_by_key(|placed| placed.offset);
         let (mut stretches, mut pieces) = (Vec::new(), Vec::with_capacity(placed.len()));
-        let mut salts = Salts::default();
+        let mut salts = Salts::of_all(&placed);
         let mut rest = placed.as_slice();
         while let Some(first) = rest.first() {
             let mut end = first.offset.saturating_add(first.bytes);
@@ -412,17 +412,27 @@ fn place(file: Arc<SegmentFile>, row: &BodyRow) -> Result<Place, Fault> {
     Ok((file, offset, bytes, Some((ordinal, block))))
 }
 
-/// Salts of neighbouring blocks, a stretch at a time.
-#[derive(Default)]
+/// Salts of the blocks that are wanted, those of neighbours in one read.
 struct Salts {
+    /// The ordinals that are wanted, rising.
+    wanted: Vec<u32>,
+    /// The first of those that were read last.
     first: u32,
     bytes: Vec<u8>,
 }
 
-/// How many are read at a time.
-const SALT_COUNT: u32 = 1024;
+/// How many are read at a time at most, and how many that are not wanted may lie between two of them: 1 KiB.
+const SALT_COUNT_MAX: u32 = 1024;
+const SALT_GAP_COUNT: u32 = 64;
 
 impl Salts {
+    fn of_all(placed: &[Placed<'_>]) -> Self {
+        let sealed = placed.iter().filter_map(|placed| placed.sealed.as_ref());
+        let mut wanted: Vec<u32> = sealed.map(|(ordinal, _)| *ordinal).collect();
+        wanted.sort_unstable();
+        Self { wanted, first: 0, bytes: Vec::new() }
+    }
+
     fn of(&mut self, file: &SegmentFile, ordinal: u32) -> Result<Option<[u8; SALT_BYTES]>, Fault> {
         let Some(tables) = &file.sealed else { return Ok(None) };
         let layout: &SealedLayout = &tables.layout;
@@ -433,11 +443,21 @@ impl Salts {
         if let Some(salt) = held(self) {
             return Ok(Some(salt));
         }
-        let first = ordinal - ordinal % SALT_COUNT;
-        let count = SALT_COUNT.min(layout.block_count.saturating_sub(first));
-        let at = layout.salts_offset().saturating_add(u64::from(first).saturating_mul(SALT_BYTES as u64));
-        let bytes = exactly(file.source(), at, (count as usize).saturating_mul(SALT_BYTES))?;
-        *self = Self { first, bytes };
+        let mut last = ordinal;
+        let next = self.wanted.partition_point(|wanted| *wanted <= ordinal);
+        for wanted in self.wanted.get(next..).unwrap_or_default() {
+            if wanted.saturating_sub(last) > SALT_GAP_COUNT
+                || wanted.saturating_sub(ordinal) >= SALT_COUNT_MAX
+            {
+                break;
+            }
+            last = *wanted;
+        }
+        let count = last.saturating_sub(ordinal).saturating_add(1);
+        let count = count.min(layout.block_count.saturating_sub(ordinal));
+        let at = layout.salts_offset().saturating_add(u64::from(ordinal).saturating_mul(SALT_BYTES as u64));
+        self.bytes = exactly(file.source(), at, (count as usize).saturating_mul(SALT_BYTES))?;
+        self.first = ordinal;
         Ok(held(self))
     }
 }

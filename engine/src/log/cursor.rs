@@ -63,6 +63,8 @@ pub(crate) struct Cursor<'a> {
     /// Keeps its length, so that nothing is filled with zeros before each reading; `held` bytes of it were read. Frames share it: one
     /// that is still in use is left to them. Begins at a multiple of 16 of the file.
     window: Arc<AlignedVec<16>>,
+    /// Windows that frames had when the next one was begun. Once those frames have gone, they are read into again.
+    windows: Windows,
     window_start: u64,
     held: usize,
     /// Length of the next window, and of the longest.
@@ -80,12 +82,24 @@ impl<'a> Cursor<'a> {
             segments,
             current: None,
             window: Arc::default(),
+            windows: Windows::default(),
             window_start: 0,
             held: 0,
             next_bytes,
             window_bytes,
             places,
         }
+    }
+
+    /// Reads into these windows, where no frame is in them any more.
+    pub(super) fn reuse(&mut self, windows: Windows) {
+        self.windows = windows;
+    }
+
+    /// Its windows, for the next cursor.
+    pub(super) fn into_windows(mut self) -> Windows {
+        self.windows.put(self.window);
+        self.windows
     }
 
     /// `length` bytes at `offset` of a segment; fewer at the end of the file, none if there is no such segment.
@@ -115,7 +129,7 @@ impl<'a> Cursor<'a> {
             self.held = 0;
             self.next_bytes = self.next_bytes.saturating_mul(4).min(self.window_bytes);
             self.window_start = from;
-            let window = writable(&mut self.window, wanted);
+            let window = writable(&mut self.window, &mut self.windows, wanted);
             let count = read_up_to(&*file.file, window, from);
             let count = count.map_err(|error| LogError::io("read", self.segments.path(segment), error))?;
             self.held = count;
@@ -340,12 +354,41 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The first `length` bytes of a window, to be read into; of a new one if frames still use the old one.
-fn writable(window: &mut Arc<AlignedVec<16>>, length: usize) -> &mut [u8] {
+/// Windows of a reader of many frames. Fresh ones would be filled with zeros, in pages that the system has to find first.
+#[derive(Default)]
+pub(crate) struct Windows(Vec<Arc<AlignedVec<16>>>);
+
+/// Most windows that are kept, and how short one is not worth it.
+const WINDOW_COUNT_MAX: usize = 8;
+const WINDOW_BYTES_MIN: usize = 64 << 10;
+
+impl Windows {
+    fn put(&mut self, window: Arc<AlignedVec<16>>) {
+        if window.len() < WINDOW_BYTES_MIN {
+            return;
+        }
+        if self.0.len() >= WINDOW_COUNT_MAX {
+            self.0.remove(0);
+        }
+        self.0.push(window);
+    }
+
+    /// One of at least `length` bytes that nobody reads any more.
+    fn take(&mut self, length: usize) -> Option<Arc<AlignedVec<16>>> {
+        let is_free = |window: &Arc<AlignedVec<16>>| window.len() >= length && Arc::strong_count(window) == 1;
+        self.0.iter().position(is_free).map(|at| self.0.swap_remove(at))
+    }
+}
+
+/// The first `length` bytes of a window, to be read into; of another one if frames still use this one.
+fn writable<'w>(window: &'w mut Arc<AlignedVec<16>>, windows: &mut Windows, length: usize) -> &'w mut [u8] {
     if Arc::get_mut(window).is_none_or(|window| window.len() < length) {
-        let mut fresh = AlignedVec::with_capacity(length);
-        fresh.resize(length, 0);
-        *window = Arc::new(fresh);
+        windows.put(std::mem::take(window));
+        *window = windows.take(length).unwrap_or_else(|| {
+            let mut fresh = AlignedVec::with_capacity(length);
+            fresh.resize(length, 0);
+            Arc::new(fresh)
+        });
     }
     Arc::get_mut(window).and_then(|window| window.get_mut(..length)).unwrap_or_default()
 }

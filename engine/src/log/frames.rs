@@ -11,7 +11,7 @@
 
 use std::collections::HashSet;
 
-use super::cursor::Cursor;
+use super::cursor::{Cursor, Windows};
 use super::error::{Corruption, LogError};
 use super::fault::Fault;
 use super::files::{SCAN_WINDOW_BYTES, Segments, after, continues, corruption, segment_begin, segment_start};
@@ -73,6 +73,10 @@ impl<'a> Walk<'a> {
 
     pub(crate) fn cursor(&mut self) -> &mut Cursor<'a> {
         &mut self.cursor
+    }
+
+    fn into_windows(self) -> Windows {
+        self.cursor.into_windows()
     }
 
     pub(crate) fn step(&mut self) -> Result<Step, LogError> {
@@ -375,6 +379,17 @@ impl<'a> Frames<'a> {
     pub(crate) fn skip_before(mut self, seq: Seq) -> Self {
         self.skip = seq;
         self
+    }
+
+    /// Reads into these windows, where no frame is in them any more.
+    pub(crate) fn reusing(mut self, windows: Windows) -> Self {
+        self.walk.cursor().reuse(windows);
+        self
+    }
+
+    /// Its windows, for whoever reads on.
+    pub(crate) fn into_windows(self) -> Windows {
+        self.walk.into_windows()
     }
 }
 

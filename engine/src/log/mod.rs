@@ -62,6 +62,7 @@ mod write_segment;
 
 pub use crate::codec::Written as Head;
 pub use append::{Exclusive, Placed};
+pub(crate) use cursor::Windows;
 pub(crate) use erase::{ERASED, ERASING};
 pub use erase::{ErasedFigures, Erasing};
 pub use error::{Corruption, LogError};

@@ -88,20 +88,29 @@ impl Inner {
         streams: &[StreamId],
         after: Seq,
     ) -> Result<Parts, Error> {
-        let held = self.cache().at(position);
-        let parts = match held {
-            Some(frame) if !frame.is_large() => return Ok(Parts::One(Some(frame))),
-            Some(frame) => self.log.parts_in(&frame, streams, after),
-            None => {
-                let parts = self.log.parts_of(position, streams, after)?;
-                if let [whole] = parts.as_slice()
-                    && !whole.is_large()
-                {
-                    self.cache().keep(whole);
-                }
-                parts
-            }
-        };
+        let (parts, is_held) = self.parts_once(position, streams, after)?;
+        if let [whole] = parts.as_slice()
+            && !is_held
+            && !whole.is_large()
+        {
+            self.cache().keep(whole);
+        }
         Ok(Parts::Some(parts.into_iter()))
+    }
+
+    /// As [`Inner::parts_of`], for one who keeps them himself: a frame that has to be read is not kept beside those that are, and comes
+    /// with the bodies that were read with it. And whether it was kept already.
+    pub(super) fn parts_once(
+        &self,
+        position: Position,
+        streams: &[StreamId],
+        after: Seq,
+    ) -> Result<(Vec<Frame>, bool), Error> {
+        let held = self.cache().at(position);
+        Ok(match held {
+            Some(frame) if !frame.is_large() => (vec![frame], true),
+            Some(frame) => (self.log.parts_in(&frame, streams, after), true),
+            None => (self.log.parts_of(position, streams, after)?, false),
+        })
     }
 }

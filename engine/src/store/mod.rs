@@ -41,6 +41,7 @@ mod locate;
 mod locator;
 mod memory;
 mod merge;
+mod newest;
 mod pointing;
 mod redact;
 mod routes;
@@ -238,23 +239,44 @@ impl Store {
     /// # Errors
     /// [`Error::Corrupt`] if one of them is damaged.
     pub fn last_events(&self, stream: StreamId, count: usize) -> Result<Vec<Recorded>, Error> {
-        let inner = &self.inner;
-        let mut newest = Vec::new();
-        for place in inner.last_frames_of(stream, count)?.iter().rev() {
-            let before = newest.len();
-            for frame in inner.parts_of(place.position, &[stream], Seq::ZERO)? {
-                for event in frame.events().filter(|event| event.envelope.stream == stream) {
-                    newest.push(inner.decode(&frame, &event)?);
-                }
-            }
-            newest.get_mut(before..).unwrap_or_default().reverse();
-            if newest.len() >= count {
-                break;
-            }
-        }
-        newest.truncate(count);
-        newest.reverse();
-        Ok(newest)
+        self.newest_events(stream, count)?.collect()
+    }
+
+    /// As [`Store::last_events`], one at a time, each with its texts at hand: [`Events::body`] reads most of them with the event.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+    /// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+    /// use acpdb_engine::Entry;
+    /// use acpdb_engine::event::Payload;
+    ///
+    /// let _ = session.append([Entry::tool_completed("call-1", "42"), Entry::tool_completed("call-2", "43")])?;
+    /// let mut newest = store.newest_events(session.id(), 2)?.kinds(&["tool_call_finished"]);
+    /// let mut outputs = Vec::new();
+    /// while let Some(event) = newest.next() {
+    ///     let event = event?;
+    ///     if let Payload::ToolCallFinished(end) = &event.event.payload {
+    ///         for part in &end.output {
+    ///             outputs.push(newest.body(part.body.id(event.seq))?);
+    ///         }
+    ///     }
+    /// }
+    /// assert_eq!(outputs, [b"42", b"43"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if the frame of one of them is damaged.
+    pub fn newest_events(&self, stream: StreamId, count: usize) -> Result<Events, Error> {
+        self.newest_holding(stream, count, newest::HELD_COUNT_MAX)
+    }
+
+    fn newest_holding(&self, stream: StreamId, count: usize, held_max: usize) -> Result<Events, Error> {
+        let (source, from) = newest::source(Arc::clone(&self.inner), (stream, count), held_max)?;
+        Ok(self.events_of(source, Some(vec![stream]), from, Seq::MAX))
     }
 
     fn events_of(&self, source: Source, streams: Option<Vec<StreamId>>, from: Seq, to: Seq) -> Events {
@@ -268,6 +290,7 @@ impl Store {
             from,
             to,
             wanted: None,
+            kinds: None,
             looked_at: 0,
         }
     }

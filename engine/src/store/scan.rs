@@ -13,10 +13,10 @@ use std::sync::Arc;
 use crate::codec::peek::{Peek, peek};
 use crate::codec::{EventRef, Frame};
 use crate::error::Error;
-use crate::event::Recorded;
+use crate::event::{KIND_LABELS, Recorded};
 use crate::ids::{BodyId, Micros, Origin, Position, Seq, StreamId};
 use crate::index::FramePlace;
-use crate::log::Head;
+use crate::log::{Head, Windows};
 
 use super::Inner;
 use super::fetch::Parts;
@@ -99,13 +99,15 @@ pub(super) enum Source {
     },
     /// The log, from one place to its durable end.
     Log(LogSource),
+    /// Frames at hand.
+    Held { inner: Arc<Inner>, frames: VecDeque<Frame> },
 }
 
 impl Source {
     /// The handle that reads.
     pub(super) fn inner(&self) -> &Inner {
         match self {
-            Self::Places { inner, .. } => inner,
+            Self::Places { inner, .. } | Self::Held { inner, .. } => inner,
             Self::Log(log) => &log.inner,
         }
     }
@@ -120,13 +122,14 @@ pub(super) struct LogSource {
     until: Head,
     chunk_bytes: u64,
     ready: VecDeque<Result<Frame, Error>>,
+    windows: Windows,
     done: bool,
 }
 
 impl LogSource {
     pub(super) fn new(inner: Arc<Inner>, from: Seq, next: Option<Position>, until: Head) -> Self {
-        let ready = VecDeque::new();
-        Self { inner, from, next, until, chunk_bytes: CHUNK_BYTES_FIRST, ready, done: false }
+        let (ready, windows) = (VecDeque::new(), Windows::default());
+        Self { inner, from, next, until, chunk_bytes: CHUNK_BYTES_FIRST, ready, windows, done: false }
     }
 
     /// Reads the next chunk. It ends behind a sound frame, where reading can go on.
@@ -137,7 +140,7 @@ impl LogSource {
             None => log.frames_from(self.from, self.until),
         };
         let mut frames = match frames {
-            Ok(frames) => frames,
+            Ok(frames) => frames.reusing(std::mem::take(&mut self.windows)),
             Err(error) => {
                 self.done = true;
                 self.ready.push_back(Err(error.into()));
@@ -163,6 +166,7 @@ impl LogSource {
                 }
             }
         }
+        self.windows = frames.into_windows();
         self.chunk_bytes = self.chunk_bytes.saturating_mul(8).min(CHUNK_BYTES_MAX);
     }
 }
@@ -194,6 +198,7 @@ impl Iterator for Source {
                 }
             },
             Self::Log(log) => log.next(),
+            Self::Held { frames, .. } => frames.pop_front().map(Ok),
         }
     }
 }
@@ -212,6 +217,8 @@ pub struct Events {
     pub(super) from: Seq,
     pub(super) to: Seq,
     pub(super) wanted: Option<Wanted>,
+    /// Only events of these kinds.
+    pub(super) kinds: Option<Vec<u16>>,
     pub(super) looked_at: u64,
 }
 
@@ -227,6 +234,28 @@ impl Events {
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn wanted(mut self, wanted: impl FnMut(&Glimpse<'_>) -> bool + Send + 'static) -> Self {
         self.wanted = Some(Box::new(wanted));
+        self
+    }
+
+    /// Only events of these kinds, by their names as in [`KIND_LABELS`](crate::event::KIND_LABELS): the others are not decoded.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+    /// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+    /// use acpdb_engine::{Entry, Seq};
+    ///
+    /// let _ = session.append([Entry::step("s1"), Entry::tool_completed("call-1", "42")])?;
+    /// let ends = store.events(Seq(1), Seq::MAX)?.kinds(&["tool_call_finished"]);
+    /// assert_eq!(ends.count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn kinds(mut self, labels: &[&str]) -> Self {
+        let named = KIND_LABELS.iter().filter(|(_, label)| labels.contains(label));
+        self.kinds = Some(named.map(|(number, _)| *number).collect());
         self
     }
 
@@ -259,6 +288,9 @@ impl Events {
                 continue;
             }
             self.looked_at += 1;
+            if self.kinds.as_ref().is_some_and(|kinds| !kinds.contains(&event.envelope.kind)) {
+                continue;
+            }
             if self.wanted.as_mut().is_none_or(|wanted| wanted(&Glimpse::new(&self.inner, &frame, event))) {
                 self.picked.push_back(event.seq);
             }

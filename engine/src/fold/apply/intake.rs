@@ -115,7 +115,7 @@ impl State {
                 if self.id == crate::ids::StreamId::STORE {
                     return None;
                 }
-                let policy = Arc::new(Policy::from_json(&set.policy).ok()?);
+                let policy = Policy::shared(&set.policy).ok()?;
                 self.note_policy(seq, &policy);
                 Op::Policy { policy, own: true }
             }

@@ -30,6 +30,6 @@ impl<S: Fallible<Error: Source> + Writer + ?Sized> SerializeWith<Arc<Policy>, S>
 
 impl<D: Fallible<Error: Source> + ?Sized> DeserializeWith<ArchivedString, Arc<Policy>, D> for AsJson {
     fn deserialize_with(json: &ArchivedString, _: &mut D) -> Result<Arc<Policy>, D::Error> {
-        Policy::from_json(json).map(Arc::new).map_err(Source::new)
+        Policy::shared(json).map_err(Source::new)
     }
 }

@@ -87,12 +87,38 @@ pub struct Chain {
     pub is_cut: bool,
 }
 
+/// Items that are connected, oldest first, and the numbers of the edges between them.
+struct Linked {
+    items: BTreeSet<Ix>,
+    edges: BTreeSet<u32>,
+    is_cut: bool,
+}
+
 impl State {
     /// The chain of an item at `at`: what it superseded, directly or through others, and what superseded it.
     ///
     /// Cost: O(members and edges).
     pub fn chain(&self, ix: Ix, at: Seq) -> Option<Chain> {
         let item = self.facts.item(ix).filter(|item| item.id.seq <= at)?.id;
+        let Linked { items, edges, is_cut } = self.linked(ix, at);
+        let members = items.into_iter().filter_map(|ix| self.member(ix, at)).collect();
+        let mut edges: Vec<EdgeRow> =
+            edges.into_iter().filter_map(|number| self.history.edges.get(number)).collect();
+        edges.sort_by_key(|edge| edge.rank);
+        let edges = edges.iter().map(|edge| self.edge_view(edge, at)).collect();
+        Some(Chain { item, members, edges, is_cut })
+    }
+
+    /// The items of the chain of an item at `at`, oldest first: as [`State::chain`], without what is said of them. Empty if the item
+    /// is not there yet.
+    pub fn chain_items(&self, ix: Ix, at: Seq) -> Vec<Ix> {
+        let is_there = self.facts.item(ix).is_some_and(|item| item.id.seq <= at);
+        let found = is_there.then(|| self.linked(ix, at));
+        found.into_iter().flat_map(|found| found.items).collect()
+    }
+
+    /// What is connected with an item at `at`.
+    fn linked(&self, ix: Ix, at: Seq) -> Linked {
         let mut found = BTreeSet::from([ix]);
         let mut numbers = BTreeSet::new();
         let mut is_cut = false;
@@ -117,12 +143,7 @@ impl State {
                 }
             }
         }
-        let members = found.into_iter().filter_map(|ix| self.member(ix, at)).collect();
-        let mut edges: Vec<EdgeRow> =
-            numbers.into_iter().filter_map(|number| self.history.edges.get(number)).collect();
-        edges.sort_by_key(|edge| edge.rank);
-        let edges = edges.iter().map(|edge| self.edge_view(edge, at)).collect();
-        Some(Chain { item, members, edges, is_cut })
+        Linked { items: found, edges: numbers, is_cut }
     }
 
     fn member(&self, ix: Ix, at: Seq) -> Option<ChainMember> {

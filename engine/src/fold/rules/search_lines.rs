@@ -22,8 +22,10 @@ const PRESETS: &[(&str, Ages)] = &[("economy", Ages::of(2, 2, 0))];
 fn age(look: Look<'_>, subject: Subject, ages: Ages) -> Option<u32> {
     let call = look.call(subject.ix)?;
     let tokens = subject.output.tokens;
-    let steers = look.policy.shelf.except.is_match(look.facts.tool(subject.ix));
     let is_long = tokens > u64::from(LISTED_TOKENS_MAX) && tokens >= u64::from(look.policy.idle.tokens_min);
-    let meant = subject.completed && call.class == ToolClass::Search && !steers && is_long;
-    ages.turns(tokens).filter(|_| meant)
+    // Asked last, and of few: it goes through patterns.
+    let steers = || look.policy.shelf.except.is_match(look.facts.tool(subject.ix));
+    let turns = ages.turns(tokens)?;
+    let meant = subject.completed && call.class == ToolClass::Search && is_long && !steers();
+    meant.then_some(turns)
 }

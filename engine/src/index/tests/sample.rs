@@ -284,7 +284,7 @@ impl Judge {
                 *of == kind && if prefix { name.starts_with(text) } else { name == text }
             }) {
                 let number = order.iter().position(|entry| entry.stream == *stream);
-                newest.insert((kept_name(name), number), (*stream, *seq));
+                newest.insert((kept_name(name).into_owned(), number), (*stream, *seq));
             }
         }
         newest.into_values().map(|(stream, seq)| NameEntry { stream, seq }).collect()

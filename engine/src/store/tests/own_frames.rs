@@ -3,7 +3,7 @@
 use tempfile::TempDir;
 
 use crate::entry::{Entry, StreamInfo};
-use crate::event::Role;
+use crate::event::{Payload, Role};
 use crate::ids::{Seq, StreamId};
 use crate::store::Store;
 
@@ -81,7 +81,39 @@ fn the_newest_events_are_those_of_the_stream() {
         for count in [0, 1, 2, 5, 16, 17, 1000] {
             let expected = all.get(all.len().saturating_sub(count)..).unwrap();
             assert_eq!(store.last_events(stream, count).unwrap(), expected, "{count}");
+            for held_max in [0, 1, 3] {
+                let given = store.newest_holding(stream, count, held_max).unwrap();
+                let given: Vec<_> = given.map(Result::unwrap).collect();
+                assert_eq!(given, expected, "{count} holding {held_max}");
+            }
         }
     }
     assert_eq!(store.last_events(session(9).id(), 3).unwrap(), []);
+}
+
+/// Texts come with their events, whether those were kept, read alone or read together, and are those that a look for each gives.
+#[test]
+fn the_newest_events_come_with_their_texts() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    let info = session(0);
+    for number in 0..40_u32 {
+        let output = format!("output {number} ").repeat(1 + 300 * (number as usize % 3));
+        let call = format!("call-{number}");
+        let entries = vec![Entry::step(&call), Entry::tool_completed(&call, &output)];
+        let _ = store.append(&info, entries).unwrap();
+    }
+    let anew = Store::builder(store.root()).read_only().open().unwrap();
+    for (store, held_max) in [(&store, 100), (&store, 2), (&anew, 100), (&anew, 2)] {
+        let mut ends = store.newest_holding(info.id(), 50, held_max).unwrap().kinds(&["tool_call_finished"]);
+        let mut count = 0;
+        while let Some(end) = ends.next() {
+            let end = end.unwrap();
+            let Payload::ToolCallFinished(finished) = &end.event.payload else { panic!("{end:?}") };
+            let id = finished.output[0].body.id(end.seq);
+            assert_eq!(ends.body(id).unwrap(), store.body(id).unwrap());
+            count += 1;
+        }
+        assert_eq!(count, 25);
+    }
 }
