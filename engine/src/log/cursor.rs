@@ -373,7 +373,7 @@ impl Windows {
         self.0.push(window);
     }
 
-    /// One of at least `length` bytes that nobody reads any more.
+    /// One of at least `length` bytes that no frame is in any more.
     fn take(&mut self, length: usize) -> Option<Arc<AlignedVec<16>>> {
         let is_free = |window: &Arc<AlignedVec<16>>| window.len() >= length && Arc::strong_count(window) == 1;
         self.0.iter().position(is_free).map(|at| self.0.swap_remove(at))

@@ -387,7 +387,7 @@ impl<'a> Frames<'a> {
         self
     }
 
-    /// Its windows, for whoever reads on.
+    /// Its windows, for the one that reads on.
     pub(crate) fn into_windows(self) -> Windows {
         self.walk.into_windows()
     }

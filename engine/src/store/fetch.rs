@@ -98,7 +98,7 @@ impl Inner {
         Ok(Parts::Some(parts.into_iter()))
     }
 
-    /// As [`Inner::parts_of`], for one who keeps them himself: a frame that has to be read is not kept beside those that are, and comes
+    /// As [`Inner::parts_of`], for a caller that keeps them: a frame that has to be read is not kept beside those that are, and comes
     /// with the bodies that were read with it. And whether it was kept already.
     pub(super) fn parts_once(
         &self,
