@@ -439,7 +439,8 @@ impl Line {
                 entries.push(entry.at(at));
             } else {
                 first = first.or(Some(index));
-                parts.push(block.part());
+                let sent = record.sent.as_ref().filter(|_| block.is("text"));
+                parts.push(sent.map_or_else(|| block.part(), PartEntry::text));
             }
         }
         if !parts.is_empty() || blocks.list.is_empty() {
