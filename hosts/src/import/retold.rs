@@ -95,13 +95,12 @@ impl Retold {
                 continue;
             }
             told.hash = hash;
-            match self.due.get_mut(&told.place) {
-                Some(due) => due.entry.fact = entry.fact,
-                None => {
-                    let (host_time, actor, wire) = (told.host_time, told.actor, told.wire.clone());
-                    let entry = Entry { host_time, actor, wire, ..entry };
-                    self.due.insert(told.place, Box::new(Due { entry, offset: told.offset }));
-                }
+            if let Some(due) = self.due.get_mut(&told.place) {
+                due.entry.fact = entry.fact;
+            } else {
+                let (host_time, actor, wire) = (told.host_time, told.actor, told.wire.clone());
+                let entry = Entry { host_time, actor, wire, ..entry };
+                self.due.insert(told.place, Box::new(Due { entry, offset: told.offset }));
             }
         }
     }

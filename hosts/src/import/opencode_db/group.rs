@@ -179,13 +179,13 @@ impl Group {
         let is_object = self.data_of(&found).is_some();
         Ok(match found.get_mut(data) {
             Some(Value::Text(text)) if is_object => Data::Object(std::mem::take(text)),
-            other => Data::Other(bytes_of(other)),
+            other => Data::Other(other.map(bytes_of).unwrap_or_default()),
         })
     }
 
     /// What a row that was read holds, whatever it is.
     pub(super) fn bytes_of(&self, row: &mut [Value]) -> Vec<u8> {
-        bytes_of(self.table().and_then(|(_, data)| row.get_mut(data)))
+        self.table().and_then(|(_, data)| row.get_mut(data)).map(bytes_of).unwrap_or_default()
     }
 
     /// Rows without an id or an owner, and rows of owners that are not there.
@@ -202,10 +202,10 @@ impl Group {
     }
 }
 
-fn bytes_of(value: Option<&mut Value>) -> Vec<u8> {
+fn bytes_of(value: &mut Value) -> Vec<u8> {
     match value {
-        Some(Value::Text(text)) => std::mem::take(text).into_bytes(),
-        Some(Value::Blob(bytes)) => std::mem::take(bytes),
+        Value::Text(text) => std::mem::take(text).into_bytes(),
+        Value::Blob(bytes) => std::mem::take(bytes),
         _ => Vec::new(),
     }
 }
