@@ -95,7 +95,7 @@ impl StreamInfo {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PartEntry {
     /// What it is.
     pub kind: PartKind,
@@ -135,7 +135,7 @@ impl PartEntry {
 }
 
 /// An item as a host can name it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ItemRef {
     /// By id.
     Id(ItemId),
@@ -144,7 +144,7 @@ pub enum ItemRef {
 }
 
 /// A point in the stream as a host can name it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum PointRef {
     /// After this seq.
     Seq(Seq),
@@ -155,7 +155,7 @@ pub enum PointRef {
 }
 
 /// A memory item as a host reports it.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Hash, Debug, Default)]
 pub struct MemoryEntry {
     /// Its id; made by the store if empty.
     pub id: String,
@@ -194,7 +194,7 @@ pub struct MemoryEntry {
 }
 
 /// What happened, with its bytes. Mirrors the kinds of `event`; see there for the meaning of each field.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Hash, Debug)]
 #[expect(missing_docs, reason = "fields are those of the event kinds of the same name")]
 pub enum Fact {
     SessionChanged {
@@ -305,7 +305,7 @@ pub enum Fact {
 }
 
 /// A change to one todo entry.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TodoChangeEntry {
     /// The host's id of the entry.
     pub id: String,

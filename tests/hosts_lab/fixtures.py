@@ -97,6 +97,9 @@ def recording(scene, place, out):
             text = file.read()
         if path.endswith(".jsonl"):
             text = "".join(lean(scene.host, line) for line in text.splitlines(True))
+        if scene.host == "pi":
+            # Its system prompt names the folder that it is installed in, which is another on each machine.
+            text = text.replace(scene.installed, "/tmp/acpdb-hosts/pi")
         with open(to, "w", encoding="utf-8") as file:
             file.write(text)
 

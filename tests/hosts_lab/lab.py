@@ -16,6 +16,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
 
 import fixtures
@@ -24,15 +25,17 @@ from provider import PICTURE
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAB = os.environ.get("HOSTS_LAB") or os.path.expanduser("~/.cache/acpdb-hosts")
 STAGE = os.environ.get("HOSTS_STAGE") or "/tmp/acpdb-lab"
-# A host, and behind it what it needs besides: Pi a newer Node than many machines have.
+# A host, and behind it what it needs besides: Pi what loads its extensions, and a newer Node than many machines have.
 PINS = {
-    "claude": "@anthropic-ai/claude-code@2.1.330",
+    "claude": "@anthropic-ai/claude-code@2.1.331",
     "codex": "@openai/codex@0.169.0",
     "opencode": "opencode-ai@1.18.33",
     "gemini": "@google/gemini-cli@0.61.0",
     "copilot": "@github/copilot@1.0.102",
-    "pi": "@earendil-works/pi-coding-agent@0.87.1 node@22.23.3",
+    "pi": "@earendil-works/pi-coding-agent@1.5.2 jiti@2.7.0 node@22.23.3",
 }
+# Hosts whose program holds all its parts. Their packages name the parts besides, also those that npm does not have.
+WHOLE = {"pi"}
 
 
 def install():
@@ -43,13 +46,42 @@ def install():
             continue
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
-        command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", folder, *package.split()]
-        result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
-        if result.returncode:
-            sys.exit("%s cannot be installed: %s" % (package, result.stderr[-600:]))
+        packages = package.split()
+        if host in WHOLE:
+            npm(folder, "install", *packages[1:])
+            unpack(folder, packages[0])
+        else:
+            npm(folder, "install", *packages)
         with open(done, "w", encoding="utf-8") as file:
             file.write(package)
         print("installed", package)
+
+
+def npm(folder, *words):
+    command = ["npm", *words, "--no-audit", "--no-fund", "--prefix", folder]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
+    if result.returncode:
+        sys.exit("npm %s failed: %s" % (" ".join(words), result.stderr[-600:]))
+    return result.stdout
+
+
+def unpack(folder, package):
+    """One package without those that it names, where npm would have put it."""
+    packed = os.path.join(folder, npm(folder, "pack", package).split()[-1])
+    modules = os.path.join(folder, "node_modules")
+    place = os.path.join(modules, package.rpartition("@")[0])
+    with tarfile.open(packed) as file:
+        file.extractall(place + ".new", filter="data")
+    os.remove(packed)
+    os.rename(os.path.join(place + ".new", "package"), place)
+    os.rmdir(place + ".new")
+    with open(os.path.join(place, "package.json"), encoding="utf-8") as file:
+        programs = json.load(file)["bin"]
+    for name, path in programs.items():
+        program = os.path.join(place, path)
+        os.chmod(program, 0o755)
+        os.makedirs(os.path.join(modules, ".bin"), exist_ok=True)
+        os.symlink(program, os.path.join(modules, ".bin", name))
 
 
 class Scene:
@@ -57,6 +89,7 @@ class Scene:
 
     def __init__(self, host, name):
         self.host, self.name = host, name
+        self.installed = os.path.join(LAB, host)
         self.root = os.path.join(STAGE, host + "-" + name)
         shutil.rmtree(self.root, ignore_errors=True)
         self.home, self.project, self.wire = (os.path.join(self.root, part) for part in ("home", "project", "wire"))
@@ -75,7 +108,7 @@ class Scene:
         self.provider = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.errors, text=True)
         self.url = "http://127.0.0.1:" + self.provider.stdout.readline().strip()
         self.environment = {
-            "HOME": self.home, "PATH": os.path.join(LAB, host, "node_modules/.bin") + ":" + os.environ["PATH"],
+            "HOME": self.home, "PATH": os.path.join(self.installed, "node_modules/.bin") + ":" + os.environ["PATH"],
             "XDG_CONFIG_HOME": self.home + "/.config", "XDG_DATA_HOME": self.home + "/.local/share",
             "XDG_STATE_HOME": self.home + "/.local/state", "XDG_CACHE_HOME": self.home + "/.cache",
             "NO_COLOR": "1", "CI": "1", "LANG": "C.UTF-8", "TZ": "UTC", "TERM": "dumb", "LAB_KEY": "lab",

@@ -113,7 +113,8 @@ class Stage:
             shared = len(os.path.commonprefix([self.before, raw])) // 4
             self.before = raw
         whole = len(raw) // 4
-        return {"whole": whole, "read": shared // 64 * 64, "write": 128 if shared else 0, "out": 1 + len(said) // 4}
+        write, long = (128, 28) if shared else (0, 0)
+        return {"whole": whole, "read": shared // 64 * 64, "write": write, "long": long, "out": 1 + len(said) // 4}
 
     def answer(self, api, body):
         """What is said: kind, thinking, text, calls [(id, tool, arguments, namespace)]."""
@@ -147,12 +148,15 @@ def anthropic(body, said, use, number):
     if said.get("thinking") and (body.get("thinking") or {}).get("type") in ("enabled", "adaptive"):
         sign = hashlib.sha256(b"%d" % number).hexdigest()
         content.append({"type": "thinking", "thinking": said["thinking"], "signature": "bGFi" + sign + "=="})
+    else:
+        use["reasoning"] = 0
     if said["text"]:
         content.append({"type": "text", "text": said["text"]})
     content += [{"type": "tool_use", "id": i, "name": t, "input": a} for i, t, a, _ in said["calls"]]
     usage = {"input_tokens": max(1, use["whole"] - use["read"] - use["write"]), "output_tokens": use["out"],
              "cache_read_input_tokens": use["read"], "cache_creation_input_tokens": use["write"],
-             "cache_creation": {"ephemeral_5m_input_tokens": use["write"], "ephemeral_1h_input_tokens": 0},
+             "cache_creation": {"ephemeral_5m_input_tokens": use["write"] - use["long"], "ephemeral_1h_input_tokens": use["long"]},
+             "output_tokens_details": {"thinking_tokens": use["reasoning"]},
              "service_tier": "standard"}
     whole = {"id": "msg_lab%04d" % number, "type": "message", "role": "assistant", "model": body["model"],
              "content": content, "stop_reason": "tool_use" if said["calls"] else "end_turn", "stop_sequence": None,

@@ -35,6 +35,8 @@ mod proof;
 mod resume;
 #[path = "hosts/scenes.rs"]
 mod scenes;
+#[path = "hosts/sizes.rs"]
+mod sizes;
 #[path = "hosts/todos.rs"]
 mod todos;
 #[path = "hosts/usage.rs"]

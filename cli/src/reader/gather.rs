@@ -13,6 +13,8 @@ use super::{FileReport, ReadError};
 
 /// Bytes of facts that are gathered before they are recorded.
 pub(super) const GATHER_BYTES: usize = 2 << 20;
+/// The same in small commits.
+const SMALL_BYTES: usize = GATHER_BYTES / 8;
 /// Facts that are gathered before they are recorded.
 const GATHER_COUNT: usize = 16 << 10;
 
@@ -22,6 +24,8 @@ pub(crate) struct Gather<'s> {
     /// The subject of the sessions.
     subject: Option<String>,
     batches: Vec<(Arc<acpdb_engine::entry::StreamInfo>, Batch)>,
+    /// Bytes of facts that are gathered before they are recorded.
+    bytes_max: usize,
     bytes: usize,
     count: usize,
     /// Events that are new.
@@ -40,6 +44,7 @@ impl<'s> Gather<'s> {
             store,
             subject,
             batches: Vec::new(),
+            bytes_max: GATHER_BYTES,
             bytes: 0,
             count: 0,
             events: 0,
@@ -47,6 +52,11 @@ impl<'s> Gather<'s> {
             streams: BTreeMap::new(),
             error: None,
         }
+    }
+
+    /// Records more often, for one who has time and is to take little memory.
+    pub(crate) fn in_small_commits(self) -> Self {
+        Self { bytes_max: SMALL_BYTES, ..self }
     }
 
     /// Records what is left, and says what became of the file at `path`.
@@ -126,7 +136,7 @@ impl import::Sink for Gather<'_> {
                 self.batches.push((batch.stream, Batch { stream, entries: batch.entries }));
             }
         }
-        if self.bytes >= GATHER_BYTES || self.count >= GATHER_COUNT {
+        if self.bytes >= self.bytes_max || self.count >= GATHER_COUNT {
             self.flush();
         }
         if self.error.is_some() { Err(SinkStop) } else { Ok(()) }

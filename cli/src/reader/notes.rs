@@ -10,7 +10,8 @@ use crate::failure::Failure;
 pub(crate) fn notes(report: &FileReport) -> Vec<Skipped> {
     let skip = |note: &acpdb_hosts::import::Note| Skipped {
         path: report.path.clone(),
-        line: Some(note.line),
+        // Of a database there are no lines to tell of.
+        line: Some(note.line).filter(|line| *line > 0),
         reason: note.reason.clone(),
     };
     let mut all: Vec<Skipped> =

@@ -319,7 +319,7 @@ fn messages_usage(usage: &Value) -> Usage {
         cache_read: count(usage, "/cache_read_input_tokens"),
         cache_write: count(usage, "/cache_creation_input_tokens"),
         cache_write_long: count(usage, "/cache_creation/ephemeral_1h_input_tokens"),
-        reasoning: None,
+        reasoning: count(usage, "/output_tokens_details/thinking_tokens"),
     }
 }
 

@@ -42,8 +42,8 @@ const HOST: &str = "gemini-cli";
 struct Live {
     id: String,
     digest: String,
-    /// What it says, in whichever form it is written.
-    says: Vec<String>,
+    /// Of what it says, in whichever form it is written.
+    says: String,
     items: Vec<ItemRef>,
     origin: String,
 }
@@ -185,15 +185,14 @@ impl Session {
         self.log.tell(entries, offset);
         if context.options.grows && gemini.stream.is_some() {
             self.hand_out(gemini, context)?;
-            // The sink gathers facts that are told again.
-            self.log = Retold::default();
         }
         Ok(())
     }
 
-    /// Hands out the facts: each once, where it was told first, as it was told last.
+    /// Hands out the facts: each once, where it was told first, as it was told last. Of a file that grows the sink gathers facts that
+    /// are told again.
     fn hand_out(&mut self, gemini: &Gemini, context: &mut Context<'_>) -> Result<(), ImportError> {
-        for (entries, offset) in self.log.take() {
+        for (entries, offset) in std::mem::take(&mut self.log).take() {
             self.emit(gemini, entries, offset, context)?;
         }
         Ok(())
@@ -476,8 +475,8 @@ fn response(part: &str) -> Option<&str> {
     member(Some(part), "functionResponse")
 }
 
-/// What a message says, whether its calls are listed beside its content or are parts of it.
-fn says(message: &str) -> Vec<String> {
+/// A digest of what a message says, whether its calls are listed beside its content or are parts of it.
+fn says(message: &str) -> String {
     let [content, calls] = pick(message, ["content", "toolCalls"]).unwrap_or_default();
     let mut all = Vec::new();
     let pieces = content.map(|content| elements(content).unwrap_or_else(|| vec![content]));
@@ -494,7 +493,7 @@ fn says(message: &str) -> Vec<String> {
     for call in calls.and_then(elements).unwrap_or_default() {
         all.push(format!("call {}", owned(member(Some(call), "id")).unwrap_or_default()));
     }
-    all
+    digest(&format!("{all:?}"))
 }
 
 /// A message without an id is named by its bytes.

@@ -11,12 +11,13 @@
 //!
 //! `data` is the record without its ids, as the host wrote it. So an export and the database give the same facts, but for
 //! white space. A version of a table that lacks one of these columns is named, and the rest imported; so are tables that are
-//! not known.
+//! not known. A row that holds no JSON object is kept as it is (see `broken`), and rows that belong to nothing are counted.
 //!
 //! Rows are found in one pass over each table, which keeps their ids and where they lie (see `group`), and reads no `data`; their
 //! texts are read message by message. Of a database that is read again only those sessions are read of which a row has changed: rows are
 //! told apart by their times of change and their lengths.
 
+mod broken;
 mod group;
 mod next;
 mod states;
@@ -25,10 +26,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash as _, Hasher as _};
 
 use super::report::Admitted;
-use super::values::ValueReader;
+use super::values::{Shape, Value, ValueReader};
 use super::{Context, ImportError, ImportReport, Options, Sink, json, opencode};
 use crate::import::Format;
-use crate::sqlite::{Database, Source, Table, Unreadable, Value};
+use crate::sqlite::{self, Database, Source, Table, Unreadable};
+use broken::Broken;
 use group::{Group, Names, Row};
 
 /// How often a database is read again because its host wrote meanwhile.
@@ -104,19 +106,23 @@ pub fn read_changed(
     let mut context =
         Context { name, options, sink, report: ImportReport::new(Format::Opencode), offset: 0, facts: 0 };
     let mut tries = 0;
-    let (database, rows) = loop {
+    let (database, rows, is_still) = loop {
         tries += 1;
         let database = Database::open(file, log).map_err(unreadable)?;
         let rows = Rows::of(&database);
         // What was found while the host wrote may be half of it.
         let is_still = database.is_unmoved().map_err(|error| unreadable(error.into()))?;
         if is_still || tries == TRIES {
-            break (database, rows.map_err(unreadable)?);
+            break (database, rows.map_err(unreadable)?, is_still);
         }
     };
     context.report.unknown_tables.clone_from(&rows.unknown);
     for missing in &rows.missing {
-        context.report.keep_raw(1, 0, missing.clone());
+        context.report.keep_raw(0, 0, missing.clone());
+    }
+    // Of a database that is written to, what belongs to what may be found on both sides of a change.
+    if is_still {
+        rows.count_strays(&mut context.report);
     }
     for (id, session) in &rows.sessions {
         let mark = rows.mark(id, session);
@@ -189,11 +195,11 @@ struct Rows {
     missing: Vec<String>,
 }
 
-fn text(row: &[Value], place: Option<usize>) -> Option<&str> {
+fn text(row: &[sqlite::Value], place: Option<usize>) -> Option<&str> {
     row.get(place?)?.text()
 }
 
-fn integer(row: &[Value], place: Option<usize>) -> Option<i64> {
+fn integer(row: &[sqlite::Value], place: Option<usize>) -> Option<i64> {
     row.get(place?)?.integer()
 }
 
@@ -266,20 +272,30 @@ impl Rows {
         let mut end = 0_u64;
         let mut is_first = true;
         let mut out = Vec::new();
+        let mut broken = Broken::default();
         for message in self.messages.of(id) {
-            out.clear();
-            if !self.message(database, id, message, &mut out).map_err(unreadable)? {
-                continue;
+            // Each row is looked at only if they make no document together.
+            for is_strict in [false, true] {
+                broken.begin(is_strict);
+                out.clear();
+                let is_there =
+                    self.message(database, id, message, &mut out, &mut broken).map_err(unreadable)?;
+                // Its depth and its size are looked at as those of any input.
+                let mut values = ValueReader::documents(out.as_slice(), &context.options.limits);
+                let value = if is_there { values.read()? } else { None };
+                if !is_strict && value.is_some_and(|value| !is_one(&value, &out)) {
+                    continue;
+                }
+                end = end.saturating_add(out.len() as u64);
+                broken.hand_out(&stream, end, context)?;
+                if let Some(Admitted::Text(text)) = value.map(|value| context.report.admit(&value)) {
+                    if !std::mem::replace(&mut is_first, false) {
+                        session.literal(",");
+                    }
+                    session.message(text, end, context)?;
+                }
+                break;
             }
-            end = end.saturating_add(out.len() as u64);
-            // Its depth and its size are looked at as those of any input.
-            let mut values = ValueReader::documents(out.as_slice(), &context.options.limits);
-            let Some(value) = values.read()? else { continue };
-            let Admitted::Text(text) = context.report.admit(&value) else { continue };
-            if !std::mem::replace(&mut is_first, false) {
-                session.literal(",");
-            }
-            session.message(text, end, context)?;
         }
         session.literal("]}");
         next::import(self, database, id, &stream, end, context)?;
@@ -287,22 +303,30 @@ impl Rows {
         Ok((session, end))
     }
 
-    /// Writes a message as an export does; false if it is not there.
+    /// Writes a message as an export does; false if it is not there, or is broken.
     fn message(
         &self,
         database: &Database<'_>,
         id: &str,
         message: &Row,
         out: &mut Vec<u8>,
+        broken: &mut Broken,
     ) -> Result<bool, Unreadable> {
-        let Some(data) = self.messages.data(database, message)? else { return Ok(false) };
-        out.extend_from_slice(br#"{"info":"#);
         let own = self.messages.id(message);
+        let Some(data) = broken.object("message", own, self.messages.data(database, message)?) else {
+            // Nothing can be told of its parts without it.
+            for part in self.parts.of(own) {
+                broken.keep("part", self.parts.id(part), self.parts.data(database, part)?);
+            }
+            return Ok(false);
+        };
+        out.extend_from_slice(br#"{"info":"#);
         record(out, &data, &[("id", own), ("sessionID", id)]);
         out.extend_from_slice(br#","parts":["#);
         let mut first = true;
         for part in self.parts.of(own) {
-            let Some(data) = self.parts.data(database, part)? else { continue };
+            let found = self.parts.data(database, part)?;
+            let Some(data) = broken.object("part", self.parts.id(part), found) else { continue };
             if !std::mem::replace(&mut first, false) {
                 out.push(b',');
             }
@@ -310,6 +334,42 @@ impl Rows {
         }
         out.extend_from_slice(b"]}");
         Ok(true)
+    }
+
+    /// Notes rows that are left out, for they belong to nothing.
+    fn count_strays(&self, report: &mut ImportReport) {
+        let messages: std::collections::HashSet<&str> = self.messages.ids().collect();
+        let is_session = |owner: &str| self.sessions.contains_key(owner);
+        let counts = [
+            ("message", self.messages.stray_counts(is_session)),
+            ("part", self.parts.stray_counts(|owner| messages.contains(owner))),
+            ("session_message", self.next_messages.stray_counts(is_session)),
+        ];
+        for (table, [unnamed, stray]) in counts {
+            if unnamed > 0 {
+                report.skip(
+                    0,
+                    0,
+                    format!("table {table}: rows without an id or an owner are left out: {unnamed}"),
+                );
+            }
+            if stray > 0 {
+                report.skip(
+                    0,
+                    0,
+                    format!("table {table}: rows whose owner is not there are left out: {stray}"),
+                );
+            }
+        }
+    }
+}
+
+/// Whether a value is all of `bytes`, or too much to tell.
+fn is_one(value: &Value<'_>, bytes: &[u8]) -> bool {
+    match value.shape {
+        Shape::Whole => value.bytes.len() == bytes.trim_ascii().len(),
+        Shape::TooMuch(_) => true,
+        Shape::Cut | Shape::Broken(_) => false,
     }
 }
 

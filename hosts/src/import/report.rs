@@ -16,7 +16,7 @@ const VERSIONS_MAX: usize = 100;
 /// A place in the input that needed care.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Note {
-    /// Line, from 1.
+    /// Line, from 1; 0 of what has no lines, as a database.
     pub line: u64,
     /// Offset of the record's first byte.
     pub offset: u64,

@@ -7,14 +7,18 @@
 //! A log of Gemini CLI writes a message anew as it goes on. Handed out line by line, each import of the file would revise the facts of
 //! such a message back and forth.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher as _, RandomState};
 
-use acpdb_engine::entry::Entry;
+use acpdb_engine::entry::{Entry, Fact, WirePiece};
+use acpdb_engine::event::Actor;
+use acpdb_engine::ids::Micros;
 
 /// Facts that are handed out each once, where it was told first, as it was told last.
 ///
-/// [`Retold::take`] may be called while a file still grows. What it then gives are the facts that are new or were told again
-/// since: the same that an import of the file as it is now would add. Memory: all facts that were told.
+/// [`Retold::take`] may be called while a file still grows. What it then gives are the facts that are new or were told otherwise
+/// since: the same that an import of the file as it is now would add. Memory: facts that were not handed out; of the others
+/// their names, and the records of those that may still change.
 ///
 /// ```
 /// use acpdb_engine::entry::Entry;
@@ -24,17 +28,42 @@ use acpdb_engine::entry::Entry;
 /// let mut retold = Retold::default();
 /// retold.tell(record("first"), 10);
 /// retold.tell(record("second"), 20);
-/// assert_eq!(retold.take(), [(record("second"), 10)]);
-/// assert!(retold.take().is_empty());
+/// assert!(retold.take().eq([(record("second"), 10)]));
+/// assert_eq!(retold.take().count(), 0);
 /// ```
 #[derive(Debug, Default)]
 pub struct Retold {
-    /// All facts, record by record, with the offset after the record.
-    records: Vec<(Vec<Entry>, u64)>,
-    /// Where a fact of this origin was told first: its record, and its place there.
-    places: HashMap<String, (usize, usize)>,
+    /// Facts with an origin, as far as they are needed to tell them again.
+    told: HashMap<Box<str>, Told>,
     /// Facts that were not handed out as they are now.
-    due: BTreeSet<(usize, usize)>,
+    due: BTreeMap<Place, Box<Due>>,
+    record_count: usize,
+    hash: RandomState,
+}
+
+/// A record, and a place in it.
+type Place = (usize, usize);
+
+/// What is known of a fact that was told.
+#[derive(Debug)]
+struct Told {
+    /// Where it was told first.
+    place: Place,
+    /// The end of that record.
+    offset: u64,
+    /// Of what it says now.
+    hash: u64,
+    host_time: Option<Micros>,
+    actor: Option<Actor>,
+    /// The record that it came with, once it was handed out.
+    wire: Vec<WirePiece>,
+}
+
+/// A fact to hand out.
+#[derive(Debug)]
+struct Due {
+    entry: Entry,
+    offset: u64,
 }
 
 impl Retold {
@@ -43,41 +72,73 @@ impl Retold {
     /// A fact without an origin is never told again. Of a fact that was told before only the content counts: its time and its wire
     /// stay those of the first.
     pub fn tell(&mut self, entries: Vec<Entry>, offset: u64) {
-        let record = self.records.len();
-        let mut new: Vec<Entry> = Vec::with_capacity(entries.len());
+        let record = self.record_count;
+        self.record_count += 1;
+        let mut new_count = 0;
         for entry in entries {
-            let here = (record, new.len());
-            let place = entry
-                .origin
-                .as_ref()
-                .map_or(here, |origin| *self.places.entry(origin.clone()).or_insert(here));
-            self.due.insert(place);
-            if place == here {
-                new.push(entry);
-            } else if place.0 == record {
-                if let Some(first) = new.get_mut(place.1) {
-                    first.fact = entry.fact;
-                }
-            } else if let Some(first) =
-                self.records.get_mut(place.0).and_then(|(told, _)| told.get_mut(place.1))
-            {
-                first.fact = entry.fact;
+            let place = (record, new_count);
+            let Some(origin) = &entry.origin else {
+                new_count += 1;
+                self.due.insert(place, Box::new(Due { entry, offset }));
+                continue;
+            };
+            let hash = self.hash.hash_one(&entry.fact);
+            let Some(told) = self.told.get_mut(origin.as_str()) else {
+                new_count += 1;
+                let Entry { host_time, actor, .. } = entry;
+                let told = Told { place, offset, hash, host_time, actor, wire: Vec::new() };
+                self.told.insert(origin.as_str().into(), told);
+                self.due.insert(place, Box::new(Due { entry, offset }));
+                continue;
+            };
+            if told.hash == hash {
+                continue;
+            }
+            told.hash = hash;
+            if let Some(due) = self.due.get_mut(&told.place) {
+                due.entry.fact = entry.fact;
+            } else {
+                let (host_time, actor, wire) = (told.host_time, told.actor, told.wire.clone());
+                let entry = Entry { host_time, actor, wire, ..entry };
+                self.due.insert(told.place, Box::new(Due { entry, offset: told.offset }));
             }
         }
-        self.records.push((new, offset));
     }
 
     /// Hands out what is due, in the order in which it was told first, with the offset after each record.
-    pub fn take(&mut self) -> Vec<(Vec<Entry>, u64)> {
-        let mut out: Vec<(usize, Vec<Entry>, u64)> = Vec::new();
-        for (record, place) in std::mem::take(&mut self.due) {
-            let Some((told, offset)) = self.records.get(record) else { continue };
-            let Some(entry) = told.get(place) else { continue };
-            match out.last_mut() {
-                Some((last, entries, _)) if *last == record => entries.push(entry.clone()),
-                _ => out.push((record, vec![entry.clone()], *offset)),
+    pub fn take(&mut self) -> impl Iterator<Item = (Vec<Entry>, u64)> {
+        std::iter::from_fn(|| {
+            let (place, first) = self.due.pop_first()?;
+            let offset = first.offset;
+            let mut entries = vec![self.handed_out(first.entry)];
+            while let Some(next) = self.due.first_entry().filter(|next| next.key().0 == place.0) {
+                let due = next.remove();
+                entries.push(self.handed_out(due.entry));
             }
+            Some((entries, offset))
+        })
+    }
+
+    /// Keeps what is needed to hand a fact out again.
+    fn handed_out(&mut self, entry: Entry) -> Entry {
+        if !entry.wire.is_empty()
+            && can_change(&entry.fact)
+            && let Some(told) = entry.origin.as_deref().and_then(|origin| self.told.get_mut(origin))
+        {
+            told.wire.clone_from(&entry.wire);
         }
-        out.into_iter().map(|(_, entries, offset)| (entries, offset)).collect()
+        entry
+    }
+}
+
+/// Whether a fact may be told otherwise. The others are the same whenever they are told, and most records come with one of these.
+fn can_change(fact: &Fact) -> bool {
+    match fact {
+        Fact::TurnStarted { .. }
+        | Fact::HostRecorded { .. }
+        | Fact::ContextReplaced { .. }
+        | Fact::Rewound { .. } => false,
+        Fact::MessageRecorded { parts, .. } => !parts.is_empty(),
+        _ => true,
     }
 }

@@ -572,3 +572,42 @@ fn a_long_result_is_read_from_the_file_that_the_host_names() {
     assert_eq!(import(Some(b"the whole")), [("c".to_owned(), "the whole".to_owned())]);
     assert_eq!(import(None), []);
 }
+
+/// A task's notification is sent in more words than its row has, which stand in the copy of the message behind it.
+#[test]
+fn a_notification_is_told_in_the_words_that_were_sent() {
+    let said = "<task-notification>done</task-notification>";
+    let sent = format!("Not from the user.\\n{said}\\n");
+    let copy = |text: &str| {
+        format!(
+            r#"{{"type":"api-request-blob","sessionId":"s","message":{{"role":"user","content":[{{"type":"text","text":"{text}"}}]}}}}"#
+        )
+    };
+    let (own, other) = (copy(&sent), copy("<task-notification>another</task-notification>"));
+    let request = r#"{"type":"api-request","sessionId":"s","id":"q"}"#;
+    let row = format!("user u2 u1 {said}");
+    let prompt = "user u1 - Go";
+    let between = r#"{"type":"queue-operation","sessionId":"s","operation":"dequeue"}"#;
+    let sent = sent.replace("\\n", "\n");
+    for (lines, expected) in [
+        (vec![prompt, &row, &own, request], &*sent),
+        (vec![prompt, &row, between, &own, request], &sent),
+        // No copy of it: as it stands, in its place.
+        (vec![prompt, &row, &other, request], said),
+        (vec![prompt, &row, request, &own], said),
+        (vec![prompt, &row, "text a1 u2 m1 Yes.", &own], said),
+        (vec![prompt, &row, between], said),
+        (vec![&row], said),
+    ] {
+        let (batches, report) = read(Format::ClaudeCode, records(&lines).as_bytes());
+        assert!(report.is_complete());
+        let facts: Vec<_> = batches.iter().flat_map(|batch| &batch.entries).collect();
+        let told = facts.iter().filter_map(|entry| match &entry.fact {
+            Fact::MessageRecorded { key, parts, .. } if key == "u2" => Some(parts[0].bytes.to_vec()),
+            _ => None,
+        });
+        assert_eq!(told.collect::<Vec<_>>(), [expected.as_bytes()], "{lines:?}");
+        // Nothing is lost, and the order is that of the lines.
+        assert_eq!(wires(&batches).concat(), records(&lines).replace('\n', ""));
+    }
+}

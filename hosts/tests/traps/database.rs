@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use acpdb_engine::entry::Fact;
-use acpdb_hosts::import::{Batch, Options, ReadSessions, is_opencode, read_changed, read_database};
+use acpdb_hosts::import::{Batch, Options, ReadSessions, is_opencode, read_changed, read_database, wire};
 use acpdb_hosts::sqlite::{Database, Source, Value};
 
 /// A database that opencode wrote.
@@ -301,6 +301,10 @@ fn page(rows: &[Vec<Value>], start: usize) -> Vec<u8> {
                     types.extend(number_of(text.len() * 2 + 13));
                     body.extend(text.as_bytes());
                 }
+                Value::Blob(bytes) => {
+                    types.extend(number_of(bytes.len() * 2 + 12));
+                    body.extend(bytes);
+                }
                 _ => types.push(0),
             }
         }
@@ -398,6 +402,63 @@ fn tables_that_are_not_known_are_named_and_those_that_lack_a_column_left_out() {
     let refused = read_database(&&file[..], None, "x", &Options::default(), &mut batches);
     assert!(refused.is_err() && batches.is_empty());
     assert!(!is_opencode(&&file[..], None).unwrap());
+}
+
+/// Rows that damage had changed were left out without a word, and with one of them all of its message.
+#[test]
+fn rows_that_cannot_be_read_are_kept_and_those_of_nothing_counted() {
+    let text = |text: &str| Value::Text(text.to_owned());
+    let read = |made: &Made| {
+        let (mut batches, file) = (Vec::new(), made.bytes());
+        let report = read_database(&&file[..], None, "x", &Options::default(), &mut batches).unwrap();
+        let notes = report.kept_raw.iter().chain(&report.skipped);
+        let notes: Vec<String> = notes.map(|note| note.reason.clone()).collect();
+        let broken = batches.iter().flat_map(|batch| &batch.entries);
+        let broken = broken.filter(|it| it.origin.as_deref().is_some_and(|it| it.starts_with("broken:")));
+        let kept: Vec<Vec<u8>> = broken.map(|it| wire::resolve(&it.wire).unwrap()).collect();
+        (notes, kept, told(&batches))
+    };
+    // One part of two in a message: what it holds, and whether it is known before its end.
+    let part = r#"{"type":"text","text":"a }"#;
+    for held in [text(part), text("[]"), text(""), Value::Null, Value::Blob(b"{\"a\":\"\xff\"}".to_vec())] {
+        let bytes = match &held {
+            Value::Text(text) => text.clone().into_bytes(),
+            Value::Blob(bytes) => bytes.clone(),
+            _ => Vec::new(),
+        };
+        let mut made = Made::opencode();
+        let mut row = Made::part("prt_3", "msg_1", 1, "");
+        row[5] = held;
+        made.table("part").push(row);
+        let (notes, kept, said) = read(&made);
+        assert_eq!(notes, ["row prt_3 of table part cannot be read; kept as it is"]);
+        assert_eq!(kept, [bytes]);
+        assert_eq!(said, ["ses_1: first", "ses_2: second"]);
+    }
+    // A message: its parts are kept beside it.
+    let mut made = Made::opencode();
+    made.table("message")[0][4] = text("{\"role\":");
+    let (notes, kept, said) = read(&made);
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert_eq!(kept, [&b"{\"role\":"[..], br#"{"type":"text","text":"first"}"#]);
+    assert_eq!(said, ["ses_2: second"]);
+    // Of no session, of no message, without an id.
+    let mut made = Made::opencode();
+    made.table("session").remove(0);
+    made.table("part").push(Made::part("prt_3", "msg_9", 1, "stray"));
+    made.table("part").push(vec![Value::Null; 6]);
+    let (notes, kept, said) = read(&made);
+    let expected = [
+        "table message: rows whose owner is not there are left out: 1",
+        "table part: rows without an id or an owner are left out: 1",
+        "table part: rows whose owner is not there are left out: 1",
+    ];
+    assert_eq!(notes, expected);
+    assert_eq!((kept.len(), said), (0, vec!["ses_2: second".to_owned()]));
+    // Of version 2.
+    let (notes, kept, _) = read(&version_2(vec![row("m1", "user", 1, 1, "no object")]));
+    assert_eq!(notes, ["row m1 of table session_message cannot be read; kept as it is"]);
+    assert_eq!(kept, [b"no object"]);
 }
 
 /// Sessions of version 2, written by the schema that the host's program holds.

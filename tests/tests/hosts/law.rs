@@ -12,13 +12,6 @@ use super::scenes::{Played, Request, imported, requests};
 /// What no recording says: host, part of a line, why. Lines that have it are left out on both sides.
 pub(super) const LEFT: &[(&str, &str, &str)] = &[
     (
-        "claude",
-        "user text \"<system-reminder>\\n[SYSTEM NOTIFICATION",
-        "the words around a task's notification are in no row",
-    ),
-    ("claude", "user text \"<task-notification>", "the notification itself, without those words"),
-    ("claude", "user text \"<system-reminder>\\n<tools-used-before-summary>", "in no row"),
-    (
         "copilot",
         "assistant reasoning",
         "a resumed session sends its old reasoning no more, which no record says",

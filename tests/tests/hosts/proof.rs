@@ -43,7 +43,7 @@ fn requests_are_proven_by_the_hosts_own_digests() {
     expect![[r#"
         main: {"proven": 15}
         more: {"proven": 5}
-        agent: {"differs": 1, "proven": 4}
+        agent: {"proven": 5}
         hooks: {"proven": 6}
         meanwhile: {"proven": 2}
         compact: {"proven": 4}

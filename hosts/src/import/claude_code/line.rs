@@ -439,7 +439,8 @@ impl Line {
                 entries.push(entry.at(at));
             } else {
                 first = first.or(Some(index));
-                parts.push(block.part());
+                let sent = record.sent.as_ref().filter(|_| block.is("text"));
+                parts.push(sent.map_or_else(|| block.part(), PartEntry::text));
             }
         }
         if !parts.is_empty() || blocks.list.is_empty() {
@@ -580,14 +581,15 @@ fn usage_of(usage: &str) -> Option<Usage> {
         "cache_read_input_tokens",
         "cache_creation_input_tokens",
         "cache_creation",
+        "output_tokens_details",
     ];
-    let [input, output, cache_read, cache_write, creation] = json::pick(usage, names)?;
+    let [input, output, cache_read, cache_write, creation, details] = json::pick(usage, names)?;
     Some(Usage {
         input: json::count(input),
         output: json::count(output),
         cache_read: json::count(cache_read),
         cache_write: json::count(cache_write),
         cache_write_long: json::count(json::member(creation, "ephemeral_1h_input_tokens")),
-        reasoning: None,
+        reasoning: json::count(json::member(details, "thinking_tokens")),
     })
 }

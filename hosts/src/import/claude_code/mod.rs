@@ -33,6 +33,7 @@
 mod attached;
 mod blocks;
 mod line;
+mod notice;
 mod rebuilt;
 mod record;
 mod todo;
@@ -46,6 +47,7 @@ use acpdb_engine::event::ReplaceCause;
 
 pub(crate) use self::attached::ATTACHED;
 use self::line::{Line, Speech};
+use self::notice::Waiting;
 use self::record::Record;
 use super::report::Admitted;
 use super::values::ValueReader;
@@ -95,7 +97,14 @@ const KNOWN: &[&str] = &[
 /// Imports one file.
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
     let mut values = ValueReader::records(input, &context.options.limits);
-    let mut importer = Importer { context, lines: Vec::new(), by_name: HashMap::new(), side: HashMap::new() };
+    let mut importer = Importer {
+        context,
+        lines: Vec::new(),
+        by_name: HashMap::new(),
+        side: HashMap::new(),
+        waiting: Waiting::default(),
+        sent: None,
+    };
     let mut pending: Vec<Pending> = Vec::new();
     let mut home = None;
     while let Some(value) = values.read()? {
@@ -109,7 +118,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
         };
         importer.context.report.records += 1;
         if let Some(home) = home {
-            importer.record(home, raw, text, place)?;
+            importer.next(home, raw, text, place)?;
             continue;
         }
         let record = text.and_then(Record::parse);
@@ -118,15 +127,19 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
         if names_all || pending.len() >= PENDING_MAX {
             let opened = importer.open_home(record.as_ref(), &pending);
             home = Some(opened);
-            importer.catch_up(opened, std::mem::take(&mut pending))?;
-            importer.record(opened, raw, text, place)?;
+            importer.catch_up(opened, std::mem::take(&mut pending), &[])?;
+            importer.next(opened, raw, text, place)?;
         } else {
             pending.push(Pending { raw: raw.to_vec(), place, is_text: text.is_some() });
         }
     }
     if home.is_none() && !pending.is_empty() {
         let opened = importer.open_home(None, &pending);
-        importer.catch_up(opened, pending)?;
+        importer.catch_up(opened, pending, &[])?;
+    }
+    if let Some(home) = home {
+        let waiting = importer.waiting.take();
+        importer.catch_up(home, waiting, &[])?;
     }
     importer.finish(values.offset())
 }
@@ -139,7 +152,7 @@ struct Place {
     end: u64,
 }
 
-/// A record that waits until the session is known.
+/// A record that waits until more is known.
 struct Pending {
     raw: Vec<u8>,
     place: Place,
@@ -153,6 +166,9 @@ struct Importer<'c, 'x> {
     by_name: HashMap<String, usize>,
     /// Records of side lines without an agent's id: the line each belongs to.
     side: HashMap<String, usize>,
+    waiting: Waiting,
+    /// The words in which the next record was sent, where they are not its own.
+    sent: Option<String>,
 }
 
 impl Importer<'_, '_> {
@@ -220,9 +236,21 @@ impl Importer<'_, '_> {
         line
     }
 
-    fn catch_up(&mut self, home: usize, pending: Vec<Pending>) -> Result<(), ImportError> {
+    /// Imports the next record, or has it wait for the words in which it was sent.
+    fn next(&mut self, home: usize, raw: &[u8], text: Option<&str>, place: Place) -> Result<(), ImportError> {
+        if !self.waiting.takes(text) {
+            return self.record(home, raw, text, place);
+        }
+        let record = Pending { raw: raw.to_vec(), place, is_text: text.is_some() };
+        let Some((records, words)) = self.waiting.push(record) else { return Ok(()) };
+        self.catch_up(home, records, &words)
+    }
+
+    /// Imports records that have waited.
+    fn catch_up(&mut self, home: usize, pending: Vec<Pending>, words: &[String]) -> Result<(), ImportError> {
         for waiting in pending {
             let text = std::str::from_utf8(&waiting.raw).ok().filter(|_| waiting.is_text);
+            self.sent = notice::sent(text, words);
             self.record(home, &waiting.raw, text, waiting.place)?;
         }
         Ok(())
@@ -244,6 +272,7 @@ impl Importer<'_, '_> {
             }
             return self.keep(home, "raw", raw, place);
         };
+        record.sent = self.sent.take();
         let is_speech = matches!(&*record.kind, "user" | "assistant");
         if record.uuid.is_none()
             && is_speech

@@ -34,6 +34,8 @@ pub(super) struct Record<'a> {
     pub(super) attachment: Option<&'a str>,
     pub(super) rendered: Option<&'a str>,
     pub(super) rendered_role: Option<&'a str>,
+    /// The words in which it was sent, where they are not its own.
+    pub(super) sent: Option<String>,
 }
 
 impl<'a> Record<'a> {
@@ -119,6 +121,7 @@ impl<'a> Record<'a> {
             attachment: given(attachment),
             rendered: given(rendered),
             rendered_role: given(rendered_role),
+            sent: None,
         })
     }
 

@@ -54,6 +54,19 @@ pub(super) struct Group {
     ids: String,
     rows: Vec<Row>,
     owners: HashMap<Box<str>, Range<usize>>,
+    /// Rows without an id, or of no owner.
+    unnamed_count: u64,
+}
+
+/// What a row holds.
+#[derive(Debug)]
+pub(super) enum Data {
+    /// A JSON object.
+    Object(String),
+    /// Something else, which was to be one.
+    Other(Vec<u8>),
+    /// The row has moved, or is gone.
+    Gone,
 }
 
 impl Group {
@@ -75,8 +88,10 @@ impl Group {
         let mut group = Self::default();
         let mut numbers: HashMap<Box<str>, u32> = HashMap::new();
         database.rows_to(table, wanted, &mut |place, row| {
+            if !counts(&row) {
+                return Ok(());
+            }
             if let (Some(own), Some(of)) = (text(&row, id), text(&row, owner))
-                && counts(&row)
                 && let Some(id) = group.keep_id(if names.has_ids { own } else { "" })
             {
                 let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
@@ -89,6 +104,8 @@ impl Group {
                 let order = integer(&row, order).unwrap_or_default();
                 let changed = integer(&row, changed).unwrap_or_default();
                 group.rows.push(Row { order, changed, place, owner, id });
+            } else {
+                group.unnamed_count += 1;
             }
             Ok(())
         })?;
@@ -137,6 +154,11 @@ impl Group {
         self.owners.get(owner).and_then(|run| self.rows.get(run.clone())).unwrap_or_default()
     }
 
+    /// The ids of all rows.
+    pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
+        self.rows.iter().map(|row| self.id(row))
+    }
+
     /// The id of a row; empty if the table's ids are not kept.
     pub(super) fn id(&self, row: &Row) -> &str {
         let (start, bytes) = (row.id.0 as usize, row.id.1 as usize);
@@ -150,15 +172,26 @@ impl Group {
         }
     }
 
-    /// What a row holds, if it is a JSON object and still there.
-    pub(super) fn data(&self, database: &Database<'_>, row: &Row) -> Result<Option<String>, Unreadable> {
-        let Some((table, data)) = self.table() else { return Ok(None) };
-        let mut found = database.row_at(table, row.place)?.unwrap_or_default();
+    /// Reads what a row holds.
+    pub(super) fn data(&self, database: &Database<'_>, row: &Row) -> Result<Data, Unreadable> {
+        let Some((table, data)) = self.table() else { return Ok(Data::Gone) };
+        let Some(mut found) = database.row_at(table, row.place)? else { return Ok(Data::Gone) };
         let is_object = self.data_of(&found).is_some();
         Ok(match found.get_mut(data) {
-            Some(Value::Text(text)) if is_object => Some(std::mem::take(text)),
-            _ => None,
+            Some(Value::Text(text)) if is_object => Data::Object(std::mem::take(text)),
+            other => Data::Other(other.map(bytes_of).unwrap_or_default()),
         })
+    }
+
+    /// What a row that was read holds, whatever it is.
+    pub(super) fn bytes_of(&self, row: &mut [Value]) -> Vec<u8> {
+        self.table().and_then(|(_, data)| row.get_mut(data)).map(bytes_of).unwrap_or_default()
+    }
+
+    /// Rows without an id or an owner, and rows of owners that are not there.
+    pub(super) fn stray_counts(&self, is_there: impl Fn(&str) -> bool) -> [u64; 2] {
+        let stray = self.owners.iter().filter(|(owner, _)| !is_there(owner));
+        [self.unnamed_count, stray.map(|(_, rows)| rows.len() as u64).sum()]
     }
 
     /// What a row that was read holds, if it is a JSON object.
@@ -166,5 +199,13 @@ impl Group {
         let (_, data) = self.table()?;
         let data = text(row, Some(data))?.trim();
         json::pick(data, ["id"]).map(|_| data)
+    }
+}
+
+fn bytes_of(value: &mut Value) -> Vec<u8> {
+    match value {
+        Value::Text(text) => std::mem::take(text).into_bytes(),
+        Value::Blob(bytes) => std::mem::take(bytes),
+        _ => Vec::new(),
     }
 }

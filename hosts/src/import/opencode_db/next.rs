@@ -26,6 +26,8 @@ use acpdb_engine::ids::Micros;
 use super::super::json::{self, elements, member, owned, pick};
 use super::super::opencode::{ABORTED, usage_of};
 use super::super::{Context, ImportError, ImportReport, bytes, millis, small_fields, wire};
+use super::broken::Broken;
+use super::group::Data;
 use super::{Rows, text, unreadable};
 use crate::sqlite::Database;
 
@@ -40,9 +42,15 @@ pub(super) fn import(
 ) -> Result<(), ImportError> {
     let Some((table, _)) = rows.next_messages.table() else { return Ok(()) };
     let [kind] = table.places(["type"]);
+    let mut broken = Broken::default();
     for row in rows.next_messages.of(session) {
-        let found = database.row_at(table, row.place()).map_err(unreadable)?.unwrap_or_default();
-        let Some(data) = rows.next_messages.data_of(&found) else { continue };
+        let Some(mut found) = database.row_at(table, row.place()).map_err(unreadable)? else { continue };
+        let Some(data) = rows.next_messages.data_of(&found) else {
+            let data = Data::Other(rows.next_messages.bytes_of(&mut found));
+            broken.keep("session_message", rows.next_messages.id(row), data);
+            broken.hand_out(stream, end, context)?;
+            continue;
+        };
         let kind = text(&found, kind).unwrap_or("untyped");
         let id = rows.next_messages.id(row);
         let is_told = rows.messages.of(session).iter().any(|message| rows.messages.id(message) == id);

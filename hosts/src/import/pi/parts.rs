@@ -113,15 +113,16 @@ pub(super) fn bash(said: &str) -> String {
 }
 
 pub(super) fn usage_of(usage: Option<&str>) -> Usage {
-    let [input, output, read, write] = usage
-        .and_then(|usage| pick(usage, ["input", "output", "cacheRead", "cacheWrite"]))
-        .unwrap_or_default();
+    let names = ["input", "output", "cacheRead", "cacheWrite", "cacheWrite1h", "reasoning"];
+    let [input, output, read, write, long, reasoning] =
+        usage.and_then(|usage| pick(usage, names)).unwrap_or_default();
     Usage {
         input: count(input),
         output: count(output),
         cache_read: count(read),
         cache_write: count(write),
-        ..Usage::default()
+        cache_write_long: count(long),
+        reasoning: count(reasoning),
     }
 }
 

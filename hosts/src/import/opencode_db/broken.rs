@@ -1,0 +1,73 @@
+//! Rows that were to hold a JSON object and hold something else, as after damage: each is kept as it is, and said.
+
+use std::sync::Arc;
+
+use acpdb_engine::entry::{Entry, Fact, StreamInfo, WirePiece};
+
+use super::super::values::ValueReader;
+use super::super::{Context, ImportError, Limits};
+use super::group::Data;
+use super::is_one;
+
+/// Rows of one message that are kept as they are.
+#[derive(Debug, Default)]
+pub(super) struct Broken {
+    /// Whether a row that begins like an object is read to its end.
+    is_strict: bool,
+    rows: Vec<(&'static str, String, Vec<u8>)>,
+}
+
+impl Broken {
+    /// Begins with a message.
+    pub(super) fn begin(&mut self, is_strict: bool) {
+        self.is_strict = is_strict;
+        self.rows.clear();
+    }
+
+    /// The object that a row holds; what is none is kept.
+    pub(super) fn object(&mut self, table: &'static str, id: &str, data: Data) -> Option<String> {
+        match data {
+            Data::Object(text) if !self.is_strict || is_object(&text) => Some(text),
+            other => {
+                self.keep(table, id, other);
+                None
+            }
+        }
+    }
+
+    /// Keeps what a row holds.
+    pub(super) fn keep(&mut self, table: &'static str, id: &str, data: Data) {
+        let bytes = match data {
+            Data::Object(text) => text.into_bytes(),
+            Data::Other(bytes) => bytes,
+            Data::Gone => return,
+        };
+        self.rows.push((table, id.to_owned(), bytes));
+    }
+
+    /// Hands out what was kept.
+    pub(super) fn hand_out(
+        &mut self,
+        stream: &Arc<StreamInfo>,
+        end: u64,
+        context: &mut Context<'_>,
+    ) -> Result<(), ImportError> {
+        for (table, id, bytes) in self.rows.drain(..) {
+            context.report.records += 1;
+            context.report.keep_raw(0, 0, format!("row {id} of table {table} cannot be read; kept as it is"));
+            let origin = format!("broken:{table}/{id}");
+            let fact = Fact::HostRecorded { record: table.to_owned(), about: Some(id), raw: None };
+            let entry = Entry::from(fact).origin(origin).wire(vec![WirePiece::Literal(bytes)]);
+            context.emit(stream, vec![entry], end)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a text is one JSON object to its end.
+fn is_object(text: &str) -> bool {
+    let text = text.trim();
+    let mut values = ValueReader::documents(text.as_bytes(), &Limits::default());
+    let value = values.read();
+    text.starts_with('{') && matches!(value, Ok(Some(value)) if is_one(&value, text.as_bytes()))
+}
