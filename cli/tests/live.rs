@@ -477,6 +477,38 @@ fn attaching_shows_a_diff_and_detaching_leaves_nothing() {
 }
 
 #[test]
+fn doctor_says_whether_what_is_attached_works() {
+    let mut desk = Desk::new();
+    let doctor = |desk: &Desk| {
+        let said: Value = serde_json::from_str(&desk.run(&["doctor", "--json"], "").out).unwrap();
+        let found =
+            said["items"].as_array().unwrap().iter().find(|item| item["what"] == "claude-code").cloned();
+        found.map(|item| format!("{} {} {}", item["state"], item["detail"], item["next"]))
+    };
+    desk.prompt("Look.");
+    desk.hook("record", "Stop", &json!({}));
+    assert_eq!(doctor(&desk), None, "not attached");
+    desk.ok(&["attach", "claude"]);
+    let said = doctor(&desk).unwrap();
+    assert!(said.starts_with("\"ok\" \"attached, last event at 2"), "{said}");
+    desk.run(&["hook", "claude-code"], "no JSON");
+    let said = doctor(&desk).unwrap();
+    assert!(
+        said.starts_with("\"problem\"") && said.contains("1 error") && said.contains("--status claude-code"),
+        "{said}"
+    );
+    desk.hook("record", "Stop", &json!({}));
+    // The host goes on, and its events do not arrive.
+    let folder = desk.path("home/.claude/projects/p");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::copy(desk.path("s1.jsonl"), folder.join("s1.jsonl")).unwrap();
+    let file = std::fs::File::options().write(true).open(folder.join("s1.jsonl")).unwrap();
+    file.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(150)).unwrap();
+    let said = doctor(&desk).unwrap();
+    assert!(said.starts_with("\"problem\"") && said.contains("its recording is 2 minutes newer"), "{said}");
+}
+
+#[test]
 fn the_command_that_a_host_runs_ends_well_without_the_program() {
     let desk = Desk::new();
     desk.ok(&["attach", "claude", "--project"]);

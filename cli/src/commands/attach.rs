@@ -1,11 +1,14 @@
 //! `acpdb attach HOST`, `acpdb detach HOST`: the host's own settings; `acpdb attach --status`: whether it works.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use acpdb_engine::ids::Micros;
 use acpdb_live::attach::settings as host_settings;
 use acpdb_live::attach::{self, AttachError, Plan, Reach, Run, plugin};
 use acpdb_live::journal::{self, Line};
+use acpdb_live::proxy::identity::Identity;
+use acpdb_live::proxy::prune::Places;
 use acpdb_live::{Host, Mode};
 use serde::Serialize;
 
@@ -207,7 +210,71 @@ fn is_missing(program: Option<PathBuf>) -> bool {
     program.is_some_and(|program| program.is_absolute() && !program.is_file())
 }
 
+/// A minute in microseconds.
+const MINUTE_MICROS: i64 = 60_000_000;
+
+/// How one host stands, for `doctor`.
+pub(super) struct Standing {
+    pub(super) host: &'static str,
+    pub(super) detail: String,
+    /// What to do, if something is wrong.
+    pub(super) next: Option<String>,
+}
+
+/// How the hosts stand to which acpdb is attached. Where nothing can be read, nothing is said.
+pub(super) fn standings() -> Vec<Standing> {
+    let rows = rows(None).unwrap_or_default().into_iter().filter(|row| !row.attached.is_empty());
+    rows.map(|row| standing(&row)).collect()
+}
+
+fn standing(row: &Row) -> Standing {
+    let status = format!("acpdb attach --status {}", row.host);
+    if row.attached.iter().any(|place| place.program_is_missing) {
+        let detail = "attached, and the program that it runs is not there".to_owned();
+        return Standing { host: row.host, detail, next: Some(format!("acpdb attach {}", row.host)) };
+    }
+    let Some(last) = &row.last else {
+        return Standing { host: row.host, detail: "attached, no event was seen yet".to_owned(), next: None };
+    };
+    let mut detail = format!("attached, last event at {}", describe::time(Micros(last.at)));
+    let lag = lag(row.host, last);
+    if let Some(minutes) = lag {
+        let _ = write!(detail, "; its recording is {} newer", describe::count(minutes, "minute"));
+    }
+    if row.errors > 0 {
+        let _ = write!(detail, "; {}", describe::count(row.errors as u64, "error"));
+    }
+    let next = (last.error.is_some() || lag.is_some()).then_some(status);
+    Standing { host: row.host, detail, next }
+}
+
+/// By how many minutes the host's recording is newer than the last event of its session, if it is.
+fn lag(host: &'static str, last: &Line) -> Option<u64> {
+    let identity = Identity { host, session: last.session.clone() };
+    let (_, path) = Places::usual(&variable).recording(&identity)?;
+    let written = std::fs::metadata(path).ok()?.modified().ok()?;
+    let written = written.duration_since(std::time::UNIX_EPOCH).ok()?.as_micros();
+    let lag = i64::try_from(written).ok()?.saturating_sub(last.at);
+    u64::try_from(lag / MINUTE_MICROS).ok().filter(|minutes| *minutes > 0)
+}
+
 fn status(asked: Option<Host>, output: &mut Output) -> Result<Code, Failure> {
+    let rows = rows(asked)?;
+    if output.json {
+        output.json_items("acpdb.attached/1", &rows)?;
+        return Ok(Code::Ok);
+    }
+    if rows.is_empty() {
+        output.line("attached to no host; acpdb attach HOST does so")?;
+    }
+    for row in &rows {
+        say(row, output)?;
+    }
+    Ok(Code::Ok)
+}
+
+/// How each host stands that acpdb knows something of.
+fn rows(asked: Option<Host>) -> Result<Vec<Row>, Failure> {
     let lines = match journal::path(&variable) {
         Some(path) => {
             journal::read(&path).map_err(|error| Failure::io("read", &path.display().to_string(), &error))?
@@ -228,17 +295,7 @@ fn status(asked: Option<Host>, output: &mut Output) -> Result<Code, Failure> {
         }
         rows.push(row(host, attached, &own));
     }
-    if output.json {
-        output.json_items("acpdb.attached/1", &rows)?;
-        return Ok(Code::Ok);
-    }
-    if rows.is_empty() {
-        output.line("attached to no host; acpdb attach HOST does so")?;
-    }
-    for row in &rows {
-        say(row, output)?;
-    }
-    Ok(Code::Ok)
+    Ok(rows)
 }
 
 fn row(host: Host, attached: Vec<Place>, own: &[&Line]) -> Row {

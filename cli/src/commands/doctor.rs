@@ -1,6 +1,6 @@
 //! `acpdb doctor`: what is wrong, if anything, and the next step.
 //!
-//! Looks and changes nothing: the folder, the log as `verify` sees it, what recovery set aside, the disk.
+//! Looks and changes nothing: the folder, the log as `verify` sees it, what recovery set aside, the disk, hosts that tell it of their events.
 
 use std::path::Path;
 
@@ -125,6 +125,10 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
             }
         }
         Err(failure) => add(State::Problem, "subject", failure.message, failure.hint),
+    }
+    for standing in super::attach::standings() {
+        let state = if standing.next.is_some() { State::Problem } else { State::Ok };
+        add(state, standing.host, standing.detail, standing.next);
     }
     let code = match verify_store(folder, &VerifyOptions::default()) {
         Ok(report) => log(&report, folder, &mut add),

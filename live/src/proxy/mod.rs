@@ -18,6 +18,8 @@ pub mod sent;
 #[cfg(feature = "proxy")]
 pub mod server;
 pub mod talk;
+#[cfg(feature = "proxy")]
+mod tunnel;
 
 #[cfg(test)]
 mod tests;

@@ -396,7 +396,7 @@ impl Places {
     }
 
     /// The recording of a session, if it can be found by its name.
-    fn recording(&self, identity: &Identity) -> Option<(Format, PathBuf)> {
+    pub fn recording(&self, identity: &Identity) -> Option<(Format, PathBuf)> {
         let (session, agent) = match identity.session.split_once('/') {
             Some((session, agent)) => (session, Some(agent)),
             None => (&*identity.session, None),

@@ -2,6 +2,7 @@
 
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::{Error, Store};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::identity::Identity;
@@ -10,6 +11,19 @@ use super::talk::{Said, Talks, Told, is_told};
 
 /// Most bytes of a request or an answer that are kept until it is recorded. What is longer goes through all the same.
 pub const KEPT_BYTES_MAX: usize = 64 << 20;
+
+/// A connection that became something other than requests.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Tunnel {
+    /// What it became, such as `websocket`.
+    pub protocol: String,
+    /// Bytes to the provider.
+    pub bytes_up: u64,
+    /// Bytes from it.
+    pub bytes_down: u64,
+    /// How it broke off.
+    pub error: Option<String>,
+}
 
 /// A request that went through.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -36,6 +50,8 @@ pub struct Exchange {
     pub error: Option<String>,
     /// What was changed on the way; `None`: nothing, and nothing was to be.
     pub pruned: Option<Pruned>,
+    /// What the connection became behind it: not understood, and passed through.
+    pub tunnel: Option<Tunnel>,
 }
 
 /// Records an exchange in its session, and what was said in it if the session has no recording. Durable when it returns.
@@ -87,6 +103,7 @@ pub fn summary(exchange: &Exchange) -> Value {
         "milliseconds": exchange.milliseconds,
         "error": exchange.error,
         "pruned": exchange.pruned,
+        "tunnel": exchange.tunnel,
     })
 }
 

@@ -24,7 +24,7 @@ use super::prune::{Asked, Known, Places, Pruned, prune};
 use super::record::{Exchange, KEPT_BYTES_MAX, record};
 use super::sent::Sent;
 use super::talk::{Talks, is_told};
-use super::{ProxyError, may_listen};
+use super::{ProxyError, may_listen, tunnel};
 
 /// The header in which a client sends the token of a proxy that others can reach.
 const TOKEN: HeaderName = HeaderName::from_static("x-acpdb-token");
@@ -106,7 +106,7 @@ pub fn serve(store: Store, options: &Options, ready: &mut dyn FnMut(SocketAddr))
                 });
                 let mut server = hyper::server::conn::http1::Builder::new();
                 let server = server.preserve_header_case(true);
-                let _ = server.serve_connection(TokioIo::new(stream), service).await;
+                let _ = server.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
             });
         }
     })
@@ -150,12 +150,14 @@ impl Proxy {
         let (sent, sent_told) = tokio::sync::oneshot::channel();
         let number = self.talks.number();
         let mut exchange = Exchange { number, path: plain, ..Exchange::default() };
+        // What follows is no request: it goes through as it is.
+        let asked = tunnel::asked(&mut request);
         if identity.as_ref().is_some_and(is_told) {
             // What is packed cannot be read here, and few clients mind.
             request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         let request = match (&self.prune, &identity) {
-            (Some(places), Some(identity)) if is_plain(&request) => {
+            (Some(places), Some(identity)) if asked.is_none() && is_plain(&request) => {
                 match self.pruned(request, identity, places, &exchange).await {
                     Ok((request, pruned, made)) => {
                         (exchange.pruned, exchange.made) = (Some(pruned), made);
@@ -169,9 +171,11 @@ impl Proxy {
         let request = request.map(|body| Copied::new(body, sent));
         let answered = self.client.request(request).await;
         exchange.first_milliseconds = elapsed(began);
+        let mut through = None;
         let (answer, got_told) = match answered {
-            Ok(answer) => {
+            Ok(mut answer) => {
                 exchange.status = answer.status().as_u16();
+                through = asked.and_then(|asked| tunnel::begin(asked, &mut answer));
                 let (got, got_told) = tokio::sync::oneshot::channel();
                 (answer.map(|body| Copied::new(body, got).boxed()), Some(got_told))
             }
@@ -192,6 +196,9 @@ impl Proxy {
                         Ok(copy) => (exchange.answer, exchange.error) = (copy.bytes, copy.error),
                         Err(_) => exchange.error = Some("the answer was not taken".to_owned()),
                     }
+                }
+                if let Some(ended) = through {
+                    exchange.tunnel = Some(ended.await.unwrap_or_default());
                 }
                 exchange.milliseconds = elapsed(began);
                 // Off this thread: the disk must not hold up the requests of others.

@@ -146,6 +146,93 @@ fn bytes_go_through_untouched_and_the_key_is_nowhere() {
     }
 }
 
+/// A provider that answers an upgrade, and then says each byte again, one higher.
+fn upgrading(head: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut got = Vec::new();
+        while !got.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            got.extend(byte);
+        }
+        let asked = String::from_utf8(got).unwrap();
+        assert!(asked.contains("websocket") && asked.contains("Sec-WebSocket-Key: a-key"), "{asked}");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = stream.read(&mut buffer) {
+            let said: Vec<u8> = buffer.iter().take(count).map(|byte| byte.wrapping_add(1)).collect();
+            stream.write_all(&said).unwrap();
+        }
+    });
+    address
+}
+
+#[test]
+fn a_websocket_goes_through_and_is_counted() {
+    const ASK: &str = "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: a-key\r\nX-Claude-Code-Session-Id: c1";
+    for prune in [None, Some(Places::default())] {
+        let folder = tempfile::tempdir().unwrap();
+        let upstream = upgrading(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+        );
+        let (store, address) = proxy_that(folder.path(), format!("http://{upstream}"), prune);
+        let mut stream = TcpStream::connect(address).unwrap();
+        let head = format!("GET /v1/responses?key=SECRET HTTP/1.1\r\nHost: {address}\r\n{ASK}\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            answer.extend(byte);
+        }
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(
+            answer.starts_with("HTTP/1.1 101") && answer.to_lowercase().contains("upgrade: websocket"),
+            "{answer}"
+        );
+        for said in [&b"\x00\x81\xff"[..], &[7; 100_000]] {
+            let mut writer = stream.try_clone().unwrap();
+            let sent = said.to_vec();
+            let writing = std::thread::spawn(move || writer.write_all(&sent).unwrap());
+            let mut got = vec![0; said.len()];
+            stream.read_exact(&mut got).unwrap();
+            writing.join().unwrap();
+            assert!(got.iter().zip(said).all(|(got, said)| *got == said.wrapping_add(1)));
+        }
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).unwrap();
+        assert_eq!(rest, b"");
+        let kept: serde_json::Value = serde_json::from_str(&recorded(&store)).unwrap();
+        assert_eq!(kept["status"], 101);
+        let told = serde_json::json!({"protocol": "websocket", "bytes_up": 100_003, "bytes_down": 100_003, "error": null});
+        assert_eq!((&kept["tunnel"], &kept["path"]), (&told, &serde_json::json!("/v1/responses")));
+    }
+}
+
+#[test]
+fn a_provider_that_takes_no_upgrade_is_heard() {
+    let folder = tempfile::tempdir().unwrap();
+    let upstream =
+        upgrading("HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno");
+    let (store, address) = proxy(folder.path(), format!("http://{upstream}"));
+    let header = "Upgrade: websocket\r\nSec-WebSocket-Key: a-key\r\nConnection: upgrade\r\nX-Claude-Code-Session-Id: c1";
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream
+        .write_all(format!("GET /v1/responses HTTP/1.1\r\nHost: {address}\r\n{header}\r\n\r\n").as_bytes())
+        .unwrap();
+    let mut answer = vec![0; 400];
+    let count = stream.read(&mut answer).unwrap();
+    let answer = String::from_utf8_lossy(answer.get(..count).unwrap()).into_owned();
+    assert!(answer.starts_with("HTTP/1.1 426"), "{answer}");
+    drop(stream);
+    let kept: serde_json::Value = serde_json::from_str(&recorded(&store)).unwrap();
+    assert_eq!((&kept["status"], &kept["tunnel"]), (&serde_json::json!(426), &serde_json::Value::Null));
+}
+
 #[test]
 fn a_provider_that_breaks_off_is_recorded_as_that() {
     let folder = tempfile::tempdir().unwrap();

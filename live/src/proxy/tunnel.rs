@@ -1,0 +1,53 @@
+//! A connection that becomes something other than requests, such as a websocket: its bytes go through in both directions.
+//!
+//! ```text
+//! client --Upgrade: websocket--> proxy --the same--> provider      101 Switching Protocols <--
+//!        <======================= any bytes ===================>  until both ends are done; how many is counted
+//! ```
+//!
+//! Nothing of it is understood, so nothing is recorded but that it was there, and nothing is served otherwise.
+
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, UPGRADE};
+use hyper::upgrade::OnUpgrade;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::task::JoinHandle;
+
+use super::record::Tunnel;
+
+/// An upgrade that a client asks for.
+pub(super) struct Asked {
+    client: OnUpgrade,
+    protocol: String,
+}
+
+/// The upgrade that a request asks for, if it does.
+pub(super) fn asked(request: &mut Request<Incoming>) -> Option<Asked> {
+    let told = |name| Some(request.headers().get(name)?.to_str().ok()?.to_ascii_lowercase());
+    let protocol = told(UPGRADE)?;
+    let is_asked = told(CONNECTION)?.split(',').any(|word| word.trim() == "upgrade");
+    is_asked.then(|| Asked { client: hyper::upgrade::on(request), protocol })
+}
+
+/// Passes on what both ends say, if the provider agreed; what came of it is told when they are done.
+pub(super) fn begin(asked: Asked, answer: &mut Response<Incoming>) -> Option<JoinHandle<Tunnel>> {
+    if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+        return None;
+    }
+    let provider = hyper::upgrade::on(answer);
+    Some(tokio::spawn(async move {
+        let mut tunnel = Tunnel { protocol: asked.protocol, ..Tunnel::default() };
+        let (client, provider) = (asked.client.await, provider.await);
+        let (Ok(client), Ok(provider)) = (client, provider) else {
+            tunnel.error = Some("one end was gone before it began".to_owned());
+            return tunnel;
+        };
+        let (mut client, mut provider) = (TokioIo::new(client), TokioIo::new(provider));
+        match tokio::io::copy_bidirectional(&mut client, &mut provider).await {
+            Ok((up, down)) => (tunnel.bytes_up, tunnel.bytes_down) = (up, down),
+            Err(error) => tunnel.error = Some(error.to_string()),
+        }
+        tunnel
+    }))
+}
