@@ -5,8 +5,9 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
+use acpdb_engine::locks::steady;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
@@ -41,13 +42,13 @@ fn told() {
     if PAGED.load(Ordering::SeqCst) {
         return;
     }
-    let stop = STOP.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let stop = steady(&STOP).take();
     if let Some(stop) = stop {
         // A second signal finds nothing here, and ends the process at once.
         stop();
         return;
     }
-    for folder in SCRATCH.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+    for folder in steady(&SCRATCH).drain(..) {
         let _ = std::fs::remove_dir_all(folder);
     }
     std::process::exit(INTERRUPTED);
@@ -55,7 +56,7 @@ fn told() {
 
 /// Calls `stop` at the first Ctrl-C or SIGTERM, in place of ending at once.
 pub(crate) fn instead(stop: impl FnOnce() + Send + 'static) {
-    *STOP.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(stop));
+    *steady(&STOP) = Some(Box::new(stop));
     // Only here: other verbs end by SIGTERM as every program does.
     if let Some(signals) = SIGNALS.get() {
         let _ = signals.add_signal(SIGTERM);
@@ -64,7 +65,7 @@ pub(crate) fn instead(stop: impl FnOnce() + Send + 'static) {
 
 /// A temporary folder that goes when the command is broken off.
 pub(crate) fn scratch(folder: &Path) {
-    SCRATCH.lock().unwrap_or_else(PoisonError::into_inner).push(folder.to_owned());
+    steady(&SCRATCH).push(folder.to_owned());
 }
 
 /// Whether a pager has the terminal now.

@@ -1,10 +1,11 @@
 //! A ring that is made when its key is first needed: verifying or copying a store asks for nothing.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::keys::{KeyRing, NONCE_BYTES, Zeroizing};
+use acpdb_engine::locks::steady;
 
 /// What a store's keys are wrapped by.
 pub(crate) type Ring = Arc<dyn KeyRing>;
@@ -24,7 +25,7 @@ impl LazyRing {
 
     fn ring(&self) -> io::Result<Ring> {
         // Held while a person is asked, so that two threads ask once.
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = steady(&self.made);
         if let Some(ring) = made.as_ref() {
             return Ok(Arc::clone(ring));
         }

@@ -69,7 +69,26 @@ impl Seq {
     /// The next seq (saturating at [`Seq::MAX`]).
     #[must_use]
     pub const fn next(self) -> Self {
-        Self(self.0.saturating_add(1))
+        self.plus(1)
+    }
+
+    /// The seq before. Before the first event is [`Seq::ZERO`], and nothing is before that.
+    #[must_use]
+    pub const fn before(self) -> Self {
+        // As the text above says, here and below.
+        Self(self.0.saturating_sub(1))
+    }
+
+    /// The seq so many events later (saturating at [`Seq::MAX`], which is after every event).
+    #[must_use]
+    pub const fn plus(self, count: u64) -> Self {
+        Self(self.0.saturating_add(count))
+    }
+
+    /// How many events follow `earlier`, up to this one; 0 if `earlier` is not earlier.
+    pub const fn since(self, earlier: Self) -> u64 {
+        // As the text above says.
+        self.0.saturating_sub(earlier.0)
     }
 }
 
@@ -127,6 +146,7 @@ impl Turn {
 
     /// Turns from `earlier` to `self`, 0 if `earlier` is later.
     pub const fn since(self, earlier: Self) -> u32 {
+        // As the text above says.
         self.0.saturating_sub(earlier.0)
     }
 }

@@ -86,6 +86,11 @@ pub mod index;
 mod index;
 pub mod keys;
 #[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod locks;
+#[cfg(not(feature = "internals"))]
+mod locks;
+#[cfg(feature = "internals")]
 pub mod log;
 #[cfg(not(feature = "internals"))]
 mod log;

@@ -246,6 +246,7 @@ fn recorded_addresses(log: &Log, after: Seq) -> Result<Vec<BodyAddress>, LogErro
             if event.seq <= after || event.envelope.kind != crate::log::ERASED {
                 continue;
             }
+            // An erasure that does not decode is a contradiction, which `verify` tells.
             if let Ok(recorded) = crate::codec::payload::recorded(&frame, &event)
                 && let Payload::Erased(erased) = recorded.event.payload
             {
@@ -295,6 +296,7 @@ impl<'a> Erasures<'a> {
         let Ok(head) = self.log.refresh() else { return false };
         let mut known = self.known.borrow_mut();
         if known.as_ref().is_none_or(|(seq, _)| *seq < head.seq) {
+            // If they cannot be read, zeros count as damage: that is told rather than hidden.
             let rows = recorded_erasures(self.log, Seq::ZERO).unwrap_or_default();
             *known = Some((head.seq, rows.into_iter().map(|row| row.position).collect()));
         }
@@ -328,6 +330,7 @@ fn report(found: LogReport, contradictions: Vec<Contradiction>) -> Report {
     if let Some(index) = index
         && matches!(index.standing, Standing::Damaged | Standing::NotCompared)
     {
+        // No reason is given.
         let why = index.detail.as_deref().unwrap_or_default();
         not_proven.push(format!("the index was not compared: {why}"));
     }
@@ -368,6 +371,7 @@ fn contradictions_of(log: &Log) -> Result<Vec<Contradiction>, Error> {
             match crate::codec::payload::recorded(&frame, &event) {
                 Ok(mut recorded) => {
                     complete(log, &event, &mut recorded);
+                    // What changed is not asked for here.
                     let _ = world.apply(&recorded);
                 }
                 Err(error) => found.push(Contradiction {
@@ -396,6 +400,7 @@ fn complete(log: &Log, event: &crate::codec::EventRef<'_>, recorded: &mut crate:
         let rows = body.first..body.first.saturating_add(body.chunks);
         let mut bytes = Vec::new();
         for row in rows.filter_map(|row| event.row(row as usize)) {
+            // A text that is gone or damaged is in the log's own report.
             bytes.extend(log.body(&row).unwrap_or_default());
         }
         text.fill(String::from_utf8_lossy(&bytes).into_owned());
@@ -425,6 +430,7 @@ pub fn state_contradictions(state: &State, at: Seq) -> Vec<Contradiction> {
             let hidden = !matches!(face.state, FaceState::Whole | FaceState::Absent);
             // Sizes are estimates: whatever stands in for a text may be counted above it, and then it freed nothing.
             if item.in_context {
+                // One that is smaller did not grow.
                 grown += face.tokens_shown.saturating_sub(face.tokens);
             }
             if hidden && face.cause.is_none() && !item.hidden_from_model {

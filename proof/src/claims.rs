@@ -282,6 +282,7 @@ impl Walk {
 
 /// Whether an event after a checkpoint says that it was recorded before that was signed.
 pub fn is_backdated(time: Micros, checkpoint: &Checkpoint) -> bool {
+    // Nothing is older than the beginning of time.
     let signed = checkpoint.time.saturating_sub(CLOCK_SLACK_SECONDS).saturating_mul(1_000_000);
     time < Micros(i64::try_from(signed).unwrap_or(i64::MAX))
 }

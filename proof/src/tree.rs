@@ -196,6 +196,7 @@ fn joined(shown: &[(u64, Hash)], range: Range<u64>, hashes: &mut std::slice::Ite
 
 /// The largest power of two below `count`, which is at least 2.
 fn split(count: u64) -> u64 {
+    // As the text above says, it is at least 2.
     1_u64.checked_shl(count.saturating_sub(1).ilog2()).unwrap_or(1)
 }
 

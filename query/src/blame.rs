@@ -3,6 +3,7 @@
 use acpdb_engine::event::{Actor, Face, ToolClass};
 use acpdb_engine::fold::{FaceState, Ix, Status};
 use acpdb_engine::ids::{Micros, Seq};
+use acpdb_engine::locks::steady;
 use acpdb_engine::{Error, Store, View};
 use serde::Serialize;
 
@@ -122,13 +123,13 @@ pub fn item(store: &Store, view: &View, session: &str, ix: Ix) -> Result<Option<
         let known = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
         let seen = std::sync::Arc::clone(&known);
         let events = store.stream_events(stream, id.seq, at)?.wanted(move |glimpse| {
-            seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(glimpse.seq());
+            steady(&seen).push(glimpse.seq());
             false
         });
         for damaged in events {
             damaged?;
         }
-        seqs.extend(known.lock().unwrap_or_else(std::sync::PoisonError::into_inner).drain(..));
+        seqs.extend(steady(&known).drain(..));
         if origin == view.stream() {
             break;
         }

@@ -100,7 +100,7 @@ pub fn events(store: &Store, question: EventsQuestion) -> Result<EventRows, Erro
     let bounds = filter.bounds();
     let (mut from, mut to) = (question.from.max(bounds.0), at.min(bounds.1));
     match question.after {
-        Some(cursor) if question.reverse => to = to.min(Seq(cursor.after.seq.get().saturating_sub(1))),
+        Some(cursor) if question.reverse => to = to.min(cursor.after.seq.before()),
         Some(cursor) => from = from.max(cursor.after.seq.next()),
         None => {}
     }

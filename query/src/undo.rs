@@ -126,7 +126,7 @@ pub fn plan_again(view: &View, seq: Seq, act: &Payload) -> Option<UndoPlan> {
 /// What takes back the act recorded at `seq`, as the view stands; `None` if the event is no act on a context.
 pub fn plan(view: &View, seq: Seq, act: &Payload) -> Option<UndoPlan> {
     let items = items_of(act)?;
-    let before = Seq(seq.get().saturating_sub(1));
+    let before = seq.before();
     let at = view.at();
     let reading = view.read();
     let state = reading.state();

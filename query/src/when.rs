@@ -319,7 +319,7 @@ pub fn within(
                 wanted,
                 count: marks.len(),
             })?;
-            plain(Seq(seq.get().saturating_sub(1)))
+            plain(seq.before())
         }
         Point::Time(time) if time <= now => {
             let forks = state.forks(head).to_vec();

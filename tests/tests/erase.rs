@@ -485,3 +485,45 @@ fn an_erasure_that_a_full_disk_refuses_leaves_no_note() {
     }
     assert!(refused > 2 && done > 2, "{refused} refused, {done} done");
 }
+
+/// A saved fold that could not be opened for writing, as by a process with too many files, was removed without being zeroed, and
+/// the erasure said that it was done: a program that had the file open still had the text.
+#[test]
+fn a_copy_that_cannot_be_zeroed_is_not_passed_over() {
+    let mut refused = 0;
+    for after in 0.. {
+        let world = filled(false, false);
+        let store = open(&world, 2);
+        assert!(store.save_snapshot(session(0).id()).unwrap());
+        let item = item_of(&store, &session(0), "c1");
+        drop(store);
+        let process = world.process(4);
+        let builder = Store::builder("/sim").storage(Arc::new(process.clone()));
+        let store = fixed(builder.registry(acpdb_hosts::registry()), 4).open().unwrap();
+        let other = world.process(5);
+        let copies: Vec<_> = other
+            .list("snap")
+            .unwrap()
+            .iter()
+            .map(|name| other.open(&format!("snap/{name}"), acpdb_engine::storage::Access::Read).unwrap())
+            .collect();
+        assert!(!copies.is_empty());
+        process.plant(Fault { kind: FaultKind::OpenError, after, once: true });
+        let answer = store.erase(item, "me", "leaked");
+        let was_met = process.was_hit();
+        process.heal();
+        if answer.is_ok() {
+            for copy in &copies {
+                let mut bytes = vec![1; usize::try_from(copy.len().unwrap()).unwrap()];
+                copy.read_at(&mut bytes, 0).unwrap();
+                assert!(bytes.iter().all(|byte| *byte == 0), "open {after}: a copy is as it was");
+            }
+        } else {
+            refused += 1;
+        }
+        if !was_met {
+            break;
+        }
+    }
+    assert!(refused > 0, "no fault was met");
+}

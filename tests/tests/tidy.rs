@@ -6,6 +6,8 @@
 
 #[path = "tidy/rooms.rs"]
 mod rooms;
+#[path = "tidy/silence.rs"]
+mod silence;
 #[path = "tidy/source.rs"]
 mod source;
 #[path = "tidy/words.rs"]
@@ -38,6 +40,7 @@ const CRATES: &[(&str, &[&str])] = &[
 /// Modules of the engine: each may use those before it.
 const ENGINE_MODULES: &[&str] = &[
     "failpoints",
+    "locks",
     "ids",
     "secret",
     "text",

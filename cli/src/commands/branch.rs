@@ -251,7 +251,7 @@ fn not_an_act(payload: &Payload, seq: Seq, session: &StreamName) -> Failure {
     let failure = Failure::usage(format!("{seq} is a {} event, and no act on a context", payload.label()));
     match payload {
         Payload::Rewound(_) => {
-            let before = Seq(seq.get().saturating_sub(1));
+            let before = seq.before();
             failure.hint(format!(
                 "go on from the branch that was left: acpdb fork {} --at '{before}'",
                 session.name

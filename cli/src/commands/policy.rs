@@ -163,7 +163,8 @@ fn looks_like_a_file(name: &str) -> bool {
     matches!(extension, Some("toml" | "json")) || name.contains(std::path::MAIN_SEPARATOR)
 }
 
-pub(crate) fn from_file(name: &str) -> Result<Rules, Failure> {
+/// A file that a person names: at most [`FILE_BYTES_MAX`] of text. `what` it should be, for a message.
+pub(super) fn read(name: &str, what: &str) -> Result<String, Failure> {
     use std::io::Read as _;
     let failed = |error: std::io::Error| {
         let mut failure = Failure::io("read", name, &error);
@@ -177,9 +178,14 @@ pub(crate) fn from_file(name: &str) -> Result<Rules, Failure> {
     let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
     if read as u64 > FILE_BYTES_MAX {
         return Err(Failure::usage(format!(
-            "{name} is longer than {FILE_BYTES_MAX} bytes; that is no policy"
+            "{name} is longer than {FILE_BYTES_MAX} bytes; that is no {what}"
         )));
     }
+    Ok(text)
+}
+
+pub(crate) fn from_file(name: &str) -> Result<Rules, Failure> {
+    let text = read(name, "policy")?;
     let is_json = std::path::Path::new(name).extension().is_some_and(|extension| extension == "json");
     let parsed = if is_json { Rules::from_json(&text) } else { Rules::from_toml(&text) };
     parsed.map_err(|error| {

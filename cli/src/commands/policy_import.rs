@@ -14,9 +14,6 @@ use crate::global::Global;
 use crate::output::{Escape, Output, escape};
 use crate::place;
 
-/// Largest configuration that is read.
-const FILE_BYTES_MAX: u64 = 1 << 20;
-
 /// Where a setting stands, and the key of the policy that says the same.
 const COPIED: &[(&str, &str)] = &[
     ("/protectedTools", "protected_tools"),
@@ -69,7 +66,7 @@ struct Imported {
 
 pub(crate) fn run(global: &Global, args: &PolicyImport, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let text = read(&args.file)?;
+    let text = super::policy::read(&args.file, "configuration")?;
     let imported = imported(&text).map_err(|reason| {
         Failure::usage(format!("{}: {reason}", args.file))
             .hint("give the plug-in's own configuration, as JSON")
@@ -103,26 +100,6 @@ pub(crate) fn run(global: &Global, args: &PolicyImport, output: &mut Output) -> 
         output.note(format!("{} has no counterpart here, and is left out", escape(name, Escape::Line)));
     }
     Ok(Code::Ok)
-}
-
-fn read(name: &str) -> Result<String, Failure> {
-    use std::io::Read as _;
-    let failed = |error: std::io::Error| {
-        let mut failure = Failure::io("read", name, &error);
-        if error.kind() == std::io::ErrorKind::NotFound {
-            failure.code = Code::NotFound;
-        }
-        failure
-    };
-    let mut text = String::new();
-    let file = std::fs::File::open(name).map_err(failed)?;
-    let _ = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
-    if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(Failure::usage(format!(
-            "{name} is longer than {FILE_BYTES_MAX} bytes; that is no configuration"
-        )));
-    }
-    Ok(text)
 }
 
 /// What a configuration says, in keys of the policy.

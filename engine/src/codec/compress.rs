@@ -75,9 +75,11 @@ impl Packer {
 
     fn with(dictionary: &'static EncoderDictionary<'static>) -> Self {
         let compressor = || {
+            // Without a compressor bodies are stored as they are, here and below.
             let mut compressor = Compressor::with_prepared_dictionary(dictionary).ok()?;
             // Both are known from the row that leads to the bytes.
             compressor.set_parameter(CParameter::DictIdFlag(false)).ok()?;
+            // As above.
             compressor.set_parameter(CParameter::ContentSizeFlag(false)).ok()?;
             Some(compressor)
         };
@@ -86,12 +88,13 @@ impl Packer {
 
     /// How to store a body: the codec and its bytes, or [`CODEC_NONE`] and nothing if packing does not make it shorter.
     pub(crate) fn pack(&mut self, body: &[u8]) -> (u8, Option<Vec<u8>>) {
+        // A body that cannot be packed is stored as it is.
         let packed = self.compressor.as_mut().and_then(|compressor| compressor.compress(body).ok());
         let Some(mut packed) = packed else { return (CODEC_NONE, None) };
         let least = usize::try_from((body.len() as u64).div_ceil(RATIO_MAX)).unwrap_or(usize::MAX);
         if packed.len() < least {
             // Packed too well to be told from an attack: filled up with a frame of nothing.
-            let filler = least.saturating_sub(packed.len());
+            let filler = least - packed.len();
             packed.extend_from_slice(&SKIPPABLE_MAGIC);
             packed.extend_from_slice(&u32::try_from(filler).unwrap_or(0).to_le_bytes());
             packed.resize(packed.len().saturating_add(filler), 0);
@@ -114,10 +117,12 @@ pub(crate) fn unpack(codec: u8, stored: &[u8], bytes: usize) -> Result<Vec<u8>, 
             }
             let unpacked = DECOMPRESSOR.with_borrow_mut(|kept| {
                 if kept.is_none() {
+                    // Without one nothing is unpacked, and the body is reported as damaged.
                     *kept = Decompressor::with_prepared_dictionary(decoder()).ok();
                 }
                 let decompressor = kept.as_mut()?;
                 let mut out = Vec::with_capacity(bytes);
+                // The caller reports bytes that do not unpack.
                 decompressor.decompress_to_buffer(stored, &mut out).ok()?;
                 Some(out)
             });

@@ -305,7 +305,7 @@ impl Frame {
                     continue;
                 }
                 let stored = stored.get_or_insert_with(|| {
-                    let earlier = self.disk_rows().take(count.saturating_sub(1)).filter(|disk| disk.in_frame);
+                    let earlier = self.disk_rows().take(count - 1).filter(|disk| disk.in_frame);
                     earlier.map(|disk| (disk.row.position, named(&disk))).collect()
                 });
                 if stored.get(&row.position) != Some(&named(&disk)) {
@@ -332,6 +332,7 @@ impl Frame {
         let at = span.rows.saturating_add(index.saturating_mul(BODY_ROW_BYTES));
         let mut disk =
             DiskRow::decode(self.spine().get(at..at.saturating_add(BODY_ROW_BYTES)).unwrap_or(&[]));
+        // A row of an event before its piece is refused when the frame is checked; until then it counts to the first.
         let event = disk.row.event.saturating_sub(span.first) as usize;
         let stream = span.envelopes.saturating_add(event.saturating_mul(ENVELOPE_BYTES)).saturating_add(16);
         let stream = self.spine().get(stream..).and_then(<[u8]>::first_chunk);
@@ -367,13 +368,13 @@ impl Frame {
     /// The seq of the first event that is here.
     pub fn first_seq(&self) -> Seq {
         let first = self.spans().first().map_or(0, |span| span.first);
-        Seq(self.header.first_seq.0.saturating_add(u64::from(first)))
+        self.header.first_seq.plus(u64::from(first))
     }
 
     /// The seq of the last event that is here.
     pub fn last_seq(&self) -> Seq {
         let end = self.spans().last().map_or(0, Span::end);
-        Seq(self.header.first_seq.0.saturating_add(u64::from(end)).saturating_sub(1))
+        self.header.first_seq.plus(u64::from(end)).before()
     }
 
     /// Bytes of the spine that are here.
@@ -383,6 +384,7 @@ impl Frame {
 
     /// The table of pieces of a whole frame that has one.
     pub fn piece_table(&self) -> Option<PieceTable> {
+        // A frame was checked with its table; one without a sound table is read as a whole.
         PieceTable::decode(&self.header, self.spine()).ok().filter(|_| self.is_whole())
     }
 
@@ -426,7 +428,7 @@ impl Frame {
             while row < span.row_count && self.row_event(span, row) == Some(ordinal) {
                 row += 1;
             }
-            let seq = Seq(self.header.first_seq.0.saturating_add(u64::from(ordinal)));
+            let seq = self.header.first_seq.plus(u64::from(ordinal));
             let row_count = row - first_row;
             EventRef { frame: self, seq, envelope, payload, sight, raw, span, first_row, row_count }
         })
@@ -466,8 +468,8 @@ impl Frame {
         let start = self.header.position.offset().saturating_add(spine_end as u64);
         self.check_blocks(
             |row, length| {
-                let at = usize::try_from(row.position.offset().saturating_sub(start)).unwrap_or(usize::MAX);
-                Ok(bodies.get(at..at.saturating_add(length)).unwrap_or(&[]))
+                let at = row.position.offset().checked_sub(start).and_then(|at| usize::try_from(at).ok());
+                Ok(at.and_then(|at| bodies.get(at..at.saturating_add(length))).unwrap_or(&[]))
             },
             &mut damaged,
         );
@@ -488,6 +490,7 @@ impl Frame {
                 let length = SALT_BYTES + align16(row.stored_bytes as usize);
                 let checked = block(&row, length).and_then(|block| check_block(block.as_ref(), &row));
                 if let Err(mut invalid) = checked {
+                    // A body of this frame is behind its start.
                     invalid.offset = row.position.offset().saturating_sub(start);
                     failed.insert(row.position, invalid);
                 }
@@ -507,6 +510,7 @@ fn only_span(header: &FrameHeader, spine_bytes: usize) -> Span {
         count: header.event_count,
         envelopes: 0,
         payloads: align16((header.event_count as usize).saturating_mul(ENVELOPE_BYTES)),
+        // A header is refused whose spine is too short for its rows.
         rows: spine_bytes.saturating_sub(rows_bytes),
         row_count: header.row_count as usize,
     }
@@ -535,7 +539,7 @@ pub struct EventRef<'a> {
 impl EventRef<'_> {
     /// Its ordinal in the frame.
     fn ordinal(&self) -> u32 {
-        u32::try_from(self.seq.0.saturating_sub(self.frame.header.first_seq.0)).unwrap_or(u32::MAX)
+        u32::try_from(self.seq.since(self.frame.header.first_seq)).unwrap_or(u32::MAX)
     }
 
     /// The digest in its row `index`.
@@ -545,6 +549,7 @@ impl EventRef<'_> {
 
     /// Its envelope as it stands in the spine.
     pub(super) fn envelope_bytes(&self) -> &[u8] {
+        // An event is made from its own piece.
         let index = (self.ordinal() as usize).saturating_sub(self.span.first as usize);
         let at = self.span.envelopes.saturating_add(index.saturating_mul(ENVELOPE_BYTES));
         self.frame.spine().get(at..at.saturating_add(ENVELOPE_BYTES)).unwrap_or(&[])

@@ -150,7 +150,7 @@ impl FrameHeader {
 
     /// The seq of the last event.
     pub fn last_seq(&self) -> Seq {
-        Seq(self.first_seq.0.saturating_add(u64::from(self.event_count)).saturating_sub(1))
+        self.first_seq.plus(u64::from(self.event_count)).before()
     }
 
     /// Where the frame ends and the next one begins.

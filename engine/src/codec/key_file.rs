@@ -95,6 +95,7 @@ impl KeyFile {
             keys => {
                 let newest = keys.last().map_or(0, |key| key.number);
                 let mut bytes = self.head(VERSION_KEYS, newest, keys.len());
+                // Zeros: no subject.
                 bytes.extend_from_slice(self.subject.unwrap_or_default().as_bytes());
                 for key in keys {
                     bytes.extend_from_slice(&key.number.to_le_bytes());
@@ -105,7 +106,7 @@ impl KeyFile {
             }
         };
         let length = bytes.len().saturating_add(4).next_multiple_of(KEY_FILE_BYTES);
-        bytes.resize(length.saturating_sub(4), 0);
+        bytes.resize(length - 4, 0);
         bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
         Some(bytes)
     }
@@ -208,6 +209,7 @@ impl KeyFile {
     /// of a subject wraps them.
     pub fn ring_of(bytes: &[u8], stream: StreamId) -> Option<[u8; 16]> {
         let store = StoreId(*bytes.get(16..)?.first_chunk()?);
+        // Damage is told when the key is needed.
         let file = Self::decode(bytes, store, stream).ok()?;
         (!file.is_shredded() && file.subject.is_none()).then_some(file.ring)
     }

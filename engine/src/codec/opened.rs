@@ -45,6 +45,7 @@ impl Opened {
         let start = self.bytes.len();
         let sight =
             if key.open_into(context, sealed, &mut self.bytes) { Sight::Clear } else { Sight::Forged };
+        // What is opened is added, and nothing is taken away.
         let length = self.bytes.len().saturating_sub(start);
         self.events.push((ordinal, sight, start, length));
     }

@@ -129,6 +129,18 @@ impl Default for TailPage {
 }
 
 impl TailPage {
+    /// The end of what is durable. If no record says so, it is the log's beginning: then nothing counts as durable by this page.
+    pub fn durable_end(&self) -> Written {
+        // As the text above says.
+        self.durable.unwrap_or_default()
+    }
+
+    /// The end of what was written. If no record says so, it is the log's beginning.
+    pub fn written_end(&self) -> Written {
+        // As the text above says.
+        self.written.unwrap_or_default()
+    }
+
     /// How much of the page is read: all that is used.
     pub const READ_BYTES: usize = 1024;
     /// Where the slots begin, and what is written under the write lock.

@@ -166,6 +166,7 @@ where
     T::Archived: for<'v> rkyv::bytecheck::CheckBytes<rkyv::api::high::HighValidator<'v, Failure>> + 'a,
     Frequent<'a>: From<&'a T::Archived>,
 {
+    // The caller decodes what it cannot borrow, and reports what does not decode.
     let root = rkyv::access::<ArchivedRoot<T>, Failure>(bytes).ok()?;
     Some(Frequent::from(&root.payload))
 }
@@ -180,10 +181,12 @@ where
         + Deserialize<T, rkyv::api::high::HighDeserializer<Failure>>,
 {
     if bytes.as_ptr().align_offset(ALIGN) == 0 {
+        // The caller reports bytes that are no such payload, here and below.
         return rkyv::from_bytes::<T, Failure>(bytes).ok();
     }
     let mut aligned: AlignedVec<ALIGN> = AlignedVec::with_capacity(bytes.len());
     aligned.extend_from_slice(bytes);
+    // As above.
     rkyv::from_bytes::<T, Failure>(&aligned).ok()
 }
 

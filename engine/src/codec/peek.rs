@@ -168,6 +168,7 @@ where
         rkyv::Portable + for<'a> rkyv::bytecheck::CheckBytes<rkyv::api::high::HighValidator<'a, Failure>>,
     Root<P>: rkyv::Archive<Archived = ArchivedRoot<P>>,
 {
+    // The caller decodes what it cannot borrow.
     rkyv::access::<ArchivedRoot<P>, Failure>(bytes).ok()
 }
 

@@ -82,6 +82,7 @@ pub(super) fn table_bytes(piece_count: usize) -> usize {
 
 /// Where the parts of a piece are that begins at `start` of the bytes at hand.
 fn span(start: usize, bytes: usize, events: Range<u32>, row_count: u32) -> Span {
+    // A table is refused in which a piece ends before it begins, or is too short for its rows.
     let count = events.end.saturating_sub(events.start);
     let rows_bytes = (row_count as usize).saturating_mul(BODY_ROW_BYTES);
     let envelopes_bytes = align16((count as usize).saturating_mul(ENVELOPE_BYTES));
@@ -90,6 +91,7 @@ fn span(start: usize, bytes: usize, events: Range<u32>, row_count: u32) -> Span 
         count,
         envelopes: start,
         payloads: start.saturating_add(envelopes_bytes),
+        // As above.
         rows: start.saturating_add(bytes).saturating_sub(rows_bytes),
         row_count: row_count as usize,
     }
@@ -136,8 +138,8 @@ impl PieceTable {
                 && row.event_end > before.event_end
                 && row.row_end >= before.row_end
                 && row.spine_end.checked_sub(before.spine_end).is_some_and(|length| {
-                    let events = u64::from(row.event_end.saturating_sub(before.event_end));
-                    let body_rows = u64::from(row.row_end.saturating_sub(before.row_end));
+                    let events = u64::from(row.event_end - before.event_end);
+                    let body_rows = u64::from(row.row_end - before.row_end);
                     let least = events
                         .saturating_mul(ENVELOPE_BYTES as u64)
                         .saturating_add(body_rows.saturating_mul(BODY_ROW_BYTES as u64));
@@ -201,7 +203,7 @@ impl PieceTable {
     /// The pieces that may hold events of any of `streams` past `after`, in order, near ones together.
     pub fn of_streams(&self, streams: &[StreamId], after: Seq) -> Vec<Range<u32>> {
         let bits = streams.iter().fold(0, |bits, stream| bits | stream_bit(stream));
-        let skipped = after.0.saturating_add(1).saturating_sub(self.header.first_seq.0);
+        let skipped = after.next().since(self.header.first_seq);
         let wanted = (0_u32..)
             .zip(&self.rows)
             .filter(|(_, row)| row.streams & bits != 0 && u64::from(row.event_end) > skipped);
@@ -210,14 +212,15 @@ impl PieceTable {
 
     /// The first and the last seq of some pieces.
     pub fn seqs(&self, pieces: &Range<u32>) -> RangeInclusive<Seq> {
-        let seq = |ordinal: u32| Seq(self.header.first_seq.0.saturating_add(u64::from(ordinal)));
+        let seq = |ordinal: u32| self.header.first_seq.plus(u64::from(ordinal));
         let (start, end) = (self.start(pieces.start), self.start(pieces.end));
-        seq(start.event_end)..=seq(end.event_end.saturating_sub(1))
+        seq(start.event_end)..=seq(end.event_end).before()
     }
 
     /// Offset in the spine and length of some neighbouring pieces.
     pub fn stretch(&self, pieces: &Range<u32>) -> (usize, usize) {
         let (start, end) = (self.start(pieces.start).spine_end, self.start(pieces.end).spine_end);
+        // Pieces follow one another.
         (start as usize, end.saturating_sub(start) as usize)
     }
 
@@ -225,8 +228,11 @@ impl PieceTable {
     pub(super) fn spans(&self, pieces: &Range<u32>, from: usize) -> Vec<Span> {
         let span_of = |number: u32| {
             let (start, end) = (self.start(number), self.start(number.saturating_add(1)));
+            // `from` is where the first of them begins, and each ends behind the one before.
             let at = (start.spine_end as usize).saturating_sub(from);
+            // As above.
             let bytes = end.spine_end.saturating_sub(start.spine_end) as usize;
+            // As above.
             let rows = end.row_end.saturating_sub(start.row_end);
             span(at, bytes, start.event_end..end.event_end, rows)
         };
@@ -243,6 +249,7 @@ impl PieceTable {
         let from = self.stretch(pieces).0;
         for number in pieces.clone() {
             let (start, length) = self.stretch(&(number..number.saturating_add(1)));
+            // `from` is where the first of them begins.
             let at = start.saturating_sub(from);
             let found = bytes.get(at..at.saturating_add(length)).map(crc32c::crc32c);
             let expected = self.rows.get(number as usize).map(|row| row.checksum);

@@ -101,6 +101,7 @@ fn without_generation(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> [u8; SEGMENT_HEADER
 impl SegmentHeader {
     /// Where its first frame is.
     pub fn start(number: u32) -> Position {
+        // The length of a header is a multiple of 16, so there is such a position.
         Position::new(number, SEGMENT_HEADER_BYTES as u64).unwrap_or_default()
     }
 

@@ -124,6 +124,7 @@ fn parse_hex(text: &str) -> Option<[u8; 16]> {
         return None;
     }
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        // The caller reports digits that are none.
         *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
     }
     Some(bytes)

@@ -68,6 +68,7 @@ impl SubjectFile {
             .u32(u32::try_from(self.wrapped.len()).ok()?)
             .u32(u32::try_from(self.name.len()).ok()?)
             .bytes(&self.wrapped)
+            // Checked above: it is not longer.
             .skip(WRAPPED_BYTES_MAX.saturating_sub(self.wrapped.len()))
             .bytes(&self.name);
         bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
@@ -125,6 +126,7 @@ impl SubjectFile {
     /// The ring's key that wraps the key in a file, of whichever store it is. `None`: it is no such file, or its subject was shredded.
     pub fn ring_of(bytes: &[u8], subject: SubjectId) -> Option<[u8; 16]> {
         let store = StoreId(*bytes.get(16..)?.first_chunk()?);
+        // Damage is told when the key is needed.
         let file = Self::decode(bytes, store, subject).ok()?;
         (!file.is_shredded()).then_some(file.ring)
     }

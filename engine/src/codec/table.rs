@@ -40,6 +40,7 @@ impl TableShape {
     /// How many rows page `page` has.
     pub(crate) fn rows_of(self, page: usize) -> usize {
         let before = page.saturating_mul(PAGE_ROW_COUNT);
+        // A page past the last row has none.
         (self.row_count as usize).saturating_sub(before).min(PAGE_ROW_COUNT)
     }
 
@@ -106,7 +107,7 @@ pub(crate) fn encode_table(row_bytes: usize, rows: &[u8]) -> Vec<u8> {
 pub(crate) fn checked(bytes: &[u8]) -> Option<&[u8]> {
     let (computed, stored) = trailing_checksum(bytes);
     (bytes.len() >= CHECKSUM_BYTES && computed == stored).then(|| {
-        let end = bytes.len().saturating_sub(CHECKSUM_BYTES);
+        let end = bytes.len() - CHECKSUM_BYTES;
         bytes.get(..end).unwrap_or(&[])
     })
 }

@@ -306,7 +306,9 @@ fn equal_item<'a>(
 /// The id of the current item that an entry would only say again. Notes are each their own.
 pub fn said_before(view: &MemoryView<'_>, entry: &MemoryEntry) -> Option<String> {
     let lifespan = entry.lifespan.unwrap_or(default_lifespan(entry.kind));
+    // An entry that is not allowed repeats nothing; it is refused when it is recorded. Here and below.
     let category = checked_category(entry).ok()?;
+    // As above.
     let key = checked_key(entry).ok()?;
     let (stream, signer) = home(view, lifespan)?;
     let signature = value_signature(&signer, &entry.value);

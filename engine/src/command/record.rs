@@ -266,7 +266,7 @@ impl<'a> Recorder<'a> {
         match point {
             PointRef::Seq(seq) => *seq,
             PointRef::After(text) => seen(text).unwrap_or(self.ingest_state.head),
-            PointRef::Before(text) => seen(text).map_or(Seq::ZERO, |seq| Seq(seq.get().saturating_sub(1))),
+            PointRef::Before(text) => seen(text).map_or(Seq::ZERO, Seq::before),
         }
     }
 

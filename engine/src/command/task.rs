@@ -203,6 +203,7 @@ fn parse_status(id: &str, status: &str) -> Result<TaskStatus, TaskRejection> {
 pub fn merge_json<B: AsRef<[u8]>>(objects: impl IntoIterator<Item = B>) -> Value {
     let mut merged = serde_json::Map::new();
     for bytes in objects {
+        // What is no object adds no fields.
         if let Ok(Value::Object(fields)) = serde_json::from_slice(bytes.as_ref()) {
             merged.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
         }

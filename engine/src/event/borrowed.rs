@@ -166,6 +166,7 @@ where
     pub(crate) fn to_owned(self) -> Option<T> {
         match self {
             Self::Owned(value) => Some(value.clone()),
+            // It was checked when it was borrowed.
             Self::Archived(archived) => rkyv::deserialize::<T, Failure>(archived).ok(),
         }
     }

@@ -287,9 +287,6 @@ kinds! {
     113 DamageNoted "damage_noted",
 }
 
-/// Numbers that version 1 keeps free for kinds to come.
-pub const KINDS_RESERVED: &[(u16, &str)] = &[(114, "checkpointed"), (115, "key_rotated")];
-
 /// The stream that a host's session, a project or a user has, derived from its name so that every feed finds it.
 ///
 /// `scope` keeps a project called `x` apart from a session called `x`; `host` keeps two hosts' ids apart and is empty

@@ -74,10 +74,5 @@ pub fn task_tag(text: &str) -> Option<&str> {
     (!task.is_empty() && !task.contains("-->")).then_some(task)
 }
 
-/// `output` with the tag of `task` at its end, as hosts that read tags expect it.
-pub fn with_task_tag(output: &str, task: &str) -> String {
-    format!("{output}\n\n{TAG_START}{task}{TAG_END}")
-}
-
 #[cfg(test)]
 mod tests;

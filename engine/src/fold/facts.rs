@@ -18,7 +18,7 @@ pub use rows::ItemKind;
 pub(crate) use rows::*;
 
 use super::names::Names;
-use super::number::{Ix, KeyId, NONE, Name, index};
+use super::number::{Ix, KeyId, NONE, Name, index, pushed};
 use super::rows::{Fields, Flat, Later, Out, flat};
 use super::table::{Lazy, hash_of};
 use crate::event::{Body, Borrowed, KeyKind, Role, Shown, SignatureForm, TodoList, TodoRole, ToolClass};
@@ -126,8 +126,7 @@ impl Facts {
         if extra == Extra::default() {
             return NONE;
         }
-        self.rare.extras.push(extra);
-        index(self.rare.extras.len().saturating_sub(1))
+        pushed(&mut self.rare.extras, extra)
     }
 
     pub(crate) fn find(&self, id: ItemId) -> Option<Ix> {
@@ -224,6 +223,7 @@ impl Facts {
             Some(digits) => digits,
             None => self.digits_of(call.tool, call.label, number),
         };
+        // It is asked so that it is made.
         let _ = self.newest_of_host();
         let newest = self.newest_of_host.get_mut();
         let previous_of_host = newest.map_or(NONE, |newest| swap(newest, call.host_id.at(), ix.0));
@@ -245,6 +245,7 @@ impl Facts {
             volatile: call.volatile,
             todo: call.todo,
         });
+        // One was just added.
         index(self.calls.len().saturating_sub(1))
     }
 
@@ -280,6 +281,7 @@ impl Facts {
     /// The newest entry under a label: all have one hash, and the newest is the one that no other follows.
     fn newest_labelled(&self, place: (Option<char>, u32)) -> u32 {
         let mut newest = None;
+        // All are gone through; which is found is of no interest.
         let _ = self.labels().find(hash_of(&place), |entry| {
             if self.labelled.get(entry as usize).is_some_and(|labelled| labelled.place == place) {
                 newest = newest.max(Some(entry));
@@ -408,7 +410,9 @@ impl Facts {
         let number = known.unwrap_or(next);
         if known.is_none() {
             if is_named {
+                // It is asked so that it is made, and put in.
                 let _ = self.message_of();
+                // As above.
                 let _ = self.message_of.get_mut().map(|known| swap(known, key.at(), next));
             }
             let message = Message { key, first: NONE, last: NONE, since: seq, role, hidden: false };

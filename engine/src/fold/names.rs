@@ -58,7 +58,7 @@ impl Names {
     pub(super) fn save(&self, out: &mut Out) -> Option<()> {
         out.text(&self.buffer);
         let mut start = 0;
-        let length = |end: &u64| u32::try_from(end.saturating_sub(std::mem::replace(&mut start, *end))).ok();
+        let length = |end: &u64| u32::try_from(end.checked_sub(std::mem::replace(&mut start, *end))?).ok();
         let lengths: Option<Vec<u32>> = self.ends.iter().map(length).collect();
         out.rows(&lengths?);
         Some(())

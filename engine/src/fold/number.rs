@@ -42,5 +42,12 @@ pub(crate) fn index(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 
+/// Adds a value, and gives its number.
+pub(crate) fn pushed<T>(values: &mut Vec<T>, value: T) -> u32 {
+    let number = index(values.len());
+    values.push(value);
+    number
+}
+
 /// "None" for packed indices.
 pub(crate) const NONE: u32 = u32::MAX;

@@ -41,6 +41,7 @@ pub(crate) trait Pieces {
 
     /// A word about memory that will be filled at once.
     fn expect(&self, start: *const u8, bytes: usize) {
+        // A source in memory needs no such word.
         let _ = (start, bytes);
     }
 }
@@ -339,6 +340,7 @@ impl Out {
     where
         T: for<'a> Serialize<HighSerializer<AlignedVec, ArenaHandle<'a>, Failure>>,
     {
+        // What cannot be laid out is not saved.
         let bytes = rkyv::to_bytes::<Failure>(value).ok()?;
         self.number(bytes.len());
         self.bytes.extend_from_slice(&bytes);
@@ -405,6 +407,7 @@ impl<'a> In<'a> {
         while bytes.len() < count {
             bytes.extend_from_slice(self.source.take((count - bytes.len()).min(TAKEN_BYTES_MAX))?);
         }
+        // A saved fold with a text that is none is refused, here and below.
         String::from_utf8(bytes).ok()
     }
 
@@ -414,6 +417,7 @@ impl<'a> In<'a> {
         T::Archived: Deserialize<T, HighDeserializer<Failure>>,
         T::Archived: for<'b> CheckBytes<HighValidator<'b, Failure>>,
     {
+        // As above.
         rkyv::from_bytes::<T, Failure>(&self.archived()?).ok()
     }
 

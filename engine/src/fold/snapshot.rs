@@ -36,6 +36,7 @@ fn texts(policies: &[(Seq, Arc<Policy>)]) -> Vec<(Seq, String)> {
 }
 
 fn parsed(texts: Vec<(Seq, String)>) -> Option<Vec<(Seq, Arc<Policy>)>> {
+    // A saved fold whose policy is none is refused.
     let parse = |(since, json): (Seq, String)| Some((since, Policy::shared(&json).ok()?));
     texts.into_iter().map(parse).collect()
 }

@@ -174,8 +174,10 @@ impl TaskState {
         let mut era = fresh.later.into_iter().next_back().unwrap_or(fresh.first);
         era.since = seq;
         for task in &mut era.tasks {
+            // The last one stays, if there is one, here and below.
             task.versions.drain(..task.versions.len().saturating_sub(1));
         }
+        // As above.
         era.active.drain(..era.active.len().saturating_sub(1));
         self.later.push(era);
     }

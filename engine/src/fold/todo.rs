@@ -224,7 +224,9 @@ impl TodoState {
     pub fn rewound(&mut self, seq: Seq, fresh: Self) {
         let mut era = fresh.later.into_iter().next_back().unwrap_or(fresh.first);
         era.since = seq;
+        // If there is one, here and below.
         let keep_last = |marks: &mut Vec<Mark>| drop(marks.drain(..marks.len().saturating_sub(1)));
+        // As above.
         era.versions.drain(..era.versions.len().saturating_sub(1));
         keep_last(&mut era.reminders);
         keep_last(&mut era.reflections);

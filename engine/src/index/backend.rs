@@ -13,11 +13,12 @@
 
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use redb::StorageBackend;
 
-use crate::storage::{StoredFile, read_up_to, sync, write_all};
+use crate::locks::steady;
+use crate::storage::{StoredFile, bytes_between, read_up_to, sync, write_all};
 
 /// Most bytes, and most ops, that are held back: then they are let through.
 const HELD_BYTES_MAX: usize = 1 << 20;
@@ -82,7 +83,7 @@ impl Backend {
     }
 
     fn held(&self) -> MutexGuard<'_, Option<Held>> {
-        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
+        steady(&self.0.held)
     }
 }
 
@@ -138,8 +139,7 @@ impl Held {
                     let from = offset.max(*start);
                     let to = end.min(start.saturating_add(bytes.len() as u64));
                     let within = |base: u64| {
-                        let at =
-                            |place: u64| usize::try_from(place.saturating_sub(base)).unwrap_or(usize::MAX);
+                        let at = |place: u64| bytes_between(base, place);
                         at(from)..at(to)
                     };
                     if from < to
@@ -151,7 +151,7 @@ impl Held {
                 }
                 // Truncated bytes come back as zeros, if at all.
                 Op::Length(length) if *length < end => {
-                    let kept = usize::try_from(length.saturating_sub(offset)).unwrap_or(usize::MAX);
+                    let kept = bytes_between(offset, *length);
                     out.get_mut(kept..).unwrap_or_default().fill(0);
                 }
                 Op::Length(_) | Op::Sync => {}

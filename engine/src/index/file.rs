@@ -8,13 +8,14 @@ use std::cell::Cell;
 use std::fmt;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 
 use redb::{
     Builder, Database, Durability as RedbDurability, ReadOnlyTable, ReadableDatabase, TableDefinition,
     TableError,
 };
 
+use crate::locks::{steady_read, steady_write};
 use crate::storage::StoredFile;
 
 use super::Durability;
@@ -56,6 +57,7 @@ fn message(panic: &(dyn Any + Send)) -> String {
 }
 
 fn one_line(text: &str) -> String {
+    // No line: an empty one.
     text.lines().next().unwrap_or_default().chars().take(200).collect()
 }
 
@@ -183,11 +185,11 @@ impl Table {
 
     /// The newest snapshot: opening one takes longer than a look-up in it.
     fn snapshot(&self) -> Result<Option<Arc<Snapshot>>, Fault> {
-        if let Some(known) = &*self.reading.read().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(known) = &*steady_read(&self.reading) {
             return Ok(Some(Arc::clone(known)));
         }
         // Opened under the lock: a commit meanwhile lets go of it afterwards.
-        let mut reading = self.reading.write().unwrap_or_else(PoisonError::into_inner);
+        let mut reading = steady_write(&self.reading);
         let transaction = self.database.begin_read().map_err(fault)?;
         let table = match transaction.open_table(TABLE) {
             Ok(table) => table,
@@ -200,7 +202,7 @@ impl Table {
     }
 
     fn let_go(&self) {
-        let before = self.reading.write().unwrap_or_else(PoisonError::into_inner).take();
+        let before = steady_write(&self.reading).take();
         drop(before);
     }
 

@@ -10,10 +10,11 @@
 //! Memory is bounded by one read. No caller waits for this thread: readers add events past the watermark themselves.
 
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::locks::steady;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded, never, select};
 
 use super::frames::{FrameSource, SourceFault};
@@ -103,7 +104,7 @@ impl Indexer {
 
     /// Why the index does not go on, if it does not: it was put aside, or the log cannot be read.
     pub fn stalled(&self) -> Option<Bypassed> {
-        self.stalled.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        steady(&self.stalled).clone()
     }
 
     /// Puts what is indexed on disk and ends the thread. Takes one transaction at most, however much is left.
@@ -148,7 +149,7 @@ impl Worker {
     }
 
     fn stall(&self, reason: Option<Bypassed>) {
-        *self.stalled.lock().unwrap_or_else(PoisonError::into_inner) = reason;
+        *steady(&self.stalled) = reason;
     }
 
     /// # Errors
@@ -166,7 +167,7 @@ impl Worker {
 
     /// Events that are durable and not indexed.
     fn backlog(&self) -> u64 {
-        self.source.durable_head().0.0.saturating_sub(self.index.watermark().seq.0)
+        self.source.durable_head().0.since(self.index.watermark().seq)
     }
 
     /// Waits for at most `time`.
@@ -182,6 +183,7 @@ impl Worker {
     fn settle(&self) -> Then {
         let started = Instant::now();
         loop {
+            // Past that time none is left.
             let left = self.options.settle.saturating_sub(started.elapsed());
             if left.is_zero() || self.backlog() >= self.options.backlog_min {
                 return Then::GoOn;
@@ -232,7 +234,7 @@ impl Worker {
     fn step(&mut self, event_count_max: u64) -> Result<u64, Stall> {
         let (durable, _) = self.source.durable_head();
         let watermark = self.index.watermark();
-        let backlog = durable.0.saturating_sub(watermark.seq.0);
+        let backlog = durable.since(watermark.seq);
         let frames =
             self.source.frames_after(watermark.end, self.options.read_bytes_max).map_err(Stall::Source)?;
         let bulk = backlog >= self.options.bulk_event_count;

@@ -89,7 +89,7 @@ impl Put {
     }
 
     fn place(self, place: FramePlace) -> Self {
-        let count = place.last_seq.0.saturating_sub(place.first_seq.0).saturating_add(1);
+        let count = place.event_count();
         self.number(place.position.0).number(count)
     }
 
@@ -180,8 +180,11 @@ impl<'a> Take<'a> {
     fn place(&mut self, first_seq: u64) -> FramePlace {
         let position = Position(self.number());
         let count = self.number();
-        let last_seq = Seq(first_seq.saturating_add(count).saturating_sub(1));
-        FramePlace { first_seq: Seq(first_seq), last_seq, position }
+        let last_seq = count.checked_sub(1).and_then(|others| first_seq.checked_add(others));
+        // No frame is empty, and none ends behind the last seq there can be.
+        self.is_short |= last_seq.is_none();
+        // A value that is short is refused as a whole.
+        FramePlace { first_seq: Seq(first_seq), last_seq: Seq(last_seq.unwrap_or_default()), position }
     }
 }
 

@@ -68,6 +68,13 @@ pub struct FramePlace {
     pub position: Position,
 }
 
+impl FramePlace {
+    /// How many events the frame holds.
+    pub const fn event_count(&self) -> u64 {
+        self.last_seq.next().since(self.first_seq)
+    }
+}
+
 /// How far an index has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Watermark {

@@ -5,10 +5,11 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, LockResult, Mutex, OnceLock, RwLock};
 
 use crate::codec::FORMAT_VERSION;
 use crate::ids::{Digest, Position, Seq, StreamId};
+use crate::locks::steady;
 use crate::log::Log;
 use crate::storage::{Access, Storage, StoredFile};
 
@@ -222,6 +223,7 @@ impl Index {
     /// Puts the index aside: for a caller that finds it disagrees with the log, by its link or by a place where there
     /// is no such frame.
     pub fn put_aside(&self, reason: &str) {
+        // The first reason stays.
         let _ = self.broken.set(Bypassed { reason: format!("the index is put aside: {reason}") });
     }
 
@@ -234,10 +236,10 @@ impl Index {
     /// # Errors
     /// [`Bypassed`] if a frame does not follow the one before it (nothing is added), or if the index is put aside.
     pub fn apply(&self, frames: &[Rows], durability: Durability) -> Result<Watermark, Bypassed> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.whole(self.turn.lock())?;
         let table = self.table()?;
         let (changes, watermark) = {
-            let mut heads = self.heads.write().unwrap_or_else(PoisonError::into_inner);
+            let mut heads = self.whole(self.heads.write())?;
             (heads.absorb(frames)?, heads.watermark())
         };
         if durability == Durability::Immediate && self.nameless.load(Ordering::Relaxed) {
@@ -247,12 +249,12 @@ impl Index {
         let before = self.watermark().seq;
         table.commit(&changes, durability).map_err(|fault| self.fail(&fault))?;
         {
-            let mut recent = self.recent.write().unwrap_or_else(PoisonError::into_inner);
+            let mut recent = self.whole(self.recent.write())?;
             let new = frames.iter().map(|rows| rows.place).filter(|place| place.last_seq > before);
             new.for_each(|place| recent.push(place));
         }
-        let mut known = self.watermark.lock().unwrap_or_else(PoisonError::into_inner);
-        self.added_count.fetch_add(watermark.seq.0.saturating_sub(known.seq.0), Ordering::Relaxed);
+        let mut known = steady(&self.watermark);
+        self.added_count.fetch_add(watermark.seq.since(known.seq), Ordering::Relaxed);
         *known = watermark;
         Ok(watermark)
     }
@@ -307,15 +309,36 @@ impl Index {
             .clone()
     }
 
+    /// What a lock holds. A panic in the middle of a change may have left it ahead of the table: the index is put aside.
+    fn whole<T>(&self, held: LockResult<T>) -> Result<T, Bypassed> {
+        held.map_err(|_| self.fail(&Fault::new("a thread panicked while it changed it")))
+    }
+
     fn ask<T>(&self, ask: impl FnOnce(&dyn Sorted) -> Result<T, Fault>) -> Result<T, Bypassed> {
         let answer = self.table()?.read(ask).map_err(|fault| self.fail(&fault))?;
         answer.ok_or_else(|| self.fail(&Fault::new("its table is missing")))
     }
 }
 
+#[cfg(test)]
+impl Index {
+    /// Leaves the heads as a panic in the middle of a change does: ahead of the table.
+    pub(super) fn panic_in_a_change_for_test(&self, frames: &[Rows]) {
+        std::thread::scope(|scope| {
+            let panicked = scope.spawn(|| {
+                let mut heads = self.heads.write().unwrap();
+                // The panic comes before the table has them.
+                let _ = heads.absorb(frames);
+                panic!("in the middle of a change");
+            });
+            assert!(panicked.join().is_err());
+        });
+    }
+}
+
 impl Lookup for Index {
     fn watermark(&self) -> Watermark {
-        *self.watermark.lock().unwrap_or_else(PoisonError::into_inner)
+        *steady(&self.watermark)
     }
 
     fn streams(&self) -> Result<Vec<StreamEntry>, Bypassed> {
@@ -323,12 +346,12 @@ impl Lookup for Index {
     }
 
     fn frames_of(&self, stream: StreamId, after: Seq) -> Result<Vec<FramePlace>, Bypassed> {
-        let number = self.heads.read().unwrap_or_else(PoisonError::into_inner).number(stream);
+        let number = self.whole(self.heads.read())?.number(stream);
         self.ask(|rows| number.map_or(Ok(Vec::new()), |number| lookup::frames_of(rows, number, after)))
     }
 
     fn last_frames_of(&self, stream: StreamId, limit: usize) -> Result<Vec<FramePlace>, Bypassed> {
-        let number = self.heads.read().unwrap_or_else(PoisonError::into_inner).number(stream);
+        let number = self.whole(self.heads.read())?.number(stream);
         self.ask(|rows| number.map_or(Ok(Vec::new()), |number| lookup::last_frames_of(rows, number, limit)))
     }
 
@@ -338,7 +361,7 @@ impl Lookup for Index {
 
     fn place_of(&self, seq: Seq) -> Result<Option<FramePlace>, Bypassed> {
         self.table()?;
-        let recent = self.recent.read().unwrap_or_else(PoisonError::into_inner).place_of(seq);
+        let recent = self.whole(self.recent.read())?.place_of(seq);
         if recent.is_some() {
             return Ok(recent);
         }
@@ -353,7 +376,7 @@ impl Lookup for Index {
         limit: usize,
     ) -> Result<Vec<NameEntry>, Bypassed> {
         let found = self.ask(|rows| lookup::names(rows, kind, text, prefix, limit))?;
-        let heads = self.heads.read().unwrap_or_else(PoisonError::into_inner);
+        let heads = self.whole(self.heads.read())?;
         lookup::named(&heads, found).map_err(|fault| self.fail(&fault))
     }
 
@@ -368,6 +391,7 @@ impl Drop for Index {
         if self.is_reading {
             // Writes of redb at closing are held back, too.
             if self.broken.get().is_none() {
+                // It was opened to be read: there is nothing to lose.
                 let _ = table.close();
             } else {
                 table.abandon();
@@ -382,6 +406,7 @@ impl Drop for Index {
         if self.broken.get().is_none() && table.close().is_ok() {
             return;
         }
+        // If it stays, the next opening finds that it was not closed, and begins anew.
         let _ = remove(&*self.storage, INDEX_NAME);
     }
 }

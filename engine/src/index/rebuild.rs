@@ -95,6 +95,7 @@ fn replace(
         Ok(rebuilt)
     });
     if result.is_err() {
+        // The next rebuild writes over it.
         let _ = files::remove(storage, NEW_NAME);
     }
     result
@@ -115,6 +116,7 @@ fn refuse_evidence(
         table.abandon();
         return Ok(());
     };
+    // It was opened to be read.
     let _ = table.close();
     match said.and_then(|said| evidence::beyond(identity, durable, &said)) {
         Some(evidence) => Err(Bypassed { reason: evidence.detail }),
@@ -185,6 +187,7 @@ pub(super) fn pack(storage: &dyn Storage, table: &Table, options: IndexOptions) 
     });
     let result = packed.and_then(|_| Ok(take_place(storage)?));
     if result.is_err() {
+        // The next rebuild writes over it.
         let _ = files::remove(storage, NEW_NAME);
     }
     result

@@ -41,7 +41,7 @@ impl Recent {
         let after = self.frames.partition_point(|(first, _)| *first <= seq);
         let (first_seq, position) = *self.frames.get(after.checked_sub(1)?)?;
         let next = self.frames.get(after).map_or(self.last.next(), |(next, _)| *next);
-        Some(FramePlace { first_seq, last_seq: Seq(next.0.saturating_sub(1)), position })
+        Some(FramePlace { first_seq, last_seq: next.before(), position })
     }
 }
 

@@ -29,7 +29,7 @@ impl Rows {
 
     /// How many events the frame holds.
     pub const fn event_count(&self) -> u64 {
-        self.place.last_seq.0.saturating_sub(self.place.first_seq.0).saturating_add(1)
+        self.place.event_count()
     }
 }
 

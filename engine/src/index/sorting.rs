@@ -48,6 +48,7 @@ impl Sorting {
         let bytes = &self.bytes;
         let row = |place: &Place| {
             let rest = bytes.get(place.offset as usize..).unwrap_or_default();
+            // Places were taken as the bytes were put in, so they are within.
             let (key, rest) = rest.split_at_checked(place.key_bytes.into()).unwrap_or_default();
             (key, rest.get(..place.value_bytes.into()).unwrap_or_default())
         };

@@ -23,6 +23,7 @@ impl FrameSource for Log {
     /// Stops before damage: what lies behind it is for those who read the log itself.
     fn frames_after(&self, end: Option<Position>, bytes_max: usize) -> Result<Vec<Frame>, SourceFault> {
         let (mut read, mut bytes) = (Vec::new(), 0_usize);
+        // No end: from the beginning.
         for frame in self.frames(end.unwrap_or_default(), self.head()) {
             let frame = match frame {
                 Ok(frame) => frame,

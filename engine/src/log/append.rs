@@ -19,10 +19,11 @@ use super::files::TAIL;
 use super::recovery_scan::is_anchored;
 use super::tail::{Lost, SyncLock, Tail, WriteLock};
 use super::write_segment::WriteSegment;
-use super::{Appended, Condition, Head, Log, Prepared, Writer, locked};
+use super::{Appended, Condition, Head, Log, Prepared, Writer};
 use crate::codec::{Frame, SEGMENT_HEADER_BYTES, TailPage};
 use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Position, Seq};
+use crate::locks::steady;
 use crate::storage::sync;
 
 /// How long to wait for another process to make its commit durable, before this process does it.
@@ -103,7 +104,10 @@ impl Stages for Log {
     type Failure = LogError;
 
     fn write(&self, group: Vec<Request>) -> Vec<Result<Placed, LogError>> {
-        self.write_requests(&mut locked(&self.writer), group)
+        match self.writer() {
+            Ok(mut writer) => self.write_requests(&mut writer, group),
+            Err(error) => group.iter().map(|_| Err(error.again())).collect(),
+        }
     }
 
     fn settle(&self, placed: &Placed) -> Result<(), LogError> {
@@ -116,6 +120,10 @@ impl Stages for Log {
 
     fn again(&self, failure: &LogError) -> LogError {
         failure.again()
+    }
+
+    fn unwound(&self) -> LogError {
+        self.lost(Lost::Sync)
     }
 
     fn wait_for_others(&self, all_here: impl FnMut() -> bool) {
@@ -186,7 +194,7 @@ impl Log {
     /// Waits until a written `seq` is durable: a caller that decides again must see the events that moved its stream.
     fn reach(&self, seq: Seq) -> Result<(), LogError> {
         for _ in 0..REACH_WAIT_COUNT {
-            if self.wait_for_commit(Seq(seq.0.saturating_sub(1)), REACH_WAIT)?.seq >= seq {
+            if self.wait_for_commit(seq.before(), REACH_WAIT)?.seq >= seq {
                 return Ok(());
             }
         }
@@ -221,6 +229,12 @@ impl Log {
         tail.sync_wait.settle(&ops, durability::Stretch { start, end, epoch: stretch.epoch })
     }
 
+    /// The state of the writer. A panic in the middle of a write may have left it other than the log is: then this handle writes no
+    /// more.
+    pub(super) fn writer(&self) -> Result<MutexGuard<'_, Writer>, LogError> {
+        self.writer.lock().map_err(|_| self.lost(Lost::Sync))
+    }
+
     /// Poisons this handle: the state of its writes is unknown, so it writes no more.
     pub(super) fn lost(&self, lost: Lost) -> LogError {
         self.poisoned.store(true, Ordering::SeqCst);
@@ -240,7 +254,7 @@ impl Log {
 
     /// Moves the head that readers of this handle see.
     pub(crate) fn show(&self, head: Head) {
-        let mut shared = locked(&self.shared);
+        let mut shared = steady(&self.shared);
         if head.position > shared.head.position {
             shared.head = head;
             drop(shared);
@@ -254,7 +268,7 @@ impl Log {
     /// As [`Log::append`].
     pub fn begin_segment(&self) -> Result<(), LogError> {
         self.check_process()?;
-        let mut writer = locked(&self.writer);
+        let mut writer = self.writer()?;
         let tail = self.check_appendable()?;
         let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
         let page = tail.read()?;
@@ -271,7 +285,7 @@ impl Log {
     /// As [`Log::append`].
     pub fn exclusive(&self) -> Result<Exclusive<'_>, LogError> {
         self.check_process()?;
-        let mut writer = locked(&self.writer);
+        let mut writer = self.writer()?;
         let tail = self.check_appendable()?;
         let lock = tail.lock(&*self.clock, self.options.lock_wait)?;
         let page = tail.read()?;
@@ -343,6 +357,7 @@ impl LogSync<'_> {
             return self.publish_held(place);
         }
         let Ok(_writer) = self.log.writer.try_lock() else { return };
+        // As the text above says: else the next process that syncs publishes.
         if let Ok(_lock) = self.tail.lock(&*self.log.clock, PUBLISH_WAIT) {
             self.publish_held(place);
         }
@@ -351,6 +366,7 @@ impl LogSync<'_> {
     fn publish_held(&self, place: &Head) {
         let Ok(page) = self.tail.read() else { return };
         if self.state(&page).is_some_and(|state| state.epoch == self.stretch.epoch) {
+            // As above.
             let _ = self.tail.confirm_durable(&page, place);
         }
     }
@@ -368,12 +384,12 @@ impl<'a> SyncOps for LogSync<'a> {
 
     fn state(&self, page: &TailPage) -> Option<State> {
         page.store.filter(|store| *store == self.log.segments.store)?;
-        let (written, durable) = (page.written.unwrap_or_default(), page.durable.unwrap_or_default());
+        let (written, durable) = (page.written_end(), page.durable_end());
         Some(State {
             durable: durable.position.0,
             written: written.position.0,
             epoch: page.epoch,
-            waiting: written.seq.0.saturating_sub(durable.seq.0),
+            waiting: written.seq.since(durable.seq),
             expected: page.waiting,
         })
     }
@@ -400,7 +416,7 @@ impl<'a> SyncOps for LogSync<'a> {
             self.tail.poison();
             return Err(Lost::Sync);
         }
-        self.log.commit_delay.synced(self.log.clock.elapsed().saturating_sub(began));
+        self.log.commit_delay.synced(self.log.clock.since(began));
         if is_enabled(Failpoint::CoveredReadLate) {
             place = covered(&self.look());
         }
@@ -438,6 +454,7 @@ impl<'a> SyncOps for LogSync<'a> {
             let share = self.log.commit_delay.sync_time() / PAUSE_SHARE;
             self.log.clock.sleep(share.clamp(PAUSE_MIN, PAUSE_MAX));
         }
+        // `now` was read after `since`.
         count < SYNC_LOCK_WAIT_COUNT && now.saturating_sub(since) < SYNC_LOCK_WAIT
     }
 

@@ -20,7 +20,7 @@ use super::files::{CHECKPOINT, LOG_DIR, SECRET, STORE_FILE, TAIL, segment_name};
 use super::{Head, Log};
 use crate::codec::{Checkpoint, PageCounts, SECRET_FILE_BYTES, STORE_FILE_BYTES_MAX, TailPage};
 use crate::ids::Seq;
-use crate::storage::{Access, Storage, read_file, read_up_to, sync, write_all, write_file};
+use crate::storage::{Access, Storage, bytes_between, read_file, read_up_to, sync, write_all, write_file};
 
 const COPY_BYTES: usize = 1 << 20;
 
@@ -128,7 +128,7 @@ impl Log {
                 break;
             };
             offset = data.min(limit);
-            let want = usize::try_from(limit.saturating_sub(offset)).unwrap_or(usize::MAX).min(COPY_BYTES);
+            let want = bytes_between(offset, limit).min(COPY_BYTES);
             let Some(window) = buffer.get_mut(..want) else { break };
             let count = read_up_to(&*from, window, offset)
                 .map_err(|error| LogError::io("read", from_path.clone(), error))?;

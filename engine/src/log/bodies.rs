@@ -24,7 +24,7 @@ use crate::codec::{
     BODY_CHUNK_BYTES_MAX, BlockRow, BodyRow, Frame, Invalid, Part, SALT_BYTES, STORED_BYTES_MAX,
     SealedLayout, check_body, check_stored, is_zero, unpack,
 };
-use crate::storage::read_up_to;
+use crate::storage::{bytes_between, read_up_to};
 
 /// Most bytes that are read before they are checked.
 const BATCH_BYTES: usize = 4 << 20;
@@ -308,6 +308,7 @@ impl Log {
             let mut end = first.offset.saturating_add(first.bytes);
             let near = rest.iter().take_while(|next| {
                 let until = next.offset.saturating_add(next.bytes).max(end);
+                // They are in order of their offsets, so none is before the first.
                 let joins = next.offset <= end.saturating_add(GAP_BYTES)
                     && (until.saturating_sub(first.offset) <= STRETCH_BYTES || until == end);
                 if joins {
@@ -318,7 +319,7 @@ impl Log {
             let count = near.count().max(1);
             let (near, after) = rest.split_at_checked(count).unwrap_or((rest, &[]));
             rest = after;
-            let length = usize::try_from(end.saturating_sub(first.offset)).unwrap_or(0);
+            let length = bytes_between(first.offset, end);
             let mut stretch = vec![0; length];
             match read_up_to(&*file.file, &mut stretch, first.offset) {
                 Ok(count) => stretch.truncate(count),
@@ -332,7 +333,7 @@ impl Log {
                 }
             }
             for placed in near {
-                let start = usize::try_from(placed.offset.saturating_sub(first.offset)).unwrap_or(usize::MAX);
+                let start = bytes_between(first.offset, placed.offset);
                 let end = start.saturating_add(usize::try_from(placed.bytes).unwrap_or(usize::MAX));
                 let salt = match &placed.sealed {
                     Some((ordinal, _)) => salts.of(&file, *ordinal),
@@ -454,6 +455,7 @@ impl Salts {
             last = *wanted;
         }
         let count = last.saturating_sub(ordinal).saturating_add(1);
+        // An ordinal past the last block has no salt.
         let count = count.min(layout.block_count.saturating_sub(ordinal));
         let at = layout.salts_offset().saturating_add(u64::from(ordinal).saturating_mul(SALT_BYTES as u64));
         self.bytes = exactly(file.source(), at, (count as usize).saturating_mul(SALT_BYTES))?;

@@ -37,6 +37,8 @@ pub(crate) trait Stages {
     fn is_beyond(&self, placed: &Self::Placed, other: &Self::Placed) -> bool;
     /// A copy of a failure, for another caller.
     fn again(&self, failure: &Self::Failure) -> Self::Failure;
+    /// The failure of a group whose leader panicked. What became of its commits is unknown.
+    fn unwound(&self) -> Self::Failure;
     /// Waits a short time until `all_here` says that the expected callers are here.
     fn wait_for_others(&self, all_here: impl FnMut() -> bool);
 }
@@ -68,6 +70,14 @@ impl<P, F> Slot<P, F> {
         };
         if asleep {
             self.changed.notify_one();
+        }
+    }
+
+    /// As [`Slot::tell`], unless its caller has an answer.
+    fn tell_unless_told(&self, progress: impl FnOnce() -> Progress<P, F>) {
+        let waits = matches!(locked(&self.progress).0, Progress::Wait);
+        if waits {
+            self.tell(progress());
         }
     }
 }
@@ -149,15 +159,16 @@ impl<S: Stages> CommitQueue<S> {
 
     /// Writes one group, which includes the caller's own request, and passes the lead on.
     fn lead(&self, stages: &S, holder: u64, until: Until) {
+        let mut led = Led { queue: self, stages, holder, slots: Vec::new(), ended: false };
         stages.wait_for_others(|| {
             let queue = locked(&self.0);
             queue.queued.len() >= queue.expected
         });
         let group = std::mem::take(&mut locked(&self.0).queued);
-        let size = group.len();
         let (requests, slots): (Vec<_>, Vec<_>) = group.into_iter().unzip();
+        led.slots = slots;
         let mut carried = Vec::new();
-        for (slot, answer) in slots.into_iter().zip(stages.write(requests)) {
+        for (slot, answer) in led.slots.iter().zip(stages.write(requests)) {
             match answer {
                 Ok(placed) if slot.until == Until::Durable => carried.push((slot, placed)),
                 answer => slot.tell(Progress::Done(answer)),
@@ -172,7 +183,7 @@ impl<S: Stages> CommitQueue<S> {
             }
             _ => None,
         };
-        self.hand_on(holder, size);
+        self.hand_on(holder, led.slots.len());
         for (slot, placed) in carried {
             slot.tell(match &settled {
                 None => Progress::Written(placed),
@@ -180,6 +191,7 @@ impl<S: Stages> CommitQueue<S> {
                 Some(Err(failure)) => Progress::Done(Err(stages.again(failure))),
             });
         }
+        led.ended = true;
     }
 
     /// Passes the lead to the first waiting caller, unless another caller has taken the lead meanwhile.
@@ -200,6 +212,28 @@ impl<S: Stages> CommitQueue<S> {
         if let Some((next, holder)) = next {
             next.tell(Progress::Lead(holder));
         }
+    }
+}
+
+/// A group that is being written. If its leader panics, the members get a failure and the next caller the lead: without that they
+/// would wait for ever.
+struct Led<'a, S: Stages> {
+    queue: &'a CommitQueue<S>,
+    stages: &'a S,
+    holder: u64,
+    slots: Vec<Arc<Slot<S::Placed, S::Failure>>>,
+    ended: bool,
+}
+
+impl<S: Stages> Drop for Led<'_, S> {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        for slot in &self.slots {
+            slot.tell_unless_told(|| Progress::Done(Err(self.stages.unwound())));
+        }
+        self.queue.hand_on(self.holder, self.slots.len());
     }
 }
 

@@ -74,7 +74,9 @@ pub(crate) fn identity_from_log(
             store = SegmentHeader::decode(bytes.get(..count).unwrap_or(&[])).ok().map(|header| header.store);
         }
     }
+    // A checkpoint that cannot be read adds nothing to what the segments say.
     let checkpoint = read_file(&**storage, CHECKPOINT, 4096).ok().flatten();
+    // As above.
     if let Some(checkpoint) = checkpoint.and_then(|bytes| Checkpoint::decode(&bytes).ok()) {
         holds_frames |= checkpoint.written.seq > Seq::ZERO;
         store = store.or(Some(checkpoint.store));

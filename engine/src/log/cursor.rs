@@ -20,7 +20,7 @@ use crate::codec::{
 };
 use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::Position;
-use crate::storage::read_up_to;
+use crate::storage::{bytes_between, read_up_to};
 /// Bytes that were read one after the other. Its memory is used again without being filled with zeros.
 #[derive(Default)]
 pub(crate) struct Stretch {
@@ -117,12 +117,13 @@ impl<'a> Cursor<'a> {
         if !held {
             // Spines are read where they are, which asks for their alignment.
             let lead = offset % Position::GRAIN_BYTES;
-            let from = offset.saturating_sub(lead);
+            let from = offset - lead;
             let length = length.saturating_add(usize::try_from(lead).unwrap_or(0));
             let mut wanted = length.max(self.next_bytes);
             if length > self.window_bytes {
                 // A length from the disk may lie: no more memory than the file can fill.
                 let fail = |error| LogError::io("inspect", self.segments.path(segment), error);
+                // Past the end of the file there is nothing to read.
                 let rest = file.file.len().map_err(fail)?.saturating_sub(from);
                 wanted = wanted.min(usize::try_from(rest).unwrap_or(usize::MAX));
             }
@@ -134,7 +135,7 @@ impl<'a> Cursor<'a> {
             let count = count.map_err(|error| LogError::io("read", self.segments.path(segment), error))?;
             self.held = count;
         }
-        let start = usize::try_from(offset.saturating_sub(self.window_start)).unwrap_or(usize::MAX);
+        let start = bytes_between(self.window_start, offset);
         Ok(self.window.get(start..self.held).unwrap_or(&[]))
     }
 
@@ -233,9 +234,10 @@ impl<'a> Cursor<'a> {
         if length <= self.window_bytes {
             self.bytes(segment, offset, length).map_err(Fault::Error)?;
         }
-        let start = usize::try_from(offset.saturating_sub(self.window_start)).unwrap_or(usize::MAX);
-        let is_held = start.saturating_add(length) <= self.held && start.is_multiple_of(16);
-        let frame = if is_held {
+        let start = offset.checked_sub(self.window_start).and_then(|start| usize::try_from(start).ok());
+        let start =
+            start.filter(|start| start.saturating_add(length) <= self.held && start.is_multiple_of(16));
+        let frame = if let Some(start) = start {
             // In a sealed segment bodies lie elsewhere.
             let is_sealed = self.current.as_ref().is_some_and(|(_, file)| file.sealed.is_some());
             let bodies = if is_sealed { 0 } else { header.bodies_bytes as usize };
@@ -271,6 +273,7 @@ impl<'a> Cursor<'a> {
         let Some(file) = self.enter(segment)? else { return Ok(aligned) };
         // A length from the disk may lie: no more memory than the file can fill.
         let fail = |action, error| LogError::io(action, self.segments.path(segment), error);
+        // Past the end of the file there is nothing to read.
         let rest = file.file.len().map_err(|error| fail("inspect", error))?.saturating_sub(offset);
         aligned.resize(length.min(usize::try_from(rest).unwrap_or(usize::MAX)), 0);
         let count = read_up_to(&*file.file, &mut aligned, offset);
@@ -310,6 +313,7 @@ impl<'a> Cursor<'a> {
         let Some(file) = self.enter(segment)? else { return Ok(Some(to.take(0))) };
         // A length from the disk may lie: no more memory than the file can fill.
         let fail = |action, error| LogError::io(action, self.segments.path(segment), error);
+        // Past the end of the file there is nothing to read.
         let rest = file.file.len().map_err(|error| fail("inspect", error))?.saturating_sub(offset);
         let length = length.min(usize::try_from(rest).unwrap_or(usize::MAX));
         let count = read_up_to(&*file.file, to.room(length), offset).map_err(|error| fail("read", error))?;
@@ -414,12 +418,12 @@ pub(super) fn next_header(
     let end = layout.salts_offset();
     while at < end {
         let bytes = cursor.rest(layout.number, at, FRAME_HEADER_BYTES)?;
-        let rest = usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX);
+        let rest = bytes_between(at, end);
         let bytes = bytes.get(..rest).unwrap_or(bytes);
         if bytes.len() < FRAME_HEADER_BYTES {
             return Ok(None);
         }
-        let grains = bytes.len().saturating_sub(FRAME_HEADER_BYTES) / 16 + 1;
+        let grains = (bytes.len() - FRAME_HEADER_BYTES) / 16 + 1;
         let candidate = bytes.chunks(16).take(grains).position(|chunk| chunk.starts_with(&FRAME_MAGIC));
         let Some(grain) = candidate else {
             at = at.saturating_add(grains as u64 * Position::GRAIN_BYTES);
@@ -427,6 +431,7 @@ pub(super) fn next_header(
         };
         at = at.saturating_add(grain as u64 * Position::GRAIN_BYTES);
         let bytes = cursor.bytes(layout.number, at, FRAME_HEADER_BYTES)?;
+        // Bytes that only begin like a header are passed over.
         if let Ok(header) = FrameHeader::decode(bytes)
             && header.store == layout.store
             && header.position.segment() == layout.number

@@ -109,7 +109,7 @@ impl Log {
             if let Some(lock) = self.seal_lock()? {
                 return Ok(lock);
             }
-            if self.clock.elapsed().saturating_sub(start) >= self.options.lock_wait {
+            if self.clock.since(start) >= self.options.lock_wait {
                 return Err(LogError::Busy { process: 0, path: self.storage.path("") });
             }
             self.clock.sleep(WAIT_MAX);
@@ -239,11 +239,14 @@ impl Erasing<'_> {
         if let Some(segment) = log.segments.get(number)?.filter(|segment| segment.sealed.is_some()) {
             for (position, bytes) in blocks {
                 let length = SALT_BYTES.saturating_add(*bytes as usize);
-                if let Ok(block) = sealed_blocks::block(&segment, *position, length)
-                    && !is_zero(&block)
-                {
-                    let gone = io::Error::other("a body is still there after it was zeroed");
-                    return Err(fail("erase a body in")(gone));
+                match sealed_blocks::block(&segment, *position, length) {
+                    Ok(block) if !is_zero(&block) => {
+                        let gone = io::Error::other("a body is still there after it was zeroed");
+                        return Err(fail("erase a body in")(gone));
+                    }
+                    Err(Fault::Error(error)) => return Err(error),
+                    // Zeros, or no block any more.
+                    Ok(_) | Err(_) => {}
                 }
             }
         }
@@ -273,10 +276,16 @@ impl Erasing<'_> {
                     move |error| LogError::io(action, path, error)
                 };
                 // Zeros first: another program may have the file open, and a disk may keep the blocks of removed files.
-                if let Ok(file) = storage.open(&name, Access::Write) {
-                    let length = file.len().map_err(fail("inspect"))?;
-                    zero(&*file, 0, length).map_err(fail("zero"))?;
-                    sync(&*file).map_err(fail("sync"))?;
+                match storage.open(&name, Access::Write) {
+                    Ok(file) => {
+                        let length = file.len().map_err(fail("inspect"))?;
+                        zero(&*file, 0, length).map_err(fail("zero"))?;
+                        sync(&*file).map_err(fail("sync"))?;
+                    }
+                    // Not a file of the store's own, such as a symbolic link: the name goes.
+                    Err(error)
+                        if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => {}
+                    Err(error) => return Err(fail("open")(error)),
                 }
                 match storage.remove(&name) {
                     Ok(()) => removed += 1,
@@ -296,6 +305,7 @@ impl Erasing<'_> {
     pub fn give_up(self) {
         let storage = &self.log.storage;
         if self.is_fresh && storage.remove(ERASING).is_ok() {
+            // A note that comes back after a power cut is removed by the next opening.
             let _ = storage.sync_dir("");
         }
     }

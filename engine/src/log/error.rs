@@ -30,8 +30,9 @@ pub enum LogError {
         /// The stream's newest seq.
         actual: Seq,
     },
-    /// A sync failed, here or in another process: what was not confirmed may be lost. Reads go on; reopen to append.
-    #[error("a sync of {} failed; what was acknowledged is safe, reopen the store to append again", path.display())]
+    /// A sync failed, here or in another process, or a thread panicked in the middle of a write: what was not confirmed may be lost.
+    /// Reads go on; reopen to append.
+    #[error("a write or a sync of {} failed; what was acknowledged is safe, reopen the store to append again", path.display())]
     Poisoned {
         /// The store.
         path: PathBuf,

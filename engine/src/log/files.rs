@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::error::{Corruption, LogError};
 use super::fault::Fault;
@@ -12,6 +12,7 @@ use super::lookup::{MapFile, Source, Tables, last_record};
 use crate::codec::{Frame, FrameHeader, Invalid, Part, SEGMENT_HEADER_BYTES, SegmentHeader, Written};
 use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Position, Seq, StoreId};
+use crate::locks::steady;
 use crate::storage::{Access, Storage, StoredFile, read_up_to};
 
 pub(crate) const STORE_FILE: &str = "acpdb.json";
@@ -108,6 +109,7 @@ impl Segments {
 
     /// Gives the keys that open what is read. Once.
     pub(crate) fn give_keys(&self, keys: KeyChain) {
+        // As the text above says: those that were given first stay.
         let _ = self.keys.set(keys);
     }
 
@@ -139,7 +141,7 @@ impl Segments {
 
     /// Segment `number`, or `None` if there is no such file.
     pub(crate) fn get(&self, number: u32) -> Result<Option<Arc<SegmentFile>>, LogError> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = steady(&self.open);
         if let Some(segment) = open.get(&number) {
             return Ok(Some(segment.clone()));
         }
@@ -200,12 +202,12 @@ impl Segments {
 
     /// A map that is open.
     pub(crate) fn known_map(&self, number: u32) -> Option<Arc<MapFile>> {
-        self.maps.lock().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
+        steady(&self.maps).get(&number).cloned()
     }
 
     /// Keeps a map open.
     pub(crate) fn keep_map(&self, number: u32, map: Arc<MapFile>) {
-        let mut maps = self.maps.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut maps = steady(&self.maps);
         if maps.len() >= OPEN_SEGMENT_COUNT_MAX {
             maps.pop_first();
         }
@@ -214,14 +216,14 @@ impl Segments {
 
     /// Forgets one open file, because it was replaced.
     pub(crate) fn forget_one(&self, number: u32) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
-        self.maps.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+        steady(&self.open).remove(&number);
+        steady(&self.maps).remove(&number);
     }
 
     /// Forgets open files, so that replaced ones are seen.
     pub(crate) fn forget(&self) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        self.maps.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        steady(&self.open).clear();
+        steady(&self.maps).clear();
     }
 }
 
@@ -229,7 +231,7 @@ impl Segments {
 pub(crate) fn segment_start(header: &SegmentHeader) -> Written {
     Written {
         position: SegmentHeader::start(header.number),
-        seq: Seq(header.first_seq.0.saturating_sub(1)),
+        seq: header.first_seq.before(),
         time: header.previous_time,
         link: header.previous,
         last_frame: 0,

@@ -127,10 +127,11 @@ impl<'a> Walk<'a> {
         if position == SegmentHeader::start(position.segment()) {
             return self.open_segment(position.segment());
         }
+        // Where no header is, the way from the segment's beginning reports why.
         if let Ok(header) = self.cursor.header(position) {
             self.place = Written {
                 position,
-                seq: Seq(header.first_seq.0.saturating_sub(1)),
+                seq: header.first_seq.before(),
                 time: header.time_max,
                 link: header.previous,
                 last_frame: 0,
@@ -349,7 +350,7 @@ impl<'a> Walk<'a> {
 fn before(header: &FrameHeader) -> Written {
     Written {
         position: header.position,
-        seq: Seq(header.first_seq.0.saturating_sub(1)),
+        seq: header.first_seq.before(),
         time: header.time_max,
         link: header.previous,
         last_frame: 1,

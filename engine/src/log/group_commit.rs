@@ -20,10 +20,11 @@ use super::recovery_scan::{is_anchored, strict};
 use super::repair::{rewrite, zero};
 use super::tail::Tail;
 use super::write_segment::WriteSegment;
-use super::{Appended, Condition, Head, Log, Writer, locked};
+use super::{Appended, Condition, Head, Log, Writer};
 use crate::codec::{Busy, SEGMENT_HEADER_BYTES, TailPage, Written, is_zero};
 use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Position, Seq, StreamId};
+use crate::locks::steady;
 use crate::storage::{Access, read_up_to, sync, write_all};
 
 /// Files grow by zeros ahead, an eighth of their length within these bounds: extending at every commit costs an
@@ -48,7 +49,7 @@ impl Log {
             return Err(LogError::Poisoned { path: self.storage.path("") });
         }
         {
-            let shared = locked(&self.shared);
+            let shared = steady(&self.shared);
             if let Some(damage) = shared.damage.as_ref().or(shared.met.as_ref()) {
                 return Err(LogError::Corrupt(damage.clone()));
             }
@@ -336,7 +337,7 @@ impl Log {
         }
         tail.check_current()?;
         let segment = Arc::new(WriteSegment::open(&*self.storage, number)?);
-        let durable = writer.page.durable.unwrap_or_default().position;
+        let durable = writer.page.durable_end().position;
         if durable < writer.place.position {
             let start = if durable.segment() == number { durable.offset() } else { 0 };
             rewrite(&*segment.file, start.max(SEGMENT_HEADER_BYTES as u64), writer.place.position.offset())
@@ -390,7 +391,7 @@ impl Log {
         // A clock may be set back; what it says is recorded, and order is that of seqs.
         let time = self.clock.now();
         let highest = time.max(start.time);
-        let durable = writer.page.durable.unwrap_or_default().position;
+        let durable = writer.page.durable_end().position;
         let mut place = start;
         let mut appended = Vec::with_capacity(run.requests.len());
         writer.buffer.clear();
@@ -410,7 +411,7 @@ impl Log {
             }
             place = Written {
                 position: Position(position.0.saturating_add(grains)),
-                seq: Seq(place.seq.0.saturating_add(u64::from(event_count))),
+                seq: place.seq.plus(u64::from(event_count)),
                 time: highest,
                 link,
                 last_frame: grain_of(position),
@@ -469,6 +470,7 @@ impl Log {
         match written {
             // A failed call may have written any part. A full disk reports how much it took.
             Err(error) if done == 0 && error.kind() == io::ErrorKind::StorageFull => {
+                // If this fails the page still says busy, and the next writer repairs.
                 let _ = tail.withdraw();
                 Err(fail("append to")(error))
             }

@@ -12,17 +12,17 @@ use super::error::{Corruption, LogError};
 use super::files::Segments;
 use super::key_folder::ENCRYPTION_BIT;
 use super::keys::KeyChain;
-use super::locking::locked;
 use super::piece_tables::Tables;
 use super::recovery_scan::is_anchored;
 use super::tail::Tail;
 use super::write_segment::WriteSegment;
 use crate::codec::{
-    BodyRow, DataKey, EncodedBody, EncodedEvent, FeatureBits, NONCE_BYTES, PayloadSeal, PreparedFrame,
-    SALT_BYTES, SealedBody, TailPage, Written as Head, body_context, body_nonce, encode_frame,
-    encode_sealed_frame, pack_to_record,
+    BODY_CHUNK_BYTES_MAX, BodyRow, DataKey, EncodeError, EncodedBody, EncodedEvent, FeatureBits, NONCE_BYTES,
+    PayloadSeal, PreparedFrame, SALT_BYTES, SealedBody, TailPage, Written as Head, body_context, body_nonce,
+    encode_frame, encode_sealed_frame, pack_to_record,
 };
 use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
+use crate::locks::steady;
 use crate::secret::Secret;
 use crate::storage::{Bell, Clock, Entropy, Storage, StoredFile};
 
@@ -122,7 +122,7 @@ pub struct Appended {
 impl Appended {
     /// The seq of its last event.
     pub fn last_seq(&self) -> Seq {
-        Seq(self.first_seq.0.saturating_add(u64::from(self.event_count)).saturating_sub(1))
+        self.first_seq.plus(u64::from(self.event_count)).before()
     }
 }
 
@@ -245,7 +245,7 @@ impl Log {
     /// The durable head as this handle last saw it: own commits are in it when `append` returns, those of other
     /// processes after [`Log::refresh`].
     pub fn head(&self) -> Head {
-        locked(&self.shared).head
+        steady(&self.shared).head
     }
 
     /// Whether the log holds, right before a place, the commit that the place says is there.
@@ -295,7 +295,7 @@ impl Log {
                     Entry::Vacant(new) => {
                         bodies += 1;
                         let nonce = body_nonce(&seal.random, bodies);
-                        new.insert(self.seal_body((stream, number, &key), bytes, salt, &nonce))
+                        new.insert(self.seal_body((stream, number, &key), bytes, salt, &nonce)?)
                     }
                 };
                 *body = EncodedBody::Sealed(known.clone());
@@ -313,13 +313,18 @@ impl Log {
         body: &[u8],
         salt: &[u8; SALT_BYTES],
         nonce: &[u8; NONCE_BYTES],
-    ) -> SealedBody {
+    ) -> Result<SealedBody, EncodeError> {
         let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
         let (codec, packed) = pack_to_record(body);
         let context = body_context(self.store(), stream, (number, codec), bytes, salt);
+        let too_large = EncodeError::TooLarge {
+            what: "a body to be sealed",
+            actual: body.len() as u64,
+            limit: BODY_CHUNK_BYTES_MAX as u64,
+        };
         let sealed = key.seal(nonce, &context, packed.as_deref().unwrap_or(body));
-        let stored = sealed.unwrap_or_default().into();
-        SealedBody { stored, bytes, codec, key: number, salt: *salt }
+        let stored = sealed.ok_or(too_large)?.into();
+        Ok(SealedBody { stored, bytes, codec, key: number, salt: *salt })
     }
 
     fn random<const N: usize>(&self) -> Result<[u8; N], LogError> {
@@ -344,7 +349,7 @@ impl Log {
     /// Takes note of damage that reading met: appending to a damaged log would bury it.
     pub(crate) fn met<T>(&self, outcome: Result<T, LogError>) -> Result<T, LogError> {
         if let Err(LogError::Corrupt(damage)) = &outcome {
-            locked(&self.shared).met.get_or_insert_with(|| damage.clone());
+            steady(&self.shared).met.get_or_insert_with(|| damage.clone());
         }
         outcome
     }

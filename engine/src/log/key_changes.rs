@@ -12,12 +12,16 @@ use crate::codec::{DataKey, KeyFile, NONCE_BYTES, SubjectFile, WrappedKey};
 use crate::ids::{StreamId, SubjectId};
 use crate::storage::{KeyRing, Storage};
 
+/// Why a subject's file cannot be made.
+const TOO_LONG: &str = "the wrapped key or the name is too long";
+
 impl KeyChain {
     /// Destroys the keys of a stream. What was sealed with them is gone, and nothing is added to the stream any more. Done again it changes
     /// nothing.
     pub(crate) fn shred(&self, stream: StreamId) -> Result<(), LogError> {
         let _lock = self.folder.lock_and_mend()?;
         self.forget();
+        // A damaged file is destroyed like a sound one; it names no subject any more.
         let file = self.folder.stream(stream)?.ok().flatten();
         if file.as_ref().is_some_and(KeyFile::is_shredded) {
             return Ok(());
@@ -35,7 +39,8 @@ impl KeyChain {
         if matches!(self.folder.subject(subject)?, Ok(Some(file)) if file.is_shredded()) {
             return Ok(());
         }
-        let gone = SubjectFile::shredded(self.folder.store, subject).encode().unwrap_or_default();
+        let gone = SubjectFile::shredded(self.folder.store, subject).encode();
+        let gone = gone.ok_or_else(|| self.subject_lost(subject, TOO_LONG.to_owned()))?;
         self.folder.destroy(&subject_name(subject), &gone)
     }
 
@@ -117,7 +122,8 @@ impl KeyChain {
         match found {
             Found::Key(key) => {
                 let name = self.name_under(subject, &key)?;
-                let bytes = to.subject_file(subject, &key, name.as_deref().unwrap_or_default())?;
+                let unreadable = || self.subject_lost(subject, "its name does not open".to_owned());
+                let bytes = to.subject_file(subject, &key, &name.ok_or_else(unreadable)?)?;
                 self.folder.replace(&subject_name(subject), &bytes)?;
                 Ok(true)
             }
@@ -152,9 +158,9 @@ impl KeyChain {
         let context = SubjectFile::key_context(store, subject);
         let wrapped = ring.wrap(store, key.as_bytes(), &context, &nonce).map_err(failed)?;
         let context = SubjectFile::name_context(store, subject);
-        let name = key.seal(&name_nonce, &context, name.as_bytes()).unwrap_or_default();
+        let too_long = || self.subject_lost(subject, TOO_LONG.to_owned());
+        let name = key.seal(&name_nonce, &context, name.as_bytes()).ok_or_else(too_long)?;
         let file = SubjectFile { store, subject, ring: ring.id(store).map_err(failed)?, wrapped, name };
-        let too_long = || self.subject_lost(subject, "the wrapped key or the name is too long".to_owned());
         file.encode().ok_or_else(too_long)
     }
 
@@ -186,6 +192,7 @@ impl KeyChain {
 
     /// The subject that a stream is about; nothing if it names none, or has no key yet.
     pub(crate) fn subject_of(&self, stream: StreamId) -> Result<Option<SubjectId>, LogError> {
+        // A damaged file names none; it is reported where its key is needed.
         Ok(self.folder.stream(stream)?.ok().flatten().and_then(|file| file.subject))
     }
 
@@ -207,6 +214,7 @@ impl KeyChain {
     pub(crate) fn subjects_of_streams(&self) -> Result<Vec<(StreamId, Option<SubjectId>)>, LogError> {
         let mut found = Vec::new();
         for stream in self.folder.streams()? {
+            // As the text above says.
             if let Ok(Some(file)) = self.folder.stream(stream)? {
                 found.push((stream, file.subject));
             }
@@ -237,6 +245,7 @@ impl KeyChain {
     fn name_under(&self, subject: SubjectId, key: &DataKey) -> Result<Option<String>, LogError> {
         let Ok(Some(file)) = self.folder.subject(subject)? else { return Ok(None) };
         let context = SubjectFile::name_context(self.folder.store, subject);
+        // One that does not open, or is no text, is none: the caller says so.
         Ok(key.open(&context, &file.name).and_then(|name| String::from_utf8(name).ok()))
     }
 

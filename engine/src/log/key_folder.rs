@@ -17,7 +17,7 @@ use std::sync::Arc;
 use super::error::LogError;
 use crate::codec::{Invalid, KEY_FILE_BYTES_MAX, KeyFile, Part, SubjectFile};
 use crate::ids::{StoreId, StreamId, SubjectId};
-use crate::storage::{Access, Storage, StoredFile, read_file, sync, write_all, write_file};
+use crate::storage::{Access, Storage, StoredFile, bytes_between, read_file, sync, write_all, write_file};
 
 /// The feature that a store with sealed streams names.
 pub(crate) const ENCRYPTION: &str = "encryption";
@@ -108,6 +108,7 @@ pub(crate) fn rings(storage: &dyn Storage) -> io::Result<Vec<[u8; 16]>> {
     let streams = streams.into_iter().filter_map(|stream| ring_of(storage, stream));
     let subjects = names.iter().filter_map(|name| {
         let subject = key_subject(name)?;
+        // A file that cannot be read names no ring; it is reported where its key is needed.
         SubjectFile::ring_of(&read(storage, &subject_name(subject)).ok()??, subject)
     });
     let mut found = Vec::new();
@@ -130,6 +131,7 @@ pub(super) struct KeysLock(Box<dyn StoredFile>);
 
 impl Drop for KeysLock {
     fn drop(&mut self) {
+        // If unlocking fails, closing the file still releases the lock.
         let _ = self.0.unlock();
     }
 }
@@ -248,6 +250,7 @@ impl KeyFolder {
         self.storage.rename(name, &old).map_err(self.io("rename", name))?;
         self.storage.sync_dir(KEYS_DIR).map_err(self.io("sync", KEYS_DIR))?;
         if let Err(error) = self.put(name, bytes) {
+            // If it cannot be put back, the old name is read in its place.
             let _ = self.storage.rename(&old, name);
             return Err(error);
         }
@@ -262,7 +265,7 @@ impl KeyFolder {
         };
         let length = file.len().map_err(self.io("inspect", name))?.min(KEY_FILE_BYTES_MAX as u64);
         for start in (0..length).step_by(ZEROS.len()) {
-            let count = usize::try_from(length.saturating_sub(start)).unwrap_or(usize::MAX);
+            let count = bytes_between(start, length);
             let zeros = ZEROS.get(..count).unwrap_or(&ZEROS);
             write_all(&*file, zeros, start, &mut 0).map_err(self.io("zero", name))?;
         }

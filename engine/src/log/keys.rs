@@ -17,12 +17,12 @@ use rustc_hash::FxHashMap;
 use super::error::{Corruption, LogError};
 use super::fault::Fault;
 use super::key_folder::{KeyFolder, key_name, subject_name};
-use super::locking::locked;
 use crate::codec::{
     BodyRow, DataKey, FIRST_KEY, Frame, Invalid, KeyFile, KeyFound, NONCE_BYTES, Part, SALT_BYTES,
     SubjectFile, WrappedKey, body_context, unpack,
 };
 use crate::ids::{StoreId, StreamId, SubjectId};
+use crate::locks::steady;
 use crate::storage::{Entropy, KeyRing, Storage};
 
 /// The keys of one store, as far as its ring opens them.
@@ -100,7 +100,7 @@ impl KeyChain {
 
     /// Forgets all keys: one of them may have been destroyed or rewrapped, or another added.
     pub(crate) fn forget(&self) {
-        *locked(&self.known) = Known::default();
+        *steady(&self.known) = Known::default();
     }
 
     /// The error of a stream whose key cannot be had.
@@ -190,7 +190,7 @@ impl KeyChain {
 
     /// The key of a subject.
     pub(super) fn subject_key(&self, subject: SubjectId) -> Result<Found, LogError> {
-        if let Some(key) = locked(&self.known).subjects.get(&subject) {
+        if let Some(key) = steady(&self.known).subjects.get(&subject) {
             return Ok(Found::Key(key.clone()));
         }
         let name = subject_name(subject);
@@ -205,7 +205,7 @@ impl KeyChain {
         let context = SubjectFile::key_context(self.folder.store, subject);
         let found = self.by_ring(&name, &file.ring, &file.wrapped, &context)?;
         if let Found::Key(key) = &found {
-            locked(&self.known).subjects.insert(subject, key.clone());
+            steady(&self.known).subjects.insert(subject, key.clone());
         }
         Ok(found)
     }
@@ -256,13 +256,14 @@ impl KeyChain {
             Ok(file) => file,
             Err(found) => return Ok((0, found)),
         };
+        // A file without keys has no key 0 either: opening says so.
         let number = number.or(file.newest()).unwrap_or_default();
         Ok((number, self.open(&file, number)?))
     }
 
     /// The key of a stream with this number, for reading.
     fn key(&self, stream: StreamId, number: u32) -> Result<Found, LogError> {
-        if let Some(key) = locked(&self.known).keys.get(&(stream, number)) {
+        if let Some(key) = steady(&self.known).keys.get(&(stream, number)) {
             return Ok(Found::Key(key.clone()));
         }
         if self.ring.is_none() {
@@ -270,7 +271,7 @@ impl KeyChain {
         }
         let (_, found) = self.load(stream, Some(number))?;
         if let Found::Key(key) = &found {
-            locked(&self.known).keys.insert((stream, number), key.clone());
+            steady(&self.known).keys.insert((stream, number), key.clone());
         }
         Ok(found)
     }
@@ -327,7 +328,7 @@ impl KeyChain {
         generation: u32,
     ) -> Result<(u32, DataKey), LogError> {
         {
-            let known = locked(&self.known);
+            let known = steady(&self.known);
             if let Some((number, of)) = known.newest.get(&stream)
                 && *of == generation
                 && let Some(key) = known.keys.get(&(stream, *number))
@@ -348,7 +349,7 @@ impl KeyChain {
             }
             (_, found) => return Err(self.refusal(stream, found)),
         };
-        let mut known = locked(&self.known);
+        let mut known = steady(&self.known);
         known.keys.insert((stream, number), key.clone());
         known.newest.insert(stream, (number, generation));
         Ok((number, key))
@@ -370,6 +371,7 @@ impl KeyChain {
     pub(crate) fn own_key(&self) -> Result<DataKey, LogError> {
         match self.load(StreamId::STORE, None)? {
             (_, Found::Key(key)) => {
+                // Opened before: that is all it says.
                 let _ = self.opened.set(());
                 Ok(key)
             }
@@ -432,7 +434,8 @@ impl KeyChain {
             }
             Around::Subject(subject, outer) => {
                 let context = KeyFile::context(store, stream, number, Some(subject));
-                Ok(outer.seal(&nonce, &context, key.as_bytes()).unwrap_or_default())
+                let wrapped = outer.seal(&nonce, &context, key.as_bytes());
+                wrapped.ok_or_else(|| self.locked_out(stream, "its key cannot be wrapped"))
             }
         }
     }

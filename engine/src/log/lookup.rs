@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::error::LogError;
 use super::fault::Fault;
@@ -18,7 +18,8 @@ use crate::codec::{
     RecordKind, STREAM_ROW_BYTES, SealedLayout, StreamRow, TableShape, checked,
 };
 use crate::ids::{Position, Seq, StoreId, StreamId};
-use crate::storage::{StoredFile, read_up_to};
+use crate::locks::steady;
+use crate::storage::{StoredFile, bytes_between, read_up_to};
 
 /// An open file and its name, for errors.
 #[derive(Clone, Copy)]
@@ -94,7 +95,7 @@ impl Table {
 
     /// The rows of a page, mended if need be.
     fn page(&self, file: Source<'_>, page: usize) -> Result<Arc<[u8]>, Fault> {
-        let held = || self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = || steady(&self.read);
         let slot = page % PAGE_SLOT_COUNT;
         if let Some((number, rows)) = held().get(&slot)
             && *number == page
@@ -161,6 +162,7 @@ impl Table {
         key: fn(&[u8]) -> u64,
     ) -> Result<Option<(u32, Vec<u8>)>, Fault> {
         let fence = self.fence(file)?;
+        // Before the first row of all: the first page is looked through.
         let mut page = fence.partition_point(|first| key(first) < wanted).saturating_sub(1);
         while page < self.shape.page_count() {
             let rows = self.page(file, page)?;
@@ -195,13 +197,12 @@ impl Table {
         let (first, last) = (from as usize / PAGE_ROW_COUNT, (end - 1) as usize / PAGE_ROW_COUNT);
         let (start, _) = self.shape.page(first);
         let (stop, bytes) = self.shape.page(last);
-        let length = stop.saturating_add(bytes as u64).saturating_sub(start);
-        let read =
-            exactly(file, self.start.saturating_add(start), usize::try_from(length).unwrap_or(usize::MAX))?;
+        let length = bytes_between(start, stop.saturating_add(bytes as u64));
+        let read = exactly(file, self.start.saturating_add(start), length)?;
         let mut out = Vec::with_capacity(read.len());
         for page in first..=last {
             let (offset, bytes) = self.shape.page(page);
-            let at = usize::try_from(offset.saturating_sub(start)).unwrap_or(usize::MAX);
+            let at = bytes_between(start, offset);
             let page_bytes = read.get(at..at.saturating_add(bytes)).unwrap_or(&[]);
             match checked(page_bytes) {
                 Some(rows) => out.extend_from_slice(rows),
@@ -272,11 +273,11 @@ impl Tables {
     }
 
     fn seq(&self, delta: u32) -> Seq {
-        Seq(self.layout.first_seq.0.saturating_add(u64::from(delta)))
+        self.layout.first_seq.plus(u64::from(delta))
     }
 
     fn frame(&self, row: FrameRow, next: Option<FrameRow>) -> TableFrame {
-        let last = next.map_or(self.layout.last_seq, |next| Seq(self.seq(next.seq).0.saturating_sub(1)));
+        let last = next.map_or(self.layout.last_seq, |next| self.seq(next.seq).before());
         let position = u64::from(self.layout.number) << 32 | u64::from(row.grain);
         TableFrame { first_seq: self.seq(row.seq), last_seq: last, position: Position(position) }
     }
@@ -355,7 +356,7 @@ impl Tables {
         if last < first {
             return Err(damaged("postings out of order"));
         }
-        let count = last.saturating_sub(first).saturating_add(2);
+        let count = (last - first).saturating_add(2);
         let rows = self.frames.rows(file, first, count)?;
         let row_at = |ordinal: u32| {
             let start = (ordinal.checked_sub(first)? as usize).checked_mul(FRAME_ROW_BYTES)?;
@@ -420,6 +421,7 @@ pub(crate) fn last_record(
         Err(Fault::Error(error)) => return Err(error),
         Err(_) => return Ok(None),
     };
+    // A map that is not sound is made anew.
     let layout = SealedLayout::decode(&bytes, RecordKind::Sealed).ok();
     Ok(layout
         .filter(|layout| layout.number == number && layout.store == store && layout.file_bytes() == length))

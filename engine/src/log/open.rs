@@ -18,10 +18,11 @@ use super::recovery_scan::{
     CheckpointFile, RecoveryScan, first_gap, is_anchored, read_checkpoint, scan, strict, torn,
 };
 use super::tail::{Tail, read_page};
-use super::{Head, Log, LogOptions, Recovery, Shared, Writer, locked};
+use super::{Head, Log, LogOptions, Recovery, Shared, Writer};
 use crate::codec::{Busy, Checkpoint, FrameCheck, FrameHeader, SegmentHeader, TailPage, Written};
 use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Position, Seq, StoreId};
+use crate::locks::steady;
 use crate::secret::Secret;
 use crate::storage::{Access, Bell, Clock, Entropy, KeyRing, Storage, write_file};
 
@@ -209,7 +210,7 @@ impl Log {
     /// [`LogError::Busy`], [`LogError::Io`], [`LogError::NoSpace`].
     pub fn name_features(&self, needs: &[&str], writes: &[&str]) -> Result<(), LogError> {
         // The lock of a file does not tell threads apart.
-        let _writer = locked(&self.writer);
+        let _writer = steady(&self.writer);
         let tail = self.check_appendable()?;
         let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
         let Identity::Store(mut file) = identify(&*self.storage)? else {
@@ -233,7 +234,7 @@ impl Log {
 
     /// Brings a fresh handle to the durable end.
     fn recover(&self, on_read_only_disk: bool) -> Result<Recovery, LogError> {
-        let mut writer = locked(&self.writer);
+        let mut writer = self.writer()?;
         let mut recovery = Recovery {
             created: false,
             was_clean: false,
@@ -254,20 +255,21 @@ impl Log {
             recovery.was_clean = true;
             writer.place = place;
             writer.epoch = Some(page.epoch);
-            locked(&self.shared).head = place;
+            steady(&self.shared).head = place;
         } else if self.tail.is_none() {
             let found = self.scan_while_others_write(page)?;
             let shown = if on_read_only_disk { found.end } else { found.durable_place };
+            // A torn stretch ends behind its start.
             recovery.torn_bytes = found.torn.map_or(0, |(start, end)| end.saturating_sub(start));
-            recovery.unconfirmed_event_count = found.end.seq.0.saturating_sub(shown.seq.0);
-            locked(&self.shared).head = shown;
+            recovery.unconfirmed_event_count = found.end.seq.since(shown.seq);
+            steady(&self.shared).head = shown;
             if let Some(damage) = found.damage {
                 self.note_damage(damage, found.durable)?;
             }
         } else {
             self.recover_locked(&mut writer, &mut recovery)?;
         }
-        let head = locked(&self.shared).head;
+        let head = steady(&self.shared).head;
         if self.tail.is_some() && head.seq == Seq::ZERO && !writer.postponed {
             // The process that made the store may have died before its names were durable.
             for directory in ["", ".."] {
@@ -276,7 +278,7 @@ impl Log {
             }
         }
         writer.moved_from = head.seq;
-        let shared = locked(&self.shared);
+        let shared = steady(&self.shared);
         recovery.head = shared.head;
         recovery.damage = shared.damage.as_deref().cloned();
         Ok(recovery)
@@ -292,7 +294,7 @@ impl Log {
                     Some(place) => {
                         writer.place = place;
                         writer.epoch = Some(page.epoch);
-                        locked(&self.shared).head = place;
+                        steady(&self.shared).head = place;
                         return Ok(());
                     }
                     None => self.repair(tail, &page, None),
@@ -312,7 +314,7 @@ impl Log {
                 self.poisoned.fetch_or(matches!(error, LogError::Poisoned { .. }), Ordering::SeqCst);
                 let page = tail.read()?;
                 let found = self.recovery_scan(&page, false)?;
-                locked(&self.shared).head = found.durable_place;
+                steady(&self.shared).head = found.durable_place;
                 writer.place = found.durable_place;
                 writer.postponed = true;
                 recovery.postponed = true;
@@ -328,7 +330,7 @@ impl Log {
         if let Some(tail) = &self.tail {
             return tail.read();
         }
-        let mut known = locked(&self.reader_tail);
+        let mut known = steady(&self.reader_tail);
         // Another file may have its name by now.
         let current = known.take().filter(|file| file.is_current().unwrap_or(false));
         let file = match current.map_or_else(|| self.storage.open(TAIL, Access::Read), Ok) {
@@ -402,7 +404,7 @@ impl Log {
 
     /// Remembers that the log is damaged, and finds how far reading can go.
     pub(crate) fn note_damage(&self, damage: Corruption, durable: Position) -> Result<(), LogError> {
-        let mut head = locked(&self.shared).head;
+        let mut head = steady(&self.shared).head;
         let mut until = Head { position: durable.max(head.position), ..head };
         let mut sound = head.seq;
         if let CheckpointFile::Sound(checkpoint) = read_checkpoint(&self.segments)? {
@@ -432,7 +434,7 @@ impl Log {
         // whole claim.
         let believed = Seq(sound.0.saturating_add(CLAIMED_COUNT_MAX));
         head.seq = sound.max(until.seq.min(believed));
-        let mut shared = locked(&self.shared);
+        let mut shared = steady(&self.shared);
         shared.head = head;
         shared.damage.get_or_insert_with(|| Box::new(damage));
         Ok(())
@@ -445,11 +447,11 @@ impl Log {
     pub fn refresh(&self) -> Result<Head, LogError> {
         self.check_process()?;
         let head = self.head();
-        if locked(&self.shared).damage.is_some() {
+        if steady(&self.shared).damage.is_some() {
             return Ok(head);
         }
         let page = self.read_page()?;
-        let durable = page.durable.unwrap_or_default().position.0;
+        let durable = page.durable_end().position.0;
         let is_news = self.looked_at.swap(durable, Ordering::Relaxed) != durable;
         // A page that says nothing new may be that of a file which was replaced: nothing new ever gets into it, for a writer
         // looks at the name first.
@@ -530,7 +532,7 @@ impl Log {
     /// As [`Log::close`].
     pub fn write_checkpoint(&self) -> Result<(), LogError> {
         self.check_process()?;
-        let mut writer = locked(&self.writer);
+        let mut writer = self.writer()?;
         let writer = &mut *writer;
         let Ok(tail) = self.check_appendable() else { return Ok(()) };
         let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;

@@ -11,7 +11,7 @@
 use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use super::cursor::{Cursor, Stretch};
 use super::error::LogError;
@@ -19,6 +19,7 @@ use super::error::LogError;
 use super::frames::{Step, Walk};
 use crate::codec::{BodyRow, Frame, Invalid};
 use crate::ids::Position;
+use crate::locks::{steady, steady_into};
 
 /// Bytes of bodies that are checked at a time.
 const BATCH_BYTES: usize = 4 << 20;
@@ -115,7 +116,7 @@ impl Batch {
                 for (index, unchecked) in (start..).zip(share.iter().take(SHARE_COUNT)) {
                     let damaged = unchecked.check(self.stored.bytes());
                     if !damaged.is_empty() {
-                        found.lock().unwrap_or_else(PoisonError::into_inner).push((index, damaged));
+                        steady(&found).push((index, damaged));
                     }
                 }
                 if share.is_empty() {
@@ -139,7 +140,7 @@ impl Batch {
             })
         };
         let mut damaged: Vec<Vec<Damaged>> = self.frames.iter().map(|_| Vec::new()).collect();
-        for (index, rows) in found.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        for (index, rows) in steady_into(found) {
             if let Some(place) = damaged.get_mut(index) {
                 *place = rows;
             }

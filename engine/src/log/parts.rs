@@ -11,13 +11,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::Log;
 use super::cursor::Cursor;
 use super::error::LogError;
 use super::fault::Fault;
 use super::files::{POINT_WINDOW_BYTES, corruption};
-use super::{Log, locked};
 use crate::codec::{Frame, FrameCheck, FrameHeader, PieceTable, SegmentHeader};
 use crate::ids::{Position, Seq, StreamId};
+use crate::locks::steady;
 
 /// Frames that are stepped over by their headers alone, before a look-up asks the tables of the segment.
 const STEP_COUNT_MAX: usize = 4096;
@@ -36,7 +37,7 @@ impl Log {
     /// # Errors
     /// [`LogError::Corrupt`] if these events are damaged.
     pub fn part_holding(&self, seq: Seq) -> Result<Option<Frame>, LogError> {
-        let table = locked(&self.tables).holding(seq);
+        let table = steady(&self.tables).holding(seq);
         let Some((pieces, table)) = table.and_then(|table| Some((table.holding(seq)?, table))) else {
             return Ok(None);
         };
@@ -49,7 +50,7 @@ impl Log {
     /// # Errors
     /// As [`Log::part_holding`].
     pub fn parts_holding(&self, seqs: &[Seq]) -> Result<Vec<Frame>, LogError> {
-        let table = seqs.first().and_then(|first| locked(&self.tables).holding(*first));
+        let table = seqs.first().and_then(|first| steady(&self.tables).holding(*first));
         let Some(table) = table else { return Ok(Vec::new()) };
         let last = table.header().last_seq();
         let wanted = table.of_seqs(seqs.iter().copied().take_while(|seq| *seq <= last));
@@ -149,7 +150,7 @@ impl Log {
     }
 
     fn found_at(&self, position: Position) -> Result<Found, LogError> {
-        let known = locked(&self.tables).at(position);
+        let known = steady(&self.tables).at(position);
         if let Some(table) = known {
             return Ok(Found::Large(table));
         }
@@ -169,7 +170,7 @@ impl Log {
         let table = PieceTable::decode(header, &bytes)
             .map_err(|invalid| Fault::Invalid(invalid, Some(Box::new(*header))))?;
         let table = Arc::new(table);
-        locked(&self.tables).keep(&table);
+        steady(&self.tables).keep(&table);
         Ok(Found::Large(table))
     }
 

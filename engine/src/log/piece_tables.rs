@@ -39,6 +39,7 @@ impl Tables {
         self.by_position.insert(position, seq);
         let before = self.by_seq.insert(seq, Arc::clone(table));
         self.bytes = self.bytes.saturating_add(bytes);
+        // A table takes what it took when it was kept.
         self.bytes = self.bytes.saturating_sub(before.map_or(0, |table| table.memory_bytes()));
     }
 }

@@ -7,9 +7,10 @@ use super::error::{Corruption, LogError};
 use super::fault::Fault;
 use super::files::{POINT_WINDOW_BYTES, SCAN_WINDOW_BYTES, corruption};
 use super::frames::Frames;
-use super::{Head, Log, locked};
+use super::{Head, Log};
 use crate::codec::{Frame, FrameCheck, FrameHeader, Part, SegmentHeader};
 use crate::ids::{Position, Seq};
+use crate::locks::steady;
 
 /// Distance between remembered frame positions: a look-up reads at most this much to find its frame. In the segment at the end of
 /// the log, which has no tables, nearly each frame is remembered: at most 1 MB.
@@ -18,6 +19,7 @@ const MAP_STEP_BYTES: u64 = 2 << 10;
 const OLD_MAP_STEP_BYTES: u64 = 16 << 10;
 
 fn is_near(known: Position, position: Position, step: u64) -> bool {
+    // One behind `position` is near as well: it is known already.
     known.segment() == position.segment() && position.offset().saturating_sub(known.offset()) < step
 }
 
@@ -36,7 +38,7 @@ fn thin(map: &mut BTreeMap<Seq, Position>) {
 impl Log {
     /// Remembers where a frame is.
     pub(super) fn remember(&self, first_seq: Seq, position: Position) {
-        let mut map = locked(&self.map);
+        let mut map = steady(&self.map);
         let newest = map.last_key_value().map_or(0, |(_, newest)| newest.segment());
         if position.segment() > newest {
             thin(&mut map);
@@ -79,7 +81,7 @@ impl Log {
 
     /// A known place at or before the frame that holds `seq`: of a complete segment its tables', else a remembered one.
     pub(super) fn start_before(&self, seq: Seq) -> Result<Position, LogError> {
-        let remembered = locked(&self.map).range(..=seq).next_back().map(|(_, position)| *position);
+        let remembered = steady(&self.map).range(..=seq).next_back().map(|(_, position)| *position);
         let active = self.head().position.segment();
         if let Some(position) = remembered.filter(|position| position.segment() == active) {
             return Ok(position);

@@ -70,8 +70,10 @@ pub(crate) struct RecoveryScan {
 /// The highest durable position that the tail, the checkpoint or the existence of a segment claims. A segment is
 /// made only after all before it was synced.
 pub(crate) fn claims(numbers: &[u32], page: &TailPage, checkpoint: Option<&Checkpoint>) -> Position {
-    let tail = page.durable.unwrap_or_default().position;
+    let tail = page.durable_end().position;
+    // No segment and no checkpoint claim nothing.
     let segment = numbers.last().map(|number| SegmentHeader::start(*number)).unwrap_or_default();
+    // As above.
     checkpoint.map(|checkpoint| checkpoint.written.position).unwrap_or_default().max(tail).max(segment)
 }
 
@@ -109,7 +111,8 @@ const UNASKED_EVENT_COUNT: u64 = 1 << 21;
 /// Whether the files before a segment are long enough for the events that its header says are in them. A forged
 /// header may begin at an immense seq; believing it would mean looking for all those events.
 fn could_hold(segments: &Segments, header: &SegmentHeader) -> Result<bool, LogError> {
-    let events = header.first_seq.0.saturating_sub(1);
+    let events = header.first_seq.before().0;
+    // Segments are counted from 1.
     let earlier = u64::from(header.number).saturating_sub(1);
     if events <= earlier.saturating_mul(UNASKED_EVENT_COUNT) {
         return Ok(true);
@@ -224,7 +227,7 @@ pub(crate) fn scan(
         "no file".clone_into(&mut lost.found);
         damage = Some(lost);
     }
-    let unconfirmed_event_count = place.seq.0.saturating_sub(durable_place.seq.0);
+    let unconfirmed_event_count = place.seq.since(durable_place.seq);
     Ok(RecoveryScan { end: place, durable, durable_place, unconfirmed_event_count, torn, damage })
 }
 
@@ -325,7 +328,7 @@ fn next_magic(
         if bytes.len() < FRAME_HEADER_BYTES {
             return Ok(None);
         }
-        let grains = bytes.len().saturating_sub(FRAME_HEADER_BYTES) / 16 + 1;
+        let grains = (bytes.len() - FRAME_HEADER_BYTES) / 16 + 1;
         let candidate = bytes.chunks(16).take(grains).position(|chunk| chunk.starts_with(&FRAME_MAGIC));
         if let Some(grain) = candidate {
             let found = offset.saturating_add(grain as u64 * Position::GRAIN_BYTES);

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use super::error::LogError;
 use super::keys::KeyChain;
-use super::locking::locked;
 use super::{Log, Prepared};
 use crate::ids::{StreamId, SubjectId};
+use crate::locks::steady;
 use crate::storage::{KeyRing, Storage};
 
 impl Log {
@@ -88,7 +88,7 @@ impl Log {
     fn keys_changed(&self) -> Result<(), LogError> {
         let Some(tail) = &self.tail else { return Ok(()) };
         // The lock of a file does not tell threads apart.
-        let _writer = locked(&self.writer);
+        let _writer = steady(&self.writer);
         let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
         tail.raise_generation()
     }

@@ -6,13 +6,14 @@
 use std::io;
 use std::sync::atomic::Ordering;
 
+use super::Log;
 use super::cursor::Cursor;
 use super::error::LogError;
 use super::files::{LOG_DIR, QUARANTINE_DIR, SCAN_WINDOW_BYTES, segment_name, segment_start};
 use super::tail::Tail;
-use super::{Log, locked};
 use crate::codec::{PageCounts, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written};
-use crate::storage::{Access, read_up_to, sync, write_all, write_file};
+use crate::locks::steady;
+use crate::storage::{Access, bytes_between, read_up_to, sync, write_all, write_file};
 
 impl Log {
     /// Makes the tail of the log whole again. Call under the write lock.
@@ -37,7 +38,7 @@ impl Log {
         let poison_locks = page.poisoned.then(locks).transpose()?;
         let found = self.recovery_scan(page, is_poisoned)?;
         if let Some(damage) = found.damage {
-            locked(&self.shared).head = found.durable_place;
+            steady(&self.shared).head = found.durable_place;
             self.note_damage(damage.clone(), found.durable)?;
             return Err(LogError::corrupt(damage));
         }
@@ -48,6 +49,7 @@ impl Log {
         let file = self.storage.open(&name, Access::Write).map_err(fail("open"))?;
         let mut torn_bytes = 0;
         if let Some((start, end)) = found.torn {
+            // A torn stretch ends behind its start.
             torn_bytes = end.saturating_sub(start);
             self.quarantine(number, start, end)?;
             let zeroed = zero(&*file, start, end);
@@ -95,7 +97,7 @@ impl Log {
         }
         drop(poison_locks);
         self.segments.forget();
-        locked(&self.shared).head = place;
+        steady(&self.shared).head = place;
         let confirmed_event_count = found.unconfirmed_event_count;
         Ok(Repaired { place, torn_bytes, confirmed_event_count, epoch })
     }
@@ -119,11 +121,12 @@ impl Log {
             // Holes stay holes in the copy.
             let Some(data) = cursor.data_from(segment, offset)?.filter(|data| *data < end) else { break };
             offset = data;
-            let rest = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
+            let rest = bytes_between(offset, end);
             let bytes = cursor.bytes(segment, offset, rest.min(SCAN_WINDOW_BYTES))?;
             if bytes.is_empty() {
                 break;
             }
+            // `offset` begins at `start` and rises.
             write_all(&*file, bytes, offset.saturating_sub(start), &mut 0).map_err(fail)?;
             offset = offset.saturating_add(bytes.len() as u64);
         }
@@ -172,7 +175,7 @@ pub(crate) fn zero(file: &dyn crate::storage::StoredFile, start: u64, end: u64) 
         // A range that was never written reads as zeros and takes no space.
         let Some(data) = file.data_from(offset)?.filter(|data| *data < end) else { break };
         offset = data;
-        let rest = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let rest = bytes_between(offset, end);
         let bytes = zeros.get(..rest.min(zeros.len())).unwrap_or(&zeros);
         write_all(file, bytes, offset, &mut 0)?;
         offset = offset.saturating_add(bytes.len() as u64);
@@ -186,7 +189,7 @@ pub(crate) fn rewrite(file: &dyn crate::storage::StoredFile, start: u64, end: u6
     let mut buffer = vec![0; SCAN_WINDOW_BYTES];
     let mut offset = start;
     while offset < end {
-        let rest = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let rest = bytes_between(offset, end);
         let length = rest.min(buffer.len());
         let Some(bytes) = buffer.get_mut(..length) else { break };
         let count = read_up_to(file, bytes, offset)?;

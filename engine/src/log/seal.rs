@@ -28,7 +28,7 @@ use crate::codec::{
     align16, check_block, encode_table, is_zero,
 };
 use crate::ids::{Position, StreamId};
-use crate::storage::{Access, StoredFile, sync, write_all};
+use crate::storage::{Access, StoredFile, bytes_between, sync, write_all};
 
 /// The outcome of sealing one segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -172,7 +172,7 @@ impl Contents {
     fn add(&mut self, frame: &Frame) {
         let header = frame.header();
         let ordinal = narrow(self.frames.len() as u64);
-        let first = header.first_seq.0.saturating_sub(self.header.first_seq.0);
+        let first = header.first_seq.since(self.header.first_seq);
         let place = (SEGMENT_HEADER_BYTES as u64).saturating_add(self.spines_bytes);
         self.frames.push(FrameRow {
             grain: narrow(header.position.0 & 0xffff_ffff),
@@ -185,7 +185,7 @@ impl Contents {
             .saturating_add(u64::from(header.spine_bytes));
         self.blocks.extend(frame.blocks());
         for event in frame.events() {
-            let delta = narrow(event.seq.0.saturating_sub(self.header.first_seq.0));
+            let delta = narrow(event.seq.since(self.header.first_seq));
             let known = self.streams.entry(event.envelope.stream).or_default();
             if known.event_count == 0 {
                 known.first = delta;
@@ -426,8 +426,8 @@ impl Log {
         output.flush().map_err(fail("write"))?;
         stored.flush().map_err(fail("write"))?;
         let padding =
-            layout.tables_offset().saturating_sub(layout.stored_offset().saturating_add(stored_bytes));
-        stored.put(&vec![0; usize::try_from(padding).unwrap_or(0)]).map_err(fail("write"))?;
+            bytes_between(layout.stored_offset().saturating_add(stored_bytes), layout.tables_offset());
+        stored.put(&vec![0; padding]).map_err(fail("write"))?;
         stored.put(&contents.tables(&blocks, false)).map_err(fail("write"))?;
         stored.flush().map_err(fail("write"))?;
         let mut header = SegmentHeader { sealed: Some(layout), ..contents.header };
@@ -523,6 +523,7 @@ impl Log {
             Refused::Error(LogError::corrupt(damage))
         };
         let expected = SegmentHeader {
+            // If the header cannot be read, it differs from what is expected, and the seal is refused.
             sealed: made.header.as_ref().ok().and_then(|header| header.sealed),
             generation_torn: false,
             ..contents.header

@@ -11,6 +11,7 @@ use crate::codec::{
     RECORD_OFFSET, RecordKind, SEAL_DOMAIN, SEGMENT_HEADER_BYTES, SealedLayout, is_zero,
 };
 use crate::ids::{Position, Seq};
+use crate::storage::bytes_between;
 
 /// As `recovery_scan::find_header`, in a sealed segment: `offset` and `until` are those of positions.
 pub(crate) fn find_header(
@@ -50,7 +51,7 @@ pub(crate) fn digest(source: Source<'_>, layout: &SealedLayout) -> Result<[u8; 3
     {
         let mut done = 0_u64;
         while done < bytes {
-            let rest = usize::try_from(bytes.saturating_sub(done)).unwrap_or(usize::MAX);
+            let rest = bytes_between(done, bytes);
             let piece = exactly(source, start.saturating_add(done), rest.min(SCAN_WINDOW_BYTES))?;
             hasher.update(&piece);
             done = done.saturating_add(piece.len() as u64);
@@ -79,13 +80,14 @@ pub(crate) fn check_file(segments: &Segments, file: &SegmentFile) -> Result<Vec<
         report(part, length.min(expected), format!("{expected} bytes"), format!("{length} bytes"));
     }
     let tables_at = layout.tables_offset();
+    // The second record is the last of what a layout adds up to.
     let last = expected.saturating_sub(RECORD_BYTES as u64);
     let record = layout.encode(RecordKind::Sealed);
     let checks = (|| {
         let sum = digest(file.source(), layout)?;
         let second = exactly(file.source(), last, RECORD_BYTES)?;
         let stored_end = layout.stored_offset().saturating_add(layout.stored_bytes);
-        let padding = usize::try_from(tables_at.saturating_sub(stored_end)).unwrap_or(0);
+        let padding = bytes_between(stored_end, tables_at);
         let padding = exactly(file.source(), stored_end, padding)?;
         let rows = tables.blocks.rows(file.source(), 0, u32::MAX)?;
         Ok::<_, Fault>((sum, second, padding, rows))

@@ -105,6 +105,7 @@ impl Log {
                 None => return Ok(None),
             }
         }
+        // 0 is no segment, and is passed over.
         for number in [low.saturating_sub(1), low] {
             if number == 0 || number >= last {
                 continue;
@@ -115,7 +116,7 @@ impl Log {
                 return Ok(None);
             };
             if header.first_seq <= seq && seq < next.first_seq && next.previous_end.segment() == number {
-                let last_seq = Seq(next.first_seq.0.saturating_sub(1));
+                let last_seq = next.first_seq.before();
                 return Ok(Some(CompleteSegment { number, first_seq: header.first_seq, last_seq }));
             }
         }
@@ -153,6 +154,7 @@ impl Log {
     /// [`LogError::Io`] if the storage fails.
     pub fn write_maps(&self, count: usize) -> Result<(), LogError> {
         for number in self.unsealed()?.into_iter().take(count) {
+            // Asking for the tables writes them.
             let _ = self.tables(number)?;
         }
         Ok(())
@@ -201,7 +203,7 @@ impl Log {
         let mut until = self.head();
         if let Some(next) = self.segments.header(segment.saturating_add(1))? {
             until.position = until.position.min(next.previous_end);
-            until.seq = until.seq.min(Seq(next.first_seq.0.saturating_sub(1)));
+            until.seq = until.seq.min(next.first_seq.before());
         }
         let mut found = Vec::new();
         for frame in self.frames(SegmentHeader::start(segment), until) {

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::Log;
 use super::error::LogError;
 use super::fault::Fault;
-use super::{Log, locked};
 use crate::codec::{BLOCK_ROW_BYTES, BODY_ROW_BYTES, BlockRow, ENVELOPE_BYTES};
 use crate::ids::Position;
+use crate::locks::steady;
 
 /// One segment in figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
@@ -99,7 +100,7 @@ impl Log {
             }
             space.segments.push(segment);
         }
-        let head = locked(&self.shared).head;
+        let head = steady(&self.shared).head;
         for frame in self.frames(Position::default(), head) {
             let frame = match frame {
                 Ok(frame) => frame,
@@ -115,9 +116,8 @@ impl Log {
             let Some(segment) = place.ok().and_then(|at| space.segments.get_mut(at)) else { continue };
             segment.frames += 1;
             segment.events += u64::from(header.event_count);
-            segment.spine_bytes = segment
-                .spine_bytes
-                .saturating_add(header.frame_bytes().saturating_sub(u64::from(header.bodies_bytes)));
+            segment.spine_bytes =
+                segment.spine_bytes.saturating_add(header.frame_bytes() - u64::from(header.bodies_bytes));
             let mut blocks = frame.blocks().peekable();
             for event in frame.events() {
                 let kind = space.kinds.entry(event.envelope.kind).or_default();

@@ -142,12 +142,12 @@ impl Tail {
     /// Publishes that everything up to `place` is durable, unless `page`, read under the sync lock, already has it. Call under the
     /// sync lock.
     pub(crate) fn claim(&self, page: &TailPage, place: &Written) -> Result<(), LogError> {
-        let known = page.durable.unwrap_or_default();
+        let known = page.durable_end();
         if known.position >= place.position {
             return Ok(());
         }
-        let covered = place.seq.0.saturating_sub(known.seq.0);
-        let behind = page.written.unwrap_or_default().seq.0.saturating_sub(place.seq.0);
+        let covered = place.seq.since(known.seq);
+        let behind = page.written_end().seq.since(place.seq);
         self.write(&claim_record(place, covered.saturating_add(behind)), page.claim_offset)
     }
 
@@ -178,7 +178,7 @@ impl Tail {
     /// could be taken.
     pub(crate) fn poison(&self) {
         let Ok(page) = self.read() else { return };
-        let poison = poison_word(page.durable.unwrap_or_default().position);
+        let poison = poison_word(page.durable_end().position);
         let epoch =
             if is_enabled(Failpoint::PoisonWithoutEpoch) { page.epoch } else { page.epoch.wrapping_add(1) };
         // One word, so that a reader sees both or neither. If the write fails, this handle refuses appends all the same.
@@ -278,6 +278,7 @@ impl Tail {
         if self.sync_file.get().is_none()
             && let Ok(file) = self.storage.open(SYNC, Access::Create)
         {
+            // Another thread was first: its file does as well.
             let _ = self.sync_file.set(file);
         }
         let Some(file) = self.sync_file.get() else { return Attempt::NoLock };
@@ -311,7 +312,7 @@ fn retry_for(
         if attempt()? {
             return Ok(true);
         }
-        if clock.elapsed().saturating_sub(start) >= wait {
+        if clock.since(start) >= wait {
             return Ok(false);
         }
     }
@@ -332,6 +333,7 @@ pub(crate) struct SyncLock<'a>(&'a dyn StoredFile);
 
 impl Drop for SyncLock<'_> {
     fn drop(&mut self) {
+        // If unlocking fails, closing the file still releases the lock.
         let _ = self.0.unlock();
     }
 }

@@ -15,6 +15,7 @@ use super::witness::{Claim, Claims, Ending, Place, Standing, Witness, WitnessKin
 use super::{Head, Log};
 use crate::codec::{Checkpoint, Frame, FrameCheck, Part, SALT_BYTES, TailPage, check_block};
 use crate::ids::{Link, Position, Seq, StoreId};
+use crate::locks::steady;
 use crate::storage::Access;
 
 /// Something that is not as it was written.
@@ -247,7 +248,11 @@ impl Check<'_> {
                 match strict(&mut cursor, &place, true) {
                     Ok(header) => {
                         let frame = cursor.frame(place.position, FrameCheck::Digest);
+                        if let Err(Fault::Error(error)) = frame {
+                            return Err(error);
+                        }
                         place = after(&header);
+                        // One that is not sound was never acknowledged: it counts for nothing.
                         if let Ok(frame) = frame {
                             self.report.unconfirmed_events += u64::from(header.event_count);
                             let damaged = check_alone(&frame, &mut cursor)?;
@@ -261,6 +266,7 @@ impl Check<'_> {
             }
             (self.report.head_seq, self.report.head_link) = (place.seq, place.link);
             self.report.torn_bytes =
+                // A torn stretch ends behind its start, here and below.
                 torn(&mut cursor, &place)?.map_or(0, |(start, end)| end.saturating_sub(start));
         } else if self.report.missing.is_none() && place.position >= until.position {
             self.trailing_loss(until.seq);
@@ -279,7 +285,7 @@ impl Check<'_> {
     fn check_surroundings(&mut self) {
         let log = self.log;
         // It may be past the end of what this program can follow.
-        let newer = super::locked(&log.shared).damage.clone().filter(|damage| damage.part == Part::Newer);
+        let newer = steady(&log.shared).damage.clone().filter(|damage| damage.part == Part::Newer);
         if let Some(damage) = newer {
             self.found(*damage);
         }
@@ -448,16 +454,17 @@ impl Check<'_> {
             if matches!(invalid.part, Part::BodyZeroed | Part::Body) && (self.erased)(&row, invalid.part) {
                 continue;
             }
+            // A row that is damaged for two reasons counts twice; then fewer are said to be sound than are.
             rows = rows.saturating_sub(1);
             let block_end =
                 row.position.offset().saturating_add(SALT_BYTES as u64 + u64::from(row.stored_bytes));
             if self.cut.is_some_and(|cut| cut.segment() == row.position.segment() && cut.offset() < block_end)
             {
-                let seq = Seq(header.first_seq.0.saturating_add(u64::from(row.event)));
+                let seq = header.first_seq.plus(u64::from(row.event));
                 self.cut_seq = Some(self.cut_seq.map_or(seq, |first| first.min(seq)));
                 continue;
             }
-            let seq = Some(Seq(header.first_seq.0.saturating_add(u64::from(row.event))));
+            let seq = Some(header.first_seq.plus(u64::from(row.event)));
             let (segment, offset) = (row.position.segment(), row.position.offset());
             self.damaged_blocks.push(row.position);
             self.found(Corruption {
@@ -490,6 +497,7 @@ impl Check<'_> {
         let mut cursor = Cursor::new(&self.log.segments, SCAN_WINDOW_BYTES);
         let Some((start, stop)) = torn(&mut cursor, &end)? else { return Ok(()) };
         if next.abandoned {
+            // As above.
             self.report.torn_bytes += stop.saturating_sub(start);
             return Ok(());
         }
@@ -497,6 +505,7 @@ impl Check<'_> {
         damage.part = Part::Rubbish;
         damage.offset = start;
         "zeros".clone_into(&mut damage.expected);
+        // As above.
         damage.found = format!("{} other bytes", stop.saturating_sub(start));
         self.found(damage);
         Ok(())
@@ -520,9 +529,12 @@ impl Check<'_> {
                 }
                 _ => {}
             }
+            // What a witness does not say is left out, here and below.
             let link = witness.link.map(|link| format!("link {link} at ")).unwrap_or_default();
+            // As above.
             let seq = witness.seq.map(|seq| format!("{seq}, ")).unwrap_or_default();
             damage.expected = format!("{link}{seq}ending at {position}, as {} says", witness.name);
+            // As above.
             damage.found = witness.detail.clone().unwrap_or_default();
             self.report.violations.push(damage.into());
         }

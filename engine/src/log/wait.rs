@@ -25,7 +25,8 @@ impl Log {
             // Before the look at the head: a commit after that look rings, and the wait ends at once.
             let seen = self.bell.rung();
             let head = self.refresh()?;
-            let left = limit.saturating_sub(self.clock.elapsed().saturating_sub(start));
+            // Past the limit no time is left.
+            let left = limit.saturating_sub(self.clock.since(start));
             if head.seq > after || left.is_zero() {
                 return Ok(head);
             }
@@ -53,6 +54,7 @@ impl Log {
     /// space is free only then. They may read on in it until their next look at the head: it says the same.
     pub(crate) fn generation_changed(&self) {
         if let Some(tail) = &self.tail {
+            // If this fails, other handles keep the old file, and its space, until they are opened again.
             let _ = tail.raise_generation();
         }
     }

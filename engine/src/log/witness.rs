@@ -336,7 +336,7 @@ pub(crate) fn add_segments(
         let header = segments.header(*number)?;
         if let Some(header) = header.as_ref().filter(|header| header.number > 1) {
             let witness = Witness::new(WitnessKind::Segment, format!("segment {number}"));
-            let seq = Seq(header.first_seq.0.saturating_sub(1));
+            let seq = header.first_seq.before();
             found.push(Claim::new(witness, Place::End(header.previous_end), seq, Some(header.previous)));
         }
         if let Some(record) = header.as_ref().and_then(|header| header.sealed.as_ref()) {
@@ -347,7 +347,9 @@ pub(crate) fn add_segments(
         let Ok(file) = segments.storage.open(&map_name(*number), Access::Read) else { continue };
         let witness = Witness::new(WitnessKind::Map, format!("map {number}"));
         let path = segments.storage.path(&map_name(*number));
+        // A map that cannot be read says nothing: it is named as a witness that was not compared.
         let record = exactly(Source { file: &*file, path: &path }, 0, RECORD_BYTES).ok();
+        // As above.
         let record = record.and_then(|record| SealedLayout::decode(&record, RecordKind::Map).ok());
         match record.filter(|record| record.number == *number && record.store == segments.store) {
             Some(record) => {

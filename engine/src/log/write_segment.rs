@@ -27,6 +27,7 @@ impl WriteSegment {
     pub(crate) fn give_back(&self, end: u64) {
         if self.file.len().is_ok_and(|length| length > end) {
             self.length.store(0, Ordering::Relaxed);
+            // Zeros that stay cost space alone.
             let _ = self.file.set_len(end);
         }
     }

@@ -139,6 +139,7 @@ const NOT_OURS: &[&str] = &[
 /// Whether what begins at `index` with its object at `start` is decided, here and now.
 fn is_decided(scan: &Scan<'_>, index: usize, start: usize, end: usize, is_use: bool) -> bool {
     let number = |index: usize| scan.token(index).map(|token| token.sentence);
+    // An empty stretch asks nothing.
     let asks = scan.is_mark(end.saturating_sub(1), '?');
     let mut before = (0..index).rev().take_while(|before| number(*before) == number(index)).take(4);
     let theirs = before.any(|before| scan.is_one_of(before, NOT_OURS));

@@ -342,6 +342,7 @@ fn is_turned_down(scan: &Scan<'_>, verb: usize) -> bool {
 
 /// Whether `I`, `we` or what is ours stands shortly before a verb.
 fn is_any_of_us(scan: &Scan<'_>, verb: usize) -> bool {
+    // At the beginning there are fewer words before it.
     let from = verb.saturating_sub(4).max(sentence(scan, verb.min(scan.len().saturating_sub(1))).start);
     (from..verb).any(|index| scan.is_one_of(index, &["i", "we"]) || scan.is_one_of(index, OURS))
 }

@@ -290,6 +290,7 @@ impl<'t> Scan<'t> {
 
     /// The sentence that the byte `at` stands in, at most `chars_max` characters of it.
     pub(super) fn sentence(&self, at: usize, chars_max: usize) -> String {
+        // Before the first word is its sentence.
         let index = self.tokens.partition_point(|token| token.start <= at).saturating_sub(1);
         let Some(number) = self.token(index).map(|token| token.sentence) else { return String::new() };
         let from = self.tokens.partition_point(|token| token.sentence < number);

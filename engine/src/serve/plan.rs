@@ -120,6 +120,7 @@ pub fn bound_before(cache: &Cache, position: usize, now: Option<Micros>, ttl_sec
 
 /// Whether a cache that was last used `then` is cold. A clock that runs backwards makes nothing cold.
 pub const fn is_cold(then: Micros, now: Micros, ttl_seconds: u32) -> bool {
+    // As the text above says.
     ttl_seconds > 0 && now.0.saturating_sub(then.0) > ttl_seconds as i64 * 1_000_000
 }
 
@@ -200,6 +201,7 @@ fn rewritten(
     let kept =
         bound.and_then(|bound| cache.bounds.get(bound)).map_or(cache.prefix_tokens, |bound| bound.tokens);
     let kept = if cache.cold { 0 } else { kept };
+    // What is kept may be more than was sent: then nothing is written anew.
     let suffix = signed(cache.last_tokens.saturating_sub(kept)).saturating_sub(removed);
     (u64::try_from(suffix).unwrap_or(0), bound)
 }

@@ -296,6 +296,7 @@ impl Seen {
                 count += 1;
             }
             if count >= SEED_LINES && best.is_none_or(|best| count > best.count) {
+                // A run that is shorter than a pointer saves nothing.
                 let saved = tokens.saturating_sub(POINTER_TOKENS);
                 best = Some(Run { first: at, count, source, source_first, saved });
             }
@@ -360,6 +361,7 @@ pub fn is_pointer(output: &[u8]) -> bool {
 pub fn point_at(fresh: &str, seen: &[(&str, &str)], tokens_min: u32) -> String {
     let mut known = Seen::default();
     for (_, text) in seen {
+        // Its number is not needed.
         let _ = known.add(&Lines::of(*text), &[]);
     }
     let fresh = Lines::of(fresh);

@@ -119,7 +119,7 @@ impl Beneath {
         for entry in Dir::read_from(&folder)? {
             // Names that are not UTF-8 are not ours.
             let name = entry?.file_name().to_str().map(str::to_owned);
-            names.extend(name.ok().filter(|name| name != "." && name != ".."));
+            names.extend(name.into_iter().filter(|name| name != "." && name != ".."));
         }
         Ok(names)
     }

@@ -1,9 +1,10 @@
 //! Time and randomness as values: everything else asks one of these.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::ids::Micros;
+use crate::locks::steady;
 
 /// A source of time.
 pub trait Clock: Send + Sync {
@@ -11,6 +12,11 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Micros;
     /// Time since some fixed moment; never runs backwards.
     fn elapsed(&self) -> Duration;
+    /// Time since `start`, a moment as [`Clock::elapsed`] gave it. None has passed if `start` is later: a simulated clock may say so.
+    fn since(&self, start: Duration) -> Duration {
+        // As the text above says.
+        self.elapsed().saturating_sub(start)
+    }
     /// Lets time pass.
     fn sleep(&self, time: Duration);
     /// As [`Clock::sleep`], but ends early if `bell` was rung since it was `seen`. May end early for no reason, or
@@ -31,7 +37,7 @@ pub struct Bell {
 
 impl Bell {
     fn locked(&self) -> MutexGuard<'_, (u64, bool)> {
-        self.rung.lock().unwrap_or_else(PoisonError::into_inner)
+        steady(&self.rung)
     }
 
     /// How often it was rung.
@@ -125,7 +131,7 @@ impl FixedClock {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, i64> {
-        self.micros.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        steady(&self.micros)
     }
 
     fn advance(&self, by: i64) -> i64 {
@@ -175,7 +181,7 @@ impl FixedEntropy {
 
 impl Entropy for FixedEntropy {
     fn fill(&self, bytes: &mut [u8]) -> std::io::Result<()> {
-        let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut state = steady(&self.state);
         for chunk in bytes.chunks_mut(8) {
             let word = next_random(&mut state).to_le_bytes();
             chunk.iter_mut().zip(word).for_each(|(byte, random)| *byte = random);

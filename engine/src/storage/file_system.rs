@@ -81,8 +81,10 @@ fn is_local(magic: u32) -> bool {
 /// The type of what is mounted where `place` is, as `/proc/self/mountinfo` names it (`proc_pid_mountinfo(5)`).
 #[cfg(target_os = "linux")]
 fn mounted_as(place: &Path) -> Option<String> {
+    // What cannot be asked is unknown, and is judged by its magic number alone.
     let device = rustix::fs::stat(place).ok()?.st_dev;
     let device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+    // As above.
     let table = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
     type_of_device(&table, &device)
 }
@@ -175,11 +177,13 @@ pub fn effective_user() -> Option<u32> {
 pub fn free_bytes(path: &Path) -> Option<u64> {
     #[cfg(unix)]
     {
+        // Unknown, which is said.
         let found = rustix::fs::statvfs(path).ok()?;
         Some(found.f_bavail.saturating_mul(found.f_frsize))
     }
     #[cfg(not(unix))]
     {
+        // Not asked on such systems.
         let _ = path;
         None
     }

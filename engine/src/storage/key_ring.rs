@@ -14,6 +14,7 @@ use zeroize::Zeroizing;
 use super::clock::{Entropy as _, SystemEntropy};
 use crate::codec::{DataKey, NONCE_BYTES};
 use crate::ids::StoreId;
+use crate::locks::steady;
 
 /// What a file of a key begins with.
 const FILE_WORD: &str = "acpdb-key-1";
@@ -232,7 +233,7 @@ impl Held for PassphraseKeyRing {
     }
 
     fn key(&self, store: StoreId) -> io::Result<DataKey> {
-        let mut known = self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut known = steady(&self.known);
         if let Some((_, key)) = known.as_ref().filter(|(of, _)| *of == store) {
             return Ok(key.clone());
         }

@@ -29,6 +29,7 @@ pub(crate) fn expect_filled(start: *const u8, bytes: usize) {
         }
     }
     #[cfg(not(all(target_os = "linux", not(miri))))]
+    // No advice on other systems.
     let _ = (start, bytes);
 }
 

@@ -104,6 +104,12 @@ pub trait StoredFile: Send + Sync {
     }
 }
 
+/// Bytes from one offset to another, as a length in memory; 0 if `end` is not behind `start`. A length that memory cannot have is
+/// the longest one: a read of it ends with the file, and no slice has it.
+pub(crate) fn bytes_between(start: u64, end: u64) -> usize {
+    usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX)
+}
+
 /// Reads until `buffer` is full or the file ends; returns how much was read.
 pub fn read_up_to(file: &dyn StoredFile, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0_usize;

@@ -49,7 +49,9 @@ impl Store {
         if !snapshots.uses.reads {
             return None;
         }
+        // What was kept aside is made anew if it cannot be read, here and below.
         let file = snapshots.storage.open(&file_name(name), Access::Read).ok()?;
+        // As above.
         let length = file.len().ok().filter(|length| *length <= BYTES_MAX)?;
         let mut bytes = vec![0; usize::try_from(length).ok()?];
         let mut done = 0;
@@ -76,6 +78,7 @@ impl Store {
         if !snapshots.uses.writes || bytes.len() as u64 > BYTES_MAX / 2 {
             return false;
         }
+        // Nothing is kept aside then, which costs time alone.
         let Some(footing) = self.head().ok().and_then(|head| self.inner.footing_of(head)) else {
             return false;
         };

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::fold::World;
 use crate::ids::{Link, Micros, Position, Seq, StoreId, StreamId};
-use crate::log::{Claim, Place, Standing, Witness, WitnessKind};
+use crate::log::{Claim, LogError, Place, Standing, Witness, WitnessKind};
 use crate::storage::{Access, FileStorage, Storage, read_up_to};
 use crate::verify::{Expected, Report, SavedFault, verify_claims};
 
@@ -73,6 +73,7 @@ fn shows_the_same(left: &World, right: &World, end: Seq) -> bool {
         return false;
     }
     let step = (end.0 / POINT_COUNT).max(1);
+    // Never past the beginning: `POINT_COUNT` steps are at most the whole.
     let points = (0..POINT_COUNT).map(|point| Seq(end.0.saturating_sub(point.saturating_mul(step))));
     let points: Vec<Seq> = points.filter(|at| *at > Seq::ZERO).collect();
     left.streams().all(|(stream, state)| {
@@ -90,10 +91,26 @@ fn named(name: &str) -> Option<(WitnessKind, StreamId)> {
     Some((kind, StreamId::from_hex(stream)?))
 }
 
+/// The files beside the log; none if there is no such folder.
+fn names_in(storage: &dyn Storage) -> Result<Vec<String>, LogError> {
+    match storage.list(FOLDER) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        names => names.map_err(|error| LogError::io("list", storage.path(FOLDER), error)),
+    }
+}
+
 /// What saved folds and ingest states claim of the log.
 fn saved_claims(storage: &dyn Storage, store: StoreId) -> (Vec<Claim>, Vec<Witness>) {
     let (mut claims, mut told) = (Vec::new(), Vec::new());
-    for name in storage.list(FOLDER).unwrap_or_default() {
+    let names = match names_in(storage) {
+        Ok(names) => names,
+        Err(error) => {
+            let witness = Witness::new(WitnessKind::Snapshot, FOLDER.to_owned());
+            told.push(witness.standing(Standing::NotCompared, error.to_string()));
+            Vec::new()
+        }
+    };
+    for name in names {
         let Some((kind, stream)) = named(&name) else { continue };
         let witness = Witness::new(kind, format!("{FOLDER}/{name}"));
         if let Some(Footing { seq, position, link }) = footing_in(storage, &name, kind, store, stream) {
@@ -114,8 +131,10 @@ fn footing_in(
     store: StoreId,
     stream: StreamId,
 ) -> Option<Footing> {
+    // The caller tells of a file that cannot be read, here and below.
     let file = storage.open(&format!("{FOLDER}/{name}"), Access::Read).ok()?;
     let mut header = [0; HEADER_BYTES];
+    // As above.
     if read_up_to(&*file, &mut header, 0).ok()? < HEADER_BYTES {
         return None;
     }
@@ -165,6 +184,7 @@ impl Store {
             return Ok(None);
         }
         let sorted = |streams: &Option<Vec<StreamId>>| {
+            // None: not known yet, which is no stream.
             let mut streams = streams.clone().unwrap_or_default();
             streams.sort_unstable();
             streams
@@ -206,7 +226,7 @@ impl Store {
         let inner = &self.inner;
         let storage = inner.log.storage();
         let mut names = Vec::new();
-        for name in storage.list(FOLDER).unwrap_or_default() {
+        for name in names_in(&**storage)? {
             let Some((kind, stream)) = named(&name) else { continue };
             let Some(footing) = footing_in(&**storage, &name, kind, self.id(), stream) else { continue };
             if inner.footing_at(footing.position).is_some_and(|(known, _)| known == footing) {

@@ -63,6 +63,7 @@ impl BodyDedup {
 
     /// The seq after which everything in it was stored.
     pub(super) fn basis(&self) -> Seq {
+        // Nothing is known to be stored: any seq is past it.
         self.basis.unwrap_or_default()
     }
 

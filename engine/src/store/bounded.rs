@@ -48,6 +48,7 @@ impl<V> Bounded<V> {
         let value = Arc::new(make());
         let kept = Kept { value: Arc::clone(&value), bytes: COST_BYTES, used: self.turn };
         let before = self.all.insert(stream, kept);
+        // What one takes off was put on when it was kept, here and below.
         self.bytes =
             self.bytes.saturating_add(COST_BYTES).saturating_sub(before.map_or(0, |kept| kept.bytes));
         value
@@ -57,6 +58,7 @@ impl<V> Bounded<V> {
     pub(super) fn weigh(&mut self, stream: StreamId, event_bytes: u64) {
         let Some(kept) = self.all.get_mut(&stream) else { return };
         let bytes = COST_BYTES.saturating_add(event_bytes);
+        // As above.
         self.bytes = self.bytes.saturating_sub(kept.bytes).saturating_add(bytes);
         kept.bytes = bytes;
     }
@@ -81,6 +83,7 @@ impl<V> Bounded<V> {
                 kept.used != self.turn && Arc::strong_count(&kept.value) == 1 && may_leave(&kept.value)
             });
             if leaves && let Some(kept) = self.all.remove(&stream) {
+                // As above.
                 self.bytes = self.bytes.saturating_sub(kept.bytes);
                 gone.push((stream, kept.value));
             }

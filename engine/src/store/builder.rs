@@ -1,7 +1,7 @@
 //! How a store is opened.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use crate::command::bodies::Bodies;
@@ -10,6 +10,7 @@ use crate::error::{ANY_FILE_SYSTEM_VARIABLE, Error};
 use crate::event::{Actor, Event, PolicySet, Stamp};
 use crate::fold::Policy;
 use crate::ids::{Origin, Seq, StreamId};
+use crate::locks::steady_mut;
 use crate::log::{Condition, Log, LogOptions, Opening};
 use crate::registry::{NoTools, Registry};
 use crate::storage::{Clock, Entropy, FileStorage, KeyRing, Storage, SystemClock, SystemEntropy, untrusted};
@@ -358,7 +359,7 @@ impl Drop for Inner {
         if self.log.check_process().is_err() {
             // The store is the parent's, and so are the threads, which a child has not got: nothing is waited for, written or
             // removed. What would be closed by writing to its file is left open.
-            std::mem::forget(std::mem::take(self.locator.get_mut().unwrap_or_else(PoisonError::into_inner)));
+            std::mem::forget(std::mem::take(steady_mut(&mut self.locator)));
             return;
         }
         self.settler.finish();
@@ -366,6 +367,7 @@ impl Drop for Inner {
         self.save_ingest_states();
         // Nothing becomes durable here: a checkpoint only witnesses what is.
         self.upkeep.finish(&self.log);
+        // As above: without it the next opening looks at the log.
         let _ = self.log.write_checkpoint();
     }
 }

@@ -10,6 +10,7 @@
 //! What may be asked and what it answers is decided in `command`, without IO; this module brings the state and the texts
 //! it needs, and records what comes out. Memory has its own file, [`super::memory`].
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -225,6 +226,7 @@ impl Store {
             let draft = EventDraft::of(payload, Bodies::default());
             Ok((vec![Recording { stream: home, actor: Actor::User, drafts: vec![draft] }], ()))
         })?;
+        // Nothing was recorded: no seq.
         Ok(written.map(|written| written.last_seq).unwrap_or_default())
     }
 
@@ -239,9 +241,25 @@ impl Store {
         let update = TaskUpdate::from_json(&self.inner.clean_json(json)).map_err(Rejection::from)?;
         let (completed, written) = self.inner.decided(&[], &[stream], &mut |_| {
             let view = View::new(self, stream, &super::At::Head)?;
-            let read = |body: BodyId| self.inner.body(body).ok();
+            // What was erased or is damaged is gone. What cannot be read now must not be recorded as if there were nothing.
+            let failed = Cell::new(None);
+            let read = |body: BodyId| match self.inner.body(body) {
+                Ok(bytes) => Some(bytes),
+                Err(Error::Erased { .. }) => None,
+                Err(Error::Corrupt { detail }) => {
+                    self.inner.note_damage(detail);
+                    None
+                }
+                Err(error) => {
+                    failed.set(Some(error));
+                    None
+                }
+            };
             let reading = view.read();
             let drafts = task::accept(reading.state().tasks(), Seq::MAX, &update, None, &read);
+            if let Some(error) = failed.take() {
+                return Err(error);
+            }
             let drafts = drafts.map_err(Rejection::from)?;
             let completed: Vec<String> = drafts
                 .iter()
@@ -291,10 +309,13 @@ impl Inner {
         let at = places.partition_point(|place| place.last_seq < id.seq);
         let place = places.get(at).filter(|place| place.first_seq <= id.seq);
         let frame = match place {
+            // As the text above says, here and below.
             Some(place) => self.frame_told(id.seq, || Some(place.position)).ok()??,
             None if id.chunks == 0 => return Some(String::new()),
+            // As above.
             None => self.frame_of(id.seq).ok()??,
         };
+        // As above.
         let bytes = self.body_in(&frame, id).ok()?;
         Some(
             String::from_utf8(bytes)

@@ -13,7 +13,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::PoisonError;
 
 use rustc_hash::FxHashSet;
 
@@ -211,7 +210,7 @@ impl Inner {
             *recorded = recorded.or(Some(seq));
             hits.extend(fresh);
             // Between the look and the record another process may have written the same content again, or half of a host's record.
-            after = Seq(until.get().saturating_sub(1));
+            after = until.before();
         }
         Ok(())
     }
@@ -222,6 +221,7 @@ impl Inner {
         self.destroy_keys(erasing.after)?;
         let rows = recorded_erasures(&self.log, erasing.after)?;
         if !rows.is_empty() {
+            // The figures were of the erasure that was interrupted.
             let _ = erasing.zero(&rows)?;
         }
         erasing.end()?;
@@ -249,11 +249,14 @@ impl Inner {
                 }
             }
         }
-        let (places, _) = self.frames_of(&[stream], Seq(item.seq.get().saturating_sub(1)))?;
+        let (places, _) = self.frames_of(&[stream], item.seq.before())?;
         for place in places {
             let parts = match self.parts_of(place.position, &[stream], item.seq) {
                 Ok(parts) => parts,
-                Err(Error::Corrupt { .. }) => continue,
+                Err(Error::Corrupt { detail }) => {
+                    self.note_damage(detail);
+                    continue;
+                }
                 Err(error) => return Err(error),
             };
             for frame in parts {
@@ -269,8 +272,10 @@ impl Inner {
         for seq in seqs {
             let Some(frame) = self.frame_of(seq)? else { continue };
             let Some(event) = frame.event(seq) else { continue };
+            // One that makes no sense is not known to have labels or a host's record: all that it has is erased.
             let recorded = super::decoding::bare(&frame, &event).ok();
             let wire = recorded.as_ref().and_then(|it| it.event.stamp.wire);
+            // As above.
             let labels = recorded.map(|it| text_rows(it.event.payload)).unwrap_or_default();
             for (index, row) in (0_u32..).zip(event.rows()) {
                 let is_template = wire.is_some_and(|wire| covers(&wire, index));
@@ -310,7 +315,11 @@ impl Inner {
         for frame in self.log.frames_from(after.next(), head)? {
             let frame = match frame {
                 Ok(frame) => frame,
-                Err(LogError::Corrupt(_)) => continue,
+                // No answer shows what is in it, and it stays on the disk.
+                Err(error @ LogError::Corrupt(_)) => {
+                    self.note_damage(error.to_string());
+                    continue;
+                }
                 Err(error) => return Err(error.into()),
             };
             if frame.header().first_seq > until {
@@ -342,7 +351,13 @@ impl Inner {
     /// Adds the hosts' records in a commit that quote what is wanted.
     fn records_in(&self, frame: &Frame, wanted: &Wanted, found: &mut Hits) -> Result<(), Error> {
         for event in frame.events() {
-            let Ok(recorded) = super::decoding::bare(frame, &event) else { continue };
+            let recorded = match super::decoding::bare(frame, &event) {
+                Ok(recorded) => recorded,
+                Err(error) => {
+                    self.note_damage(format!("whether {} quotes what is erased: {error}", event.seq));
+                    continue;
+                }
+            };
             let Some(wire) = recorded.event.stamp.wire else { continue };
             let template = match self.body_in(frame, wire.id(event.seq)) {
                 Ok(template) => template,
@@ -468,7 +483,7 @@ impl Inner {
 
     /// Forgets where contents are: what was erased must not be named again.
     pub(super) fn forget_contents(&self) {
-        self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.body_dedup().clear();
     }
 }
 

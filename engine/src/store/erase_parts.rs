@@ -88,6 +88,7 @@ impl Store {
         let mut parts = {
             let reading = view.read();
             let state = reading.state();
+            // An item that is not there has no parts, which is said below.
             state.find(item).map(|ix| state.content(ix, view.at())).unwrap_or_default()
         };
         let part = parts

@@ -2,12 +2,13 @@
 //!
 //! The store's own stream has it all. It is read when first asked, and on from there; a store without erasures pays nothing.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use crate::error::Error;
 use crate::event::{DAMAGED_TEXT, ERASED_TEXT, Payload};
 use crate::ids::{Position, Seq, StreamId};
 use crate::index::FramePlace;
+use crate::locks::renewed;
 use crate::log::LogError;
 
 use super::decoding::bare;
@@ -80,7 +81,7 @@ impl Inner {
             at
         };
         let Some(erasure) = self.erasure(at)?.map(Arc::new) else { return Ok(None) };
-        let mut all = self.erasures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = renewed(&self.erasures, |known| *known = Erasures::default());
         all.told.insert(at, Arc::clone(&erasure));
         Ok(Some(erasure))
     }
@@ -95,19 +96,28 @@ impl Inner {
     /// All erasures in the frames that `places` gives after a seq. Cost: what the store's own stream has that was not read
     /// yet.
     fn erasures(&self, places: &PlacesAfter<'_>) -> Result<MutexGuard<'_, Erasures>, Error> {
-        let mut known = self.erasures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = renewed(&self.erasures, |known| *known = Erasures::default());
         let after = known.watermark;
         let (places, watermark) = places(after)?;
         for place in places {
             let parts = match self.parts_of(place.position, &[StreamId::STORE], after) {
                 Ok(parts) => parts,
-                Err(Error::Corrupt { .. }) => continue,
+                Err(Error::Corrupt { detail }) => {
+                    self.note_damage(detail);
+                    continue;
+                }
                 Err(error) => return Err(error),
             };
             for frame in parts {
                 for event in frame.events().filter(|event| event.seq > after && event.envelope.kind == ERASED)
                 {
-                    let Ok(recorded) = bare(&frame, &event) else { continue };
+                    let recorded = match bare(&frame, &event) {
+                        Ok(recorded) => recorded,
+                        Err(error) => {
+                            self.note_damage(format!("an erasure in {}: {error}", event.seq));
+                            continue;
+                        }
+                    };
                     let Payload::Erased(erased) = recorded.event.payload else { continue };
                     known.withheld.extend(&erased.contents, erased.bodies.iter().map(|body| body.seq));
                     for body in erased.bodies {

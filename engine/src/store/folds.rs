@@ -3,7 +3,7 @@
 //! A session is folded together with what its view needs: the store's own stream (policy), its project (memory) and, for a
 //! fork, the streams it shares history with. Readers take a watermark; what is folded later does not show through it.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 use crate::codec::Frame;
 use crate::error::Error;
@@ -11,6 +11,7 @@ use crate::event::{Lifespan, Payload, Scope, stream_id};
 use crate::fold::Place;
 use crate::ids::{Position, Seq, StreamId};
 use crate::index::SESSION_OPENED;
+use crate::locks::steady;
 
 use super::Inner;
 use super::decoding::lend;
@@ -42,7 +43,7 @@ impl Loaded {
 impl Inner {
     /// The fold of a stream and what it needs, caught up to the durable head.
     pub(super) fn fold(&self, stream: StreamId) -> Result<Arc<RwLock<Loaded>>, Error> {
-        let folds = || self.folds.lock().unwrap_or_else(PoisonError::into_inner);
+        let folds = || steady(&self.folds);
         // One that a panic left half folded is made anew. Views of it begin anew, too.
         let is_whole = |shared: &RwLock<Loaded>| !shared.is_poisoned();
         let shared = folds().of(stream, is_whole, || RwLock::new(Loaded::of(stream)));
@@ -162,7 +163,7 @@ impl Inner {
     fn walk(&self, loaded: &mut Loaded, end: Position) -> Result<Option<Missing>, Error> {
         let until = self.log.refresh()?;
         let after = loaded.watermark;
-        let is_long = until.seq.0.saturating_sub(after.0) > WALK_EVENT_COUNT_MAX;
+        let is_long = until.seq.since(after) > WALK_EVENT_COUNT_MAX;
         if loaded.beginnings || loaded.streams.is_none() || self.knows_places(after, is_long) {
             return Ok(None);
         }
@@ -231,6 +232,7 @@ impl Inner {
             {
                 return Ok(Some(Missing { streams: needed, beginnings: false }));
             }
+            // What changed is not asked for here.
             let _ = loaded.world.apply(&recorded);
         }
         Ok(None)

@@ -103,6 +103,7 @@ impl FrameCache {
 
     fn count(&mut self, bytes: usize, before: Option<&Frame>) {
         self.bytes = self.bytes.saturating_add(bytes);
+        // A frame costs what it cost when it was kept.
         self.bytes = self.bytes.saturating_sub(before.map_or(0, cost));
     }
 }

@@ -3,10 +3,11 @@
 //! All that a handle does is done by `impl` blocks in the files above this one.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use crate::error::Error;
 use crate::ids::Seq;
+use crate::locks::{renewed, steady};
 use crate::log::{Log, Placed, Recovery};
 use crate::registry::Registry;
 use crate::text::Signer;
@@ -110,7 +111,7 @@ impl Inner {
 
     /// Takes note of damage that an answer leaves out.
     pub(super) fn note_damage(&self, detail: String) {
-        let mut met = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut met = steady(&self.damage);
         if met.len() < DAMAGE_COUNT_MAX && !met.contains(&detail) {
             met.push(detail);
         }
@@ -121,9 +122,14 @@ impl Inner {
         Ok(self.log.refresh()?.seq)
     }
 
+    /// What is known of stored bodies.
+    pub(super) fn body_dedup(&self) -> std::sync::MutexGuard<'_, BodyDedup> {
+        renewed(&self.body_dedup, BodyDedup::clear)
+    }
+
     /// Frames that are kept. Never held while the log is read.
     pub(super) fn cache(&self) -> std::sync::MutexGuard<'_, FrameCache> {
-        let mut cache = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = renewed(&self.frames, FrameCache::forget_all);
         if self.log.is_encrypted() {
             cache.see_generation(self.log.generation());
         }

@@ -326,6 +326,7 @@ impl Store {
             .checked_sub(1)
             .and_then(|last| places.get(last))
             .map(|place| place.last_seq)
+            // No place: no seq.
             .unwrap_or_default())
     }
 
@@ -483,6 +484,7 @@ fn not_found(name: &str, nearest: Option<String>) -> Error {
 
 fn summary(mut name: StreamName, state: &State, at: Seq, ended: Option<Micros>) -> SessionSummary {
     let figures = state.stats(at);
+    // Before its opening nothing is known of a session.
     let facts = state.info(at).cloned().unwrap_or_default();
     let StreamFacts { project, title, .. } = facts;
     name.title = title.or(name.title);

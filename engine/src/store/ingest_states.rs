@@ -18,13 +18,14 @@
 //! once the events since the last time are as many as the square root of all: for a chain of processes of one commit each,
 //! both costs are then some milliseconds at half a million events. A handle that had to read many events saves at once; it may never be closed.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rkyv::util::AlignedVec;
 
 use crate::command::ingest_state::{IngestState, LAYOUT_VERSION, ReadRows, SavedIngestState};
 use crate::error::Error;
 use crate::ids::{StoreId, StreamId};
+use crate::locks::steady;
 use crate::storage::{Access, Storage, StoredFile, read_up_to};
 
 use super::Inner;
@@ -79,6 +80,7 @@ pub(super) fn read_saved(
     store: StoreId,
     stream: StreamId,
 ) -> Option<(Footing, IngestState)> {
+    // An ingest state that cannot be read is made of the log instead, here and below.
     let file = storage.open(&name(stream), Access::Read).ok()?;
     decode(storage, &*file, store, stream).map(|restored| (restored.footing, restored.ingest_state))
 }
@@ -122,15 +124,18 @@ fn decode(
     stream: StreamId,
 ) -> Option<Restored> {
     let mut bytes = [0; HEADER_BYTES];
+    // As above.
     if read_up_to(file, &mut bytes, 0).ok()? < HEADER_BYTES {
         return None;
     }
     let header = Header::decode(&bytes, store, stream)?;
+    // As above.
     if header.file_bytes()? != file.len().ok()? {
         return None;
     }
     let mut root: AlignedVec<16> = AlignedVec::new();
     root.resize(usize::try_from(header.root_bytes).ok()?, 0);
+    // As above.
     if read_up_to(file, &mut root, HEADER_BYTES as u64).ok()? < root.len()
         || digest(bytes.get(..COVERED_BYTES)?, &root) != header.digest
     {
@@ -140,8 +145,10 @@ fn decode(
     let storage = Arc::clone(storage);
     // Opened for each page: a process may know thousands of streams, and keeps no file open for one.
     let read: ReadRows = Box::new(move |offset, length| {
+        // A page that cannot be read discards the drafts, and the state is made of the log, here and below.
         let file = storage.open(&name(stream), Access::Read).ok()?;
         let mut page = vec![0; length];
+        // As above.
         let count = read_up_to(&*file, &mut page, first.checked_add(offset)?).ok()?;
         (count == length).then_some(page)
     });
@@ -156,6 +163,7 @@ fn decode(
 impl StreamWriter {
     /// Events that no file holds.
     const fn new_count(&self) -> u64 {
+        // What was saved is a part of what is known.
         self.ingest_state.event_count.saturating_sub(self.saved_count)
     }
 
@@ -230,6 +238,7 @@ impl Inner {
 
     fn forget_ingest_state(&self, stream: StreamId) {
         if self.snapshots.uses.writes {
+            // If it stays, it is refused again.
             let _ = self.snapshots.storage.remove(&name(stream));
         }
     }
@@ -265,7 +274,7 @@ impl Inner {
 
     /// Saves the ingest states that are due, now: the store is being closed.
     pub(super) fn save_ingest_states(&self) {
-        let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner).list();
+        let writers = steady(&self.writers).list();
         for (stream, writer) in writers {
             self.save_ingest_state_if_due(stream, &writer);
         }

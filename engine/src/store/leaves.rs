@@ -79,7 +79,7 @@ impl Iterator for Leaves {
                     self.to = Seq::ZERO;
                     return Some(Err(Error::Corrupt { detail: format!("event {missing} is missing") }));
                 }
-                self.next = Seq(self.next.get().saturating_add(1));
+                self.next = self.next.next();
                 return Some(Ok(self.inner.leaf_of(frame, &event)));
             }
             match self.source.next()? {
@@ -240,6 +240,7 @@ impl Store {
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn kept_tile(&self, path: &str) -> Option<Vec<u8>> {
         let name = format!("{TILES}/{path}");
+        // A tile is a cache: without it the hashes are made of the log.
         read_file(&**self.inner.log.storage(), &name, TILE_BYTES_MAX).ok().flatten()
     }
 

@@ -138,6 +138,7 @@ impl Memory {
             until: Seq::MAX,
         });
         let texts = |body: BodyId| {
+            // An item whose text is erased or damaged is shown without it.
             let bytes = self.inner.body(body).ok()?;
             Some(String::from_utf8_lossy(&bytes).into_owned())
         };
@@ -193,6 +194,7 @@ impl Store {
             let own = Recording { stream, actor: Actor::User, drafts };
             Ok((named.into_iter().chain([own]).collect(), (id, stream, adds)))
         })?;
+        // Nothing was recorded: no seq.
         let last_seq = written.map(|written| written.last_seq).unwrap_or_default();
         // The item is the only event of an addition, but for the opening of a new project before it.
         let item = adds.then(|| ItemId::first(last_seq));
@@ -244,6 +246,7 @@ impl Store {
         let mut receipts = Vec::new();
         for SessionProposal { source, role, proposal } in chosen {
             let found = texts.iter().find(|(item, ..)| item == source);
+            // A source that is not among the texts proposes nothing.
             let text = found.map(|(_, _, bodies)| self.joined(bodies)).transpose()?.unwrap_or_default();
             let memory = self.memory_of(&scope, &Signers::new())?;
             let fresh = memory.read(self.now(), |view| propose(*role, &text, view));

@@ -74,7 +74,7 @@ mod wanted;
 mod write;
 mod writers;
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
@@ -82,6 +82,7 @@ use crate::entry::{Entry, StreamInfo};
 use crate::error::Error;
 use crate::event::{Body, Recorded};
 use crate::ids::{BodyId, Origin, Seq, StoreId, StreamId};
+use crate::locks::steady;
 use crate::log::Recovery;
 
 pub use audit::{HeadPlace, VerifyOptions, verify_store, verify_store_in};
@@ -140,7 +141,7 @@ impl Store {
     /// Damage that reads of this handle met and left out of their answers, each place in a line; at most 16. Empty says
     /// nothing about what was not read: `verify` reads everything.
     pub fn damage_met(&self) -> Vec<String> {
-        self.inner.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        steady(&self.inner.damage).clone()
     }
 
     /// The newest durable seq, of any process.
@@ -205,7 +206,7 @@ impl Store {
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn events_of_streams(&self, mut streams: Vec<StreamId>, from: Seq, to: Seq) -> Result<Events, Error> {
         streams.sort_unstable();
-        let after = Seq(from.get().saturating_sub(1));
+        let after = from.before();
         let (mut places, _) = self.inner.frames_of(&streams, after)?;
         places.retain(|place| place.first_seq <= to);
         let inner = Arc::clone(&self.inner);

@@ -66,11 +66,13 @@ impl View {
                 self.look(&mut seen, &known, *moment);
             }
             let mut add = |face: Face, lines: &Lines, runs: &[Run]| {
+                // Its number is not needed.
                 let _ = seen.add(lines, runs);
                 known.push(Known { ix: item.view.ix, item: item.view.item, face });
             };
             if item.view.input.state == FaceState::Whole
                 && matches!(item.view.class, Some(ToolClass::Write | ToolClass::Edit))
+                // A text that cannot be read is not pointed to, here and below.
                 && let Some(params) = item.view.params.and_then(|params| self.text(params).ok())
             {
                 for lines in strings_of(&params) {
@@ -86,6 +88,7 @@ impl View {
             let Some(text) = self.joined(&bodies) else { continue };
             let lines = Lines::of(text);
             let runs = seen.point(&lines, limits);
+            // Its number is not needed.
             let _ = seen.add(&lines, &runs);
             known.push(Known { ix: item.view.ix, item: item.view.item, face: Face::Output });
             if !runs.is_empty() {
@@ -143,6 +146,7 @@ impl View {
     }
 
     fn joined(&self, bodies: &[BodyId]) -> Option<String> {
+        // As above.
         let texts: Option<Vec<String>> = bodies.iter().map(|body| self.text(*body).ok()).collect();
         texts.map(|texts| texts.join("\n")).filter(|text| !text.is_empty())
     }

@@ -81,6 +81,7 @@ pub(super) fn settled(
             if pass.counts.is_empty() {
                 continue;
             }
+            // Names and numbers always become JSON.
             let counts = serde_json::to_vec(&pass.counts).unwrap_or_default();
             let mut about = entry.origin.clone();
             if let Some(about) = &mut about {
@@ -129,7 +130,10 @@ pub(super) fn texts_of(redactor: &dyn Redactor, info: &mut StreamInfo) {
 }
 
 /// Takes secrets out of an event of another store; how many there were.
-pub(super) fn parcel(redactor: &dyn Redactor, parcel: &mut Parcel) -> u64 {
+///
+/// # Errors
+/// If the event makes no sense without them, as where a rule matches the name of a kind: the event must not be recorded.
+pub(super) fn parcel(redactor: &dyn Redactor, parcel: &mut Parcel) -> Result<u64, serde_json::Error> {
     let mut pass = Pass::new(redactor);
     let wire = parcel.wire.map_or(0..0, |wire| wire.first..wire.first.saturating_add(wire.chunks));
     for (number, row) in (0_u32..).zip(&mut parcel.bodies) {
@@ -143,13 +147,11 @@ pub(super) fn parcel(redactor: &dyn Redactor, parcel: &mut Parcel) -> u64 {
         }
     }
     // Free texts, ids, paths and names stand in the payload itself.
-    if let Ok(mut value) = serde_json::to_value(Told(parcel.event.clone()))
-        && pass.strings(&mut value)
-        && let Ok(Told(clean)) = serde_json::from_value(value)
-    {
-        parcel.event = clean;
+    let mut value = serde_json::to_value(Told(parcel.event.clone()))?;
+    if pass.strings(&mut value) {
+        Told(parcel.event) = serde_json::from_value(value)?;
     }
-    pass.counts.values().sum()
+    Ok(pass.counts.values().sum())
 }
 
 fn named(info: &StreamInfo, secret: &Secret) -> Option<StreamInfo> {

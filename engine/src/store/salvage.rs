@@ -258,7 +258,7 @@ impl Copy<'_> {
         if until <= self.next {
             return Ok(());
         }
-        let lost = (self.next, Seq(until.0.saturating_sub(1)));
+        let lost = (self.next, until.before());
         self.done.lost_events.push(lost);
         let note = DamageNoted {
             first: lost.0,
@@ -267,7 +267,7 @@ impl Copy<'_> {
             ..DamageNoted::default()
         };
         while self.next < until {
-            let count = until.0.saturating_sub(self.next.0).min(NOTES_PER_COMMIT);
+            let count = until.since(self.next).min(NOTES_PER_COMMIT);
             let notes = (0..count).map(|_| note.clone().into()).collect();
             self.record(notes)?;
         }
@@ -289,8 +289,7 @@ impl Copy<'_> {
                 .into(),
             );
         }
-        let lost: u64 =
-            self.done.lost_events.iter().map(|(first, last)| last.0.saturating_sub(first.0) + 1).sum();
+        let lost: u64 = self.done.lost_events.iter().map(|(first, last)| last.next().since(*first)).sum();
         let note = format!(
             "salvaged from store {}: {} events copied, {lost} lost, {} bodies lost",
             self.source.store(),
@@ -299,7 +298,7 @@ impl Copy<'_> {
         );
         payloads.push(DamageNoted { note, ..DamageNoted::default() }.into());
         self.record(payloads)?;
-        self.done.head = Seq(self.next.0.saturating_sub(1));
+        self.done.head = self.next.before();
         Ok(())
     }
 

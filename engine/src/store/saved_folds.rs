@@ -1,8 +1,9 @@
 //! Taking up saved folds that the log bears out, and saving folds behind an answer.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 use crate::ids::{Position, Seq, StoreId, StreamId};
+use crate::locks::steady;
 use crate::storage::{Access, Storage, read_up_to};
 
 use super::Inner;
@@ -16,8 +17,10 @@ impl Inner {
         if !snapshots.uses.reads {
             return None;
         }
+        // A saved fold that cannot be read is made of the log instead, here and below.
         let file = snapshots.storage.open(&name(stream), Access::Read).ok()?;
         let read_at = |buffer: &mut [u8], offset| read_up_to(&*file, buffer, offset);
+        // As above.
         let mut read = Read::new(&read_at, file.len().ok()?);
         let found = decode(&mut read, snapshots.store, stream);
         if read.failed {
@@ -35,13 +38,16 @@ impl Inner {
 
     /// The frame at a position as a footing, and where it ends, if it is durable.
     pub(super) fn footing_at(&self, position: Position) -> Option<(Footing, Position)> {
+        // Without a footing nothing is saved or restored, here and below.
         let head = self.refresh().ok()?;
+        // As above.
         let header = self.log.header_at(position).ok()?;
         let footing = Footing { seq: header.last_seq(), position, link: header.link() };
         (footing.seq <= head).then_some((footing, header.end()))
     }
 
     pub(super) fn footing_of(&self, seq: Seq) -> Option<Footing> {
+        // As above.
         let position = self.frame_of(seq).ok()??.position();
         self.footing_at(position).map(|(footing, _)| footing).filter(|footing| footing.seq == seq)
     }
@@ -60,7 +66,7 @@ impl Inner {
             }
             loaded.watermark
         };
-        let mut running = snapshots.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = steady(&snapshots.running);
         if running.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return;
         }
@@ -74,7 +80,7 @@ impl Inner {
     /// Saves what is due, now: the store is being closed.
     pub(super) fn save_folds(&self) {
         self.snapshots.finish();
-        let folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner).list();
+        let folds = steady(&self.folds).list();
         for (stream, shared) in folds {
             self.save_if_due(stream, &shared);
         }

@@ -32,6 +32,7 @@ impl Store {
     pub fn save_snapshot(&self, stream: StreamId) -> Result<bool, Error> {
         let inner = &self.inner;
         inner.check_writable()?;
+        // It brings the fold up to now.
         let _ = self.view(stream)?;
         let shared = inner.fold(stream)?;
         let loaded = whole(&shared)?;

@@ -140,7 +140,7 @@ impl Session {
     /// As [`Store::append`].
     pub fn step(&self, key: impl Into<String>) -> Result<Step, Error> {
         let key = key.into();
-        let _ = self.append([Entry::step(key.as_str()).origin(format!("turn:{key}"))])?;
+        let _ = self.append([Entry::step(key.as_str()).origin(format!("turn:{key}"))])?; // Named by its key.
         Ok(Step { session: self.clone(), key })
     }
 
@@ -244,7 +244,7 @@ impl Step {
             Ok((vec![Recording { stream, actor: Actor::Host, drafts }], made))
         })?;
         let (served, rendered, first_changed, tokens) = made;
-        let seq = written.map(|written| written.last_seq).unwrap_or_default();
+        let seq = written.map(|written| written.last_seq).unwrap_or_default(); // Nothing was recorded.
         Ok(Context {
             bytes: rendered.bytes,
             notes: rendered.notes,
@@ -330,7 +330,7 @@ impl Store {
             )))
         };
         let renderer = exact.or(other).ok_or_else(lacking)?;
-        let bytes = renderer.render(&view.with_at(Seq(seq.get().saturating_sub(1))).to_send()?)?.bytes;
+        let bytes = renderer.render(&view.with_at(seq.before()).to_send()?)?.bytes;
         let is_same = self.inner.log.secret().served(&bytes) == record.digest;
         if !is_same && exact.is_none() {
             return Err(lacking());

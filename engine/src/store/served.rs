@@ -230,6 +230,7 @@ impl Renderer for PlainText {
                 let role = || format!("{:?}", item.view.role).to_lowercase();
                 let name = match (item.view.kind, face) {
                     (ItemKind::Call, Face::Input) => {
+                        // A call of a tool without a name.
                         format!("call {}", item.view.tool.as_deref().unwrap_or_default())
                     }
                     (ItemKind::Call | ItemKind::Result, _) => "result".to_owned(),

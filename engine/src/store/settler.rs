@@ -1,12 +1,13 @@
 //! The thread behind commits: it makes durable what was placed, all that waits with one sync.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::Waker;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
+use crate::locks::steady;
 use crate::log::{Log, LogError, Placed};
 
 /// Commits that may wait for the thread behind.
@@ -54,7 +55,7 @@ pub(super) struct Known {
 
 impl Progress {
     pub(super) fn known(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        steady(&self.0)
     }
 
     fn tell(&self, outcome: Result<(), LogError>) {
@@ -94,7 +95,7 @@ impl Settler {
     ///
     /// `behind` gives what is to be done after each sync; it is asked when the thread starts.
     pub(super) fn hand_over(&self, log: &Arc<Log>, behind: impl FnOnce() -> AfterSync, job: Job) -> bool {
-        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = steady(&self.0);
         if running.is_none() {
             let (sender, receiver) = bounded(WAITING_COUNT_MAX);
             let (log, after_sync) = (Arc::clone(log), behind());
@@ -113,11 +114,12 @@ impl Settler {
 
     /// Settles what was handed over, and ends the thread.
     pub(super) fn finish(&self) {
-        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let running = steady(&self.0).take();
         if let Some((sender, thread)) = running {
             drop(sender);
             // A task that it woke may have dropped the last handle there.
             if thread.thread().id() != std::thread::current().id() {
+                // If it panicked, what it had is told as failed.
                 let _ = thread.join();
             }
         }

@@ -1,8 +1,9 @@
 //! Making durable what was placed, by this thread or by the one behind.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use crate::error::Error;
+use crate::locks::steady;
 use crate::log::Placed;
 
 use super::Inner;
@@ -40,7 +41,7 @@ impl Inner {
 
     /// The last commit that was acknowledged before its sync.
     pub(super) fn unsettled(&self) -> MutexGuard<'_, Option<Placed>> {
-        self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
+        steady(&self.unsettled)
     }
 
     /// Work that may be late, for what has become durable.

@@ -9,12 +9,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use crate::codec::BodyRow;
 use crate::error::Error;
 use crate::event::BodyAddress;
 use crate::ids::{Seq, StreamId, SubjectId};
+use crate::locks::steady;
 use crate::log::{ErasedFigures, LogError};
 use crate::storage::{FileStorage, KeyRing};
 use crate::verify::{SHREDDED_ROW, SHREDDED_SUBJECT_ROW, recorded_erasures, recorded_shreds};
@@ -329,7 +330,7 @@ impl Inner {
     fn forget_plain(&self) {
         self.forget_contents();
         self.cache().forget_all();
-        self.folds.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        self.writers.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        steady(&self.folds).clear();
+        steady(&self.writers).clear();
     }
 }

@@ -16,12 +16,13 @@
 //! The digest finds accidents and careless hands. Who can write the folder can forge a snapshot as they can forge the index:
 //! `verify` compares the link of each with the log, and `verify --deep` each as a whole with a fold made anew.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use crate::fold::{LAYOUT_VERSION, Pieces, TAKEN_BYTES_MAX, World};
 use crate::ids::{Link, Position, Seq, StoreId, StreamId};
-use crate::storage::{Access, Storage, expect_filled, read_up_to, write_all};
+use crate::locks::steady;
+use crate::storage::{Access, Storage, bytes_between, expect_filled, read_up_to, write_all};
 
 use super::loaded::Loaded;
 
@@ -78,14 +79,16 @@ impl Snapshots {
 
     /// Waits for the thread that writes, if there is one.
     pub(super) fn finish(&self) {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let running = steady(&self.running).take();
         if let Some(thread) = running {
+            // If it panicked, there is one saved fold less.
             let _ = thread.join();
         }
     }
 
     pub(super) fn forget(&self, stream: StreamId) {
         if self.uses.writes {
+            // If it stays, it is refused again.
             let _ = self.storage.remove(&name(stream));
         }
     }
@@ -200,8 +203,9 @@ impl<'a> Read<'a> {
     /// Reads the next bytes behind those that are left of the buffer. `None` if the file got shorter.
     fn more(&mut self) -> Option<()> {
         self.buffer.copy_within(self.start..self.end, 0);
+        // Nothing is taken past the end of what was read.
         let kept = self.end.saturating_sub(self.start);
-        let wanted = usize::try_from(self.length.saturating_sub(self.done)).ok()?;
+        let wanted = bytes_between(self.done, self.length);
         (self.start, self.end) = (0, PIECE_BYTES.min(kept.saturating_add(wanted)));
         let piece = self.buffer.get_mut(kept..self.end)?;
         match (self.source)(piece, self.done) {
@@ -235,6 +239,7 @@ impl Pieces for Read<'_> {
     }
 
     fn left(&self) -> u64 {
+        // As in `more`.
         self.length.saturating_sub(self.done).saturating_add(self.end.saturating_sub(self.start) as u64)
     }
 
@@ -305,6 +310,7 @@ pub(super) fn write(storage: &dyn Storage, stream: StreamId, bytes: &[u8]) -> st
 
 /// Whether so much of a fold is new that it is worth saving.
 pub(super) const fn is_due(loaded: &Loaded) -> bool {
+    // What was saved is a part of what was folded.
     let new = loaded.event_count.saturating_sub(loaded.saved_count);
     new >= EVENT_COUNT_MIN && new >= loaded.event_count / NEW_SHARE
 }
@@ -315,8 +321,10 @@ pub(super) fn read_saved(
     store: StoreId,
     stream: StreamId,
 ) -> Option<(Footing, Loaded)> {
+    // A saved fold that cannot be read is made of the log instead, here and below.
     let file = storage.open(&name(stream), Access::Read).ok()?;
     let read_at = |buffer: &mut [u8], offset| read_up_to(&*file, buffer, offset);
+    // As above.
     decode(&mut Read::new(&read_at, file.len().ok()?), store, stream)
 }
 

@@ -86,6 +86,7 @@ impl Store {
     pub fn seal(&self, active: bool) -> Result<SealReport, Error> {
         self.inner.check_writable()?;
         let log = &self.inner.log;
+        // It is asked so that all is seen.
         let _ = log.refresh()?;
         if active {
             log.begin_segment()?;

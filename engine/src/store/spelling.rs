@@ -42,6 +42,7 @@ impl View {
         }
         let host = {
             let reading = self.read();
+            // A session whose opening is missing has no host.
             reading.state().info(Seq::MAX).map(|info| info.host.clone()).unwrap_or_default()
         };
         let inner = &self.inner;
@@ -52,6 +53,7 @@ impl View {
         let mut read = inner.bodies(&ids.collect::<Vec<_>>()).into_iter();
         let mut spell = |(params, tool): &(Params<'_>, &str)| {
             let (_, json) = match params {
+                // A text that is erased or damaged has no keys to spell.
                 Params::Body(_) => canonical_or_text(&read.next()?.ok()?),
                 Params::Text(text) => canonical_or_text(text.as_bytes()),
             };

@@ -26,6 +26,7 @@ impl StreamWriter {
     /// What its events take in memory, about. Those that a file holds are read from there.
     pub(super) fn event_bytes(&self) -> u64 {
         let saved = if self.restored.is_some() { self.saved_count } else { 0 };
+        // What was saved is a part of what is known.
         self.ingest_state.event_count.saturating_sub(saved).saturating_mul(EVENT_BYTES)
     }
 

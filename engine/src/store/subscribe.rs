@@ -123,7 +123,7 @@ impl Subscription {
             self.read_on()?;
         }
         if self.ready.is_empty() && !limit.is_zero() {
-            self.inner.log.wait_for_commit(Seq(self.next.0.saturating_sub(1)), limit)?;
+            self.inner.log.wait_for_commit(self.next.before(), limit)?;
             self.read_on()?;
         }
         while let Some(frame) = self.ready.pop_front() {

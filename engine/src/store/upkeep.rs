@@ -8,11 +8,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::ids::Seq;
+use crate::locks::steady;
 use crate::log::{Log, SealOutcome};
 
 /// How often the thread looks; a store without commits for that long is idle.
@@ -53,7 +54,7 @@ impl Upkeep {
         if !self.enabled || before == segment || before == 0 {
             return;
         }
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = steady(&self.thread);
         if thread.as_ref().is_some_and(|thread| !thread.is_finished())
             || self.shared.stopped.load(Ordering::Relaxed)
         {
@@ -69,10 +70,10 @@ impl Upkeep {
     pub(super) fn finish(&self, log: &Log) {
         self.shared.stopped.store(true, Ordering::Relaxed);
         {
-            let _held = self.shared.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            let _held = steady(&self.shared.lock);
             self.shared.changed.notify_all();
         }
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = steady(&self.thread).take();
         if let Some(thread) = thread {
             // It stops between two bodies; if it panicked it left the old file in place.
             let _ = thread.join();
@@ -85,6 +86,7 @@ impl Upkeep {
         let Ok(waiting) = log.unsealed() else { return };
         if let Some(first) = waiting.first().filter(|_| waiting.len() > BACKLOG_LEAVING) {
             let began = Instant::now();
+            // A segment that is not sealed now is sealed later.
             let _ = log.seal(*first, &|| began.elapsed() > LEAVING_BUDGET);
         }
     }
@@ -94,13 +96,15 @@ fn work(log: &Log, shared: &Shared) {
     let stopped = || shared.stopped.load(Ordering::Relaxed);
     let mut refused: BTreeSet<u32> = BTreeSet::new();
     let mut seen = Seq::ZERO;
+    // Maps are made again when they are asked for.
     let _ = log.write_maps(BACKLOG_BUSY);
     loop {
         {
-            let held = shared.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            let held = steady(&shared.lock);
             if stopped() {
                 return;
             }
+            // Whether time passed or it was woken, it looks again.
             let _ = shared.changed.wait_timeout(held, TICK);
         }
         if stopped() {

@@ -1,7 +1,7 @@
 //! Frozen views: a fold and a watermark, with the bodies that what is shown is made of.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, OnceLock, RwLock, RwLockReadGuard};
 
 use crate::error::Error;
 use crate::event::{Face, PartKind};
@@ -9,6 +9,7 @@ use crate::fold::{
     Chain, Explanation, FaceState, ItemView, Ix, StandIn, State, Stats, Visibility, World, render,
 };
 use crate::ids::{BodyId, ItemId, Seq, StreamId, Turn};
+use crate::locks::steady_read;
 
 use super::loaded::{Loaded, whole};
 use super::{Erasure, Inner, Store};
@@ -220,16 +221,24 @@ impl View {
     /// would have both wait for ever.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn read(&self) -> Reading<'_> {
-        // A panic of another thread may have left the fold half done: it is folded anew, or shows nothing.
+        // A panic of another thread may have left the fold half done: it is folded anew.
         let guard = self.loaded.read().or_else(|_| self.anew().read());
-        let guard = guard.or_else(|_| empty_fold().read()).unwrap_or_else(PoisonError::into_inner);
+        let guard = guard.unwrap_or_else(|_| {
+            self.inner.note_damage(format!("a view of {} shows nothing: folding it panics", self.stream));
+            steady_read(empty_fold())
+        });
         Reading { guard, stream: self.stream }
     }
 
-    /// The fold in place of one that a panic left half done.
+    /// The fold in place of one that a panic left half done. If the log cannot be read now, the view shows nothing, and the store's
+    /// damage says so.
     fn anew(&self) -> &RwLock<Loaded> {
-        let fold = || self.inner.fold(self.stream).unwrap_or_default();
-        self.anew.get_or_init(fold)
+        self.anew.get_or_init(|| {
+            self.inner.fold(self.stream).unwrap_or_else(|error| {
+                self.inner.note_damage(format!("a view of {} shows nothing: {error}", self.stream));
+                Arc::default()
+            })
+        })
     }
 
     /// The bytes of a body, checked against their digest.
@@ -250,15 +259,7 @@ impl View {
         Ok(text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
     }
 
-    /// The text of a stand-in; `None` where the face is shown whole after all.
-    ///
-    /// # Errors
-    /// As [`View::body`], for the bodies that the text is made of.
-    pub fn stand_in_text(&self, stand_in: &StandIn) -> Result<Option<String>, Error> {
-        self.stand_in_text_of(stand_in, &mut |id| self.inner.body(id))
-    }
-
-    /// As [`View::stand_in_text`], of bodies that `read` gives: for callers that have read them together.
+    /// The text of a placeholder, of bodies that `read` gives; `None` where the face is shown whole after all.
     ///
     /// # Errors
     /// Those of `read`.
@@ -369,6 +370,7 @@ impl ShowPlan {
         let stand_in = self.stand_in.as_ref().map(StandIn::needs);
         let parts = self.parts.iter().filter(|_| self.stand_in.is_none());
         let parts = parts.filter(|(kind, ..)| *kind != PartKind::Media).map(|(_, body, ..)| *body);
+        // Without a placeholder none is needed.
         stand_in.unwrap_or_default().into_iter().chain(parts)
     }
 

@@ -124,6 +124,7 @@ fn unescaped(bytes: &[u8]) -> Vec<u8> {
             b'f' => out.push(12),
             b'u' => {
                 let digits = after.get(..4).and_then(|digits| std::str::from_utf8(digits).ok());
+                // Digits that are none stand for themselves.
                 let Some(unit) = digits.and_then(|digits| u16::from_str_radix(digits, 16).ok()) else {
                     continue;
                 };

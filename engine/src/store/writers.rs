@@ -1,10 +1,11 @@
 //! The writers of a handle: one a stream, and what each must make durable before it may rest on it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::error::Error;
 use crate::ids::StreamId;
+use crate::locks::steady;
 
 use super::Inner;
 use super::stream_writer::StreamWriter;
@@ -31,8 +32,9 @@ impl Inner {
     /// The writer of a stream. Others that were not used for long leave the memory, if they take too much.
     pub(super) fn writer_of(&self, stream: StreamId) -> Arc<Mutex<StreamWriter>> {
         let (writer, surplus) = {
-            let mut all = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = steady(&self.writers);
             let writer = all.of(stream, |_| true, Mutex::default);
+            // One that is in use is weighed the next time.
             if let Ok(writer) = writer.try_lock() {
                 all.weigh(stream, writer.event_bytes());
             }

@@ -123,11 +123,6 @@ impl HashTarget {
         let short = if self.letter.is_some() { SHORT_DIGITS } else { BARE_DIGITS };
         self.digits.split_at_checked(short).unwrap_or_default()
     }
-
-    /// Whether digits of a signature follow the label's.
-    pub fn is_lengthened(&self) -> bool {
-        !self.split().1.is_empty()
-    }
 }
 
 #[cfg(test)]
@@ -225,6 +220,5 @@ mod tests {
             HashTarget::parse_bare(&text).unwrap().names(label, &signature)
         };
         assert!(bare("") && bare("c3") && !bare("3c"));
-        assert!(HashTarget::parse("r_44136c").unwrap().is_lengthened());
     }
 }

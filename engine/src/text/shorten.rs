@@ -108,6 +108,7 @@ pub fn compress_reasoning(text: &str, max_tokens: u32) -> Option<String> {
     }
     let mut room = Room::share(max_tokens, REASONING_HEAD_RATIO);
     let head = lines.iter().take(REASONING_HEAD_LINES_MAX).take_while(|line| room.take(line)).count();
+    // Fewer lines are all kept.
     let last = lines.len().saturating_sub(REASONING_LAST_LINES);
     let mut room = Room::share(max_tokens, REASONING_TAIL_RATIO);
     let mut tail: Vec<&str> = lines
@@ -190,6 +191,7 @@ impl Room {
 /// All else keeps its spelling: keys, order, numbers, white space. Params that are not JSON count as one string.
 /// `None`: no string is that long.
 pub fn purge_input(params: &[u8]) -> Option<String> {
+    // As the text above says: what is no JSON counts as one string.
     let spans = std::str::from_utf8(params).ok().and_then(|text| Some((text, string_spans(text).ok()?)));
     let Some((text, spans)) = spans else {
         return (params.len() > PURGE_MARK.len()).then(|| PURGE_MARK.to_owned());
@@ -275,6 +277,7 @@ pub fn clip(text: &str, max: usize) -> Cow<'_, str> {
     if text.chars().nth(max).is_none() {
         return Cow::Borrowed(text);
     }
+    // Fewer than three characters leave the dots alone.
     let kept = characters_end(text, max.saturating_sub(3));
     Cow::Owned(format!("{}...", text.get(..kept).unwrap_or_default()))
 }

@@ -169,6 +169,7 @@ impl Count {
             self.sum += DIGITS_WEIGHT * u64::from(begun.count_ones());
             begun = begun << 3 & whole;
         }
+        // `length` is at most a lane.
         let spare = LANE_COUNT.saturating_sub(length);
         let at_end = (digits << spare).leading_ones();
         self.digits = match usize::try_from(at_end) {

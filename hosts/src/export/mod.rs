@@ -239,7 +239,7 @@ fn served_before(context: &Served) -> Option<Result<Served, Error>> {
     let reading = view.read();
     let (seq, record) = reading.state().served(view.at()).last()?;
     let is_ours = [Format::Anthropic.name(), MARKED].contains(&record.format.as_str());
-    let at = acpdb_engine::ids::Seq(seq.get().saturating_sub(1));
+    let at = seq.before();
     drop(reading);
     is_ours.then(|| view.with_at(at).to_send())
 }

@@ -249,7 +249,14 @@ impl<'v> Source<'v> {
     /// A body that makes no sense in part: a signature, parameters. `None` if it cannot be read.
     pub(super) fn exact(&mut self, body: BodyId, item: Option<ItemId>) -> Result<Option<String>, Error> {
         match self.ahead.body(self.view, body) {
-            Ok(bytes) => Ok(String::from_utf8(bytes).ok()),
+            Ok(bytes) => {
+                // What is no text is nothing that a provider takes.
+                let text = String::from_utf8(bytes).ok();
+                if text.is_none() {
+                    self.report.note(LeftOut::Unreadable, item);
+                }
+                Ok(text)
+            }
             Err(Error::Erased { .. } | Error::Corrupt { .. }) => {
                 self.report.note(LeftOut::Unreadable, item);
                 Ok(None)

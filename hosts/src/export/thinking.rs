@@ -52,7 +52,7 @@ impl Binding {
             let reasons = kinds.filter(|brief| matches!(brief.kind, ItemKind::Reasoning | ItemKind::Opaque));
             let reasoned = reasons.map(|brief| brief.item.seq).min();
             if asked && let Some(first) = group.model.iter().filter_map(brief).map(|it| it.item.seq).min() {
-                moved = moved.max(Seq(first.get().saturating_sub(1)));
+                moved = moved.max(first.before());
                 asked = false;
             }
             made.push((moved, reasoned));

@@ -3,9 +3,10 @@
 //! In memory only. After a new start of the proxy one request of each session goes without the mark at its cut.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::identity::Identity;
+use acpdb_engine::locks::steady;
 
 /// Sessions whose last request is kept.
 const SESSION_COUNT_MAX: usize = 16;
@@ -21,7 +22,7 @@ pub struct Sent {
 impl Sent {
     /// The last request of a session.
     pub fn take(&self, identity: &Identity) -> Option<String> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = steady(&self.last);
         let place = last.iter().position(|(known, _)| known == identity)?;
         last.remove(place).map(|(_, body)| body)
     }
@@ -31,7 +32,7 @@ impl Sent {
         if body.len() > BYTES_MAX {
             return;
         }
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = steady(&self.last);
         last.retain(|(known, _)| known != identity);
         last.push_back((identity.clone(), body));
         while last.len() > SESSION_COUNT_MAX {

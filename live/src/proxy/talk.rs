@@ -5,11 +5,12 @@
 //! beside those with tools are left out, for programs ask for titles and summaries that way.
 
 use std::collections::VecDeque;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use acpdb_engine::entry::{Entry, Fact, StreamInfo};
 use acpdb_engine::event::ReplaceCause;
+use acpdb_engine::locks::steady;
 use acpdb_engine::{Error, Store};
 use acpdb_hosts::exchange::{self, Api, Extent, Head, Talk};
 use serde::Serialize;
@@ -86,7 +87,7 @@ impl Talks {
         let Some(talk) = exchange::request(api, said.path, body) else {
             return left_out("the body is not understood");
         };
-        let mut all = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = steady(&self.last);
         let info = StreamInfo::session(identity.host, identity.session.as_str());
         let place = all.iter().position(|(known, _)| known == identity);
         let before = match place.and_then(|place| all.remove(place)) {

@@ -4,10 +4,11 @@
 //! kind, or the least and the most. No text is in it, only names that events spell out, and digests of keys.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use acpdb_engine::event::{Payload, Recorded};
 use acpdb_engine::ids::{Micros, Seq, StreamId};
+use acpdb_engine::locks::steady;
 use acpdb_engine::{Error, Store, store::StreamName};
 use sha2::{Digest as _, Sha256};
 
@@ -92,7 +93,7 @@ impl Told {
         let seen = Arc::new(Mutex::new(BTreeMap::<StreamId, Times>::new()));
         let times = Arc::clone(&seen);
         let events = store.events(self.until.next(), to)?.wanted(move |glimpse| {
-            let mut times = times.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut times = steady(&times);
             times.entry(glimpse.stream()).or_default().see(glimpse.host_time(), glimpse.recorded_at());
             matches!(glimpse.kind(), SESSION_CHANGED | FORKED | MESSAGE_FINISHED)
         });
@@ -102,7 +103,7 @@ impl Told {
                 self.take(recorded, name);
             }
         }
-        let seen = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
+        let seen = std::mem::take(&mut *steady(&seen));
         let moved = seen.keys().copied().collect();
         for (stream, times) in seen {
             self.times.entry(stream).or_default().and(times);

@@ -13,10 +13,11 @@
 //! row moves nothing. What was recorded behind the host's last time (acts of a person, say) counts from its recording; so
 //! does all of a session whose host gives no times.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use acpdb_engine::event::Forked;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
+use acpdb_engine::locks::steady;
 use acpdb_engine::{Error, Store, store::Glimpse};
 
 /// Which clock a session's times are of.
@@ -71,7 +72,7 @@ pub(super) fn seq_at(
 }
 
 const fn before(seq: Seq) -> Seq {
-    Seq(seq.get().saturating_sub(1))
+    seq.before()
 }
 
 /// The first event of a stream, up to a seq, that is later than a moment.
@@ -84,7 +85,7 @@ fn first_later(
     let stamps = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&stamps);
     let look = move |glimpse: &Glimpse<'_>| {
-        seen.lock().unwrap_or_else(PoisonError::into_inner).push(Stamp {
+        steady(&seen).push(Stamp {
             seq: glimpse.seq(),
             host: glimpse.host_time(),
             recorded: glimpse.recorded_at(),
@@ -98,7 +99,7 @@ fn first_later(
             Err(error) => return Err(error),
         }
     }
-    let stamps = stamps.lock().unwrap_or_else(PoisonError::into_inner);
+    let stamps = steady(&stamps);
     Ok(cut(&stamps, moment))
 }
 

@@ -192,6 +192,39 @@ fn secrets_are_taken_out_on_the_way_in() {
     assert_eq!(other.merge(&one).unwrap().events_new, 0);
 }
 
+/// A rule of one's own that also matches the name of a kind, as here that of a role.
+#[derive(Debug)]
+struct Greedy;
+
+impl Redactor for Greedy {
+    fn redact(&self, text: &[u8]) -> Option<(Vec<u8>, std::collections::BTreeMap<String, u64>)> {
+        let text = String::from_utf8_lossy(text);
+        let clean = text.replace("blue heron", "[bird]");
+        let clean = if clean.eq_ignore_ascii_case("user") { "[who]".to_owned() } else { clean };
+        (clean != text).then(|| (clean.into_bytes(), [("bird".to_owned(), 1)].into()))
+    }
+}
+
+/// An event that made no sense once it was redacted was recorded as it had been, and counted as redacted.
+#[test]
+fn an_event_that_cannot_be_redacted_is_left_out_and_named() {
+    let one = Laptop::new(1).unwrap();
+    let _ = one.store.append(&session(0), message("the blue heron", "nothing else")).unwrap();
+    let world = acpdb_engine::storage::SimWorld::new(2);
+    let builder = Store::builder("/sim").storage(Arc::new(world.process(1))).redactor(Arc::new(Greedy));
+    let other = Laptop { world, store: builder.open().unwrap() };
+    let report = other.merge(&one).unwrap();
+    assert!(report.left_out.iter().any(|what| what.contains("once redacted")), "{report:#?}");
+    assert!(!says(&other, "nothing else"));
+    other.store.close().unwrap();
+    let files = other.world.files();
+    let holds = |name: &String| {
+        let bytes = other.world.file(name).unwrap_or_default();
+        bytes.windows(b"blue heron".len()).any(|window| window == b"blue heron")
+    };
+    assert!(!files.iter().any(holds));
+}
+
 /// Whatever verifies is merged; what is left out is named, and a sound copy that comes later makes no second session.
 #[test]
 fn a_damaged_store_gives_what_is_sound() {

@@ -388,6 +388,8 @@ impl Stages for Process {
 
     fn again(&self, (): &()) {}
 
+    fn unwound(&self) {}
+
     fn wait_for_others(&self, all_here: impl FnMut() -> bool) {
         self.commit_delay.wait(all_here, Duration::default);
     }

@@ -1,10 +1,11 @@
 //! What the server says, made from the store: the same pages that are exported, and their data.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::{Seq, StreamId};
+use acpdb_engine::locks::steady;
 use acpdb_engine::store::Redactor;
 use acpdb_engine::{At, Store, View};
 use acpdb_query::export::ExportError;
@@ -31,10 +32,6 @@ pub(super) struct Answers {
     rows: Mutex<Option<Rows>>,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Answers {
     pub(super) fn new(store: Store, redactor: Option<Arc<dyn Redactor>>) -> Self {
         let options = PageOptions { redactor, live: true };
@@ -49,7 +46,7 @@ impl Answers {
 
     /// Takes note of events that came.
     pub(super) fn grew(&self, events: impl Iterator<Item = (StreamId, Seq)>) {
-        let mut grown = locked(&self.grown);
+        let mut grown = steady(&self.grown);
         for (stream, seq) in events {
             grown.insert(stream, seq);
         }
@@ -61,7 +58,7 @@ impl Answers {
             return true;
         }
         let newer: Vec<StreamId> = {
-            let grown = locked(&self.grown);
+            let grown = steady(&self.grown);
             grown.iter().filter(|(_, seq)| **seq > after).map(|(stream, _)| *stream).collect()
         };
         if newer.contains(&stream) {
@@ -128,7 +125,7 @@ impl Answers {
 
     /// The rows of all sessions; kept until the store grows.
     fn rows(&self) -> Result<Arc<Vec<SessionRow>>, ExportError> {
-        let mut held = locked(&self.rows);
+        let mut held = steady(&self.rows);
         let head = self.store.head()?;
         if let Some((_, rows)) = held.as_ref().filter(|(at, _)| *at == head) {
             return Ok(Arc::clone(rows));

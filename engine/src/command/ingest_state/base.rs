@@ -80,6 +80,7 @@ impl Page {
         let scale = span.leading_zeros();
         let [span, from] = [span, from].map(|number| number.checked_shl(scale).unwrap_or(0) >> 96);
         let [span, from] = [span, from].map(|number| u64::try_from(number).unwrap_or(u64::MAX));
+        // There is a first one, so there is a last.
         let last = self.origins.len().saturating_sub(1);
         let guess = from.saturating_mul(last as u64).checked_div(span).unwrap_or(0);
         let guess = usize::try_from(guess).unwrap_or(last).min(last);

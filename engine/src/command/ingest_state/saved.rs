@@ -83,6 +83,7 @@ impl IngestState {
             row_count: (rows.len() / ROW_BYTES) as u64,
             fence: fence_of(&rows),
         };
+        // What cannot be laid out is not saved.
         let root = rkyv::api::high::to_bytes_in::<_, Failure>(&root, AlignedVec::new()).ok()?;
         Some(SavedIngestState { root, rows })
     }
@@ -114,6 +115,7 @@ impl IngestState {
 
     /// The ingest state with this root, whose rows are read by `read` when they are asked for; `None` if it is none.
     pub(crate) fn restore(root: &AlignedVec<16>, read: ReadRows) -> Option<Self> {
+        // As the text above says.
         let root: Root = rkyv::from_bytes::<Root, Failure>(root).ok()?;
         let mut added = root.added.iter();
         let is_possible = added.all(|(_, parts)| {

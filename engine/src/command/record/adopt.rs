@@ -37,6 +37,7 @@ impl Rows<'_> {
             rows => {
                 let mut bytes = Vec::new();
                 for row in rows {
+                    // Rows of which one is gone are no text.
                     bytes.extend_from_slice(row.as_ref().ok()?);
                 }
                 Some(bytes.into())
@@ -128,6 +129,7 @@ impl Recorder<'_> {
         // A record quotes what its event says: of one that was erased, nothing is kept.
         if withheld && let Some(template) = &parcel.wire {
             for row in all.get_mut(range(template)).into_iter().flatten() {
+                // The others are gone already.
                 if let Ok(bytes) = row {
                     *row = Err(length(bytes));
                 }

@@ -160,6 +160,7 @@ impl Recorder<'_> {
 
     /// What the fold needs of the entries of a list; `None` if it is none.
     pub(super) fn todo_heads(&self, list: &[u8]) -> Option<Vec<TodoHead>> {
+        // As the text above says.
         let json = Json::parse(list).ok()?;
         let entries = json.as_array()?;
         if entries.iter().any(|entry| entry.as_object().is_none()) {
@@ -176,6 +177,7 @@ impl Recorder<'_> {
 
     /// The signature of an entry that says what is to be done.
     pub(super) fn entry_signature(&self, entry: &[u8]) -> Option<Signature> {
+        // An entry that is no JSON says nothing of what is to be done, here and below.
         let json = Json::parse(entry).ok()?;
         json.get("content").is_some().then(|| self.content_signature(&json))
     }
@@ -186,6 +188,7 @@ impl Recorder<'_> {
     }
 
     pub(super) fn todo_change(&self, change: &TodoChangeEntry, bodies: &mut Bodies) -> TodoChange {
+        // As above.
         let json = change.entry.as_ref().and_then(|entry| Json::parse(entry).ok());
         let content = json.as_ref().filter(|json| json.get("content").is_some());
         TodoChange {

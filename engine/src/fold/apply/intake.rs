@@ -12,7 +12,7 @@ use crate::fold::facts::{
     form_index, kind_of,
 };
 use crate::fold::memory::{MemoryEvent, Moment};
-use crate::fold::number::{Ix, NONE, index};
+use crate::fold::number::{Ix, NONE, index, pushed};
 use crate::fold::op::{Op, Restore, Rewind};
 use crate::fold::policy::Policy;
 use crate::fold::state::State;
@@ -20,6 +20,7 @@ use crate::ids::{ItemId, Micros, Seq};
 
 /// Whole seconds from one time to another; none if the clock was set back.
 fn seconds_between(then: Micros, now: Micros) -> u32 {
+    // As the text above says.
     let seconds = now.0.saturating_sub(then.0).max(0) / 1_000_000;
     u32::try_from(seconds).unwrap_or(u32::MAX)
 }
@@ -92,8 +93,7 @@ impl State {
             })),
             Payload::FileChanged(changed) => {
                 let key = self.facts.key(Borrowed::Owned(&changed.key));
-                self.facts.keys.push(key);
-                Op::FileChanged(index(self.facts.keys.len().saturating_sub(1)))
+                Op::FileChanged(pushed(&mut self.facts.keys, key))
             }
             Payload::Discarded(act) => Op::Hide(self.take_act(seq, act.items.iter().map(act_item).collect())),
             Payload::Distilled(act) => Op::Hide(self.take_act(seq, act.items.iter().map(act_item).collect())),
@@ -115,6 +115,7 @@ impl State {
                 if self.id == crate::ids::StreamId::STORE {
                     return None;
                 }
+                // A policy that this program cannot read changes nothing: recording one is refused.
                 let policy = Policy::shared(&set.policy).ok()?;
                 self.note_policy(seq, &policy);
                 Op::Policy { policy, own: true }
@@ -152,8 +153,7 @@ impl State {
     }
 
     fn take_act(&mut self, seq: Seq, items: Vec<ActItem>) -> u32 {
-        self.facts.rare.acts.push(Act { seq, items });
-        index(self.facts.rare.acts.len().saturating_sub(1))
+        pushed(&mut self.facts.rare.acts, Act { seq, items })
     }
 
     fn take_item(&mut self, at: Place, kind: ItemKind, body: Body, extra: Extra) -> Ix {
@@ -249,10 +249,7 @@ impl State {
             None => NONE,
         };
         let todos = match started.todos.and_then(Borrowed::to_owned) {
-            Some(list) => {
-                self.facts.todo_lists.0.push(Arc::new(list));
-                index(self.facts.todo_lists.0.len().saturating_sub(1))
-            }
+            Some(list) => pushed(&mut self.facts.todo_lists.0, Arc::new(list)),
             None => NONE,
         };
         let extra = Extra { signature: started.provider_signature, ..Extra::default() };
@@ -287,8 +284,7 @@ impl State {
         let output = self.take_part_list(finished.output);
         let todos = finished.todos.and_then(Borrowed::to_owned).map(Arc::new);
         let extra = if finished.details.is_some() || todos.is_some() {
-            self.facts.rare.finish_extras.push(FinishExtra { details: finished.details, todos });
-            index(self.facts.rare.finish_extras.len().saturating_sub(1))
+            pushed(&mut self.facts.rare.finish_extras, FinishExtra { details: finished.details, todos })
         } else {
             NONE
         };
@@ -302,8 +298,7 @@ impl State {
             orphan: NONE,
             outcome: finished.outcome,
         };
-        self.facts.finishes.push(finish);
-        index(self.facts.finishes.len().saturating_sub(1))
+        pushed(&mut self.facts.finishes, finish)
     }
 }
 

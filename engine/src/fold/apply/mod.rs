@@ -332,6 +332,7 @@ impl State {
                 total.recorded = total.recorded.saturating_add(recorded);
             }
         }
+        // Its totals are set below.
         let _ = child.history.take_touched();
         if total != child.history.totals.last() {
             child.history.totals.push(Total { seq, ..total });
@@ -431,7 +432,7 @@ impl State {
 
     /// Brings the totals up to what changed since the last event, and lists that if it is asked for.
     fn settle(&mut self, seq: Seq, mut changes: Option<&mut Vec<Change>>) {
-        let before = Seq(seq.0.saturating_sub(1));
+        let before = seq.before();
         let touched = self.history.take_touched();
         if let Some(changes) = &mut changes {
             changes.reserve_exact(touched.len());

@@ -224,6 +224,7 @@ impl Edges {
             hide_input,
             has_fate: false,
         });
+        // One was just added.
         let number = index(self.packed.len().saturating_sub(1));
         self.set(&EdgeRow { number, ..*edge });
     }

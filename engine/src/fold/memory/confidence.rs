@@ -52,6 +52,7 @@ impl Confidence {
     pub fn decayed(self, elapsed: i64, rate: u32) -> Self {
         const HOUR: i128 = 3_600_000_000;
         let lost = i128::from(elapsed.max(0)) * i128::from(rate) / HOUR;
+        // What is lost may be more than there is: the floor stays.
         let left = i128::from(self.0).saturating_sub(lost).max(i128::from(self.min(Self::FLOOR).0));
         Self(u32::try_from(left).unwrap_or(self.0))
     }
@@ -83,5 +84,6 @@ pub(super) fn rate_per_hour(kind: MemoryKind, category: &str, lifespan: Lifespan
 
 /// Microseconds from `earlier` to `later`, saturating.
 pub(super) const fn micros_between(earlier: Micros, later: Micros) -> i64 {
+    // As the text above says.
     later.0.saturating_sub(earlier.0)
 }

@@ -122,6 +122,7 @@ impl<'a> MemoryAt<'a> {
         }
         insights.unconfirmed = (self.current(now))
             .filter(|item| item.reinforced().is_none())
+            // Times further apart than the clock can tell are old enough.
             .filter(|item| now.0.saturating_sub(item.facts().created.0) > UNCONFIRMED_AGE)
             .map(|item| item.id().to_owned())
             .collect();

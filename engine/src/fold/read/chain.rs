@@ -188,6 +188,7 @@ impl State {
             });
             if is_cause {
                 let tokens = self.face_tokens(edge.old, face, at);
+                // A placeholder that is longer than the text freed nothing.
                 freed = freed.saturating_add(tokens.whole.saturating_sub(tokens.shown));
             }
         }

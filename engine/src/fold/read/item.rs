@@ -303,11 +303,6 @@ impl State {
         self.rewinds.get(..count).unwrap_or_default()
     }
 
-    /// Events of kinds that this program does not know.
-    pub const fn unknown_count(&self) -> u64 {
-        self.counts.unknown
-    }
-
     /// Every item recorded up to `at`, in the order of recording.
     pub fn items(&self, at: Seq) -> impl DoubleEndedIterator<Item = Ix> + use<> {
         (0..crate::fold::number::index(self.facts.items.partition_point(|item| item.id.seq <= at))).map(Ix)

@@ -214,7 +214,7 @@ impl State {
             return None;
         }
         Some(match next.and_then(|next| self.history.turns.get(next)) {
-            Some((seq, _)) => Seq(seq.0.saturating_sub(1)),
+            Some((seq, _)) => seq.before(),
             None => self.head,
         })
     }
@@ -223,7 +223,7 @@ impl State {
     pub fn seq_at(&self, moment: Micros) -> Option<Seq> {
         let count = self.times.partition_point(|(_, time)| *time <= moment);
         match self.times.get(count) {
-            Some((next, _)) => count.checked_sub(1).map(|_| Seq(next.0.saturating_sub(1))),
+            Some((next, _)) => count.checked_sub(1).map(|_| next.before()),
             None => (count > 0).then_some(self.head),
         }
     }
@@ -247,7 +247,7 @@ impl State {
         let mut series = Vec::with_capacity(turns.len());
         for (place, (start, turn)) in turns.iter().enumerate() {
             let end = match turns.get(place.saturating_add(1)) {
-                Some((next, number)) if number != turn => Seq(next.0.saturating_sub(1)),
+                Some((next, number)) if number != turn => next.before(),
                 Some(_) => continue,
                 // Its last change so far, not the head, which later events move.
                 None => self.history.total(at).seq.max(*start),

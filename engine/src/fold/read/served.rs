@@ -76,6 +76,7 @@ impl PendingItem {
     /// Tokens that the context loses when it is applied; negative if it grows.
     pub fn gain(&self) -> i64 {
         let number = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+        // Both are far below the limit.
         number(self.tokens_served).saturating_sub(number(self.tokens_current))
     }
 }
@@ -354,15 +355,6 @@ impl State {
             entry.tokens_current = entry.tokens_current.saturating_add(current.tokens_shown);
         }
         pending
-    }
-
-    /// Tokens of the served context at `at`, as shown. Cost: O(items).
-    pub fn served_tokens(&self, at: Seq) -> u64 {
-        let tokens = |place: &ServedPlace| {
-            let input = self.face(place.ix, Face::Input, place.input_at).tokens_shown;
-            input.saturating_add(self.face(place.ix, Face::Output, place.output_at).tokens_shown)
-        };
-        self.served_places(at).iter().map(tokens).sum()
     }
 
     /// How the model saw an item's content in the contexts that were sent up to `at`: one entry for each change.

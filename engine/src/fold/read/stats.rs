@@ -254,6 +254,7 @@ impl State {
         }
         for (ix, face) in faces {
             let tokens = self.face_tokens(ix, face, at);
+            // A placeholder that is longer than the text freed nothing.
             let freed = tokens.whole.saturating_sub(tokens.shown);
             let kind = self
                 .history

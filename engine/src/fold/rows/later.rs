@@ -65,6 +65,7 @@ where
     /// Reads and checks it; it is made of that when it is asked for.
     pub(in crate::fold) fn read(saved: &mut In<'_>) -> Option<Self> {
         let saved = saved.archived()?;
+        // A saved fold whose parts are not sound is refused.
         rkyv::access::<T::Archived, Failure>(&saved).ok()?;
         Some(Self {
             here: None,

@@ -143,12 +143,6 @@ const fn kind(name: &str) -> ShortenKind {
 impl ShortenKind {
     /// Long parameters of a failed call.
     pub const PURGE_ERRORS: Self = kind("purge_errors");
-    /// A long output.
-    pub const TRUNCATE: Self = kind("truncate");
-    /// Long reasoning.
-    pub const COMPRESS_REASONING: Self = kind("compress_reasoning");
-    /// What nothing has touched for some turns.
-    pub const SHELVE: Self = kind("shelve");
 
     /// All rules that shorten, in their order.
     pub fn all() -> impl Iterator<Item = Self> + Clone {

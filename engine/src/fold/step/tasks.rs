@@ -100,8 +100,10 @@ impl Step<'_> {
         if let Some(first) = self.core.task_begins.remove(&task) {
             let named = event.message.as_deref().and_then(|key| self.facts.names.find(key));
             let last = named.and_then(|key| self.facts.message_at(key, self.at));
+            // Up to the last message there is.
             let last = last.unwrap_or(NONE.saturating_sub(1));
             let messages = self.facts.messages.get(first as usize..).unwrap_or_default();
+            // A task that ended before it began has the one message.
             let count = (last.saturating_sub(first) as usize).saturating_add(1);
             for message in messages.iter().take(count).filter(|message| message.role == Role::Assistant) {
                 let mut how = Evicted::Assistant;

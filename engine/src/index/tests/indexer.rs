@@ -148,3 +148,25 @@ fn an_index_put_aside_ends_the_thread_and_nudges_are_harmless() {
     indexer.nudge();
     indexer.stop();
 }
+
+/// What was known in memory was ahead of the table after a panic, and was taken for what the table has: the frames between were
+/// skipped for good, and no answer had them.
+#[test]
+fn an_index_that_a_panic_left_half_changed_is_put_aside() {
+    let all = frames(&steady(6));
+    let folder = tempfile::tempdir().unwrap();
+    let index = open(&folder, &all, IndexOptions::default());
+    index.apply(&rows(&all[..2]), Durability::Immediate).unwrap();
+    index.panic_in_a_change_for_test(&rows(&all[2..4]));
+    assert!(index.apply(&rows(&all[4..]), Durability::Immediate).is_err());
+    assert!(index.broken().is_some());
+    assert!(index.frames_of(all[0].events().next().unwrap().envelope.stream, Seq::ZERO).is_err());
+    drop(index);
+    // The next one is begun anew.
+    let index = open(&folder, &all, IndexOptions::default());
+    assert_eq!(index.watermark().seq, Seq::ZERO);
+    index.apply(&rows(&all), Durability::Immediate).unwrap();
+    let mut memory = MemoryIndex::new(IDENTITY);
+    memory.apply(&rows(&all)).unwrap();
+    assert_eq!(index.difference(&memory).unwrap(), None);
+}

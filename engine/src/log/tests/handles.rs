@@ -1,6 +1,7 @@
 //! Several handles on one store of real files. Locks belong to open files, so a handle stands for a process.
 
 use super::*;
+use crate::locks::steady;
 use crate::storage::{Access, FileStorage, SystemClock, SystemEntropy};
 
 struct Place(tempfile::TempDir);
@@ -262,7 +263,7 @@ fn a_tail_that_is_cut_under_the_lock_ends_no_handle() {
     let (one, two) = (place.open(), place.open());
     let _ = append(&one, 0).unwrap();
     let waiting = two.place(two.prepare(&[event(&two, 1, 0)]).unwrap(), &[]).unwrap();
-    let mut writer = locked(&one.writer);
+    let mut writer = steady(&one.writer);
     let tail = one.tail.as_ref().unwrap();
     let lock = tail.lock(&*one.clock, one.options.lock_wait).unwrap();
     one.catch_up(tail, &mut writer, &tail.read().unwrap()).unwrap();
@@ -438,7 +439,7 @@ fn a_roll_after_another_threads_failed_sync_confirms_nothing() {
     let _ = append(&log, 0).unwrap();
     let _ = log.place(log.prepare(&[event(&log, 1, 0)]).unwrap(), &[]).unwrap();
     let tail = log.tail.as_ref().unwrap();
-    let mut writer = super::locked(&log.writer);
+    let mut writer = steady(&log.writer);
     let lock = tail.lock(&*log.clock, log.options.lock_wait).unwrap();
     let page = tail.read().unwrap();
     log.catch_up(tail, &mut writer, &page).unwrap();
@@ -446,4 +447,49 @@ fn a_roll_after_another_threads_failed_sync_confirms_nothing() {
     assert!(matches!(log.roll(tail, &mut writer), Err(LogError::Poisoned { .. })));
     assert_eq!(tail.read().unwrap().durable, page.durable);
     drop(lock);
+}
+
+/// A clock that panics once, when it is asked for the time: commits ask it while they are written.
+struct Panicking(SystemClock, std::sync::atomic::AtomicBool);
+
+impl crate::storage::Clock for Panicking {
+    fn now(&self) -> Micros {
+        assert!(!self.1.swap(false, std::sync::atomic::Ordering::SeqCst), "in the middle of a write");
+        self.0.now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    fn sleep(&self, time: Duration) {
+        self.0.sleep(time);
+    }
+}
+
+/// After a panic in the middle of a write the handle went on with what was left of its state, and the callers behind the one who
+/// had the lead waited for ever.
+#[test]
+fn after_a_panic_in_the_middle_of_a_write_the_handle_writes_no_more() {
+    let place = Place::new();
+    let clock = Arc::new(Panicking(SystemClock::new(), false.into()));
+    let log = |clock| {
+        let (storage, entropy) = (Arc::new(place.storage()), Arc::new(SystemEntropy));
+        Log::create_or_open(storage, clock, entropy, LogOptions::default()).unwrap().0
+    };
+    let first = log(clock.clone());
+    let _ = append(&first, 0).unwrap();
+    clock.1.store(true, std::sync::atomic::Ordering::SeqCst);
+    let panicked = std::thread::scope(|scope| scope.spawn(|| append(&first, 1)).join());
+    assert!(panicked.is_err());
+    for commit in 2..4 {
+        assert!(matches!(append(&first, commit), Err(LogError::Poisoned { .. })));
+    }
+    assert!(matches!(first.exclusive().map(drop), Err(LogError::Poisoned { .. })));
+    assert_eq!(sound_listing(&first).len(), 2);
+    // A handle of its own, of this process or another, goes on.
+    let second = log(Arc::new(Panicking(SystemClock::new(), false.into())));
+    let _ = append(&second, 4).unwrap();
+    assert_eq!(sound_listing(&second).len(), 4);
+    assert_eq!(first.refresh().unwrap().seq, Seq(4));
 }

@@ -73,8 +73,9 @@ mod schedule;
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
+use crate::locks::steady;
 use chance::Chance;
 pub use clock::SimClock;
 use disk::{Disk, Node};
@@ -127,7 +128,7 @@ impl SimWorld {
     }
 
     fn lock(&self) -> MutexGuard<'_, World> {
-        self.0.world.lock().unwrap_or_else(PoisonError::into_inner)
+        steady(&self.0.world)
     }
 
     /// A new process on this machine. `number` is what it is called; two may have the same.

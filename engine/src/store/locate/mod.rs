@@ -12,7 +12,7 @@
 
 mod questions;
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use crate::codec::{FORMAT_VERSION, Frame, SegmentHeader};
@@ -22,6 +22,7 @@ use crate::index::{
     Bypassed, Evidence, INDEX_NAME, Identity, Index, IndexOptions, IndexState, Indexer, IndexerOptions,
     Lookup as _, NameEntry, NameKind, Rebuilt, reindex, set_aside,
 };
+use crate::locks::{renewed_read, renewed_write};
 use crate::log::LogError;
 use crate::storage::Access;
 
@@ -72,6 +73,7 @@ impl Inner {
                 } else {
                     let source = Arc::clone(&self.log);
                     locator.indexer =
+                        // Without its thread the index stays as it is, and the tail has the rest.
                         Indexer::start(Arc::clone(&index), source, IndexerOptions::default()).ok();
                 }
                 let watermark = index.watermark();
@@ -89,6 +91,16 @@ impl Inner {
         }
     }
 
+    /// The locator, to ask it. After a panic in the middle of a change it begins anew, and leaves the index alone for a while.
+    fn locator(&self) -> RwLockReadGuard<'_, Locator> {
+        renewed_read(&self.locator, begin_anew)
+    }
+
+    /// The locator, to change it. As [`Inner::locator`].
+    fn locator_mut(&self) -> RwLockWriteGuard<'_, Locator> {
+        renewed_write(&self.locator, begin_anew)
+    }
+
     fn has_index_file(&self) -> bool {
         self.log.storage().open(INDEX_NAME, Access::Read).is_ok()
     }
@@ -96,10 +108,10 @@ impl Inner {
     /// Closes an index that is open for reading, after a while: another process may want to write it.
     fn let_index_go(&self) {
         let is_due = |locator: &Locator| locator.opened.is_some_and(|opened| opened.elapsed() > READING_MAX);
-        if !is_due(&self.locator.read().unwrap_or_else(PoisonError::into_inner)) {
+        if !is_due(&self.locator()) {
             return;
         }
-        let mut locator = self.locator.write().unwrap_or_else(PoisonError::into_inner);
+        let mut locator = self.locator_mut();
         if is_due(&locator) {
             locator.drop_index(&Bypassed { reason: "the index was left to those who write".to_owned() });
             locator.enabled = false;
@@ -108,12 +120,13 @@ impl Inner {
 
     /// Whether it is known where the streams are past `after`; with `by_index` also if an index may know.
     pub(super) fn knows_places(&self, after: Seq, by_index: bool) -> bool {
-        let locator = self.locator.read().unwrap_or_else(PoisonError::into_inner);
+        let locator = self.locator();
         locator.tail.watermark > after || by_index && locator.enabled
     }
 
     /// Tells the indexer that the log has grown. Never waits.
     pub(super) fn nudge_index(&self) {
+        // The next commit nudges it.
         if let Ok(locator) = self.locator.try_read()
             && let Some(indexer) = &locator.indexer
         {
@@ -125,12 +138,12 @@ impl Inner {
     pub(super) fn catch_up_locator(&self) -> Result<Seq, Error> {
         let until = self.log.refresh()?;
         {
-            let locator = self.locator.read().unwrap_or_else(PoisonError::into_inner);
+            let locator = self.locator();
             if locator.tail.watermark >= until.seq {
                 return Ok(until.seq);
             }
         }
-        let mut locator = self.locator.write().unwrap_or_else(PoisonError::into_inner);
+        let mut locator = self.locator_mut();
         self.open_index(&mut locator, until.seq);
         if let Some(indexer) = &locator.indexer {
             indexer.nudge();
@@ -214,15 +227,15 @@ impl Inner {
     /// Asks the locator as it is. If the index fails, drops it and asks again.
     fn ask_known<T>(&self, question: &dyn Fn(&Locator) -> Result<T, Bypassed>) -> Result<(T, Seq), Error> {
         let failed = {
-            let locator = self.locator.read().unwrap_or_else(PoisonError::into_inner);
+            let locator = self.locator();
             match question(&locator) {
                 Ok(answer) => return Ok((answer, locator.tail.watermark)),
                 Err(why) => why,
             }
         };
-        self.locator.write().unwrap_or_else(PoisonError::into_inner).drop_index(&failed);
+        self.locator_mut().drop_index(&failed);
         self.catch_up_locator()?;
-        let locator = self.locator.read().unwrap_or_else(PoisonError::into_inner);
+        let locator = self.locator();
         match question(&locator) {
             Ok(answer) => Ok((answer, locator.tail.watermark)),
             Err(why) => Err(Error::Corrupt { detail: why.reason }),
@@ -231,25 +244,28 @@ impl Inner {
 
     /// Where the frame of a seq begins, if the index is open and has it. Opens no index.
     pub(super) fn known_place(&self, seq: Seq) -> Option<Position> {
-        let locator = self.locator.read().unwrap_or_else(PoisonError::into_inner);
+        let locator = self.locator();
         let index = locator.index.as_ref().filter(|index| seq > Seq(1) && seq <= index.watermark().seq)?;
+        // An index that fails is no help: the log is asked.
         index.place_of(seq).ok().flatten().map(|place| place.position)
     }
 
     /// As [`Store::named`].
     fn named(&self, kind: NameKind, text: &str, prefix: bool, limit: usize) -> Option<Vec<NameEntry>> {
+        // The caller folds instead, and reports what it cannot read.
         self.catch_up_locator().ok()?;
-        let locator = self.locator.read().unwrap_or_else(PoisonError::into_inner);
+        let locator = self.locator();
         let index = locator.index.as_ref()?;
         if index.watermark().seq < locator.tail.watermark {
             return None;
         }
+        // As above.
         index.names(kind, text, prefix, limit).ok()
     }
 
     /// Whether the index is used, and if not, why.
     pub(super) fn index_state(&self) -> String {
-        let locator = self.locator.read().unwrap_or_else(PoisonError::into_inner);
+        let locator = self.locator();
         match (&locator.index, &locator.reason) {
             (Some(index), _) => format!("used, up to {}", index.watermark().seq),
             (None, Some(reason)) => reason.clone(),
@@ -259,15 +275,19 @@ impl Inner {
     }
 }
 
+fn begin_anew(locator: &mut Locator) {
+    locator.drop_index(&Bypassed { reason: "a thread panicked while it looked for events".to_owned() });
+}
+
 impl Store {
     /// Why the index is not used, in one line for people; `None` if it is used or not needed. Answers do not depend on it.
     pub fn index_notice(&self) -> Option<String> {
-        self.inner.locator.read().unwrap_or_else(PoisonError::into_inner).reason.clone()
+        self.inner.locator().reason.clone()
     }
 
     /// The watermark of this handle's index; [`Seq::ZERO`] without one.
     pub fn indexed_until(&self) -> Seq {
-        let locator = self.inner.locator.read().unwrap_or_else(PoisonError::into_inner);
+        let locator = self.inner.locator();
         locator.index.as_ref().map_or(Seq::ZERO, |index| index.watermark().seq)
     }
 
@@ -279,7 +299,7 @@ impl Store {
         loop {
             let Ok(head) = self.inner.catch_up_locator() else { return false };
             self.inner.nudge_index();
-            let index = self.inner.locator.read().unwrap_or_else(PoisonError::into_inner).index.clone();
+            let index = self.inner.locator().index.clone();
             match index {
                 Some(index) if index.watermark().seq >= head => return true,
                 Some(index) if index.broken().is_none() && started.elapsed() < limit => {
@@ -319,7 +339,7 @@ impl Store {
     pub fn bearers(&self, kind: NameKind, text: &str, limit: usize) -> Result<Option<Vec<StreamId>>, Error> {
         let places = self.inner.stream_places()?;
         let Some(index) = ({
-            let locator = self.inner.locator.read().unwrap_or_else(PoisonError::into_inner);
+            let locator = self.inner.locator();
             locator.index.clone()
         }) else {
             return Ok(None);
@@ -342,7 +362,7 @@ impl Store {
     /// [`Store::discard_evidence`]. Cost: about 1 ms if there is an index that this handle does not use.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn index_evidence(&self) -> Option<Evidence> {
-        if self.inner.locator.read().unwrap_or_else(PoisonError::into_inner).index.is_some() {
+        if self.inner.locator().index.is_some() {
             return None;
         }
         Index::evidence(&self.inner.log, IndexOptions::default())
@@ -360,7 +380,7 @@ impl Store {
         if self.index_evidence().is_some() {
             let name = set_aside(&**self.inner.log.storage());
             names.push(name.map_err(|why| Error::Busy { detail: why.reason })?);
-            self.inner.locator.write().unwrap_or_else(PoisonError::into_inner).retry = None;
+            self.inner.locator_mut().retry = None;
         }
         names.extend(self.set_saved_aside()?);
         Ok(names)
@@ -373,7 +393,7 @@ impl Store {
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn reindex(&self) -> Result<Rebuilt, Error> {
         let inner = &self.inner;
-        let mut locator = inner.locator.write().unwrap_or_else(PoisonError::into_inner);
+        let mut locator = inner.locator_mut();
         let read_only =
             |detail: &str| Error::ReadOnly { path: inner.root.clone(), detail: detail.to_owned() };
         if inner.recovery.read_only {

@@ -93,6 +93,7 @@ impl Inner {
             }
             found.sort_unstable();
             found.dedup();
+            // Fewer than were asked for: none is too many.
             let surplus = found.len().saturating_sub(count);
             found.drain(..surplus);
             Ok(found)

@@ -55,7 +55,7 @@ impl SegmentFrames {
         let mut found = Vec::new();
         let known = self.streams.get(&stream).and_then(|at| self.order.get(*at));
         let Some(known) = known.filter(|known| known.head > after) else { return Ok(found) };
-        let from = after.max(Seq(known.first.first_seq.0.saturating_sub(1)));
+        let from = after.max(known.first.first_seq.before());
         let first = self.segments.partition_point(|segment| segment.last_seq <= from);
         for segment in self.segments.get(first..).unwrap_or_default() {
             if segment.first_seq > known.head {

@@ -9,7 +9,6 @@
 //! an earlier merge made goes on from the session that it was forked from, and its history is both.
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -17,6 +16,7 @@ use crate::codec::{EventRef, Frame};
 use crate::error::Error;
 use crate::event::{Payload, Recorded, Scope};
 use crate::ids::{FactId, Micros, Origin, Seq, StreamId};
+use crate::locks::steady;
 use crate::log::{Log, LogError};
 use crate::secret::first_16_of;
 use crate::travel::{FactRef, base_name, is_beside};
@@ -293,6 +293,7 @@ fn told_again(log: &Log, plain: FactId, count: u32, event: &EventRef<'_>) -> Fac
     let mut texts = blake3::Hasher::new();
     for row in event.rows() {
         texts.update(&row.bytes.to_le_bytes());
+        // As the text above says.
         if let Ok(text) = log.body(&row) {
             texts.update(&text);
         }
@@ -342,7 +343,7 @@ impl Inner {
             known.sort_unstable();
             known.dedup();
             let lineages = self.lineages(until, Some(&known))?;
-            let is_damaged = !self.damage.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+            let is_damaged = !steady(&self.damage).is_empty();
             if is_damaged || !lineages.gaps.is_empty() {
                 return Ok(None);
             }

@@ -262,6 +262,7 @@ impl Packer<'_> {
         };
         let Ok(key) = <[u8; 32]>::try_from(key.as_slice()) else { return Ok(Vec::new()) };
         let signer = self.inner.signer_with(&key);
+        // Targets that are no list have no patterns to sign.
         let typed: Vec<Vec<String>> = serde_json::from_slice(targets).unwrap_or_default();
         let patterns = typed.iter().filter_map(|target| Pattern::parse(target.first()?));
         let signed = patterns.map(|pattern| {

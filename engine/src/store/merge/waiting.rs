@@ -139,7 +139,14 @@ impl Taker<'_> {
             };
             let Some((recorder, info)) = recorders.get(&stream) else { continue };
             if let Some(redactor) = inner.redactor.as_deref() {
-                self.report.redacted += super::super::redact::parcel(redactor, &mut parcel);
+                match super::super::redact::parcel(redactor, &mut parcel) {
+                    Ok(count) => self.report.redacted += count,
+                    Err(error) => {
+                        let what = format!("event {}: it makes no sense once redacted: {error}", parcel.seq);
+                        self.report.leave_out(what);
+                        continue;
+                    }
+                }
             }
             match recorder.adopt(info, &parcel) {
                 Ok(draft) => {

@@ -62,3 +62,25 @@ fn what_a_handle_knows_of_a_stream_is_asked_of_the_log_again() {
     assert_eq!((receipt.event_count, receipt.known_count), (1, 0));
     assert_eq!(store.view(session().id()).unwrap().current().len(), 2);
 }
+
+#[test]
+fn what_is_known_of_places_is_looked_up_anew() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    for number in 0..3 {
+        let _ = store.append(&session(), said(number)).unwrap();
+    }
+    let before = store.stream_count().unwrap();
+    let inner = store.inner.clone();
+    let poisoned = std::thread::spawn(move || {
+        let mut locator = inner.locator.write().unwrap();
+        // It says that it has taken in what it has not.
+        locator.tail = crate::store::locator::TailFrames::after(Seq(999));
+        panic!("in the middle of a change");
+    });
+    assert!(poisoned.join().is_err());
+    assert_eq!(store.stream_count().unwrap(), before);
+    let receipt = store.append(&session(), said(3)).unwrap();
+    assert_eq!(receipt.event_count, 1);
+    assert_eq!(shown(&store.view(session().id()).unwrap()), 4);
+}

@@ -147,6 +147,7 @@ impl Inner {
             for (index, draft) in (0_u64..).zip(&plan.drafts).skip(observed) {
                 let stream = draft.event.stream;
                 let now = streams.get(stream).map(|writer| &writer.ingest_state);
+                // A stream without a writer is new: nothing is known of it.
                 let state = ahead.entry(stream).or_insert_with(|| now.cloned().unwrap_or_default());
                 let seq = Seq(first_seq.get().saturating_add(index));
                 state.observe(&Recorded { seq, recorded_at: self.now(), event: draft.event.clone() });
@@ -228,6 +229,7 @@ impl Receipt {
     /// Adds a commit.
     fn take(&mut self, entries: &[Option<Stands>], known_count: u64, placed: Option<&Placed>) {
         self.known_count += known_count;
+        // Nothing was placed: no entry has a seq.
         let first_seq = placed.map(|placed| placed.appended().first_seq).unwrap_or_default();
         self.items.extend(entries.iter().map(|entry| {
             entry.map(|stands| match stands {

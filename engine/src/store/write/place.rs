@@ -1,7 +1,6 @@
 //! Drafts become bytes: each event is encoded, its bodies are salted or shared, and the commit gets its place in the log.
 
 use std::borrow::Cow;
-use std::sync::PoisonError;
 
 use crate::codec::payload;
 use crate::codec::{EncodedBody, EncodedEvent, Envelope};
@@ -68,6 +67,7 @@ pub(in crate::store) fn settle_text(text: &mut Text, rows: &mut Vec<Bytes>, with
     let number = |rows: &Vec<Bytes>| u32::try_from(rows.len()).unwrap_or(u32::MAX);
     let first = number(rows);
     rows.extend(text.as_bytes().chunks(CHUNK_BYTES_MAX).map(Bytes::from));
+    // Rows were added.
     let chunks = number(rows).saturating_sub(first);
     text.settle(Body { first, chunks, ..Body::default() });
 }
@@ -101,7 +101,7 @@ impl Inner {
                     if !conditions.iter().any(|condition| condition.stream == StreamId::STORE)
                         && known.is_none_or(|(_, until)| actual <= *until) =>
                 {
-                    self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                    self.body_dedup().clear();
                 }
                 outcome => return outcome,
             }
@@ -118,7 +118,7 @@ impl Inner {
         known: Option<&(Withheld, Seq)>,
     ) -> Result<Placed, Error> {
         // Taken first: what is looked up afterwards was stored after it, or is of a later basis.
-        let basis = self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner).basis();
+        let basis = self.body_dedup().basis();
         let mut conditions = conditions.to_vec();
         // Those that are about the store's own stream have a basis of their own, and share nothing.
         let may_share = !conditions.iter().any(|condition| condition.stream == StreamId::STORE);
@@ -145,9 +145,9 @@ impl Inner {
         }
         match placed {
             Ok(placed) => {
-                let mut body_dedup = self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut body_dedup = self.body_dedup();
                 let first_seq = placed.appended().first_seq;
-                body_dedup.begin(Seq(first_seq.get().saturating_sub(1)));
+                body_dedup.begin(first_seq.before());
                 // What is known now may have been begun anew since, after an erasure of what this commit names.
                 let keys: &[_] = if first_seq > body_dedup.basis() { &keys } else { &[] };
                 for (key, row) in keys.iter().zip(&placed.appended().rows) {
@@ -163,7 +163,7 @@ impl Inner {
             Err(error) => {
                 // After these nothing was written, and what is stored is what it was.
                 if !matches!(error, LogError::HeadMoved { .. } | LogError::Busy { .. }) {
-                    self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                    self.body_dedup().clear();
                 }
                 Err(error.into())
             }
@@ -232,7 +232,7 @@ impl Inner {
             return EncodedBody::New { bytes: body.clone(), salt: self.entropy.salt(), content: None };
         }
         let content = blake3::hash(body);
-        let mut body_dedup = self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut body_dedup = self.body_dedup();
         let key = BodyDedup::key(body.len(), &content, self.log.is_encrypted().then_some(stream));
         keys.push(Some(key));
         match body_dedup.get(&key).filter(|_| may_share) {

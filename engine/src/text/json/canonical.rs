@@ -135,6 +135,7 @@ pub fn canonical_or_text(bytes: &[u8]) -> (String, Option<Json>) {
     if bytes.is_empty() {
         return ("{}".to_owned(), Some(Json::Obj(Vec::new())));
     }
+    // What is no JSON is a text, below.
     if let Ok(json) = Json::parse(bytes) {
         return (json.canonical(), Some(json));
     }
@@ -268,6 +269,7 @@ fn decimal(written: &str) -> String {
         return "0".to_owned();
     }
     let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    // An exponent at the limit of 64 bits is no number that a program can hold: it stays at the limit.
     let power = power.saturating_sub(count(fraction.len())).saturating_add(count(all.len() - kept.len()));
     format!("{sign}{kept}e{power}")
 }
