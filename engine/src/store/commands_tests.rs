@@ -240,6 +240,50 @@ fn tasks_are_changed_by_the_rules_and_their_work_is_evicted() {
     assert!(shown.text.contains(summary), "{}", shown.text);
 }
 
+/// A summary that could not be read was refused as too short, or judged without the task's criteria, and recorded so.
+#[test]
+fn what_a_task_said_is_read_or_the_error_is_told() {
+    use crate::ids::Micros;
+    use crate::storage::{Fault, FaultKind, FixedClock, FixedEntropy, SimWorld};
+    let summary = "The parser reads all of it, and its tests pass.";
+    let begun = format!(
+        r#"{{"tasks":[{{"id":"A","content":"first","status":"in_progress","result_summary":"{summary}"}}]}}"#
+    );
+    let info = session(None);
+    let (mut told, mut done) = (0, 0);
+    for after in 0.. {
+        let world = SimWorld::new(1);
+        let process = world.process(1);
+        let builder = Store::builder("/sim").storage(Arc::new(process.clone()));
+        let clock = Arc::new(FixedClock::new(Micros(1_000_000), 10));
+        let store = builder.clock(clock).entropy(Arc::new(FixedEntropy::new(1))).open().unwrap();
+        let said =
+            vec![Entry::message("", Role::Assistant, "I am thinking about the first task. ".repeat(20))];
+        let _ = store.append(&info, vec![Entry::message("", Role::User, "please")]).unwrap();
+        let _ = store.update_tasks(info.id(), begun.as_bytes()).unwrap();
+        let thought = store.append(&info, said).unwrap().items[0].unwrap();
+        process.plant(Fault { kind: FaultKind::ReadError, after, once: true });
+        let ended = r#"{"tasks":[{"id":"A","status":"completed"}]}"#;
+        let answer = store.update_tasks(info.id(), ended.as_bytes());
+        let was_hit = process.was_hit();
+        process.heal();
+        match answer {
+            Ok(_) => {
+                done += 1;
+                let view = store.view(info.id()).unwrap();
+                let ix = view.read().state().find(thought).unwrap();
+                assert!(view.shown(ix, Face::Output).unwrap().text.contains(summary), "read {after}");
+            }
+            Err(Error::Rejected(why)) => panic!("read {after}: refused, as if nothing had been said: {why}"),
+            Err(_) => told += 1,
+        }
+        if !was_hit {
+            break;
+        }
+    }
+    assert!(told > 0 && done > 0, "{told} told, {done} done");
+}
+
 #[test]
 fn items_are_pinned_restored_and_rewound_by_id() {
     let fixture = fixture();
