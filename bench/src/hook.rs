@@ -1,4 +1,4 @@
-//! A host's hook as a whole process, alone and beside eight others that go on all the time.
+//! A host's hook as a whole process, alone and beside eight others, each of which ends ten events a second.
 //!
 //! ```text
 //! event        recording of the session      what it asks of the program
@@ -6,7 +6,7 @@
 //! PostToolBatch, UserPromptSubmit  213 kB    the recording is read, nothing in it is new
 //! ```
 //!
-//! The others do the same in stores of their own, as other sessions of a person would. Beside each figure stands a process that
+//! The others end batches in stores of their own, as other sessions of a person would. Beside each figure stands a process that
 //! only starts and ends, so that a busy machine is seen.
 
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -25,6 +25,8 @@ use crate::{Options, Outcome};
 const RECORDING: &str = include_str!("../../cli/assets/demo-session.jsonl");
 const SESSION: &str = "e38a074a-4e13-5065-90bf-50e0880d827b";
 const OTHER_COUNT: usize = 8;
+/// Between two events of one of the others: a busy host calls a few tools a second.
+const OTHER_PAUSE: Duration = Duration::from_millis(100);
 /// What a host waits for without being noticed.
 const TARGET_MS: f64 = 15.0;
 
@@ -40,6 +42,7 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
             threads.push(std::thread::spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
                     let _ = other.ask("PostToolBatch");
+                    std::thread::sleep(OTHER_PAUSE);
                 }
             }));
         }

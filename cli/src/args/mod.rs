@@ -231,9 +231,14 @@ impl Args {
     {
         let words: Vec<std::ffi::OsString> = words.into_iter().map(Into::into).collect();
         // Examples and groups are seen by those who ask for help, or are told of a mistake: making them takes most of a hook's time.
-        let plain = Self::command().try_get_matches_from_mut(&words);
-        if let Some(args) = plain.ok().and_then(|matches| Self::from_arg_matches(&matches).ok()) {
-            return Ok(args);
+        match Self::command().try_get_matches_from_mut(&words) {
+            Ok(matches) => {
+                if let Ok(args) = Self::from_arg_matches(&matches) {
+                    return Ok(args);
+                }
+            }
+            Err(error) if error.kind() == clap::error::ErrorKind::DisplayVersion => return Err(error),
+            Err(_) => {}
         }
         let mut command = command();
         let matches = command.try_get_matches_from_mut(&words)?;
