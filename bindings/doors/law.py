@@ -77,7 +77,8 @@ def law(program: str, package: str, seed: int) -> int:
                 lines = plan(seed * 100 + len(running), own, [own, "shared"], 30)
                 if number == 0:
                     lines += [line.replace('"SESSION"', f'"twin-{door}"') for line in twin]
-                process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                durability = ["os"] if door == "node" and number == 1 else []
+                process = subprocess.Popen([*command, *durability], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
                 running.append((own, lines, process))
         for own, lines, process in running:
             assert process.stdin is not None

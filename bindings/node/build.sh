@@ -73,5 +73,6 @@ node_modules/.bin/tsc -p tests
 if [ "${BARE:-0}" = 0 ]; then
   # Frameworks find the package that was installed, and the package finds the frameworks: neither through a link.
   node --preserve-symlinks --test tests/adapters/*.test.mjs
+  node_modules/.bin/tsc -p tests/adapters
 fi
 if [ -n "${KEEP:-}" ]; then mkdir -p "$KEEP" && cp -r "$empty/node_modules/acpdb" "$empty/node_modules/@acpdb" "$KEEP/"; fi

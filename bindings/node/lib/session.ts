@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 
 import { type Entry, described } from "./entry.js";
-import { InvalidError, settled } from "./errors.js";
+import { InvalidError, resolved, settled } from "./errors.js";
 import type { NativeSession, NativeTicket, Receipt } from "./native.js";
 import { read } from "./options.js";
 import type * as shapes from "./shapes.js";
@@ -142,12 +142,14 @@ export class Session {
    * recorded in the order of the calls, awaited or not. An entry whose `origin` is known already is skipped.
    */
   async append(...entries: Entry[]): Promise<Receipt> {
-    return settled(this.#native.append(...described(entries)));
+    const [facts, texts] = described(entries);
+    return resolved(() => this.#native.append(facts, texts));
   }
 
   /** As `append`, without waiting for the disk: the ticket's `wait` does. */
   async submit(...entries: Entry[]): Promise<Ticket> {
-    return new Ticket(await settled(this.#native.submit(...described(entries))));
+    const [facts, texts] = described(entries);
+    return new Ticket(await resolved(() => this.#native.submit(facts, texts)));
   }
 
   /**

@@ -4,7 +4,8 @@
 //! acpdb (TypeScript: names, promises, iterators, `using`)  ->  this crate (types across the border)  ->  acpdb-bindings  ->  engine
 //! ```
 //!
-//! - Everything that reads, folds or waits runs on a thread of Node's pool and settles a promise.
+//! - Everything that reads, folds or waits runs on a thread of Node's pool and settles a promise. A small append that has nothing
+//!   to wait for is done where it is called: the way to the pool and back takes longer than it does.
 //! - What records goes through one lane of the store, in the order of the calls; commits that wait together share a sync.
 //! - Answers are JSON with the names of the program's, bytes are Buffers. Nothing here decides anything.
 

@@ -1,7 +1,7 @@
 // What cannot be used is refused, with an error's class, its code, and what to do; nothing hangs, and the store goes on.
 
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -183,6 +183,30 @@ test("a process ends by itself with an open store, a pending commit and a subscr
       console.log((await store.session("s1").context()).items.length);
     })();`;
   assert.equal(String(execFileSync(process.execPath, ["-e", program], { timeout: 20_000 })).trim(), "1");
+});
+
+test("Ctrl-C ends a wait, with and without a handler, and what was told is there", { skip: process.platform === "win32" }, async () => {
+  for (const handled of [false, true]) {
+    const path = join(folder(), "store");
+    const code = `
+      const acpdb = require(${JSON.stringify(fileURLToPath(import.meta.resolve("acpdb")))});
+      (async () => {
+        const store = await acpdb.open(${JSON.stringify(path)}, { anyFileSystem: true });
+        const session = store.session("s1");
+        await session.append(acpdb.Entry.message("user", "hello"));
+        const feed = store.subscribe(await store.head());
+        if (${handled}) process.once("SIGINT", () => session.append(acpdb.Entry.message("user", "interrupted")));
+        setTimeout(() => process.kill(process.pid, "SIGINT"), 100);
+        const kept = setInterval(() => {}, 1000);
+        for await (const commit of feed) { clearInterval(kept); break; }
+      })();`;
+    const ended = spawnSync(process.execPath, ["-e", code], { timeout: 20_000 });
+    assert.deepEqual([ended.signal, ended.status], handled ? [null, 0] : ["SIGINT", null], String(ended.stderr));
+    const store = await acpdb.open(path, anywhere);
+    assert.equal((await store.session("s1").context()).items.length, handled ? 2 : 1);
+    assert.equal((await store.verify({ deep: true })).verdict, "sound");
+    await store.close();
+  }
 });
 
 test("two copies of the package in one process share a store", async () => {

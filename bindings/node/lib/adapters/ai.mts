@@ -13,7 +13,6 @@
 
 import { createHash } from "node:crypto";
 
-import type { LanguageModelV3Middleware } from "@ai-sdk/provider";
 import type { ModelMessage, PrepareStepFunction, ToolSet } from "ai";
 
 import { Entry, type Session } from "../index.js";
@@ -38,13 +37,19 @@ export function prepareStep<TOOLS extends ToolSet = any>(session: Session): Prep
   return async ({ messages }) => ({ messages: (await sent(session, messages as Message[])) as ModelMessage[] });
 }
 
+/** What `wrapLanguageModel` of the SDK's versions 6 and 7 takes: their own types name the version of the model, which is of no matter here. */
+export interface Middleware {
+  readonly specificationVersion: "v3";
+  transformParams<T extends { prompt: unknown }>(options: { params: T }): Promise<T>;
+}
+
 /** A middleware for any model: what it is sent is recorded, and pruned. */
-export function middleware(session: Session): LanguageModelV3Middleware {
+export function middleware(session: Session): Middleware {
   return {
     specificationVersion: "v3",
     transformParams: async ({ params: given }) => ({
       ...given,
-      prompt: (await sent(session, given.prompt as Message[])) as typeof given.prompt,
+      prompt: await sent(session, given.prompt as Message[]),
     }),
   };
 }
