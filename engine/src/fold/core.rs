@@ -139,7 +139,31 @@ pub(crate) struct Core {
 
 impl Core {
     pub(crate) fn under(policy: Arc<Policy>) -> Self {
-        Self { policy, ..Self::default() }
+        // Field by field: a default one would make a policy, with all its patterns, that is replaced at once.
+        Self {
+            policy,
+            own_policy: false,
+            turn: Turn::default(),
+            live: Vec::new(),
+            open: FxHashMap::default(),
+            claims: Claims::default(),
+            steps: Marks::default(),
+            lists: Lists::default(),
+            protected: BTreeMap::new(),
+            quiet: Quiet::default(),
+            idle: Idle::default(),
+            shorten: Vec::new(),
+            reminder: None,
+            reflection: None,
+            todo_latest: None,
+            task: None,
+            task_begins: FxHashMap::default(),
+            task_outputs: FxHashMap::default(),
+            task_ended: FxHashMap::default(),
+            task_calls: FxHashMap::default(),
+            task_recent: VecDeque::new(),
+            found: Vec::new(),
+        }
     }
 
     pub(crate) fn live(&self, ix: Ix) -> Live {
