@@ -77,6 +77,7 @@ pub fn calls(bytes: &[u8]) -> BTreeMap<String, Change> {
         change: Change,
     }
     let lines = String::from_utf8_lossy(bytes);
+    // A line that is none was said by another version of the module: it changes nothing.
     let lines = lines.lines().filter_map(|line| serde_json::from_str(line).ok());
     lines.filter_map(|Line { call, change }| Some((call?, change))).collect()
 }
@@ -123,6 +124,7 @@ fn give_back(
     for item in served.items() {
         let is_result = matches!(item.view.kind, ItemKind::Call | ItemKind::Result);
         if is_result && item.view.output.state == FaceState::Whole {
+            // Its number is not needed: nothing is hidden again.
             let _ = seen.add(&Lines::of(served.shown(item, Face::Output)?.text), &[]);
         }
     }
@@ -130,6 +132,7 @@ fn give_back(
         let lines = Lines::of(original.as_str());
         let runs = seen.point(&lines, PointLimits::of(birth::TOKENS_MIN));
         if !runs.iter().any(|run| run.first == 0 && run.count == lines.len()) {
+            // As above.
             let _ = seen.add(&lines, &[]);
             calls.entry(call).or_default().output = Some(original);
         }
@@ -146,6 +149,7 @@ fn texts(served: &Served) -> Result<BTreeMap<String, String>, Error> {
         if view.kind == ItemKind::Text && view.role == Role::Assistant && is_other {
             let texts = view.content.iter().map(|part| served.view().text(part.body));
             let whole = texts.collect::<Result<Vec<_>, _>>()?.join("");
+            // Equal originals have equal stand-ins.
             let _ = found.insert(whole, served.shown(item, Face::Output)?.text);
         }
     }

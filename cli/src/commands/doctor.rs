@@ -234,6 +234,7 @@ fn held(folder: &Path) -> (u64, u64) {
 #[cfg(unix)]
 fn open_to_others(folder: &Path) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt as _;
+    // What cannot be looked at is told by those who open it.
     let mode = std::fs::metadata(folder).ok()?.permissions().mode() & 0o777;
     (mode & 0o077 != 0).then_some(mode)
 }

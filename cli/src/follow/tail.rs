@@ -189,6 +189,7 @@ impl Read for Tail<'_> {
 impl Tail<'_> {
     fn remember(&mut self, bytes: &[u8]) {
         self.mark.extend_from_slice(bytes.get(bytes.len().saturating_sub(MARK_BYTES)..).unwrap_or_default());
+        // A mark that is not full yet has none too many.
         let surplus = self.mark.len().saturating_sub(MARK_BYTES);
         self.mark.drain(..surplus);
     }
@@ -222,6 +223,7 @@ impl Tail<'_> {
             return Some(End::Replaced);
         }
         let mut mark = vec![0; self.mark.len()];
+        // A position within the mark is another file's: the bytes there are not the mark's.
         let before = position.saturating_sub(mark.len() as u64);
         let is_same = self.file.read_exact_at(&mut mark, before).is_ok() && mark == self.mark;
         (!is_same).then_some(End::Replaced)

@@ -446,15 +446,14 @@ impl Salts {
         }
         let mut last = ordinal;
         let next = self.wanted.partition_point(|wanted| *wanted <= ordinal);
-        for wanted in self.wanted.get(next..).unwrap_or_default() {
-            if wanted.saturating_sub(last) > SALT_GAP_COUNT
-                || wanted.saturating_sub(ordinal) >= SALT_COUNT_MAX
-            {
+        // They are in order, and behind `ordinal`.
+        for wanted in self.wanted.get(next..).unwrap_or(&[]) {
+            if wanted - last > SALT_GAP_COUNT || wanted - ordinal >= SALT_COUNT_MAX {
                 break;
             }
             last = *wanted;
         }
-        let count = last.saturating_sub(ordinal).saturating_add(1);
+        let count = last - ordinal + 1;
         // An ordinal past the last block has no salt.
         let count = count.min(layout.block_count.saturating_sub(ordinal));
         let at = layout.salts_offset().saturating_add(u64::from(ordinal).saturating_mul(SALT_BYTES as u64));

@@ -58,6 +58,7 @@ impl Session {
         let hidden = places.iter().filter(|place| obstacle(state, place, at).is_none());
         let freed: u64 =
             hidden.map(|place| freed_by_hiding(state.face(place.ix, Face::Output, at).tokens_shown)).sum();
+        // What frees most may free all.
         Ok(whole.saturating_sub(freed))
     }
 }
@@ -97,6 +98,7 @@ fn obstacle(state: &State, place: &ServedPlace, at: Seq) -> Option<&'static str>
 
 /// What hiding an output of so many tokens frees: a tombstone takes room as well.
 const fn freed_by_hiding(tokens: u64) -> u64 {
+    // An output that is smaller than its tombstone frees nothing.
     tokens.saturating_sub(40)
 }
 

@@ -38,6 +38,7 @@ pub(super) fn source(
         let (parts, _) = inner.parts_once(place.position, &[stream], Seq::ZERO)?;
         for frame in parts.into_iter().rev() {
             let own: Vec<Seq> = seqs(&frame, stream).collect();
+            // As long as too few are found, none is too many.
             let surplus = (found + own.len()).saturating_sub(count);
             first = own.get(surplus).copied().unwrap_or(first);
             found += own.len();

@@ -148,6 +148,7 @@ fn built(role: &str, row: &Map<String, Value>, folded: &Folded) -> Option<Map<St
 
 /// Parameters are an object, and nothing else.
 fn object(text: &str) -> Option<Value> {
+    // Parameters that are none are left to the host.
     serde_json::from_str(text).ok().filter(Value::is_object)
 }
 

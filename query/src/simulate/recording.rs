@@ -146,6 +146,7 @@ impl Recording {
         }
         // The store's own policies and erasures hold for all streams.
         for recorded in store.stream_events(StreamId::STORE, Seq(1), Seq::MAX)? {
+            // What is damaged is told by `verify`, and simulated without.
             events.extend(recorded.ok());
         }
         events.sort_by_key(|recorded| recorded.seq);
@@ -277,6 +278,7 @@ impl Recording {
     /// What the first request had beyond what was shown: system prompt and tools.
     fn learn_prefix(&mut self) {
         let Some((sent, shown, steps)) = self.first_told else { return };
+        // The first step has none before it.
         let before = u64::from(self.sizes.step_tokens).saturating_mul(steps.saturating_sub(1) as u64);
         let shown = self.as_model_counts(shown).saturating_add(before);
         if sent > shown {

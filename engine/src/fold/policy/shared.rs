@@ -3,9 +3,10 @@
 //! Every fold begins with the store's policy. To read one and to compile its patterns takes a tenth of a millisecond, more than the
 //! fold of a short session; the same text always gives the same policy, and a process meets few of them.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::{Policy, PolicyError};
+use crate::locks::renewed;
 
 /// How many are kept.
 const KEPT_COUNT: usize = 8;
@@ -17,7 +18,7 @@ static KEPT: Mutex<Kept> = Mutex::new(Kept::new());
 impl Policy {
     /// As [`Policy::from_json`]; one that was read lately is shared.
     pub(crate) fn shared(text: &str) -> Result<Arc<Self>, PolicyError> {
-        let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = || renewed(&KEPT, Vec::clear);
         if let Some((_, policy)) = kept().iter().find(|(known, _)| known == text) {
             return Ok(Arc::clone(policy));
         }
