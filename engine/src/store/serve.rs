@@ -348,8 +348,8 @@ fn rebase(view: &View, why: RebaseCause, items: Vec<ItemId>) -> EventDraft {
 struct Situation {
     plan: FlushPlan,
     pending: Vec<PendingItem>,
-    /// Where what was sent cannot stand any more, because a request or the host changed it.
-    broken_at: Option<usize>,
+    /// Where what was sent cannot stand any more, because a request or the host changed it, or more of it has come; and the item there.
+    broken_at: Option<(usize, ItemId)>,
 }
 
 impl Situation {
@@ -361,15 +361,22 @@ impl Situation {
             Advice::Nothing | Advice::Wait => (None, None),
         };
         let (why, from) = match (why, planned, self.broken_at) {
-            (why, Some(planned), broken) => (why, broken.map_or(planned, |broken| broken.min(planned))),
+            (why, Some(planned), broken) => (why, broken.map_or(planned, |(broken, _)| broken.min(planned))),
             // What follows is written anew anyway: what is pending there rides along.
-            (_, None, Some(broken)) => (Some(RebaseCause::Asked), broken),
+            (_, None, Some((broken, _))) => (Some(RebaseCause::Asked), broken),
             (_, None, None) => return (None, Vec::new()),
         };
-        let applied: Vec<ItemId> =
+        let mut applied: Vec<ItemId> =
             self.pending.iter().filter(|item| item.cut_at >= from).map(|item| item.item).collect();
         // Named one by one unless it is everything: an empty list means that.
-        if applied.len() == self.pending.len() { (why, Vec::new()) } else { (why, applied) }
+        if applied.len() == self.pending.len() {
+            return (why, Vec::new());
+        }
+        if applied.is_empty() {
+            // All that is pending lies before the break and waits on: what is named has nothing pending.
+            applied.extend(self.broken_at.map(|(_, item)| item));
+        }
+        (why, applied)
     }
 }
 
@@ -447,7 +454,7 @@ fn cache(
 }
 
 /// The first place at which the context that was sent last is not the beginning of this one.
-fn broken_at(state: &State, places: &[ServedPlace], at: Seq) -> Option<usize> {
+fn broken_at(state: &State, places: &[ServedPlace], at: Seq) -> Option<(usize, ItemId)> {
     let (last, _) = state.served(at).last()?;
     // What was rebased since is known to differ.
     if state.rebases(at).last().is_some_and(|rebase| rebase.seq > *last) {
@@ -455,7 +462,7 @@ fn broken_at(state: &State, places: &[ServedPlace], at: Seq) -> Option<usize> {
     }
     let before = state.served_places(*last);
     let same = before.iter().zip(places).take_while(|(one, other)| is_same(state, one, other)).count();
-    (same < before.len()).then_some(same)
+    Some((same, state.item_id(before.get(same)?.ix)?))
 }
 
 fn is_same(state: &State, one: &ServedPlace, other: &ServedPlace) -> bool {

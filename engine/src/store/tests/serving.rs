@@ -131,6 +131,30 @@ fn eager_and_batched_rebase_when_they_say_so() {
     }
 }
 
+/// A host's recording lags: a result comes to the log after the context that went out with its call. Each such call broke
+/// the context at its end, and the list of what rides along was empty, which means everything: whatever was pending was applied
+/// there and then, and the provider's cache was written anew with nearly every request.
+#[test]
+fn a_result_that_comes_late_takes_nothing_along_that_lies_before_it() {
+    let fixture = fixture();
+    let append_only = mode(ServeMode::AppendOnly);
+    fixture.say("what does a do?");
+    fixture.call("read", "a", 60);
+    let _ = fixture.context("k1", &append_only);
+    fixture.call("write", "a", 2);
+    let started = Entry::tool_started("late", "read", r#"{"filePath":"b"}"#);
+    let _ = fixture.session.append([started]).unwrap();
+    let before = fixture.context("k2", &append_only);
+    assert_eq!((before.rebased, fixture.session.view().unwrap().pending().len()), (None, 1));
+    let _ = fixture.session.append([Entry::tool_completed("late", "b")]).unwrap();
+    let after = fixture.context("k3", &append_only);
+    assert_eq!(after.rebased, Some(RebaseCause::Asked), "the call is shown with its result");
+    assert_eq!(fixture.session.view().unwrap().pending().len(), 1, "the read of a waits on");
+    let same = before.bytes.iter().zip(&after.bytes).take_while(|(one, other)| one == other).count();
+    let read = before.bytes.windows(9).rposition(|at| at == b"read of a").unwrap();
+    assert!(same > read && !String::from_utf8_lossy(&after.bytes).contains("superseded"));
+}
+
 #[test]
 fn a_cold_cache_applies_everything() {
     let fixture = fixture();
