@@ -136,7 +136,7 @@ fn rows_of(folder: &Path, calls: u64) -> Outcome<Vec<Row>> {
     let session_count = names?.len();
     add("names of all sessions, each", time / float(session_count) * 1e6, "us", FLAT);
     add("names of all sessions", time * 1e3, "ms", Target::None);
-    let (_, closing) = spent(|| drop(engine));
+    let ((), closing) = spent(|| drop(engine));
     add("closing", closing.cpu * 1e3, "ms", Target::None);
     let bytes = folder_bytes(folder)?;
     add("disk, a call, sealed", float(usize::try_from(bytes / all)?), "B", FLAT);
