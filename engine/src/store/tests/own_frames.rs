@@ -117,3 +117,54 @@ fn the_newest_events_come_with_their_texts() {
         assert_eq!(count, 25);
     }
 }
+
+/// A reader that asks for one body after the other gets what a look for each gives: the bodies, and why there is none.
+#[test]
+fn bodies_that_are_read_ahead_are_those_of_a_look_for_each() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    for number in 0..90_u32 {
+        let output = format!("output {number} ").repeat(1 + 400 * (number as usize % 4));
+        let call = format!("call-{number}");
+        // Every sixth has the output of the one before it, which is stored once.
+        let output = if number % 6 == 5 { "the same as before ".repeat(200) } else { output };
+        let entries = vec![Entry::step(&call), Entry::tool_completed(&call, &output)];
+        let _ = store.append(&session(number as usize % 3), entries).unwrap();
+    }
+    let output_of = |event: &crate::event::Recorded| {
+        let Payload::ToolCallFinished(finished) = &event.event.payload else { panic!("{event:?}") };
+        finished.output.first().unwrap().body.id(event.seq)
+    };
+    let ends = || store.events(Seq(1), Seq::MAX).unwrap().kinds(&["tool_call_finished"]);
+    let erased: Vec<Seq> = ends().map(|end| end.unwrap().seq).skip(7).step_by(11).collect();
+    for seq in &erased {
+        let _ = store.erase(crate::ids::ItemId::first(*seq), "test", "asked for").unwrap();
+    }
+    for is_sealed in [false, true] {
+        if is_sealed {
+            let _ = store.seal(true).unwrap();
+        }
+        let anew = Store::builder(store.root()).read_only().open().unwrap();
+        let stream = session(1).id();
+        for which in 0..4_usize {
+            let from = if which == 1 { Seq(60) } else { Seq(1) };
+            let events = match which {
+                2 => anew.newest_events(stream, 50),
+                3 => anew.stream_events(stream, Seq(1), Seq::MAX),
+                _ => anew.events(from, Seq::MAX),
+            };
+            let mut ends = events.unwrap().kinds(&["tool_call_finished"]);
+            let (mut read_count, mut erased_count) = (0, 0);
+            while let Some(end) = ends.next() {
+                let id = output_of(&end.unwrap());
+                let (given, looked) = (ends.body(id), store.body(id));
+                assert_eq!(format!("{given:?}"), format!("{looked:?}"), "{which} {is_sealed}");
+                // Asked again, it is there again.
+                assert_eq!(format!("{given:?}"), format!("{:?}", ends.body(id)), "{which} {is_sealed}");
+                read_count += 1;
+                erased_count += usize::from(given.is_err());
+            }
+            assert!(read_count >= 20 && erased_count > 0, "{which}: {read_count}, {erased_count}");
+        }
+    }
+}
