@@ -233,6 +233,7 @@ impl Args {
         // Examples and groups are seen by those who ask for help, or are told of a mistake: making them takes most of a hook's time.
         match Self::command().try_get_matches_from_mut(&words) {
             Ok(matches) => {
+                // A mistake is told below, with the help.
                 if let Ok(args) = Self::from_arg_matches(&matches) {
                     return Ok(args);
                 }
