@@ -22,7 +22,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("acpdb import", "every session in the usual places"),
             ("acpdb import ~/.claude/projects", "all below a folder"),
             ("acpdb import --redact session.jsonl", "without keys and tokens"),
-            ("acpdb import laptop.jsonl", "what export jsonl wrote, of any store; again adds nothing"),
+            ("acpdb import laptop.jsonl", "a file that export jsonl wrote, of any store; again adds nothing"),
             (
                 "acpdb import --follow",
                 "and go on, until interrupted: what hosts write is there within a second",
@@ -88,7 +88,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ("hook", &[("acpdb hook claude-code --mode suggest", "as the host runs it; its JSON on standard input")]),
     (
         "plugin",
-        &[("acpdb plugin opencode --mode prune", "what opencode's plug-in starts; a line in, a line out")],
+        &[("acpdb plugin opencode --mode prune", "as opencode's plug-in starts it; a line in, a line out")],
     ),
     (
         "mcp",
@@ -135,7 +135,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             ("acpdb context", "of the newest session"),
             ("acpdb context e38a074a --at t12", "current at the end of turn 12"),
-            ("acpdb context e38a074a --recorded", "what its host had"),
+            ("acpdb context e38a074a --recorded", "the context as its host had it"),
             ("acpdb context e38a074a --format anthropic", "as the body of a request"),
         ],
     ),
@@ -162,7 +162,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("acpdb history --chain r_3d86c", "what superseded what, oldest first"),
             ("acpdb history state:superseded rule:file turn:10..20", ""),
             ("acpdb history --file src/orders/routes.ts --json", ""),
-            ("acpdb history --sort shown --limit 10", "what fills the context"),
+            ("acpdb history --sort shown --limit 10", "the items that fill the context"),
         ],
     ),
     (
@@ -234,7 +234,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             ("acpdb export html -o session.html", "a page to look at and to hand on"),
             ("acpdb export html latest --at t12 > then.html", "as it was after turn 12"),
-            ("acpdb export html --redact -o share.html", "without what looks like a secret"),
+            ("acpdb export html --redact -o share.html", "without texts that look like secrets"),
             (
                 "acpdb export html --all --pages sessions -o index.html",
                 "all sessions, with links to their pages",
@@ -346,7 +346,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "policy set",
         &[
-            ("acpdb policy set balanced", "a preset, for what comes"),
+            ("acpdb policy set balanced", "a preset, for later events"),
             ("acpdb policy set repeat=off", "one rule less"),
             ("acpdb policy set retry=on --session e38a074a --reason trial", ""),
         ],
@@ -361,8 +361,8 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             ("acpdb verify", "every digest and link"),
             ("acpdb verify --deep --json", "the conclusions, too"),
-            ("acpdb verify --expect-file ~/links", "against what acpdb head printed then"),
-            ("acpdb verify --host", "what hosts say that they sent"),
+            ("acpdb verify --expect-file ~/links", "against the link that acpdb head printed then"),
+            ("acpdb verify --host", "against the digests of requests that hosts recorded"),
         ],
     ),
     (
@@ -376,7 +376,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "key rotate",
         &[
             ("acpdb --db ~/vault key rotate", "a new key beside your settings"),
-            ("acpdb --db ~/vault key rotate --data", "other keys for what is recorded from now on"),
+            ("acpdb --db ~/vault key rotate --data", "other keys for later events"),
             ("acpdb --db ~/vault key rotate --to ~/vault.key", "or in this file"),
         ],
     ),
@@ -406,7 +406,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "config set",
         &[
             ("acpdb config set pager 'less -S'", ""),
-            ("acpdb config set redact true", "import never records what looks like a key"),
+            ("acpdb config set redact true", "import never records texts that look like keys"),
         ],
     ),
     ("config unset", &[("acpdb config unset pager", "")]),

@@ -84,7 +84,7 @@ Encryption
   acpdb import --subject NAME            sessions that are about a person or a tenant
   acpdb erase --subject NAME --shred     destroys the keys of them all, and the name with them
   acpdb key rotate                       another key around those keys
-  acpdb key rotate --data                other keys for what is recorded from now on
+  acpdb key rotate --data                other keys for later events
   acpdb backup DIR --keys                a copy that can be read without the store
 
 The key of a store is a file beside your settings (keys/*.store-key), the file of --key-file or $ACPDB_KEY_FILE, or a

@@ -69,7 +69,7 @@ pub(crate) struct MemoryAdd {
     /// Why, for a decision
     #[arg(long)]
     pub(crate) rationale: Option<String>,
-    /// What else was considered; may be repeated
+    /// An alternative that was considered; may be repeated
     #[arg(long = "alternative", value_name = "TEXT")]
     pub(crate) alternatives: Vec<String>,
     /// A file it concerns; may be repeated

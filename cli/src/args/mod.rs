@@ -84,7 +84,7 @@ pub(crate) enum Verb {
     Hosts,
     /// Keep the store current from login on: a service that runs import --follow
     Service(Service),
-    /// Add what another store has: its sessions, acts and memory; merging again adds nothing
+    /// Add the sessions, acts and memory of another store; merging again adds nothing
     Merge(Merge),
     /// Append events given as JSON lines on standard input
     Append(Append),
@@ -108,7 +108,7 @@ pub(crate) enum Verb {
     Search(Search),
     /// The current context of a session; discard, distill and restore parts of it
     Context(Context),
-    /// Everything that ever was in a session, or one chain of what superseded what
+    /// Everything that ever was in a session, or one chain of items that superseded each other
     History(History),
     /// Events as they were recorded
     Log(Log),
@@ -120,7 +120,7 @@ pub(crate) enum Verb {
     Explain(Explain),
     /// The items and events at a point in time
     At(AtPoint),
-    /// What came, went, was superseded or shown again between two points
+    /// Items that came, went, were superseded or shown again between two points
     Diff(Diff),
     /// The calls that changed a file, or the events that decided an item's state
     Blame(Blame),
@@ -146,9 +146,9 @@ pub(crate) enum Verb {
     Lint(Lint),
     /// Tokens that each rule saves
     Stats(Stats),
-    /// What sessions cost in dollars, by day, week, session, project, host or model
+    /// The cost of sessions in dollars, by day, week, session, project, host or model
     Cost(Cost),
-    /// What other policies and modes would have cost
+    /// The cost of other policies and modes
     Simulate(Simulate),
     /// The todo list as it is and as it was
     Todo(Todo),
@@ -156,7 +156,7 @@ pub(crate) enum Verb {
     Memory(Memory),
     /// Tasks, and the items that were evicted with them
     Task(Task),
-    /// What supersedes what
+    /// The rules of what supersedes what
     Policy(Policy),
     /// Check every digest and link: 0 sound, 3 damage, 4 acknowledged events missing
     Verify(Verify),
@@ -166,7 +166,7 @@ pub(crate) enum Verb {
     Key(Key),
     /// Sign the history; show and export checkpoints
     Checkpoint(CheckpointVerb),
-    /// A file that proves one event, or that the history only grew, to those who have no store
+    /// A file that proves one event, or that the history only grew, to people who have no store
     Prove(Prove),
     /// Whether a file proves what it claims; needs no store: 0 yes, 3 no, 4 older than what was seen
     Check(Check),

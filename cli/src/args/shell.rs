@@ -29,7 +29,7 @@ pub(crate) enum ConfigAct {
         #[arg(value_name = "VALUE")]
         value: String,
     },
-    /// Go back to what holds without it
+    /// Go back to the default
     Unset {
         /// The setting
         #[arg(value_name = "KEY", add = crate::complete::settings())]

@@ -142,7 +142,7 @@ fn an_answer_that_the_host_does_not_take_is_in_the_journal() {
     }
     command.current_dir(world.path("."));
     let ran = finish(command, prompt(&world, "unheard").as_bytes());
-    ran.says(1, &["cannot write standard output"]);
+    assert_eq!(ran.code, 0, "a hook ends well: {}", ran.err);
     let status = world.run(&["attach", "--status", "cursor"]).ok();
     assert!(status.contains("1 error") && status.contains("did not take the answer"), "{status}");
 }
