@@ -126,15 +126,7 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
         }
         Err(failure) => add(State::Problem, "subject", failure.message, failure.hint),
     }
-    match super::attach::standings() {
-        Ok(standings) => {
-            for standing in standings {
-                let state = if standing.next.is_some() { State::Problem } else { State::Ok };
-                add(state, standing.host, standing.detail, standing.next);
-            }
-        }
-        Err(failure) => add(State::Problem, "hosts", failure.message, failure.hint),
-    }
+    hosts(&mut add);
     let code = match verify_store(folder, &VerifyOptions::default()) {
         Ok(report) => log(&report, folder, &mut add),
         Err(error) => {
@@ -171,6 +163,19 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
         add(State::Note, "quarantine", detail, Some(next));
     }
     (findings, code)
+}
+
+/// How the hosts stand to which acpdb is attached.
+fn hosts(add: &mut impl FnMut(State, &'static str, String, Option<String>)) {
+    match super::attach::standings() {
+        Ok(standings) => {
+            for standing in standings {
+                let state = if standing.next.is_some() { State::Problem } else { State::Ok };
+                add(state, standing.host, standing.detail, standing.next);
+            }
+        }
+        Err(failure) => add(State::Problem, "hosts", failure.message, failure.hint),
+    }
 }
 
 /// What the log says, and what to do about it.

@@ -64,8 +64,8 @@ pub fn found(path: &Path) -> Result<Option<String>, AttachError> {
         Err(AttachError::Taken { .. }) => None,
         text => text?,
     };
-    let line = text.iter().flat_map(|text| text.lines());
-    Ok(line.filter_map(|line| line.strip_prefix("const ATTACHED = ")).next().map(str::to_owned))
+    let mut lines = text.iter().flat_map(|text| text.lines());
+    Ok(lines.find_map(|line| line.strip_prefix("const ATTACHED = ")).map(str::to_owned))
 }
 
 /// The program by what [`found`] gave.
