@@ -71,7 +71,14 @@ fn main() -> ExitCode {
                 let _ = writeln!(anstream::stderr(), "{}", help.ansi());
                 return code.into();
             }
-            let _ = error.print();
+            // Help goes to standard output, and is data that was asked for; a mistake goes to standard error.
+            if let Err(unsaid) = error.print().and_then(|()| std::io::stdout().flush())
+                && !error.use_stderr()
+                && unsaid.kind() != std::io::ErrorKind::BrokenPipe
+            {
+                let _ = writeln!(std::io::stderr(), "error: cannot write standard output: {unsaid}");
+                return Code::Failure.into();
+            }
             if let Some(act) = act_that_was_meant() {
                 let _ = writeln!(std::io::stderr(), "\n  tip: did you mean 'context {act}'?");
             }
@@ -102,7 +109,11 @@ fn main() -> ExitCode {
         Some(failure) => Err(failure),
         None => run(&args, &mut output),
     };
-    let flushed = output.finish();
+    let flushed = match output.finish() {
+        // A hook ends well whatever happens; its journal says that the host did not take the answer.
+        Err(_) if matches!(args.verb, Verb::Hook(_)) => Ok(()),
+        flushed => flushed,
+    };
     // Only an answer can leave something out.
     let result = match result {
         Ok(code) if output.tell_of_damage() && code == Code::Ok => Ok(Code::Damage),
@@ -123,6 +134,7 @@ fn is_hook() -> bool {
     let mut words = std::env::args_os().skip(1);
     while let Some(word) = words.next() {
         if word == "--db" || word == "--key-file" {
+            // Its value.
             let _ = words.next();
         } else if !word.to_string_lossy().starts_with('-') {
             return word == "hook";
@@ -155,6 +167,7 @@ fn withhold(error: &mut clap::Error) {
 
 /// `context discrad r_a1b2c` is refused for having two words too many; what is wrong is the first of them.
 fn act_that_was_meant() -> Option<&'static str> {
+    // A word that is no UTF-8 is none of ours.
     let mut words = std::env::args_os()
         .filter_map(|word| word.into_string().ok())
         .skip_while(|word| word != "context")

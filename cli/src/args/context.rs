@@ -13,10 +13,10 @@ pub(crate) struct Context {
     /// Whole texts, not their beginnings
     #[arg(long)]
     pub(crate) full: bool,
-    /// What the host had, instead of what acpdb would show
+    /// The context as the host had it, instead of the one that acpdb would show
     #[arg(long, conflicts_with_all = ["served", "mode", "server_side"])]
     pub(crate) recorded: bool,
-    /// What was sent through acpdb: the very bytes sent last, or last at the point of --at; their digest is checked
+    /// The context that was sent through acpdb: the very bytes sent last, or last at the point of --at; their digest is checked
     #[arg(long, conflicts_with_all = ["last", "full", "format"])]
     pub(crate) served: bool,
     #[command(flatten)]
@@ -34,7 +34,7 @@ pub(crate) enum ContextAct {
     Distill(Targets),
     /// Show them again
     Restore(RestoreTargets),
-    /// Keep them whatever the rules say
+    /// Keep them even if a rule would hide them
     Pin(Targets),
     /// Subject them to the rules again
     Unpin(Targets),
@@ -43,7 +43,7 @@ pub(crate) enum ContextAct {
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_field_names, reason = "what one calls them")]
 pub(crate) struct Targets {
-    /// What to act on
+    /// The items to act on
     #[arg(value_name = "TARGET", add = crate::complete::items())]
     pub(crate) targets: Vec<String>,
     /// The session [default: the newest one of this folder, else of all]

@@ -22,7 +22,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("acpdb import", "every session in the usual places"),
             ("acpdb import ~/.claude/projects", "all below a folder"),
             ("acpdb import --redact session.jsonl", "without keys and tokens"),
-            ("acpdb import laptop.jsonl", "what export jsonl wrote, of any store; again adds nothing"),
+            ("acpdb import laptop.jsonl", "a file that export jsonl wrote, of any store; again adds nothing"),
             (
                 "acpdb import --follow",
                 "and go on, until interrupted: what hosts write is there within a second",
@@ -63,9 +63,9 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             (
                 "acpdb merge ~/laptop/.acpdb",
-                "what is new there; sessions that both went on with become branches",
+                "new events of it; sessions that both went on with become branches",
             ),
-            ("acpdb merge ~/laptop/.acpdb --erase", "and erase what was erased there"),
+            ("acpdb merge ~/laptop/.acpdb --erase", "and erase the texts that were erased there"),
         ],
     ),
     (
@@ -79,22 +79,22 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "attach",
         &[
             ("acpdb attach claude", "record every session of Claude Code, and remind"),
-            ("acpdb attach codex --mode prune --dry-run", "what would change in its settings"),
+            ("acpdb attach codex --mode prune --dry-run", "the changes to its settings, not made"),
             ("acpdb attach gemini --project", "in this project only"),
             ("acpdb attach --status", "whether it works"),
         ],
     ),
     ("detach", &[("acpdb detach claude", "its settings are as they were")]),
-    ("hook", &[("acpdb hook claude-code --mode suggest", "what the host runs; its JSON on standard input")]),
+    ("hook", &[("acpdb hook claude-code --mode suggest", "as the host runs it; its JSON on standard input")]),
     (
         "plugin",
-        &[("acpdb plugin opencode --mode prune", "what opencode's plug-in starts; a line in, a line out")],
+        &[("acpdb plugin opencode --mode prune", "as opencode's plug-in starts it; a line in, a line out")],
     ),
     (
         "mcp",
         &[
-            ("acpdb mcp", "what a host runs as a server of tools"),
-            ("acpdb mcp --session latest", "for the newest session, whatever is asked"),
+            ("acpdb mcp", "as a host runs it, as a server of tools"),
+            ("acpdb mcp --session latest", "for the newest session, if a call names none"),
         ],
     ),
     (
@@ -135,7 +135,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             ("acpdb context", "of the newest session"),
             ("acpdb context e38a074a --at t12", "current at the end of turn 12"),
-            ("acpdb context e38a074a --recorded", "what its host had"),
+            ("acpdb context e38a074a --recorded", "the context as its host had it"),
             ("acpdb context e38a074a --format anthropic", "as the body of a request"),
         ],
     ),
@@ -162,7 +162,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("acpdb history --chain r_3d86c", "what superseded what, oldest first"),
             ("acpdb history state:superseded rule:file turn:10..20", ""),
             ("acpdb history --file src/orders/routes.ts --json", ""),
-            ("acpdb history --sort shown --limit 10", "what fills the context"),
+            ("acpdb history --sort shown --limit 10", "the items that fill the context"),
         ],
     ),
     (
@@ -199,14 +199,14 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "diff",
         &[
-            ("acpdb diff @compact-1 head", "what the newest compaction took away"),
+            ("acpdb diff @compact-1 head", "items that the newest compaction took away"),
             ("acpdb diff t10 t20 --session e38a074a", ""),
         ],
     ),
     (
         "blame",
         &[
-            ("acpdb blame src/orders/routes.ts", "the calls that made the file what it is"),
+            ("acpdb blame src/orders/routes.ts", "the calls that changed the file"),
             ("acpdb blame '#297'", "the events that put an item where it stands"),
         ],
     ),
@@ -221,17 +221,20 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "fork",
         &[("acpdb fork e38a074a", ""), ("acpdb fork e38a074a --at t12 --id shop-2", "from a point of it")],
     ),
-    ("undo", &[("acpdb undo --dry-run", "what would be taken back"), ("acpdb undo '#435'", "")]),
+    ("undo", &[("acpdb undo --dry-run", "the act that would be taken back"), ("acpdb undo '#435'", "")]),
     (
         "redo",
-        &[("acpdb redo --dry-run", "what would hold again"), ("acpdb redo", "the newest that is undone")],
+        &[
+            ("acpdb redo --dry-run", "the act that would hold again"),
+            ("acpdb redo", "the newest that is undone"),
+        ],
     ),
     (
         "export html",
         &[
             ("acpdb export html -o session.html", "a page to look at and to hand on"),
             ("acpdb export html latest --at t12 > then.html", "as it was after turn 12"),
-            ("acpdb export html --redact -o share.html", "without what looks like a secret"),
+            ("acpdb export html --redact -o share.html", "without texts that look like secrets"),
             (
                 "acpdb export html --all --pages sessions -o index.html",
                 "all sessions, with links to their pages",
@@ -297,7 +300,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "acpdb search -e 'function \\w+Limit' -C 2 --session latest",
                 "a regular expression, with lines around",
             ),
-            ("acpdb search error --sort shown --limit 5", "what the model still sees most of"),
+            ("acpdb search error --sort shown --limit 5", "sorted by how much the model still sees"),
         ],
     ),
     (
@@ -343,7 +346,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "policy set",
         &[
-            ("acpdb policy set balanced", "a preset, for what comes"),
+            ("acpdb policy set balanced", "a preset, for later events"),
             ("acpdb policy set repeat=off", "one rule less"),
             ("acpdb policy set retry=on --session e38a074a --reason trial", ""),
         ],
@@ -357,9 +360,9 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "verify",
         &[
             ("acpdb verify", "every digest and link"),
-            ("acpdb verify --deep --json", "what was concluded, too"),
-            ("acpdb verify --expect-file ~/links", "against what acpdb head printed then"),
-            ("acpdb verify --host", "what hosts say that they sent"),
+            ("acpdb verify --deep --json", "the conclusions, too"),
+            ("acpdb verify --expect-file ~/links", "against the link that acpdb head printed then"),
+            ("acpdb verify --host", "against the digests of requests that hosts recorded"),
         ],
     ),
     (
@@ -373,12 +376,12 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "key rotate",
         &[
             ("acpdb --db ~/vault key rotate", "a new key beside your settings"),
-            ("acpdb --db ~/vault key rotate --data", "other keys for what is recorded from now on"),
+            ("acpdb --db ~/vault key rotate --data", "other keys for later events"),
             ("acpdb --db ~/vault key rotate --to ~/vault.key", "or in this file"),
         ],
     ),
     ("key new", &[("acpdb key new work", "for acpdb checkpoint sign --key work")]),
-    ("key show", &[("acpdb key show > auditor.key", "for those who are to check")]),
+    ("key show", &[("acpdb key show > auditor.key", "for people who check")]),
     (
         "key trust",
         &[
@@ -403,7 +406,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "config set",
         &[
             ("acpdb config set pager 'less -S'", ""),
-            ("acpdb config set redact true", "import never records what looks like a key"),
+            ("acpdb config set redact true", "import never records texts that look like keys"),
         ],
     ),
     ("config unset", &[("acpdb config unset pager", "")]),

@@ -47,10 +47,10 @@ pub(crate) struct ExportPage {
     /// With --all: each session's page too, in this folder beside the index, which links to them
     #[arg(long, value_name = "FOLDER", requires = "all", requires = "output")]
     pub(crate) pages: Option<String>,
-    /// Without what looks like a secret (acpdb scan)
+    /// Without texts that look like secrets (acpdb scan)
     #[arg(long)]
     pub(crate) redact: bool,
-    /// Also without what this pattern matches
+    /// Also without texts that this pattern matches
     #[arg(long, value_name = "NAME=REGEX")]
     pub(crate) redact_rule: Vec<String>,
     #[command(flatten)]

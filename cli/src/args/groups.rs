@@ -84,7 +84,7 @@ Encryption
   acpdb import --subject NAME            sessions that are about a person or a tenant
   acpdb erase --subject NAME --shred     destroys the keys of them all, and the name with them
   acpdb key rotate                       another key around those keys
-  acpdb key rotate --data                other keys for what is recorded from now on
+  acpdb key rotate --data                other keys for later events
   acpdb backup DIR --keys                a copy that can be read without the store
 
 The key of a store is a file beside your settings (keys/*.store-key), the file of --key-file or $ACPDB_KEY_FILE, or a
@@ -130,14 +130,13 @@ fn template(command: &clap::Command, width: usize) -> String {
                 Some(found) => found.get_about().map(ToString::to_string).unwrap_or_default(),
                 None => "The help of a verb, or of a topic".to_owned(),
             };
+            // A terminal that is narrower than the names gets a word on a line.
             let lines = wrapped(&about, width.saturating_sub(TEXT_COLUMN));
             let mut lines = lines.iter();
             let first = lines.next().map_or("", String::as_str);
-            let _ = writeln!(
-                text,
-                "  {name}{verb}{name:#}{}{first}",
-                " ".repeat(TEXT_COLUMN.saturating_sub(2 + verb.len()))
-            );
+            // A name that reaches into the text's column has no blank behind it.
+            let gap = " ".repeat(TEXT_COLUMN.saturating_sub(2 + verb.len()));
+            let _ = writeln!(text, "  {name}{verb}{name:#}{gap}{first}");
             for line in lines {
                 let _ = writeln!(text, "{}{line}", " ".repeat(TEXT_COLUMN));
             }

@@ -47,7 +47,7 @@ pub(crate) struct Attach {
     pub(crate) host: Option<HostName>,
     #[command(flatten)]
     pub(crate) reach: AttachReach,
-    /// What acpdb may do there
+    /// The mode in which acpdb acts there
     #[arg(long, value_name = "MODE", default_value = "suggest")]
     pub(crate) mode: HookMode,
     /// The subject of new sessions: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
@@ -88,7 +88,7 @@ pub(crate) struct Hook {
     /// The host whose event it is
     #[arg(value_name = "HOST")]
     pub(crate) host: HostName,
-    /// What acpdb may do
+    /// The mode in which acpdb acts
     #[arg(long, value_name = "MODE", default_value = "record")]
     pub(crate) mode: HookMode,
     /// The event, where the host's JSON does not name it
@@ -107,7 +107,7 @@ pub(crate) struct Plugin {
     /// The host whose plug-in asks
     #[arg(value_name = "HOST")]
     pub(crate) host: PluginHost,
-    /// What acpdb may do
+    /// The mode in which acpdb acts
     #[arg(long, value_name = "MODE", default_value = "record")]
     pub(crate) mode: HookMode,
     /// The subject of new sessions: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
@@ -160,7 +160,7 @@ pub(crate) struct Mcp {
     /// Serve on this address over HTTP, at /mcp [default: 127.0.0.1:4142; port 0 takes a free one]
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:4142")]
     pub(crate) http: Option<std::net::SocketAddr>,
-    /// What clients have to send as `Authorization: Bearer TOKEN`; needed to listen where others can reach it
+    /// The token that clients have to send as `Authorization: Bearer TOKEN`; needed to listen where others can reach it
     #[arg(long, value_name = "TOKEN", env = "ACPDB_MCP_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
 }
@@ -179,7 +179,7 @@ pub(crate) struct Proxy {
     /// The provider's address, beginning with its scheme
     #[arg(value_name = "URL")]
     pub(crate) upstream: String,
-    /// What it does with requests
+    /// How it treats requests
     #[arg(long, value_name = "MODE", default_value = "record")]
     pub(crate) mode: ProxyMode,
     /// The subject of new sessions: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
@@ -188,7 +188,7 @@ pub(crate) struct Proxy {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4141")]
     pub(crate) listen: std::net::SocketAddr,
-    /// What clients have to send in x-acpdb-token; needed to listen where others can reach it
+    /// The token that clients have to send in x-acpdb-token; needed to listen where others can reach it
     #[arg(long, value_name = "TOKEN", env = "ACPDB_PROXY_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
 }

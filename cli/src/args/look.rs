@@ -5,7 +5,7 @@ pub(crate) struct Ui {
     /// Where to listen, on this machine only; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub(crate) listen: std::net::SocketAddr,
-    /// Without what looks like a secret (acpdb scan)
+    /// Without texts that look like secrets (acpdb scan)
     #[arg(long)]
     pub(crate) redact: bool,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Resume {
     /// The folder in which it goes on [default: that of the session]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) folder: Option<std::path::PathBuf>,
-    /// What is superseded, discarded or distilled shows its stand-in
+    /// Items that are superseded, discarded or distilled show their placeholder
     #[arg(long)]
     pub(crate) pruned: bool,
     /// Id of the new session, a UUID [default: a random one]
@@ -44,7 +44,7 @@ pub(crate) struct Resume {
     /// Replace the file if it exists
     #[arg(long)]
     pub(crate) force: bool,
-    /// Only say what would be written, and where
+    /// Only say which files would be written
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

@@ -1,4 +1,4 @@
-//! What supersedes what.
+//! The rules of what supersedes what.
 
 use clap::Subcommand;
 
@@ -14,7 +14,7 @@ pub(crate) struct Policy {
 pub(crate) enum PolicyAct {
     /// The policy in force
     Show(SessionOption),
-    /// Change the policy for what comes: a preset, a TOML file, or key=value pairs
+    /// Change the policy for later events: a preset, a TOML file, or key=value pairs
     Set(PolicySet),
     /// Take the policy from the configuration of a pruning plug-in
     Import(PolicyImport),

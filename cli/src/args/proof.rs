@@ -24,9 +24,9 @@ pub(crate) enum KeyAct {
         #[arg(long, conflicts_with = "passphrase")]
         keyring: bool,
     },
-    /// Wrap the keys of an encrypted store by another key; what they seal stays as it is. With --data: other keys from now on
+    /// Wrap the keys of an encrypted store by another key; sealed events stay as they are. With --data: other keys from now on
     Rotate {
-        /// Give sessions another key each: what is recorded from now on is sealed under it, what was stays readable
+        /// Give sessions another key each: later events are sealed under it, earlier ones stay readable
         #[arg(long, conflicts_with_all = ["to", "to_passphrase", "to_keyring"])]
         data: bool,
         /// With --data: this session only [default: all]
@@ -42,13 +42,13 @@ pub(crate) enum KeyAct {
         #[arg(long, conflicts_with_all = ["to", "to_passphrase"])]
         to_keyring: bool,
     },
-    /// What others need to check what it signed in this store
+    /// The key that others need to check signatures of this store
     Show {
         /// Its name
         #[arg(value_name = "NAME", default_value = "default")]
         name: String,
     },
-    /// Believe what a key of others signs, or list the keys that are believed
+    /// Believe the signatures of another's key, or list the keys that are believed
     Trust {
         /// The key, as acpdb key show prints it there [default: list them]
         #[arg(value_name = "KEY")]
@@ -62,8 +62,8 @@ pub(crate) enum KeyAct {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  acpdb checkpoint sign                all events up to now, with your key\n  \
-    acpdb checkpoint show                what was signed, and whether it still holds\n  \
-    acpdb checkpoint export > now.note   for those who are to remember it\n  \
+    acpdb checkpoint show                checkpoints, and whether they still hold\n  \
+    acpdb checkpoint export > now.note   for people who remember it\n  \
     acpdb checkpoint push --policy witnesses.txt   others sign that it only grew\n\n\
     A checkpoint is kept beside the log, and what was seen last is remembered beside your settings: if the\n\
     whole folder is set back, acpdb verify says so. A checkpoint whose key is not known here proves nothing: 8."
@@ -81,7 +81,7 @@ pub(crate) enum CheckpointAct {
         #[arg(long, value_name = "NAME", default_value = "default")]
         key: String,
     },
-    /// What was signed, and whether the log still agrees
+    /// Signed checkpoints, and whether the log still agrees with them
     Show,
     /// Ask witnesses to sign that the history only grew since they saw it last, as C2SP tlog-witness has it
     Push(Push),
@@ -101,7 +101,7 @@ pub(crate) enum CheckpointAct {
     after_help = "Examples:\n  acpdb checkpoint push --policy witnesses.txt   all witnesses of the file\n\n\
     A policy is a file as C2SP tlog-policy has it: witness NAME KEY URL, group NAME 2 NAME NAME NAME, quorum NAME.\n\
     0: enough of them signed; 8: some did; 1: none did; 3: one saw another history; 4: one saw a longer one.\n\
-    What is recorded meanwhile does not wait for witnesses."
+    Events that are recorded meanwhile do not wait for witnesses."
 )]
 pub(crate) struct Push {
     /// Its last event [default: the newest checkpoint]
@@ -158,7 +158,7 @@ pub(crate) struct Prove {
     Needs no store. 0: it proves what is printed; 3: it proves nothing, or contradicts what was seen here;\n\
     4: a checkpoint older than what was seen here. A policy is one of acpdb checkpoint push. docs/check_proof.py does the same without acpdb.")]
 pub(crate) struct Check {
-    /// What acpdb prove or acpdb checkpoint export wrote
+    /// A file that acpdb prove or acpdb checkpoint export wrote
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// A key as acpdb key show prints it, or a file with it [default: yours and those that you trust]
@@ -174,14 +174,14 @@ pub(crate) struct Check {
     after_help = "Examples:\n  acpdb audit -o report.html                  the whole store, to be read or printed\n  \
     acpdb audit latest -o session.json          one session, for programs\n  \
     acpdb audit --since 2026-11-01 -o november.html\n\n\
-    It holds recorded texts: give it to those who may read them. What it proves and what not stands in it.\n\
+    It holds recorded texts: give it only to people who may read them. The report itself says what it proves and what it does not prove.\n\
     0: all that was signed agrees; 3, 4, 8: as acpdb checkpoint show; the report is written all the same."
 )]
 pub(crate) struct Audit {
     /// One session [default: all]
     #[arg(value_name = "SESSION")]
     pub(crate) session: Option<String>,
-    /// What was recorded after this time or event
+    /// Events that were recorded after this time or event
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
     #[command(flatten)]

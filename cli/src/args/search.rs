@@ -10,7 +10,7 @@
     A hit says whether the model still sees the text. Erased texts are found nowhere."
 )]
 pub(crate) struct Search {
-    /// What to look for, and conditions such as tool:bash (see below)
+    /// Words to look for, and conditions such as tool:bash (see below)
     #[arg(value_name = "WORDS", required = true, allow_hyphen_values = false)]
     pub(crate) words: Vec<String>,
     /// The words are regular expressions

@@ -68,7 +68,9 @@ pub(crate) fn run(
     if output.json {
         let request = match format {
             RequestFormat::Markdown | RequestFormat::Text => None,
-            _ => serde_json::from_slice::<&RawValue>(&export.bytes).ok(),
+            _ => Some(serde_json::from_slice::<&RawValue>(&export.bytes).map_err(|error| {
+                Failure::new(Code::Failure, format!("the request that was made is no JSON: {error}"))
+            })?),
         };
         let body =
             request.map_or_else(|| Body::Transcript(String::from_utf8_lossy(&export.bytes)), Body::Request);

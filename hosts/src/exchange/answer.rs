@@ -67,9 +67,11 @@ struct Made {
 fn pieces(body: &str) -> Option<(Vec<Value>, bool)> {
     let trimmed = body.trim_start();
     if trimmed.starts_with('{') {
+        // What breaks off in the middle is no answer, as the function says; so below.
         return Some((vec![serde_json::from_str(trimmed).ok()?], true));
     }
     if trimmed.starts_with('[') {
+        // As above.
         return Some((serde_json::from_str(trimmed).ok()?, true));
     }
     let (mut pieces, mut is_whole) = (Vec::new(), false);
@@ -89,6 +91,7 @@ fn pieces(body: &str) -> Option<(Vec<Value>, bool)> {
                 if event == "[DONE]" {
                     is_whole = true;
                 } else if !event.is_empty() {
+                    // As above.
                     pieces.push(serde_json::from_str(event).ok()?);
                 }
                 if line.is_none() {
@@ -278,7 +281,8 @@ fn of_messages(pieces: &[Value]) -> Option<Made> {
             _ => {}
         }
     }
-    let _ = report.stop_reason.as_ref()?;
+    // A stream that says no reason to stop broke off.
+    report.stop_reason.as_ref()?;
     for block in blocks.values_mut() {
         whole_input(block);
     }

@@ -250,6 +250,7 @@ fn marked(mut export: Export, before: Option<&Export>) -> Export {
         return export;
     }
     let Ok(body) = std::str::from_utf8(&export.bytes) else { return export };
+    // What was sent before is JSON too; a body that is none has no marks to keep.
     let before = before.and_then(|before| std::str::from_utf8(&before.bytes).ok());
     if let Cow::Owned(marked) = with_breakpoints(body, before) {
         export.bytes = marked.into_bytes();

@@ -259,6 +259,7 @@ impl Export {
     }
 
     fn value<'a, T: Deserialize<'a>>(&'a self, format: Format) -> Option<T> {
+        // The bytes were written here as this type has them: the format says which.
         (self.format == format).then(|| serde_json::from_slice(&self.bytes).ok())?
     }
 }
