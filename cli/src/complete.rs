@@ -73,6 +73,7 @@ fn session_candidates(current: &OsStr) -> Vec<CompletionCandidate> {
     let mut all: Vec<CompletionCandidate> = sessions
         .take(CANDIDATE_COUNT_MAX)
         .map(|stream| {
+            // What is only suggested goes without what cannot be read; so it is with all of these.
             let title = acpdb_query::titles::title_of(&store, &stream, None).ok().flatten();
             let title = title.unwrap_or(stream.host);
             CompletionCandidate::new(stream.name).help(Some(escape(&title, Escape::Line).into_owned().into()))
@@ -86,12 +87,14 @@ fn session_candidates(current: &OsStr) -> Vec<CompletionCandidate> {
 
 fn item_candidates(current: &OsStr) -> Vec<CompletionCandidate> {
     let (Some(current), Some(store)) = (current.to_str(), store()) else { return Vec::new() };
+    // A name that is no UTF-8 is none of a session.
     let sessions = match option(&["--session", "-s"]).and_then(|name| name.into_string().ok()) {
         Some(name) => store.find_stream(&name).into_iter().collect(),
         None => sessions_of(&store),
     };
     // Ids are found in any session; the newest that has one is meant most often.
     let sessions = sessions.iter().take(SESSION_COUNT_MAX);
+    // As for titles.
     let views = sessions.filter_map(|stream| store.view_once(stream.id, &At::Head).ok());
     views.map(|view| items_of(&view, current)).find(|found| !found.is_empty()).unwrap_or_default()
 }
@@ -150,12 +153,14 @@ fn store() -> Option<Store> {
         settings: crate::settings::read().unwrap_or_default(),
         ..Global::default()
     };
+    // As for titles: without a store nothing is suggested.
     let found = place::find(&global).ok()?;
     let builder = Store::builder(&found.folder).registry(acpdb_hosts::registry()).read_only();
     let builder = match crate::rings::at_hand(&found.folder) {
         Some(ring) => builder.keys(ring),
         None => builder,
     };
+    // As above.
     builder.open().ok()
 }
 

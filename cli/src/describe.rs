@@ -67,6 +67,7 @@ impl StreamNames {
         if names.len() == NAMED_COUNT_MAX {
             let all = self.store.stream_names().unwrap_or_default();
             names.extend(all.into_iter().map(|name| (name.id, Some(name))));
+        // As above.
         } else if let Ok(Some(name)) = self.store.stream_name(stream) {
             names.insert(stream, Some(name));
         }
@@ -243,6 +244,7 @@ fn word(variant: &dyn std::fmt::Debug) -> String {
 }
 
 fn policy(set: &PolicySet) -> String {
+    // A policy without a name, or one that this version cannot read, is the writer's own.
     let policy = serde_json::from_str::<Value>(&set.policy).ok();
     let preset = policy.as_ref().and_then(|policy| policy.get("preset")).and_then(Value::as_str);
     let why = set.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();

@@ -33,6 +33,7 @@ pub(crate) fn listen() {
         }
     });
     if listening.is_ok() {
+        // It is called once; a second listener would be told the same.
         let _ = SIGNALS.set(handle);
     }
 }
@@ -49,6 +50,7 @@ fn told() {
         return;
     }
     for folder in steady(&SCRATCH).drain(..) {
+        // The process ends; what stays is in the system's folder of temporary files.
         let _ = std::fs::remove_dir_all(folder);
     }
     std::process::exit(INTERRUPTED);
@@ -59,6 +61,7 @@ pub(crate) fn instead(stop: impl FnOnce() + Send + 'static) {
     *steady(&STOP) = Some(Box::new(stop));
     // Only here: other verbs end by SIGTERM as every program does.
     if let Some(signals) = SIGNALS.get() {
+        // Without it SIGTERM ends the process at once, as it ends any.
         let _ = signals.add_signal(SIGTERM);
     }
 }

@@ -23,9 +23,11 @@ pub(crate) fn leave(store: &Store) {
     let Ok(made) = made else { return };
     // What looks at a long session folds it too; a fold by a handle that writes is saved if it is long and much of it is new.
     for (stream, _) in made.iter().flatten().filter(|(_, figures)| figures.is_long()) {
+        // Nothing is shown here: what cannot be folded is told to those who look at it.
         let _ = store.view(*stream);
     }
     if let Some(bytes) = keeping.bytes(made.into_iter().flatten().collect()) {
+        // What is not kept is folded again by the next list.
         let _ = store.put_aside(NAME, &bytes);
     }
 }

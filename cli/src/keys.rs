@@ -249,19 +249,33 @@ pub(crate) fn is_trusted_for(store: StoreId) -> Result<bool, Failure> {
     Ok(trusted()?.iter().any(|key| key.name() == origin(store)))
 }
 
+/// The files of a folder, in order of their paths; none if there is no such folder.
+fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let failed = |error: &std::io::Error| Failure::io("read", &folder.display().to_string(), error);
+    let entries = match folder.read_dir() {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(&error)),
+    };
+    let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>();
+    let mut paths = paths.map_err(|error| failed(&error))?;
+    paths.sort();
+    Ok(paths)
+}
+
 /// Keys that are believed about a store: the user's own, and those of others that are for it.
 pub(crate) fn known(store: StoreId) -> Result<Vec<VerifierKey>, Failure> {
     let name = origin(store);
     let mut keys = trusted()?;
     keys.retain(|key| key.name() == name);
-    let names = below("keys")?.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut paths: Vec<PathBuf> = names.collect();
-    paths.sort();
+    let paths = files_in(&below("keys")?)?;
     for path in paths {
         // A damaged file stops no check here: it signs nothing.
         let Some(text) = read(&path).ok().flatten() else { continue };
         let key = match path.extension().and_then(|end| end.to_str()) {
+            // As above.
             Some("key") => SignerKey::parse(&text).and_then(|key| key.verifier(&name)).ok(),
+            // As above.
             Some("pub") => VerifierKey::parse(&text).and_then(|key| key.named(&name)).ok(),
             _ => None,
         };

@@ -39,8 +39,10 @@ pub(crate) struct Stamp {
 impl Stamp {
     /// The stamp of what lies at `path` now.
     pub(crate) fn at(path: &Path) -> Option<Self> {
+        // A file without a stamp is read.
         let mut stamp = Self::of(&std::fs::metadata(path).ok()?)?;
         if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("db")) {
+            // A database may have no such log.
             let log = std::fs::metadata(crate::reader::log_of(path)).ok().and_then(|log| Self::of(&log));
             stamp.log = log.map(|log| (log.bytes, log.modified));
         }
@@ -168,6 +170,7 @@ pub(crate) struct Reading {
 impl KnownFiles {
     /// What the store remembers. `how`: the options of this import; files that were read with others are not known.
     pub(crate) fn of(store: &Store, how: String) -> Self {
+        // What is not understood was not read before: all is read again, and known by its origins.
         let files = store.aside(NAME).and_then(|bytes| serde_json::from_slice(&bytes).ok());
         Self { files: files.unwrap_or_default(), how, is_changed: false }
     }
@@ -257,6 +260,7 @@ impl KnownFiles {
     pub(crate) fn save(&mut self, store: &Store) -> bool {
         let is_changed = std::mem::take(&mut self.is_changed);
         if is_changed && let Ok(bytes) = serde_json::to_vec(&self.files) {
+            // What is not kept is read again by the next import.
             let _ = store.put_aside(NAME, &bytes);
         }
         is_changed
@@ -305,6 +309,7 @@ impl Counts {
 }
 
 fn absolute(path: &Path) -> Option<PathBuf> {
+    // An empty path, or one without a working folder to begin at: a file that is not known by a name is read.
     std::path::absolute(path).ok()
 }
 

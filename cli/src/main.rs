@@ -71,7 +71,14 @@ fn main() -> ExitCode {
                 let _ = writeln!(anstream::stderr(), "{}", help.ansi());
                 return code.into();
             }
-            let _ = error.print();
+            // Help goes to standard output, and is data that was asked for; a mistake goes to standard error.
+            if let Err(unsaid) = error.print().and_then(|()| std::io::stdout().flush())
+                && !error.use_stderr()
+                && unsaid.kind() != std::io::ErrorKind::BrokenPipe
+            {
+                let _ = writeln!(std::io::stderr(), "error: cannot write standard output: {unsaid}");
+                return Code::Failure.into();
+            }
             if let Some(act) = act_that_was_meant() {
                 let _ = writeln!(std::io::stderr(), "\n  tip: did you mean 'context {act}'?");
             }
@@ -123,6 +130,7 @@ fn is_hook() -> bool {
     let mut words = std::env::args_os().skip(1);
     while let Some(word) = words.next() {
         if word == "--db" || word == "--key-file" {
+            // Its value.
             let _ = words.next();
         } else if !word.to_string_lossy().starts_with('-') {
             return word == "hook";
@@ -155,6 +163,7 @@ fn withhold(error: &mut clap::Error) {
 
 /// `context discrad r_a1b2c` is refused for having two words too many; what is wrong is the first of them.
 fn act_that_was_meant() -> Option<&'static str> {
+    // A word that is no UTF-8 is none of ours.
     let mut words = std::env::args_os()
         .filter_map(|word| word.into_string().ok())
         .skip_while(|word| word != "context")

@@ -108,6 +108,12 @@ impl Output {
         met
     }
 
+    /// Columns that are left beside `used` of them; 0 where a terminal is too narrow for those.
+    pub(crate) fn room(&self, used: usize) -> usize {
+        // As the function says.
+        self.width.saturating_sub(used)
+    }
+
     /// One line of data.
     pub(crate) fn line(&mut self, line: impl AsRef<str>) -> Result<(), Failure> {
         let line = line.as_ref();

@@ -54,6 +54,7 @@ impl Pager {
         }
         // Before it runs: a Ctrl-C in between must not leave it without us.
         crate::interrupt::paged(true);
+        // One that does not start is told below.
         if let Ok(child) = command.spawn() {
             self.running = Some(child);
         } else {
@@ -88,6 +89,7 @@ impl Drop for Pager {
     fn drop(&mut self) {
         if let Some(mut child) = self.running.take() {
             drop(child.stdin.take());
+            // How the pager ended is its user's business.
             let _ = child.wait();
             crate::interrupt::paged(false);
         }

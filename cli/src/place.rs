@@ -28,6 +28,13 @@ pub(crate) fn folder(global: &Global, output: &Output) -> Result<PathBuf, Failur
     Ok(found.folder)
 }
 
+/// A variable of the environment. One that is no UTF-8 counts as not set: what it would name cannot be written into a host's
+/// settings or shown either.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    // Not set, or as above.
+    std::env::var(name).ok()
+}
+
 /// A store's folder, and what speaks against using it.
 pub(crate) struct Found {
     pub(crate) folder: PathBuf,
@@ -51,8 +58,9 @@ pub(crate) fn find(global: &Global) -> Result<Found, Failure> {
         }
         return Ok(named(path.clone()));
     }
-    if let Ok(here) = std::env::current_dir() {
+    if let Some(here) = working_folder(global)? {
         for folder in here.ancestors().map(|folder| folder.join(FOLDER)) {
+            // Folders above may be closed to this user, and then hold no store of theirs.
             let Ok(found) = folder.symlink_metadata() else { continue };
             if found.is_symlink() {
                 let failure = Failure::new(
@@ -86,6 +94,18 @@ pub(crate) fn find(global: &Global) -> Result<Found, Failure> {
     data.map(|data| named(data.join("acpdb"))).ok_or_else(|| {
         Failure::usage("there is no home folder to keep a store in").hint("name a store with --db PATH")
     })
+}
+
+/// Where stores are looked for. It may be gone, such as a work tree that was removed: which project is meant is not known
+/// then, and the user's own store is not taken for that project's.
+fn working_folder(global: &Global) -> Result<Option<PathBuf>, Failure> {
+    match std::env::current_dir() {
+        Ok(here) => Ok(Some(here)),
+        // A store that the settings name is meant wherever a command runs.
+        Err(_) if global.settings.db.is_some() => Ok(None),
+        Err(error) => Err(Failure::io("find", "the working folder", &error)
+            .hint("go to a folder that is there, or name the store with --db PATH")),
+    }
 }
 
 /// A path as it can be typed in a shell.

@@ -10,7 +10,7 @@ pub(crate) struct RedactOptions {
     /// Take well-known forms of keys and tokens out before anything is recorded
     #[arg(long)]
     pub(crate) redact: bool,
-    /// Also what this pattern matches
+    /// Also texts that this pattern matches
     #[arg(long, value_name = "NAME=REGEX")]
     pub(crate) redact_rule: Vec<String>,
     /// Also long runs of signs that look random

@@ -45,6 +45,7 @@ pub(crate) fn of(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>,
 /// As [`of`], and a key in the keyring is looked for there.
 pub(crate) fn tried(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>, Failure> {
     let ring = of(folder, key_file)?;
+    // Without a home there is no such place, and `of` has said so where that matters.
     let path = key_file
         .map_or_else(|| wanted(folder).and_then(|id| path_of(&id).ok()), |path| Some(path.to_owned()));
     if let Some(entry) = path.and_then(|path| keys::entry_of(&path).transpose()).transpose()? {
@@ -56,7 +57,9 @@ pub(crate) fn tried(folder: &Path, key_file: Option<&Path>) -> Result<Option<Rin
 /// As [`of`], without a question: for what runs while a line is typed. A keyring that is locked would ask.
 pub(crate) fn at_hand(folder: &Path) -> Option<Ring> {
     let id = wanted(folder)?;
+    // While a line is typed nothing is told: without a key nothing is suggested.
     let is_in_keyring = keys::entry_of(&path_of(&id).ok()?).ok()?.is_some();
+    // As above.
     if is_in_keyring { None } else { kept(&id).ok()? }
 }
 
@@ -184,6 +187,7 @@ mod tests {
         let info = StreamInfo::session("test", "one");
         let store = Store::builder(&root).keys(ring).open().unwrap();
         let message = Entry::message("m1", Role::User, "only the keyring opens this");
+        // Read again below.
         let _ = store.append(&info, vec![message]).unwrap();
         store.close().unwrap();
         let count = |ring: Ring| {

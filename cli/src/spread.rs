@@ -21,6 +21,7 @@ pub(crate) fn each<T: Sync, R: Send>(
         ProgressBar::new(things.len() as u64)
     };
     let template = format!("{{bar:30}} {{pos}}/{{len}} {noun}, {{eta}} left");
+    // The template is a constant of this program; without it there is a bar of another kind.
     if let Ok(style) = ProgressStyle::with_template(&template) {
         bar.set_style(style);
     }

@@ -104,8 +104,11 @@ pub(crate) fn grown(store: &Store) -> Result<Option<(Checkpoint, Made)>, Failure
     let Some(kept) = claims::note_of(store, newest)? else { return Ok(None) };
     let keys = keys::known(store.id())?;
     let signed = |note: &str| {
+        // A note that no known key has signed tells nothing: then a pass over all events does.
         let note = Note::parse(note).ok()?;
+        // As above.
         note.signed_by(&keys).ok()?;
+        // As above.
         Checkpoint::parse(note.text_unchecked()).ok()
     };
     // Both were signed by a key that is known, and say the same; witnesses may have signed one of them since.

@@ -24,6 +24,7 @@ pub(crate) fn objection(folder: &Path) -> Option<String> {
     let found = folder.metadata().ok()?;
     let own = against(found.uid(), found.mode(), user);
     own.or_else(|| {
+        // A part that is not there speaks against nothing, and one that cannot be looked at cannot be read either.
         let parts = PARTS.iter().filter_map(|part| Some((part, folder.join(part).symlink_metadata().ok()?)));
         let mut parts = parts.filter(|(_, found)| !found.is_symlink());
         parts.find_map(|(part, found)| {

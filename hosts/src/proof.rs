@@ -52,6 +52,7 @@ pub enum Verdict {
 impl Prover {
     /// Takes the next record; gives the request, if it is one.
     pub fn record(&mut self, record: &str) -> Option<Sent> {
+        // A record that is no JSON is no request.
         let record: Value = serde_json::from_str(record).ok()?;
         match record.get("type")?.as_str()? {
             "api-request-blob" => {

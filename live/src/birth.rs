@@ -48,6 +48,7 @@ pub fn pointer(view: &View, call: &Call) -> Result<Option<String>, Error> {
         else {
             continue;
         };
+        // The runs that it has in common with earlier results are not asked for: only `fresh` is pointed at.
         let _ = seen.add(&Lines::of(texts.join("\n")), &[]);
         labels.push(label(view, item));
     }
@@ -100,6 +101,7 @@ fn label(view: &View, item: &ItemView) -> String {
 
 /// The command among the parameters of a call.
 fn command(view: &View, item: &ItemView) -> Option<String> {
+    // A label may go without it: the tool's name is said then. The store notes damage.
     let params: serde_json::Value = serde_json::from_str(&view.text(item.params?).ok()?).ok()?;
     let found = ["command", "cmd"].iter().find_map(|name| params.get(*name))?;
     found.as_str().map(str::to_owned)

@@ -94,23 +94,29 @@ fn open_todos(store: &Store, project: &str, session: StreamId) -> Result<Option<
     });
     let Some(last) = store.newest_of(names)? else { return Ok(None) };
     let view = store.view(last.id)?;
-    let todos = todos(&view);
+    let todos = todos(&view)?;
     Ok((!todos.is_empty()).then_some((last.name, todos)))
 }
 
-/// Content and status of each todo that is to be done still.
-pub fn todos(view: &View) -> Vec<(String, String)> {
+/// Content and status of each todo that is to be done still. Of a content that is erased or damaged, that is said.
+///
+/// # Errors
+/// If the log cannot be read.
+pub fn todos(view: &View) -> Result<Vec<(String, String)>, Error> {
     let sources: Vec<(Vec<TodoSource>, String)> = {
         let reading = view.read();
-        let Some(list) = reading.state().todos().list(view.at()) else { return Vec::new() };
+        let Some(list) = reading.state().todos().list(view.at()) else { return Ok(Vec::new()) };
         let open = list.items.iter().filter(|item| item.is_open());
         open.map(|item| (item.entry.clone(), item.status.clone())).collect()
     };
-    let mut bodies: HashMap<BodyId, Value> = HashMap::new();
-    let mut body = |id: BodyId| -> Value {
-        let read =
-            || view.text(id).ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        bodies.entry(id).or_insert_with(read).clone()
+    let mut known: HashMap<BodyId, Result<Value, String>> = HashMap::new();
+    let mut body = |id: BodyId| -> Result<Result<Value, String>, Error> {
+        if let Some(known) = known.get(&id) {
+            return Ok(known.clone());
+        }
+        let read = written(view, id)?;
+        known.insert(id, read.clone());
+        Ok(read)
     };
     let mut found = Vec::new();
     for (sources, status) in sources {
@@ -118,16 +124,29 @@ pub fn todos(view: &View) -> Vec<(String, String)> {
         for source in sources {
             let value = match source {
                 TodoSource::List { body: list, index } => {
-                    body(list).get(index as usize).cloned().unwrap_or_default()
+                    body(list)?.map(|list| list.get(index as usize).cloned().unwrap_or_default())
                 }
-                TodoSource::Change { body: change } => body(change),
+                TodoSource::Change { body: change } => body(change)?,
             };
             // Hosts call it by different names.
             let names = ["content", "step", "description", "subject", "title"];
-            let named = names.iter().find_map(|name| value.get(*name).and_then(Value::as_str));
+            let named = match &value {
+                Ok(value) => names.iter().find_map(|name| value.get(*name).and_then(Value::as_str)),
+                Err(why) => Some(why.as_str()),
+            };
             content = named.map(str::to_owned).or(content);
         }
         found.extend(content.map(|content| (content, status)));
     }
-    found
+    Ok(found)
+}
+
+/// What a body of todos says; the inner error: why it says nothing.
+fn written(view: &View, id: BodyId) -> Result<Result<Value, String>, Error> {
+    match view.text(id) {
+        // The fold counted its todos, so it is JSON; a value without members would be a todo without a content.
+        Ok(text) => Ok(Ok(serde_json::from_str(&text).unwrap_or_default())),
+        Err(error @ (Error::Corrupt { .. } | Error::Erased { .. })) => Ok(Err(format!("[{error}]"))),
+        Err(error) => Err(error),
+    }
 }

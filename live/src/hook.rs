@@ -21,7 +21,7 @@ use acpdb_hosts::import::Format;
 use crate::host::{Host, Mode};
 use crate::recording::{self, RecordingError};
 use crate::told::{Answer, Call, Event, Source, Told};
-use crate::{birth, compaction, due};
+use crate::{birth, compaction, damage, due};
 
 /// Largest recording that is read for one call; a longer one waits for the end of the batch.
 const CALL_BYTES_MAX: u64 = 8 << 20;
@@ -37,6 +37,8 @@ pub struct Done {
     pub answer: Answer,
     /// Events that are new in the store.
     pub event_count: u64,
+    /// What the answer leaves out, since it is damaged. The host hears nothing of it.
+    pub damage: Option<String>,
 }
 
 /// Why an event was not recorded. The host hears nothing of it.
@@ -84,7 +86,7 @@ impl Hook<'_> {
     /// If the recording cannot be read or the store cannot be written. What came before is recorded.
     pub fn run(&self, store: &Store) -> Result<Done, HookError> {
         if self.is_idle() {
-            return Ok(Done { answer: self.idle_answer(), event_count: 0 });
+            return Ok(Done { answer: self.idle_answer(), ..Done::default() });
         }
         let mut done = Done::default();
         match self.host.format() {
@@ -110,6 +112,7 @@ impl Hook<'_> {
             }
             _ => {}
         }
+        done.damage = damage::met(store);
         Ok(done)
     }
 
@@ -156,7 +159,7 @@ impl Hook<'_> {
             // What the model is about to be shown is compared with what it saw; a new session has nothing yet.
             Event::CallEnded(_) | Event::RowAdded(_) if size(path) > CALL_BYTES_MAX => return Ok(0),
             Event::AgentStopped { transcript: Some(agent) } => vec![agent.clone()],
-            Event::AgentStopped { transcript: None } | Event::SessionEnded => recording::agents(path),
+            Event::AgentStopped { transcript: None } | Event::SessionEnded => recording::agents(path)?,
             _ => Vec::new(),
         };
         let mut count = recording::import(store, path, format)?;

@@ -86,5 +86,6 @@ pub fn read(path: &Path) -> std::io::Result<Vec<Line>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
+    // Two processes that add a line while a third shortens the file may tear one; the journal is for people and no record.
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }

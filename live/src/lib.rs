@@ -16,6 +16,7 @@
 pub mod attach;
 pub mod birth;
 pub mod compaction;
+pub(crate) mod damage;
 pub mod dialect;
 pub mod due;
 pub mod hook;

@@ -95,14 +95,23 @@ pub fn agent(path: &Path, agent: &str) -> PathBuf {
 }
 
 /// The recordings of the subagents of a session whose own recording is at `path`, in order of their names.
-pub fn agents(path: &Path) -> Vec<PathBuf> {
-    let Ok(folder) = std::fs::read_dir(path.with_extension("").join("subagents")) else { return Vec::new() };
-    let files = folder.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut files: Vec<PathBuf> =
-        files.filter(|file| file.extension().is_some_and(|ending| ending == "jsonl")).collect();
+///
+/// # Errors
+/// If their folder is there and cannot be read.
+pub fn agents(path: &Path) -> Result<Vec<PathBuf>, RecordingError> {
+    let path = path.with_extension("").join("subagents");
+    let failed = |source| RecordingError::File { path: path.clone(), source };
+    let folder = match std::fs::read_dir(&path) {
+        Ok(folder) => folder,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let files = folder.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>();
+    let mut files = files.map_err(failed)?;
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "jsonl"));
     files.sort();
     files.truncate(AGENT_COUNT_MAX);
-    files
+    Ok(files)
 }
 
 /// Reads long results of the session at `path`: those in its own folder of them, by their name alone.
@@ -110,8 +119,11 @@ fn beside(path: &Path) -> Beside {
     let folder = path.with_extension("").join("tool-results");
     Beside(Arc::new(move |named| {
         let file = folder.join(Path::new(named).file_name()?);
+        // The session has the beginning of what is not read now. A later import, such as that of the next event, looks again:
+        // it knows by its origin that the whole is new.
         let metadata = std::fs::symlink_metadata(&file).ok()?;
         let fits = metadata.is_file() && metadata.len() <= BESIDE_BYTES_MAX;
+        // As above.
         fits.then(|| std::fs::read(&file).ok())?
     }))
 }
@@ -153,5 +165,28 @@ impl Sink for Gather<'_> {
             self.flush();
         }
         if self.error.is_some() { Err(SinkStop) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::agents;
+
+    /// A folder of subagents that could not be read was one without subagents: their work was not recorded.
+    #[test]
+    fn a_folder_of_subagents_that_cannot_be_read_is_no_empty_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let session = folder.path().join("s1.jsonl");
+        let below = folder.path().join("s1");
+        assert_eq!(agents(&session).unwrap(), Vec::<std::path::PathBuf>::new());
+        std::fs::create_dir_all(below.join("subagents")).unwrap();
+        for name in ["agent-b.jsonl", "agent-a.jsonl", "agent-a.meta.json"] {
+            std::fs::write(below.join("subagents").join(name), "").unwrap();
+        }
+        let found = agents(&session).unwrap();
+        assert_eq!(found, ["agent-a.jsonl", "agent-b.jsonl"].map(|name| below.join("subagents").join(name)));
+        std::fs::remove_dir_all(below.join("subagents")).unwrap();
+        std::fs::write(below.join("subagents"), "no folder").unwrap();
+        assert!(agents(&session).unwrap_err().to_string().contains("subagents"));
     }
 }

@@ -200,6 +200,7 @@ pub fn items(
             policy: state.policy(at).preset.clone(),
             tokens_shown: tokens.shown,
             tokens_whole: tokens.whole,
+            // Summaries that are longer than what they stand for free nothing.
             tokens_freed: tokens.whole.saturating_sub(tokens.shown),
             tokens_by_turn: crate::sessions::series(state, at),
             item_count: current.len(),
@@ -207,6 +208,7 @@ pub fn items(
             items: Vec::new(),
             memory: Vec::new(),
         };
+        // Fewer than were asked for are all there are.
         let skip = window.last.map_or(0, |last| current.len().saturating_sub(last));
         let wanted: Vec<Ix> = current.into_iter().skip(skip).collect();
         (context, wanted.into_iter())
@@ -293,9 +295,11 @@ impl ContextItems {
             // What the model sees of parameters that nothing stands in for are the parameters.
             let params = |place: usize| {
                 let (input, _) = faces.get(place)?;
+                // The error comes out with the row below.
                 let input = input.as_ref().ok()?.as_ref();
                 input.filter(|input| input.state == FaceState::Whole)?.text.as_deref()
             };
+            // The words that were found are for those who look further.
             let _ = spell_by(&self.view, &mut rows.iter_mut().collect::<Vec<_>>(), &params);
         }
         for (row, (input, output)) in rows.into_iter().zip(faces) {

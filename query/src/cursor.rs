@@ -59,6 +59,7 @@ impl Cursor {
         let at = Seq(fields.next()?.parse().ok()?);
         let (seq, part) = fields.next()?.split_once('.')?;
         let after = ItemId { seq: Seq(seq.parse().ok()?), part: part.parse().ok()? };
+        // `None` is an error of the caller's: the text is no cursor.
         let question = u32::from_str_radix(fields.next()?, 16).ok()?;
         fields.next().is_none().then_some(Self { at, after, question })
     }

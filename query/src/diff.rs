@@ -161,7 +161,7 @@ pub fn diff(from: &View, to: &View, session: &str) -> DiffReport {
     }
     let grew = |row: &DiffRow| {
         let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
-        count(row.tokens_after).saturating_sub(count(row.tokens_before))
+        count(row.tokens_after) - count(row.tokens_before)
     };
     let sums = Change::ALL.into_iter().filter_map(|change| {
         let of = items.iter().filter(|row| row.change == change);
@@ -182,6 +182,7 @@ pub fn diff(from: &View, to: &View, session: &str) -> DiffReport {
     drop(reading);
     // Backwards in time the earlier of the two does not know the later calls.
     for view in [from, to] {
+        // The words that were found are for those who look further.
         let _ = spell(view, &mut report.items.iter_mut().map(|item| &mut item.row).collect::<Vec<_>>());
     }
     report

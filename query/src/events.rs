@@ -278,6 +278,7 @@ impl EventRows {
                 found.into_iter().filter_map(|ix| Some(ItemRow::of(state, &state.item(ix, at)?, "", at)));
             (rows.collect(), Some(state.turn(seq).get()))
         };
+        // The words that were found are for those who look further.
         let _ = spell(&view, &mut rows.iter_mut().collect::<Vec<_>>());
         self.folds.insert(0, (stream, view));
         Ok((rows, turn))
@@ -292,8 +293,9 @@ impl Iterator for EventRows {
             return None;
         }
         let found = if self.reverse { self.backward() } else { self.forward() }?;
+        // An error is handed on, and counts as none of those that were asked for.
         if let Ok(recorded) = &found {
-            self.left = self.left.saturating_sub(1);
+            self.left -= 1;
             self.last = Some(recorded.seq);
         }
         Some(found)

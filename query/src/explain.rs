@@ -118,6 +118,7 @@ fn sentences(state: &State, item: &ItemView, why: &Explanation, at: Seq) -> Vec<
             .take(6)
             .map(|edge| format!("{} ({})", edge.old, edge.rule.label()))
             .collect();
+        // As many as are named above, or fewer.
         let more = why.supersedes.len().saturating_sub(6);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let freed = if freed > 0 { format!(", which frees about {freed} tokens") } else { String::new() };

@@ -138,9 +138,11 @@ pub fn find(store: &Store, text: &str, session: Option<&StreamName>) -> Result<F
     let text = text.trim();
     // A shell takes `#812` for a comment: `@812` is the same.
     let marked = text.strip_prefix('@').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    // What is no seq may be a hash or a host's id: it is looked for below.
     if let Some(item) = marked.and_then(|rest| rest.parse::<ItemId>().ok()) {
         return by_seq(store, item, store.head()?, session);
     }
+    // As above.
     if let Ok(item) = text.parse::<ItemId>() {
         let head = store.head()?;
         // Six digits may be a bare hash or a call id; a seq that exists goes first unless it is written otherwise.

@@ -149,6 +149,7 @@ pub fn items(view: &View, session: &str, which: Which<'_>) -> Vec<ItemRow> {
     let rows = found.into_iter().filter_map(|ix| Some(ItemRow::of(state, &state.item(ix, at)?, session, at)));
     let mut rows: Vec<ItemRow> = rows.collect();
     drop(reading);
+    // The words that were found are for those who look further.
     let _ = spell(view, &mut rows.iter_mut().collect::<Vec<_>>());
     rows
 }
@@ -176,6 +177,7 @@ pub(crate) fn spell_by<'t>(
             // A sign for bytes that are no text would be read as what it stands for.
             let text = params(place).filter(|text| !text.contains(char::REPLACEMENT_CHARACTER));
             let params = text.map(Params::Text).or_else(|| {
+                // A row names its item as `ItemId` writes it.
                 let ix = state.find(row.item.parse::<ItemId>().ok()?)?;
                 state.params(ix, view.at()).map(Params::Body)
             });

@@ -100,6 +100,7 @@ impl Row {
             superseded_by,
             supersedes,
             status: record.status.clone().map(Into::into),
+            // What its record said besides is JSON, or was erased.
             extra: record.extra.and_then(body).and_then(|text| serde_json::from_str(&text).ok()),
         }
     }
@@ -117,6 +118,7 @@ pub fn rows(store: &Store, memory: &Memory, now: Micros) -> Vec<Row> {
 /// A text of memory; `None` if it was erased or cannot be read.
 #[must_use]
 pub fn text(store: &Store, body: BodyId) -> Option<String> {
+    // The store notes damage, so that the whole answer says that it is not all there was.
     let bytes = store.body(body).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }

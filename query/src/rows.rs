@@ -74,6 +74,7 @@ pub fn item_rows(
     question: ItemsQuestion,
 ) -> Result<ItemRows, Error> {
     let mut filter = question.filter;
+    // The names are in the filter now.
     let _ = Names::for_filter(store, &mut filter)?;
     let todo = {
         let reading = view.read();
@@ -120,6 +121,7 @@ impl ItemRows {
             self.ready.extend(candidate(state, ix, &self.stream, at, &self.filter));
         }
         drop(reading);
+        // The words that were found are for those who look further.
         let _ = spell(&self.view, &mut self.ready.iter_mut().map(|it| &mut it.row).collect::<Vec<_>>());
     }
 

@@ -323,6 +323,7 @@ impl Search<'_> {
             let visible = item.in_context && !item.hidden_from_model && is_shown;
             (ItemRow::of(state, &item, &self.stream.name, at), visible)
         };
+        // The words that were found are for those who look further.
         let _ = spell(view, &mut [&mut row]);
         (Some(row), visible)
     }

@@ -13,7 +13,7 @@ pub(crate) struct Context {
     /// Whole texts, not their beginnings
     #[arg(long)]
     pub(crate) full: bool,
-    /// What the host had, instead of what acpdb would show
+    /// The context as the host had it, instead of the one that acpdb would show
     #[arg(long, conflicts_with_all = ["served", "mode", "server_side"])]
     pub(crate) recorded: bool,
     /// What was sent through acpdb: the very bytes sent last, or last at the point of --at; their digest is checked
@@ -34,7 +34,7 @@ pub(crate) enum ContextAct {
     Distill(Targets),
     /// Show them again
     Restore(RestoreTargets),
-    /// Keep them whatever the rules say
+    /// Keep them even if a rule would hide them
     Pin(Targets),
     /// Subject them to the rules again
     Unpin(Targets),

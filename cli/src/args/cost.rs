@@ -15,7 +15,7 @@ use clap::ValueEnum;
     those of the session that started them. Days are days of UTC."
 )]
 pub(crate) struct Cost {
-    /// What a row is of
+    /// The unit of a row
     #[arg(long, value_name = "WHAT", default_value = "day")]
     pub(crate) by: CostBy,
     /// Only requests from this time on, such as 7d, yesterday, 2026-03-12

@@ -63,9 +63,9 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             (
                 "acpdb merge ~/laptop/.acpdb",
-                "what is new there; sessions that both went on with become branches",
+                "new events of it; sessions that both went on with become branches",
             ),
-            ("acpdb merge ~/laptop/.acpdb --erase", "and erase what was erased there"),
+            ("acpdb merge ~/laptop/.acpdb --erase", "and erase the texts that were erased there"),
         ],
     ),
     (
@@ -79,13 +79,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "attach",
         &[
             ("acpdb attach claude", "record every session of Claude Code, and remind"),
-            ("acpdb attach codex --mode prune --dry-run", "what would change in its settings"),
+            ("acpdb attach codex --mode prune --dry-run", "the changes to its settings, not made"),
             ("acpdb attach gemini --project", "in this project only"),
             ("acpdb attach --status", "whether it works"),
         ],
     ),
     ("detach", &[("acpdb detach claude", "its settings are as they were")]),
-    ("hook", &[("acpdb hook claude-code --mode suggest", "what the host runs; its JSON on standard input")]),
+    ("hook", &[("acpdb hook claude-code --mode suggest", "as the host runs it; its JSON on standard input")]),
     (
         "plugin",
         &[("acpdb plugin opencode --mode prune", "what opencode's plug-in starts; a line in, a line out")],
@@ -93,8 +93,8 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "mcp",
         &[
-            ("acpdb mcp", "what a host runs as a server of tools"),
-            ("acpdb mcp --session latest", "for the newest session, whatever is asked"),
+            ("acpdb mcp", "as a host runs it, as a server of tools"),
+            ("acpdb mcp --session latest", "for the newest session, if a call names none"),
         ],
     ),
     (
@@ -199,14 +199,14 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "diff",
         &[
-            ("acpdb diff @compact-1 head", "what the newest compaction took away"),
+            ("acpdb diff @compact-1 head", "items that the newest compaction took away"),
             ("acpdb diff t10 t20 --session e38a074a", ""),
         ],
     ),
     (
         "blame",
         &[
-            ("acpdb blame src/orders/routes.ts", "the calls that made the file what it is"),
+            ("acpdb blame src/orders/routes.ts", "the calls that changed the file"),
             ("acpdb blame '#297'", "the events that put an item where it stands"),
         ],
     ),
@@ -221,10 +221,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "fork",
         &[("acpdb fork e38a074a", ""), ("acpdb fork e38a074a --at t12 --id shop-2", "from a point of it")],
     ),
-    ("undo", &[("acpdb undo --dry-run", "what would be taken back"), ("acpdb undo '#435'", "")]),
+    ("undo", &[("acpdb undo --dry-run", "the act that would be taken back"), ("acpdb undo '#435'", "")]),
     (
         "redo",
-        &[("acpdb redo --dry-run", "what would hold again"), ("acpdb redo", "the newest that is undone")],
+        &[
+            ("acpdb redo --dry-run", "the act that would hold again"),
+            ("acpdb redo", "the newest that is undone"),
+        ],
     ),
     (
         "export html",
@@ -297,7 +300,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "acpdb search -e 'function \\w+Limit' -C 2 --session latest",
                 "a regular expression, with lines around",
             ),
-            ("acpdb search error --sort shown --limit 5", "what the model still sees most of"),
+            ("acpdb search error --sort shown --limit 5", "sorted by how much the model still sees"),
         ],
     ),
     (
@@ -357,7 +360,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "verify",
         &[
             ("acpdb verify", "every digest and link"),
-            ("acpdb verify --deep --json", "what was concluded, too"),
+            ("acpdb verify --deep --json", "the conclusions, too"),
             ("acpdb verify --expect-file ~/links", "against what acpdb head printed then"),
             ("acpdb verify --host", "what hosts say that they sent"),
         ],
@@ -378,7 +381,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     ("key new", &[("acpdb key new work", "for acpdb checkpoint sign --key work")]),
-    ("key show", &[("acpdb key show > auditor.key", "for those who are to check")]),
+    ("key show", &[("acpdb key show > auditor.key", "for people who check")]),
     (
         "key trust",
         &[

@@ -50,7 +50,7 @@ pub(crate) struct ExportPage {
     /// Without what looks like a secret (acpdb scan)
     #[arg(long)]
     pub(crate) redact: bool,
-    /// Also without what this pattern matches
+    /// Also without texts that this pattern matches
     #[arg(long, value_name = "NAME=REGEX")]
     pub(crate) redact_rule: Vec<String>,
     #[command(flatten)]

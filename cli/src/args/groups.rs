@@ -130,14 +130,13 @@ fn template(command: &clap::Command, width: usize) -> String {
                 Some(found) => found.get_about().map(ToString::to_string).unwrap_or_default(),
                 None => "The help of a verb, or of a topic".to_owned(),
             };
+            // A terminal that is narrower than the names gets a word on a line.
             let lines = wrapped(&about, width.saturating_sub(TEXT_COLUMN));
             let mut lines = lines.iter();
             let first = lines.next().map_or("", String::as_str);
-            let _ = writeln!(
-                text,
-                "  {name}{verb}{name:#}{}{first}",
-                " ".repeat(TEXT_COLUMN.saturating_sub(2 + verb.len()))
-            );
+            // A name that reaches into the text's column has no blank behind it.
+            let gap = " ".repeat(TEXT_COLUMN.saturating_sub(2 + verb.len()));
+            let _ = writeln!(text, "  {name}{verb}{name:#}{gap}{first}");
             for line in lines {
                 let _ = writeln!(text, "{}{line}", " ".repeat(TEXT_COLUMN));
             }

@@ -179,7 +179,7 @@ pub(crate) struct Proxy {
     /// The provider's address, beginning with its scheme
     #[arg(value_name = "URL")]
     pub(crate) upstream: String,
-    /// What it does with requests
+    /// How it treats requests
     #[arg(long, value_name = "MODE", default_value = "record")]
     pub(crate) mode: ProxyMode,
     /// The subject of new sessions: in an encrypted store, acpdb erase --subject NAME --shred shreds them all

@@ -32,7 +32,7 @@ pub(crate) struct Resume {
     /// The folder in which it goes on [default: that of the session]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) folder: Option<std::path::PathBuf>,
-    /// What is superseded, discarded or distilled shows its stand-in
+    /// Items that are superseded, discarded or distilled show their placeholder
     #[arg(long)]
     pub(crate) pruned: bool,
     /// Id of the new session, a UUID [default: a random one]
@@ -44,7 +44,7 @@ pub(crate) struct Resume {
     /// Replace the file if it exists
     #[arg(long)]
     pub(crate) force: bool,
-    /// Only say what would be written, and where
+    /// Only say which files would be written
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

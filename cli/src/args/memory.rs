@@ -24,9 +24,9 @@ pub(crate) enum MemoryAct {
     Retract(MemoryRetract),
     /// Let a superseded or retracted item hold again
     Restore(MemoryKey),
-    /// What was superseded by what
+    /// Chains of memory items that superseded each other
     History(MemoryKey),
-    /// What the messages of a session suggest to remember
+    /// Memory items that the messages of a session suggest
     Propose(MemoryPropose),
     /// Unstable preferences, reversed decisions, contradicted facts
     Insights(MemoryScope),
@@ -57,7 +57,7 @@ pub(crate) struct MemoryAdd {
     /// Category
     #[arg(long)]
     pub(crate) category: Option<String>,
-    /// What it is about
+    /// The thing that it is about
     #[arg(long)]
     pub(crate) subject: Option<String>,
     /// 0 to 1
@@ -93,7 +93,7 @@ pub(crate) struct MemoryKey {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct MemoryList {
-    /// What is no longer current, too
+    /// Also items that are no longer current
     #[arg(long)]
     pub(crate) all: bool,
     /// Only this kind

@@ -62,7 +62,7 @@ pub(crate) use write::{Append, Import, Merge, Scan};
 #[command(name = "acpdb", version, max_term_width = 100, propagate_version = true)]
 #[command(after_help = "Examples:\n  acpdb demo                      a tour on your newest session\n  \
     acpdb import                    read the sessions of every host found\n  \
-    acpdb context latest            what the model should see now\n  \
+    acpdb context latest            the context that the model should see now\n  \
     acpdb history --chain '#297'    what superseded what, and why\n\n\
     Ids in examples are those of the demo: acpdb demo --bundled --keep .acpdb")]
 pub(crate) struct Args {
@@ -80,7 +80,7 @@ pub(crate) enum Verb {
     Init(Init),
     /// Read sessions of agent hosts into the store; reading them again adds nothing
     Import(Import),
-    /// The hosts there are, what was read of each, and what was not understood
+    /// The hosts, the sessions that were read of each, and the records that were not understood
     Hosts,
     /// Keep the store current from login on: a service that runs import --follow
     Service(Service),
@@ -94,11 +94,11 @@ pub(crate) enum Verb {
     Detach(Detach),
     /// One event of a host, on standard input; what attach lets a host run
     Hook(Hook),
-    /// What the plug-in of a host asks, JSON lines on standard input; what attach lets a host's plug-in run
+    /// Answers the plug-in of a host: JSON lines on standard input; what attach lets a host's plug-in run
     Plugin(Plugin),
     /// Tools for a model, by the Model Context Protocol on standard input and output
     Mcp(Mcp),
-    /// A proxy to a provider that records what was sent and billed, and sends what acpdb serves if asked to
+    /// A proxy to a provider that records requests and bills, and can send the context that acpdb serves
     Proxy(Proxy),
     /// Begin a step of the model: prints the body to send, recorded as sent
     Step(Step),
@@ -118,11 +118,11 @@ pub(crate) enum Verb {
     List(List),
     /// Why something is or is not in the current context
     Explain(Explain),
-    /// What was there at a point in time
+    /// The items and events at a point in time
     At(AtPoint),
     /// What came, went, was superseded or shown again between two points
     Diff(Diff),
-    /// Which calls made a file what it is, or which events made an item stand where it stands
+    /// The calls that changed a file, or the events that decided an item's state
     Blame(Blame),
     /// Take everything after a point off a session's branch; it stays in history
     Rewind(Rewind),
@@ -144,7 +144,7 @@ pub(crate) enum Verb {
     Scan(Scan),
     /// Whether a provider accepts the body of a request: 0 yes, 1 no
     Lint(Lint),
-    /// What is saved, by rule
+    /// Tokens that each rule saves
     Stats(Stats),
     /// What sessions cost in dollars, by day, week, session, project, host or model
     Cost(Cost),
@@ -154,7 +154,7 @@ pub(crate) enum Verb {
     Todo(Todo),
     /// Facts, preferences and decisions
     Memory(Memory),
-    /// Tasks and what was evicted with them
+    /// Tasks, and the items that were evicted with them
     Task(Task),
     /// What supersedes what
     Policy(Policy),
@@ -164,23 +164,23 @@ pub(crate) enum Verb {
     Head(Head),
     /// Keys that sign checkpoints, and keys of others that are believed
     Key(Key),
-    /// Sign the history; show and export what was signed
+    /// Sign the history; show and export checkpoints
     Checkpoint(CheckpointVerb),
     /// A file that proves one event, or that the history only grew, to those who have no store
     Prove(Prove),
     /// Whether a file proves what it claims; needs no store: 0 yes, 3 no, 4 older than what was seen
     Check(Check),
-    /// A report for people and programs: who did what, what was hidden or erased, and how far it is proven
+    /// A report for people and programs: each act and its actor, hidden and erased items, and how far it is proven
     Audit(Audit),
-    /// What is wrong with the store, if anything, and what to do next
+    /// Problems of the store, and what to do next
     Doctor,
     /// A verified copy of the store, beside its writers
     Backup(Backup),
     /// Copy everything that verifies from a damaged store to a new one
     Salvage(Salvage),
-    /// What the store holds and where
+    /// The contents of the store, and its place
     Info(Info),
-    /// Rewrite complete segments once, smaller; what they say stays the same
+    /// Rewrite complete segments once, smaller; their contents stay the same
     Seal(Seal),
     /// Remove an item's content for good, with everything equal to it; that it was removed stays on record
     Erase(Erase),
@@ -233,6 +233,7 @@ impl Args {
         // Examples and groups are seen by those who ask for help, or are told of a mistake: making them takes most of a hook's time.
         match Self::command().try_get_matches_from_mut(&words) {
             Ok(matches) => {
+                // A mistake is told below, with the help.
                 if let Ok(args) = Self::from_arg_matches(&matches) {
                     return Ok(args);
                 }

@@ -24,7 +24,7 @@ pub(crate) enum KeyAct {
         #[arg(long, conflicts_with = "passphrase")]
         keyring: bool,
     },
-    /// Wrap the keys of an encrypted store by another key; what they seal stays as it is. With --data: other keys from now on
+    /// Wrap the keys of an encrypted store by another key; sealed events stay as they are. With --data: other keys from now on
     Rotate {
         /// Give sessions another key each: what is recorded from now on is sealed under it, what was stays readable
         #[arg(long, conflicts_with_all = ["to", "to_passphrase", "to_keyring"])]
@@ -42,13 +42,13 @@ pub(crate) enum KeyAct {
         #[arg(long, conflicts_with_all = ["to", "to_passphrase"])]
         to_keyring: bool,
     },
-    /// What others need to check what it signed in this store
+    /// The key that others need to check signatures of this store
     Show {
         /// Its name
         #[arg(value_name = "NAME", default_value = "default")]
         name: String,
     },
-    /// Believe what a key of others signs, or list the keys that are believed
+    /// Believe the signatures of another's key, or list the keys that are believed
     Trust {
         /// The key, as acpdb key show prints it there [default: list them]
         #[arg(value_name = "KEY")]
@@ -62,8 +62,8 @@ pub(crate) enum KeyAct {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  acpdb checkpoint sign                all events up to now, with your key\n  \
-    acpdb checkpoint show                what was signed, and whether it still holds\n  \
-    acpdb checkpoint export > now.note   for those who are to remember it\n  \
+    acpdb checkpoint show                checkpoints, and whether they still hold\n  \
+    acpdb checkpoint export > now.note   for people who remember it\n  \
     acpdb checkpoint push --policy witnesses.txt   others sign that it only grew\n\n\
     A checkpoint is kept beside the log, and what was seen last is remembered beside your settings: if the\n\
     whole folder is set back, acpdb verify says so. A checkpoint whose key is not known here proves nothing: 8."
@@ -81,7 +81,7 @@ pub(crate) enum CheckpointAct {
         #[arg(long, value_name = "NAME", default_value = "default")]
         key: String,
     },
-    /// What was signed, and whether the log still agrees
+    /// Signed checkpoints, and whether the log still agrees with them
     Show,
     /// Ask witnesses to sign that the history only grew since they saw it last, as C2SP tlog-witness has it
     Push(Push),
@@ -181,7 +181,7 @@ pub(crate) struct Audit {
     /// One session [default: all]
     #[arg(value_name = "SESSION")]
     pub(crate) session: Option<String>,
-    /// What was recorded after this time or event
+    /// Events that were recorded after this time or event
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
     #[command(flatten)]

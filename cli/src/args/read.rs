@@ -16,7 +16,7 @@ const QUERY_HELP: &str = "A QUERY is made of conditions, all of which must hold:
 /// Which rows are asked for, and which page of them.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Ask {
-    /// What they must match, such as kind:tool tool:read state:superseded (see below)
+    /// A filter, such as kind:tool tool:read state:superseded (see below)
     #[arg(value_name = "QUERY")]
     pub(crate) query: Vec<String>,
     /// At most so many rows; the cursor of the next page follows
@@ -217,13 +217,13 @@ pub(crate) enum StatsStyle {
 #[command(after_help = "Examples:\n  acpdb simulate latest                  the presets on one session\n  \
     acpdb simulate --all --policy economy --mode batched --price openai\n\n\
     price     of all input; doing nothing is 1\n\
-    fetched   the same, with what was hidden and then needed charged again\n\
+    fetched   the same, and hidden results that were needed again are charged again\n\
     tokens    of a request, on average; peak: of the largest one\n\
-    rewrites  requests that changed what was sent before while the cache was warm\n\
+    rewrites  requests that changed earlier parts of the context while the cache was warm\n\
     read      part of all tokens that was read from the cache\n\
-    needed    part of what was hidden that alone showed names which the model wrote later\n\
-    blind     part of all edits that what was hidden adds to those that replaced lines the model could not see\n\n\
-    The sessions are as they were recorded: how the agent would have gone on, had it seen less, is not known.")]
+    needed    part of the hidden results that were the only visible source of a name that the model wrote later\n\
+    blind     part of all edits that replaced lines the model could not see, beyond those that do so with nothing hidden\n\n\
+    The sessions are as they were recorded: how the agent would have gone on with a smaller context is not known.")]
 pub(crate) struct Simulate {
     #[command(flatten)]
     pub(crate) session: SessionNamed,
@@ -236,7 +236,7 @@ pub(crate) struct Simulate {
     /// A preset, a policy as JSON or TOML in a file, or `recorded` for those in force [default: some presets]
     #[arg(long, short, value_name = "POLICY", add = crate::complete::presets())]
     pub(crate) policy: Vec<String>,
-    /// When what is concluded is sent [default: each]
+    /// When the conclusions of the rules are sent [default: each]
     #[arg(long, short, value_name = "MODE")]
     pub(crate) mode: Vec<SimulateMode>,
     /// Prices: model (each session's own), a model's or a provider's (anthropic, anthropic-1h, openai, ..), flat, or a TOML file [default: anthropic]
@@ -248,7 +248,7 @@ pub(crate) struct Simulate {
     /// Keep the cache warm by so many tiny requests, each just before it would be cold; each costs a reading of all
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=2))]
     pub(crate) warm: u32,
-    /// Tell each case in which the model used what was hidden: the item, the rule, the words
+    /// Tell each case in which the model used hidden text: the item, the rule, the words
     #[arg(long)]
     pub(crate) missed: bool,
     /// Write a page with the picture here

@@ -12,7 +12,7 @@ pub(crate) struct Config {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigAct {
-    /// Every setting, its value, and what it is
+    /// Every setting, its value and its meaning
     List,
     /// The value of a setting
     Get {
@@ -45,7 +45,7 @@ pub(crate) struct Trust {
     #[arg(value_name = "PATH", required_unless_present_any = ["list", "remove"])]
     #[arg(conflicts_with_all = ["list", "remove"])]
     pub(crate) path: Option<PathBuf>,
-    /// Show what is trusted
+    /// List the trusted stores
     #[arg(long, conflicts_with = "remove")]
     pub(crate) list: bool,
     /// Trust it no longer

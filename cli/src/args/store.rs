@@ -85,7 +85,7 @@ pub(crate) struct Backup {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  acpdb verify                     what is damaged\n  \
+#[command(after_help = "Examples:\n  acpdb verify                     damage, if there is any\n  \
     acpdb salvage --into ./saved     everything else, as a new store\n\n\
     The damaged store is only read. Events keep their numbers; lost ones are noted in their places.")]
 pub(crate) struct Salvage {
@@ -149,10 +149,10 @@ pub(crate) struct Erase {
     /// Why; recorded for good and in plain, so repeat neither the secret nor the subject
     #[arg(long, value_name = "TEXT", required_unless_present = "dry_run")]
     pub(crate) reason: Option<String>,
-    /// Who asked for it; recorded for good [default: the user's name]
+    /// The person who asked for it; recorded for good [default: the user's name]
     #[arg(long, value_name = "NAME")]
     pub(crate) by: Option<String>,
-    /// List what would be erased, and change nothing
+    /// List the texts that would be erased, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Only look in this session

@@ -32,7 +32,7 @@ pub(crate) enum TaskAct {
     List(SessionOption),
     /// Change tasks, as JSON on standard input: {"tasks":[{"id":..,"status":..}]}
     Update(SessionOption),
-    /// What a completed task hid, as recorded
+    /// The items that a completed task hid, as recorded
     Archive(TaskArchive),
     /// Summaries, facts and decisions of the session, as a note to work from
     Scratchpad(SessionOption),

@@ -15,7 +15,7 @@ pub(crate) struct AtPoint {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Points: #812, t12, -3t, a time, \"10m ago\", @compact-1, @rewind-1, head\n\n\
-    Example: acpdb diff @compact-1 head       what the newest compaction took away")]
+    Example: acpdb diff @compact-1 head       items that the newest compaction took away")]
 pub(crate) struct Diff {
     /// The first point
     #[arg(value_name = "A", allow_hyphen_values = true)]
@@ -72,7 +72,7 @@ pub(crate) struct Undo {
     /// The session [default: the newest one of this folder, else of all]
     #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
-    /// Only say what would be done
+    /// Only name the acts, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

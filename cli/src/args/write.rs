@@ -43,7 +43,7 @@ pub(crate) struct Merge {
     /// The other store's folder; it is only read
     #[arg(value_name = "STORE")]
     pub(crate) store: PathBuf,
-    /// Erase here what was erased there, instead of naming it
+    /// Erase here the texts that were erased there, instead of naming them
     #[arg(long)]
     pub(crate) erase: bool,
     #[command(flatten)]

@@ -44,6 +44,7 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
         let parsed = std::str::from_utf8(line.trim_ascii_end())
             .map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to()))
             .and_then(|text| feed::parse(text, number));
+        // A line that is not understood is refused below.
         if let Ok(parsed) = &parsed
             && !is_known_host(&parsed.stream.host)
             && strangers.insert(parsed.stream.host.clone())

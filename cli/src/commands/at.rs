@@ -71,6 +71,7 @@ pub(crate) fn end(
 /// Says once that a time is yet to come: then everything there is counts.
 pub(crate) fn forewarn(global: &Global, output: &Output) {
     let now = now();
+    // What is not understood is refused by those who read up to there.
     if let Some(Point::Time(time)) = global.at.as_deref().and_then(|text| when::parse(text, now).ok())
         && time > now
     {

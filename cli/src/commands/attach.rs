@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use acpdb_engine::ids::Micros;
-use acpdb_live::attach::settings as host_settings;
 use acpdb_live::attach::{self, AttachError, Plan, Reach, Run, plugin};
 use acpdb_live::journal::{self, Line};
 use acpdb_live::proxy::identity::Identity;
@@ -18,10 +17,7 @@ use crate::describe;
 use crate::failure::{Code, Failure};
 use crate::global::Global;
 use crate::output::{Escape, Output, escape};
-
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
+use crate::place::variable;
 
 fn here() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(|error| Failure::io("find", "the working folder", &error))
@@ -119,7 +115,7 @@ pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Res
         mode,
         subject,
     };
-    let before = attached_at(host, &path).and_then(|place| place.subject);
+    let before = attached_at(host, &path).map_err(|error| failure(&error))?.and_then(|place| place.subject);
     let plan = if host.takes_plugin() {
         plugin::attach(&path, &run)
     } else {
@@ -167,6 +163,9 @@ pub(crate) fn detach(args: &Detach, output: &mut Output) -> Result<Code, Failure
 struct Row {
     host: &'static str,
     attached: Vec<Place>,
+    /// Settings of which it is not known whether acpdb is in them, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unreadable: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last: Option<Line>,
     hooks: usize,
@@ -189,20 +188,19 @@ struct Place {
     program_is_missing: bool,
 }
 
-/// How acpdb is attached to a host in one file.
-fn attached_at(host: Host, path: &Path) -> Option<Place> {
+/// How acpdb is attached to a host in one file; `None` if it is not.
+fn attached_at(host: Host, path: &Path) -> Result<Option<Place>, AttachError> {
     let path = path.to_owned();
-    if host.takes_plugin() {
-        let command = plugin::found(&path)?;
-        let subject = plugin::subject_of(&command);
-        let program_is_missing = is_missing(plugin::program_of(&command));
-        return Some(Place { path, command, subject, program_is_missing });
-    }
-    let text = std::fs::read_to_string(&path).ok()?;
-    let command = host_settings::found(&text, host).ok()?.into_iter().next()?;
-    let subject = attach::subject_of(&command);
-    let program_is_missing = is_missing(attach::program_of(&command));
-    Some(Place { path, command, subject, program_is_missing })
+    let (command, subject, program) = if host.takes_plugin() {
+        let Some(command) = plugin::found(&path)? else { return Ok(None) };
+        let (subject, program) = (plugin::subject_of(&command), plugin::program_of(&command));
+        (command, subject, program)
+    } else {
+        let Some(command) = attach::found(&path, host)?.into_iter().next() else { return Ok(None) };
+        let (subject, program) = (attach::subject_of(&command), attach::program_of(&command));
+        (command, subject, program)
+    };
+    Ok(Some(Place { path, command, subject, program_is_missing: is_missing(program) }))
 }
 
 /// Whether a program that is named by its path is not there; one that is named alone is for the host to find.
@@ -221,14 +219,18 @@ pub(super) struct Standing {
     pub(super) next: Option<String>,
 }
 
-/// How the hosts stand to which acpdb is attached. Where nothing can be read, nothing is said.
-pub(super) fn standings() -> Vec<Standing> {
-    let rows = rows(None).unwrap_or_default().into_iter().filter(|row| !row.attached.is_empty());
-    rows.map(|row| standing(&row)).collect()
+/// How the hosts stand to which acpdb is attached, or may be.
+pub(super) fn standings() -> Result<Vec<Standing>, Failure> {
+    let rows = rows(None)?.into_iter().filter(|row| !row.attached.is_empty() || !row.unreadable.is_empty());
+    Ok(rows.map(|row| standing(&row)).collect())
 }
 
 fn standing(row: &Row) -> Standing {
     let status = format!("acpdb attach --status {}", row.host);
+    if !row.unreadable.is_empty() {
+        let detail = format!("it is not known whether it is attached: {}", row.unreadable.join("; "));
+        return Standing { host: row.host, detail, next: Some(format!("mend the file, then {status}")) };
+    }
     if row.attached.iter().any(|place| place.program_is_missing) {
         let detail = "attached, and the program that it runs is not there".to_owned();
         return Standing { host: row.host, detail, next: Some(format!("acpdb attach {}", row.host)) };
@@ -252,17 +254,21 @@ fn standing(row: &Row) -> Standing {
 fn lag(host: &'static str, last: &Line) -> Option<u64> {
     let identity = Identity { host, session: last.session.clone() };
     let (_, path) = Places::usual(&variable).recording(&identity)?;
+    // A file that is gone meanwhile, or is dated before 1970, is not newer than an event; one that is there is read by the next.
     let written = std::fs::metadata(path).ok()?.modified().ok()?;
+    // As above.
     let written = written.duration_since(std::time::UNIX_EPOCH).ok()?.as_micros();
+    // Below 0 where the event is the newer of the two.
     let lag = i64::try_from(written).ok()?.saturating_sub(last.at);
     u64::try_from(lag / MINUTE_MICROS).ok().filter(|minutes| *minutes > 0)
 }
 
 fn status(asked: Option<Host>, output: &mut Output) -> Result<Code, Failure> {
     let rows = rows(asked)?;
+    let code = if rows.iter().any(|row| !row.unreadable.is_empty()) { Code::Partial } else { Code::Ok };
     if output.json {
         output.json_items("acpdb.attached/1", &rows)?;
-        return Ok(Code::Ok);
+        return Ok(code);
     }
     if rows.is_empty() {
         output.line("attached to no host; acpdb attach HOST does so")?;
@@ -270,7 +276,7 @@ fn status(asked: Option<Host>, output: &mut Output) -> Result<Code, Failure> {
     for row in &rows {
         say(row, output)?;
     }
-    Ok(Code::Ok)
+    Ok(code)
 }
 
 /// How each host stands that acpdb knows something of.
@@ -284,23 +290,27 @@ fn rows(asked: Option<Host>) -> Result<Vec<Row>, Failure> {
     let project = here()?;
     let mut rows = Vec::new();
     for host in Host::ALL.into_iter().filter(|host| asked.is_none_or(|asked| asked == *host)) {
-        let mut attached = Vec::new();
+        let (mut attached, mut unreadable) = (Vec::new(), Vec::new());
         for reach in [Reach::Project, Reach::User] {
             let Ok(path) = attach::place(host, reach, &project, &variable) else { continue };
-            attached.extend(attached_at(host, &path));
+            match attached_at(host, &path) {
+                Ok(place) => attached.extend(place),
+                Err(error) => unreadable.push(failure(&error).message),
+            }
         }
         let own: Vec<&Line> = lines.iter().filter(|line| line.host == host.name()).collect();
-        if attached.is_empty() && own.is_empty() && asked.is_none() {
+        if attached.is_empty() && unreadable.is_empty() && own.is_empty() && asked.is_none() {
             continue;
         }
-        rows.push(row(host, attached, &own));
+        rows.push(row(host, attached, unreadable, &own));
     }
     Ok(rows)
 }
 
-fn row(host: Host, attached: Vec<Place>, own: &[&Line]) -> Row {
+fn row(host: Host, attached: Vec<Place>, unreadable: Vec<String>, own: &[&Line]) -> Row {
     let mut times: Vec<u64> = own.iter().map(|line| line.milliseconds).collect();
     times.sort_unstable();
+    // Without any times there is none at 0 either.
     let place = times.len().saturating_mul(99).div_ceil(100).saturating_sub(1);
     let mut versions: Vec<String> = own.iter().map(|line| line.version.clone()).collect();
     versions.sort();
@@ -308,6 +318,7 @@ fn row(host: Host, attached: Vec<Place>, own: &[&Line]) -> Row {
     Row {
         host: host.name(),
         attached,
+        unreadable,
         last: own.last().map(|line| (*line).clone()),
         hooks: own.len(),
         events: own.iter().map(|line| line.event_count).sum(),
@@ -320,7 +331,10 @@ fn row(host: Host, attached: Vec<Place>, own: &[&Line]) -> Row {
 
 fn say(row: &Row, output: &mut Output) -> Result<(), Failure> {
     output.line(output.paint(describe::BOLD, row.host))?;
-    if row.attached.is_empty() {
+    for why in &row.unreadable {
+        output.warn(format!("{}: it is not known whether it is attached: {why}", row.host));
+    }
+    if row.attached.is_empty() && row.unreadable.is_empty() {
         output.line("  not attached here")?;
     }
     for place in &row.attached {

@@ -345,12 +345,21 @@ impl<'a> Report<'a> {
         }
         self.calls.sort_by_key(seq_of);
         for stream in self.streams.clone() {
-            let Ok(view) = self.store.view(stream) else { continue };
             let name = self.names.full(stream);
+            let view = match self.store.view(stream) {
+                Ok(view) => view,
+                Err(error) => {
+                    let detail = format!("what rules hid in {name} is not known: {error}");
+                    self.gaps.push(json!({ "what": "unreadable", "seq": null, "detail": detail }));
+                    continue;
+                }
+            };
             for row in items(&view, &name, Which::All) {
                 let Some(rule) = row.rule.filter(|_| row.seq >= self.first) else { continue };
                 // A conclusion is no event: it came with the item that superseded this one.
+                // A row names items as `ItemId` writes them. An event that cannot be read is a gap already; it has no time here.
                 let cause = row.superseded_by.as_deref().and_then(|by| by.parse::<ItemId>().ok());
+                // As above.
                 let cause = cause.and_then(|by| self.store.event(by.seq).ok().flatten());
                 let time = cause.as_ref().and_then(|cause| self.names.time(cause)).map(describe::time);
                 let recorded_at = cause.as_ref().map(|cause| describe::time(cause.recorded_at));

@@ -26,7 +26,7 @@ const SECTIONS: &[Section] = &[
     (
         "checkpoints",
         "Checkpoints",
-        "What was signed, and whether the log still agrees.",
+        "Signed checkpoints, and whether the log still agrees with them.",
         &[
             ("seq", "ends at"),
             ("covers", "covers"),

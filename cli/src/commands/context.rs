@@ -45,7 +45,7 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
     }
     let (context, items) = acpdb_query::context_items(&store, &view, window, store.now())?;
     header(&context, output)?;
-    let left_out = context.item_count.saturating_sub(items.remaining());
+    let left_out = context.item_count - items.remaining();
     if left_out > 0 {
         output.line(
             output.paint(describe::DIM, &format!("\n.. {} before", describe::count(left_out as u64, "item"))),
@@ -144,6 +144,7 @@ fn print(item: &ContextItem, full: bool, output: &mut Output) -> Result<(), Fail
 /// Parameters on one line: some hosts write them over several.
 fn on_one_line(input: &FaceText) -> Cow<'_, FaceText> {
     let several = input.text.as_deref().filter(|text| text.contains('\n'));
+    // Parameters that are no JSON are shown as they stand.
     let value = several.and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
     match value {
         None => Cow::Borrowed(input),
@@ -178,7 +179,7 @@ fn face(face: &FaceText, mark: &str, line_count_max: usize, output: &mut Output)
             output.line_of(&["  ", lead], style, &line)?;
             continue;
         }
-        let width = output.width.saturating_sub(4).max(10);
+        let width = output.room(4).max(10);
         if line.len() <= width && is_plain(line) {
             output.line_of(&["  ", lead], style, line)?;
             continue;
@@ -193,6 +194,7 @@ fn face(face: &FaceText, mark: &str, line_count_max: usize, output: &mut Output)
     if !full {
         // The text ends without a line feed. Most of it is not shown, and may be megabytes.
         let feed_count = memchr::memchr_iter(b'\n', text.as_bytes()).count();
+        // Fewer lines than may be shown leave none.
         let left = (feed_count + 1).saturating_sub(line_count_max);
         if left == 0 {
             return Ok(());
@@ -218,7 +220,7 @@ fn memory(rows: &[MemoryRow], output: &mut Output) -> Result<(), Failure> {
         let seq = output.paint(describe::SEQ, &row.seq.to_string());
         let value = row.value.as_deref().map_or_else(|| "[not readable]".to_owned(), one_line);
         let text = format!("{}: {value}", one_line(&row.heading()));
-        let room = output.width.saturating_sub(row.seq.to_string().len() + 10).max(10);
+        let room = output.room(row.seq.to_string().len() + 10).max(10);
         output.line(format!("  {seq} {}  {:.2}", clip(&text, room), row.confidence))?;
     }
     Ok(())

@@ -114,7 +114,9 @@ fn newest(global: &Global, folder: &Path, output: &Output) -> Result<Option<Chos
     let mut dated: Vec<(SystemTime, Candidate)> = candidates
         .into_iter()
         .filter_map(|candidate| {
+            // As for all of them: one that fails is passed over, and the next is looked at.
             let metadata = std::fs::metadata(&candidate.path).ok()?;
+            // As above.
             Some((metadata.modified().ok()?, candidate))
         })
         .collect();

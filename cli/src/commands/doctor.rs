@@ -126,9 +126,14 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
         }
         Err(failure) => add(State::Problem, "subject", failure.message, failure.hint),
     }
-    for standing in super::attach::standings() {
-        let state = if standing.next.is_some() { State::Problem } else { State::Ok };
-        add(state, standing.host, standing.detail, standing.next);
+    match super::attach::standings() {
+        Ok(standings) => {
+            for standing in standings {
+                let state = if standing.next.is_some() { State::Problem } else { State::Ok };
+                add(state, standing.host, standing.detail, standing.next);
+            }
+        }
+        Err(failure) => add(State::Problem, "hosts", failure.message, failure.hint),
     }
     let code = match verify_store(folder, &VerifyOptions::default()) {
         Ok(report) => log(&report, folder, &mut add),
@@ -151,7 +156,11 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
         );
         add(State::Problem, "erasure", detail.to_owned(), Some(next));
     }
-    let (files, bytes) = held(folder);
+    let (files, bytes) = held(folder).unwrap_or_else(|error| {
+        let next = "see whether the folder can be read by this user".to_owned();
+        add(State::Problem, "quarantine", error, Some(next));
+        (0, 0)
+    });
     if files > 0 {
         let detail = format!(
             "{} in {}, from unfinished writes",
@@ -220,14 +229,21 @@ fn log(
 }
 
 /// Files that recovery set aside, and their bytes.
-fn held(folder: &Path) -> (u64, u64) {
+fn held(folder: &Path) -> Result<(u64, u64), String> {
     let files = FileStorage::new(folder).read_only();
-    let names = files.list("quarantine").unwrap_or_default();
-    let lengths = names.iter().filter_map(|name| {
-        let file = files.open(&format!("quarantine/{name}"), Access::Read).ok()?;
-        file.len().ok()
-    });
-    lengths.fold((0, 0), |(files, bytes), found| (files + 1, bytes + found))
+    let failed = |error: &std::io::Error| format!("what recovery set aside cannot be read: {error}");
+    let names = match files.list("quarantine") {
+        Ok(names) => names,
+        // It is made when something is set aside for the first time.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((0, 0)),
+        Err(error) => return Err(failed(&error)),
+    };
+    let mut bytes = 0;
+    for name in &names {
+        let file = files.open(&format!("quarantine/{name}"), Access::Read).map_err(|error| failed(&error))?;
+        bytes += file.len().map_err(|error| failed(&error))?;
+    }
+    Ok((names.len() as u64, bytes))
 }
 
 /// The mode of a folder that others than its owner may enter.

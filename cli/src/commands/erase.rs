@@ -247,6 +247,6 @@ fn target(store: &Store, id: &str, args: &Erase) -> Result<(ItemId, Option<Strea
 fn user() -> Option<String> {
     ["USER", "LOGNAME", "USERNAME"]
         .iter()
-        .find_map(|name| std::env::var(name).ok())
+        .find_map(|name| crate::place::variable(name))
         .filter(|name| !name.is_empty())
 }

@@ -54,7 +54,12 @@ pub(crate) fn run(
         _ => export(view, format, &options)?,
     };
     if output.json {
-        let request = format.provider().and_then(|_| serde_json::from_slice::<&RawValue>(&export.bytes).ok());
+        let request = match format.provider() {
+            None => None,
+            Some(_) => Some(serde_json::from_slice::<&RawValue>(&export.bytes).map_err(|error| {
+                Failure::new(Code::Failure, format!("the request that was made is no JSON: {error}"))
+            })?),
+        };
         let body =
             request.map_or_else(|| Body::Transcript(String::from_utf8_lossy(&export.bytes)), Body::Request);
         let answer = Answer {

@@ -67,6 +67,7 @@ pub(crate) fn run(global: &Global, args: &Hook) {
     // The thread ends with the process: what it had not committed by then is told again by the next event.
     let _worker = std::thread::Builder::new().name("hook".to_owned()).spawn(move || work.run(&tell));
     let answer = loop {
+        // Past the deadline nothing is waited for.
         let left = deadline.saturating_sub(began.elapsed());
         match told.recv_timeout(left) {
             Ok(News::Told { event, session }) => (line.event, line.session) = (event, session),
@@ -86,10 +87,19 @@ pub(crate) fn run(global: &Global, args: &Hook) {
         }
     };
     let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{answer}").and_then(|()| out.flush());
+    if let Err(error) = writeln!(out, "{answer}").and_then(|()| out.flush()) {
+        line.has_answered = false;
+        line.error.get_or_insert_with(|| format!("the host did not take the answer: {error}"));
+    }
     line.milliseconds = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    if let Some(path) = journal::path(&|name| std::env::var(name).ok()) {
-        let _ = journal::add(&path, &line);
+    note(&line);
+}
+
+/// Takes a line into the journal.
+fn note(line: &Line) {
+    if let Some(path) = journal::path(&place::variable) {
+        // The journal is for people and no record; a hook has no user to tell that it could not be written.
+        let _ = journal::add(&path, line);
     }
 }
 
@@ -97,6 +107,7 @@ pub(crate) fn run(global: &Global, args: &Hook) {
 pub(crate) fn refused(why: &str) {
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let named = words.iter().skip_while(|word| *word != "hook").nth(1).map(String::as_str);
+    // A host that this version does not know is named as the command names it.
     let host = named.and_then(|name| <HostName as clap::ValueEnum>::from_str(name, false).ok());
     let why = why.trim().lines().next().unwrap_or_default().trim_start_matches("error: ");
     let line = Line {
@@ -111,9 +122,7 @@ pub(crate) fn refused(why: &str) {
         has_answered: false,
         error: Some(format!("{why}; was it attached by another version? attach again with this one")),
     };
-    if let Some(path) = journal::path(&|name| std::env::var(name).ok()) {
-        let _ = journal::add(&path, &line);
-    }
+    note(&line);
 }
 
 /// The answer that says nothing.
@@ -143,40 +152,59 @@ pub(crate) const fn mode(name: HookMode) -> Mode {
 impl Work {
     fn run(&self, tell: &mpsc::Sender<News>) {
         let news = match self.answer(tell) {
-            Ok((answer, event_count)) => News::Done { answer, event_count, error: None },
+            Ok((answer, event_count, damage)) => News::Done { answer, event_count, error: damage },
             Err(error) => News::Done { answer: NOTHING.to_owned(), event_count: 0, error: Some(error) },
         };
+        // Past its deadline the hook listens no more.
         let _ = tell.send(news);
     }
 
-    fn answer(&self, tell: &mpsc::Sender<News>) -> Result<(String, u64), String> {
+    /// The answer, how many events are new, and what was left out as damaged.
+    fn answer(&self, tell: &mpsc::Sender<News>) -> Result<(String, u64, Option<String>), String> {
         let mut text = String::new();
         let input = std::io::stdin().lock().take(INPUT_BYTES_MAX).read_to_string(&mut text);
         input.map_err(|error| format!("standard input cannot be read: {error}"))?;
         let told =
             dialect::parse(self.host, &text, self.event.as_deref()).map_err(|error| error.to_string())?;
         let news = News::Told { event: told.name.clone(), session: told.session.clone() };
+        // As in `run`.
         let _ = tell.send(news);
-        let transcript = hook::transcript(self.host, &told, &|name| std::env::var(name).ok());
+        let transcript = hook::transcript(self.host, &told, &place::variable);
         let hook =
             hook::Hook { host: self.host, mode: self.mode, told: &told, transcript: transcript.as_deref() };
         if hook.is_idle() {
-            return Ok((dialect::render(self.host, &told, &hook.idle_answer()).to_string(), 0));
+            return Ok((dialect::render(self.host, &told, &hook.idle_answer()).to_string(), 0, None));
         }
         if let Some(unread) = &self.global.settings.unread {
             return Err(unread.clone());
         }
         // The store is looked for where the agent works.
         if let Some(folder) = &told.cwd {
-            let _ = std::env::set_current_dir(folder);
+            enter(folder)?;
         }
         let output = Output::new(&self.global);
         let store = place::open_about(&self.global, self.subject.as_deref(), &output);
         let store = store.map_err(|failure| failure.message)?;
         let done: Done = hook.run(&store).map_err(|error| chained(&error))?;
         let answer = dialect::render(self.host, &told, &done.answer).to_string();
-        Ok((answer, done.event_count))
+        Ok((answer, done.event_count, done.damage))
     }
+}
+
+/// Goes to where the agent works. An agent may remove its own working folder, such as a work tree that it is done with: the
+/// nearest folder above that is there still belongs to the same project.
+fn enter(folder: &std::path::Path) -> Result<(), String> {
+    for above in folder.ancestors().filter(|above| !above.as_os_str().is_empty()) {
+        match std::env::set_current_dir(above) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => {
+                return Err(format!("the working folder {} cannot be entered: {error}", above.display()));
+            }
+            Ok(()) => break,
+        }
+    }
+    // A relative path of which nothing is there says nothing: the hook stays where the host runs it.
+    Ok(())
 }
 
 /// An error with its causes, on one line.

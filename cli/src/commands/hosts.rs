@@ -136,6 +136,7 @@ fn versions(versions: &BTreeSet<String>) -> String {
 fn not_understood(row: &Row) -> String {
     let kinds = row.unknown_records.iter().take(KINDS_SHOWN);
     let mut said: Vec<String> = kinds.map(|unknown| format!("{} {}", unknown.count, unknown.kind)).collect();
+    // As many as are named above, or fewer.
     let rest = row.unknown_records.len().saturating_sub(KINDS_SHOWN);
     if rest > 0 {
         said.push(format!("{rest} kinds more"));

@@ -161,6 +161,7 @@ impl<'c> Upcoming<'c> {
             if self.queue.iter().any(|(before, _)| before.path == candidate.path) {
                 break;
             }
+            // It was peeked at above.
             let _ = self.rest.next();
             self.queue.push_back((candidate, self.begin(candidate, known)));
         }
@@ -335,8 +336,7 @@ pub(crate) fn places(hosts: &[Format]) -> Result<Vec<Place>, Failure> {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     let home = home
         .ok_or_else(|| Failure::usage("there is no home folder to look in").hint("give a file or folder"))?;
-    let env = |name: &str| std::env::var(name).ok();
-    let mut places = usual_places(&env, &home);
+    let mut places = usual_places(&crate::place::variable, &home);
     if let Some(host) = hosts.iter().find(|host| !places.iter().any(|place| place.format == **host)) {
         return Err(Failure::usage(format!("{host} has no usual place")).hint("give a file or folder"));
     }

@@ -55,7 +55,7 @@ pub(crate) fn cut(line: &str, output: &Output) -> String {
         return line.to_owned();
     }
     let mut cut = String::new();
-    let mut left = output.width.saturating_sub(1);
+    let mut left = output.room(1);
     let mut rest = line;
     while let Some(c) = rest.chars().next() {
         // A style has no width, and ends with an `m`.
@@ -100,6 +100,7 @@ pub(crate) fn clip_path(text: &str, width: usize) -> String {
 
 /// A text filled up with blanks to `width` columns.
 pub(crate) fn pad(text: &str, width: usize) -> String {
+    // What is wider already needs none.
     let blanks = width.saturating_sub(text.width());
     format!("{text}{}", " ".repeat(blanks))
 }
@@ -185,6 +186,7 @@ pub(crate) fn about(view: &View, row: &ItemRow) -> Result<String, Failure> {
     let body = {
         let reading = view.read();
         let state = reading.state();
+        // A row names its item as `ItemId` writes it.
         let found = row.item.parse::<ItemId>().ok().and_then(|item| state.find(item));
         let item = found.and_then(|ix| state.item(ix, view.at()));
         item.and_then(|item| item.params.or_else(|| item.content.first().map(|part| part.body)))
@@ -221,7 +223,7 @@ impl Widths {
         let what = longest(&|row| what(row).width()).min(16);
         let tokens = longest(&|row| tokens(row).width());
         let used = seq + turn + what + tokens + 8 + reserve;
-        Self { seq, turn, what, tokens, about: output.width.saturating_sub(used).max(10) }
+        Self { seq, turn, what, tokens, about: output.room(used).max(10) }
     }
 
     /// One item: seq, turn, tool, what it is about, tokens.
@@ -231,6 +233,7 @@ impl Widths {
         let what = pad(&clip(&what(row), self.what), self.what);
         let about = pad(&clip_path(about, self.about), self.about);
         let tokens = tokens(row);
+        // `Widths::of` was told of these rows; one that came since may be wider.
         let blanks = " ".repeat(self.tokens.saturating_sub(tokens.width()));
         format!("{seq}  {turn}  {what}  {about}  {blanks}{tokens}")
     }

@@ -19,8 +19,9 @@ pub(crate) fn run(global: &Global, args: &Mcp, output: &mut Output) -> Result<Co
         may_listen(listen, args.token.as_deref())?;
     }
     let store = place::open_live(global, None, output)?;
-    let set = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let set = |name: &&str| place::variable(name).filter(|value| !value.is_empty());
     let session = args.session.clone().or_else(|| SESSION_VARIABLES.iter().find_map(set));
+    // Without a folder the newest session of all is meant where a call names none.
     let folder = std::env::current_dir().ok().map(|folder| folder.to_string_lossy().into_owned());
     let tools = Tools::new(store.clone(), session, folder);
     match args.http {

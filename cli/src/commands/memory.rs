@@ -93,6 +93,7 @@ fn moment(store: &Store, global: &Global, scope: &MemoryScope) -> Result<(Seq, M
     let Some(text) = &global.at else { return Ok((Seq::MAX, now)) };
     let session = scope.session.map(|session| store.stream_name(session)).transpose()?.flatten();
     let seq = super::at::seq(store, global, text, session.as_ref())?;
+    // A seq, a turn or a step is read by `at::seq` above.
     if let Ok(Point::Time(time)) = when::parse(text, now) {
         return Ok((seq, time.min(now)));
     }
@@ -251,7 +252,7 @@ pub(crate) fn said(
     let seq = output.paint(describe::SEQ, &receipt.last_seq.to_string());
     let Some(row) = row else { return output.line(format!("{seq} {what}")).map(|()| Code::Ok) };
     let head = format!("{} {} {}", row.label(), one_line(&row.id), row.place());
-    let text = clip(&row.text(), output.width.saturating_sub(head.len() + what.len() + 16).max(20));
+    let text = clip(&row.text(), output.room(head.len() + what.len() + 16).max(20));
     output.line(format!("{seq} {what}: {head} = {text}"))?;
     if !row.holds() {
         return Ok(Code::Ok);
@@ -361,7 +362,7 @@ fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code,
         return Ok(Code::Ok);
     }
     let mut table = super::table::new(output, &["id", "kind", "category/key", "value", "since", "standing"]);
-    let room = output.width.saturating_sub(76).max(20);
+    let room = output.room(76).max(20);
     for row in &rows {
         table.row([
             clip(&one_line(&row.id), 24),

@@ -205,7 +205,7 @@ fn draw(chain: &Chain, output: &mut Output) -> Result<(), Failure> {
         .min(32);
     let seqs = widest(&|row| row.item.to_string().len());
     let stands = 34;
-    let room = output.width.saturating_sub(ids + seqs + stands + 20).max(20);
+    let room = output.room(ids + seqs + stands + 20).max(20);
     let values = widest(&|row| row.text().chars().count()).min(room);
     for member in &chain.members {
         let id = pad(&clip(&one_line(&member.id), ids), ids);

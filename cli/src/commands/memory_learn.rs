@@ -80,7 +80,7 @@ pub(crate) fn propose(global: &Global, args: &MemoryPropose, output: &mut Output
             None => item.category.clone(),
         };
         let seq = output.paint(describe::SEQ, &source.to_string());
-        let value = clip(&one_line(&item.value), output.width.saturating_sub(40).max(20));
+        let value = clip(&one_line(&item.value), output.room(40).max(20));
         let kind = kind_label(item.kind);
         output.line(format!("{number:>3}  {seq}  {kind} {} = {value}", one_line(&place)))?;
         let mut effects: Vec<String> = Vec::new();
@@ -115,6 +115,7 @@ fn chosen(accept: &[String], found: &[SessionProposal]) -> Result<Vec<SessionPro
     }
     let mut numbers = std::collections::BTreeSet::new();
     for text in accept.iter().flat_map(|text| text.split(',')).filter(|text| !text.is_empty()) {
+        // What is no number of the list is refused below.
         let number = text.trim().parse::<usize>().ok().filter(|number| (1..=found.len()).contains(number));
         let wrong = || {
             let failure = Failure::usage(format!("--accept: {text:?} is no number of a proposal"));

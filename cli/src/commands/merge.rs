@@ -67,6 +67,7 @@ pub(crate) fn say(path: &Path, report: &MergeReport, output: &mut Output) -> Res
     let known = describe::count(report.events_known, "event");
     output.line(format!("{}: {new}, {known} known", path.display()))?;
     if report.streams_new > 0 {
+        // A branch may be of a session that was here before.
         let others = report.streams_new.saturating_sub(report.branches.len() as u64);
         if others > 0 {
             output.line(format!(
@@ -115,7 +116,7 @@ pub(crate) fn say(path: &Path, report: &MergeReport, output: &mut Output) -> Res
     for left in &report.left_out {
         output.warn(format!("left out: {left}"));
     }
-    let more = report.left_out_count.saturating_sub(report.left_out.len() as u64);
+    let more = report.left_out_count - report.left_out.len() as u64;
     if more > 0 {
         output.warn(format!("left out: {more} more of this kind"));
     }

@@ -29,7 +29,7 @@ pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
         place::open_live(&global, subject.as_deref(), &output).map_err(|failure| failure.message)
     };
     let mut desk = Desk::new(host, mode(args.mode), Box::new(open));
-    let journal = journal::path(&|name| std::env::var(name).ok());
+    let journal = journal::path(&place::variable);
     let mut input = std::io::stdin().lock();
     let mut out = std::io::stdout().lock();
     let mut text = String::new();
@@ -61,6 +61,7 @@ pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
             error: done.error,
         };
         if let Some(path) = &journal {
+            // As for a hook: the journal is no record.
             let _ = journal::add(path, &line);
         }
     }

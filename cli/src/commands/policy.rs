@@ -115,6 +115,7 @@ impl Wanted {
 
 /// A value as it is typed: JSON; else, for a list, its elements with commas between; else a word.
 fn value(key: &str, text: &str) -> Value {
+    // Words need no quotes: what is no JSON is a word or a list of words.
     if let Ok(value) = serde_json::from_str(text) {
         return value;
     }

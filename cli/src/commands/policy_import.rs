@@ -169,6 +169,7 @@ fn plain(text: &str) -> String {
         match (char, chars.peek()) {
             ('/', Some('/')) => while chars.next_if(|char| *char != '\n').is_some() {},
             ('/', Some('*')) => {
+                // The star.
                 let _ = chars.next();
                 let mut before = ' ';
                 for char in chars.by_ref() {

@@ -15,6 +15,7 @@ pub(crate) fn bytes(total: u64, output: &Output) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(total);
+    // The template is a constant of this program; without it there is a bar of another kind.
     if let Ok(style) =
         ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {wide_msg}")
     {
@@ -32,6 +33,7 @@ pub(crate) fn spinner(what: &'static str, output: &Output) -> Spinner {
         return Spinner(ProgressBar::hidden());
     }
     let bar = ProgressBar::new_spinner();
+    // The template is a constant of this program; without it there is a bar of another kind.
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
         bar.set_style(style);
     }

@@ -59,6 +59,7 @@ pub(crate) fn run(global: &Global, args: &Prove, output: &mut Output) -> Result<
     if output.json {
         let shown = args.output.is_none().then_some(&text);
         let value = json!({
+            // It was read above; without one, all is proven.
             "seq": args.seq.as_deref().and_then(|seq| head::seq_of(seq).ok()), "checkpoint": checkpoint.seq,
             "path": args.output, "bytes": text.len(), "proof": shown,
         });

@@ -5,6 +5,15 @@ use crate::failure::{Code, Failure};
 use crate::global::Global;
 use crate::output::Output;
 
+/// Says that an exchange went through and is not recorded.
+#[cfg(feature = "proxy")]
+fn unrecorded(why: &str) {
+    use std::io::Write as _;
+    let why = crate::output::escape(why, crate::output::Escape::Line);
+    // If standard error is closed, there is no other place to say it.
+    let _ = writeln!(std::io::stderr(), "warning: an exchange is not recorded: {why}");
+}
+
 #[cfg(feature = "proxy")]
 pub(crate) fn run(global: &Global, args: &Proxy, output: &mut Output) -> Result<Code, Failure> {
     use crate::args::ProxyMode;
@@ -24,10 +33,15 @@ pub(crate) fn run(global: &Global, args: &Proxy, output: &mut Output) -> Result<
     let store = crate::place::open_about(global, args.subject.as_deref(), output)?;
     let prune = match args.mode {
         ProxyMode::Record => None,
-        ProxyMode::Prune => Some(Places::usual(&|name| std::env::var(name).ok())),
+        ProxyMode::Prune => Some(Places::usual(&crate::place::variable)),
     };
-    let options =
-        Options { listen: args.listen, upstream: args.upstream.clone(), token: args.token.clone(), prune };
+    let options = Options {
+        listen: args.listen,
+        upstream: args.upstream.clone(),
+        token: args.token.clone(),
+        prune,
+        unrecorded,
+    };
     let mut told = Ok(());
     let served = serve(store.clone(), &options, &mut |address| {
         told = output

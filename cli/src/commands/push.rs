@@ -111,7 +111,9 @@ fn time_of(seconds: u64) -> String {
 /// Keeps the note with what was signed meanwhile by others, here and where it is remembered.
 fn keep(store: &Store, seq: Seq, note: &Note) -> Result<(), Failure> {
     let same = |text: Option<String>| {
+        // A note that is damaged, or of another checkpoint, has no signature to keep; this one takes its place.
         let other = Note::parse(&text?).ok()?;
+        // As above.
         note.merged(&other).ok()
     };
     let merged = same(claims::note_of(store, seq)?).unwrap_or_else(|| note.clone());
@@ -164,6 +166,7 @@ fn agent(timeout: Duration) -> ureq::Agent {
 
 /// Plain text is for this machine alone: on the way, others could read which stores grow, and answer in place of the witness.
 fn check_url(url: &str) -> Result<(), Failure> {
+    // What is none is refused below.
     let parsed = url.parse::<ureq::http::Uri>().ok();
     let wrong =
         || Failure::usage(format!("{url} is no address of a witness; it begins with https:// or http://"));
@@ -200,6 +203,7 @@ impl Asker<'_> {
             let answer = self.send(url, &request(old, &self.hashes(old)?, note))?;
             match answer.status {
                 200 => return accept(member, note, &answer.body),
+                // An answer that is no size is told as strange below.
                 409 => match answer.body.trim().parse::<u64>().ok().filter(|_| answer.is_size) {
                     Some(seen) if seen > size => return Err(self.longer(seen)?),
                     Some(seen) if seen != old => old = seen,
@@ -224,7 +228,9 @@ impl Asker<'_> {
     /// The largest tree before this one that the witness is known to have signed.
     fn seen_last(&self, member: &Member) -> Result<u64, Failure> {
         let seqs = claims::seqs(self.store)?;
+        // A note that is damaged says nothing of this witness; an older one may.
         for seq in seqs.into_iter().filter(|seq| *seq <= self.checkpoint.seq).rev().take(64) {
+            // As above.
             let note = claims::note_of(self.store, seq)?.and_then(|note| Note::parse(&note).ok());
             if note.is_some_and(|note| matches!(member.key.cosigned(&note), Ok(Some(_)))) {
                 return Ok(seq.get());

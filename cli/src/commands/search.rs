@@ -287,7 +287,7 @@ fn heading(stream: &StreamName, title: Option<&str>, output: &mut Output) -> Res
     let id = one_line(&stream.name);
     let host = escape(&stream.host, Escape::Line);
     let used = id.chars().count() + host.chars().count() + 4;
-    let title = clip(&one_line(title.unwrap_or_default()), output.width.saturating_sub(used).max(8));
+    let title = clip(&one_line(title.unwrap_or_default()), output.room(used).max(8));
     output.line(cut(&format!("{}  {host}  {title}", output.paint(describe::BOLD, &id)), output))
 }
 
@@ -309,6 +309,7 @@ fn lines(hit: &Hit, output: &mut Output) -> Result<(), Failure> {
         }
         None => String::new(),
     };
+    // A match over several lines has a mark on each.
     let more = hit.matches.saturating_sub(shown_marks(hit));
     let more = if more > 0 { format!("  {more} more") } else { String::new() };
     let line = format!(
@@ -336,20 +337,22 @@ fn shown_marks(hit: &Hit) -> usize {
 
 /// A line with its matches painted, as wide as there is room.
 fn painted(text: &str, marks: &[(usize, usize)], output: &Output) -> String {
-    let room = output.width.saturating_sub(INDENT).max(20);
+    let room = output.room(INDENT).max(20);
     // The first match is to be seen.
     let first = marks.first().map_or(0, |(from, _)| *from);
     let before = text.get(..first).map_or(0, |before| before.chars().count());
+    // A narrow terminal has less before the match.
     let skip = if before + 12 > room { before.saturating_sub(room / 3) } else { 0 };
     let start = text.char_indices().nth(skip).map_or(0, |(place, _)| place);
     let mut out = if skip > 0 { "…".to_owned() } else { String::new() };
-    let mut left = room.saturating_sub(usize::from(skip > 0));
+    let mut left = room - usize::from(skip > 0);
     let mut place = start;
     let piece =
         |from: usize, to: usize, style: Option<anstyle::Style>, left: &mut usize, out: &mut String| {
             let Some(piece) = text.get(from..to).filter(|piece| !piece.is_empty()) else { return };
             let shown = escape(piece, Escape::Text).replace('\t', "    ");
             let clipped = clip(&shown, *left);
+            // What is longer was clipped to what was left.
             *left = left.saturating_sub(shown.chars().count());
             match style {
                 Some(style) => out.push_str(&output.paint(style, &clipped)),

@@ -240,6 +240,7 @@ fn remove((manager, path): (Manager, &Path), output: &mut Output) -> Result<Code
     std::fs::remove_file(path).map_err(|error| Failure::io("remove", &path.display().to_string(), &error))?;
     output.note(format!("removed: {}", path.display()));
     if manager == Manager::Systemd && code == Code::Ok {
+        // The unit is stopped and its file is gone: systemd forgets it at its next reload.
         let _ = call(&["systemctl", "--user", "daemon-reload"].map(str::to_owned));
     }
     if output.json {
@@ -270,6 +271,7 @@ fn status((manager, path): (Manager, &Path), output: &mut Output) -> Result<Code
 /// What the manager says of the service.
 fn state(manager: Manager, words: &[&str]) -> Option<String> {
     let (program, rest) = words.split_first()?;
+    // A manager that cannot be asked is told as that.
     let done = Command::new(program).args(rest).output().ok()?;
     let said = String::from_utf8_lossy(&done.stdout);
     let first = said.lines().next().unwrap_or_default().trim();

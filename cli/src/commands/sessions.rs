@@ -217,7 +217,9 @@ fn short_id(id: &str, length: usize, room: usize) -> String {
     if count <= room {
         return id;
     }
+    // There is room for 8 characters at least.
     let head = room.saturating_sub(1) / 2;
+    // As above.
     let tail = room.saturating_sub(1) - head;
     let first: String = id.chars().take(head).collect();
     let last: String = id.chars().skip(count - tail).collect();
@@ -247,18 +249,14 @@ fn graph(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
             _ => ("●", String::new()),
         };
         let session = &row.summary;
-        let id = short_id(
-            &session.name.name,
-            length,
-            output.width.saturating_sub(lead.chars().count() + 4).max(8),
-        );
+        let id = short_id(&session.name.name, length, output.room(lead.chars().count() + 4).max(8));
         let figures = format!(
             "{}, ~{} tokens shown",
             describe::count(u64::from(session.turns.get()), "turn"),
             describe::tokens(session.tokens_shown)
         );
         let used = lead.chars().count() + 2 + id.chars().count() + how.chars().count() + figures.len() + 8;
-        let title = clip(&title(row), output.width.saturating_sub(used).max(8));
+        let title = clip(&title(row), output.room(used).max(8));
         output.line(
             format!(
                 "{lead}{mark} {}  {how}{}  {}  {figures}",

@@ -89,6 +89,7 @@ impl Rows {
             let texts = kept.iter_mut().filter(|(column, _)| !self.right.contains(column));
             let widest = texts.filter(|(_, width)| *width > TEXT_WIDTH_MIN).max_by_key(|(_, width)| *width);
             if let Some((_, width)) = widest {
+                // A column keeps its least width; the next round takes from another.
                 *width = width.saturating_sub(over).max(TEXT_WIDTH_MIN);
             } else if columns > 2 {
                 // What a row is of, and what it comes to, stand at its ends.
@@ -193,7 +194,7 @@ pub(crate) fn fitted(
         kept.retain(|place| *place != last);
     }
     if let Some(wide) = wide.filter(|_| !output.tabs) {
-        let spare = output.width.saturating_sub(needed(&kept));
+        let spare = output.room(needed(&kept));
         let room = least(wide.column) + spare;
         for cell in cells.iter_mut().filter_map(|row| row.get_mut(wide.column)) {
             *cell = clip(cell, room);

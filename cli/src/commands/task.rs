@@ -130,10 +130,10 @@ fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result
         };
         let seq = output.paint(describe::SEQ, &row.seq.to_string());
         let name = output.paint(style, &format!("{mark} {}", one_line(&row.id)));
-        let content = clip(&one_line(&row.content), output.width.saturating_sub(40).max(20));
+        let content = clip(&one_line(&row.content), output.room(40).max(20));
         output.line(format!("{seq}  t{:<4} {name}  {:<11}  {content}", row.turn, label(row.status)))?;
         if let Some(summary) = &row.summary {
-            let summary = clip(&one_line(summary), output.width.saturating_sub(8).max(20));
+            let summary = clip(&one_line(summary), output.room(8).max(20));
             output.line(output.paint(describe::DIM, &format!("        {summary}")))?;
         }
     }

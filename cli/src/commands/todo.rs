@@ -77,7 +77,7 @@ fn print(entry: &Entry, now: Turn, output: &mut Output) -> Result<(), Failure> {
     ];
     let tail: Vec<String> = said.into_iter().flatten().collect();
     let tail = if tail.is_empty() { String::new() } else { format!("  {}", tail.join("  ")) };
-    let room = output.width.saturating_sub(tail.chars().count() + 4).max(20);
+    let room = output.room(tail.chars().count() + 4).max(20);
     let content = clip(&one_line(&entry.content), room);
     let line = output.paint(style, &format!("{mark} {content}"));
     output.line(format!("  {line}{}", output.paint(describe::DIM, &tail)))
@@ -261,7 +261,7 @@ pub(crate) fn history_of(
         }
         let seq = output.paint(describe::SEQ, &seq.to_string());
         let status = one_line(&entry.status);
-        let content = clip(&one_line(&entry.content), output.width.saturating_sub(36).max(20));
+        let content = clip(&one_line(&entry.content), output.room(36).max(20));
         output.line(format!("  {seq} {turn:<5} {} {status:<12} {content}", mark(&entry.status)))?;
     }
     Ok(Code::Ok)

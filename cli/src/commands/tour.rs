@@ -262,7 +262,7 @@ impl Tour {
         let width = self.next.iter().map(|(command, _)| command.width()).max().unwrap_or_default();
         for (command, words) in &self.next {
             // A command that is cut would not work; its explanation may go.
-            let room = output.width.saturating_sub(width + 4);
+            let room = output.room(width + 4);
             let words =
                 if room >= 16 { output.paint(describe::DIM, &clip(words, room)) } else { String::new() };
             let blanks = " ".repeat(width - command.width());
@@ -312,12 +312,12 @@ impl Tour {
             describe::tokens(total.tokens_shown),
             describe::tokens(total.tokens_whole)
         );
-        output.line(format!("{title}{}", clip(&text, output.width.saturating_sub(5))))?;
+        output.line(format!("{title}{}", clip(&text, output.room(5))))?;
         let rows: Vec<_> = self.stats.items.iter().filter(|row| row.count > 0 || row.freed > 0).collect();
         let most = rows.iter().map(|row| row.freed).max().unwrap_or_default();
         let heading = format!("  {:<18}{:>6}{:>9}", "by rule", "items", "freed");
         output.line(output.paint(describe::DIM, &clip(&heading, output.width)))?;
-        let bar_room = output.width.saturating_sub(38).min(BAR_WIDTH);
+        let bar_room = output.room(38).min(BAR_WIDTH);
         for row in rows.iter().take(RULE_COUNT_MAX) {
             let bar = output.paint(describe::SEQ, &"█".repeat(scaled(row.freed, most, bar_room)));
             let freed = describe::tokens(row.freed);
@@ -332,10 +332,11 @@ impl Tour {
             return output.line(format!("{title}  there is none to show"));
         };
         let words = "  what superseded what, oldest first: ○ stays in history, ● is in the context";
-        let words = clip(words, output.width.saturating_sub(9));
+        let words = clip(words, output.room(9));
         output.line(format!("{title}{}", output.paint(describe::DIM, &words)))?;
         let view = store.view(session.id)?;
         let mut shown = chain.clone();
+        // A short chain is shown as a whole.
         let skipped = shown.members.len().saturating_sub(MEMBER_COUNT_MAX);
         shown.members.drain(..skipped);
         // One reason for each member is enough here: the first edge is the one that hides.
@@ -353,7 +354,7 @@ impl Tour {
     fn then_and_now(&self, output: &mut Output) -> Result<(), Failure> {
         let HalfTime { half, now, turns } = &self.half_time;
         let title = output.paint(describe::BOLD, "Time travel");
-        let words = clip("  the same log, read at two points", output.width.saturating_sub(11));
+        let words = clip("  the same log, read at two points", output.room(11));
         output.line(format!("{title}{}", output.paint(describe::DIM, &words)))?;
         for (name, point) in [("half time", half), ("now", now)] {
             let place = format!("t{} {}", point.turn.get(), point.seq);
@@ -367,7 +368,7 @@ impl Tour {
         if turns.len() < 3 {
             return Ok(());
         }
-        let room = output.width.saturating_sub(26).clamp(4, 60);
+        let room = output.room(26).clamp(4, 60);
         let most = turns.iter().map(|turn| turn.whole).max().unwrap_or_default();
         let whole: Vec<u64> = turns.iter().map(|turn| turn.whole).collect();
         let shown: Vec<u64> = turns.iter().map(|turn| turn.shown).collect();
@@ -393,7 +394,7 @@ impl Tour {
             report.bodies,
             describe::bytes(report.bytes)
         );
-        let text = clip(&text, output.width.saturating_sub(8 + verdict.len()));
+        let text = clip(&text, output.room(8 + verdict.len()));
         let verdict = output.paint(style, verdict);
         output.line(format!("{title}  {verdict}{text}"))
     }

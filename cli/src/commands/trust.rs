@@ -55,6 +55,7 @@ pub(crate) fn run(args: &Trust, output: &mut Output) -> Result<Code, Failure> {
 fn store_at(path: &Path) -> Result<PathBuf, Failure> {
     let below = path.join(crate::place::FOLDER);
     let folder = if below.is_dir() { &below } else { path };
+    // A folder that is not there, or cannot be entered, is none that this user could trust; that is said below.
     let found = folder.canonicalize().ok().filter(|folder| folder.join("acpdb.json").is_file());
     found.ok_or_else(|| {
         Failure::not_found(format!("{} is not an acpdb store", folder.display()))

@@ -86,6 +86,7 @@ fn row(store: &Store, name: &StreamName) -> Result<Row, Failure> {
     for recorded in store.stream_events(name.id, Seq::ZERO, Seq::MAX)? {
         let recorded = recorded?;
         let Some(raw) = store.record(&recorded)? else { continue };
+        // A record that is no text is no request.
         let Some(sent) = std::str::from_utf8(&raw).ok().and_then(|raw| prover.record(raw)) else { continue };
         let view = store.view_at(name.id, &At::Seq(recorded.seq))?;
         let body = export(&view, Format::Anthropic, &options)?.bytes;

@@ -30,7 +30,7 @@ pub(crate) use self::tail::End;
 pub(crate) use self::watch::Root;
 use self::watch::Watch;
 use crate::describe;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::kept;
 use crate::known::{KnownFiles, Stamp};
 use crate::output::Output;
@@ -105,6 +105,7 @@ pub(crate) fn run(store: Store, known: KnownFiles, plan: Plan, output: &mut Outp
     let stopping = Arc::clone(&is_stopping);
     crate::interrupt::instead(move || {
         stopping.store(true, Ordering::SeqCst);
+        // A follower that has ended hears nothing; `is_stopping` says the same.
         let _ = stop.send(News::Stop);
     });
     let (watch, trouble) = Watch::new(news.clone());
@@ -414,11 +415,14 @@ impl Follower<'_> {
 
     /// Ends all threads, each after what it has read is recorded.
     fn end(mut self, told: &Receiver<News>) -> Result<(), Failure> {
-        let threads: Vec<JoinHandle<()>> = self.open.drain().map(|(_, open)| open.thread).collect();
-        for thread in threads {
-            let _ = thread.join();
-        }
+        let threads: Vec<_> = self.open.drain().map(|(path, open)| (path, open.thread)).collect();
         let mut result = Ok(());
+        for (path, thread) in threads {
+            if thread.join().is_err() {
+                let message = format!("a bug ended the reading of {}; import it again", path.display());
+                result = result.and(Err(Failure::new(Code::Failure, message)));
+            }
+        }
         for news in told.try_iter().collect::<Vec<_>>() {
             let heard = match news {
                 News::Ended { path, position, result, end: End::Still } => {

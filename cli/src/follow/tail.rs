@@ -80,6 +80,7 @@ pub(crate) fn run(job: Job) {
         };
         read(tail, &gather, &path, format, &options)
     });
+    // A follower that has ended is not told; what is recorded is recorded.
     let _ = news.send(News::Ended {
         path,
         end: end.get().unwrap_or(End::Still),
@@ -205,10 +206,11 @@ impl Tail<'_> {
         if gather.error.is_some() {
             self.end.set(Some(End::Refused));
         }
-        let new = gather.events.saturating_sub(self.told);
+        let new = gather.events - self.told;
         self.told = gather.events;
         if new > 0 {
             let (path, format) = (self.path.clone(), self.format);
+            // As for its end.
             let _ = self.news.send(News::Recorded { path, format, event_count: new });
         }
     }
@@ -231,6 +233,7 @@ impl Tail<'_> {
 
     /// Waits for a word that the file may have changed.
     fn wait(&mut self) {
+        // Past it nothing is waited for.
         let left = STILL_MAX.saturating_sub(self.grown.elapsed());
         match self.wakes.recv_timeout(left) {
             // What was cut and written anew may be longer than before.

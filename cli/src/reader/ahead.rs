@@ -123,6 +123,7 @@ fn read(job: &Job, format: Option<Format>, options: &Options, bar: &ProgressBar)
     let path = &job.candidate.path;
     let end = super::parse(path, format, options, &mut sessions, &mut parcel, &mut |bytes| bar.inc(bytes));
     if parcel.send().is_ok() {
+        // An import that was broken off takes no more.
         let _ = job.to.send(Told::End(end));
     }
 }

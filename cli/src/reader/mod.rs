@@ -229,8 +229,10 @@ pub(crate) fn beside(path: &Path) -> import::Beside {
             return rollout(&own, named);
         }
         let file = folder.join(Path::new(named).file_name()?);
+        // The session has the beginning of what is not read now; a later import looks again, and knows by its origin what is new.
         let metadata = std::fs::symlink_metadata(&file).ok()?;
         let fits = metadata.is_file() && metadata.len() <= BESIDE_BYTES_MAX;
+        // As above.
         fits.then(|| std::fs::read(&file).ok())?
     }))
 }
@@ -247,15 +249,19 @@ fn rollout(own: &Path, thread: &str) -> Option<Vec<u8>> {
         None => vec![own.parent()?.to_owned()],
     };
     let endings = [format!("-{thread}.jsonl"), format!("-{thread}.jsonl.zst")];
+    // A thread that cannot be read is noted by the importer as missing; so it is with what follows.
     let found = folders.iter().filter_map(|folder| files(folder).ok()).flatten();
     let named = found.filter(|file| {
         let name = file.path.file_name().unwrap_or_default().to_string_lossy();
         file.path != own && endings.iter().any(|ending| name.ends_with(ending))
     });
     let longest = named.max_by_key(|file| file.bytes).filter(|file| file.bytes <= BESIDE_BYTES_MAX)?;
+    // As above.
     let file = BufReader::new(File::open(longest.path).ok()?);
     let mut bytes = Vec::new();
+    // As above.
     let reader = import::decompressed(file, &Limits::default()).ok()?;
+    // As above.
     reader.take(BESIDE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }

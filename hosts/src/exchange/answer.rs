@@ -58,9 +58,11 @@ pub(crate) struct Made {
 fn pieces(body: &str) -> Option<(Vec<Value>, bool)> {
     let trimmed = body.trim_start();
     if trimmed.starts_with('{') {
+        // What breaks off in the middle is no answer, as the function says; so below.
         return Some((vec![serde_json::from_str(trimmed).ok()?], true));
     }
     if trimmed.starts_with('[') {
+        // As above.
         return Some((serde_json::from_str(trimmed).ok()?, true));
     }
     let (mut pieces, mut is_whole) = (Vec::new(), false);
@@ -80,6 +82,7 @@ fn pieces(body: &str) -> Option<(Vec<Value>, bool)> {
                 if event == "[DONE]" {
                     is_whole = true;
                 } else if !event.is_empty() {
+                    // As above.
                     pieces.push(serde_json::from_str(event).ok()?);
                 }
                 if line.is_none() {

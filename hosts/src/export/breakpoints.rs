@@ -127,6 +127,7 @@ pub fn with_breakpoints<'b>(body: &'b str, before: Option<&str>) -> Cow<'b, str>
     } else {
         prefix_mark(body, system, head.last().copied(), marks.first().map_or(MARK, |(_, mark)| mark))
     };
+    // A body that has more than the provider takes gets no more from here.
     let left = BREAKPOINT_COUNT_MAX.saturating_sub(marked);
     let mut edits: Vec<Edit> = new.chain(prefix).take(left).collect();
     if edits.is_empty() {
@@ -198,7 +199,8 @@ fn blocks(messages: &str) -> Option<Vec<Block<'_>>> {
 type Edit = (usize, usize, String);
 
 fn start(body: &str, slice: &str) -> usize {
-    slice.as_ptr().addr().saturating_sub(body.as_ptr().addr())
+    // All that is marked was picked out of the body.
+    json::range_in(body, slice).map_or(0, |range| range.start)
 }
 
 /// The mark of a block, before the brace that closes it, or around a content that is one text.
@@ -206,7 +208,8 @@ fn mark(body: &str, block: &str, says: &str) -> Edit {
     if block.starts_with('"') {
         return mark_text(body, block, says);
     }
-    let end = start(body, block).saturating_add(block.len()).saturating_sub(1);
+    // A block has at least its two braces.
+    let end = (start(body, block) + block.len()).saturating_sub(1);
     let is_empty = block.get(1..block.len().saturating_sub(1)).is_some_and(|inner| inner.trim().is_empty());
     let comma = if is_empty { "" } else { "," };
     (end, end, format!("{comma}{NAME}:{says}"))

@@ -37,6 +37,7 @@ impl CallIds {
         if self.used.contains(&id) {
             // The seq tells calls of one id apart, whatever else is in the context.
             let tail = format!("_{}", item.seq.get());
+            // The shortest id that a provider takes has room for any seq.
             id.truncate(self.id_bytes_max.saturating_sub(tail.len()));
             id.push_str(&tail);
         }

@@ -206,6 +206,7 @@ pub struct Export {
 impl Export {
     /// The request as a value; `None` if it is one of another format.
     fn value<'a, T: serde::Deserialize<'a>>(&'a self, format: Format) -> Option<T> {
+        // The bytes were written here as this type has them: the format says which.
         (self.format == format).then(|| serde_json::from_slice(&self.bytes).ok())?
     }
 
@@ -261,6 +262,7 @@ fn marked(mut export: Export, before: Option<&Export>) -> Export {
         return export;
     }
     let Ok(body) = std::str::from_utf8(&export.bytes) else { return export };
+    // What was sent before is JSON too; a body that is none has no marks to keep.
     let before = before.and_then(|before| std::str::from_utf8(&before.bytes).ok());
     if let Cow::Owned(marked) = with_breakpoints(body, before) {
         export.bytes = marked.into_bytes();

@@ -298,7 +298,7 @@ impl<'v> Source<'v> {
         for bracket in closers {
             json.close(*bracket);
         }
-        let closing = json.out.len().saturating_sub(open);
+        let closing = json.out.len() - open;
         Export { bytes: json.out, format: self.format, renderer, closing, message_count, report: self.report }
     }
 

@@ -42,6 +42,7 @@ impl Calls {
         numbers.finished = numbers.finished.saturating_add(1);
         match numbers.unanswered.pop() {
             Some(number) => {
+                // It was counted when it was put among the unanswered.
                 self.open = self.open.saturating_sub(1);
                 (number, true)
             }

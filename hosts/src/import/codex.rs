@@ -452,6 +452,7 @@ fn usage_of(usage: &str) -> Option<Usage> {
     let [input, read, written, output, reasoning] = pick(usage, names)?.map(count);
     let cached = read.unwrap_or(0).saturating_add(written.unwrap_or(0));
     Some(Usage {
+        // A host that counts more from the cache than it sent all in all has sent nothing else.
         input: input.map(|input| input.saturating_sub(cached)),
         output,
         cache_read: read,
@@ -485,6 +486,7 @@ fn outcome(output: &[u8]) -> Outcome {
             })
             .map(|code| code.trim().to_string())
     };
+    // The host writes a number there, or `null` where it knows none.
     match code.and_then(|code| code.parse::<i64>().ok()) {
         Some(0) | None => Outcome::Completed,
         Some(_) => Outcome::Failed,

@@ -35,6 +35,7 @@ fn is_json(head: &[u8]) -> bool {
 fn by_content(head: &[u8]) -> Option<Format> {
     let mut reader = ValueReader::new(head, head.len());
     for _ in 0..VALUES_MAX {
+        // What is no JSON is of no format that is known by its content.
         let value = reader.next_value().ok()??;
         let found = match (value.shape, std::str::from_utf8(value.bytes)) {
             (Shape::Whole, Ok(text)) => by_value(text),

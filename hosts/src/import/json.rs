@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -115,9 +116,18 @@ fn parse<'a, T>(
     read: impl FnOnce(&mut serde_json::Deserializer<serde_json::de::StrRead<'a>>) -> serde_json::Result<T>,
 ) -> Option<T> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
+    // Wrong types give `None`, as the module says; what stands behind a value makes it no value.
     let value = read(&mut deserializer).ok()?;
+    // As above.
     deserializer.end().ok()?;
     Some(value)
+}
+
+/// Where in a text a slice of it stands; `None` if it is no slice of it, such as the value of a member that is not there.
+pub fn range_in(text: &str, slice: &str) -> Option<Range<usize>> {
+    let start = slice.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
+    let end = start.checked_add(slice.len())?;
+    (end <= text.len()).then_some(start..end)
 }
 
 /// One member of an object.
@@ -217,6 +227,7 @@ fn hex(text: &str) -> Option<(u32, &str)> {
     if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
+    // Four hex digits always fit.
     Some((u32::from_str_radix(digits, 16).ok()?, rest))
 }
 

@@ -94,6 +94,7 @@ fn number(text: &str) -> Option<u64> {
     let units = [('k', 10), ('M', 20), ('G', 30)];
     let unit = units.into_iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)));
     let (digits, shift) = unit.unwrap_or((text, 0));
+    // What is no number is refused by the caller, with the text.
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 

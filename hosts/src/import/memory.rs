@@ -152,11 +152,14 @@ fn rest(line: &str, known: &[&str]) -> Option<std::sync::Arc<[u8]>> {
 fn date(value: Option<&str>) -> Option<Micros> {
     let text = owned(value)?;
     let text = text.trim();
+    // What is neither a time nor a day is kept as text in the entry's own record; when it came about is not known then.
     if let Ok(time) = text.parse::<jiff::Timestamp>() {
         return Some(Micros(time.as_microsecond()));
     }
+    // As above.
     let day =
         text.parse::<jiff::civil::Date>().or_else(|_| jiff::civil::Date::strptime("%d-%b-%Y", text)).ok()?;
+    // Days past the end of the calendar, likewise.
     let time = day.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
     Some(Micros(time.as_microsecond()))
 }

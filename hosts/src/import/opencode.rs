@@ -168,7 +168,7 @@ impl Document<'_> {
     fn note(&self, record: &str, reason: String, context: &mut Context<'_>) {
         // Finding the line costs a look at all before it: only done for notes that are kept.
         let counts = context.report.kept_raw.len() < NOTES_MAX;
-        let at = (record.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
+        let at = json::range_in(self.text, record).map_or(0, |range| range.start);
         let before = self.text.get(..at).filter(|_| counts).unwrap_or_default();
         let lines = memchr::memchr_iter(b'\n', before.as_bytes()).count();
         context.report.keep_raw(self.start.0 + lines as u64, self.start.1 + at as u64, reason);
@@ -181,11 +181,11 @@ impl Document<'_> {
         if !self.session.origins.insert(origin.to_owned()) {
             return false;
         }
-        let from = (record.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
-        let Some(between) = self.text.get(self.done..from) else { return false };
+        let Some(range) = json::range_in(self.text, record) else { return false };
+        let Some(between) = self.text.get(self.done..range.start) else { return false };
         self.session.literal(between);
         self.session.pieces.push(WirePiece::Record(origin.to_owned()));
-        self.done = from.saturating_add(record.len());
+        self.done = range.end;
         true
     }
 

@@ -250,6 +250,7 @@ impl Scan {
                     self.open(byte == b'{');
                 }
                 b'}' | b']' => {
+                    // A bracket that closes nothing stands at depth 0, where a value has ended.
                     self.depth = self.depth.saturating_sub(1);
                     if self.depth == 0 {
                         let shape = if self.too_deep { TOO_DEEP } else { Shape::Whole };

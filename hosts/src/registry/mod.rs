@@ -72,6 +72,7 @@ impl Registry for HostRegistry {
 
     fn todos_in_output(&self, host: &str, tool: &str, output: &[u8]) -> Option<Vec<u8>> {
         match line(host, tool)?.does {
+            // An output that is no JSON lists no todos.
             Does::TodosInOutput => todos::normalised(&Json::parse(output).ok()?, "content"),
             _ => None,
         }

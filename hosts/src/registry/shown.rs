@@ -135,6 +135,7 @@ fn operands<'w>(words: &[&'w str], valued: &[&str]) -> Vec<&'w str> {
         if !word.starts_with('-') {
             found.push(*word);
         } else if valued.contains(word) {
+            // Its value.
             let _ = words.next();
         }
     }

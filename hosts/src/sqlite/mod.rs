@@ -111,7 +111,8 @@ impl<'s> Database<'s> {
             return Err(Unreadable::Foreign("the size of its pages is none"));
         }
         let reserved = header.get(20).copied().map_or(0, usize::from);
-        let usable = page_bytes.saturating_sub(reserved);
+        // The smallest page has 512 bytes, and a byte says how many are reserved.
+        let usable = page_bytes - reserved;
         if usable < 480 {
             return Err(Unreadable::Foreign("nothing of its pages is used"));
         }

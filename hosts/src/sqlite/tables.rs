@@ -173,6 +173,7 @@ impl Database<'_> {
         let local = if whole <= most {
             whole
         } else {
+            // Here the whole is longer than `most`, which is more than `least`; 480 bytes of a page are usable at least.
             let some = least + (whole.saturating_sub(least)) % self.usable.saturating_sub(4);
             if some <= most { some } else { least }
         };
@@ -201,7 +202,7 @@ impl Database<'_> {
             }
             self.page(next, &mut page)?;
             let own = page.get(4..self.usable).unwrap_or_default();
-            let wanted = whole.saturating_sub(record.len()).min(own.len());
+            let wanted = (whole - record.len()).min(own.len());
             record.extend_from_slice(own.get(..wanted).unwrap_or_default());
             next = number32(&page, 0);
         }

@@ -348,14 +348,33 @@ fn write(path: &Path, text: &str, like: Option<&Path>) -> std::io::Result<()> {
     name.push(format!(".{}.new", std::process::id()));
     let other = path.with_file_name(name);
     let mut file = std::fs::File::create(&other)?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-    let written = written.and_then(|()| match like.and_then(|like| std::fs::metadata(like).ok()) {
-        Some(metadata) => std::fs::set_permissions(&other, metadata.permissions()),
-        None => Ok(()),
-    });
-    let done = written.and_then(|()| std::fs::rename(&other, path));
+    let done = permissions(like)
+        // Before the text is in it: settings may hold what others are not to read.
+        .and_then(|like| like.map_or(Ok(()), |like| file.set_permissions(like)))
+        .and_then(|()| file.write_all(text.as_bytes()))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| std::fs::rename(&other, path));
     if done.is_err() {
+        // The error that is returned says more than that this file could not be removed either.
         let _ = std::fs::remove_file(&other);
     }
     done
+}
+
+/// The mode of the file that is to be replaced, if there is one.
+fn permissions(like: Option<&Path>) -> std::io::Result<Option<std::fs::Permissions>> {
+    match like.map(std::fs::metadata) {
+        None => Ok(None),
+        Some(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Some(found) => found.map(|metadata| Some(metadata.permissions())),
+    }
+}
+
+/// Our commands in the settings of a host that has no plug-in; none if there is no such file.
+///
+/// # Errors
+/// If the file cannot be read, or its text is not understood.
+pub fn found(path: &Path, host: Host) -> Result<Vec<String>, AttachError> {
+    let Some(text) = read(path)? else { return Ok(Vec::new()) };
+    settings::found(&text, host).map_err(|source| AttachError::Settings { path: path.to_owned(), source })
 }

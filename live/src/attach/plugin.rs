@@ -56,20 +56,28 @@ pub fn detach(path: &Path) -> Result<Plan, AttachError> {
 }
 
 /// How the plug-in at `path` is attached, as JSON; `None` if it is not there, or not ours.
-pub fn found(path: &Path) -> Option<String> {
-    let text = own(path).ok()??;
-    let line = text.lines().find_map(|line| line.strip_prefix("const ATTACHED = "))?;
-    Some(line.to_owned())
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn found(path: &Path) -> Result<Option<String>, AttachError> {
+    let text = match own(path) {
+        Err(AttachError::Taken { .. }) => None,
+        text => text?,
+    };
+    let line = text.iter().flat_map(|text| text.lines());
+    Ok(line.filter_map(|line| line.strip_prefix("const ATTACHED = ")).next().map(str::to_owned))
 }
 
 /// The program by what [`found`] gave.
 pub fn program_of(attached: &str) -> Option<PathBuf> {
+    // A line that a person has changed names no program; the line itself is shown.
     let settings: serde_json::Value = serde_json::from_str(attached).ok()?;
     settings.get("program")?.as_str().map(PathBuf::from)
 }
 
 /// The subject of new sessions by what [`found`] gave.
 pub fn subject_of(attached: &str) -> Option<String> {
+    // As in `program_of`.
     let settings: serde_json::Value = serde_json::from_str(attached).ok()?;
     settings.get("subject")?.as_str().map(str::to_owned)
 }

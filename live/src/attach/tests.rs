@@ -4,6 +4,7 @@ use std::path::Path;
 
 use expect_test::expect;
 
+use super::plugin;
 use super::settings::{self, Command};
 use super::*;
 
@@ -230,14 +231,14 @@ fn check_plugin(host: Host) {
     attach(Mode::Record).apply().unwrap();
     assert!(attach(Mode::Record).is_nothing());
     attach(Mode::Prune).apply().unwrap();
-    let settings: serde_json::Value = serde_json::from_str(&plugin::found(&path).unwrap()).unwrap();
+    let settings: serde_json::Value = serde_json::from_str(&plugin::found(&path).unwrap().unwrap()).unwrap();
     let expected = serde_json::json!({"program": "/bin/it's acpdb", "db": "/p/.acpdb", "mode": "prune"});
     assert_eq!(settings, expected);
     let key_file = Some(Path::new("/k"));
     let about = Run { subject: Some(NAME), key_file, ..run(program, host, Mode::Prune) };
     plugin::attach(&path, &about).unwrap().apply().unwrap();
     assert!(plugin::attach(&path, &about).unwrap().is_nothing());
-    assert_eq!(plugin::subject_of(&plugin::found(&path).unwrap()).as_deref(), Some(NAME));
+    assert_eq!(plugin::subject_of(&plugin::found(&path).unwrap().unwrap()).as_deref(), Some(NAME));
     plugin::detach(&path).unwrap().apply().unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
     assert!(plugin::detach(&path).unwrap().is_nothing());
@@ -246,4 +247,21 @@ fn check_plugin(host: Host) {
     for plan in [plugin::detach(&path), plugin::attach(&path, &run(program, host, Mode::Prune))] {
         assert!(plan.unwrap_err().to_string().contains("left alone"));
     }
+}
+
+/// Settings that cannot be read were settings without acpdb: the status said that it is not attached.
+#[test]
+fn settings_that_cannot_be_read_are_no_empty_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("settings.json");
+    assert_eq!(super::found(&path, Host::ClaudeCode).unwrap(), Vec::<String>::new());
+    assert_eq!(plugin::found(&path).unwrap(), None);
+    std::fs::write(&path, "// of another program").unwrap();
+    assert_eq!(plugin::found(&path).unwrap(), None);
+    for bytes in [&b"{\"hooks\": "[..], b"[]", b"\xff\xfe{}"] {
+        std::fs::write(&path, bytes).unwrap();
+        let error = super::found(&path, Host::ClaudeCode).unwrap_err().to_string();
+        assert!(error.contains("settings.json"), "{error}");
+    }
+    assert!(plugin::found(&path).unwrap_err().to_string().contains("settings.json"), "it is no text");
 }

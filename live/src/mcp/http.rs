@@ -10,6 +10,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
 use hyper::body::{Bytes, Incoming};
@@ -23,6 +24,9 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use super::server::{Server, ServerError};
 use super::tools::Tools;
 use crate::proxy::guard::is_same;
+
+/// How long until the next connection is taken after one that could not be.
+const ACCEPT_WAIT: Duration = Duration::from_millis(20);
 
 /// Where the protocol is spoken.
 pub const PATH: &str = "/mcp";
@@ -59,8 +63,12 @@ pub fn serve_http(
         let token = options.token.clone().filter(|token| !token.is_empty()).map(Arc::<str>::from);
         ready(address);
         loop {
-            // A connection that broke before it began is none; the next one may be better.
-            let Ok((stream, _)) = listener.accept().await else { continue };
+            // A connection that broke before it began is none; the next one may be better. Without a file handle to spare,
+            // asking again at once would only keep the processor busy.
+            let Ok((stream, _)) = listener.accept().await else {
+                tokio::time::sleep(ACCEPT_WAIT).await;
+                continue;
+            };
             let (service, token) = (service.clone(), token.clone());
             tokio::spawn(async move {
                 let answers = service_fn(move |request| {
@@ -68,6 +76,7 @@ pub fn serve_http(
                     async move { Ok::<Answer, Infallible>(answer(&service, token.as_deref(), request).await) }
                 });
                 let server = hyper::server::conn::http1::Builder::new();
+                // A connection that breaks is its client's to see; the call that it asked for is done or refused by then.
                 let _ = server.serve_connection(TokioIo::new(stream), answers).await;
             });
         }

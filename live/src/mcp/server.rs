@@ -199,7 +199,8 @@ impl ServerHandler for Server {
         } else if let Some(item) = uri.strip_prefix(ITEM) {
             let found = acpdb_query::find(self.tools.store(), item, None);
             let found = found.map_err(|error| internal(&ToolError::Argument(error.to_string())))?;
-            (texts(self.tools.store(), &found.stream, &found.item.to_string()), PLAIN)
+            let text = texts(self.tools.store(), &found.stream, &found.item.to_string());
+            (text.map_err(|error| internal(&error))?, PLAIN)
         } else {
             return Err(ErrorData::resource_not_found(format!("there is no resource {uri}"), None));
         };

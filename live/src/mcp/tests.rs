@@ -12,7 +12,7 @@ use super::tools::{Reply, ToolError, Tools};
 mod http;
 
 struct Desk {
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
     tools: Tools,
 }
 
@@ -46,7 +46,7 @@ impl Desk {
                 ],
             )
             .unwrap();
-        Self { _folder: folder, tools: Tools::new(store, None, Some("/p".to_owned())) }
+        Self { folder, tools: Tools::new(store, None, Some("/p".to_owned())) }
     }
 
     fn call(&self, name: &str, arguments: &Value) -> Result<Reply, ToolError> {
@@ -91,6 +91,41 @@ fn memory_is_kept_found_and_taken_back() {
     assert_eq!(found.value.pointer("/items").and_then(Value::as_array).map(Vec::len), Some(1), "{found:?}");
     desk.ok("memory_forget", &json!({"id": id, "reason": "moved"}));
     assert_eq!(desk.ok("memory_recall", &json!({"query": "postgres"})).value, json!({"items": []}));
+}
+
+/// Changes a byte of a text in the log.
+fn damage(folder: &std::path::Path, text: &str) {
+    let path = folder.join("store/log/000000000001.seg");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let place = bytes.windows(text.len()).position(|window| window == text.as_bytes()).unwrap();
+    *bytes.get_mut(place).unwrap() ^= 1;
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// "nothing is open" was the answer where the list of todos was damaged, and "0 items matched" where the results were.
+#[test]
+fn an_answer_that_leaves_out_what_is_damaged_says_so() {
+    for (text, tool, arguments) in [
+        ("Write the note", "todo", json!({})),
+        ("worth hiding", "recall", json!({"query": "\"worth hiding\""})),
+        ("worth hiding", "recall", json!({"query": "tool:read"})),
+    ] {
+        let desk = Desk::new();
+        assert!(!desk.ok(tool, &arguments).text.contains("left out"));
+        damage(desk.folder.path(), text);
+        // Another process: this one may have the text in memory.
+        let store = Store::builder(desk.folder.path().join("store")).registry(acpdb_hosts::registry());
+        let store = store.any_file_system().read_only().open().unwrap();
+        let tools = Tools::new(store, None, Some("/p".to_owned()));
+        let reply = tools.call(tool, arguments.as_object().unwrap()).unwrap();
+        let says = |part: &str| assert!(reply.text.contains(part), "{tool} {arguments}: {reply:?}");
+        says("left out");
+        says("acpdb verify");
+        assert!(!reply.text.contains("nothing is open"), "{reply:?}");
+        if tool == "todo" {
+            says("[pending] [");
+        }
+    }
 }
 
 #[test]

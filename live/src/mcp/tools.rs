@@ -10,7 +10,7 @@ use acpdb_engine::{Error, MemoryScope, Store, View, store::StreamName};
 use acpdb_query::{Filter, ItemsQuestion};
 use serde_json::{Map, Value, json};
 
-use crate::due;
+use crate::{damage, due};
 
 /// Items that a search gives unless it is told otherwise.
 const RECALL_COUNT: usize = 10;
@@ -66,11 +66,19 @@ impl Tools {
         &self.store
     }
 
-    /// Runs a tool. Durable when it returns, if it records something.
+    /// Runs a tool. Durable when it returns, if it records something. An answer that leaves out what is damaged says so.
     ///
     /// # Errors
     /// For an unknown tool or session, arguments that are wrong, and what the store may give.
     pub fn call(&self, name: &str, arguments: &Map<String, Value>) -> Result<Reply, ToolError> {
+        let mut reply = self.reply(name, arguments)?;
+        if let Some(damage) = damage::met(&self.store) {
+            reply.text = format!("{}\n[{damage}]", reply.text);
+        }
+        Ok(reply)
+    }
+
+    fn reply(&self, name: &str, arguments: &Map<String, Value>) -> Result<Reply, ToolError> {
         let session = arguments.get("session").and_then(Value::as_str);
         match name {
             "context_discard" => self.act((ContextAction::Discard, "discard"), session, arguments),
@@ -173,17 +181,17 @@ impl Tools {
         streams.sort_by_key(|stream| std::cmp::Reverse(stream.head));
         let mut items = Vec::new();
         for stream in streams.into_iter().take(SESSION_COUNT_MAX) {
-            let left = limit.saturating_sub(items.len());
-            if left == 0 {
-                break;
-            }
+            let Some(left) = limit.checked_sub(items.len()).filter(|left| *left > 0) else { break };
             let view = self.store.view(stream.id)?;
             let question =
                 ItemsQuestion { filter: filter.clone(), limit: Some(left), ..ItemsQuestion::default() };
             for row in acpdb_query::item_rows(&self.store, &view, &stream, question)? {
-                // A text that cannot be read costs its row.
-                let Ok(row) = row else { continue };
-                let excerpt = excerpt(&texts(&self.store, &stream, &row.item), query);
+                // Damage costs the row that it is in, and is told with the answer; without a key nothing could be said at all.
+                let row = match row {
+                    Err(Error::Corrupt { .. } | Error::Erased { .. }) => continue,
+                    row => row?,
+                };
+                let excerpt = excerpt(&texts(&self.store, &stream, &row.item)?, query);
                 items.push(json!({"item": row.item, "session": row.session, "turn": row.turn, "tool": row.tool, "hash": row.hash,
                     "keys": row.keys, "in_context": row.in_context, "excerpt": excerpt}));
             }
@@ -222,7 +230,7 @@ impl Tools {
 
     fn todo(&self, session: Option<&str>) -> Result<Reply, ToolError> {
         let stream = self.session(session)?;
-        let todos = due::todos(&self.store.view(stream.id)?);
+        let todos = due::todos(&self.store.view(stream.id)?)?;
         let said: Vec<String> =
             todos.iter().map(|(content, status)| format!("[{status}] {content}")).collect();
         let text = if said.is_empty() { "nothing is open".to_owned() } else { said.join("\n") };
@@ -315,17 +323,25 @@ fn said_of(item: &Value) -> String {
     format!("{} {} {}: {}", part("item"), part("session"), part("tool"), part("excerpt"))
 }
 
-/// What an item says: parameters, then content.
-pub fn texts(store: &Store, stream: &StreamName, item: &str) -> String {
-    let Ok(found) = acpdb_query::find(store, item, Some(stream)) else { return String::new() };
-    let Some(ix) = found.ix else { return String::new() };
+/// What an item says: parameters, then content. Of what is erased or damaged, that.
+///
+/// # Errors
+/// If there is no such item, or the log cannot be read.
+pub fn texts(store: &Store, stream: &StreamName, item: &str) -> Result<String, ToolError> {
+    let found = acpdb_query::find(store, item, Some(stream));
+    let found = found.map_err(|error| ToolError::Argument(error.to_string()))?;
+    // An event that recorded no item has no texts.
+    let Some(ix) = found.ix else { return Ok(String::new()) };
     let bodies: Vec<_> = {
         let reading = found.view.read();
-        let Some(item) = reading.state().item(ix, found.view.at()) else { return String::new() };
+        let Some(item) = reading.state().item(ix, found.view.at()) else { return Ok(String::new()) };
         item.params.into_iter().chain(item.content.iter().map(|part| part.body)).collect()
     };
-    let texts: Vec<String> = bodies.into_iter().filter_map(|body| found.view.text(body).ok()).collect();
-    texts.join("\n")
+    let text = |body| match found.view.text(body) {
+        Err(error @ (Error::Corrupt { .. } | Error::Erased { .. })) => Ok(format!("[{error}]")),
+        text => text,
+    };
+    Ok(bodies.into_iter().map(text).collect::<Result<Vec<_>, _>>()?.join("\n"))
 }
 
 /// The surroundings of the first word of a query in a text, else its beginning.
@@ -335,6 +351,7 @@ fn excerpt(text: &str, query: &str) -> String {
     let place =
         words.filter_map(|word| lower.find(&word.trim_matches('"').to_lowercase())).min().unwrap_or(0);
     let before = lower.get(..place).map_or(0, |before| before.chars().count());
+    // Near the beginning of a text nothing is cut off before it.
     let first = before.saturating_sub(EXCERPT_CHARS / 4);
     let piece: String =
         text.chars().skip(first).take(EXCERPT_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();

@@ -35,6 +35,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::damage;
 use crate::host::{Host, Mode};
 use crate::mcp::catalog;
 use crate::mcp::tools::{ToolError, Tools};
@@ -184,10 +185,12 @@ impl Desk {
             _ => self.act(&request, &mut done),
         };
         if let Some(name) = named {
+            // Whether the name stood there before is of no interest.
             let _ = if acted.is_err() { self.behind.insert(name) } else { self.behind.remove(&name) };
         }
         match acted {
             Ok(mut answer) => {
+                done.error = self.store.as_ref().and_then(damage::met);
                 if let Some(answer) = answer.as_object_mut() {
                     answer.insert("id".to_owned(), id);
                 }
@@ -282,6 +285,7 @@ impl Desk {
         }
         let shown = Shown::new(preserves_thinking(&request.model));
         if self.mode == Mode::Suggest {
+            // What was injected is shown by the notes below.
             let _ = session.inject()?;
             let notes = shown.notes(&session.view()?.served())?;
             done.has_answered = !notes.is_empty();
@@ -351,6 +355,7 @@ impl Desk {
             // The model expects it on the next request, whatever a rewrite of the cache costs.
             if !reply.hidden.is_empty() || !reply.shown.is_empty() {
                 let name = store.session(self.info(&session));
+                // How many changes it wrote is not for the model.
                 let _ = name.flush()?;
             }
             return Ok(json!({"text": reply.text}));
@@ -383,7 +388,7 @@ impl Desk {
         let session = store.session(self.info(name));
         let view = session.view()?;
         let mut texts = Vec::new();
-        let todos = crate::due::todos(&view);
+        let todos = crate::due::todos(&view)?;
         if !todos.is_empty() {
             let rows: Vec<String> =
                 todos.iter().map(|(text, status)| format!("- [{status}] {text}")).collect();
@@ -449,18 +454,20 @@ fn session_name(request: &Request<'_>, done: &mut Done) -> Result<String, Plugin
 /// Lines of JSON as a list.
 fn lines(bytes: &[u8]) -> Vec<Value> {
     let text = String::from_utf8_lossy(bytes);
+    // The exporter wrote each of them as an object on a line of its own.
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 /// What a rewrite of the context did, in a line.
 fn toast(view: &View) -> String {
     let now = view.stats();
+    // Summaries that are longer than what they stand for free nothing.
     let freed = now.tokens_whole.saturating_sub(now.tokens_shown);
     format!("acpdb: ~{freed} tokens of {} are hidden, each can be restored", now.tokens_whole)
 }
 
 /// An error with its causes, on one line.
-fn chained(error: &dyn std::error::Error) -> String {
+pub(crate) fn chained(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

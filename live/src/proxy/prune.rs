@@ -31,6 +31,7 @@ use super::identity::Identity;
 use super::sent::Sent;
 use super::talk::{Said, Talks, is_told};
 use crate::compaction;
+use crate::plugin::chained;
 use crate::plugin::shown::{self, Shown};
 use crate::recording;
 use crate::told::Change;
@@ -51,6 +52,9 @@ pub struct Pruned {
     pub breakpoints: usize,
     /// The context that was recorded as sent.
     pub seq: Option<u64>,
+    /// Why the host's recording was not read: what came since it last was is not known to be stale.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording: Option<String>,
     /// Why nothing was changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub untouched: Option<String>,
@@ -102,8 +106,10 @@ impl<'a> Request<'a> {
 
     /// What tokens of its model cost, with the lifetime that it asks for; `None`: the table of prices does not know it.
     fn price(&self) -> Option<Prices> {
+        // The built-in table is read by a test: it is never absent in a program that passed them.
         static TABLE: LazyLock<Option<PriceTable>> = LazyLock::new(|| PriceTable::built_in().ok());
         let price = TABLE.as_ref()?.price(&self.model, None)?;
+        // A price that is no number is as good as none: the default of the policy holds.
         price.relative(self.keeps_long).checked().ok()
     }
 
@@ -149,7 +155,7 @@ pub fn prune(
     if !request.has_tools {
         return untouched(pruned, "a request without tools");
     }
-    match changes(store, identity, api, &request, (asked, known)) {
+    match changes(store, identity, api, &request, (asked, known), &mut pruned) {
         Ok((changes, seq)) => {
             pruned.seq = Some(seq);
             let mut edits = Edits::of(text, &changes);
@@ -177,6 +183,7 @@ fn marked<'a>(made: Cow<'a, str>, identity: &Identity, sent: &Sent, pruned: &mut
     let marked = match with_breakpoints(&made, before.as_deref()) {
         Cow::Borrowed(_) => None,
         Cow::Owned(marked) => {
+            // Marks are only added.
             pruned.breakpoints = marks(&marked).saturating_sub(marks(&made));
             Some(marked)
         }
@@ -201,12 +208,15 @@ fn changes(
     api: export::Format,
     request: &Request<'_>,
     (asked, known): (Asked<'_>, Known<'_>),
+    pruned: &mut Pruned,
 ) -> Result<(Changes, u64), Error> {
     if let Some((format, path)) = known.places.recording(identity) {
-        // What cannot be read now is read by the next request.
-        let _ = recording::import(store, &path, format);
+        // What cannot be read now is tried again by the next request.
+        let read = recording::import(store, &path, format);
+        pruned.recording = read.err().map(|error| chained(&error));
     } else if is_told(identity) {
         let said = Said { number: asked.number, path: asked.path, request: asked.body, answer: None };
+        // What was told and what was left out is kept with the exchange, once its answer is here.
         let _ = known.talks.tell(store, identity, said)?;
     }
     let session = store.session(StreamInfo::session(identity.host, identity.session.as_str()));
@@ -300,17 +310,20 @@ impl<'a> Edits<'a> {
         };
         let stale: Vec<bool> = blocks.iter().map(is_stale).collect();
         let Some(last) = stale.iter().rposition(|is_stale| !is_stale) else { return };
-        let start = |block: &str| block.as_ptr().addr().saturating_sub(self.text.as_ptr().addr());
+        let place_of = |block: &str| json::range_in(self.text, block);
         let mut gone = Vec::new();
         for (place, pair) in blocks.windows(2).enumerate().take(last) {
-            if let (Some(true), [one, next]) = (stale.get(place), pair) {
-                gone.push(start(one)..start(next));
+            if let (Some(true), [one, next]) = (stale.get(place), pair)
+                && let (Some(one), Some(next)) = (place_of(one), place_of(next))
+            {
+                gone.push(one.start..next.start);
             }
         }
         // Those at the end go with the comma before them.
         if let (Some(kept), Some(end)) = (blocks.get(last), blocks.last().filter(|_| last + 1 < blocks.len()))
+            && let (Some(kept), Some(end)) = (place_of(kept), place_of(end))
         {
-            gone.push(start(kept).saturating_add(kept.len())..start(end).saturating_add(end.len()));
+            gone.push(kept.end..end.end);
         }
         self.list.extend(gone.into_iter().map(|range| (range, String::new())));
     }
@@ -347,11 +360,9 @@ impl<'a> Edits<'a> {
 
     /// Puts `new` in the place of `value`, a slice of the text.
     fn put(&mut self, value: &str, new: String) {
-        let start = value.as_ptr().addr().saturating_sub(self.text.as_ptr().addr());
         // A member that is not there is no slice of it.
-        if value != new && !value.is_empty() {
-            self.list.push((start..start.saturating_add(value.len()), new));
-        }
+        let range = json::range_in(self.text, value).filter(|range| !range.is_empty() && value != new);
+        self.list.extend(range.map(|range| (range, new)));
     }
 
     fn apply(mut self) -> String {
@@ -426,6 +437,7 @@ impl Places {
                 let end = format!("{session}.jsonl");
                 // The newest day first: there the session is most likely.
                 let found = days.iter().rev().find_map(|day| {
+                    // As in `folders`.
                     let files = std::fs::read_dir(day).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
                     files.into_iter().find(|path| path.to_string_lossy().ends_with(&end))
                 });
@@ -438,8 +450,10 @@ impl Places {
 
 /// The folders in a folder, in the order of their names.
 fn folders(folder: &Path) -> Vec<PathBuf> {
+    // A folder that cannot be read has no recording that could be: the session is known by what goes through here then.
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut folders: Vec<PathBuf> = entries
+        // As above.
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.is_dir())
         .take(FOLDER_COUNT_MAX)

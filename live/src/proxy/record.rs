@@ -66,6 +66,7 @@ pub fn record(store: &Store, identity: &Identity, exchange: &Exchange, talks: &T
     }
     let raw = kept.to_string();
     let entry = Entry::host_record("proxy/request", Some(raw.as_bytes().into())).at(Some(store.now()));
+    // Its receipt is for callers that go on from there.
     let _ = store.append(&StreamInfo::session(identity.host, identity.session.as_str()), vec![entry])?;
     Ok(())
 }
@@ -85,6 +86,7 @@ fn told(store: &Store, identity: &Identity, exchange: &Exchange, talks: &Talks) 
 
 /// What is kept of an exchange as such. No text of the conversation, no header.
 pub fn summary(exchange: &Exchange) -> Value {
+    // A body that is no JSON has no model and no messages: these members are null, and its digest is kept.
     let body: Value =
         exchange.request.as_deref().and_then(|body| serde_json::from_slice(body).ok()).unwrap_or_default();
     let count = |name: &str| body.get(name).and_then(Value::as_array).map(Vec::len);

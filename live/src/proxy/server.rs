@@ -25,6 +25,7 @@ use super::record::{Exchange, KEPT_BYTES_MAX, record};
 use super::sent::Sent;
 use super::talk::{Talks, is_told};
 use super::{ProxyError, may_listen, tunnel};
+use crate::plugin::chained;
 
 /// The header in which a client sends the token of a proxy that others can reach.
 const TOKEN: HeaderName = HeaderName::from_static("x-acpdb-token");
@@ -43,8 +44,12 @@ pub struct Options {
     pub token: Option<String>,
     /// Requests are sent as acpdb serves them; the places where hosts keep what they record.
     pub prune: Option<Places>,
+    /// Is told why an exchange was not recorded. It went through all the same.
+    pub unrecorded: fn(&str),
 }
 
+/// How long until the next connection is taken after one that could not be.
+const ACCEPT_WAIT: Duration = Duration::from_millis(20);
 /// How long a request is held up for what is served; past it, it goes on as it is.
 const PRUNE_WAIT: Duration = Duration::from_secs(3);
 
@@ -56,6 +61,7 @@ struct Proxy {
     base: String,
     token: Option<String>,
     prune: Option<Places>,
+    unrecorded: fn(&str),
     sent: Arc<Sent>,
     talks: Arc<Talks>,
     client: Outgoing,
@@ -86,6 +92,7 @@ pub fn serve(store: Store, options: &Options, ready: &mut dyn FnMut(SocketAddr))
         base: upstream.path().trim_end_matches('/').to_owned(),
         token: options.token.clone(),
         prune: options.prune.clone(),
+        unrecorded: options.unrecorded,
         sent: Arc::default(),
         talks: Arc::default(),
         client: client.http1_preserve_header_case(true).build(connector),
@@ -96,8 +103,12 @@ pub fn serve(store: Store, options: &Options, ready: &mut dyn FnMut(SocketAddr))
         let listener = tokio::net::TcpListener::bind(options.listen).await.map_err(failed)?;
         ready(listener.local_addr().map_err(failed)?);
         loop {
-            // A connection that broke before it began is none; the next one may be better.
-            let Ok((stream, _)) = listener.accept().await else { continue };
+            // A connection that broke before it began is none; the next one may be better. Without a file handle to spare,
+            // asking again at once would only keep the processor busy.
+            let Ok((stream, _)) = listener.accept().await else {
+                tokio::time::sleep(ACCEPT_WAIT).await;
+                continue;
+            };
             let proxy = Arc::clone(&proxy);
             tokio::spawn(async move {
                 let service = service_fn(move |request| {
@@ -106,6 +117,7 @@ pub fn serve(store: Store, options: &Options, ready: &mut dyn FnMut(SocketAddr))
                 });
                 let mut server = hyper::server::conn::http1::Builder::new();
                 let server = server.preserve_header_case(true);
+                // A connection that breaks is its client's to see; the exchange on it is recorded as not whole.
                 let _ = server.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
             });
         }
@@ -187,7 +199,9 @@ impl Proxy {
         };
         if let Some(identity) = identity {
             let (store, talks) = (self.store.clone(), Arc::clone(&self.talks));
+            let unrecorded = self.unrecorded;
             tokio::spawn(async move {
+                // It always tells: when it is dropped at the latest.
                 if let Ok(copy) = sent_told.await {
                     (exchange.request, exchange.request_bytes) = (copy.bytes, copy.count);
                 }
@@ -202,7 +216,15 @@ impl Proxy {
                 }
                 exchange.milliseconds = elapsed(began);
                 // Off this thread: the disk must not hold up the requests of others.
-                let _ = tokio::task::spawn_blocking(move || keep(&store, &identity, &exchange, &talks)).await;
+                let session = identity.session.clone();
+                let kept =
+                    tokio::task::spawn_blocking(move || record(&store, &identity, &exchange, &talks)).await;
+                // The agent goes on without the record.
+                match kept {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => unrecorded(&format!("session {session}: {}", chained(&error))),
+                    Err(_) => unrecorded(&format!("session {session}: a bug ended what was being done")),
+                }
             });
         }
         answer
@@ -256,20 +278,8 @@ impl Proxy {
     }
 }
 
-fn keep(store: &Store, identity: &Identity, exchange: &Exchange, talks: &Talks) {
-    // The agent goes on without the record.
-    let _ = record(store, identity, exchange, talks);
-}
-
 fn elapsed(began: Instant) -> u64 {
     u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)
-}
-
-fn chained(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(cause) => format!("{error}: {}", chained(cause)),
-        None => error.to_string(),
-    }
 }
 
 /// What came through a body.
@@ -305,6 +315,7 @@ impl<B> Drop for Copied<B> {
             copy.error = Some("ended before it was whole".to_owned());
         }
         if let Some(tell) = self.tell.take() {
+            // An exchange without an identity is not recorded: no task waits for its copy.
             let _ = tell.send(copy);
         }
     }

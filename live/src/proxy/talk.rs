@@ -137,6 +137,7 @@ fn tell_talk(
     let mut keys = asked.clone();
     let answer = match said.answer {
         Some(answer) => {
+            // What is no text is no answer of this API, as below.
             let answer = std::str::from_utf8(answer).ok();
             let answer = answer.and_then(|answer| exchange::answer(api, answer, talk));
             if answer.is_none() {

@@ -172,6 +172,28 @@ mod pruning {
 
     const HIDDEN: &str = "[auto-superseded: hash duplicate]";
 
+    /// A recording that could not be read was passed over: what it told was never hidden, and nothing said why.
+    #[test]
+    fn a_recording_that_cannot_be_read_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(folder.path());
+        let projects = folder.path().join("projects");
+        std::fs::create_dir_all(projects.join("p")).unwrap();
+        // It begins like one that is compressed, and is not.
+        std::fs::write(projects.join("p/one.jsonl"), b"\x28\xb5\x2f\xfd nothing").unwrap();
+        let places = Places { claude: Some(projects), codex: None };
+        let identity = Identity { host: "claude-code", session: "one".to_owned() };
+        let body = json!({"model": "claude-lab", "tools": [{"name": "Read"}],
+            "messages": [{"role": "user", "content": "Look."}]});
+        let body = body.to_string();
+        let asked = Asked { number: 1, path: "/v1/messages", body: body.as_bytes() };
+        let (sent, talks) = (Sent::default(), Talks::default());
+        let known = Known { places: &places, sent: &sent, talks: &talks };
+        let (_, pruned) = crate::proxy::prune::prune(&store, &identity, asked, known);
+        assert!(pruned.recording.as_deref().is_some_and(|why| why.contains("one.jsonl")), "{pruned:?}");
+        assert_eq!(pruned.untouched, None);
+    }
+
     #[test]
     fn only_the_values_of_superseded_results_differ() {
         let result = |id: &str| {

@@ -59,6 +59,7 @@ impl Tokens {
     fn add(&mut self, request: &Request) {
         let usage = &request.usage;
         let long = usage.cache_write_long.unwrap_or(0);
+        // A host that tells only what is kept for an hour has written nothing else.
         let short = usage.cache_write.unwrap_or(0).saturating_sub(long);
         for (sum, count) in [
             (&mut self.input, usage.input.unwrap_or(0)),

@@ -189,6 +189,7 @@ impl ModelPrice {
         let count = |tokens: Option<u64>| float(tokens.unwrap_or(0));
         let (input, output) = self.rates(usage);
         let long = usage.cache_write_long.unwrap_or(0);
+        // A host that tells only what is kept for an hour has written nothing else.
         let short = usage.cache_write.unwrap_or(0).saturating_sub(long);
         let (per_input, per_output) = (input * times / MILLION, output * times / MILLION);
         Some(Dollars {

@@ -132,6 +132,7 @@ fn usual<'t, 'r>(
         // Its cache was filled without a price for writing, as resellers' are.
         prices.write = prices.input;
     }
+    // A table of the user may hold prices that are none; as for a model without a price, nothing is said of dollars then.
     Some((price, prices.checked().ok()?))
 }
 
@@ -158,6 +159,7 @@ pub fn stale(
     }
     for request in requests {
         let tokens = state.tokens(request.seq);
+        // Summaries that are longer than what they stand for leave nothing stale.
         let stale = tokens.whole.saturating_sub(tokens.shown);
         let price = request.model.as_deref().and_then(|model| table.price(model, request.at));
         let dollars =

@@ -235,6 +235,7 @@ fn call_span(
         let row = ItemRow::of(state, item, &common.conversation, view.at());
         (row, state.superseded_by(item.ix, view.at()))
     };
+    // The words that were found are for those who look further.
     let _ = crate::items::spell(view, &mut [&mut row]);
     let tool = row.tool.clone().unwrap_or_default();
     let mut attributes = common.attributes("execute_tool");

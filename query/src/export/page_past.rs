@@ -180,6 +180,7 @@ pub(super) fn mark(payload: &Payload) -> Option<String> {
         Payload::Unpinned(act) => ids(act.items.iter().copied()),
         Payload::ContextRebased(rebased) => format!("epoch {}, {}", rebased.epoch, word(&rebased.why)),
         Payload::PolicySet(policy) => {
+            // A policy without a name, or one that this version cannot read, is the writer's own.
             let preset = serde_json::from_str::<Value>(&policy.policy).ok();
             let preset = preset.as_ref().and_then(|policy| policy.get("preset")).and_then(Value::as_str);
             let why = policy.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();

@@ -70,6 +70,7 @@ pub fn poster(view: &View, host: &str, out: &mut dyn Write) -> Result<PosterRepo
 fn report(turns: &[TurnTokens]) -> PosterReport {
     let sum = |of: fn(&TurnTokens) -> u64| turns.iter().map(of).fold(0, u64::saturating_add);
     let whole = sum(|turn| turn.whole);
+    // A turn whose summaries are longer than what they stand for hides nothing.
     let hidden = sum(|turn| turn.whole.saturating_sub(turn.shown));
     let percent = if whole == 0 { 0.0 } else { float(hidden) * 100.0 / float(whole) };
     PosterReport { turns: turns.len(), tokens_whole: whole, tokens_hidden: hidden, percent }

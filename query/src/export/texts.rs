@@ -82,8 +82,13 @@ impl<'w> Texts<'w> {
         let media_type = part.media_type.as_deref().unwrap_or("of unknown type");
         let says = format!("[media {media_type}, {} B]", part.bytes);
         let is_held = self.redaction.0.is_none() && part.bytes <= TEXT_BYTES_MAX as u64;
-        let held = if is_held { view.text(part.body).ok() } else { None };
-        match held.and_then(|text| picture(media_type, &text)) {
+        let held = match view.text(part.body) {
+            _ if !is_held => None,
+            Ok(text) => picture(media_type, &text),
+            Err(error @ (Error::Corrupt { .. } | Error::Erased { .. })) => return self.problem(&error),
+            Err(error) => return Err(error.into()),
+        };
+        match held {
             Some(address) => self.number(&format!("{says}\n{address}")),
             None => self.number(&says),
         }

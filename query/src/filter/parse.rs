@@ -47,6 +47,7 @@ impl Spot {
     pub fn picture(&self) -> String {
         const BEFORE: usize = 40;
         const AFTER: usize = 40;
+        // A spot near the beginning has less before it.
         let skip = self.column.saturating_sub(BEFORE);
         let mark = if skip > 0 { "…" } else { "" };
         let shown: String = self.text.chars().skip(skip).take(BEFORE + AFTER).collect();
@@ -353,6 +354,7 @@ fn seconds(text: &str) -> Option<u64> {
         _ => (text, 1),
     };
     let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    // What is no number is told by the caller, with the place.
     digits.parse::<u64>().ok().filter(|_| is_number)?.checked_mul(unit)
 }
 

@@ -109,6 +109,7 @@ impl<'a> Reader<'a> {
         let length = self.count()?;
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
+        // `None` is the answer to anything that was not written here: it is made anew then.
         std::str::from_utf8(taken).ok()
     }
 

@@ -143,6 +143,7 @@ pub(super) fn until(bytes: &[u8]) -> Option<Seq> {
 pub(super) fn decode(bytes: &[u8]) -> Option<(Told, BTreeMap<StreamId, Figures>)> {
     let until = until(bytes)?;
     let mut from = Reader(bytes);
+    // The two numbers that `until` has read.
     let _ = (from.number()?, from.number()?);
     let from = &mut from;
     let streams = from.each(|from| from.exactly().map(StreamId))?;

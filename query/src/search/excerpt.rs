@@ -31,6 +31,7 @@ pub struct Line {
 
 /// A text as people read it: of parameters a line for each value, with their own line breaks.
 pub(super) fn readable(bytes: &[u8], face: Face) -> String {
+    // Parameters that are no JSON are shown as they stand.
     let value = if face == Face::Input { serde_json::from_slice::<Value>(bytes).ok() } else { None };
     match value {
         Some(value @ (Value::Object(_) | Value::Array(_))) => {
@@ -77,6 +78,7 @@ pub(super) fn excerpts(text: &str, marks: &[(usize, usize)], context: usize, cou
     // Lines that match, each with the marks that begin in it.
     let mut matching: Vec<usize> = Vec::new();
     for (from, _) in marks {
+        // The first line begins at 0, so that at least one begins at or before a mark; a text without lines has no marks.
         let line = lines.partition_point(|(start, _)| start <= from).saturating_sub(1);
         if matching.last() == Some(&line) {
             continue;
@@ -88,6 +90,7 @@ pub(super) fn excerpts(text: &str, marks: &[(usize, usize)], context: usize, cou
     }
     let mut stretches: Vec<(usize, usize)> = Vec::new();
     for line in matching {
+        // What is asked for around a match ends with the text.
         let (from, to) =
             (line.saturating_sub(context), line.saturating_add(context).min(lines.len().saturating_sub(1)));
         match stretches.last_mut() {
@@ -98,8 +101,7 @@ pub(super) fn excerpts(text: &str, marks: &[(usize, usize)], context: usize, cou
     let line_at = |number: usize| {
         let (start, end) = lines.get(number).copied().unwrap_or_default();
         let own = marks.iter().filter(|(from, _)| (start..=end).contains(from));
-        let own: Vec<(usize, usize)> =
-            own.map(|(from, to)| (from - start, (*to).min(end).saturating_sub(start))).collect();
+        let own: Vec<(usize, usize)> = own.map(|(from, to)| (from - start, (*to).min(end) - start)).collect();
         cut(number + 1, text.get(start..end).unwrap_or_default(), &own)
     };
     let excerpt = |(from, to): (usize, usize)| Excerpt { lines: (from..=to).map(line_at).collect() };
@@ -119,6 +121,7 @@ fn cut(number: usize, line: &str, marks: &[(usize, usize)]) -> Line {
         place
     };
     let first = marks.first().map_or(0, |(from, _)| *from);
+    // A match near the beginning has less before it.
     let from = boundary(first.saturating_sub(LEAD_BYTES));
     let to = boundary(from.saturating_add(LINE_BYTES_MAX));
     let (before, behind) = (if from > 0 { "…" } else { "" }, if to < line.len() { "…" } else { "" });

@@ -150,6 +150,7 @@ impl Recording {
             events.extend(recorded.ok());
         }
         events.sort_by_key(|recorded| recorded.seq);
+        // A text that is erased or damaged has no words that an item could need again.
         Ok(Self::of(stream, events, &|body| store.body(body).ok()))
     }
 
@@ -185,6 +186,7 @@ impl Recording {
         let mut steps: HashMap<&str, usize> = HashMap::new();
         let mut shown_before = 0;
         for recorded in &self.events {
+            // What it changed for readers is looked at as a whole, below.
             let _ = world.apply(recorded);
             if recorded.event.stream != self.stream {
                 continue;

@@ -125,6 +125,7 @@ pub fn row<'o>(
     row.tokens_per_turn_unpruned = ratio(float(tokens_unpruned), count(row.request_count));
     row.cache_read_share = ratio(float(read), float(tokens));
     row.needed_again = ratio(float(needed), float(hidden));
+    // Hiding makes no edit less blind; one that is counted with nothing hidden is counted with something hidden too.
     row.blind_edits = ratio(float(blind.saturating_sub(blind_unpruned)), float(edits));
     row.blind_edits_unpruned = ratio(float(blind_unpruned), float(edits));
     row.steps_affected = ratio(float(affected), count(row.request_count));

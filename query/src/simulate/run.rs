@@ -110,6 +110,7 @@ fn play(
     let mut world = World::default();
     let policy = setups.first().and_then(|setup| setup.policy.clone());
     if let Some(policy) = &policy {
+        // No item is there yet that it could change.
         let _ = world.apply(&policy_set(policy));
     }
     let mut simulations: Vec<(&Setup, Simulation<'_>)> =
@@ -368,7 +369,7 @@ impl<'r> Simulation<'r> {
         }
         let (cut, forced) = self.cut(now);
         let applied = cut.is_some_and(|cut| self.apply(cut));
-        let slots_before = self.slots.len().saturating_sub(self.new.len());
+        let slots_before = self.slots.len() - self.new.len();
         self.send_new();
         for place in &self.pending {
             if let Some(slot) = self.slots.get_mut(*place) {
@@ -387,6 +388,7 @@ impl<'r> Simulation<'r> {
         let answer = self.recording.answers.get(self.outcome.requests.len()).copied().unwrap_or_default();
         let read = answer.read(read, total);
         let price = |read: u64, total: u64| {
+            // No more is read than is sent: `Answer::read` sees to that.
             self.prices.read * float(read) + self.prices.write * float(total.saturating_sub(read))
         };
         let fetched = self.prices.read * float(self.fetched.iter().map(|(_, tokens)| tokens).sum());
@@ -456,6 +458,7 @@ impl<'r> Simulation<'r> {
             if slot.forced {
                 forced = forced.or(Some(*place));
             }
+            // Below 0 where a summary is longer: no candidate then.
             let gain =
                 signed(slot.sent).saturating_sub(signed(slot.current)).saturating_sub(self.taken_back(slot));
             if gain > 0 {
@@ -510,7 +513,7 @@ impl<'r> Simulation<'r> {
             slot.is_pending = false;
             slot.forced = false;
             slot.applied = slot.current;
-            self.sent_tokens = self.sent_tokens.saturating_sub(slot.sent).saturating_add(slot.current);
+            self.sent_tokens = self.sent_tokens - slot.sent + slot.current;
             slot.sent = slot.current;
             let hidden = slot.is_hidden();
             let seen = slot.seen.clone();
@@ -547,7 +550,7 @@ impl<'r> Simulation<'r> {
             slot.is_pending = false;
             slot.forced = false;
             slot.applied = slot.current;
-            self.sent_tokens = self.sent_tokens.saturating_sub(slot.sent).saturating_add(slot.current);
+            self.sent_tokens = self.sent_tokens - slot.sent + slot.current;
             slot.sent = slot.current;
             let hidden = slot.is_hidden();
             self.show_words(place, !hidden);

@@ -90,6 +90,7 @@ fn span(words: &[&str]) -> Option<Span> {
     if !text.starts_with(|first: char| first.is_ascii_digit()) || text.contains(':') {
         return None;
     }
+    // What is no length of time may be a moment: the caller tries that.
     text.parse::<Span>().ok().filter(|span| !span.is_negative())
 }
 
@@ -436,6 +437,7 @@ fn around(today: Date, period: Period, is_last: bool) -> Result<(Date, Date), Re
 
 /// The newest year in which this day is not yet to come. A 29 February comes once in eight years at worst.
 fn newest_year(today: Date, month: i8, day: i8) -> i16 {
+    // The calendar begins with the year -9999.
     let back = (0..=8).map(|back| today.year().saturating_sub(back));
     let found = back.into_iter().find(|year| Date::new(*year, month, day).is_ok_and(|date| date <= today));
     found.unwrap_or_else(|| today.year())
@@ -488,9 +490,11 @@ fn zone(text: &str) -> Option<TimeZone> {
             return None;
         }
         let seconds = i32::try_from(hours * 3600 + minutes * 60).ok()?;
+        // More than a day off is no zone.
         let offset = Offset::from_seconds(if sign == '-' { -seconds } else { seconds }).ok()?;
         return Some(TimeZone::fixed(offset));
     }
+    // A name that no table of zones has is no zone, and told as that with the text.
     if text.starts_with(|first: char| first.is_ascii_alphabetic()) { TimeZone::get(text).ok() } else { None }
 }
 

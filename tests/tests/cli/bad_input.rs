@@ -314,6 +314,51 @@ fn nobody_who_reads_what_is_said_is_no_panic() {
     assert!(String::from_utf8_lossy(&done.stderr).contains("cannot write standard output"));
 }
 
+/// Help that was not written ended with exit code 0, as if it had been read.
+#[test]
+fn help_that_cannot_be_written_is_a_failure() {
+    let world = World::new();
+    let program = acpdb_tests::binary::binary().unwrap();
+    for words in ["--help", "--version", "help import", "append --help"] {
+        for (redirection, code) in [(">/dev/full", 1), ("| true", 0)] {
+            let mut command = Command::new("sh");
+            command.args(["-c", &format!("{:?} {words} {redirection}", program.to_str().unwrap())]);
+            let done = command.current_dir(world.path(".")).output().unwrap();
+            let said = String::from_utf8_lossy(&done.stderr).into_owned();
+            assert_eq!(done.status.code(), Some(code), "{words} {redirection}: {said}");
+            assert_eq!(
+                said.contains("cannot write standard output"),
+                code == 1,
+                "{words} {redirection}: {said}"
+            );
+        }
+    }
+}
+
+/// Where the working folder is gone, a command read the user's own store, and one that records wrote into it.
+#[test]
+fn a_working_folder_that_is_gone_is_told() {
+    let world = World::new();
+    let program = acpdb_tests::binary::binary().unwrap();
+    let mut command = Command::new("sh");
+    let script =
+        format!("mkdir gone && cd gone && rmdir ../gone && exec {:?} sessions", program.to_str().unwrap());
+    command.args(["-c", &script]).env("HOME", world.path(".")).env_remove("ACPDB_PATH");
+    let done = command.current_dir(world.path(".")).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot find the working folder") && said.contains("--db"), "{said}");
+}
+
+/// `doctor` found nothing set aside where it could not look, and `verify` knew no key where it could not read the keys.
+#[test]
+fn folders_that_cannot_be_read_are_no_empty_ones() {
+    let world = World::fed();
+    std::fs::write(world.path("store/quarantine"), "no folder").unwrap();
+    let ran = world.run(&["doctor"]);
+    assert!(ran.text().contains("what recovery set aside cannot be read"), "{} {}", ran.text(), ran.err);
+}
+
 /// What was meant is said where it can be guessed: a store's path that is a file was a failure to list a folder in it, and a
 /// file by another name than its whole path had nothing near.
 #[test]

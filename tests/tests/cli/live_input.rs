@@ -1,5 +1,7 @@
 //! What a host, a home and a network may be that is not expected: hooks end well, `attach` says what is wrong and leaves all as it was.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use super::world::{Ran, World, contents, finish};
@@ -89,9 +91,60 @@ fn settings_that_are_not_understood_are_left_alone() {
             let ran = world.run(&["detach", hosts]);
             assert!([0, 1].contains(&ran.code), "{hosts} {shown}: {}", ran.err);
             assert!(contents(&world.path("home")) == before, "{hosts} {shown}: something was changed");
-            world.run(&["attach", "--status", hosts]).ok();
+            // Settings that cannot be read were settings without acpdb: "not attached here", and exit code 0.
+            let status = world.run(&["attach", "--status", hosts]);
+            let is_known = status.code == 0 && !status.err.contains("it is not known whether");
+            let is_told = status.code == 8 && status.err.contains(name);
+            assert!(
+                is_told || (is_known && ran.code == 0),
+                "{hosts} {shown}: {} {}",
+                status.code,
+                status.err
+            );
         }
     }
+}
+
+/// An agent that had removed its work tree was recorded in the user's own store from then on: the folder could not be entered,
+/// and the hook looked for the store from where the host had begun.
+#[test]
+fn a_hook_whose_working_folder_is_gone_finds_the_store_of_its_project() {
+    let world = World::new();
+    let (project, home) = (world.path("project"), world.path("home-of-hooks"));
+    std::fs::create_dir_all(&project).unwrap();
+    std::fs::create_dir_all(&home).unwrap();
+    let (project, home) = (project.to_str().unwrap(), home.to_str().unwrap());
+    assert_eq!(run(&world, home, project, &["init"], b"").code, 0);
+    let told = |folder: &str| {
+        json!({"conversation_id": "s1", "hook_event_name": "beforeSubmitPrompt", "generation_id": folder,
+            "prompt": format!("from {folder}"), "workspace_roots": [format!("{project}/{folder}")]})
+    };
+    for folder in ["tree/that/is/gone", "."] {
+        let ran = run(&world, home, "/", &["hook", "cursor"], told(folder).to_string().as_bytes());
+        assert_eq!((ran.code, ran.text().as_str()), (0, "{}\n"), "{folder}: {}", ran.err);
+    }
+    let seen = run(&world, home, project, &["search", "from"], b"");
+    assert!(seen.text().contains("from tree/that/is/gone"), "{} {}", seen.text(), seen.err);
+}
+
+/// The journal said that a host was answered when the answer went nowhere.
+#[test]
+fn an_answer_that_the_host_does_not_take_is_in_the_journal() {
+    let world = World::new();
+    let mut command = Command::new("sh");
+    let program = acpdb_tests::binary::binary().unwrap();
+    command.args(["-c", &format!("exec {:?} --db store hook cursor >/dev/full", program.to_str().unwrap())]);
+    for (name, value) in world.command().get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.current_dir(world.path("."));
+    let ran = finish(command, prompt(&world, "unheard").as_bytes());
+    ran.says(1, &["cannot write standard output"]);
+    let status = world.run(&["attach", "--status", "cursor"]).ok();
+    assert!(status.contains("1 error") && status.contains("did not take the answer"), "{status}");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use acpdb_engine::entry::PartEntry;
+use acpdb_engine::event::Outcome;
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -69,6 +71,25 @@ fn erased_texts_are_told_and_not_there() {
     let problems: Vec<usize> =
         data["problems"].as_array().unwrap().iter().map(|place| place.as_u64().unwrap() as usize).collect();
     assert!(!problems.is_empty() && problems.iter().all(|place| texts[*place].contains("eras")), "{texts:?}");
+}
+
+/// A picture that was erased, or is damaged, looked like one that the page only does not hold: nothing said that it is gone.
+#[test]
+fn a_picture_that_is_gone_says_so() {
+    let store = store();
+    let mut entries = exchange(0, "look at it", "/src/a.png", "");
+    let picture = PartEntry::media("iVBORw0KGgo=", Some("image/png".to_owned()));
+    entries.truncate(3);
+    entries.push(Entry::tool_finished("call-0", Outcome::Completed, vec![PartEntry::text("seen"), picture]));
+    record(&store, &entries);
+    assert!(rendered(&store).contains("data:image/png;base64,iVBORw0KGgo="));
+    let session = store.find_stream("s1").unwrap();
+    let call = store.view(session.id).unwrap().history().into_iter().find(|item| item.call.is_some());
+    let _ = store.erase(call.unwrap().item, "tester", "a face").unwrap();
+    let page = rendered(&store);
+    assert!(!page.contains("iVBORw0KGgo"));
+    let texts: Vec<String> = serde_json::from_str(block(&page, "texts")).unwrap();
+    assert!(!texts.iter().any(|text| text.starts_with("[media image/png")), "{texts:?}");
 }
 
 /// What looks like a secret is taken out of texts, of words and of titles alike; the rest is there.

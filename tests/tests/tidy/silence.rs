@@ -2,10 +2,8 @@
 //!
 //! A call that swallows an error, or gives 0 in place of a difference below 0, has a comment that says why that is right: on its line,
 //! or above the statement that it stands in. The check sees words and not types, so it also finds calls that swallow nothing; they need
-//! no comment where [`HARMLESS`] tells them apart. What had no comment when the check began is counted by folder, and may only become
-//! less.
+//! no comment where [`HARMLESS`] tells them apart.
 
-use std::collections::BTreeMap;
 use std::io;
 
 use super::source::{File, code, files, lines_with, without_tests};
@@ -30,9 +28,6 @@ const HARMLESS: &[&str] = &[
     ".copied()",
     ".parse()",
 ];
-/// Folders and how many calls without a reason they had. The figures only fall; a folder that is not here has none.
-const WITHOUT_REASON: &[(&str, usize)] = &[("cli", 165), ("hosts", 39), ("live", 35), ("query", 57)];
-
 /// Where a lock may be taken whatever a panic left: the functions that say what becomes of it, two files that a model checker also
 /// runs, and simulated storage. Packages of other languages are workspaces of their own.
 const LOCKS: &[&str] =
@@ -72,8 +67,8 @@ fn unreasoned(text: &str, is_core: bool) -> Vec<usize> {
     found
 }
 
-/// The folder that a file is counted in: a module of the engine, or a crate.
-fn counted_in(path: &str) -> String {
+/// The folder that a file is in: a module of the engine, or a crate.
+fn module_of(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {
         ["engine", "src", module, ..] => format!("engine/{}", module.trim_end_matches(".rs")),
@@ -94,31 +89,12 @@ fn is_checked(file: &File) -> bool {
 
 #[test]
 fn what_is_swallowed_has_a_reason() -> io::Result<()> {
-    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for file in files()?.iter().filter(|file| is_checked(file)) {
-        let folder = counted_in(&file.path);
-        for line in unreasoned(file.text.as_deref().unwrap_or_default(), CORE.contains(&folder.as_str())) {
-            found.entry(folder.clone()).or_default().push(format!("{}:{line}", file.path));
-        }
-    }
-    let mut allowed: BTreeMap<&str, usize> = WITHOUT_REASON.iter().copied().collect();
     let mut findings = Vec::new();
-    for (folder, places) in found {
-        let most = allowed.remove(folder.as_str()).unwrap_or(0);
-        if places.len() > most {
-            findings.push(format!(
-                "{folder}: {} without a reason, at most {most}: {}",
-                places.len(),
-                places.join(" ")
-            ));
-        } else if places.len() < most {
-            findings
-                .push(format!("{folder}: {} without a reason; write that in place of {most}", places.len()));
-        }
+    for file in files()?.iter().filter(|file| is_checked(file)) {
+        let is_core = CORE.contains(&module_of(&file.path).as_str());
+        let lines = unreasoned(file.text.as_deref().unwrap_or_default(), is_core).into_iter();
+        findings.extend(lines.map(|line| format!("{}:{line}", file.path)));
     }
-    findings.extend(
-        allowed.keys().map(|folder| format!("{folder}: none without a reason; take it off the list")),
-    );
     report(
         findings,
         "if it can fail, or the difference can be below 0: return an error, note damage, or check first. If that is right \
@@ -163,7 +139,7 @@ fn a_reason_stands_on_the_line_or_above_the_statement() {
         assert_eq!(unreasoned(text, false), lines, "in {text:?}");
     }
     assert_eq!(unreasoned("let at = place.unwrap_or_default();", true), [1]);
-    assert_eq!(counted_in("engine/src/store/fetch.rs"), "engine/store");
-    assert_eq!(counted_in("engine/src/verify.rs"), "engine/verify");
-    assert_eq!(counted_in("hosts/src/import/mod.rs"), "hosts");
+    assert_eq!(module_of("engine/src/store/fetch.rs"), "engine/store");
+    assert_eq!(module_of("engine/src/verify.rs"), "engine/verify");
+    assert_eq!(module_of("hosts/src/import/mod.rs"), "hosts");
 }

@@ -105,6 +105,7 @@ fn pages(
             continue;
         };
         let sink = Sink::open(&target, output)?;
+        // How many items it has is in the index; damage is noted by the store, and told at the end.
         let _ = sink.fill(|out| Ok(page::page(store, &view, store.now(), options, out)?))?;
         links.push(Some(format!("{folder}/{file}")));
     }

@@ -170,10 +170,12 @@ impl Columns<'_> {
 
 /// The name that a plain variant has in JSON.
 fn word(value: &impl Serialize) -> Option<String> {
+    // Plain variants and lists of texts can always be written; so below.
     serde_json::to_value(value).ok()?.as_str().map(str::to_owned)
 }
 
 fn json(value: &impl Serialize) -> Option<String> {
+    // As above.
     serde_json::to_string(value).ok()
 }
 

@@ -51,6 +51,7 @@ fn failed(error: rusqlite::Error) -> ExportError {
 
 /// The name that a plain variant has in JSON.
 fn word(value: &impl Serialize) -> Option<String> {
+    // Plain variants can always be written.
     serde_json::to_value(value).ok()?.as_str().map(str::to_owned)
 }
 

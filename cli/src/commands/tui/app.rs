@@ -143,14 +143,17 @@ impl App {
 
     /// The rows in sight, and which of them is picked.
     pub(super) fn rows(&self) -> (&[Shown], usize) {
+        // `prepare` sees to it that the picked row is in sight; before the first time both are 0.
         let picked = self.lists.last().map_or(0, |list| list.picked.saturating_sub(list.top));
         (&self.shown, picked)
     }
 
     /// Makes the rows that fit a screen of so many lines.
     pub(super) fn prepare(&mut self, height: usize) -> Result<(), Failure> {
+        // A screen that is lower than the frame shows one row.
         self.height = height.saturating_sub(FRAME_HEIGHT).max(1);
         let Some(list) = self.lists.last_mut() else { return Ok(()) };
+        // An empty list has its mark at 0.
         list.picked = list.picked.min(list.goals.len().saturating_sub(1));
         if list.picked < list.top {
             list.top = list.picked;
@@ -208,6 +211,7 @@ impl App {
 
     fn step(&mut self, by: isize) {
         let Some(list) = self.lists.last_mut() else { return };
+        // As in `prepare`.
         let last = list.goals.len().saturating_sub(1);
         list.picked = list.picked.saturating_add_signed(by).min(last);
     }
@@ -282,6 +286,7 @@ impl App {
             _ => self.questions.timeline(&open.name, &open.view)?,
         };
         self.says = describe::count(rows.len() as u64, "item");
+        // As in `prepare`.
         let picked = rows.len().saturating_sub(1);
         let goals = rows.into_iter().map(|row| Goal::Item(Box::new(row))).collect();
         while matches!(self.place(), Place::Timeline | Place::Context | Place::Chain | Place::Text) {
@@ -312,6 +317,7 @@ impl App {
             return Ok(());
         };
         let now = open.turn.unwrap_or(open.turns);
+        // The first turn is 1.
         let next = if is_later { now + 1 } else { now.saturating_sub(1).max(1) };
         open.turn = Some(next).filter(|next| *next < open.turns);
         open.view = self.questions.view(&open.name, open.turn)?;

@@ -31,8 +31,10 @@ pub(super) fn draw(app: &App, frame: &mut Frame<'_>) {
         lines.push(Line::styled(clip(&format!("{mark}{}", line(row, &widths)), width), style));
     }
     let height = usize::from(area.height);
-    lines.truncate(height.saturating_sub(2));
-    lines.resize(height.saturating_sub(2), Line::default());
+    // On a screen of fewer lines only the last two are seen.
+    let row_count = height.saturating_sub(2);
+    lines.truncate(row_count);
+    lines.resize(row_count, Line::default());
     lines.push(Line::raw(clip(&app.says(), width)));
     lines.push(Line::styled(clip(app.place().names().1, width), dim));
     frame.render_widget(Paragraph::new(lines), area);
@@ -54,6 +56,7 @@ fn widths(rows: &[Shown]) -> Vec<usize> {
 
 fn line(row: &Shown, widths: &[usize]) -> String {
     let mut text = String::new();
+    // Without cells there is no last one to come to.
     let last = row.cells.len().saturating_sub(1);
     for (place, cell) in row.cells.iter().enumerate() {
         text.push_str(cell);

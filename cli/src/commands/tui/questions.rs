@@ -60,6 +60,7 @@ impl Questions {
 
     /// What superseded what around an item.
     pub(super) fn chain(name: &StreamName, view: &View, item: &str) -> Option<ChainReport> {
+        // A row names its item as `ItemId` writes it.
         let found = item.parse::<ItemId>().ok()?;
         let ix = view.read().state().find(found)?;
         acpdb_query::chain(view, &name.name, ix)
@@ -72,6 +73,7 @@ impl Questions {
 
     /// The texts of an item as they were recorded.
     pub(super) fn text(view: &View, item: &str) -> Result<String, Failure> {
+        // As above.
         let Some(ix) = item.parse::<ItemId>().ok().and_then(|item| view.read().state().find(item)) else {
             return Ok("[not there at this point]".to_owned());
         };

@@ -7,7 +7,7 @@ use acpdb_engine::event::Scope;
 use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::locks::steady;
 use acpdb_engine::store::Redactor;
-use acpdb_engine::{At, Store, View};
+use acpdb_engine::{At, Error, Store, View};
 use acpdb_query::export::ExportError;
 use acpdb_query::export::index_page::{self, IndexEntry};
 use acpdb_query::export::page::{self, PageOptions};
@@ -84,17 +84,29 @@ impl Answers {
     /// Writes an answer; `known` is told first whether there is one.
     pub(super) fn write(&self, route: Route, known: Sender<bool>, mut pieces: Pieces) {
         let now = self.store.now();
+        // A browser that has gone away is told nothing.
         let result = match route {
             Route::Page(stream) | Route::PageData(stream, _) => {
-                let Some(view) = self.view(stream) else {
-                    let _ = known.send(false);
-                    return;
+                let view = match self.view(stream) {
+                    Ok(Some(view)) => view,
+                    Ok(None) => {
+                        // As above.
+                        let _ = known.send(false);
+                        return;
+                    }
+                    Err(error) => {
+                        // As above: there is an answer, and it breaks off with the error.
+                        let _ = known.send(true);
+                        return pieces.end(Err::<(), _>(error));
+                    }
                 };
+                // As above.
                 let _ = known.send(true);
                 let write = if matches!(route, Route::Page(_)) { page::page } else { page::page_data };
                 write(&self.store, &view, now, &self.options, &mut pieces).map(|_| ())
             }
             _ => {
+                // As above.
                 let _ = known.send(true);
                 self.index(matches!(route, Route::Index), &mut pieces)
             }
@@ -102,15 +114,19 @@ impl Answers {
         pieces.end(result);
     }
 
-    fn view(&self, stream: StreamId) -> Option<View> {
+    /// `None` if there is no such session.
+    fn view(&self, stream: StreamId) -> Result<Option<View>, Error> {
         // Other streams hold what sessions share; they have no page.
-        let name = self.store.stream_name(stream).ok()??;
+        let Some(name) = self.store.stream_name(stream)? else { return Ok(None) };
         if name.scope != Scope::Session || stream == StreamId::STORE {
-            return None;
+            return Ok(None);
         }
-        let view = self.store.view_once(stream, &At::Head).ok()?;
+        let view = match self.store.view_once(stream, &At::Head) {
+            Err(Error::NotFound { .. }) => return Ok(None),
+            view => view?,
+        };
         let is_there = view.read().state().first() <= view.at();
-        is_there.then_some(view)
+        Ok(is_there.then_some(view))
     }
 
     fn index(&self, is_page: bool, pieces: &mut Pieces) -> Result<(), ExportError> {

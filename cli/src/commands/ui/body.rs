@@ -65,6 +65,7 @@ impl Pieces {
     pub(super) fn end<E: std::error::Error>(mut self, result: Result<(), E>) {
         let result = result.map_err(|error| io::Error::other(error.to_string())).and_then(|()| self.flush());
         if let Err(error) = result {
+            // A browser that has gone away hears no error.
             let _ = self.sender.blocking_send(Err(error));
         }
     }

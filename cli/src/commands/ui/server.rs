@@ -55,6 +55,7 @@ pub(super) fn serve(
     let (tell, commits) = watch::channel(0);
     let (stop, mut stopped) = watch::channel(false);
     crate::interrupt::instead(move || {
+        // A server that has ended needs no word.
         let _ = stop.send(true);
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -88,6 +89,7 @@ pub(super) fn serve(
                 });
                 let mut connection = hyper::server::conn::http1::Builder::new();
                 connection.timer(TokioTimer::new()).header_read_timeout(HEADER_WAIT);
+                // A connection that breaks is its browser's to see.
                 let _ = connection.serve_connection(TokioIo::new(stream), service).await;
                 drop(place);
             });

@@ -176,6 +176,7 @@ impl Importer<'_, '_> {
     fn open_home(&mut self, record: Option<&Record<'_>>, pending: &[Pending]) -> usize {
         let earlier = || {
             pending.iter().find_map(|waiting| {
+                // A row that is no text names no session; it is kept as it is, and noted.
                 let text = std::str::from_utf8(&waiting.raw).ok()?;
                 let [session] = json::pick(text, ["sessionId"])?;
                 json::owned(session)
@@ -249,6 +250,7 @@ impl Importer<'_, '_> {
     /// Imports records that have waited.
     fn catch_up(&mut self, home: usize, pending: Vec<Pending>, words: &[String]) -> Result<(), ImportError> {
         for waiting in pending {
+            // `is_text` says whether it was one when it came.
             let text = std::str::from_utf8(&waiting.raw).ok().filter(|_| waiting.is_text);
             self.sent = notice::sent(text, words);
             self.record(home, &waiting.raw, text, waiting.place)?;
@@ -524,11 +526,13 @@ impl Importer<'_, '_> {
 
 /// The session that goes on where this one was left.
 fn continued_in(raw: &[u8]) -> Option<String> {
+    // A row whose type is known was read as text before.
     json::owned(json::member(std::str::from_utf8(raw).ok(), "continuedInSessionId"))
 }
 
 /// Results that are sent as something shorter from now on; their rows keep the whole.
 fn replacements(raw: &[u8], origin: &str) -> Vec<Entry> {
+    // As in `continued_in`.
     let list = json::member(std::str::from_utf8(raw).ok(), "replacements").and_then(json::elements);
     let replaced = list.unwrap_or_default().into_iter().enumerate().filter_map(|(number, replaced)| {
         let [call, text] = json::pick(replaced, ["toolUseId", "replacement"])?;

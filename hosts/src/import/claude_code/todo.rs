@@ -44,6 +44,7 @@ fn id_of(value: &str) -> Option<String> {
 
 /// The number in `Task #7 created successfully: ...`.
 fn id_in_text(text: &[u8]) -> Option<String> {
+    // What is no text does not begin with these words.
     let text = std::str::from_utf8(text).ok()?;
     let rest = text.strip_prefix("Task #")?;
     let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());

@@ -30,6 +30,7 @@ impl Codex {
         let text = whole.as_deref().and_then(|bytes| {
             // A file that ends before is not the one that is meant.
             let bytes = if end == usize::MAX { Some(bytes) } else { bytes.get(..end) };
+            // One that is cut in the middle of a character is not the one that is meant either: that is said below.
             std::str::from_utf8(bytes?).ok()
         });
         let Some(text) = text else {
@@ -64,7 +65,7 @@ impl Codex {
             }
         }
         self.lines = lines;
-        self.depth = self.depth.saturating_sub(1);
+        self.depth -= 1;
         // A session goes on from a point of its own: what came after that is taken back.
         if thread == self.stream.name
             && let Some(last) = last

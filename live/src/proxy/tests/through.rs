@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use acpdb_engine::Store;
@@ -43,11 +44,22 @@ fn proxy(folder: &std::path::Path, upstream: String) -> (Store, SocketAddr) {
     proxy_that(folder, upstream, None)
 }
 
+/// Why exchanges were not recorded, in all tests of this file.
+static UNRECORDED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn note(why: &str) {
+    UNRECORDED.lock().unwrap().push(why.to_owned());
+}
+
 fn proxy_that(folder: &std::path::Path, upstream: String, prune: Option<Places>) -> (Store, SocketAddr) {
     let builder = Store::builder(folder.join("store")).registry(acpdb_hosts::registry());
-    let store = builder.any_file_system().open().unwrap();
+    proxy_over(builder.any_file_system().open().unwrap(), upstream, prune)
+}
+
+fn proxy_over(store: Store, upstream: String, prune: Option<Places>) -> (Store, SocketAddr) {
     let (tell, told) = std::sync::mpsc::channel();
-    let options = Options { listen: "127.0.0.1:0".parse().unwrap(), upstream, token: None, prune };
+    let options =
+        Options { listen: "127.0.0.1:0".parse().unwrap(), upstream, token: None, prune, unrecorded: note };
     let own = store.clone();
     std::thread::spawn(move || {
         let _ = serve(own, &options, &mut |address| tell.send(address).unwrap());
@@ -374,13 +386,40 @@ fn what_cannot_be_understood_or_recorded_goes_through_as_it_is() {
     }
 }
 
+/// A proxy whose store took no more events went on for days without a word: what was sent is nowhere.
+#[test]
+fn an_exchange_that_is_not_recorded_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nsaid".to_vec();
+    let (upstream, provider) = provider(vec![answer]);
+    let builder = || Store::builder(folder.path().join("store")).any_file_system();
+    builder().open().unwrap().close().unwrap();
+    let (_, address) = proxy_over(builder().read_only().open().unwrap(), format!("http://{upstream}"), None);
+    let got = asked_at("/acp/untold/v1/messages", "X-Other: 1", address, b"the end of the body");
+    assert!(got.ends_with(b"said"));
+    drop(provider.join().unwrap());
+    // The exchange is recorded behind its answer.
+    let told = || UNRECORDED.lock().unwrap().iter().any(|why| why.starts_with("session untold: "));
+    let end = Instant::now() + Duration::from_secs(10);
+    while !told() && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(told());
+}
+
 #[test]
 fn a_port_that_is_taken_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::builder(folder.path().join("store")).any_file_system().open().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = taken.local_addr().unwrap();
-    let options = Options { listen, upstream: "http://127.0.0.1:1".to_owned(), token: None, prune: None };
+    let options = Options {
+        listen,
+        upstream: "http://127.0.0.1:1".to_owned(),
+        token: None,
+        prune: None,
+        unrecorded: note,
+    };
     let error = serve(store, &options, &mut |_| ()).unwrap_err().to_string();
     assert!(error.contains(&listen.to_string()), "{error}");
 }

@@ -49,8 +49,9 @@ impl Simulation<'_> {
             self.outcome.pointed_count += 1;
         }
         if let Some(slot) = self.slots.get_mut(place) {
+            // Each run saves by an estimate of its own; all of them together save no more than there is.
             let sent = slot.sent.saturating_sub(saved);
-            self.sent_tokens = self.sent_tokens.saturating_sub(slot.sent.saturating_sub(sent));
+            self.sent_tokens -= slot.sent - sent;
             slot.sent = sent;
             slot.seen = numbers;
             slot.runs = runs_of_slot;

@@ -25,6 +25,7 @@ impl Simulation<'_> {
             return;
         };
         let most = i64::from(self.warm_requests_max);
+        // A clock that was set back tells of no time that passed.
         let due = now.map_or(most, |now| now.0.saturating_sub(then.0).max(0) / lifetime);
         let sent = due.min(most);
         self.outcome.warm_count += sent.unsigned_abs();

@@ -33,6 +33,7 @@ impl Simulation<'_> {
                 // Of a part it is not known whether an edit can build on it.
                 match (before == Shown::All, shown) {
                     (false, true) => *count = count.saturating_add(1),
+                    // The bodies of a slot may have changed since it was shown: nothing is seen less often than never.
                     (true, false) => *count = count.saturating_sub(1),
                     _ => {}
                 }
@@ -42,6 +43,7 @@ impl Simulation<'_> {
                 let is_shown = now.holds(*word);
                 match (before.holds(*word), is_shown) {
                     (false, true) => *count = count.saturating_add(1),
+                    // As above.
                     (true, false) => *count = count.saturating_sub(1),
                     _ => {}
                 }
@@ -143,6 +145,7 @@ impl Simulation<'_> {
             item,
             face,
             rule: hidden.rule.clone(),
+            // A host may go back to an earlier turn: what was hidden later is of no age there.
             age: turn.saturating_sub(hidden.turn),
             tokens: hidden.whole,
             words: words.collect(),

@@ -140,7 +140,8 @@ pub(super) fn answer(pieces: &[Value]) -> Option<Made> {
             _ => {}
         }
     }
-    let _ = report.stop_reason.as_ref()?;
+    // A stream that says no reason to stop broke off.
+    report.stop_reason.as_ref()?;
     for block in blocks.values_mut() {
         whole_input(block);
     }

@@ -119,7 +119,7 @@ impl Writer {
         let reasoning = |piece: &&Piece| turns::is_reasoning(piece);
         // Nothing may end with reasoning.
         let trailing = turned.pieces.iter().rev().take_while(reasoning).count();
-        let kept = turned.pieces.len().saturating_sub(trailing);
+        let kept = turned.pieces.len() - trailing;
         for _ in 0..trailing {
             source.report.note(LeftOut::ReasoningRun, None);
         }
