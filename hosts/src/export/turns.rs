@@ -190,6 +190,7 @@ impl Turned {
 
 /// What a format is to the pieces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each says one thing that a format wants")]
 pub(super) struct Rules {
     pub(super) provider: Provider,
     /// Parameters of calls are sent whole where the provider signed something among them.

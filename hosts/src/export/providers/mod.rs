@@ -173,14 +173,17 @@ pub(crate) struct Wire {
     pub(crate) result: Option<&'static str>,
 }
 
+/// A text that opencode keeps, by the provider's and the field's name.
+pub(in crate::export) type Kept<'a> = dyn Fn(&str, &str) -> Option<String> + 'a;
+
 /// Who makes models, and what is theirs.
 pub(crate) struct Maker {
     /// By a model's or a provider's name in small letters; and by what stands in it behind the last `/` or `:`.
     pub(crate) is_named: fn(&str, &str) -> bool,
     /// Host programs that speak to this provider only.
     pub(crate) hosts: &'static [&'static str],
-    /// An opaque field in the form in which opencode keeps it, by the provider's and the field's name.
-    pub(in crate::export) kept: fn(&dyn Fn(&str, &str) -> Option<String>) -> Option<Opaque>,
+    /// An opaque field in the form in which opencode keeps it.
+    pub(in crate::export) kept: fn(&Kept<'_>) -> Option<Opaque>,
     /// Whether a type of part is this provider's alone; `None`: its parts have no type.
     pub(crate) owns: Option<fn(&str) -> bool>,
 }
