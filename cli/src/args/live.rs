@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use super::RequestFormat;
+use acpdb_hosts::export::Format;
 
 /// The hosts that acpdb can be attached to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -130,8 +130,8 @@ pub(crate) struct Step {
     #[arg(value_name = "SESSION", add = crate::complete::sessions())]
     pub(crate) session: String,
     /// The provider's form
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) format: RequestFormat,
+    #[arg(long, value_name = "FORMAT", value_parser = super::request::format())]
+    pub(crate) format: Format,
     /// The step's key: the same key again begins no new step [default: one after the last]
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,

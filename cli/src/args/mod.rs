@@ -47,7 +47,7 @@ pub(crate) use read::{
 };
 pub(crate) use store::{Backup, Demo, Erase, Head, Info, Init, Reindex, Salvage, Seal, Verify};
 
-pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
+pub(crate) use request::{ExportMode, ExportOptions, Lint};
 
 pub(crate) use search::{Search, SearchSort};
 pub(crate) use service::{Manager, Service, ServiceAct, ServiceInstall};

@@ -1,21 +1,14 @@
 //! Requests to providers: their form, and whether they are valid.
 
+use acpdb_hosts::export::Format;
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RequestFormat {
-    /// Anthropic's messages
-    Anthropic,
-    /// Chat completions
-    Openai,
-    /// Responses
-    Responses,
-    /// Gemini's contents
-    Gemini,
-    /// A transcript for people
-    Markdown,
-    /// A transcript in plain text
-    Text,
+/// A format of requests or transcripts, by its name; help and completion list those that there are.
+pub(super) fn format() -> impl TypedValueParser<Value = Format> {
+    let values = Format::ALL.iter().map(|format| PossibleValue::new(format.name()).help(format.about()));
+    PossibleValuesParser::new(values)
+        .try_map(|name| Format::from_name(&name).ok_or_else(|| format!("no format is called {name}")))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -35,8 +28,8 @@ pub(crate) enum ExportMode {
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportOptions {
     /// Print the body of a request in this form, or a transcript
-    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["last", "full"])]
-    pub(crate) format: Option<RequestFormat>,
+    #[arg(long, value_name = "FORMAT", value_parser = format(), conflicts_with_all = ["last", "full"])]
+    pub(crate) format: Option<Format>,
     /// What of the session, and how [default: eager]
     #[arg(long, value_name = "MODE", requires = "format")]
     pub(crate) mode: Option<ExportMode>,
@@ -60,8 +53,8 @@ pub(crate) struct Lint {
     #[arg(value_name = "FILE")]
     pub(crate) file: std::path::PathBuf,
     /// The provider's form
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) format: RequestFormat,
+    #[arg(long, value_name = "FORMAT", value_parser = format())]
+    pub(crate) format: Format,
     /// The model, where the body does not name it
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,

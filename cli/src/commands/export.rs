@@ -5,21 +5,9 @@ use acpdb_hosts::export::{Format, Options, Report, Selection, Unfinished, export
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::args::{ExportMode, ExportOptions, RequestFormat};
+use crate::args::{ExportMode, ExportOptions};
 use crate::failure::{Code, Failure};
 use crate::output::{Escape, Output};
-
-/// The format behind an option.
-pub(crate) const fn format_of(format: RequestFormat) -> Format {
-    match format {
-        RequestFormat::Anthropic => Format::Anthropic,
-        RequestFormat::Openai => Format::Openai,
-        RequestFormat::Responses => Format::Responses,
-        RequestFormat::Gemini => Format::Gemini,
-        RequestFormat::Markdown => Format::Markdown,
-        RequestFormat::Text => Format::Text,
-    }
-}
 
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -42,7 +30,7 @@ pub(crate) fn run(
     view: &View,
     args: &ExportOptions,
     recorded: bool,
-    format: RequestFormat,
+    format: Format,
     output: &mut Output,
 ) -> Result<Code, Failure> {
     let selection = match args.mode.unwrap_or(ExportMode::Eager) {
@@ -62,13 +50,13 @@ pub(crate) fn run(
         ..Options::default()
     };
     let export = match args.mode {
-        Some(ExportMode::Batched) => export_served(&view.to_send()?, format_of(format), &options)?,
-        _ => export(view, format_of(format), &options)?,
+        Some(ExportMode::Batched) => export_served(&view.to_send()?, format, &options)?,
+        _ => export(view, format, &options)?,
     };
     if output.json {
-        let request = match format {
-            RequestFormat::Markdown | RequestFormat::Text => None,
-            _ => Some(serde_json::from_slice::<&RawValue>(&export.bytes).map_err(|error| {
+        let request = match format.provider() {
+            None => None,
+            Some(_) => Some(serde_json::from_slice::<&RawValue>(&export.bytes).map_err(|error| {
                 Failure::new(Code::Failure, format!("the request that was made is no JSON: {error}"))
             })?),
         };

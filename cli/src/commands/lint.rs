@@ -7,7 +7,7 @@ use std::path::Path;
 
 use acpdb_hosts::lint::{Known, lint};
 
-use crate::args::{Lint, RequestFormat};
+use crate::args::Lint;
 use crate::describe;
 use crate::failure::{Code, Failure};
 use crate::output::{Escape, Output, escape};
@@ -16,13 +16,13 @@ use crate::output::{Escape, Output, escape};
 const BODY_BYTES_MAX: u64 = 512 << 20;
 
 pub(crate) fn run(args: &Lint, output: &mut Output) -> Result<Code, Failure> {
-    if matches!(args.format, RequestFormat::Markdown | RequestFormat::Text) {
+    if args.format.provider().is_none() {
         return Err(Failure::usage("transcripts are for people; no provider has rules for them"));
     }
     let body = read(&args.file)?;
     let previous = args.previous.as_deref().map(read).transpose()?;
     let known = Known { model: args.model.as_deref(), previous: previous.as_deref() };
-    let findings = lint(super::export::format_of(args.format), &body, known);
+    let findings = lint(args.format, &body, known);
     let code = if findings.is_empty() { Code::Ok } else { Code::Failure };
     if output.json {
         output.json_items("acpdb.lint/1", &findings)?;

@@ -3,17 +3,13 @@
 use acpdb_engine::store::StreamName;
 use acpdb_engine::store::{PlainText, Renderer, ServedAgain};
 use acpdb_engine::{At, Store};
-use acpdb_hosts::export::{Exporter, Format};
+use acpdb_hosts::export::Exporter;
 use acpdb_query::when::{self, Point};
 use serde::Serialize;
 
 use crate::failure::{Code, Failure};
 use crate::global::Global;
 use crate::output::{Escape, Output};
-
-/// Formats that contexts may have been made in.
-const FORMATS: &[Format] =
-    &[Format::Anthropic, Format::Openai, Format::Responses, Format::Gemini, Format::Markdown, Format::Text];
 
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -43,8 +39,7 @@ pub(crate) fn run(
             _ => At::Seq(super::find::view(store, global, session)?.at()),
         },
     };
-    let mut exporters: Vec<Exporter> = FORMATS.iter().map(|format| Exporter::new(*format)).collect();
-    exporters.push(Exporter::marked(Format::Anthropic));
+    let exporters = Exporter::all();
     let mut renderers: Vec<&dyn Renderer> = vec![&PlainText];
     renderers.extend(acpdb_live::plugin::shown::Shown::ALL.iter().map(|shown| -> &dyn Renderer { shown }));
     renderers.extend(exporters.iter().map(|exporter| -> &dyn Renderer { exporter }));

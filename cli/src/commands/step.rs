@@ -9,8 +9,7 @@ use acpdb_hosts::export::Exporter;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::export::format_of;
-use crate::args::{RequestFormat, Step};
+use crate::args::Step;
 use crate::failure::{Code, Failure};
 use crate::global::Global;
 use crate::output::Output;
@@ -39,7 +38,7 @@ struct Answer<'a> {
 
 pub(crate) fn run(global: &Global, args: &Step, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    if matches!(args.format, RequestFormat::Markdown | RequestFormat::Text) {
+    if args.format.provider().is_none() {
         let failure = Failure::usage("a provider takes no transcript");
         return Err(failure.hint("formats: anthropic, openai, responses, gemini"));
     }
@@ -63,7 +62,7 @@ pub(crate) fn run(global: &Global, args: &Step, output: &mut Output) -> Result<C
         inject: args.inject,
         ..ServeOptions::default()
     };
-    let format = format_of(args.format);
+    let format = args.format;
     let exporter = if args.no_breakpoints { Exporter::new(format) } else { Exporter::marked(format) };
     let context = session.step(key.as_str())?.context(&exporter, &options)?;
     let due = session.injections()?;

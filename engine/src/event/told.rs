@@ -5,27 +5,20 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    ContextRebased, ContextReplaced, ContextServed, DamageNoted, Discarded, Distilled, Erased, FileChanged,
-    Forked, HostCleared, HostRecorded, Injected, ItemRevised, MemoryRecorded, MemoryReinforced,
-    MemoryRetracted, MemorySuperseded, MessageAbandoned, MessageContinued, MessageFinished, MessageRecorded,
-    Payload, Pinned, PolicySet, PromptSet, Restored, Rewound, SessionChanged, SessionClosed, SessionOpened,
-    TaskChanged, TaskEvicted, TodoChanged, TodosReplaced, ToolCallFinished, ToolCallStarted, TurnStarted,
-    Unpinned, for_each_kind,
-};
+use super::{Payload, for_each_kind};
 
 macro_rules! forms {
     ($( $number:literal $name:ident $label:literal ),+) => {
         #[derive(Serialize)]
         #[serde(rename_all = "snake_case")]
         enum Telling<'a> {
-            $( $name(&'a $name), )+
+            $( $name(&'a super::$name), )+
         }
 
         #[derive(Deserialize)]
         #[serde(rename_all = "snake_case")]
         enum Told {
-            $( $name($name), )+
+            $( $name(super::$name), )+
         }
 
         /// Writes a payload. One of an unknown kind cannot be written.

@@ -74,12 +74,12 @@ pub struct Message<'a> {
     /// Results that it brings.
     pub results: Vec<Answered<'a>>,
     /// Whether it belongs to the step of the message before it.
-    pub(super) goes_on: bool,
+    pub(crate) goes_on: bool,
 }
 
 impl<'a> Message<'a> {
     /// One that only brings a result: nothing is said in it, so it needs no name.
-    pub(super) fn of_result(result: Answered<'a>) -> Self {
+    pub(crate) fn of_result(result: Answered<'a>) -> Self {
         let key = String::new();
         let (parts, calls, results) = (Vec::new(), Vec::new(), vec![result]);
         Self { key, role: Role::Tool, parts, calls, results, goes_on: false }
@@ -109,7 +109,7 @@ impl<'a> Message<'a> {
         self.parts.iter().map(origin).collect()
     }
 
-    pub(super) fn entries(&self, out: &mut Vec<Entry>) {
+    pub(crate) fn entries(&self, out: &mut Vec<Entry>) {
         for result in &self.results {
             let ended = Entry::tool_finished(&result.id, result.outcome, result.parts.clone());
             out.push(ended.origin(format!("call:{}@{}:finish", result.id, result.asked_in)));
@@ -171,7 +171,7 @@ struct Open {
 
 /// Numbers messages and finds the calls of results, in the order of the conversation.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Names {
+pub(crate) struct Names {
     /// The answer that these follow, where a provider keeps what stands before them.
     after: String,
     equal: Occurrences,
@@ -182,22 +182,22 @@ pub(super) struct Names {
 
 /// A call before its message has a name.
 #[derive(Debug)]
-pub(super) struct Call<'a> {
-    pub(super) id: Option<String>,
-    pub(super) tool: String,
-    pub(super) params: Cow<'a, str>,
-    pub(super) value: &'a str,
-    pub(super) signature: Option<String>,
+pub(crate) struct Call<'a> {
+    pub(crate) id: Option<String>,
+    pub(crate) tool: String,
+    pub(crate) params: Cow<'a, str>,
+    pub(crate) value: &'a str,
+    pub(crate) signature: Option<String>,
 }
 
 impl Names {
     /// Of messages that a provider adds to those before this answer.
-    pub(super) fn after(answer: Option<&str>) -> Self {
+    pub(crate) fn after(answer: Option<&str>) -> Self {
         Self { after: answer.unwrap_or_default().to_owned(), ..Self::default() }
     }
 
     /// A message that says this; results are added to it.
-    pub(super) fn message<'a>(
+    pub(crate) fn message<'a>(
         &mut self,
         role: Role,
         parts: Vec<PartEntry>,
@@ -221,7 +221,7 @@ impl Names {
     }
 
     /// A result: of the call with this id, else, where it has none, of the first one of this tool that is open.
-    pub(super) fn result<'a>(
+    pub(crate) fn result<'a>(
         &mut self,
         id: Option<String>,
         tool: Option<&str>,
@@ -247,7 +247,7 @@ impl Names {
 }
 
 /// Parameters in their canonical form, since programs write them anew; what is no JSON stays.
-pub(super) fn canonical(params: &str) -> String {
+pub(crate) fn canonical(params: &str) -> String {
     match acpdb_engine::text::json::canonical_or_text(params.as_bytes()) {
         (canonical, Some(_)) => canonical,
         (_, None) => params.to_owned(),
@@ -295,7 +295,7 @@ pub struct Talk<'a> {
     /// Members that are not understood, by name. They go to the provider as they are, and are not recorded.
     pub unknown: BTreeSet<String>,
     /// Names of messages so far.
-    pub(super) names: Names,
+    pub(crate) names: Names,
 }
 
 impl Talk<'_> {
@@ -321,7 +321,7 @@ impl Talk<'_> {
 
 /// The members of a request that are parameters of its model, as an object. Those that are not known are noted: programs put
 /// whatever they like there, keys too.
-pub(super) fn params(
+pub(crate) fn params(
     body: &str,
     known: &[&str],
     passed: &[&str],
@@ -339,7 +339,7 @@ pub(super) fn params(
 }
 
 /// Notes members of an object that are none of these.
-pub(super) fn note_unknown(object: &str, known: &[&str], unknown: &mut BTreeSet<String>) {
+pub(crate) fn note_unknown(object: &str, known: &[&str], unknown: &mut BTreeSet<String>) {
     let members = json::members(object).unwrap_or_default();
     unknown.extend(members.into_iter().map(|(name, _)| name).filter(|name| !known.contains(&&**name)));
 }

@@ -5,7 +5,8 @@ use acpdb_engine::event::PartKind;
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use super::{Answer, Api, Extent, Head, Talk, answer, request};
+use super::{Answer, Extent, Head, Talk, answer, request};
+use crate::export::Format;
 
 mod responses;
 
@@ -64,11 +65,11 @@ fn lines<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> String {
 }
 
 fn talk<'a>(path: &str, body: &'a str) -> Talk<'a> {
-    request(Api::of(path).unwrap(), path, body).unwrap()
+    request(Format::of_path(path).unwrap(), path, body).unwrap()
 }
 
 fn answered(path: &str, body: &str, talk: &Talk<'_>) -> Option<Answer> {
-    answer(Api::of(path).unwrap(), body, talk)
+    answer(Format::of_path(path).unwrap(), body, talk)
 }
 
 /// What a request says, and what its answer adds.
@@ -418,7 +419,7 @@ fn what_is_not_understood_is_counted_and_not_recorded() {
         (RESPONSES, r#"{"input":[{"role":"wizard"}]}"#),
         (RESPONSES, r#"{"input":7}"#),
     ] {
-        assert!(request(Api::of(path).unwrap(), path, body).is_none(), "{path} {body}");
+        assert!(request(Format::of_path(path).unwrap(), path, body).is_none(), "{path} {body}");
     }
 }
 

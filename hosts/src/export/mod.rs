@@ -5,7 +5,7 @@
 //!                                             |
 //!            thinking: which reasoning is still bound to what stands before it, and what has to wait
 //!                                             |
-//!                 anthropic | openai | responses | gemini | plain        -> Export { bytes, closing, report }
+//!                 the format's file in `providers`                        -> Export { bytes, closing, report }
 //! ```
 //!
 //! - **Deterministic**: the same log, policy, watermark and options give the same bytes. [`Format::renderer`] numbers the
@@ -20,21 +20,16 @@
 //! hidden (the engine does), talk to a provider, or count with a provider's tokenizer.
 
 mod ahead;
-mod anthropic;
 mod breakpoints;
 mod calls;
 mod dialect;
-mod gemini;
-mod openai;
-mod plain;
 mod prompt;
 mod provider;
+mod providers;
 mod report;
-mod responses;
 mod source;
 mod thinking;
 mod turns;
-pub mod typed;
 mod write;
 
 use std::borrow::Cow;
@@ -43,49 +38,17 @@ use acpdb_engine::store::{Rendered, Renderer, Served};
 use acpdb_engine::{Error, View};
 
 pub use breakpoints::{BREAKPOINT_COUNT_MAX, with_breakpoints};
-pub use provider::{Provider, preserves_thinking};
+pub use provider::preserves_thinking;
+pub use providers::{Format, Provider, anthropic, gemini, openai, responses};
 pub use report::{LeftOut, Reason, Report};
 
-pub(crate) use gemini::SKIP as SKIPPED_SIGNATURE;
-pub(crate) use provider::wants_signatures;
-
+use providers::Request;
 use source::Source;
 
-/// What comes out.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Format {
-    /// Anthropic's messages.
-    Anthropic,
-    /// `OpenAI`'s chat completions, and the many who speak them.
-    Openai,
-    /// `OpenAI`'s responses.
-    Responses,
-    /// Gemini's contents.
-    Gemini,
-    /// A transcript in Markdown, for people.
-    Markdown,
-    /// A transcript in plain text, for people.
-    Text,
-}
-
 impl Format {
-    /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Anthropic, Self::Openai, Self::Responses, Self::Gemini, Self::Markdown, Self::Text];
-
-    /// Those that a provider reads.
-    pub const REQUESTS: [Self; 4] = [Self::Anthropic, Self::Openai, Self::Responses, Self::Gemini];
-
     /// Its name, as commands spell it and as `ContextServed` records it.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::Openai => "openai",
-            Self::Responses => "responses",
-            Self::Gemini => "gemini",
-            Self::Markdown => "markdown",
-            Self::Text => "text",
-        }
+        self.form().name
     }
 
     /// The format of this name.
@@ -93,25 +56,68 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
+    /// The format of requests to this path, without what follows a `?`.
+    pub fn of_path(path: &str) -> Option<Self> {
+        let is_path = |format: &Self| {
+            let request = format.request();
+            request.is_some_and(|request| request.wire.paths.iter().any(|end| path.ends_with(end)))
+        };
+        Self::REQUESTS.into_iter().find(is_path)
+    }
+
     /// Version of the renderer: it names the bytes. Equal numbers give equal bytes for equal input, for ever.
     pub const fn renderer(self) -> u32 {
-        match self {
-            Self::Anthropic => anthropic::RENDERER,
-            Self::Openai => openai::RENDERER,
-            Self::Responses => responses::RENDERER,
-            Self::Gemini => gemini::RENDERER,
-            Self::Markdown | Self::Text => plain::RENDERER,
-        }
+        self.form().renderer
+    }
+
+    /// What a provider makes of it; `None` for those that people read.
+    pub(crate) const fn request(self) -> Option<&'static Request> {
+        self.form().request.as_ref()
+    }
+
+    /// What each provider makes of its requests.
+    pub(crate) fn requests() -> impl Iterator<Item = &'static Request> {
+        Self::REQUESTS.into_iter().filter_map(Self::request)
     }
 
     /// Whose format it is; `None` for those that people read.
-    pub const fn provider(self) -> Option<Provider> {
-        match self {
-            Self::Anthropic => Some(Provider::Anthropic),
-            Self::Openai | Self::Responses => Some(Provider::Openai),
-            Self::Gemini => Some(Provider::Google),
-            Self::Markdown | Self::Text => None,
-        }
+    pub fn provider(self) -> Option<Provider> {
+        self.request().map(|request| request.provider)
+    }
+
+    /// The member of a request that holds its messages; none has it for those that people read.
+    pub fn list(self) -> Option<&'static str> {
+        self.request().map(|request| request.wire.list)
+    }
+
+    /// The model that a request's path names, where the format has it there.
+    pub fn model_in(self, path: &str) -> Option<&str> {
+        self.request().and_then(|request| (request.wire.model)(path))
+    }
+
+    /// Whether reasoning may be bound to all that stands before it ([`preserves_thinking`] says of which models).
+    pub fn binds_reasoning(self) -> bool {
+        self.request().is_some_and(|request| request.binds_reasoning)
+    }
+
+    /// Whether it has marks for the provider's cache.
+    pub fn has_marks(self) -> bool {
+        self.marked().is_some()
+    }
+
+    /// Whether parameters of calls are a text in a request.
+    pub fn texts_params(self) -> bool {
+        self.request().is_some_and(|request| request.wire.texts_params)
+    }
+
+    /// The member of a result that holds its text, where the result is no text itself.
+    pub fn result_member(self) -> Option<&'static str> {
+        self.request().and_then(|request| request.wire.result)
+    }
+
+    /// Its name where it has marks for the provider's cache.
+    fn marked(self) -> Option<&'static str> {
+        self.request().and_then(|request| request.marked)
     }
 }
 
@@ -198,6 +204,12 @@ pub struct Export {
 }
 
 impl Export {
+    /// The request as a value; `None` if it is one of another format.
+    fn value<'a, T: serde::Deserialize<'a>>(&'a self, format: Format) -> Option<T> {
+        // The bytes were written here as this type has them: the format says which.
+        (self.format == format).then(|| serde_json::from_slice(&self.bytes).ok())?
+    }
+
     /// The bytes without those that only close what is open.
     pub fn prefix(&self) -> &[u8] {
         self.bytes.get(..self.bytes.len().saturating_sub(self.closing)).unwrap_or_default()
@@ -223,10 +235,10 @@ pub fn export(view: &View, format: Format, options: &Options) -> Result<Export, 
 pub fn export_served(context: &Served, format: Format, options: &Options) -> Result<Export, Error> {
     let options = Options { selection: Selection::Current, server_side: false, ..options.clone() };
     let export = written(Source::served(context, format, &options))?;
-    if !options.breakpoints || format != Format::Anthropic {
+    if !options.breakpoints || !format.has_marks() {
         return Ok(export);
     }
-    let before = match served_before(context) {
+    let before = match served_before(context, format) {
         Some(before) => Some(written(Source::served(&before?, format, &options))?),
         None => None,
     };
@@ -234,11 +246,11 @@ pub fn export_served(context: &Served, format: Format, options: &Options) -> Res
 }
 
 /// The context that was sent before this one in the same format, as it was made then.
-fn served_before(context: &Served) -> Option<Result<Served, Error>> {
+fn served_before(context: &Served, format: Format) -> Option<Result<Served, Error>> {
     let view = context.view();
     let reading = view.read();
     let (seq, record) = reading.state().served(view.at()).last()?;
-    let is_ours = [Format::Anthropic.name(), MARKED].contains(&record.format.as_str());
+    let is_ours = record.format == format.name() || Some(record.format.as_str()) == format.marked();
     let at = seq.before();
     drop(reading);
     is_ours.then(|| view.with_at(at).to_send())
@@ -246,7 +258,7 @@ fn served_before(context: &Served) -> Option<Result<Served, Error>> {
 
 /// The export with marks for the provider's cache.
 fn marked(mut export: Export, before: Option<&Export>) -> Export {
-    if export.format != Format::Anthropic {
+    if !export.format.has_marks() {
         return export;
     }
     let Ok(body) = std::str::from_utf8(&export.bytes) else { return export };
@@ -259,13 +271,7 @@ fn marked(mut export: Export, before: Option<&Export>) -> Export {
 }
 
 fn written(source: Source<'_>) -> Result<Export, Error> {
-    match source.format {
-        Format::Anthropic => anthropic::export(source),
-        Format::Openai => openai::export(source),
-        Format::Responses => responses::export(source),
-        Format::Gemini => gemini::export(source),
-        Format::Markdown | Format::Text => plain::export(source),
-    }
+    (source.format.form().export)(source)
 }
 
 /// A format as the engine wants it, to serve contexts with: [`ContextServed`](acpdb_engine::event::ContextServed) bears
@@ -288,15 +294,17 @@ impl Exporter {
     pub fn marked(format: Format) -> Self {
         Self { format, options: Options { breakpoints: true, ..Options::default() } }
     }
-}
 
-/// The name of Anthropic's format with marks, as `ContextServed` records it.
-const MARKED: &str = "anthropic-marked";
+    /// All formats with the usual choices, and with marks those that know any.
+    pub fn all() -> Vec<Self> {
+        let marked = Format::ALL.into_iter().filter(|format| format.has_marks());
+        Format::ALL.into_iter().map(Self::new).chain(marked.map(Self::marked)).collect()
+    }
+}
 
 impl Renderer for Exporter {
     fn format(&self) -> &str {
-        let is_marked = self.options.breakpoints && self.format == Format::Anthropic;
-        if is_marked { MARKED } else { self.format.name() }
+        self.format.marked().filter(|_| self.options.breakpoints).unwrap_or(self.format.name())
     }
 
     fn version(&self) -> u32 {

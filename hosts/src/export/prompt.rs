@@ -8,6 +8,7 @@ use acpdb_engine::{Error, event::Role};
 
 use super::Format;
 use super::calls::{is_json, object_type};
+use super::providers::Tools;
 use super::report::{LeftOut, Report};
 use super::source::Source;
 use super::write::{Json, quote};
@@ -92,9 +93,8 @@ pub(super) fn called_tools(source: &Source<'_>) -> BTreeSet<String> {
 
 /// Writes model and parameters.
 pub(super) fn head(source: &mut Source<'_>, json: &mut Json) -> Result<(), Error> {
-    // Gemini's model is in the address.
     if let Some(model) = source.prompt.model.clone()
-        && source.format != Format::Gemini
+        && source.format.request().is_some_and(|request| request.names_model)
     {
         json.text("model", &model);
     }
@@ -163,10 +163,22 @@ pub(super) fn system_text(text: &str) -> String {
 }
 
 /// A tool, as no provider writes it.
-struct Tool<'a> {
+pub(super) struct Tool<'a> {
     name: String,
     description: Option<&'a str>,
     schema: Option<&'a str>,
+}
+
+impl Tool<'_> {
+    /// Writes name, description, and the schema under this name.
+    pub(super) fn members(&self, schema: &str, json: &mut Json) {
+        json.text("name", &self.name);
+        if let Some(description) = self.description {
+            json.member("description", description);
+        }
+        let own = self.schema.filter(|schema| is_json(schema));
+        json.member(schema, own.unwrap_or(r#"{"type":"object"}"#));
+    }
 }
 
 fn tool(definition: &str) -> Option<Tool<'_>> {
@@ -177,20 +189,6 @@ fn tool(definition: &str) -> Option<Tool<'_>> {
     Some(Tool { name, description: get(&["description"]), schema })
 }
 
-/// Whether a definition is in the format's own form.
-fn is_own(format: Format, definition: &str) -> bool {
-    let has = |name: &str| member(Some(definition), name).is_some();
-    match format {
-        Format::Anthropic => has("input_schema") || (has("type") && has("name") && !has("parameters")),
-        Format::Openai => has("function"),
-        Format::Responses => has("type") && !has("function") && !has("input_schema"),
-        Format::Gemini => ["functionDeclarations", "googleSearch", "codeExecution", "urlContext"]
-            .iter()
-            .any(|name| has(name)),
-        Format::Markdown | Format::Text => false,
-    }
-}
-
 /// Writes the tools, in the form of the format, and gives their names.
 pub(super) fn tools(source: &mut Source<'_>, json: &mut Json) -> Result<Vec<String>, Error> {
     let Some(body) = source.prompt.tools else { return Ok(Vec::new()) };
@@ -199,12 +197,15 @@ pub(super) fn tools(source: &mut Source<'_>, json: &mut Json) -> Result<Vec<Stri
         source.report.note(LeftOut::ToolDefinition, None);
         return Ok(Vec::new());
     };
-    let format = source.format;
-    let all_own = definitions.iter().all(|definition| is_own(format, definition));
-    // Gemini lists its functions inside one element.
+    let Some(form) = source.format.request().map(|request| &request.tools) else {
+        return Ok(Vec::new());
+    };
+    let all_own = definitions.iter().all(|definition| (form.is_own)(definition));
+    // Some list their functions inside one element.
+    let groups: Vec<&str> = Format::requests().filter_map(|request| request.tools.inside).collect();
     let mut flat = Vec::new();
     for definition in definitions {
-        match member(Some(definition), "functionDeclarations").and_then(elements) {
+        match groups.iter().find_map(|name| member(Some(definition), name).and_then(elements)) {
             Some(inner) => flat.extend(inner),
             None => flat.push(definition),
         }
@@ -218,46 +219,24 @@ pub(super) fn tools(source: &mut Source<'_>, json: &mut Json) -> Result<Vec<Stri
     let mut written = Vec::new();
     for tool in read {
         match tool {
-            Some(tool) => written.push(rewritten(format, &tool)),
+            Some(tool) => written.push(rewritten(form, &tool)),
             None => source.report.note(LeftOut::ToolDefinition, None),
         }
     }
     if !written.is_empty() {
         let list = written.join(",");
-        if format == Format::Gemini {
-            json.member("tools", &format!(r#"[{{"functionDeclarations":[{list}]}}]"#));
-        } else {
-            json.member("tools", &format!("[{list}]"));
+        match form.inside {
+            Some(name) => json.member("tools", &format!(r#"[{{"{name}":[{list}]}}]"#)),
+            None => json.member("tools", &format!("[{list}]")),
         }
     }
     Ok(names)
 }
 
-fn rewritten(format: Format, tool: &Tool<'_>) -> String {
+fn rewritten(form: &Tools, tool: &Tool<'_>) -> String {
     let mut json = Json::default();
     json.open(b'{');
-    let schema = match format {
-        Format::Anthropic => "input_schema",
-        Format::Gemini => "parametersJsonSchema",
-        _ => "parameters",
-    };
-    if matches!(format, Format::Openai | Format::Responses) {
-        json.text("type", "function");
-    }
-    if format == Format::Openai {
-        json.open_member("function", b'{');
-    }
-    json.text("name", &tool.name);
-    if let Some(description) = tool.description {
-        json.member("description", description);
-    }
-    match tool.schema.filter(|schema| is_json(schema)) {
-        Some(own) => json.member(schema, own),
-        None => json.member(schema, r#"{"type":"object"}"#),
-    }
-    if format == Format::Openai {
-        json.close(b'}');
-    }
+    (form.write)(tool, &mut json);
     json.close(b'}');
     String::from_utf8(json.out).unwrap_or_default()
 }
@@ -265,6 +244,10 @@ fn rewritten(format: Format, tool: &Tool<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn form(format: Format) -> &'static Tools {
+        &format.request().unwrap().tools
+    }
 
     #[test]
     fn a_tool_is_written_in_every_form() {
@@ -281,11 +264,11 @@ mod tests {
             for (format, expected) in
                 [Format::Anthropic, Format::Openai, Format::Responses].into_iter().zip(&forms)
             {
-                assert_eq!(&rewritten(format, &tool), expected);
-                assert!(is_own(format, expected), "{expected}");
+                assert_eq!(&rewritten(form(format), &tool), expected);
+                assert!((form(format).is_own)(expected), "{expected}");
             }
         }
-        let gemini = rewritten(Format::Gemini, &tool(&forms[0]).unwrap());
+        let gemini = rewritten(form(Format::Gemini), &tool(&forms[0]).unwrap());
         assert_eq!(
             gemini,
             format!(r#"{{"name":"read","description":"Reads","parametersJsonSchema":{schema}}}"#)

@@ -1,50 +1,25 @@
 //! Whose signatures are whose: providers, models, and the forms in which hosts keep opaque fields.
 
-use super::calls::is_object;
+use super::Provider;
+use super::calls::{is_object, object_type};
 use crate::import::json::{member, owned};
-
-/// Who made a message.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Provider {
-    /// Anthropic.
-    Anthropic,
-    /// `OpenAI`.
-    Openai,
-    /// Google.
-    Google,
-    /// Another one.
-    Other,
-}
 
 impl Provider {
     /// By a model's or a provider's name; `None` if it says nothing.
     pub(super) fn of_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
-        let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-        let starts = |words: &[&str]| {
-            let last = name.rsplit(['/', ':']).next().unwrap_or_default();
-            words.iter().any(|word| last.starts_with(word))
-        };
-        match () {
-            () if name.is_empty() || name.starts_with('<') => None,
-            () if has(&["claude", "anthropic"]) => Some(Self::Anthropic),
-            () if has(&["gemini", "google", "vertex"]) => Some(Self::Google),
-            () if has(&["gpt-oss"]) => Some(Self::Other),
-            () if starts(&["gpt", "o1", "o3", "o4", "codex", "chatgpt"]) || has(&["openai"]) => {
-                Some(Self::Openai)
-            }
-            () => Some(Self::Other),
+        if name.is_empty() || name.starts_with('<') {
+            return None;
         }
+        let last = name.rsplit(['/', ':']).next().unwrap_or_default();
+        let is_named = |provider: &&Self| provider.maker().is_some_and(|maker| (maker.is_named)(&name, last));
+        Some(Self::KNOWN.iter().find(is_named).copied().unwrap_or(Self::Other))
     }
 
     /// By the host program, where it speaks to one provider only.
     pub(super) fn of_host(host: &str) -> Option<Self> {
-        match host {
-            "claude-code" => Some(Self::Anthropic),
-            "codex" | "openai-messages" => Some(Self::Openai),
-            "gemini-cli" => Some(Self::Google),
-            _ => None,
-        }
+        let is_its = |provider: &&Self| provider.maker().is_some_and(|maker| maker.hosts.contains(&host));
+        Self::KNOWN.iter().find(is_its).copied()
     }
 }
 
@@ -68,14 +43,6 @@ pub fn preserves_thinking(model: &str) -> bool {
         || ["opus", "sonnet", "haiku"].iter().any(|name| pair(name, &[["5", "5"]]))
 }
 
-/// Whether a Gemini model wants the signature of every step of the current turn: from the third generation on.
-pub(crate) fn wants_signatures(model: &str) -> bool {
-    let model = model.to_ascii_lowercase();
-    let Some((_, rest)) = model.split_once("gemini-") else { return false };
-    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    digits.parse::<u32>().is_ok_and(|generation| generation >= 3)
-}
-
 /// A signature as the provider gave it, out of the form in which the host keeps it; `None` if it holds none for `target`.
 ///
 /// opencode keeps an object by provider: `{"anthropic":{"signature":".."}}`.
@@ -84,42 +51,20 @@ pub(super) fn unwrapped(host: &str, kept: &str, target: Provider) -> Option<Opaq
         return (!kept.is_empty()).then(|| Opaque::Signature(kept.to_owned()));
     }
     let field = |provider: &str, name: &str| owned(member(member(Some(kept), provider), name));
-    let found = match target {
-        Provider::Anthropic => {
-            let sealed = field("anthropic", "redactedData").map(Opaque::Redacted);
-            sealed.or_else(|| field("anthropic", "signature").map(Opaque::Signature))
-        }
-        Provider::Openai => field("openai", "reasoningEncryptedContent").map(Opaque::Signature),
-        Provider::Google => ["google", "vertex"]
-            .iter()
-            .find_map(|name| field(name, "thoughtSignature"))
-            .map(Opaque::Signature),
-        Provider::Other => None,
-    };
+    let found = target.maker().and_then(|maker| (maker.kept)(&field));
     found.filter(|found| !found.is_empty())
 }
 
-/// Whether a type of part may be the provider's.
-pub(super) fn fits(provider: Provider, kind: &str) -> bool {
-    let anthropic =
-        ["thinking", "redacted_thinking", "tool_use", "tool_result", "tool_reference", "search_result"];
-    let is_anthropic =
-        anthropic.contains(&kind) || kind.starts_with("server_tool") || kind.ends_with("_tool_result");
-    let is_openai = kind.ends_with("_call")
-        || kind.ends_with("_call_output")
-        || ["input_", "output_", "compaction"].iter().any(|start| kind.starts_with(start))
-        || ["reasoning", "item_reference", "image_url"].contains(&kind);
-    match provider {
-        Provider::Anthropic => !is_openai,
-        Provider::Openai => !is_anthropic,
-        // Google's parts have no type.
-        Provider::Google | Provider::Other => false,
+/// Whether JSON may be a part of the provider's: of a type that no other provider has; without one where its parts have none.
+pub(super) fn fits(provider: Provider, json: &str) -> bool {
+    let owns = |provider: &Provider| provider.maker().and_then(|maker| maker.owns);
+    match object_type(json) {
+        Some(kind) => {
+            let mut others = Provider::KNOWN.iter().filter(|other| **other != provider).filter_map(owns);
+            owns(&provider).is_some() && !others.any(|owns| owns(&kind))
+        }
+        None => provider.maker().is_some_and(|maker| maker.owns.is_none()) && is_object(json),
     }
-}
-
-/// Google's parts have no type.
-pub(super) fn is_google(provider: Provider, json: &str) -> bool {
-    provider == Provider::Google && is_object(json)
 }
 
 /// An opaque field.
@@ -160,8 +105,6 @@ mod tests {
         {
             assert!(!preserves_thinking(model), "{model}");
         }
-        assert!(wants_signatures("gemini-3-pro-preview") && wants_signatures("models/gemini-12"));
-        assert!(!wants_signatures("gemini-2.5-pro") && !wants_signatures("claude"));
     }
 
     #[test]

@@ -13,12 +13,11 @@ use rustc_hash::FxHashMap;
 
 use super::ahead::Ahead;
 use super::dialect::Dialect;
-use super::provider::Provider;
 use super::report::{LeftOut, Report};
 use super::thinking;
 use super::turns::{self, Group};
 use super::write::Json;
-use super::{Export, Format, Options, Selection, Thinking};
+use super::{Export, Format, Options, Provider, Selection, Thinking};
 
 /// What stands where a text cannot be read.
 const UNREADABLE: &str = "[content not readable]";
@@ -127,9 +126,10 @@ impl<'v> Source<'v> {
         let mut options = options.clone();
         let mut report = Report::default();
         if options.server_side {
-            match format {
-                Format::Anthropic => options.selection = Selection::Whole,
-                _ => report.note(LeftOut::ServerSide, None),
+            if format.request().is_some_and(|request| request.clears) {
+                options.selection = Selection::Whole;
+            } else {
+                report.note(LeftOut::ServerSide, None);
             }
         }
         let reading = view.read();
@@ -376,7 +376,7 @@ impl Faces<'_> {
     ) -> Vec<Item> {
         let mut items = Vec::with_capacity(briefs.len());
         for (place, (ix, brief)) in briefs.into_iter().enumerate() {
-            let open = format == Format::Anthropic && open.get(place).copied().unwrap_or(false);
+            let open = format.binds_reasoning() && open.get(place).copied().unwrap_or(false);
             let mut item = match moments.of.get(&ix) {
                 Some((moment, pointed)) => {
                     self.served(ix, brief, moment, earlier.get(&ix), pointed.as_deref(), report)
@@ -476,7 +476,7 @@ fn shown(stand_in: Option<StandIn>, is_erased: bool) -> Shown {
 
 /// Whether reasoning is bound to what stands before it.
 fn is_preserved(format: Format, thinking: Thinking, model: &str) -> bool {
-    format == Format::Anthropic
+    format.binds_reasoning()
         && match thinking {
             Thinking::Auto => super::preserves_thinking(model),
             Thinking::Preserved => true,

@@ -17,10 +17,10 @@ use acpdb_engine::ids::{ItemId, Seq, Turn};
 
 use super::calls::{CallIds, object_type};
 use super::dialect::Dialect;
-use super::provider::{Opaque, Provider, fits, is_google, unwrapped};
+use super::provider::{Opaque, fits, unwrapped};
 use super::report::LeftOut;
 use super::source::{Item, Shown, Source};
-use super::{Thinking, Unfinished};
+use super::{Provider, Thinking, Unfinished};
 
 /// What the result of an unfinished call says.
 const NO_RESULT: &str = "[no result: the call did not finish]";
@@ -190,6 +190,7 @@ impl Turned {
 
 /// What a format is to the pieces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each says one thing that a format wants")]
 pub(super) struct Rules {
     pub(super) provider: Provider,
     /// Parameters of calls are sent whole where the provider signed something among them.
@@ -198,6 +199,8 @@ pub(super) struct Rules {
     pub(super) whole_runs: bool,
     /// Whether reasoning can be sent at all.
     pub(super) reasoning: bool,
+    /// Signatures are over the text of reasoning.
+    pub(super) signs_text: bool,
 }
 
 /// Reads the texts of one group.
@@ -462,9 +465,10 @@ fn instead_of_reasoning(
         let Some(text) = source.stand_in(stand_in, item.id())? else {
             return Ok(whole_reasoning(source, item, how)?.unwrap_or(Piece::Gap(None)));
         };
-        return Ok(match how.rules.provider {
-            Provider::Anthropic => instead(text, None),
-            _ => Piece::Reasoning { text, opaque },
+        return Ok(if how.rules.signs_text {
+            instead(text, None)
+        } else {
+            Piece::Reasoning { text, opaque }
         });
     }
     let Some(text) = source.stand_in(stand_in, item.id())?.filter(|text| !text.is_empty()) else {
@@ -488,16 +492,12 @@ fn opaque(
     let id = Some(item.id());
     let json = source.text(part.body, id)?;
     let own = source.provider(item).is_none_or(|provider| provider == how.rules.provider);
-    let kind = object_type(&json);
-    let known = match kind.as_deref() {
-        Some(kind) => fits(how.rules.provider, kind),
-        None => is_google(how.rules.provider, &json),
-    };
-    if !own || !known {
+    if !own || !fits(how.rules.provider, &json) {
         source.report.note(LeftOut::OpaqueNotPortable, id);
         return Ok(());
     }
-    let is_reasoning = matches!(kind.as_deref(), Some("redacted_thinking" | "thinking" | "reasoning"));
+    let is_reasoning =
+        matches!(object_type(&json).as_deref(), Some("redacted_thinking" | "thinking" | "reasoning"));
     if is_reasoning && source.options.thinking == Thinking::Drop {
         source.report.note(LeftOut::ReasoningDropped, id);
         out.push(Piece::Gap(None));
@@ -599,11 +599,7 @@ fn content(
                 out.push(match part.kind {
                     PartKind::Media => Said::Media { body: text, media_type: part.media_type.clone(), key },
                     PartKind::Text | PartKind::Reasoning => Said::Text { text, role, key },
-                    PartKind::Opaque | PartKind::Call | PartKind::Result
-                        if own
-                            && object_type(&text)
-                                .map_or_else(|| is_google(provider, &text), |kind| fits(provider, &kind)) =>
-                    {
+                    PartKind::Opaque | PartKind::Call | PartKind::Result if own && fits(provider, &text) => {
                         Said::Opaque { json: text }
                     }
                     // Another provider's: the model reads it as text.

@@ -17,11 +17,7 @@
 //! One validator for all bodies: exporters' tests use it, and so does `acpdb lint`. It reads JSON and nothing
 //! else; it knows no store and makes no request. What a provider counts (tokens, images) it does not.
 
-mod anthropic;
-mod gemini;
 mod opaque;
-mod openai;
-mod responses;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -77,13 +73,8 @@ pub fn lint(format: Format, body: &[u8], known: Known<'_>) -> Vec<Finding> {
         let mut ignored = Findings::default();
         ignored.parse(previous, "the previous body")
     });
-    match format {
-        Format::Anthropic => anthropic::check(&body, previous.as_ref(), known.model, &mut out),
-        Format::Openai => openai::check(&body, &mut out),
-        Format::Responses => responses::check(&body, previous.as_ref(), &mut out),
-        Format::Gemini => gemini::check(&body, previous.as_ref(), known.model, &mut out),
-        Format::Markdown | Format::Text => return out.list,
-    }
+    let Some(request) = format.request() else { return out.list };
+    (request.check)(&body, previous.as_ref(), known.model, &mut out);
     if let Some(previous) = &previous {
         opaque::check(&body, previous, &mut out);
     }
@@ -92,12 +83,12 @@ pub fn lint(format: Format, body: &[u8], known: Known<'_>) -> Vec<Finding> {
 
 /// What was found so far.
 #[derive(Debug, Default)]
-struct Findings {
+pub(crate) struct Findings {
     list: Vec<Finding>,
 }
 
 impl Findings {
-    fn add(
+    pub(crate) fn add(
         &mut self,
         rule: &'static str,
         pointer: impl Into<String>,
@@ -127,7 +118,7 @@ impl Findings {
     }
 
     /// The list of messages: of a body, or the body itself.
-    fn messages<'b>(&mut self, body: &'b Value, name: &str) -> Option<(String, &'b Vec<Value>)> {
+    pub(crate) fn messages<'b>(&mut self, body: &'b Value, name: &str) -> Option<(String, &'b Vec<Value>)> {
         if let Value::Array(list) = body {
             return Some((String::new(), list));
         }
@@ -143,7 +134,7 @@ impl Findings {
 }
 
 /// The word for what a value is.
-fn kind_of(value: &Value) -> &'static str {
+pub(crate) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -155,17 +146,17 @@ fn kind_of(value: &Value) -> &'static str {
 }
 
 /// A string member.
-fn text<'v>(value: &'v Value, name: &str) -> Option<&'v str> {
+pub(crate) fn text<'v>(value: &'v Value, name: &str) -> Option<&'v str> {
     value.get(name)?.as_str()
 }
 
 /// Elements of a list member; none if it is no list.
-fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
+pub(crate) fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
     value.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// The first place at which two lists differ: of messages, say.
-fn first_change(before: &[Value], now: &[Value]) -> Option<usize> {
+pub(crate) fn first_change(before: &[Value], now: &[Value]) -> Option<usize> {
     let shared = before.iter().zip(now).take_while(|(one, other)| one == other).count();
     (shared < before.len()).then_some(shared)
 }

@@ -8,34 +8,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{Findings, text};
-use crate::export::SKIPPED_SIGNATURE;
+use crate::export::Format;
 
-/// Fields that only the provider can read.
-const OPAQUE: &[&str] = &["signature", "encrypted_content", "thoughtSignature"];
 /// Nested values that are looked at; a request has five or six.
 const DEPTH_MAX: usize = 12;
 
-/// A part with an opaque field: where, which part, the field's name, its value.
+/// A part with an opaque field: where, which part, the field's name and how its provider words that it is wrong, its value.
 struct Part<'v> {
     pointer: String,
     anchor: String,
-    field: &'static str,
+    field: (&'static str, &'static str),
     value: &'v str,
 }
 
 pub(super) fn check(body: &Value, previous: &Value, out: &mut Findings) {
     let mut known: BTreeMap<(String, &str), BTreeSet<&str>> = BTreeMap::new();
     for part in parts(previous) {
-        known.entry((part.anchor, part.field)).or_default().insert(part.value);
+        known.entry((part.anchor, part.field.0)).or_default().insert(part.value);
     }
-    for Part { pointer, anchor, field, value } in parts(body) {
-        let is_other = |values: &BTreeSet<&str>| !values.contains(value) && value != SKIPPED_SIGNATURE;
+    for Part { pointer, anchor, field: (field, says), value } in parts(body) {
+        let is_skipped = Format::requests().any(|request| request.skips == Some(value));
+        let is_other = |values: &BTreeSet<&str>| !values.contains(value) && !is_skipped;
         if known.get(&(anchor, field)).is_some_and(is_other) {
-            let says = match field {
-                "signature" => "Invalid `signature` in `thinking` block",
-                "thoughtSignature" => "Thought signature is not valid",
-                _ => "The encrypted content could not be verified.",
-            };
             let expected = "the bytes that the part came with";
             out.add("I4", format!("{pointer}/{field}"), expected, "others", says);
         }
@@ -64,9 +58,9 @@ fn parts(body: &Value) -> Vec<Part<'_>> {
                 open.extend(inner.map(|(place, value)| (format!("{pointer}/{place}"), value, depth + 1)));
             }
             Value::Object(fields) => {
-                for field in OPAQUE {
-                    if let (Some(value), Some(anchor)) = (text(value, field), anchor(value)) {
-                        found.push(Part { pointer: pointer.clone(), anchor, field, value });
+                for field in Format::requests().flat_map(|request| request.opaque) {
+                    if let (Some(value), Some(anchor)) = (text(value, field.0), anchor(value)) {
+                        found.push(Part { pointer: pointer.clone(), anchor, field: *field, value });
                     }
                 }
                 // What a tool was given and what it gave is no part; the list of all items has the same name.

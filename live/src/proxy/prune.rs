@@ -21,8 +21,8 @@ use acpdb_engine::fold::ItemKind;
 use acpdb_engine::fold::serving::{Prices, ServeMode};
 use acpdb_engine::store::ServeOptions;
 use acpdb_engine::{Error, Store};
-use acpdb_hosts::exchange::{self, Api, Talk};
-use acpdb_hosts::export::{preserves_thinking, with_breakpoints};
+use acpdb_hosts::exchange::{self, Talk};
+use acpdb_hosts::export::{self, preserves_thinking, with_breakpoints};
 use acpdb_hosts::import::{Format, json};
 use acpdb_query::cost::PriceTable;
 use serde::Serialize;
@@ -93,13 +93,13 @@ struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    fn parse(api: Api, path: &'a str, body: &'a str) -> Option<Self> {
-        let [model, tools, messages] = json::pick(body, ["model", "tools", api.list()])?;
+    fn parse(api: export::Format, path: &'a str, body: &'a str) -> Option<Self> {
+        let [model, tools, messages] = json::pick(body, ["model", "tools", api.list()?])?;
         let has_tools = tools.and_then(json::elements).is_some_and(|tools| !tools.is_empty());
         let messages = json::elements(messages?)?;
         // In a text these quotes would have a backslash before them.
         let keeps_long =
-            api == Api::Messages && [r#""ttl":"1h""#, r#""ttl": "1h""#].iter().any(|ttl| body.contains(ttl));
+            api.has_marks() && [r#""ttl":"1h""#, r#""ttl": "1h""#].iter().any(|ttl| body.contains(ttl));
         let model = api.model_in(path).map(Cow::Borrowed).or_else(|| json::string(model)).unwrap_or_default();
         Some(Self { model, has_tools, keeps_long, messages })
     }
@@ -147,7 +147,7 @@ pub fn prune(
         pruned.untouched = Some(why.to_owned());
         (None, pruned)
     };
-    let Some(api) = Api::of(asked.path) else { return untouched(pruned, "another API") };
+    let Some(api) = export::Format::of_path(asked.path) else { return untouched(pruned, "another API") };
     let Ok(text) = std::str::from_utf8(asked.body) else { return untouched(pruned, "the body is no text") };
     let Some(request) = Request::parse(api, asked.path, text) else {
         return untouched(pruned, "the body is not understood");
@@ -159,17 +159,14 @@ pub fn prune(
         Ok((changes, seq)) => {
             pruned.seq = Some(seq);
             let mut edits = Edits::of(text, &changes);
-            if api == Api::Messages {
+            if api.binds_reasoning() {
                 request.messages.iter().for_each(|message| edits.message(message));
             } else if let Some(talk) = exchange::request(api, asked.path, text) {
                 edits.talk(store, api, &talk);
             }
             (pruned.changes, pruned.unknown) = (edits.list.len(), edits.unknown);
             let made = if edits.list.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(edits.apply()) };
-            let made = match api {
-                Api::Messages => marked(made, identity, known.sent, &mut pruned),
-                Api::Responses | Api::Chat | Api::Gemini => made,
-            };
+            let made = if api.has_marks() { marked(made, identity, known.sent, &mut pruned) } else { made };
             match made {
                 Cow::Borrowed(_) => (None, pruned),
                 Cow::Owned(made) => (Some(made.into_bytes()), pruned),
@@ -208,7 +205,7 @@ struct Changes {
 fn changes(
     store: &Store,
     identity: &Identity,
-    api: Api,
+    api: export::Format,
     request: &Request<'_>,
     (asked, known): (Asked<'_>, Known<'_>),
     pruned: &mut Pruned,
@@ -224,7 +221,7 @@ fn changes(
     }
     let session = store.session(StreamInfo::session(identity.host, identity.session.as_str()));
     let view = session.view()?;
-    let is_bound = api == Api::Messages && preserves_thinking(&request.model);
+    let is_bound = api.binds_reasoning() && preserves_thinking(&request.model);
     let has_reasoning = || view.current().iter().any(|item| item.kind == ItemKind::Reasoning);
     // Where reasoning is bound to all that stands before it, what was sent stays until the user's next message; then the
     // reasoning behind a change goes with it.
@@ -279,14 +276,14 @@ impl<'a> Edits<'a> {
     }
 
     /// Calls and results of a conversation, by the ids that its record has.
-    fn talk(&mut self, store: &Store, api: Api, talk: &Talk<'a>) {
+    fn talk(&mut self, store: &Store, api: export::Format, talk: &Talk<'a>) {
         for message in &talk.messages {
             for call in &message.calls {
                 // A signature is over the call as the model made it.
                 let change = self.changes.calls.get(&*store.recorded_id(&call.id));
                 let input =
                     change.and_then(|change| change.input.as_deref()).filter(|_| call.signature.is_none());
-                self.put_input(input, call.value, matches!(api, Api::Chat | Api::Responses));
+                self.put_input(input, call.value, api.texts_params());
             }
             for result in &message.results {
                 let Some(change) = self.changes.calls.get(&*store.recorded_id(&result.id)) else {
@@ -295,7 +292,11 @@ impl<'a> Edits<'a> {
                 };
                 let Some((output, value)) = change.output.as_deref().zip(result.value) else { continue };
                 let output = quoted(output);
-                self.put(value, if api == Api::Gemini { format!("{{\"output\":{output}}}") } else { output });
+                let whole = match api.result_member() {
+                    Some(member) => format!("{{{}:{output}}}", quoted(member)),
+                    None => output,
+                };
+                self.put(value, whole);
             }
         }
     }

@@ -12,7 +12,8 @@ use acpdb_engine::entry::{Entry, Fact, StreamInfo};
 use acpdb_engine::event::ReplaceCause;
 use acpdb_engine::locks::steady;
 use acpdb_engine::{Error, Store};
-use acpdb_hosts::exchange::{self, Api, Extent, Head, Talk};
+use acpdb_hosts::exchange::{self, Extent, Head, Talk};
+use acpdb_hosts::export::Format;
 use serde::Serialize;
 
 use super::identity::Identity;
@@ -82,7 +83,7 @@ impl Talks {
     /// As [`Store::append`].
     pub fn tell(&self, store: &Store, identity: &Identity, said: Said<'_>) -> Result<Told, Error> {
         let left_out = |why: &str| Ok(Told { left_out: Some(why.to_owned()), ..Told::default() });
-        let Some(api) = Api::of(said.path) else { return left_out("another API") };
+        let Some(api) = Format::of_path(said.path) else { return left_out("another API") };
         let Ok(body) = std::str::from_utf8(said.request) else { return left_out("the body is no text") };
         let Some(talk) = exchange::request(api, said.path, body) else {
             return left_out("the body is not understood");
@@ -111,7 +112,7 @@ impl Talks {
 fn tell_talk(
     store: &Store,
     info: &StreamInfo,
-    api: Api,
+    api: Format,
     talk: &Talk<'_>,
     before: &Last,
     said: Said<'_>,

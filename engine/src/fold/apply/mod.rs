@@ -53,9 +53,6 @@ pub struct Effects {
     pub turn: Turn,
     /// Faces that look different now, each once, in order of first change. A new item has one for each face.
     pub changes: Vec<Change>,
-    /// Numbers of the edges that came about: indices into what [`State::edges`] would list for all time.
-    #[serde(skip)]
-    pub edges: std::ops::Range<usize>,
 }
 
 /// A face that looks different after an event.
@@ -78,10 +75,10 @@ impl State {
     pub(crate) fn apply(&mut self, recorded: &Recorded) -> Effects {
         let at = Place::of(recorded);
         if let Some(event) = Frequent::of(&recorded.event.payload) {
-            let edges_before = self.run_frequent(at, &event);
-            return self.effects(at.seq, edges_before);
+            self.run_frequent(at, &event);
+            return self.effects(at.seq);
         }
-        let edges_before = self.begin(at);
+        self.begin(at);
         self.note(recorded);
         if let Some(op) = self.take_in(recorded) {
             match op {
@@ -92,7 +89,7 @@ impl State {
                 }
             }
         }
-        self.effects(recorded.seq, edges_before)
+        self.effects(recorded.seq)
     }
 
     /// As [`State::apply`], of an event of a frequent kind, for those who do not ask what it changed.
@@ -101,16 +98,15 @@ impl State {
         self.settle(at.seq, None);
     }
 
-    fn run_frequent(&mut self, at: Place, event: &Frequent<'_>) -> usize {
-        let edges_before = self.begin(at);
+    fn run_frequent(&mut self, at: Place, event: &Frequent<'_>) {
+        self.begin(at);
         let op = self.take_in_frequent(at, event);
         self.step(at.seq, &op);
         self.ops.push(at.seq, op);
-        edges_before
     }
 
-    /// An event comes in; returns how many edges there are.
-    fn begin(&mut self, at: Place) -> usize {
+    /// An event comes in.
+    fn begin(&mut self, at: Place) {
         if self.first == Seq::ZERO {
             self.first = at.seq;
         }
@@ -119,7 +115,6 @@ impl State {
         if self.times.last().is_none_or(|(_, last)| *last < at.recorded_at) {
             self.times.push((at.seq, at.recorded_at));
         }
-        self.history.edges.len()
     }
 
     pub(crate) fn step(&mut self, at: Seq, op: &Op) {
@@ -304,7 +299,7 @@ impl State {
         child.infos.extend(info.map(|info| (Seq::ZERO, info)));
         for (seq, op) in &ops {
             child.step(*seq, op);
-            child.effects(*seq, 0);
+            child.effects(*seq);
         }
         self.hand_down(&mut child, seq, at);
         child.history.turns = self.history.turns.iter().filter(|(since, _)| *since <= at).copied().collect();
@@ -342,7 +337,7 @@ impl State {
                 child.history.begin(ix, row.face, Cause::Erased, seq, row.turn);
             }
         }
-        child.effects(seq, 0);
+        child.effects(seq);
     }
 
     /// Takes over what a fork shares. Nothing is taken over by a stream that has items of its own already.
@@ -407,7 +402,7 @@ impl State {
             }
         }
         self.all(at).move_summaries();
-        self.effects(at, self.history.edges.len());
+        self.effects(at);
     }
 
     fn answered_by(&self, number: u32) -> Option<Ix> {
@@ -418,16 +413,10 @@ impl State {
     }
 
     /// What changed since the last event: totals, and what readers are told.
-    pub(crate) fn effects(&mut self, seq: Seq, edges_before: usize) -> Effects {
+    pub(crate) fn effects(&mut self, seq: Seq) -> Effects {
         let mut changes = Vec::new();
         self.settle(seq, Some(&mut changes));
-        Effects {
-            seq,
-            stream: self.id,
-            turn: self.core.turn,
-            changes,
-            edges: edges_before..self.history.edges.len(),
-        }
+        Effects { seq, stream: self.id, turn: self.core.turn, changes }
     }
 
     /// Brings the totals up to what changed since the last event, and lists that if it is asked for.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::event::Face;
 use crate::fold::history::{EdgeRow, RuleKind, is_before};
-use crate::fold::number::{Ix, NONE, index};
+use crate::fold::number::{Ix, NONE};
 use crate::fold::state::State;
 use crate::ids::{ItemId, Seq, Turn};
 
@@ -212,12 +212,6 @@ impl State {
     /// All edges that exist at `at`, released or not, in the order in which they came about.
     pub fn edges(&self, at: Seq) -> Vec<EdgeView> {
         self.edge_rows(at).iter().map(|edge| self.edge_view(edge, at)).collect()
-    }
-
-    /// The edges that an event made (see [`Effects::edges`](crate::fold::Effects)).
-    pub fn edges_made(&self, numbers: std::ops::Range<usize>, at: Seq) -> Vec<EdgeView> {
-        let rows = numbers.filter_map(|number| self.history.edges.get(index(number)));
-        rows.map(|edge| self.edge_view(&edge, at)).collect()
     }
 
     /// Edges in which an item is the older one, in the order in which they came about.

@@ -13,21 +13,26 @@
 use acpdb_engine::Error;
 use acpdb_engine::event::Role;
 
-use super::calls::{CallIds, Media, media_line, object};
-use super::dialect::Dialect;
-use super::provider::{Opaque, Provider};
-use super::report::LeftOut;
-use super::source::Source;
-use super::turns::{CallPiece, Piece, Rules, Said, Turned};
-use super::write::Json;
-use super::{Export, prompt, turns};
+use crate::export::calls::{CallIds, Media, media_line, object};
+use crate::export::dialect::Dialect;
+use crate::export::provider::Opaque;
+use crate::export::report::LeftOut;
+use crate::export::source::Source;
+use crate::export::turns::{CallPiece, Piece, Rules, Said, Turned};
+use crate::export::write::Json;
+use crate::export::{Export, Provider, prompt, turns};
 use crate::import::ATTACHED;
 
 /// Version of this renderer.
 pub(super) const RENDERER: u32 = 3;
 
-const RULES: Rules =
-    Rules { provider: Provider::Anthropic, whole_units: false, whole_runs: true, reasoning: true };
+const RULES: Rules = Rules {
+    provider: Provider::Anthropic,
+    whole_units: false,
+    whole_runs: true,
+    reasoning: true,
+    signs_text: true,
+};
 
 /// What the user says where the conversation begins with the model.
 const BEFORE: &str = "[the conversation began before this]";

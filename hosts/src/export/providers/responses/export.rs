@@ -14,22 +14,27 @@ use acpdb_engine::Error;
 use acpdb_engine::event::Role;
 use acpdb_engine::ids::Seq;
 
-use super::calls::{CallIds, Media, detail, media_line, object_type};
-use super::dialect::Dialect;
-use super::openai::by_message;
-use super::provider::{Opaque, Provider};
-use super::report::LeftOut;
-use super::source::Source;
-use super::turns::{CallPiece, Piece, Rules, Said, Turned};
-use super::write::Json;
-use super::{Export, prompt, turns};
+use super::super::by_message;
+use crate::export::calls::{CallIds, Media, detail, media_line, object_type};
+use crate::export::dialect::Dialect;
+use crate::export::provider::Opaque;
+use crate::export::report::LeftOut;
+use crate::export::source::Source;
+use crate::export::turns::{CallPiece, Piece, Rules, Said, Turned};
+use crate::export::write::Json;
+use crate::export::{Export, Provider, prompt, turns};
 use crate::import::json::owned;
 
 /// Version of this renderer.
 pub(super) const RENDERER: u32 = 3;
 
-const RULES: Rules =
-    Rules { provider: Provider::Openai, whole_units: true, whole_runs: false, reasoning: true };
+const RULES: Rules = Rules {
+    provider: Provider::Openai,
+    whole_units: true,
+    whole_runs: false,
+    reasoning: true,
+    signs_text: false,
+};
 
 pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
     let mut json = Json::with_capacity(source.bytes_about());
@@ -60,7 +65,7 @@ pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
 
 /// Free-form parameters: a JSON string rather than an object.
 fn free_form(call: &CallPiece) -> Option<String> {
-    owned(Some(call.input.trim())).filter(|_| super::calls::is_json(&call.input))
+    owned(Some(call.input.trim())).filter(|_| crate::export::calls::is_json(&call.input))
 }
 
 /// A call of a kind of its own, such as `tool_search`, and its result: the item that answers it says so.

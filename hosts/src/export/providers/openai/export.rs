@@ -13,19 +13,24 @@
 use acpdb_engine::Error;
 use acpdb_engine::event::Role;
 
-use super::calls::{CallIds, Media, media_line};
-use super::provider::Provider;
-use super::report::LeftOut;
-use super::source::Source;
-use super::turns::{Piece, Rules, Said, Turned};
-use super::write::Json;
-use super::{Export, prompt, turns};
+use super::super::by_message;
+use crate::export::calls::{CallIds, Media, media_line};
+use crate::export::report::LeftOut;
+use crate::export::source::Source;
+use crate::export::turns::{Piece, Rules, Said, Turned};
+use crate::export::write::Json;
+use crate::export::{Export, Provider, prompt, turns};
 
 /// Version of this renderer.
 pub(super) const RENDERER: u32 = 3;
 
-const RULES: Rules =
-    Rules { provider: Provider::Openai, whole_units: false, whole_runs: false, reasoning: false };
+const RULES: Rules = Rules {
+    provider: Provider::Openai,
+    whole_units: false,
+    whole_runs: false,
+    reasoning: false,
+    signs_text: false,
+};
 
 pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
     let mut json = Json::with_capacity(source.bytes_about());
@@ -142,19 +147,6 @@ fn result_text<'a>(source: &mut Source<'_>, said: &'a Said) -> std::borrow::Cow<
             media_line(body, media_type.as_deref()).into()
         }
     }
-}
-
-/// Runs of what was said in one message.
-pub(super) fn by_message(said: &[Said]) -> impl Iterator<Item = &[Said]> {
-    let key = |said: &Said| match said {
-        Said::Text { key, role, .. } => (key.clone(), *role == Role::System),
-        Said::Media { key, .. } => (key.clone(), false),
-        Said::Opaque { .. } => (None, false),
-    };
-    said.chunk_by(move |one, other| {
-        let (one, other) = (key(one), key(other));
-        one.0.is_some() && one == other
-    })
 }
 
 fn spoken(source: &mut Source<'_>, said: &[Said], json: &mut Json) {

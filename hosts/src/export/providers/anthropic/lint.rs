@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Findings, first_change, kind_of, list, text};
 use crate::export::{BREAKPOINT_COUNT_MAX, preserves_thinking};
+use crate::lint::{Findings, first_change, kind_of, list, text};
 
 pub(super) fn check(body: &Value, previous: Option<&Value>, model: Option<&str>, out: &mut Findings) {
     let Some((base, messages)) = out.messages(body, "messages") else { return };

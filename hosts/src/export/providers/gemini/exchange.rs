@@ -5,9 +5,12 @@
 use std::collections::BTreeSet;
 
 use acpdb_engine::entry::{Bytes, PartEntry};
-use acpdb_engine::event::{Outcome, PartKind, Role};
+use acpdb_engine::event::{Outcome, PartKind, Report, Role, Usage};
+use serde_json::{Value, json};
 
-use super::talk::{Call, Extent, Head, Message, Names, Talk, canonical, note_unknown, params};
+use crate::exchange::{
+    Answered, Call, Extent, Head, Made, Message, Names, Talk, canonical, count, note_unknown, params, text,
+};
 use crate::import::json::{elements, member, owned, pick};
 
 /// Parameters that are recorded.
@@ -135,7 +138,7 @@ fn asked<'a>(piece: &str, call: &'a str) -> Call<'a> {
     }
 }
 
-fn answered<'a>(response: &'a str, names: &mut Names) -> super::Answered<'a> {
+fn answered<'a>(response: &'a str, names: &mut Names) -> Answered<'a> {
     let [id, name, inner] = pick(response, ["id", "name", "response"]).unwrap_or_default();
     let [output, error] = inner.and_then(|it| pick(it, ["output", "error"])).unwrap_or_default();
     let failed = output.is_none() && error.is_some();
@@ -145,4 +148,58 @@ fn answered<'a>(response: &'a str, names: &mut Names) -> super::Answered<'a> {
         owned(output).or_else(|| owned(error)).or_else(|| inner.map(str::to_owned)).unwrap_or_default();
     let parts = vec![PartEntry::text(text)];
     names.result(owned(id), owned(name).as_deref(), outcome, parts, inner)
+}
+
+/// An answer, put together of its pieces.
+pub(super) fn answer(pieces: &[Value]) -> Option<Made> {
+    let mut parts: Vec<Value> = Vec::new();
+    let mut report = Report::default();
+    for piece in pieces {
+        let own = |name: &str| text(piece, name).map(str::to_owned);
+        report.model = own("modelVersion").or(report.model);
+        report.request = own("responseId").or(report.request);
+        if let Some(usage) = piece.get("usageMetadata") {
+            report.usage = usage_of(usage);
+        }
+        let candidates = piece.get("candidates").and_then(Value::as_array);
+        for candidate in candidates.into_iter().flatten() {
+            if candidate.get("index").and_then(Value::as_u64).is_some_and(|index| index > 0) {
+                return None;
+            }
+            report.stop_reason = text(candidate, "finishReason").map(str::to_owned).or(report.stop_reason);
+            let more = candidate.pointer("/content/parts").and_then(Value::as_array);
+            more.into_iter().flatten().for_each(|part| add_part(&mut parts, part));
+        }
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    Some(Made { message: json!({"role": "model", "parts": parts}), report })
+}
+
+/// Adds a part; a text that goes on with a text is added to it, since a stream cuts them into thousands.
+fn add_part(parts: &mut Vec<Value>, part: &Value) {
+    fn plain(part: &Value) -> Option<bool> {
+        let members = part.as_object()?;
+        let is_known = members.keys().all(|name| name == "text" || name == "thought");
+        is_known.then(|| members.get("thought") == Some(&Value::Bool(true)))
+    }
+    let goes_on = parts.last().and_then(plain).is_some_and(|thought| plain(part) == Some(thought));
+    match (parts.last_mut().and_then(|last| last.get_mut("text")), text(part, "text")) {
+        (Some(Value::String(before)), Some(more)) if goes_on => before.push_str(more),
+        _ => parts.push(part.clone()),
+    }
+}
+
+fn usage_of(usage: &Value) -> Usage {
+    let cached = count(usage, "/cachedContentTokenCount");
+    let thoughts = count(usage, "/thoughtsTokenCount");
+    Usage {
+        // As above; thoughts are paid for as output, and are not in the count of candidates.
+        input: count(usage, "/promptTokenCount").map(|all| all.saturating_sub(cached.unwrap_or(0))),
+        output: count(usage, "/candidatesTokenCount").map(|all| all.saturating_add(thoughts.unwrap_or(0))),
+        cache_read: cached,
+        reasoning: thoughts,
+        ..Usage::default()
+    }
 }

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Findings, list, text};
-use crate::export::{SKIPPED_SIGNATURE, wants_signatures};
+use super::export::SKIP;
+use super::wants_signatures;
+use crate::lint::{Findings, list, text};
 
 pub(super) fn check(body: &Value, previous: Option<&Value>, model: Option<&str>, out: &mut Findings) {
     let Some((base, contents)) = out.messages(body, "contents") else { return };
@@ -114,7 +115,7 @@ fn signatures(content: &Value, role: &str, at: &str, is_current: bool, wanted: b
             out.add("G4", at.clone(), "signatures on the model's own parts", role.to_owned(), says);
         }
         // In earlier turns the provider's own program sends the mark too.
-        if found == SKIPPED_SIGNATURE && part.get("functionCall").is_none() {
+        if found == SKIP && part.get("functionCall").is_none() {
             out.add("G5", at, "the mark on a call", "another part", "");
         }
     }
@@ -138,7 +139,7 @@ fn moved(base: &str, contents: &[Value], previous: &Value, out: &mut Findings) {
         let all = contents.iter().enumerate().flat_map(|(number, content)| {
             list(content, "parts").iter().enumerate().map(move |(place, part)| (number, place, part.clone()))
         });
-        all.filter(|(_, _, part)| signature(part).is_some_and(|it| it != SKIPPED_SIGNATURE)).collect()
+        all.filter(|(_, _, part)| signature(part).is_some_and(|it| it != SKIP)).collect()
     };
     let before = parts(before);
     for (number, place, part) in parts(contents) {

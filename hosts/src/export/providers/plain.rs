@@ -7,14 +7,18 @@ use acpdb_engine::Error;
 use acpdb_engine::event::{PartKind, Role};
 use acpdb_engine::fold::{ItemKind, Status};
 
-use super::calls::media_line;
-use super::source::{Item, Shown, Source};
-use super::{Export, Format};
+use super::Form;
+use crate::export::calls::media_line;
+use crate::export::source::{Item, Shown, Source};
+use crate::export::{Export, Format};
 
 /// Version of this renderer.
-pub(super) const RENDERER: u32 = 1;
+const RENDERER: u32 = 1;
 
-pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
+pub(super) const MARKDOWN: Form = Form { name: "markdown", renderer: RENDERER, export, request: None };
+pub(super) const TEXT: Form = Form { name: "text", ..MARKDOWN };
+
+fn export(mut source: Source<'_>) -> Result<Export, Error> {
     let markdown = source.format == Format::Markdown;
     let mut out = String::with_capacity(source.bytes_about());
     let title = source.title.clone().unwrap_or_else(|| source.session.clone());
@@ -23,7 +27,7 @@ pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
     if let Some(body) = source.prompt.system {
         let text = source.text(body, None)?;
         heading(&mut out, markdown, 2, "system");
-        block(&mut out, markdown, "", &super::prompt::system_text(&text));
+        block(&mut out, markdown, "", &crate::export::prompt::system_text(&text));
     }
     let items = std::mem::take(&mut source.items);
     for item in &items {

@@ -1,11 +1,14 @@
 //! Anthropic's messages: `{model, system, messages[{role, content}], tools, ..}`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acpdb_engine::entry::{Bytes, PartEntry};
-use acpdb_engine::event::{Outcome, Role};
+use acpdb_engine::event::{Outcome, Report, Role, Usage};
+use serde_json::{Map, Value, json};
 
-use super::talk::{Call, Extent, Head, Message, Names, Talk, canonical, note_unknown, params};
+use crate::exchange::{
+    Call, Extent, Head, Made, Message, Names, Talk, canonical, count, note_unknown, params, text,
+};
 use crate::import::json::{elements, member, owned, pick};
 
 /// Parameters that are recorded.
@@ -24,7 +27,7 @@ const PARAMS: &[&str] = &[
 const PASSED: &[&str] = &["model", "messages", "system", "tools", "stream", "metadata", "cache_control"];
 
 /// The conversation of a request.
-pub(super) fn request(body: &str) -> Option<Talk<'_>> {
+pub(super) fn request<'a>(body: &'a str, _: Option<&str>) -> Option<Talk<'a>> {
     let [model, messages, system, tools] = pick(body, ["model", "messages", "system", "tools"])?;
     let mut unknown = BTreeSet::new();
     let params = params(body, PARAMS, PASSED, &mut unknown);
@@ -96,5 +99,89 @@ fn part(block: &str) -> PartEntry {
             owned(data).map_or_else(|| PartEntry::opaque(block), |data| PartEntry::media(data, owned(kind)))
         }
         _ => PartEntry::opaque(block),
+    }
+}
+
+/// An answer, put together of its pieces.
+pub(super) fn answer(pieces: &[Value]) -> Option<Made> {
+    let mut blocks: BTreeMap<u64, Value> = BTreeMap::new();
+    let mut report = Report::default();
+    let mut usage = Map::new();
+    for piece in pieces {
+        // A whole answer is a message; a stream begins with one that has no content yet.
+        let message = if text(piece, "type") == Some("message") { Some(piece) } else { piece.get("message") };
+        if let Some(message) = message {
+            report.model = text(message, "model").map(str::to_owned);
+            report.request = text(message, "id").map(str::to_owned);
+            report.stop_reason = text(message, "stop_reason").map(str::to_owned);
+            let content = message.get("content").and_then(Value::as_array);
+            blocks.extend((0..).zip(content.into_iter().flatten().cloned()));
+        }
+        for told in
+            [message.and_then(|message| message.get("usage")), piece.get("usage")].into_iter().flatten()
+        {
+            usage.extend(
+                told.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())),
+            );
+        }
+        let index = piece.get("index").and_then(Value::as_u64);
+        match (text(piece, "type"), index) {
+            (Some("content_block_start"), Some(index)) => {
+                blocks.insert(index, piece.get("content_block").cloned().unwrap_or_default());
+            }
+            (Some("content_block_delta"), Some(index)) => {
+                block_piece(blocks.get_mut(&index)?, piece.get("delta")?);
+            }
+            (Some("message_delta"), _) => {
+                let reason = piece.pointer("/delta/stop_reason").and_then(Value::as_str);
+                report.stop_reason = reason.map(str::to_owned).or(report.stop_reason);
+            }
+            (Some("error"), _) => return None,
+            _ => {}
+        }
+    }
+    // A stream that says no reason to stop broke off.
+    report.stop_reason.as_ref()?;
+    for block in blocks.values_mut() {
+        whole_input(block);
+    }
+    report.usage = usage_of(&usage.into());
+    let content: Vec<Value> = blocks.into_values().collect();
+    Some(Made { message: json!({"role": "assistant", "content": content}), report })
+}
+
+/// Adds a piece to a block: a text to the text of the same name, parameters to a text that is read at the end.
+fn block_piece(block: &mut Value, delta: &Value) {
+    for (piece, whole) in
+        [("text", "text"), ("thinking", "thinking"), ("signature", "signature"), ("partial_json", "partial")]
+    {
+        let (Some(more), Some(block)) = (text(delta, piece), block.as_object_mut()) else { continue };
+        match block.get_mut(whole) {
+            Some(Value::String(before)) => before.push_str(more),
+            _ => {
+                block.insert(whole.to_owned(), more.into());
+            }
+        }
+    }
+}
+
+/// Parameters that came in pieces, as one value.
+fn whole_input(block: &mut Value) {
+    let Some(block) = block.as_object_mut() else { return };
+    if let Some(Value::String(partial)) = block.remove("partial")
+        && let Ok(input) = serde_json::from_str(&partial)
+    {
+        block.insert("input".to_owned(), input);
+    }
+}
+
+fn usage_of(usage: &Value) -> Usage {
+    Usage {
+        input: count(usage, "/input_tokens"),
+        output: count(usage, "/output_tokens"),
+        cache_read: count(usage, "/cache_read_input_tokens"),
+        cache_write: count(usage, "/cache_creation_input_tokens"),
+        cache_write_long: count(usage, "/cache_creation/ephemeral_1h_input_tokens"),
+        reasoning: count(usage, "/output_tokens_details/thinking_tokens"),
     }
 }

@@ -13,25 +13,30 @@
 use acpdb_engine::Error;
 use acpdb_engine::event::Role;
 
-use super::calls::{CallIds, Media, media_line, object};
-use super::openai::by_message;
-use super::provider::{Opaque, Provider, wants_signatures};
-use super::report::LeftOut;
-use super::source::Source;
-use super::turns::{CallPiece, Piece, Rules, Said, Turned};
-use super::write::Json;
-use super::{Export, prompt, turns};
+use super::super::by_message;
+use crate::export::calls::{CallIds, Media, media_line, object};
+use crate::export::provider::Opaque;
+use crate::export::report::LeftOut;
+use crate::export::source::Source;
+use crate::export::turns::{CallPiece, Piece, Rules, Said, Turned};
+use crate::export::write::Json;
+use crate::export::{Export, Provider, prompt, turns};
 
 /// Version of this renderer.
 pub(super) const RENDERER: u32 = 3;
 
-const RULES: Rules =
-    Rules { provider: Provider::Google, whole_units: true, whole_runs: false, reasoning: true };
+const RULES: Rules = Rules {
+    provider: Provider::Google,
+    whole_units: true,
+    whole_runs: false,
+    reasoning: true,
+    signs_text: false,
+};
 
 /// What the user says where the conversation begins with the model.
 const BEFORE: &str = "[the conversation began before this]";
 /// In place of a signature that is lost.
-pub(crate) const SKIP: &str = "skip_thought_signature_validator";
+pub(super) const SKIP: &str = "skip_thought_signature_validator";
 
 pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
     let mut json = Json::with_capacity(source.bytes_about());
@@ -49,9 +54,10 @@ pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
         json.close(b'}');
     }
     json.open_member("contents", b'[');
-    let strict = source.prompt.model.as_deref().is_some_and(wants_signatures);
+    let strict = source.prompt.model.as_deref().is_some_and(super::wants_signatures);
     // Any text of the user begins a turn, also one that was said while calls ran.
-    let speaks = |place: &usize| source.items.get(*place).is_some_and(super::source::Item::says_something);
+    let speaks =
+        |place: &usize| source.items.get(*place).is_some_and(crate::export::source::Item::says_something);
     let current = source.groups.iter().rposition(|group| group.said.iter().any(speaks));
     let mut writer = Writer { json, role: None, count: 0 };
     let mut ids = CallIds::new(Provider::Google, 128, 64);

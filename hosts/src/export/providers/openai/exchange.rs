@@ -2,12 +2,15 @@
 //!
 //! Other providers offer the same API, with reasoning as `reasoning_content` or `reasoning`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acpdb_engine::entry::PartEntry;
-use acpdb_engine::event::{Outcome, Role};
+use acpdb_engine::event::{Outcome, Report, Role, Usage};
+use serde_json::{Map, Value, json};
 
-use super::talk::{Call, Extent, Head, Message, Names, Talk, canonical, note_unknown, params};
+use crate::exchange::{
+    Call, Extent, Head, Made, Message, Names, Talk, add, canonical, count, note_unknown, params, text,
+};
 use crate::import::json::{elements, member, owned, pick};
 use crate::import::media_type;
 
@@ -46,7 +49,7 @@ const MESSAGE: &[&str] = &[
 ];
 
 /// The conversation of a request.
-pub(super) fn request(body: &str) -> Option<Talk<'_>> {
+pub(super) fn request<'a>(body: &'a str, _: Option<&str>) -> Option<Talk<'a>> {
     let [model, messages, tools] = pick(body, ["model", "messages", "tools"])?;
     let messages = elements(messages?)?;
     let mut unknown = BTreeSet::new();
@@ -139,4 +142,79 @@ fn parts(content: Option<&str>) -> Vec<PartEntry> {
 fn texts(content: Option<&str>) -> Vec<String> {
     let text = |part: PartEntry| String::from_utf8_lossy(&part.bytes).into_owned();
     parts(content).into_iter().map(text).collect()
+}
+
+/// An answer, put together of its pieces.
+pub(super) fn answer(pieces: &[Value]) -> Option<Made> {
+    let mut texts = BTreeMap::new();
+    let mut calls: BTreeMap<u64, Value> = BTreeMap::new();
+    let mut report = Report::default();
+    let mut whole = None;
+    for piece in pieces {
+        let own = |name: &str| text(piece, name).map(str::to_owned);
+        report.model = own("model").filter(|model| !model.is_empty()).or(report.model);
+        report.request = own("id").or(report.request);
+        report.service_tier = own("service_tier").or(report.service_tier);
+        if let Some(usage) = piece.get("usage").filter(|usage| usage.is_object()) {
+            report.usage = usage_of(usage);
+        }
+        for choice in piece.get("choices").and_then(Value::as_array).into_iter().flatten() {
+            if choice.get("index").and_then(Value::as_u64).is_some_and(|index| index > 0) {
+                return None;
+            }
+            report.stop_reason = text(choice, "finish_reason").map(str::to_owned).or(report.stop_reason);
+            if let Some(message) = choice.get("message") {
+                whole = Some(message.clone());
+            }
+            let Some(delta) = choice.get("delta") else { continue };
+            for name in ["content", "refusal", "reasoning_content", "reasoning"] {
+                add(&mut texts, name, delta);
+            }
+            for call in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
+                // Some providers send whole calls, without a number.
+                let place = call.get("index").and_then(Value::as_u64).unwrap_or(calls.len() as u64);
+                let empty = || json!({"id": "", "function": {"name": "", "arguments": ""}});
+                call_piece(calls.entry(place).or_insert_with(empty), call);
+            }
+        }
+    }
+    let message = whole.or_else(|| {
+        let mut message = Map::new();
+        if texts.is_empty() && calls.is_empty() {
+            return None;
+        }
+        message.insert("role".to_owned(), "assistant".into());
+        message.extend(texts.into_iter().map(|(name, text)| (name.to_owned(), text.into())));
+        if !calls.is_empty() {
+            message.insert("tool_calls".to_owned(), calls.into_values().collect());
+        }
+        Some(message.into())
+    });
+    Some(Made { message: message?, report })
+}
+
+/// Adds a piece of a call to what came of it before.
+fn call_piece(call: &mut Value, piece: &Value) {
+    if let (Some(place), Some(id)) = (call.get_mut("id"), text(piece, "id").filter(|id| !id.is_empty())) {
+        *place = id.into();
+    }
+    for name in ["name", "arguments"] {
+        let more = piece.pointer(&format!("/function/{name}")).and_then(Value::as_str);
+        let place = call.pointer_mut(&format!("/function/{name}"));
+        if let (Some(Value::String(text)), Some(more)) = (place, more) {
+            text.push_str(more);
+        }
+    }
+}
+
+fn usage_of(usage: &Value) -> Usage {
+    let cached = count(usage, "/prompt_tokens_details/cached_tokens");
+    Usage {
+        // The provider's count of the prompt includes what came from the cache.
+        input: count(usage, "/prompt_tokens").map(|all| all.saturating_sub(cached.unwrap_or(0))),
+        output: count(usage, "/completion_tokens"),
+        cache_read: cached,
+        reasoning: count(usage, "/completion_tokens_details/reasoning_tokens"),
+        ..Usage::default()
+    }
 }

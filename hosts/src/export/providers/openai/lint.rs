@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Findings, kind_of, list, text};
+use crate::lint::{Findings, kind_of, list, text};
 
-pub(super) fn check(body: &Value, out: &mut Findings) {
+pub(super) fn check(body: &Value, _: Option<&Value>, _: Option<&str>, out: &mut Findings) {
     let Some((base, messages)) = out.messages(body, "messages") else { return };
     let mut open: Vec<&str> = Vec::new();
     let mut answered: BTreeSet<&str> = BTreeSet::new();

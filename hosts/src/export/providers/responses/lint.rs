@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Findings, kind_of, text};
+use crate::lint::{Findings, kind_of, text};
 
 /// Fields that only answers have; sent back as null they are refused.
 const OUTPUT_ONLY: &[&str] = &["status", "created_at", "error", "incomplete_details", "usage"];
 
-pub(super) fn check(body: &Value, previous: Option<&Value>, out: &mut Findings) {
+pub(super) fn check(body: &Value, previous: Option<&Value>, _: Option<&str>, out: &mut Findings) {
     // A text for input is a message of the user.
     if text(body, "input").is_some() {
         return;

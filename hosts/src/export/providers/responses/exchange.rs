@@ -7,12 +7,15 @@
 //! A provider may keep the conversation. A request that names the answer before it (`previous_response_id`) tells only what
 //! is new; its messages are named after that answer as well.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acpdb_engine::entry::PartEntry;
-use acpdb_engine::event::{Outcome, Role};
+use acpdb_engine::event::{Outcome, Report, Role, Usage};
+use serde_json::Value;
 
-use super::talk::{Call, Extent, Head, Message, Names, Talk, canonical, note_unknown, params};
+use crate::exchange::{
+    Answered, Call, Extent, Head, Made, Message, Names, Talk, canonical, count, note_unknown, params, text,
+};
 use crate::import::json::{elements, member, owned, pick};
 use crate::import::media_type;
 
@@ -67,7 +70,7 @@ const ITEM: &[&str] = &[
 ];
 
 /// The conversation of a request.
-pub(super) fn request(body: &str) -> Option<Talk<'_>> {
+pub(super) fn request<'a>(body: &'a str, _: Option<&str>) -> Option<Talk<'a>> {
     let [model, instructions, input, tools, previous, conversation] =
         pick(body, ["model", "instructions", "input", "tools", "previous_response_id", "conversation"])?;
     let mut unknown = BTreeSet::new();
@@ -223,7 +226,7 @@ fn call(item: &str) -> Option<Call<'_>> {
     Some(Call { id: owned(id), tool, params: canonical(&params).into(), value, signature: None })
 }
 
-fn result<'a>(item: &'a str, names: &mut Names) -> Option<super::Answered<'a>> {
+fn result<'a>(item: &'a str, names: &mut Names) -> Option<Answered<'a>> {
     let [kind, id, output] = pick(item, ["type", "call_id", "output"])?;
     let kind = owned(kind).unwrap_or_default();
     let is_plain = matches!(&*kind, "function_call_output" | "custom_tool_call_output");
@@ -261,4 +264,48 @@ fn parts(content: Option<&str>) -> Vec<PartEntry> {
 fn texts(content: Option<&str>) -> Vec<String> {
     let text = |part: PartEntry| String::from_utf8_lossy(&part.bytes).into_owned();
     parts(content).into_iter().map(text).collect()
+}
+
+/// An answer, put together of its pieces.
+pub(super) fn answer(pieces: &[Value]) -> Option<Made> {
+    let mut items: BTreeMap<u64, Value> = BTreeMap::new();
+    let mut whole = None;
+    for piece in pieces {
+        match text(piece, "type") {
+            Some("response.output_item.done") => {
+                let place = piece.get("output_index").and_then(Value::as_u64).unwrap_or(items.len() as u64);
+                items.insert(place, piece.get("item")?.clone());
+            }
+            Some("response.completed" | "response.incomplete") => whole = piece.get("response"),
+            Some("response.failed" | "error") => return None,
+            None if text(piece, "object") == Some("response") => whole = Some(piece),
+            _ => {}
+        }
+    }
+    let whole = whole?;
+    let status = text(whole, "status").filter(|status| matches!(*status, "completed" | "incomplete"))?;
+    let reason = whole.pointer("/incomplete_details/reason").and_then(Value::as_str).unwrap_or(status);
+    let mut report = Report { stop_reason: Some(reason.to_owned()), ..Report::default() };
+    report.model = text(whole, "model").map(str::to_owned);
+    report.request = text(whole, "id").map(str::to_owned);
+    report.service_tier = text(whole, "service_tier").map(str::to_owned);
+    if let Some(usage) = whole.get("usage").filter(|usage| usage.is_object()) {
+        report.usage = usage_of(usage);
+    }
+    // Some providers tell the items in the stream only.
+    let output = whole.get("output").and_then(Value::as_array).filter(|output| !output.is_empty());
+    let items = output.cloned().unwrap_or_else(|| items.into_values().collect());
+    Some(Made { message: items.into(), report })
+}
+
+fn usage_of(usage: &Value) -> Usage {
+    let cached = count(usage, "/input_tokens_details/cached_tokens");
+    Usage {
+        // The provider's count of the input includes what came from the cache.
+        input: count(usage, "/input_tokens").map(|all| all.saturating_sub(cached.unwrap_or(0))),
+        output: count(usage, "/output_tokens"),
+        cache_read: cached,
+        reasoning: count(usage, "/output_tokens_details/reasoning_tokens"),
+        ..Usage::default()
+    }
 }

@@ -1,0 +1,207 @@
+//! The providers: how a request of each is written, read and checked. One folder a provider, and one row in [`Format`]'s list.
+//!
+//! ```text
+//! providers/gemini/   mod       its Form, and its Maker: all that others ask about it
+//!                     export    writes a request               asked by `export()`
+//!                     exchange  reads a request and an answer  asked by `exchange`
+//!                     lint      checks a request               asked by `lint`
+//!                     types     a request as a value, for hosts in Rust
+//! ```
+//!
+//! Commands that list formats (options, completion, `context --served`) read the list here. Code outside of a
+//! provider's folder asks its [`Form`] and names no provider; `tests/tests/tidy.rs` counts those that do.
+
+mod plain;
+
+use std::collections::BTreeSet;
+
+use acpdb_engine::Error;
+use acpdb_engine::event::Role;
+use serde_json::Value;
+
+use super::Export;
+use super::prompt::Tool;
+use super::provider::Opaque;
+use super::source::Source;
+use super::turns::Said;
+use super::write::Json;
+use crate::exchange::{Made, Message, Names, Talk};
+use crate::lint::Findings;
+
+/// The formats of requests, each with its folder and what a list of formats says of it.
+macro_rules! formats {
+    ($($name:ident $folder:ident $about:literal)+) => {
+        $(pub mod $folder;)+
+
+        const FOLDERS: &[&str] = &[$(stringify!($folder)),+];
+
+        /// What comes out.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Format {
+            $(#[doc = $about] $name,)+
+            /// A transcript for people
+            Markdown,
+            /// A transcript in plain text
+            Text,
+        }
+
+        impl Format {
+            /// Those that a provider reads.
+            pub const REQUESTS: [Self; FOLDERS.len()] = [$(Self::$name),+];
+
+            /// All of them.
+            pub const ALL: [Self; FOLDERS.len() + 2] = [$(Self::$name,)+ Self::Markdown, Self::Text];
+
+            /// What it is, in a line.
+            pub const fn about(self) -> &'static str {
+                match self {
+                    $(Self::$name => $about,)+
+                    Self::Markdown => "A transcript for people",
+                    Self::Text => "A transcript in plain text",
+                }
+            }
+
+            pub(super) const fn form(self) -> &'static Form {
+                match self {
+                    $(Self::$name => &$folder::FORM,)+
+                    Self::Markdown => &plain::MARKDOWN,
+                    Self::Text => &plain::TEXT,
+                }
+            }
+        }
+    };
+}
+
+formats! {
+    Anthropic anthropic "Anthropic's messages"
+    Openai openai "Chat completions"
+    Responses responses "Responses"
+    Gemini gemini "Gemini's contents"
+}
+
+/// Who makes models, each with the folder that says how to know them, in the order in which they are asked.
+macro_rules! makers {
+    ($($name:ident $folder:ident $about:literal)+) => {
+        /// Who made a message.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Provider {
+            $(#[doc = $about] $name,)+
+            /// Another one.
+            Other,
+        }
+
+        impl Provider {
+            pub(super) const KNOWN: &[Self] = &[$(Self::$name),+];
+
+            pub(super) const fn maker(self) -> Option<&'static Maker> {
+                match self {
+                    $(Self::$name => Some(&$folder::MAKER),)+
+                    Self::Other => None,
+                }
+            }
+        }
+    };
+}
+
+makers! {
+    Anthropic anthropic "Anthropic"
+    Google gemini "Google"
+    Openai openai "`OpenAI`"
+}
+
+/// A format: its names, what writes it, and what its provider makes of it.
+pub(crate) struct Form {
+    /// As commands spell it and as `ContextServed` records it.
+    pub(crate) name: &'static str,
+    /// Version of what writes it: it names the bytes.
+    pub(crate) renderer: u32,
+    pub(in crate::export) export: fn(Source<'_>) -> Result<Export, Error>,
+    /// Of those that a provider reads.
+    pub(crate) request: Option<Request>,
+}
+
+/// What a provider makes of its requests.
+pub(crate) struct Request {
+    pub(crate) provider: Provider,
+    /// The format's name where it has marks for the provider's cache, if there are any.
+    pub(crate) marked: Option<&'static str>,
+    /// The provider can clear old results by itself.
+    pub(crate) clears: bool,
+    /// Reasoning may be bound to all that stands before it, and must stay while its calls are open.
+    pub(crate) binds_reasoning: bool,
+    /// The request names its model; else its address does.
+    pub(crate) names_model: bool,
+    pub(crate) tools: Tools,
+    pub(crate) check: Check,
+    /// Fields that only the provider can read, with how it words that one is wrong.
+    pub(crate) opaque: &'static [(&'static str, &'static str)],
+    /// What may stand in such a field where the provider's own value is lost.
+    pub(crate) skips: Option<&'static str>,
+    pub(crate) wire: Wire,
+}
+
+/// Checks a body: with the one before it, and with its model.
+pub(crate) type Check = fn(&Value, Option<&Value>, Option<&str>, &mut Findings);
+
+/// How a provider defines tools.
+pub(crate) struct Tools {
+    /// Whether a definition has this form already.
+    pub(crate) is_own: fn(&str) -> bool,
+    /// Writes a definition's members.
+    pub(in crate::export) write: fn(&Tool<'_>, &mut Json),
+    /// The member that holds all definitions of an element, where they do not stand in the list themselves.
+    pub(crate) inside: Option<&'static str>,
+}
+
+/// How requests and answers are read.
+pub(crate) struct Wire {
+    /// How a request's path ends.
+    pub(crate) paths: &'static [&'static str],
+    /// The member of a request that holds its messages.
+    pub(crate) list: &'static str,
+    /// The model that a path names.
+    pub(crate) model: fn(&str) -> Option<&str>,
+    /// Reads a request; with the model that its path names.
+    pub(crate) request: for<'a> fn(&'a str, Option<&str>) -> Option<Talk<'a>>,
+    /// Puts an answer together of its pieces.
+    pub(crate) made: fn(&[Value]) -> Option<Made>,
+    /// The messages that the next request makes of an answer.
+    pub(crate) messages: for<'a> fn(&'a str, &mut Names, &mut BTreeSet<String>) -> Option<Vec<Message<'a>>>,
+    /// Parameters of calls are a text in the request.
+    pub(crate) texts_params: bool,
+    /// The member of a result that holds its text, where the result is no text itself.
+    pub(crate) result: Option<&'static str>,
+}
+
+/// A text that opencode keeps, by the provider's and the field's name.
+pub(in crate::export) type Kept<'a> = dyn Fn(&str, &str) -> Option<String> + 'a;
+
+/// Who makes models, and what is theirs.
+pub(crate) struct Maker {
+    /// By a model's or a provider's name in small letters; and by what stands in it behind the last `/` or `:`.
+    pub(crate) is_named: fn(&str, &str) -> bool,
+    /// Host programs that speak to this provider only.
+    pub(crate) hosts: &'static [&'static str],
+    /// An opaque field in the form in which opencode keeps it.
+    pub(in crate::export) kept: fn(&Kept<'_>) -> Option<Opaque>,
+    /// Whether a type of part is this provider's alone; `None`: its parts have no type.
+    pub(crate) owns: Option<fn(&str) -> bool>,
+}
+
+/// The path names no model.
+pub(crate) const fn no_model(_path: &str) -> Option<&str> {
+    None
+}
+
+/// Runs of what was said in one message.
+pub(super) fn by_message(said: &[Said]) -> impl Iterator<Item = &[Said]> {
+    let key = |said: &Said| match said {
+        Said::Text { key, role, .. } => (key.clone(), *role == Role::System),
+        Said::Media { key, .. } => (key.clone(), false),
+        Said::Opaque { .. } => (None, false),
+    };
+    said.chunk_by(move |one, other| {
+        let (one, other) = (key(one), key(other));
+        one.0.is_some() && one == other
+    })
+}

@@ -1,0 +1,64 @@
+//! `OpenAI`, and the many who speak its chat completions.
+
+mod exchange;
+mod export;
+mod lint;
+mod types;
+
+use super::{Form, Maker, Provider, Request, Tools, Wire, no_model};
+use crate::export::provider::Opaque;
+use crate::import::json::member;
+
+pub use types::{OpenaiCall, OpenaiFunction, OpenaiMessage, OpenaiRequest};
+
+pub(super) const FORM: Form = Form {
+    name: "openai",
+    renderer: export::RENDERER,
+    export: export::export,
+    request: Some(Request {
+        provider: Provider::Openai,
+        marked: None,
+        clears: false,
+        binds_reasoning: false,
+        names_model: true,
+        tools: Tools {
+            is_own: |definition| member(Some(definition), "function").is_some(),
+            write: |tool, json| {
+                json.text("type", "function");
+                json.open_member("function", b'{');
+                tool.members("parameters", json);
+                json.close(b'}');
+            },
+            inside: None,
+        },
+        check: lint::check,
+        opaque: &[],
+        skips: None,
+        wire: Wire {
+            paths: &["/chat/completions"],
+            list: "messages",
+            model: no_model,
+            request: exchange::request,
+            made: exchange::answer,
+            messages: |text, names, _| Some(vec![exchange::message(text, names)?]),
+            texts_params: true,
+            result: None,
+        },
+    }),
+};
+
+pub(super) const MAKER: Maker = Maker {
+    is_named: |name, last| {
+        let starts = ["gpt", "o1", "o3", "o4", "codex", "chatgpt"].iter().any(|word| last.starts_with(word));
+        // Those are open, so other providers run them.
+        !name.contains("gpt-oss") && (starts || name.contains("openai"))
+    },
+    hosts: &["codex", "openai-messages"],
+    kept: |field| field("openai", "reasoningEncryptedContent").map(Opaque::Signature),
+    owns: Some(|kind| {
+        kind.ends_with("_call")
+            || kind.ends_with("_call_output")
+            || ["input_", "output_", "compaction"].iter().any(|start| kind.starts_with(start))
+            || ["reasoning", "item_reference", "image_url"].contains(&kind)
+    }),
+};

@@ -1,0 +1,48 @@
+//! `OpenAI`'s responses.
+
+mod exchange;
+mod export;
+mod lint;
+mod types;
+
+use super::{Form, Provider, Request, Tools, Wire, no_model};
+use crate::import::json::{elements, member};
+
+pub use types::{ResponsesItem, ResponsesRequest};
+
+pub(super) const FORM: Form = Form {
+    name: "responses",
+    renderer: export::RENDERER,
+    export: export::export,
+    request: Some(Request {
+        provider: Provider::Openai,
+        marked: None,
+        clears: false,
+        binds_reasoning: false,
+        names_model: true,
+        tools: Tools {
+            is_own: |definition| {
+                let has = |name: &str| member(Some(definition), name).is_some();
+                has("type") && !has("function") && !has("input_schema")
+            },
+            write: |tool, json| {
+                json.text("type", "function");
+                tool.members("parameters", json);
+            },
+            inside: None,
+        },
+        check: lint::check,
+        opaque: &[("encrypted_content", "The encrypted content could not be verified.")],
+        skips: None,
+        wire: Wire {
+            paths: &["/responses"],
+            list: "input",
+            model: no_model,
+            request: exchange::request,
+            made: exchange::answer,
+            messages: |text, names, unknown| exchange::messages(&elements(text)?, names, unknown),
+            texts_params: true,
+            result: None,
+        },
+    }),
+};
