@@ -224,10 +224,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ("undo", &[("acpdb undo --dry-run", "the act that would be taken back"), ("acpdb undo '#435'", "")]),
     (
         "redo",
-        &[
-            ("acpdb redo --dry-run", "the act that would hold again"),
-            ("acpdb redo", "the newest that is undone"),
-        ],
+        &[("acpdb redo --dry-run", "the act to hold again"), ("acpdb redo", "the newest that is undone")],
     ),
     (
         "export html",
