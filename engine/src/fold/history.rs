@@ -176,12 +176,21 @@ impl History {
 
     /// The cause that shows on a face at `at`: the first by precedence, then the earliest.
     pub(crate) fn cause(&self, ix: Ix, face: Face, at: Seq) -> Option<Row> {
-        let holding = self.rows_of(ix).filter(|row| row.face == face && row.holds(at));
-        // Newest first: `min_by_key` keeps the first of equals, so the earliest needs the reversed seq.
-        holding
-            .filter_map(|row| Some((row.cause.rank()?, row)))
-            .min_by_key(|(rank, row)| (*rank, row.since))
-            .map(|(_, row)| row)
+        self.standing(ix, face, at).1
+    }
+
+    /// Whether an item is off the branch or has left the context at `at`, and what [`History::cause`] says of a face: in one walk.
+    pub(crate) fn standing(&self, ix: Ix, face: Face, at: Seq) -> (bool, Option<Row>) {
+        let mut is_out = false;
+        let mut first: Option<(u8, Row)> = None;
+        for row in self.rows_of(ix).filter(|row| row.holds(at)) {
+            is_out |= matches!(row.cause, Cause::OffBranch | Cause::Left);
+            let Some(rank) = row.cause.rank().filter(|_| row.face == face) else { continue };
+            if first.as_ref().is_none_or(|(known, shown)| (rank, row.since) < (*known, shown.since)) {
+                first = Some((rank, row));
+            }
+        }
+        (is_out, first.map(|(_, row)| row))
     }
 
     /// The finish that answers a call at `at`.

@@ -15,7 +15,7 @@ use super::history::{Cause, History, Total};
 use super::number::{Ix, NONE, index};
 use super::op::{Op, Rewind};
 use super::policy::Policy;
-use super::read::{CauseView, FaceState};
+use super::read::{CauseView, FaceState, FaceTokens};
 use super::state::{Rebase, State, StreamFacts};
 use super::step::Step;
 use crate::event::{Body, BodyAddress, Face, Frequent, Payload, Recorded, Scope};
@@ -430,7 +430,9 @@ impl State {
         for &(ix, face) in &touched {
             let Some(item) = self.facts.item(ix) else { continue };
             let item = item.id;
-            let was = self.face_tokens(ix, face, before);
+            // What this event brought was nothing before it: most of what is touched.
+            let was =
+                if item.seq > before { FaceTokens::default() } else { self.face_tokens(ix, face, before) };
             let now = if let Some(changes) = &mut changes {
                 let view = self.face(ix, face, seq);
                 let now = self.tokens_in(ix, &view, seq);

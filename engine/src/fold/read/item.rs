@@ -338,11 +338,19 @@ impl State {
 
     /// The parts of an output face at `at`, with the event that names their bodies; `None` if the call is unfinished.
     pub(crate) fn output_parts(&self, ix: Ix, at: Seq) -> Option<(Seq, &[PartFact])> {
-        if let Some(number) = self.history.revision(ix, Face::Output, at) {
-            let revision = self.facts.revisions.get(number as usize)?;
-            return Some((revision.seq, self.facts.parts_of(revision.parts)));
+        // One walk for both: each event asks this of what it touches, before and after.
+        let mut answer = None;
+        for row in self.history.facts_of(ix).filter(|row| row.holds(at)) {
+            match row.cause {
+                Cause::Revised { revision } if row.face == Face::Output => {
+                    let revision = self.facts.revisions.get(revision as usize)?;
+                    return Some((revision.seq, self.facts.parts_of(revision.parts)));
+                }
+                Cause::Answered { finish } => answer = answer.or(Some(finish)),
+                _ => {}
+            }
         }
-        let finish = self.facts.finishes.get(self.history.answer(ix, at)? as usize)?;
+        let finish = self.facts.finishes.get(answer? as usize)?;
         Some((finish.seq, self.facts.parts_of(finish.output)))
     }
 
@@ -383,10 +391,12 @@ impl State {
     /// Tokens of a face at `at`.
     pub(crate) fn face_tokens(&self, ix: Ix, face: Face, at: Seq) -> FaceTokens {
         let Some(size) = self.face_size(ix, face, at) else { return FaceTokens::default() };
-        if !self.is_in_context(ix, at) {
+        let is_hidden = self.facts.item(ix).is_none_or(|item| item.hidden);
+        let (is_out, cause) = self.history.standing(ix, face, at);
+        if is_hidden || is_out {
             return FaceTokens { recorded: size.tokens, ..FaceTokens::default() };
         }
-        let shown = match self.history.cause(ix, face, at) {
+        let shown = match cause {
             None => size.tokens,
             Some(row) => self.stand_in_figures(ix, face, &row, size, at).1,
         };

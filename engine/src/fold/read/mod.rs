@@ -21,6 +21,7 @@ mod stats;
 
 pub use chain::{CHAIN_MEMBER_COUNT_MAX, Chain, ChainMember, EdgeView};
 pub use explain::{Explanation, Protection, Rested, Visibility};
+pub(in crate::fold) use item::FaceTokens;
 pub use item::{CauseView, FaceState, FaceView, ItemView, PartView};
 pub use item_header::ItemHeader;
 pub use lookup::{HashForm, TurnTokens};

@@ -46,12 +46,17 @@ impl TailFrames {
             last_seq: header.last_seq(),
             position: header.position,
         };
-        for event in frame.events() {
-            let places = self.streams.entry(event.envelope.stream).or_default();
-            if places.frames.is_empty() {
-                self.order.push(event.envelope.stream);
+        let mut events = frame.events().map(|event| (event.envelope.stream, event.seq)).peekable();
+        while let Some((stream, seq)) = events.next() {
+            // Of events of one stream in a row the last says it all.
+            if events.peek().is_some_and(|(next, _)| *next == stream) {
+                continue;
             }
-            places.head = event.seq;
+            let places = self.streams.entry(stream).or_default();
+            if places.frames.is_empty() {
+                self.order.push(stream);
+            }
+            places.head = seq;
             if places.frames.last() != Some(&place) {
                 places.frames.push(place);
                 self.place_count = self.place_count.saturating_add(1);
