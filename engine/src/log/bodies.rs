@@ -18,7 +18,7 @@ use super::fault::Fault;
 use super::files::SegmentFile;
 use super::keys::KeyChain;
 use super::lookup::exactly;
-use super::parallel_verify::is_alone;
+use super::parallel_verify::{SHARED_BYTES_MIN, is_alone};
 use super::{Log, sealed_blocks};
 use crate::codec::{
     BODY_CHUNK_BYTES_MAX, BlockRow, BodyRow, Frame, Invalid, Part, SALT_BYTES, STORED_BYTES_MAX,
@@ -28,8 +28,6 @@ use crate::storage::{bytes_between, read_up_to};
 
 /// Most bytes that are read before they are checked.
 const BATCH_BYTES: usize = 4 << 20;
-/// Bytes of bodies from which on a second thread is worth its beginning.
-const SHARED_BYTES_MIN: usize = 256 << 10;
 /// Most bytes of one read of neighbours.
 const STRETCH_BYTES: u64 = 256 << 10;
 /// Most bytes between two neighbours.

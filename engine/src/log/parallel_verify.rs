@@ -24,7 +24,7 @@ use crate::locks::{steady, steady_into};
 /// Bytes of bodies that are checked at a time.
 const BATCH_BYTES: usize = 4 << 20;
 /// Bytes from which on a second thread is worth its beginning: on a busy machine it may be a while until it begins.
-const SHARED_BYTES_MIN: usize = 1 << 20;
+pub(super) const SHARED_BYTES_MIN: usize = 1 << 20;
 /// Frames that a thread takes at a time.
 const SHARE_COUNT: usize = 8;
 

@@ -9,7 +9,6 @@
 //! A [`Store`] is cheap to clone and may be used from any thread; any number of processes may open the same folder. The
 //! log is the truth: everything kept here (locator, ingest states, folds) can be thrown away and made again.
 
-mod ahead;
 mod aside;
 #[cfg(test)]
 mod at_once_tests;
@@ -294,7 +293,6 @@ impl Store {
             wanted: None,
             kinds: None,
             looked_at: 0,
-            ahead: std::sync::Mutex::default(),
         }
     }
 

@@ -8,7 +8,7 @@
 //! A [`Glimpse`] is an event that was not decoded: filters look at its envelope and, in place, at its payload.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use crate::codec::peek::{Peek, peek};
 use crate::codec::{EventRef, Frame};
@@ -16,17 +16,15 @@ use crate::error::Error;
 use crate::event::{KIND_LABELS, Recorded};
 use crate::ids::{BodyId, Micros, Origin, Position, Seq, StreamId};
 use crate::index::FramePlace;
-use crate::locks::steady;
 use crate::log::{Head, Windows};
 
 use super::Inner;
-use super::ahead::{Ahead, Rows};
 use super::fetch::Parts;
 
 /// Bytes of the log that are read ahead at first, so that the first row is there at once.
 const CHUNK_BYTES_FIRST: u64 = 4 << 10;
 /// Bytes of the log that are read ahead later: several of its windows.
-const CHUNK_BYTES_MAX: u64 = 2 << 20;
+const CHUNK_BYTES_MAX: u64 = 1 << 20;
 
 /// Whether an event is worth decoding.
 pub(super) type Wanted = Box<dyn FnMut(&Glimpse<'_>) -> bool + Send>;
@@ -111,16 +109,6 @@ impl Source {
         match self {
             Self::Places { inner, .. } | Self::Held { inner, .. } => inner,
             Self::Log(log) => &log.inner,
-        }
-    }
-
-    /// The next frames, as far as they were read already.
-    fn at_hand(&self) -> Box<dyn Iterator<Item = &Frame> + '_> {
-        match self {
-            Self::Places { .. } => Box::new(std::iter::empty()),
-            // A damaged frame has no bodies to read; it is told when it is reached.
-            Self::Log(log) => Box::new(log.ready.iter().filter_map(|frame| frame.as_ref().ok())),
-            Self::Held { frames, .. } => Box::new(frames.iter()),
         }
     }
 }
@@ -232,8 +220,6 @@ pub struct Events {
     /// Only events of these kinds.
     pub(super) kinds: Option<Vec<u16>>,
     pub(super) looked_at: u64,
-    /// Bodies of these events that were read before they were asked for.
-    pub(super) ahead: Mutex<Ahead>,
 }
 
 impl std::fmt::Debug for Events {
@@ -282,55 +268,23 @@ impl Events {
     /// The bytes of a body of the event that came last: without another look for it, and without another read where they came with the
     /// event, as short ones of small commits do. Bodies of other events are read as [`Store::body`](super::Store::body) does.
     ///
-    /// Who asks for the same body of one event after the other gets them from reads of many: at most some 4 MiB of the bodies that
-    /// follow are then held, checked against their digests on two threads where there are two.
-    ///
     /// # Errors
     /// As [`Store::body`](super::Store::body).
     pub fn body(&self, id: BodyId) -> Result<Vec<u8>, Error> {
         let inner = self.source.inner();
         match self.frame.as_ref().filter(|frame| (frame.first_seq()..=frame.last_seq()).contains(&id.seq)) {
-            Some(frame) if id.chunks > 0 => {
-                let ahead = if id.chunks == 1 { self.read_ahead(frame, id) } else { None };
-                ahead.map_or_else(|| inner.body_in(frame, id), Ok)
-            }
+            Some(frame) if id.chunks > 0 => inner.body_in(frame, id),
             _ => inner.body(id),
         }
-    }
-
-    /// A body that was read ahead, or is now, with those of the next events of its kind.
-    fn read_ahead(&self, frame: &Frame, id: BodyId) -> Option<Vec<u8>> {
-        let mut ahead = steady(&self.ahead);
-        if let Some(body) = ahead.take(id) {
-            return Some(body);
-        }
-        if !ahead.is_due() {
-            return None;
-        }
-        let kind = frame.event(id.seq)?.envelope.kind;
-        let mut rows = Rows::default();
-        for frame in std::iter::once(frame).chain(self.source.at_hand()) {
-            let next = frame.events().filter(|event| event.seq >= id.seq && event.envelope.kind == kind);
-            next.filter(|event| self.is_asked_for(event)).for_each(|event| rows.add(frame, &event, id.first));
-            if !rows.has_room() {
-                break;
-            }
-        }
-        ahead.read(&self.source.inner().log, rows);
-        ahead.take(id)
-    }
-
-    /// Whether an event is of the streams and seqs that were asked for.
-    fn is_asked_for(&self, event: &EventRef<'_>) -> bool {
-        let stream = &event.envelope.stream;
-        let of_stream = self.streams.as_ref().is_none_or(|streams| streams.binary_search(stream).is_ok());
-        of_stream && event.seq >= self.from && event.seq <= self.to
     }
 
     /// Picks what is wanted of a frame. Decoded is one event at a time: a frame may hold thousands.
     fn take(&mut self, frame: Frame) {
         for event in frame.events() {
-            if !self.is_asked_for(&event) {
+            let stream = event.envelope.stream;
+            let of_stream =
+                self.streams.as_ref().is_none_or(|streams| streams.binary_search(&stream).is_ok());
+            if !of_stream || event.seq < self.from || event.seq > self.to {
                 continue;
             }
             self.looked_at += 1;

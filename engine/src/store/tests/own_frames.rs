@@ -120,7 +120,7 @@ fn the_newest_events_come_with_their_texts() {
 
 /// A reader that asks for one body after the other gets what a look for each gives: the bodies, and why there is none.
 #[test]
-fn bodies_that_are_read_ahead_are_those_of_a_look_for_each() {
+fn bodies_read_one_event_after_the_other_are_those_of_a_look_for_each() {
     let folder = TempDir::new().unwrap();
     let store = open(&folder);
     for number in 0..90_u32 {
