@@ -18,7 +18,7 @@ use acpdb_engine::index::{
 use acpdb_engine::log::{Log, LogOptions};
 use acpdb_engine::storage::{FileStorage, SystemClock, SystemEntropy};
 use acpdb_engine::store::Events;
-use acpdb_engine::{Atomicity, Batch, Store};
+use acpdb_engine::{Atomicity, Batch, Builder, Store};
 
 use super::engine::Engine;
 use super::work::{Ask, Event, LAST_COUNT, Salts, Sink, Work};
@@ -226,7 +226,16 @@ pub(crate) fn open_store(folder: &Path) -> Outcome<Box<dyn Engine>> {
 
 impl StoreEngine {
     pub(super) fn open(folder: &Path) -> Outcome<Self> {
-        let store = Store::builder(folder.join("store")).registry(acpdb_hosts::registry()).open()?;
+        Self::of(Store::builder(folder.join("store")))
+    }
+
+    /// As [`StoreEngine::open`], with nothing sealed in the background.
+    pub(super) fn open_unsealing(folder: &Path) -> Outcome<Self> {
+        Self::of(Store::builder(folder.join("store")).sealing(false))
+    }
+
+    fn of(builder: Builder) -> Outcome<Self> {
+        let store = builder.registry(acpdb_hosts::registry()).open()?;
         // A look that any user takes: opening alone does next to nothing.
         let _ = store.head()?;
         Ok(Self { store, seqs: Vec::new(), chains: HashMap::new() })

@@ -31,9 +31,8 @@ pub(crate) const SNAP_DIR: &str = "snap";
 
 /// Where positions in a segment end: no file of one is longer.
 const SEGMENT_BYTES_MAX: u64 = (u32::MAX as u64 + 1) * Position::GRAIN_BYTES;
-/// Segments kept open for reading at a time: 16 GiB of the usual length, and a quarter of the files that a process may commonly open.
-/// A store with more of them opens one anew for most random looks, which costs more than the look.
-const OPEN_SEGMENT_COUNT_MAX: usize = 256;
+/// Segments kept open for reading at a time.
+const OPEN_SEGMENT_COUNT_MAX: usize = 64;
 /// The first window of any reading; windows grow as reading goes on.
 pub(super) const FIRST_WINDOW_BYTES: usize = 8 << 10;
 /// Bytes that a scan reads at a time.

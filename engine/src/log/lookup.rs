@@ -31,8 +31,8 @@ pub(crate) struct Source<'a> {
 /// Most bytes that are read without asking for the file's length first.
 const UNASKED_BYTES_MAX: usize = 64 << 10;
 
-/// Pages of one table that are kept, some 1.5 KiB each: with four tables in each open segment at most 48 MiB in all.
-const PAGE_SLOT_COUNT: usize = 32;
+/// Pages of one table that are kept, some 1.5 KiB each.
+const PAGE_SLOT_COUNT: usize = 128;
 
 /// Exactly `length` bytes at `offset`.
 pub(crate) fn exactly(file: Source<'_>, offset: u64, length: usize) -> Result<Vec<u8>, Fault> {
