@@ -8,7 +8,10 @@ use super::world::{Ran, World, finish};
 fn by(world: &World, program: &str, arguments: &[&str], input: &str) -> Ran {
     let path = world.path(program);
     if !path.exists() {
-        std::fs::copy(acpdb_tests::binary::binary().unwrap(), &path).unwrap();
+        // A process of its own copies it: a program that another test starts meanwhile would inherit a file that is being written, and
+        // for as long as it has that, the copy cannot be run ("text file busy").
+        let mut copy = std::process::Command::new("cp");
+        assert!(copy.arg(acpdb_tests::binary::binary().unwrap()).arg(&path).status().unwrap().success());
     }
     let plain = world.command();
     let mut command = std::process::Command::new(path);
