@@ -205,7 +205,8 @@ fn a_websocket_goes_through_and_is_counted() {
             answer.starts_with("HTTP/1.1 101") && answer.to_lowercase().contains("upgrade: websocket"),
             "{answer}"
         );
-        for said in [&b"\x00\x81\xff"[..], &[7; 100_000]] {
+        let long = vec![7; 100_000];
+        for said in [&b"\x00\x81\xff"[..], &long] {
             let mut writer = stream.try_clone().unwrap();
             let sent = said.to_vec();
             let writing = std::thread::spawn(move || writer.write_all(&sent).unwrap());
