@@ -28,7 +28,7 @@ use acpdb_engine::ids::Seq;
 
 use super::json::{count, elements, member, owned, pick};
 use super::lines::{Found, LineImporter, read_lines, span};
-use super::turns::{Calls, Occurrences, digest, media_type, prompt, step};
+use super::turns::{Calls, Occurrences, digest, picture, prompt, step};
 use super::{Beside, Context, ImportError, Input, time};
 
 const HOST: &str = "codex";
@@ -417,14 +417,7 @@ fn content_part(piece: &str) -> PartEntry {
     let [text, image, detail] = pick(piece, ["text", "image_url", "detail"]).unwrap_or_default();
     match (owned(text), owned(image)) {
         (Some(text), _) => PartEntry::text(text),
-        (None, Some(url)) => {
-            // How closely the model is to look stands beside the type, as a parameter of it.
-            let media = match (media_type(&url), owned(detail)) {
-                (Some(media), Some(detail)) => Some(format!("{media};detail={detail}")),
-                (media, _) => media,
-            };
-            PartEntry::media(url, media)
-        }
+        (None, Some(url)) => picture(url, owned(detail)),
         (None, None) => PartEntry::opaque(piece),
     }
 }

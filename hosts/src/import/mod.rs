@@ -52,7 +52,7 @@ pub use opencode_db::{ReadSessions, is_opencode, read_changed, read_database};
 pub use parcels::{OwnExport, ParcelReader, own_export};
 pub use report::{ImportError, ImportReport, Note};
 pub use retold::Retold;
-pub(crate) use turns::{Occurrences, digest as content_digest, media_type, prompt, step};
+pub(crate) use turns::{Occurrences, digest as content_digest, picture, prompt, step};
 
 /// Version of the importers: a file that an earlier one has read is worth reading again, for it may be understood better now.
 pub const READERS: u32 = 5;

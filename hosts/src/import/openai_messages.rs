@@ -22,7 +22,7 @@ use acpdb_engine::secret::DERIVED;
 use super::json::{elements, member, owned, pick};
 use super::lines::{Tally, attach, document, opened, span};
 use super::report::Admitted;
-use super::turns::{Occurrences, digest, media_type, prompt, step};
+use super::turns::{Occurrences, digest, picture, prompt, step};
 use super::values::ValueReader;
 use super::{Context, ImportError, Input, digest_origin, kept_record, time};
 
@@ -393,10 +393,7 @@ fn content_part(piece: &str) -> PartEntry {
     let url = owned(image).or_else(|| owned(member(image, "url")));
     match (owned(text), url) {
         (Some(text), _) => PartEntry::text(text),
-        (None, Some(url)) => {
-            let media = media_type(&url);
-            PartEntry::media(url, media)
-        }
+        (None, Some(url)) => picture(url, None),
         (None, None) => PartEntry::opaque(piece),
     }
 }

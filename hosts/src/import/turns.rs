@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use acpdb_engine::entry::Entry;
+use acpdb_engine::entry::{Entry, PartEntry};
 use acpdb_engine::secret::DERIVED;
 
 use super::calls;
@@ -86,8 +86,17 @@ pub(crate) fn digest(record: &str) -> String {
     format!("{DERIVED}{}", hex.get(..32).unwrap_or_default())
 }
 
+/// A picture by its address. How closely the model is to look stands beside the media type, as a parameter of it.
+pub(crate) fn picture(url: String, detail: Option<String>) -> PartEntry {
+    let media = match (media_type(&url), detail) {
+        (Some(media), Some(detail)) => Some(format!("{media};detail={detail}")),
+        (media, _) => media,
+    };
+    PartEntry::media(url, media)
+}
+
 /// The media type of a `data:` address.
-pub(crate) fn media_type(url: &str) -> Option<String> {
+fn media_type(url: &str) -> Option<String> {
     let (media, _) = url.strip_prefix("data:")?.split_once([';', ','])?;
     (!media.is_empty()).then(|| media.to_string())
 }

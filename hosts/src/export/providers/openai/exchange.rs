@@ -12,7 +12,7 @@ use crate::exchange::{
     Call, Extent, Head, Made, Message, Names, Talk, add, canonical, count, note_unknown, params, text,
 };
 use crate::import::json::{elements, member, owned, pick};
-use crate::import::media_type;
+use crate::import::picture;
 
 /// Parameters that are recorded.
 const PARAMS: &[&str] = &[
@@ -129,10 +129,7 @@ fn parts(content: Option<&str>) -> Vec<PartEntry> {
         let url = owned(image).or_else(|| owned(member(image, "url")));
         match (owned(text).or_else(|| owned(refusal)), url) {
             (Some(text), _) => PartEntry::text(text),
-            (None, Some(url)) => {
-                let media = media_type(&url);
-                PartEntry::media(url, media)
-            }
+            (None, Some(url)) => picture(url, None),
             (None, None) => PartEntry::opaque(piece),
         }
     };

@@ -17,7 +17,7 @@ use crate::exchange::{
     Answered, Call, Extent, Head, Made, Message, Names, Talk, canonical, count, note_unknown, params, text,
 };
 use crate::import::json::{elements, member, owned, pick};
-use crate::import::media_type;
+use crate::import::picture;
 
 /// Parameters that are recorded.
 const PARAMS: &[&str] = &[
@@ -247,14 +247,7 @@ fn parts(content: Option<&str>) -> Vec<PartEntry> {
             pick(piece, ["text", "refusal", "image_url", "detail"]).unwrap_or_default();
         match (owned(text).or_else(|| owned(refusal)), owned(image)) {
             (Some(text), _) => PartEntry::text(text),
-            (None, Some(url)) => {
-                // How closely the model is to look stands beside the type, as a parameter of it.
-                let media = match (media_type(&url), owned(detail)) {
-                    (Some(media), Some(detail)) => Some(format!("{media};detail={detail}")),
-                    (media, _) => media,
-                };
-                PartEntry::media(url, media)
-            }
+            (None, Some(url)) => picture(url, owned(detail)),
             (None, None) => PartEntry::opaque(piece),
         }
     };
