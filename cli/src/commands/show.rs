@@ -92,7 +92,7 @@ fn text(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<(), F
         field("host time", describe::time(time))?;
     }
     field("actor", format!("{:?}", event.stamp.actor).to_lowercase())?;
-    let words = describe::payload(&event.payload);
+    let words = event.payload.in_words();
     if !words.trim().is_empty() {
         field("says", escape(words.trim(), Escape::Line).into_owned())?;
     }

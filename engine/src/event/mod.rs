@@ -16,6 +16,7 @@
 
 mod borrowed;
 mod context;
+pub(crate) mod kind;
 mod memory;
 mod message;
 #[cfg(any(test, feature = "testing"))]
@@ -25,7 +26,6 @@ mod text;
 mod todo;
 pub mod told;
 mod tool;
-mod walk;
 pub mod wire;
 
 use rkyv::{Archive, Deserialize, Serialize};
