@@ -326,7 +326,7 @@ fn half_time_is_an_earlier_read_of_the_same_fold() {
 /// one of the host's clock; what bears none is as old as what came before it, and behind the last one counts from its recording.
 #[test]
 fn a_time_in_a_session_is_one_of_its_hosts_clock() {
-    use acpdb_engine::entry::{Entry, Fact, PointRef, StreamInfo};
+    use acpdb_engine::entry::{Entry, PointRef, StreamInfo, fact};
     use acpdb_engine::event::Role;
     let store = store();
     let imported = store.session(StreamInfo::session("acpdb", "imported"));
@@ -344,7 +344,7 @@ fn a_time_in_a_session_is_one_of_its_hosts_clock() {
         ])
         .unwrap();
     let fork = store.session(StreamInfo::session("acpdb", "fork"));
-    let forked = Fact::Forked { from: imported.id(), at: PointRef::Seq(Seq(6)) };
+    let forked = fact::Forked { from: imported.id(), at: PointRef::Seq(Seq(6)) };
     let _ = fork.append([Entry::from(forked), say("h", None)]).unwrap();
     let now = store.now();
     let at = |session: &str, time: i64| {

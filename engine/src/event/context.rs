@@ -3,7 +3,7 @@
 use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
-use super::kind::Kind;
+use super::kind::{Kind, NamedBody};
 use super::{Body, Text};
 use crate::ids::{ItemId, Seq, Signature};
 use crate::text::words::{count, tokens, word};
@@ -47,6 +47,10 @@ impl Kind for Discarded {
         Self { targets: body(0, 9), items: vec![hidden(None)] }
     }
 
+    fn bodies(&self) -> Vec<NamedBody> {
+        vec![NamedBody::telling("targets", self.targets)]
+    }
+
     fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
         each(&mut self.targets);
         let summaries = self.items.iter_mut().filter_map(|hidden| hidden.summary.as_mut());
@@ -85,6 +89,15 @@ impl Kind for Distilled {
         Self { targets: body(0, 9), items: vec![hidden(Some(body(1, 7)))] }
     }
 
+    fn bodies(&self) -> Vec<NamedBody> {
+        let mut all = vec![NamedBody::telling("targets", self.targets)];
+        for hidden in &self.items {
+            let name = || format!("summary of {}", hidden.item);
+            all.extend(hidden.summary.map(|body| NamedBody::beside(name(), body)));
+        }
+        all
+    }
+
     fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
         each(&mut self.targets);
         let summaries = self.items.iter_mut().filter_map(|hidden| hidden.summary.as_mut());
@@ -121,6 +134,10 @@ impl Kind for Restored {
         use crate::event::samples::{body, item};
 
         Self { targets: body(0, 9), items: vec![item()] }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        vec![NamedBody::telling("targets", self.targets)]
     }
 
     fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
@@ -230,6 +247,10 @@ impl Kind for Injected {
         use crate::event::samples::body;
 
         Self { what: InjectedKind::Reflection, text: body(0, 9) }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        vec![NamedBody::telling("text", self.text)]
     }
 
     fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {

@@ -1,16 +1,39 @@
 //! What is asked of every kind of event. Each kind answers beside its struct, in one block.
 //!
 //! ```text
-//! impl Kind for MessageAbandoned   in_words: one line for people   sample: one event of it, for tests
+//! impl Kind for MessageAbandoned   in_words: one line for people   bodies: its texts by their names   sample: one, for tests
 //!                                  bodies_mut, texts_mut, items_mut, signatures_mut, memory_ids_mut: what it names
 //! ```
 //!
 //! A payload that travels to another store takes along what it names. So each kind says where that stands in it. A kind that
 //! names nothing of a sort says nothing of it; a test compares the samples with what their kinds say.
 
+use std::borrow::Cow;
+
 use super::{Body, Part, Payload, Text, for_each_kind};
 use crate::ids::{ItemId, Signature};
-use crate::text::words::tokens;
+use crate::text::words::{tokens, word};
+
+/// A body of an event, with the name that people read above it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedBody {
+    /// Its name in the event.
+    pub name: Cow<'static, str>,
+    /// Where it is, with the tokens that it counts.
+    pub body: Body,
+    /// Whether it says what the event is about: such bodies are searched, others stand beside them.
+    pub is_telling: bool,
+}
+
+impl NamedBody {
+    pub(super) fn telling(name: impl Into<Cow<'static, str>>, body: Body) -> Self {
+        Self { name: name.into(), body, is_telling: true }
+    }
+
+    pub(super) fn beside(name: impl Into<Cow<'static, str>>, body: Body) -> Self {
+        Self { name: name.into(), body, is_telling: false }
+    }
+}
 
 /// What is asked of a kind.
 pub(crate) trait Kind: Sized {
@@ -19,6 +42,11 @@ pub(crate) trait Kind: Sized {
 
     /// What it says, in a few words; no body is read. The name of the kind is not in it.
     fn in_words(&self) -> String;
+
+    /// Its bodies with names for people, those first that say what it is about. Signatures of providers are not among them.
+    fn bodies(&self) -> Vec<NamedBody> {
+        Vec::new()
+    }
 
     /// One of it with every field set, for tests that must not miss any.
     #[cfg(any(test, feature = "testing"))]
@@ -61,6 +89,14 @@ macro_rules! ask_kinds {
                     Self::Unknown { bytes, .. } => {
                         format!("{} bytes, written by a newer acpdb", bytes.len())
                     }
+                }
+            }
+
+            /// Its bodies with names for people, those first that say what it is about. Empty ones are among them.
+            pub fn bodies(&self) -> Vec<NamedBody> {
+                match self {
+                    $( Self::$name(payload) => payload.bodies(), )+
+                    Self::Unknown { .. } => Vec::new(),
                 }
             }
 
@@ -128,6 +164,15 @@ pub(super) fn tokens_of(parts: &[Part]) -> String {
     format!("~{} tokens", tokens(u64::from(total)))
 }
 
+/// Parts as named bodies.
+pub(super) fn named_parts(parts: &[Part]) -> Vec<NamedBody> {
+    let name = |number: usize, part: &Part| {
+        let kind = word(&part.kind);
+        if parts.len() > 1 { format!("{kind} {number}") } else { kind }
+    };
+    (1..).zip(parts).map(|(number, part)| NamedBody::telling(name(number, part), part.counted())).collect()
+}
+
 /// Calls `each` with every body of parts.
 pub(super) fn bodies_of(parts: &mut [Part], each: &mut dyn FnMut(&mut Body)) {
     for part in parts {
@@ -165,6 +210,8 @@ mod tests {
             payload.signatures_mut(&mut |_| signatures += 1);
             payload.texts_mut(&mut |_| texts += 1);
             assert_eq!((bodies, items, signatures), wanted, "{label}");
+            let named = payload.bodies().len();
+            assert!(named > 0 || bodies == 0, "{label} has bodies, and names none of them");
             assert_eq!(texts > 0, may_have_texts, "{label}");
             assert!(!payload.in_words().trim().is_empty() || texts > 0, "{label}");
         }

@@ -3,7 +3,7 @@
 use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
-use super::kind::Kind;
+use super::kind::{Kind, NamedBody};
 use super::{Body, Text};
 use crate::ids::{ItemId, Micros, Signature};
 use crate::text::words::word;
@@ -159,6 +159,13 @@ impl Kind for MemoryRecorded {
         self.related_files.iter_mut().for_each(each);
     }
 
+    fn bodies(&self) -> Vec<NamedBody> {
+        let mut all = vec![NamedBody::telling("value", self.value)];
+        all.extend(self.rationale.map(|body| NamedBody::beside("rationale", body)));
+        all.extend(self.extra.map(|body| NamedBody::beside("extra", body)));
+        all
+    }
+
     fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
         let Self { value, rationale, alternatives, extra, .. } = self;
         each(value);
@@ -203,6 +210,10 @@ impl Kind for MemorySuperseded {
         use crate::event::samples::body;
 
         Self { old: "a".to_owned(), new: "b".to_owned(), reason: Some(body(0, 4)) }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        self.reason.map(|body| NamedBody::beside("reason", body)).into_iter().collect()
     }
 
     fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
@@ -262,6 +273,10 @@ impl Kind for MemoryRetracted {
         use crate::event::samples::body;
 
         Self { id: "a".to_owned(), reason: Some(body(0, 4)), at: Some(Micros(2)) }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        self.reason.map(|body| NamedBody::beside("reason", body)).into_iter().collect()
     }
 
     fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {

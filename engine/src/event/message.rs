@@ -4,7 +4,7 @@ use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use super::Body;
-use super::kind::{Kind, bodies_of, tokens_of};
+use super::kind::{Kind, NamedBody, bodies_of, named_parts, tokens_of};
 use crate::ids::ItemId;
 use crate::text::words::{count, word};
 
@@ -164,6 +164,10 @@ impl Kind for MessageRecorded {
         }
     }
 
+    fn bodies(&self) -> Vec<NamedBody> {
+        named_parts(&self.parts)
+    }
+
     fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
         bodies_of(&mut self.parts, each);
     }
@@ -188,6 +192,10 @@ impl Kind for MessageContinued {
         use crate::event::samples::part;
 
         Self { key: "msg_1".to_owned(), parts: vec![part(0), part(2)] }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        named_parts(&self.parts)
     }
 
     fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
@@ -381,6 +389,10 @@ impl Kind for ItemRevised {
         use crate::event::samples::{item, part};
 
         Self { item: item(), face: Face::Input, parts: vec![part(0)] }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        named_parts(&self.parts)
     }
 
     fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {

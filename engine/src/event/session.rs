@@ -3,7 +3,7 @@
 use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
-use super::kind::Kind;
+use super::kind::{Kind, NamedBody};
 use super::{Body, Text};
 use crate::ids::{ItemId, Seq, StreamId};
 use crate::text::words::{count, word};
@@ -225,6 +225,14 @@ impl Kind for PromptSet {
         Self { system: Some(body(0, 5)), tools: Some(body(1, 5)), model: text("m"), params: Some(body(2, 5)) }
     }
 
+    fn bodies(&self) -> Vec<NamedBody> {
+        let mut all: Vec<_> =
+            self.system.map(|body| NamedBody::telling("system", body)).into_iter().collect();
+        all.extend(self.tools.map(|body| NamedBody::beside("tools", body)));
+        all.extend(self.params.map(|body| NamedBody::beside("params", body)));
+        all
+    }
+
     fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
         let Self { system, tools, params, model: _ } = self;
         [system, tools, params].into_iter().flatten().for_each(each);
@@ -300,6 +308,10 @@ impl Kind for HostCleared {
         Self { items: vec![item()], calls: vec!["c".to_owned()], text: Some(body(0, 3)) }
     }
 
+    fn bodies(&self) -> Vec<NamedBody> {
+        self.text.map(|body| NamedBody::beside("text", body)).into_iter().collect()
+    }
+
     fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
         self.text.iter_mut().for_each(each);
     }
@@ -369,6 +381,10 @@ impl Kind for HostRecorded {
         use crate::event::samples::{body, text};
 
         Self { record: "summary".to_owned(), about: text("x"), raw: Some(body(0, 3)) }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        self.raw.map(|body| NamedBody::telling("raw", body)).into_iter().collect()
     }
 
     fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {

@@ -4,7 +4,7 @@ use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use super::Body;
-use super::kind::Kind;
+use super::kind::{Kind, NamedBody};
 use crate::ids::Signature;
 use crate::text::words::count;
 
@@ -68,7 +68,7 @@ pub struct TodosReplaced {
 
 impl Kind for TodosReplaced {
     fn in_words(&self) -> String {
-        count(self.list.items.len() as u64, "entry")
+        count(self.list.items.len() as u64, "todo")
     }
 
     #[cfg(any(test, feature = "testing"))]
@@ -76,6 +76,10 @@ impl Kind for TodosReplaced {
         use crate::event::samples::list;
 
         Self { list: list() }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        vec![NamedBody::telling("list", self.list.body)]
     }
 
     fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
@@ -104,6 +108,10 @@ impl Kind for TodoChanged {
         use crate::event::samples::change;
 
         Self { change: change() }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        self.change.entry.map(|body| NamedBody::beside("entry", body)).into_iter().collect()
     }
 
     fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
@@ -178,6 +186,16 @@ impl Kind for TaskChanged {
         }
     }
 
+    fn bodies(&self) -> Vec<NamedBody> {
+        let mut all = Vec::new();
+        for TaskFields { id, content, extra, summary, .. } in &self.tasks {
+            for (what, body) in [("content", content), ("extra", extra), ("summary", summary)] {
+                all.extend(body.map(|body| NamedBody::beside(format!("{what} of {id}"), body)));
+            }
+        }
+        all
+    }
+
     fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
         for TaskFields { content, extra, summary, .. } in &mut self.tasks {
             [content, extra, summary].into_iter().flatten().for_each(&mut *each);
@@ -224,6 +242,10 @@ impl Kind for TaskEvicted {
             validation: Some(Validation { valid: true, score: 70, evidence_found: Some(false) }),
             message: text("msg_9"),
         }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        self.summary.map(|body| NamedBody::telling("summary", body)).into_iter().collect()
     }
 
     fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {

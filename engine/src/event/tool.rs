@@ -3,7 +3,7 @@
 use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
-use super::kind::{Kind, bodies_of, tokens_of};
+use super::kind::{Kind, NamedBody, bodies_of, named_parts, tokens_of};
 use super::{Body, Part, TodoList, TodoUpdate};
 use crate::ids::Signature;
 use crate::text::mask::is_masked;
@@ -225,6 +225,10 @@ impl Kind for ToolCallStarted {
         }
     }
 
+    fn bodies(&self) -> Vec<NamedBody> {
+        vec![NamedBody::telling("params", self.params)]
+    }
+
     fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
         each(&mut self.params);
         self.todos.iter_mut().for_each(|list| each(&mut list.body));
@@ -297,6 +301,12 @@ impl Kind for ToolCallFinished {
             details: Some(body(2, 8)),
             todos: Some(TodoUpdate::Change(change())),
         }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        let mut all = named_parts(&self.output);
+        all.extend(self.details.map(|body| NamedBody::beside("details", body)));
+        all
     }
 
     fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
