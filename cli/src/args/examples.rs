@@ -183,8 +183,8 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "list",
         &[
-            ("acpdb list --session e38a074a", ""),
             ("acpdb list 'text:connection refused' 'tokens:>1000'", "search in texts"),
+            ("acpdb list kind:message --short -s e38a | head", "how each message begins"),
         ],
     ),
     ("explain", &[("acpdb explain r_3d86c", ""), ("acpdb explain '#297' --at t60", "how it stood then")]),

@@ -114,7 +114,7 @@ pub(crate) enum Verb {
     Log(Log),
     /// One event, item or body, whole
     Show(Show),
-    /// Bodies in order, one a line: seq, tab, text
+    /// The texts of events in order, one a line: seq, tab, text
     List(List),
     /// Why something is or is not in the current context
     Explain(Explain),

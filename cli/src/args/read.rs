@@ -176,6 +176,12 @@ pub(crate) struct Show {
 pub(crate) struct List {
     #[command(flatten)]
     pub(crate) ask: Ask,
+    /// Only the beginning of each text, as wide as there is room [default on a terminal]
+    #[arg(long, conflicts_with = "full")]
+    pub(crate) short: bool,
+    /// Whole texts [default for programs, as in a pipe]
+    #[arg(long)]
+    pub(crate) full: bool,
     /// Only this session
     #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
