@@ -35,6 +35,7 @@ impl Rows<'_> {
     }
 
     /// The bytes of a body that may not be named; the outer `None` as in [`Rows::bytes`].
+    #[expect(clippy::option_option, reason = "not named, and not there: two answers")]
     pub(super) fn optional(&self, body: Option<&Body>) -> Option<Option<Bytes>> {
         match body {
             None => Some(None),

@@ -223,7 +223,7 @@ impl Pi {
                 | Fact::MessageContinued(fact::MessageContinued { key, .. })
                 | Fact::MessageFinished(fact::MessageFinished { key, .. })
                 | Fact::ToolStarted(fact::ToolStarted { message: Some(key), .. }) => {
-                    *key = renamed(key, number)
+                    *key = renamed(key, number);
                 }
                 Fact::ContextReplaced(fact::ContextReplaced { order, .. }) => {
                     for item in order {

@@ -23,8 +23,12 @@ impl HostFact for MemoryEntry {
         cleaner.text(&mut self.value);
         cleaner.texts(&mut [&mut self.key, &mut self.subject, &mut self.rationale, &mut self.status]);
         let lists = [&mut self.alternatives, &mut self.related_files, &mut self.superseded_by];
-        lists.into_iter().flatten().for_each(|text| cleaner.text(text));
-        self.extra.iter_mut().for_each(|extra| cleaner.json(extra));
+        for text in lists.into_iter().flatten() {
+            cleaner.text(text);
+        }
+        if let Some(extra) = &mut self.extra {
+            cleaner.json(extra);
+        }
     }
 
     fn draft(&self, drafter: &mut dyn Drafter) -> event::MemoryRecorded {

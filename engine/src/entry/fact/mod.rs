@@ -153,7 +153,9 @@ pub(crate) trait Cleaner {
     fn parts(&mut self, parts: &mut [PartEntry]) {
         for part in parts {
             self.bytes(&mut part.bytes);
-            part.media_type.iter_mut().for_each(|text| self.text(text));
+            if let Some(text) = &mut part.media_type {
+                self.text(text);
+            }
         }
     }
 
@@ -183,7 +185,9 @@ impl Ids for String {
 
 impl Ids for Option<String> {
     fn each_id(&self, each: &mut dyn FnMut(&str)) {
-        self.iter().for_each(|id| each(id));
+        if let Some(id) = self {
+            each(id);
+        }
     }
 
     fn each_id_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
@@ -193,7 +197,9 @@ impl Ids for Option<String> {
 
 impl Ids for Vec<String> {
     fn each_id(&self, each: &mut dyn FnMut(&str)) {
-        self.iter().for_each(|id| each(id));
+        for id in self {
+            each(id);
+        }
     }
 
     fn each_id_mut(&mut self, each: &mut dyn FnMut(&mut String)) {

@@ -113,9 +113,13 @@ impl HostFact for PromptSet {
 
     fn clean(&mut self, cleaner: &mut dyn Cleaner) {
         let Self { system, tools, model, params } = self;
-        system.iter_mut().for_each(|system| cleaner.bytes(system));
+        if let Some(system) = system {
+            cleaner.bytes(system);
+        }
         cleaner.texts(&mut [model]);
-        tools.iter_mut().chain(params).for_each(|json| cleaner.json(json));
+        for json in tools.iter_mut().chain(params) {
+            cleaner.json(json);
+        }
     }
 
     fn draft(&self, drafter: &mut dyn Drafter) -> event::PromptSet {
@@ -186,7 +190,9 @@ impl HostFact for HostCleared {
     }
 
     fn clean(&mut self, cleaner: &mut dyn Cleaner) {
-        self.text.iter_mut().for_each(|text| cleaner.bytes(text));
+        if let Some(text) = &mut self.text {
+            cleaner.bytes(text);
+        }
     }
 
     fn draft(&self, drafter: &mut dyn Drafter) -> event::HostCleared {
@@ -275,7 +281,9 @@ impl HostFact for HostRecorded {
 
     fn clean(&mut self, cleaner: &mut dyn Cleaner) {
         cleaner.text(&mut self.record);
-        self.raw.iter_mut().for_each(|raw| cleaner.bytes(raw));
+        if let Some(raw) = &mut self.raw {
+            cleaner.bytes(raw);
+        }
     }
 
     fn draft(&self, drafter: &mut dyn Drafter) -> event::HostRecorded {

@@ -60,6 +60,8 @@ impl TodoChangeEntry {
     pub(super) fn clean(&mut self, cleaner: &mut dyn Cleaner) {
         cleaner.text(&mut self.id);
         cleaner.texts(&mut [&mut self.status]);
-        self.entry.iter_mut().for_each(|entry| cleaner.json(entry));
+        if let Some(entry) = &mut self.entry {
+            cleaner.json(entry);
+        }
     }
 }

@@ -66,8 +66,12 @@ impl HostFact for ToolFinished {
 
     fn clean(&mut self, cleaner: &mut dyn Cleaner) {
         cleaner.parts(&mut self.output);
-        self.details.iter_mut().for_each(|details| cleaner.json(details));
-        self.todo_change.iter_mut().for_each(|change| change.clean(cleaner));
+        if let Some(details) = &mut self.details {
+            cleaner.json(details);
+        }
+        if let Some(change) = &mut self.todo_change {
+            change.clean(cleaner);
+        }
     }
 
     fn draft(&self, drafter: &mut dyn Drafter) -> event::ToolCallFinished {
