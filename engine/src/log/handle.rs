@@ -1,21 +1,22 @@
-//! The open log: its options, its state, and the types of a commit.
+//! The open log: its options, its state, and the types of a commit. And what other processes do with it: a wait for their next commit,
+//! files and keys that they replaced.
+//!
+//! Others are seen by the tail page, which is read again at growing intervals. Commits of the same handle end a wait at once.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::commit_delay::CommitDelay;
-use super::commit_queue::CommitQueue;
+use super::commit_queue::{CommitDelay, CommitQueue};
 use super::error::{Corruption, LogError};
-use super::files::Segments;
+use super::files::{Segments, WriteSegment};
 use super::key_folder::ENCRYPTION_BIT;
 use super::keys::KeyChain;
 use super::piece_tables::Tables;
 use super::recovery_scan::is_anchored;
 use super::tail::Tail;
-use super::write_segment::WriteSegment;
 use crate::codec::{
     BODY_CHUNK_BYTES_MAX, BodyRow, DataKey, EncodeError, EncodedBody, EncodedEvent, FeatureBits, NONCE_BYTES,
     PayloadSeal, PreparedFrame, SALT_BYTES, SealedBody, TailPage, Written as Head, body_context, body_nonce,
@@ -357,5 +358,78 @@ impl Log {
     /// Whether this handle may not write.
     pub(super) fn is_read_only(&self) -> bool {
         self.read_only
+    }
+}
+
+/// How long the first pause is, and the longest; doubled each time.
+const PAUSE_MIN: Duration = Duration::from_micros(500);
+const PAUSE_MAX: Duration = Duration::from_millis(50);
+
+impl Log {
+    /// Waits until something past `after` is durable, at most `limit`. Returns the head either way. Commits of this handle
+    /// are seen at once, those of other processes a few milliseconds later, or up to 50 if none came for long.
+    ///
+    /// # Errors
+    /// As [`Log::refresh`].
+    pub fn wait_for_commit(&self, after: Seq, limit: Duration) -> Result<Head, LogError> {
+        let start = self.clock.elapsed();
+        let mut pause = PAUSE_MIN;
+        loop {
+            // Before the look at the head: a commit after that look rings, and the wait ends at once.
+            let seen = self.bell.rung();
+            let head = self.refresh()?;
+            // Past the limit no time is left.
+            let left = limit.saturating_sub(self.clock.since(start));
+            if head.seq > after || left.is_zero() {
+                return Ok(head);
+            }
+            self.clock.sleep_until_rung(pause.min(left), &self.bell, seen);
+            pause = pause.saturating_mul(2).min(PAUSE_MAX);
+        }
+    }
+
+    /// Lets go of files that were replaced, if any were since the last look.
+    pub(crate) fn see_generation(&self, generation: u32) {
+        if self.generation.swap(generation, Ordering::SeqCst) != generation {
+            self.segments.forget();
+            if let Some(keys) = self.segments.keys() {
+                keys.forget();
+            }
+        }
+    }
+
+    /// The generation of files as it was last seen.
+    pub(crate) fn generation(&self) -> u32 {
+        self.generation.load(Ordering::SeqCst)
+    }
+
+    /// Tells all handles, of any process, that a complete segment was replaced, so that they let go of the old file, whose
+    /// space is free only then. They may read on in it until their next look at the head: it says the same.
+    pub(crate) fn generation_changed(&self) {
+        if let Some(tail) = &self.tail {
+            // If this fails, other handles keep the old file, and its space, until they are opened again.
+            let _ = tail.raise_generation();
+        }
+    }
+
+    /// Whether its streams are sealed.
+    pub fn is_encrypted(&self) -> bool {
+        self.segments.keys().is_some()
+    }
+
+    /// The keys, for questions about subjects.
+    pub(crate) fn keys(&self) -> Option<&KeyChain> {
+        self.segments.keys()
+    }
+
+    /// Refuses a commit that was sealed under keys which are not the newest any more. Call under the write lock, with the generation of its page.
+    pub(super) fn check_keys(&self, generation: u32, prepared: &Prepared) -> Result<(), LogError> {
+        if prepared.keys.is_empty() || prepared.generation == generation {
+            return Ok(());
+        }
+        // Keys that are looked for from here on are as of this generation.
+        self.see_generation(generation);
+        let Some(keys) = self.segments.keys() else { return Ok(()) };
+        prepared.keys.iter().try_for_each(|(stream, number)| keys.check_newest(*stream, *number))
     }
 }

@@ -5,8 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::commit_delay::CommitDelay;
-use super::commit_queue::CommitQueue;
+use super::commit_queue::{CommitDelay, CommitQueue};
 use super::create::{Identity, identify, identity_from_log, make, open_tail, read_secret, store_file_damage};
 use super::cursor::Cursor;
 use super::error::{Corruption, LogError};

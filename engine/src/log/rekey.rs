@@ -9,19 +9,14 @@
 
 use std::sync::Arc;
 
+use super::Log;
 use super::error::LogError;
 use super::keys::KeyChain;
-use super::{Log, Prepared};
 use crate::ids::{StreamId, SubjectId};
 use crate::locks::steady;
 use crate::storage::{KeyRing, Storage};
 
 impl Log {
-    /// Whether its streams are sealed.
-    pub fn is_encrypted(&self) -> bool {
-        self.segments.keys().is_some()
-    }
-
     /// Why a stream cannot be read, in a store whose key is not at hand.
     pub(crate) fn why_locked(&self, stream: StreamId) -> LogError {
         match self.segments.keys() {
@@ -93,17 +88,6 @@ impl Log {
         tail.raise_generation()
     }
 
-    /// Refuses a commit that was sealed under keys which are not the newest any more. Call under the write lock, with the generation of its page.
-    pub(super) fn check_keys(&self, generation: u32, prepared: &Prepared) -> Result<(), LogError> {
-        if prepared.keys.is_empty() || prepared.generation == generation {
-            return Ok(());
-        }
-        // Keys that are looked for from here on are as of this generation.
-        self.see_generation(generation);
-        let Some(keys) = self.segments.keys() else { return Ok(()) };
-        prepared.keys.iter().try_for_each(|(stream, number)| keys.check_newest(*stream, *number))
-    }
-
     /// Whether the key of a stream was destroyed.
     ///
     /// # Errors
@@ -132,10 +116,5 @@ impl Log {
         name: Option<&str>,
     ) -> Result<(), LogError> {
         self.keys_to_change()?.map_or(Ok(()), |keys| keys.begin_about(stream, subject, name))
-    }
-
-    /// The keys, for questions about subjects.
-    pub(crate) fn keys(&self) -> Option<&KeyChain> {
-        self.segments.keys()
     }
 }
