@@ -19,8 +19,8 @@ use crate::verify::{Expected, Report, SavedFault, verify_claims};
 
 use super::Store;
 use super::ingest_states;
+use super::kept::StreamWriter;
 use super::snapshots::{self, FOLDER, Footing};
-use super::stream_writer::StreamWriter;
 
 /// Both kinds of file have a header of so many bytes.
 const HEADER_BYTES: usize = 144;

@@ -27,7 +27,7 @@ use crate::fold::reminder::{Reflection, Reminder};
 use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId};
 use crate::index::FramePlace;
 
-use super::loaded::whole;
+use super::kept::whole;
 use super::redact::Pass;
 use super::write::{Recording, unsigned};
 use super::{Inner, Store, View};

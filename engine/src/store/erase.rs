@@ -28,7 +28,7 @@ use crate::storage::{Access, FileStorage, Storage as _};
 use crate::text::mask::is_masked;
 use crate::verify::recorded_erasures;
 
-use super::loaded::whole;
+use super::kept::whole;
 use super::wanted::Wanted;
 use super::{Inner, Store};
 

@@ -29,8 +29,8 @@ use crate::locks::steady;
 use crate::storage::{Access, Storage, StoredFile, read_up_to};
 
 use super::Inner;
+use super::kept::StreamWriter;
 use super::snapshots::{FOLDER, Fields, Footing, Kind, header_start, put_in_place};
-use super::stream_writer::StreamWriter;
 
 pub(super) const KIND: Kind = Kind { magic: b"acpdbLDG", layout: LAYOUT_VERSION };
 const HEADER_BYTES: usize = 144;

@@ -20,7 +20,7 @@ use std::task::{Context, Poll};
 use crate::error::Error;
 use crate::log::Placed;
 
-use super::settler::{Durability, Job, Progress, again};
+use super::behind::{Durability, Job, Progress, again};
 use super::{Receipt, Store};
 
 /// A commit that was submitted: it has its place in the log, and becomes durable whether a thread waits for it or not.

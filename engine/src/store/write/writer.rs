@@ -1,11 +1,15 @@
-//! What a handle knows of a stream, to append to it, and how that is brought up to date.
+//! The writers of a handle, one a stream: what it knows of the stream to append to it, how that is brought up to date, and what must be
+//! durable before a commit may rest on it.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use super::super::Inner;
+use super::super::kept::StreamWriter;
 use crate::error::Error;
 use crate::event::{Payload, Recorded};
 use crate::ids::{Seq, StreamId};
-
-use super::super::Inner;
-use super::super::stream_writer::StreamWriter;
+use crate::locks::steady;
 
 impl Inner {
     /// Brings a stream's ingest state up to the durable head. It is sound then.
@@ -90,5 +94,48 @@ impl Inner {
         }
         writer.watermark = writer.watermark.max(watermark.min(until));
         Ok(())
+    }
+}
+
+impl Inner {
+    /// Makes durable what is known of a stream.
+    pub(in crate::store) fn settle_known(&self, writer: &mut StreamWriter) -> Result<(), Error> {
+        if let Some(placed) = &writer.placed {
+            self.settle(placed)?;
+            // Only now: were it cleared before a failed sync, the next caller would take the commit for durable.
+            writer.placed = None;
+        }
+        Ok(())
+    }
+
+    /// The writers of these streams, to be locked in the order of the map.
+    pub(in crate::store) fn writers_of(
+        &self,
+        streams: impl Iterator<Item = StreamId>,
+    ) -> BTreeMap<StreamId, Arc<Mutex<StreamWriter>>> {
+        streams.map(|id| (id, self.writer_of(id))).collect()
+    }
+
+    /// The writer of a stream. Others that were not used for long leave the memory, if they take too much.
+    pub(in crate::store) fn writer_of(&self, stream: StreamId) -> Arc<Mutex<StreamWriter>> {
+        let (writer, surplus) = {
+            let mut all = steady(&self.writers);
+            let writer = all.of(stream, |_| true, Mutex::default);
+            // One that is in use is weighed the next time.
+            if let Ok(writer) = writer.try_lock() {
+                all.weigh(stream, writer.event_bytes());
+            }
+            // What is not durable yet is in no file: another writer of the stream would not know of it.
+            let durable = self.log.head().seq;
+            let is_durable = |writer: &Mutex<StreamWriter>| {
+                writer.try_lock().is_ok_and(|writer| writer.placed.is_none() || writer.watermark <= durable)
+            };
+            let surplus = all.surplus(is_durable);
+            (writer, surplus)
+        };
+        for (stream, writer) in surplus {
+            self.save_ingest_state_if_due(stream, &writer);
+        }
+        writer
     }
 }
