@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use acpdb_engine::event::{Body, Payload, PolicySet, Recorded};
 use acpdb_engine::ids::{Micros, StreamId};
-use acpdb_engine::text::mask::is_masked;
+use acpdb_engine::text::signature::is_masked;
 use acpdb_engine::{Store, store::StreamName};
 use serde_json::{Value, json};
 

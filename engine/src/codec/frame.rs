@@ -14,8 +14,8 @@ use std::sync::Arc;
 use rkyv::util::AlignedVec;
 use rustc_hash::FxHashMap;
 
-use super::body::check_block;
 use super::cipher::payload_context;
+use super::envelope::check_block;
 use super::envelope::{DiskRow, NEWER_VERSION, PayloadForm, ROW_EVENT_OFFSET};
 use super::fields::{align16, is_zero};
 use super::held::{Held, KeyFound, Opened, Sight, Span, Spans};

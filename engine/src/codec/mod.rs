@@ -11,7 +11,6 @@
 //! Pure: no files, clock or randomness (salts come in with the bodies). Nothing here panics on any input, and no
 //! allocation is larger than a limit below, whatever the bytes claim.
 
-mod body;
 mod cipher;
 mod compress;
 mod decode;
@@ -37,13 +36,13 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use body::check_stored;
-pub use body::{BODY_DOMAIN, body_digest, check_block, check_body, split_chunks};
 pub use cipher::{CIPHER_XCHACHA20_POLY1305, DataKey, FIRST_KEY};
 pub(crate) use cipher::{body_context, body_nonce};
 pub(crate) use compress::{CODEC_NONE, Packer, pack_to_record, unpack};
 pub use compress::{DICTIONARY_1, DICTIONARY_1_DIGEST};
 pub use decode::decode_frame;
+pub(crate) use envelope::check_stored;
+pub use envelope::{BODY_DOMAIN, body_digest, check_block, check_body, split_chunks};
 pub use envelope::{BodyForm, BodyRow, EncodedBody, EncodedEvent, Envelope, NO_KEY, SealedBody};
 pub use fields::{align16, is_zero};
 pub use frame::{EventRef, Frame, FrameCheck};

@@ -23,7 +23,7 @@ use crate::entry::Bytes;
 use crate::error::Error;
 use crate::event::{Actor, Payload};
 use crate::fold::Policy;
-use crate::fold::reminder::{Reflection, Reminder};
+use crate::fold::todo::{Reflection, Reminder};
 use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId};
 use crate::index::FramePlace;
 

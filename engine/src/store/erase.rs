@@ -25,7 +25,7 @@ use crate::fold::ItemView;
 use crate::ids::{BodyId, ItemId, Origin, Seq, StreamId};
 use crate::log::{ERASING, ErasedFigures, LogError};
 use crate::storage::{Access, FileStorage, Storage as _};
-use crate::text::mask::is_masked;
+use crate::text::signature::is_masked;
 use crate::verify::recorded_erasures;
 
 use super::kept::whole;

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 
 use super::confidence::Confidence;
 use super::read::MemoryItem;
-use super::view::MemoryView;
+use super::read::MemoryView;
 use crate::event::MemoryKind;
 use crate::ids::{ItemId, StreamId};
 use crate::text::{collapse_space, estimate};
