@@ -11,6 +11,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::claims::Quiet;
 use super::claims::{Claims, Slot};
 use super::facts::Facts;
 use super::history::History;
@@ -20,7 +21,6 @@ use super::op::{Marks, Op, Ops};
 use super::policy::Policy;
 use super::protect::Lists;
 use super::rows::{Later, flat, flat_enum};
-use super::rules::quiet::Quiet;
 use super::task::TaskState;
 use super::todo::TodoState;
 use crate::event::{Face, MessageFinished, Outcome, Parent, PromptSet, RebaseCause, Scope};

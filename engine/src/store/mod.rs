@@ -32,7 +32,6 @@ mod folds;
 mod frames;
 mod handle;
 mod info;
-mod ingest_states;
 mod injections;
 mod kept;
 mod leaves;
@@ -65,6 +64,7 @@ mod ticket_tests;
 mod view;
 mod wanted;
 mod write;
+mod writers;
 
 use std::sync::Arc;
 

@@ -199,20 +199,4 @@ impl Store {
     pub fn sync(&self) -> Result<(), Error> {
         self.inner.sync()
     }
-
-    /// Ends a commit as this handle's durability asks.
-    pub(super) fn complete(&self, placed: Option<Placed>) -> Result<(), Error> {
-        let Some(placed) = placed else { return Ok(()) };
-        match self.inner.durability {
-            Durability::Sync => self.inner.settle(&placed),
-            Durability::Os => {
-                // What another thread was told of meanwhile may lie behind it.
-                let mut unsettled = self.inner.unsettled();
-                *unsettled = Some(unsettled.as_ref().map_or(&placed, |known| known.later(&placed)).bare());
-                drop(unsettled);
-                let job = Job { placed: placed.clone(), progress: None };
-                if self.inner.hand_over(job) { Ok(()) } else { self.inner.settle(&placed) }
-            }
-        }
-    }
 }

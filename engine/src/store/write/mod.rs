@@ -15,16 +15,15 @@
 mod decisions;
 mod entries;
 mod place;
-mod writer;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use place::Door;
 
-use super::Inner;
-use super::behind::{AfterSync, Job};
+use super::behind::{AfterSync, Durability, Job};
 use super::kept::StreamWriter;
+use super::{Inner, Store};
 use crate::command::draft::EventDraft;
 use crate::command::record;
 use crate::entry::StreamInfo;
@@ -297,5 +296,23 @@ impl Inner {
     pub(super) fn after_sync(&self) {
         self.nudge_index();
         self.upkeep.note(&self.log);
+    }
+}
+
+impl Store {
+    /// Ends a commit as this handle's durability asks.
+    pub(super) fn complete(&self, placed: Option<Placed>) -> Result<(), Error> {
+        let Some(placed) = placed else { return Ok(()) };
+        match self.inner.durability {
+            Durability::Sync => self.inner.settle(&placed),
+            Durability::Os => {
+                // What another thread was told of meanwhile may lie behind it.
+                let mut unsettled = self.inner.unsettled();
+                *unsettled = Some(unsettled.as_ref().map_or(&placed, |known| known.later(&placed)).bare());
+                drop(unsettled);
+                let job = Job { placed: placed.clone(), progress: None };
+                if self.inner.hand_over(job) { Ok(()) } else { self.inner.settle(&placed) }
+            }
+        }
     }
 }
