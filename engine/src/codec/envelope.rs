@@ -6,10 +6,7 @@ use std::sync::Arc;
 use super::cipher::CIPHER_XCHACHA20_POLY1305;
 use super::compress::{CODEC_NONE, CODEC_ZSTD_1};
 use super::fields::{Fields, Put, is_zero};
-use super::{
-    BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, DIGEST_OF_BODY, DIGEST_OF_STORED, ENVELOPE_BYTES, Invalid, Part,
-    SALT_BYTES,
-};
+use super::{BODY_ROW_BYTES, DIGEST_OF_BODY, DIGEST_OF_STORED, ENVELOPE_BYTES, Invalid, Part, SALT_BYTES};
 use crate::ids::{Digest, Micros, Origin, Position, StreamId};
 
 /// The key id of an event or a body that is not encrypted.
@@ -432,9 +429,4 @@ fn compare(computed: Digest, salt: &[u8; SALT_BYTES], bytes: &[u8], row: &BodyRo
         (Part::Body, "other bytes")
     };
     Err(Invalid::new(part, 0, format!("digest {}", row.digest), found))
-}
-
-/// Cuts a long body into chunks that fit in one row each, in order; an empty body has none.
-pub fn split_chunks(bytes: &[u8]) -> impl ExactSizeIterator<Item = &[u8]> {
-    bytes.chunks(BODY_CHUNK_BYTES_MAX)
 }

@@ -42,7 +42,7 @@ pub(crate) use compress::{CODEC_NONE, Packer, pack_to_record, unpack};
 pub use compress::{DICTIONARY_1, DICTIONARY_1_DIGEST};
 pub use decode::decode_frame;
 pub(crate) use envelope::check_stored;
-pub use envelope::{BODY_DOMAIN, body_digest, check_block, check_body, split_chunks};
+pub use envelope::{BODY_DOMAIN, body_digest, check_block, check_body};
 pub use envelope::{BodyForm, BodyRow, EncodedBody, EncodedEvent, Envelope, NO_KEY, SealedBody};
 pub use fields::{align16, is_zero};
 pub use frame::{EventRef, Frame, FrameCheck};

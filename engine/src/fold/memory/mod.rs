@@ -3,7 +3,7 @@
 //! ```text
 //! events of one stream --apply--> MemoryState --at(seq)--> MemoryAt: items, chains, lookups
 //!                                                 |
-//!        session + project + user + now + texts --+--> MemoryView --> memory_context, propose, decide
+//!        session + project + user + now + texts --+--> MemoryView --> propose, decide
 //!                                                                \--> insights
 //! ```
 //!
@@ -19,7 +19,6 @@
 
 mod chain;
 mod confidence;
-mod context;
 mod core;
 mod graph;
 mod insight;
@@ -45,7 +44,6 @@ pub use self::op::Moment;
 pub use self::op::{default_category, default_lifespan, kind_label, lifespan_label};
 pub use chain::{ChainMember, MemoryChain, MemoryEdge};
 pub use confidence::Confidence;
-pub use context::{ContextCounts, MemoryContext, memory_context};
 pub use graph::MemoryRule;
 pub use insight::{MemoryInsights, RepeatedDecision, RepeatedKey, ReturnedValue, SubjectConflict};
 pub use read::{LIFESPANS_INNER_FIRST, MemoryLayer, MemoryView};

@@ -202,6 +202,38 @@ impl Rule {
     }
 }
 
+/// A tool that a rule means.
+pub(crate) trait Means {
+    const TOOL: &'static str;
+}
+
+/// A rule about one tool: its newest call takes the place of every earlier one, whatever they say.
+pub(crate) const fn newest_of<T: Means>(
+    labels: &'static [&'static Label],
+    kind: fn(&Policy) -> RuleKind,
+    switch: Switch,
+) -> Rule {
+    const SLOT: Slot = Slot { group: 0, key: 0 };
+    Rule {
+        labels,
+        on: On::Switch(switch),
+        kind,
+        guard: Guard::Common,
+        failed: Failed::No,
+        any_turn: false,
+        lays: |look, ix, lay| {
+            if look.facts.tool(ix) == T::TOOL {
+                lay(SLOT);
+            }
+        },
+        clears: |look, ix, clear| {
+            if look.facts.tool(ix) == T::TOOL {
+                clear(Clear::all(SLOT));
+            }
+        },
+    }
+}
+
 /// Place of the file rule: edges that wait for a file to rest come about just before it is asked.
 pub(crate) const FILE_RULE: usize = place_of("file", FILES);
 
