@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use acpdb_engine::Store;
 use acpdb_engine::ids::StreamId;
@@ -46,6 +47,42 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
         .output()?;
     let peak = String::from_utf8_lossy(&output.stdout).trim().parse::<f64>()?;
     report.row("peak memory: view of one session, read only", peak, "MB", Target::AtMost(32.0));
+    first_views(options, report)
+}
+
+const LONG_CALL_COUNT: usize = 600;
+
+/// The first view of a session of 600 calls among others, each call a commit of its own: before any process has looked at it, and
+/// after one has.
+fn first_views(options: &Options, report: &mut Report) -> Outcome<()> {
+    let folder = tempfile::tempdir_in(&options.scratch)?;
+    let open = || Store::builder(folder.path()).registry(acpdb_hosts::registry()).open();
+    let store = open()?;
+    let session_count = if options.quick { 10 } else { 50 };
+    let mut streams = Vec::new();
+    for number in 0..session_count {
+        let mut session = Session::new(&format!("long-{number}"));
+        for _ in 0..LONG_CALL_COUNT {
+            let mut entries = Vec::new();
+            session.call(&mut entries);
+            let _ = store.append(&session.info, entries)?;
+        }
+        streams.push(session.info.id());
+    }
+    let _ = store.wait_for_index(Duration::from_secs(60));
+    drop(store);
+    for label in ["never looked at before", "looked at before"] {
+        let mut next = streams.iter().copied();
+        let viewed = median(session_count, || {
+            let stream = next.next().ok_or("no more sessions")?;
+            let store = open()?;
+            let (view, time) = own(|| store.view(stream));
+            let _ = view?;
+            Ok(time)
+        })?;
+        let name = format!("first view of a session of {LONG_CALL_COUNT} calls, {label}");
+        report.row(name, viewed * 1e3, "ms", Target::AtMost(1.0));
+    }
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use rkyv::util::AlignedVec;
 
 use super::error::LogError;
 use super::fault::Fault;
-use super::files::{FIRST_WINDOW_BYTES, SegmentFile, Segments, nothing_at};
+use super::files::{FIRST_WINDOW_BYTES, LOOK_WINDOW_BYTES_MAX, SegmentFile, Segments, nothing_at};
 use super::lookup::Tables;
 use super::sealed_blocks;
 use crate::codec::{
@@ -21,6 +21,7 @@ use crate::codec::{
 use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::Position;
 use crate::storage::{bytes_between, read_up_to};
+
 /// Bytes that were read one after the other. Its memory is used again without being filled with zeros.
 #[derive(Default)]
 pub(crate) struct Stretch {
@@ -70,6 +71,8 @@ pub(crate) struct Cursor<'a> {
     /// Length of the next window, and of the longest.
     next_bytes: usize,
     window_bytes: usize,
+    /// Of a cursor for looks at single frames: the length of a window at a place that does not continue the window before.
+    look_bytes: Option<usize>,
     /// In a sealed segment: positions whose places were found, and those places. The last frame, and the one after it.
     pub(super) places: [(Position, u64); 2],
 }
@@ -87,8 +90,16 @@ impl<'a> Cursor<'a> {
             held: 0,
             next_bytes,
             window_bytes,
+            look_bytes: None,
             places,
         }
+    }
+
+    /// A cursor for looks at single frames. A look far from the one before reads `look_bytes`. Looks that follow each other
+    /// through the file read more each time, so that neighbours share a read.
+    pub(crate) fn for_looks(segments: &'a Segments, look_bytes: usize) -> Self {
+        let cursor = Self::new(segments, LOOK_WINDOW_BYTES_MAX);
+        Self { next_bytes: look_bytes, look_bytes: Some(look_bytes), ..cursor }
     }
 
     /// Reads into these windows, where no frame is in them any more.
@@ -119,6 +130,11 @@ impl<'a> Cursor<'a> {
             let lead = offset % Position::GRAIN_BYTES;
             let from = offset - lead;
             let length = length.saturating_add(usize::try_from(lead).unwrap_or(0));
+            if let Some(look_bytes) = self.look_bytes
+                && !self.continues(from)
+            {
+                self.next_bytes = look_bytes;
+            }
             let mut wanted = length.max(self.next_bytes);
             if length > self.window_bytes {
                 // A length from the disk may lie: no more memory than the file can fill.
@@ -137,6 +153,12 @@ impl<'a> Cursor<'a> {
         }
         let start = bytes_between(self.window_start, offset);
         Ok(self.window.get(start..self.held).unwrap_or(&[]))
+    }
+
+    /// Whether `offset` lies in the window, or so near behind it that a window of this length would have held it.
+    fn continues(&self, offset: u64) -> bool {
+        let end = self.window_start.saturating_add(self.held as u64);
+        (self.window_start..=end.saturating_add(self.held as u64)).contains(&offset)
     }
 
     /// The first byte at or after `offset` of a segment that is in no hole of the file; `None`: none to its end. A file of

@@ -38,8 +38,12 @@ const OPEN_SEGMENT_COUNT_MAX: usize = 64;
 pub(super) const FIRST_WINDOW_BYTES: usize = 8 << 10;
 /// Bytes that a scan reads at a time.
 pub(crate) const SCAN_WINDOW_BYTES: usize = 256 << 10;
-/// Bytes that a look at one frame reads at first.
+/// Bytes that a look at one frame reads at first: its header, its spine, and in most cases its bodies.
 pub(crate) const POINT_WINDOW_BYTES: usize = 4 << 10;
+/// The same for a caller that wants no bodies.
+pub(crate) const SPINE_WINDOW_BYTES: usize = 2 << 10;
+/// Bytes that looks at neighbouring frames read at a time, at most.
+pub(crate) const LOOK_WINDOW_BYTES_MAX: usize = 64 << 10;
 
 /// The name of a segment file.
 pub(crate) fn segment_name(number: u32) -> String {

@@ -166,9 +166,20 @@ impl Table {
         let mut page = fence.partition_point(|first| key(first) < wanted).saturating_sub(1);
         while page < self.shape.page_count() {
             let rows = self.page(file, page)?;
-            let found =
-                rows.chunks_exact(self.shape.row_bytes).enumerate().find(|(_, row)| key(row) >= wanted);
-            if let Some((index, row)) = found {
+            let row_at = |index: usize| {
+                let start = index.checked_mul(self.shape.row_bytes)?;
+                rows.get(start..start.checked_add(self.shape.row_bytes)?)
+            };
+            let (mut index, mut end) = (0, PAGE_ROW_COUNT);
+            while index < end {
+                let middle = index.midpoint(end);
+                if row_at(middle).is_some_and(|row| key(row) < wanted) {
+                    index = middle + 1;
+                } else {
+                    end = middle;
+                }
+            }
+            if let Some(row) = row_at(index) {
                 let ordinal = page.saturating_mul(PAGE_ROW_COUNT).saturating_add(index);
                 return Ok(Some((u32::try_from(ordinal).unwrap_or(u32::MAX), row.to_vec())));
             }

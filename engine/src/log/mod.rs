@@ -69,6 +69,7 @@ use handle::{Shared, Writer};
 pub(crate) use key_folder::{ring as ring_id, rings as ring_ids};
 pub use lookup::{TableFrame, TableStream};
 pub use open::Opening;
+pub(crate) use parts::{Looks, Texts};
 pub use seal::{SealFigures, SealOutcome};
 pub use segment_tables::CompleteSegment;
 pub use space::{KindSpace, LogSpace, SegmentSpace};

@@ -15,7 +15,7 @@ use super::Log;
 use super::cursor::Cursor;
 use super::error::LogError;
 use super::fault::Fault;
-use super::files::{POINT_WINDOW_BYTES, corruption};
+use super::files::{POINT_WINDOW_BYTES, SPINE_WINDOW_BYTES, corruption};
 use crate::codec::{Frame, FrameCheck, FrameHeader, PieceTable, SegmentHeader};
 use crate::ids::{Position, Seq, StreamId};
 use crate::locks::steady;
@@ -30,6 +30,42 @@ enum Found {
     Large(Arc<PieceTable>),
 }
 
+/// Whether the caller will ask for the texts of a frame, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Texts {
+    Wanted,
+    Unwanted,
+}
+
+/// Looks at frames by their positions. Neighbours share what was read: a caller that goes through the log in order keeps one `Looks`.
+pub(crate) struct Looks<'a> {
+    log: &'a Log,
+    cursor: Cursor<'a>,
+}
+
+impl Looks<'_> {
+    /// The frame, or its parts, with events of `streams` past `after` in the frame at `position`: the frame, or parts of a large one, which may
+    /// hold other events, too.
+    ///
+    /// # Errors
+    /// As [`Log::frame_at`].
+    pub(crate) fn parts_of(
+        &mut self,
+        position: Position,
+        streams: &[StreamId],
+        after: Seq,
+    ) -> Result<Vec<Frame>, LogError> {
+        let log = self.log;
+        match log.found_by(&mut self.cursor, position)? {
+            Found::Small(frame) => Ok(vec![frame]),
+            Found::Large(table) => {
+                let wanted = table.of_streams(streams, after);
+                log.met(wanted.iter().map(|pieces| log.part(&mut self.cursor, &table, pieces)).collect())
+            }
+        }
+    }
+}
+
 impl Log {
     /// The event at `seq` and some neighbours, if it is durable and of a large frame that was met before. `None` says nothing:
     /// [`Log::locate`] tells.
@@ -41,7 +77,7 @@ impl Log {
         let Some((pieces, table)) = table.and_then(|table| Some((table.holding(seq)?, table))) else {
             return Ok(None);
         };
-        self.met(self.part(&table, &pieces)).map(Some)
+        self.met(self.part(&mut self.cursor(), &table, &pieces)).map(Some)
     }
 
     /// As [`Log::part_holding`] of the first of `seqs`, which rise, and with it those of the others that the same frame holds:
@@ -54,7 +90,13 @@ impl Log {
         let Some(table) = table else { return Ok(Vec::new()) };
         let last = table.header().last_seq();
         let wanted = table.of_seqs(seqs.iter().copied().take_while(|seq| *seq <= last));
-        self.met(wanted.iter().map(|pieces| self.part(&table, pieces)).collect())
+        let mut cursor = self.cursor();
+        self.met(wanted.iter().map(|pieces| self.part(&mut cursor, &table, pieces)).collect())
+    }
+
+    /// A cursor for looks that want no bodies.
+    fn cursor(&self) -> Cursor<'_> {
+        Cursor::for_looks(&self.segments, SPINE_WINDOW_BYTES)
     }
 
     /// The frame at `position`, or of a large one the part that holds `seq`; `None` if the frame does not hold it.
@@ -62,16 +104,18 @@ impl Log {
     /// # Errors
     /// [`LogError::Corrupt`] if no sound frame of this store begins there, or that part of it is damaged.
     pub fn part_at(&self, position: Position, seq: Seq) -> Result<Option<Frame>, LogError> {
-        match self.found_at(position)? {
+        let mut cursor = self.cursor();
+        match self.found_by(&mut cursor, position)? {
             Found::Small(frame) => {
                 Ok(Some(frame).filter(|frame| (frame.first_seq()..=frame.last_seq()).contains(&seq)))
             }
-            Found::Large(table) => table.holding(seq).map(|pieces| self.part(&table, &pieces)).transpose(),
+            Found::Large(table) => {
+                table.holding(seq).map(|pieces| self.part(&mut cursor, &table, &pieces)).transpose()
+            }
         }
     }
 
-    /// The frame, or its parts, with events of `streams` past `after` in the frame at `position`: the frame, or parts of a large one, which may
-    /// hold other events, too.
+    /// As [`Looks::parts_of`], of one frame.
     ///
     /// # Errors
     /// As [`Log::frame_at`].
@@ -81,13 +125,16 @@ impl Log {
         streams: &[StreamId],
         after: Seq,
     ) -> Result<Vec<Frame>, LogError> {
-        match self.found_at(position)? {
-            Found::Small(frame) => Ok(vec![frame]),
-            Found::Large(table) => {
-                let wanted = table.of_streams(streams, after);
-                self.met(wanted.iter().map(|pieces| self.part(&table, pieces)).collect())
-            }
-        }
+        self.looks(Texts::Wanted).parts_of(position, streams, after)
+    }
+
+    /// For looks at many frames, one after the other.
+    pub(crate) fn looks(&self, texts: Texts) -> Looks<'_> {
+        let look_bytes = match texts {
+            Texts::Wanted => POINT_WINDOW_BYTES,
+            Texts::Unwanted => SPINE_WINDOW_BYTES,
+        };
+        Looks { log: self, cursor: Cursor::for_looks(&self.segments, look_bytes) }
     }
 
     /// The frame at `position`, or the part of a large one in which the first event of `stream` is, if it has one.
@@ -95,13 +142,14 @@ impl Log {
     /// # Errors
     /// As [`Log::frame_at`].
     pub fn first_part_of(&self, position: Position, stream: StreamId) -> Result<Frame, LogError> {
-        let table = match self.found_at(position)? {
+        let mut cursor = self.cursor();
+        let table = match self.found_by(&mut cursor, position)? {
             Found::Small(frame) => return Ok(frame),
             Found::Large(table) => table,
         };
         // A piece may have the bit of the stream for another's sake.
         for pieces in table.of_streams(&[stream], Seq::ZERO) {
-            let part = self.met(self.part(&table, &pieces))?;
+            let part = self.met(self.part(&mut cursor, &table, &pieces))?;
             if part.events().any(|event| event.envelope.stream == stream) {
                 return Ok(part);
             }
@@ -120,7 +168,7 @@ impl Log {
     pub(super) fn stepped_to(&self, seq: Seq, start: Position) -> Result<Option<Frame>, LogError> {
         let head = self.head().position;
         let first = if start.segment() == 0 { SegmentHeader::start(1) } else { start };
-        let (mut position, mut cursor) = (first, Cursor::new(&self.segments, POINT_WINDOW_BYTES));
+        let (mut position, mut cursor) = (first, self.cursor());
         for _ in 0..STEP_COUNT_MAX {
             if position >= head {
                 break;
@@ -137,7 +185,7 @@ impl Log {
                 return match self.found(&mut cursor, &header) {
                     Ok(Found::Small(frame)) => Ok(Some(frame)),
                     Ok(Found::Large(table)) => {
-                        let part = table.holding(seq).map(|pieces| self.part(&table, &pieces));
+                        let part = table.holding(seq).map(|pieces| self.part(&mut cursor, &table, &pieces));
                         Ok(part.and_then(Result::ok))
                     }
                     Err(Fault::Error(error)) => Err(error),
@@ -149,13 +197,12 @@ impl Log {
         Ok(None)
     }
 
-    fn found_at(&self, position: Position) -> Result<Found, LogError> {
+    fn found_by(&self, cursor: &mut Cursor<'_>, position: Position) -> Result<Found, LogError> {
         let known = steady(&self.tables).at(position);
         if let Some(table) = known {
             return Ok(Found::Large(table));
         }
-        let mut cursor = Cursor::new(&self.segments, POINT_WINDOW_BYTES);
-        let found = cursor.header(position).and_then(|header| self.found(&mut cursor, &header));
+        let found = cursor.header(position).and_then(|header| self.found(cursor, &header));
         found.map_err(|fault| match fault {
             Fault::Error(error) => error,
             fault => LogError::corrupt(corruption(&self.segments, position, fault)),
@@ -175,9 +222,13 @@ impl Log {
     }
 
     /// Reads some neighbouring pieces and checks them.
-    fn part(&self, table: &PieceTable, pieces: &Range<u32>) -> Result<Frame, LogError> {
+    fn part(
+        &self,
+        cursor: &mut Cursor<'_>,
+        table: &PieceTable,
+        pieces: &Range<u32>,
+    ) -> Result<Frame, LogError> {
         let position = table.header().position;
-        let mut cursor = Cursor::new(&self.segments, POINT_WINDOW_BYTES);
         let (start, length) = table.stretch(pieces);
         let read = cursor.spine_part(position, start, length);
         let part =

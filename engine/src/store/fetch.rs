@@ -3,6 +3,7 @@
 use crate::codec::Frame;
 use crate::error::Error;
 use crate::ids::{Position, Seq, StreamId};
+use crate::log::{Looks, Texts};
 
 use super::Inner;
 
@@ -88,7 +89,18 @@ impl Inner {
         streams: &[StreamId],
         after: Seq,
     ) -> Result<Parts, Error> {
-        let (parts, is_held) = self.parts_once(position, streams, after)?;
+        self.parts_by(&mut self.log.looks(Texts::Unwanted), position, streams, after)
+    }
+
+    /// As [`Inner::parts_of`], for a caller that goes from frame to frame.
+    pub(super) fn parts_by(
+        &self,
+        looks: &mut Looks<'_>,
+        position: Position,
+        streams: &[StreamId],
+        after: Seq,
+    ) -> Result<Parts, Error> {
+        let (parts, is_held) = self.parts_once(looks, position, streams, after)?;
         if let [whole] = parts.as_slice()
             && !is_held
             && !whole.is_large()
@@ -98,10 +110,11 @@ impl Inner {
         Ok(Parts::Some(parts.into_iter()))
     }
 
-    /// As [`Inner::parts_of`], for a caller that keeps them: a frame that has to be read is not kept beside those that are, and comes
+    /// As [`Inner::parts_by`], for a caller that keeps them: a frame that has to be read is not kept beside those that are, and comes
     /// with the bodies that were read with it. And whether it was kept already.
     pub(super) fn parts_once(
         &self,
+        looks: &mut Looks<'_>,
         position: Position,
         streams: &[StreamId],
         after: Seq,
@@ -110,7 +123,7 @@ impl Inner {
         Ok(match held {
             Some(frame) if !frame.is_large() => (vec![frame], true),
             Some(frame) => (self.log.parts_in(&frame, streams, after), true),
-            None => (self.log.parts_of(position, streams, after)?, false),
+            None => (looks.parts_of(position, streams, after)?, false),
         })
     }
 }

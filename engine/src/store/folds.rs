@@ -19,7 +19,7 @@ use crate::fold::Place;
 use crate::ids::{Position, Seq, StoreId, StreamId};
 use crate::index::SESSION_OPENED;
 use crate::locks::steady;
-use crate::log::is_copy_name;
+use crate::log::{Texts, is_copy_name};
 use crate::storage::{Access, Storage, read_up_to};
 
 /// So many events behind a snapshot are read one after the other sooner than an index is asked which of them matter.
@@ -133,12 +133,15 @@ impl Inner {
         }
         places.retain(|place| place.last_seq <= until);
         let watermark = watermark.min(until);
+        let mut looks = self.log.looks(Texts::Unwanted);
         for place in places {
             // A frame may have been left half way, when a stream was found missing.
             let folded = after.max(loaded.world.head());
             let parts = match &loaded.streams {
                 // Of a large frame only what is of these streams is looked at.
-                Some(streams) if !loaded.beginnings => self.parts_of(place.position, streams, folded),
+                Some(streams) if !loaded.beginnings => {
+                    self.parts_by(&mut looks, place.position, streams, folded)
+                }
                 _ => self.frame_at(place.position).map(|frame| Parts::One(Some(frame))),
             };
             let parts = match parts {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use crate::codec::Frame;
 use crate::error::Error;
 use crate::ids::{Seq, StreamId};
+use crate::log::Texts;
 
 use super::Inner;
 use super::scan::Source;
@@ -30,12 +31,13 @@ pub(super) fn source(
     let mut places = VecDeque::from(inner.last_frames_of(stream, count)?);
     let (mut held, mut unread) = (VecDeque::new(), places.len());
     let (mut found, mut first) = (0, Seq::MAX);
+    let mut looks = inner.log.looks(Texts::Wanted);
     for place in places.iter().rev() {
         if found >= count {
             break;
         }
         unread -= 1;
-        let (parts, _) = inner.parts_once(place.position, &[stream], Seq::ZERO)?;
+        let (parts, _) = inner.parts_once(&mut looks, place.position, &[stream], Seq::ZERO)?;
         for frame in parts.into_iter().rev() {
             let own: Vec<Seq> = seqs(&frame, stream).collect();
             // As long as too few are found, none is too many.
@@ -50,6 +52,7 @@ pub(super) fn source(
             }
         }
     }
+    drop(looks);
     if held.len() <= held_max {
         return Ok((Source::Held { inner, frames: held }, first));
     }

@@ -39,8 +39,8 @@ const PIECE_BYTES: usize = 256 << 10;
 const _: () = assert!(STREAM_COUNT_MAX * 16 <= TAKEN_BYTES_MAX && TAKEN_BYTES_MAX <= PIECE_BYTES / 2);
 /// Most streams of one fold that is saved: forks of forks, at most.
 const STREAM_COUNT_MAX: usize = 4096;
-/// A fold of fewer events is as fast as reading what was saved of it.
-const EVENT_COUNT_MIN: u64 = 8192;
+/// A fold of fewer new events is not saved: saving these takes half a millisecond, folding them about as long.
+const EVENT_COUNT_MIN: u64 = 512;
 /// It is saved anew when this share of it is new: so all saving together costs no more than this many times the last one.
 const NEW_SHARE: u64 = 8;
 

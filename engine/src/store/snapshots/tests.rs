@@ -72,6 +72,35 @@ fn only_what_is_new_is_folded_and_nothing_reads_otherwise() {
 }
 
 #[test]
+fn a_fold_is_saved_once_enough_of_it_is_new() {
+    let table = [
+        // events in all, of these saved: is it due?
+        (0, 0, false),
+        (511, 0, false),
+        (512, 0, true),
+        (1000, 512, false),
+        (1024, 512, true),
+        (40_000, 36_000, false),
+        (40_000, 35_000, true),
+    ];
+    for (event_count, saved_count, due) in table {
+        let loaded = Loaded { event_count, saved_count, ..Loaded::default() };
+        assert_eq!(is_due(&loaded), due, "{event_count} events, {saved_count} saved");
+    }
+}
+
+/// A program that records and looks, and ends, leaves the next one little to fold.
+#[test]
+fn a_session_that_was_looked_at_is_saved_when_the_store_is_closed() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    record(&store, 0, 150);
+    let _ = store.view(session().id()).unwrap();
+    drop(store);
+    assert_eq!(opened(&folder), (0, folded(&folder)));
+}
+
+#[test]
 fn a_flipped_bit_or_a_cut_is_never_a_snapshot() {
     let folder = TempDir::new().unwrap();
     let store = open(&folder);
