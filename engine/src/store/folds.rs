@@ -7,8 +7,8 @@
 
 use std::sync::{Arc, RwLock};
 
-use super::decoding::lend;
 use super::fetch::Parts;
+use super::frames::lend;
 use super::kept::{Loaded, half_folded, whole};
 use super::snapshots::{FOLDER, Footing, Read, decode, encode, is_due, name, write};
 use super::{Inner, Store};

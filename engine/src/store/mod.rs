@@ -21,7 +21,6 @@ mod builder;
 mod commands;
 #[cfg(test)]
 mod commands_tests;
-mod decoding;
 mod erase;
 mod erase_parts;
 mod erasure_list;
