@@ -1,6 +1,6 @@
 //! Clocks, medians, and what the system says about this process and machine.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -40,6 +40,31 @@ pub(crate) fn own<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let start = now(ClockId::ThreadCPUTime);
     let result = work();
     (result, now(ClockId::ThreadCPUTime).saturating_sub(start).as_secs_f64())
+}
+
+/// Starts processes that say with a byte that they are ready, and lets them begin together: each waits for its input to end.
+/// Seconds from there until the last has ended.
+pub(crate) fn together(commands: impl IntoIterator<Item = Command>) -> crate::Outcome<f64> {
+    let mut children = Vec::new();
+    for mut command in commands {
+        children.push(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?);
+    }
+    for child in &mut children {
+        child.stdout.as_mut().ok_or("no output")?.read_exact(&mut [0])?;
+    }
+    let (done, seconds) = wall(|| -> crate::Outcome<()> {
+        for child in &mut children {
+            drop(child.stdin.take());
+        }
+        for mut child in children {
+            if !child.wait()?.success() {
+                return Err("a process failed".into());
+            }
+        }
+        Ok(())
+    });
+    done?;
+    Ok(seconds)
 }
 
 /// Seconds from the start of a process to the end of the first row that it prints; the process is ended then.

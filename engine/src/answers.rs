@@ -6,7 +6,7 @@ pub use crate::command::{ContextRejection, Rejection};
 pub use crate::fold::memory::{
     Confidence, MemoryAt, MemoryChain, MemoryEdge, MemoryInsights, MemoryItem, MemoryLayer, MemoryView,
 };
-pub use crate::fold::reminder::{Reflection, Reminder};
+pub use crate::fold::todo::{Reflection, Reminder};
 pub use crate::fold::{
     CauseView, ChainMember, EdgeView, FaceState, FaceView, ItemKind, KindStats, PartView, PendingItem,
     Protection, Rested, RuleKind, ShortenKind, StandIn, Stats, StatsKind, Status, Visibility,

@@ -10,8 +10,8 @@ use acpdb_engine::event::Role;
 use acpdb_engine::fold::{CauseView, FaceState, ItemKind, ItemView, Ix, RuleKind, State, Status};
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::store::Params;
-use acpdb_engine::text::mask::is_masked;
 use acpdb_engine::text::paths::ends_in;
+use acpdb_engine::text::signature::is_masked;
 use serde::Serialize;
 
 use crate::chain::EdgeRow;

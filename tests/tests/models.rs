@@ -29,9 +29,6 @@ mod primitives {
     pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 }
 
-#[path = "../../engine/src/log/commit_delay.rs"]
-mod commit_delay;
-
 #[path = "../../engine/src/log/commit_queue.rs"]
 mod commit_queue;
 #[path = "../../engine/src/log/durability.rs"]

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use acpdb_engine::storage::{Access, FileStorage, Storage, StoredFile, SystemCloc
 use super::Compare;
 use super::table::Figures;
 use crate::Outcome;
-use crate::measure::{float, spent, wall};
+use crate::measure::{float, spent, together, wall};
 
 const LOG: &str = "acpdb log + index";
 const BODY_BYTES: usize = 700;
@@ -168,36 +168,19 @@ fn threads(folder: &Path, flush: Duration, callers: u8, count: usize) -> Outcome
 /// As many processes: commits a second, from when the first began to when the last ended.
 fn processes(folder: &Path, flush: Duration, callers: u8, count: usize) -> Outcome<f64> {
     drop(open(folder, flush)?);
-    let mut children = Vec::new();
-    for caller in 0..callers {
-        let mut command = Command::new(std::env::current_exe()?);
+    let program = std::env::current_exe()?;
+    let seconds = together((0..callers).map(|caller| {
+        let mut command = Command::new(&program);
         command.args(["child-append", &folder.to_string_lossy(), &flush.as_micros().to_string()]);
         command.args([caller.to_string(), count.to_string()]);
-        children.push(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?);
-    }
-    // Each says when it is ready, then waits for its input to end.
-    for child in &mut children {
-        let mut ready = [0];
-        io::Read::read_exact(child.stdout.as_mut().ok_or("no output")?, &mut ready)?;
-    }
-    let (done, took) = spent(|| -> Outcome<()> {
-        for child in &mut children {
-            drop(child.stdin.take());
-        }
-        for mut child in children {
-            if !child.wait()?.success() {
-                return Err("a process failed".into());
-            }
-        }
-        Ok(())
-    });
-    done?;
+        command
+    }))?;
     let (log, _) = open(folder, flush)?;
     let expected = u64::from(callers) * count as u64;
     if log.head().seq.get() != expected {
         return Err(format!("{} events of {expected}", log.head().seq).into());
     }
-    Ok(float(usize::from(callers) * count) / took.wall)
+    Ok(float(usize::from(callers) * count) / seconds)
 }
 
 /// One process of [`processes`].

@@ -10,7 +10,7 @@
 //! others changes them little, and their ratios less.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use acpdb_engine::ids::Seq;
@@ -20,7 +20,7 @@ use super::engine::Engine as _;
 use super::own::{StoreEngine, info};
 use super::stages::{folder_bytes, load};
 use super::work::{ENDING_CALL_COUNT, Sink, Work};
-use crate::measure::{anonymous_mb, float, own, peak_mb, spent, wall};
+use crate::measure::{anonymous_mb, float, own, peak_mb, spent, together};
 use crate::report::{Report, Target};
 use crate::session::Session;
 use crate::{Options, Outcome};
@@ -185,28 +185,13 @@ fn recorded_by(scratch: &Path, count: usize) -> Outcome<f64> {
     let folder = tempfile::tempdir_in(scratch)?;
     let root = folder.path().join("store");
     drop(Store::builder(&root).open()?);
-    let mut children = Vec::new();
-    for caller in 0..count {
-        let mut command = Command::new(std::env::current_exe()?);
+    let program = std::env::current_exe()?;
+    let seconds = together((0..count).map(|caller| {
+        let mut command = Command::new(&program);
         command.args(["child-calls", &root.to_string_lossy(), &caller.to_string()]);
         command.arg(PROCESS_CALL_COUNT.to_string());
-        children.push(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?);
-    }
-    for child in &mut children {
-        std::io::Read::read_exact(child.stdout.as_mut().ok_or("no output")?, &mut [0])?;
-    }
-    let (done, seconds) = wall(|| -> Outcome<()> {
-        for child in &mut children {
-            drop(child.stdin.take());
-        }
-        for mut child in children {
-            if !child.wait()?.success() {
-                return Err("a process failed".into());
-            }
-        }
-        Ok(())
-    });
-    done?;
+        command
+    }))?;
     let store = Store::builder(&root).read_only().open()?;
     let ends = store.events(Seq(1), Seq::MAX)?.kinds(&["tool_call_finished"]).count();
     if ends != count * PROCESS_CALL_COUNT {

@@ -14,14 +14,12 @@ use std::sync::Arc;
 use rkyv::util::AlignedVec;
 use rustc_hash::FxHashMap;
 
-use super::body::check_block;
 use super::cipher::payload_context;
+use super::envelope::check_block;
 use super::envelope::{DiskRow, NEWER_VERSION, PayloadForm, ROW_EVENT_OFFSET};
 use super::fields::{align16, is_zero};
-use super::held::Held;
-use super::opened::{KeyFound, Opened, Sight};
+use super::held::{Held, KeyFound, Opened, Sight, Span, Spans};
 use super::pieces::PieceTable;
-use super::span::{Span, Spans};
 use super::{
     BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, ENVELOPE_BYTES, EVENT_BYTES_MAX, Envelope,
     FRAME_HEADER_BYTES, FrameHeader, Invalid, Part, SALT_BYTES, STORED_BYTES_MAX,

@@ -1,4 +1,4 @@
-//! The bytes of a frame, within what was read at once.
+//! What a frame in memory holds: its bytes, where its events are in them, and sealed payloads in plain.
 //!
 //! ```text
 //! read:  .. neighbour | header | spine | bodies | header of a neighbour ..
@@ -11,6 +11,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rkyv::util::AlignedVec;
+
+use super::cipher::DataKey;
+use super::fields::align16;
 
 /// Where the bytes of a frame are.
 #[derive(Clone)]
@@ -51,5 +54,117 @@ impl Held {
         let mut read = AlignedVec::with_capacity(self.spine.len());
         read.extend_from_slice(self.spine());
         Self::all(read)
+    }
+}
+
+/// Which events a piece has, and where in the bytes at hand their envelopes, payloads and rows begin.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    /// Ordinal of the first event in the frame.
+    pub(super) first: u32,
+    pub(super) count: u32,
+    pub(super) envelopes: usize,
+    pub(super) payloads: usize,
+    pub(super) rows: usize,
+    pub(super) row_count: usize,
+}
+
+impl Span {
+    /// Ordinal of the first event behind it.
+    pub(super) fn end(&self) -> u32 {
+        self.first.saturating_add(self.count)
+    }
+}
+
+/// The pieces at hand: neighbours, in order, at least one.
+#[derive(Debug, Clone)]
+pub(super) enum Spans {
+    /// Most frames are small, and never need a list.
+    One(Span),
+    Many(Arc<[Span]>),
+}
+
+impl Spans {
+    pub(super) fn of(spans: Vec<Span>) -> Self {
+        match spans.as_slice() {
+            [one] => Self::One(*one),
+            _ => Self::Many(spans.into()),
+        }
+    }
+
+    pub(super) fn list(&self) -> &[Span] {
+        match self {
+            Self::One(span) => std::slice::from_ref(span),
+            Self::Many(spans) => spans,
+        }
+    }
+}
+
+/// Whether the payload of an event is in plain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sight {
+    /// It is: it was never sealed, or it was opened.
+    Clear,
+    /// Its key is not at hand.
+    NoKey,
+    /// Its key was destroyed.
+    Shredded,
+    /// Its key does not open it: it was altered or moved.
+    Forged,
+    /// Its form is one of a newer program.
+    Newer,
+}
+
+/// A key of a stream.
+#[derive(Debug, Clone)]
+pub enum KeyFound {
+    /// The key.
+    Key(DataKey),
+    /// It cannot be had.
+    Missing,
+    /// It was destroyed.
+    Shredded,
+}
+
+/// Opened payloads by the ordinals of their events, which rise.
+#[derive(Default)]
+pub(super) struct Opened {
+    bytes: AlignedVec<16>,
+    events: Vec<(u32, Sight, usize, usize)>,
+}
+
+impl Opened {
+    /// Opens the payload of an event.
+    pub(super) fn open(&mut self, ordinal: u32, key: &DataKey, context: &[u8], sealed: &[u8]) {
+        self.bytes.resize(align16(self.bytes.len()), 0);
+        let start = self.bytes.len();
+        let sight =
+            if key.open_into(context, sealed, &mut self.bytes) { Sight::Clear } else { Sight::Forged };
+        // What is opened is added, and nothing is taken away.
+        let length = self.bytes.len().saturating_sub(start);
+        self.events.push((ordinal, sight, start, length));
+    }
+
+    /// Takes note why the payload of an event stays sealed.
+    pub(super) fn note(&mut self, ordinal: u32, sight: Sight) {
+        self.events.push((ordinal, sight, 0, 0));
+    }
+
+    /// The payload of an event, which is `raw` if it stays sealed.
+    pub(super) fn get<'a>(&'a self, ordinal: u32, raw: &'a [u8]) -> (Sight, &'a [u8]) {
+        let found = self.events.binary_search_by_key(&ordinal, |event| event.0).ok();
+        match found.and_then(|index| self.events.get(index)) {
+            Some((_, Sight::Clear, start, length)) => {
+                (Sight::Clear, self.bytes.get(*start..start.saturating_add(*length)).unwrap_or(&[]))
+            }
+            Some((_, sight, ..)) => (*sight, raw),
+            None => (Sight::NoKey, raw),
+        }
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        zeroize::Zeroize::zeroize(self.bytes.as_mut_slice());
     }
 }

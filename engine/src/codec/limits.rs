@@ -38,7 +38,7 @@ pub const CHECKPOINT_BYTES: usize = 128;
 pub const FRAME_BYTES_MAX: usize = 64 << 20;
 /// Longest payload of one event.
 pub const EVENT_BYTES_MAX: usize = 1 << 20;
-/// Longest body in one row; longer ones are lists of rows, see [`split_chunks`](super::split_chunks).
+/// Longest body in one row; longer ones are lists of rows.
 pub const BODY_CHUNK_BYTES_MAX: usize = 16 << 20;
 /// Longest stored form of a body: one that is sealed and could not be packed.
 pub(crate) const STORED_BYTES_MAX: usize = BODY_CHUNK_BYTES_MAX + SEALING_BYTES;

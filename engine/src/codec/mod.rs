@@ -11,7 +11,6 @@
 //! Pure: no files, clock or randomness (salts come in with the bodies). Nothing here panics on any input, and no
 //! allocation is larger than a limit below, whatever the bytes claim.
 
-mod body;
 mod cipher;
 mod compress;
 mod decode;
@@ -24,7 +23,6 @@ mod invalid;
 mod key_file;
 mod leaf;
 mod limits;
-mod opened;
 mod pages;
 pub mod payload;
 pub mod peek;
@@ -32,25 +30,24 @@ mod pieces;
 mod prepare;
 mod sealed;
 mod secret_file;
-mod segment;
-mod span;
 mod store_file;
 mod subject_file;
 mod table;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use body::check_stored;
-pub use body::{BODY_DOMAIN, body_digest, check_block, check_body, split_chunks};
 pub use cipher::{CIPHER_XCHACHA20_POLY1305, DataKey, FIRST_KEY};
 pub(crate) use cipher::{body_context, body_nonce};
 pub(crate) use compress::{CODEC_NONE, Packer, pack_to_record, unpack};
 pub use compress::{DICTIONARY_1, DICTIONARY_1_DIGEST};
 pub use decode::decode_frame;
+pub(crate) use envelope::check_stored;
+pub use envelope::{BODY_DOMAIN, body_digest, check_block, check_body};
 pub use envelope::{BodyForm, BodyRow, EncodedBody, EncodedEvent, Envelope, NO_KEY, SealedBody};
 pub use fields::{align16, is_zero};
 pub use frame::{EventRef, Frame, FrameCheck};
-pub use header::{FRAME_MAGIC, FrameHeader};
+pub use header::{FRAME_MAGIC, FeatureBits, FrameHeader, SegmentHeader};
+pub use held::{KeyFound, Sight};
 pub use invalid::{EncodeError, Invalid, Part};
 pub use key_file::{
     KEY_FILE_BYTES, KEY_FILE_BYTES_MAX, KeyFile, STREAM_KEYS_MAX, WRAPPED_BYTES_MAX, WrappedKey,
@@ -64,7 +61,6 @@ pub use limits::{
     FRAME_BYTES_MAX, FRAME_HEADER_BYTES, NONCE_BYTES, PIECE_ROW_BYTES, SALT_BYTES, SEALING_BYTES,
     SEGMENT_HEADER_BYTES, STORE_FILE_BYTES_MAX, TAG_BYTES, TAIL_BYTES,
 };
-pub use opened::{KeyFound, Sight};
 pub use pages::{
     Busy, Checkpoint, PageCounts, TailPage, Written, busy_record, claim_record, committed, place_record,
     poison_word, settled,
@@ -77,8 +73,8 @@ pub(crate) use sealed::{
     RECORD_OFFSET, RecordKind, SEAL_DOMAIN, SEALED_BYTES_MAX, STREAM_ROW_BYTES, StreamRow,
 };
 pub use secret_file::{SECRET_FILE_BYTES, SecretFile};
-pub use segment::{FeatureBits, SegmentHeader};
-pub(crate) use segment::{generation_offset, generation_record};
+
+pub(crate) use header::{generation_offset, generation_record};
 pub use store_file::{StoreFile, StoreFileError};
 pub use subject_file::{SUBJECT_BYTES_MAX, SUBJECT_FILE_BYTES, SubjectFile};
 pub(crate) use table::{FENCE_KEY_BYTES, PAGE_ROW_COUNT, TableShape, checked, encode_table};

@@ -15,7 +15,7 @@
 use std::ops::{Range, RangeInclusive};
 
 use super::fields::{Fields, Put, align16};
-use super::span::Span;
+use super::held::Span;
 use super::{
     BODY_ROW_BYTES, ENVELOPE_BYTES, FRAME_HEADER_BYTES, FrameHeader, Invalid, PIECE_ROW_BYTES, Part,
 };

@@ -12,9 +12,9 @@ use rustc_hash::FxHashMap;
 
 use zeroize::Zeroizing;
 
-use super::body::{salted, stored_digest};
 use super::cipher::{CIPHER_XCHACHA20_POLY1305, DataKey, payload_context, payload_nonce};
 use super::envelope::{BodyForm, DiskRow, PayloadForm};
+use super::envelope::{salted, stored_digest};
 use super::fields::{Put, align16, is_zero};
 use super::frame::Frame;
 use super::header::link_of;

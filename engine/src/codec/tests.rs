@@ -386,14 +386,6 @@ fn features_are_named_in_order_and_unknown_needs_are_told() {
     }
 }
 
-#[test]
-fn a_long_body_is_cut_into_chunks_that_fit() {
-    let bytes = vec![1; BODY_CHUNK_BYTES_MAX * 2 + 5];
-    let lengths: Vec<usize> = split_chunks(&bytes).map(<[u8]>::len).collect();
-    assert_eq!(lengths, [BODY_CHUNK_BYTES_MAX, BODY_CHUNK_BYTES_MAX, 5]);
-    assert_eq!(split_chunks(&[]).len(), 0);
-}
-
 /// The digest formula in words of its own, so that a change of the code does not change the test with it.
 #[test]
 fn a_body_digest_is_as_the_format_says() {

@@ -6,7 +6,7 @@ use serde::{Deserialize as FromJson, Serialize as ToJson};
 use super::kind::{Kind, NamedBody, bodies_of, named_parts, tokens_of};
 use super::{Body, Part, TodoList, TodoUpdate};
 use crate::ids::Signature;
-use crate::text::mask::is_masked;
+use crate::text::signature::is_masked;
 use crate::text::words::{tokens, word};
 
 /// What a tool does to what its keys name.

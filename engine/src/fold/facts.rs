@@ -9,7 +9,6 @@
 //! stands elsewhere: the present in [`core`](super::core), everything ever concluded in [`history`](super::history).
 
 mod rows;
-mod saved;
 
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
@@ -19,8 +18,8 @@ pub(crate) use rows::*;
 
 use super::names::Names;
 use super::number::{Ix, KeyId, NONE, Name, index, pushed};
+use super::number::{Lazy, hash_of};
 use super::rows::{Fields, Flat, Later, Out, flat};
-use super::table::{Lazy, hash_of};
 use crate::event::{Body, Borrowed, KeyKind, Role, Shown, SignatureForm, TodoList, TodoRole, ToolClass};
 use crate::ids::{ItemId, Seq, Signature, Turn};
 

@@ -23,11 +23,9 @@
 mod apply;
 pub mod archive;
 mod claims;
-mod core;
 pub mod eviction;
 mod facts;
 mod history;
-mod idle;
 pub mod memory;
 mod names;
 mod number;
@@ -36,14 +34,12 @@ pub mod policy;
 mod policy_values;
 mod protect;
 mod read;
-pub mod reminder;
 mod rows;
 mod rules;
 pub mod serving;
 mod snapshot;
 mod state;
 mod step;
-mod table;
 pub mod task;
 #[cfg(test)]
 mod tests;
@@ -51,7 +47,6 @@ pub mod todo;
 pub mod validate;
 mod world;
 
-pub use self::core::Status;
 pub(crate) use apply::Place;
 pub use apply::{Change, Effects};
 pub use facts::ItemKind;
@@ -65,5 +60,6 @@ pub use read::{
 };
 pub(crate) use rows::{Pieces, TAKEN_BYTES_MAX};
 pub(crate) use snapshot::LAYOUT_VERSION;
+pub use state::Status;
 pub use state::{State, StreamFacts};
 pub use world::World;

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
+use super::number::{Lazy, Table, hash_of};
 use super::number::{Name, index};
 use super::rows::{In, Out};
-use super::table::{Lazy, Table, hash_of};
 
 /// The strings of one stream.
 #[derive(Clone, Default, Debug)]

@@ -1,4 +1,14 @@
-//! Numbers of things within one stream: of items, of names, of what keys compare as. All else of the fold is about these.
+//! Numbers of things within one stream: of items, of names, of what keys compare as. All else of the fold is about these. And how a
+//! number is found by what it stands for: an open-addressing table whose entries are a hash and an index.
+//!
+//! What is looked up lies in a vector of the owner, in order of first use; the table only says where. So each thing is
+//! stored once, growing moves eight bytes an entry and hashes nothing again, and the whole can be made anew from the
+//! vector (that is what opening a snapshot does).
+
+use std::hash::{BuildHasher as _, Hash};
+use std::sync::OnceLock;
+
+use rustc_hash::FxBuildHasher;
 
 /// A number of one kind of thing, which no other kind's number can be taken for.
 macro_rules! number {
@@ -51,3 +61,152 @@ pub(crate) fn pushed<T>(values: &mut Vec<T>, value: T) -> u32 {
 
 /// "None" for packed indices.
 pub(crate) const NONE: u32 = u32::MAX;
+
+/// Slots of the smallest table that has any.
+const SLOT_COUNT_MIN: usize = 16;
+
+/// Hash in the upper half, index + 1 in the lower; 0 is free.
+type Slot = u64;
+
+/// Indices by hash.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Table {
+    /// A power of two, or none.
+    slots: Vec<Slot>,
+    count: usize,
+}
+
+/// The hash of a value, as [`Table`] takes it.
+pub(crate) fn hash_of<T: Hash + ?Sized>(value: &T) -> u32 {
+    let hash = FxBuildHasher.hash_one(value);
+    #[expect(clippy::cast_possible_truncation, reason = "both halves are mixed into what is kept")]
+    let folded = (hash ^ (hash >> 32)) as u32;
+    folded
+}
+
+impl Table {
+    /// A table with room for `count` entries.
+    pub(crate) fn with_room(count: usize) -> Self {
+        let mut table = Self::default();
+        if count > 0 {
+            let wanted = count.saturating_add(count / 2).saturating_add(1);
+            table.slots =
+                vec![0; wanted.checked_next_power_of_two().unwrap_or(SLOT_COUNT_MIN).max(SLOT_COUNT_MIN)];
+        }
+        table
+    }
+
+    /// The index with this hash that `is` accepts.
+    pub(crate) fn find(&self, hash: u32, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
+        let mask = self.slots.len().wrapping_sub(1);
+        let mut place = hash as usize & mask;
+        loop {
+            let slot = *self.slots.get(place)?;
+            #[expect(clippy::cast_possible_truncation, reason = "the two halves of a slot")]
+            let (known, index) = ((slot >> 32) as u32, slot as u32);
+            let index = index.checked_sub(1)?;
+            if known == hash && is(index) {
+                return Some(index);
+            }
+            place = place.wrapping_add(1) & mask;
+        }
+    }
+
+    /// Adds an index that is not there.
+    pub(crate) fn insert(&mut self, hash: u32, index: u32) {
+        if self.count.saturating_add(1).saturating_mul(4) > self.slots.len().saturating_mul(3) {
+            self.grow();
+        }
+        self.count = self.count.saturating_add(1);
+        put(&mut self.slots, u64::from(hash) << 32 | u64::from(index.saturating_add(1)));
+    }
+
+    fn grow(&mut self) {
+        let count = self.slots.len().saturating_mul(2).max(SLOT_COUNT_MIN);
+        let old = std::mem::replace(&mut self.slots, vec![0; count]);
+        for slot in old.into_iter().filter(|slot| *slot != 0) {
+            put(&mut self.slots, slot);
+        }
+    }
+}
+
+fn put(slots: &mut [Slot], slot: Slot) {
+    let mask = slots.len().wrapping_sub(1);
+    let mut place = (slot >> 32) as usize & mask;
+    while let Some(free) = slots.get_mut(place) {
+        if *free == 0 {
+            *free = slot;
+            return;
+        }
+        place = place.wrapping_add(1) & mask;
+    }
+}
+
+/// A table that is filled when it is first asked: of a session that is only read, most never are.
+#[derive(Clone, Debug)]
+pub(crate) struct Lazy(OnceLock<Table>);
+
+impl Default for Lazy {
+    fn default() -> Self {
+        Self(OnceLock::from(Table::default()))
+    }
+}
+
+impl Lazy {
+    /// One that will be filled from what its owner has by then.
+    pub(crate) const fn empty() -> Self {
+        Self(OnceLock::new())
+    }
+
+    /// The table; `hashes` are those of all that is in it, in order.
+    pub(crate) fn get(&self, hashes: impl ExactSizeIterator<Item = u32>) -> &Table {
+        self.0.get_or_init(|| {
+            let mut table = Table::with_room(hashes.len());
+            for (number, hash) in (0..).zip(hashes) {
+                table.insert(hash, number);
+            }
+            table
+        })
+    }
+
+    /// Adds an index that is not there, if the table was asked before; one that was not finds it in its time.
+    pub(crate) fn insert(&mut self, hash: u32, index: u32) {
+        if let Some(table) = self.0.get_mut() {
+            table.insert(hash, index);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// It is a map from values to indices, also where hashes are equal.
+        #[test]
+        fn a_table_finds_what_was_put_in(
+            values in proptest::collection::vec(0_u16..400, 0..300),
+            hash_bits in 0_u32..10,
+            room in 0_usize..20,
+        ) {
+            let hash = |value: u16| hash_of(&value) & ((1 << hash_bits) - 1);
+            let (mut table, mut known) = (Table::with_room(room), Vec::new());
+            for value in values {
+                let found = table.find(hash(value), |index| known[index as usize] == value);
+                prop_assert_eq!(found, (0_u32..).zip(&known).find(|(_, other)| **other == value).map(|(place, _)| place));
+                if found.is_none() {
+                    table.insert(hash(value), u32::try_from(known.len()).unwrap());
+                    known.push(value);
+                }
+            }
+            let lazy = Lazy::empty();
+            let hashes: Vec<u32> = known.iter().map(|value| hash(*value)).collect();
+            for (place, value) in (0_u32..).zip(&known) {
+                let found = lazy.get(hashes.iter().copied()).find(hash(*value), |index| known[index as usize] == *value);
+                prop_assert_eq!(found, Some(place));
+            }
+        }
+    }
+}

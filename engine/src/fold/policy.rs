@@ -10,25 +10,36 @@
 //! a rule takes a dot (`purge_errors.turns`), and nested objects (a TOML table) mean the same. The table of keys is in
 //! [`keys`]; an unknown key is refused, with the nearest known one as a suggestion.
 //!
+//! Every fold begins with the store's policy. To read one and to compile its patterns takes a tenth of a millisecond, more than the
+//! fold of a short session; the same text always gives the same policy, and a process meets few of them. So those that were read
+//! lately are shared.
+//!
 //! Keys and presets of single rules come from the list of rules. What a policy holds stands below the rules, in
 //! [`policy_values`](super::policy_values).
 
-mod archived;
-mod keys;
-mod presets;
-mod shared;
+use std::sync::{Arc, Mutex, OnceLock};
 
-pub(crate) use archived::AsJson;
-pub use keys::{PolicyKey, policy_keys};
-pub use presets::{PRESETS, PROTECTED_FILES, PROTECTED_TOOLS, REPEAT_EXCEPT, SHELF_EXCEPT};
+use rkyv::Place;
+use rkyv::rancor::{Fallible, Source};
+use rkyv::ser::Writer;
+use rkyv::string::{ArchivedString, StringResolver};
+use rkyv::with::{ArchiveWith, DeserializeWith, SerializeWith};
 use serde_json::{Map, Value};
 
-use self::keys::KeyError;
+use super::policy::keys::KeyError;
+use super::rules::{SHORTENING, switches};
+use crate::locks::renewed;
+
+mod keys;
+mod presets;
+
+pub use keys::{PolicyKey, policy_keys};
+pub use presets::{PRESETS, PROTECTED_FILES, PROTECTED_TOOLS, REPEAT_EXCEPT, SHELF_EXCEPT};
+
 pub use super::policy_values::{
     Ages, CompressReasoning, FileKind, FileRule, HideInput, IdleRules, Paths, Policy, PurgeErrors, Repeat,
     RepeatMode, ShelfRule, Switches, TaskArchive, Truncate, TurnProtection,
 };
-use super::rules::{SHORTENING, switches};
 
 /// A policy that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -264,6 +275,60 @@ fn flatten(prefix: &str, keys: &Map<String, Value>, flat: &mut Vec<(String, Valu
             Value::Object(inner) if prefix.len() < 64 => flatten(&name, inner, flat),
             _ => flat.push((name, value.clone())),
         }
+    }
+}
+
+/// How many are kept.
+const KEPT_COUNT: usize = 8;
+
+type Kept = Vec<(String, Arc<Policy>)>;
+
+static KEPT: Mutex<Kept> = Mutex::new(Kept::new());
+
+impl Policy {
+    /// As [`Policy::from_json`]; one that was read lately is shared.
+    pub(crate) fn shared(text: &str) -> Result<Arc<Self>, PolicyError> {
+        let kept = || renewed(&KEPT, Vec::clear);
+        if let Some((_, policy)) = kept().iter().find(|(known, _)| known == text) {
+            return Ok(Arc::clone(policy));
+        }
+        let policy = Arc::new(Self::from_json(text)?);
+        let mut kept = kept();
+        if kept.len() >= KEPT_COUNT {
+            kept.remove(0);
+        }
+        kept.push((text.to_owned(), Arc::clone(&policy)));
+        Ok(policy)
+    }
+
+    /// The default policy, shared.
+    pub(crate) fn standard() -> Arc<Self> {
+        static STANDARD: OnceLock<Arc<Policy>> = OnceLock::new();
+        Arc::clone(STANDARD.get_or_init(Arc::default))
+    }
+}
+
+/// A policy, archived as its JSON.
+pub(crate) struct AsJson;
+
+impl ArchiveWith<Arc<Policy>> for AsJson {
+    type Archived = ArchivedString;
+    type Resolver = StringResolver;
+
+    fn resolve_with(policy: &Arc<Policy>, resolver: StringResolver, out: Place<ArchivedString>) {
+        ArchivedString::resolve_from_str(&policy.to_json(), resolver, out);
+    }
+}
+
+impl<S: Fallible<Error: Source> + Writer + ?Sized> SerializeWith<Arc<Policy>, S> for AsJson {
+    fn serialize_with(policy: &Arc<Policy>, serializer: &mut S) -> Result<StringResolver, S::Error> {
+        ArchivedString::serialize_from_str(&policy.to_json(), serializer)
+    }
+}
+
+impl<D: Fallible<Error: Source> + ?Sized> DeserializeWith<ArchivedString, Arc<Policy>, D> for AsJson {
+    fn deserialize_with(json: &ArchivedString, _: &mut D) -> Result<Arc<Policy>, D::Error> {
+        Policy::shared(json).map_err(Source::new)
     }
 }
 

@@ -3,8 +3,8 @@
 //! Rules read it, so nothing here knows a rule. How it is read and written, and what the presets are, stands in
 //! [`policy`](super::policy).
 
-use super::reminder::{ReflectionSettings, ReminderSettings};
 use super::serving::ServeSettings;
+use super::todo::{ReflectionSettings, ReminderSettings};
 use crate::event::ToolClass;
 use crate::text::Globs;
 

@@ -12,7 +12,6 @@
 //! the bytes which are left could not fill.
 
 mod later;
-mod shared;
 
 use rkyv::api::high::{HighDeserializer, HighSerializer, HighValidator};
 use rkyv::bytecheck::CheckBytes;
@@ -26,7 +25,7 @@ use crate::fold::number::{Ix, KeyId, NONE, Name};
 use crate::ids::{ItemId, Micros, Seq, Signature, Turn};
 
 pub(crate) use self::later::Later;
-pub(crate) use self::shared::{Apart, AsText};
+pub(crate) use self::later::{Apart, AsText};
 
 /// Most bytes that are asked of a source at once.
 pub(crate) const TAKEN_BYTES_MAX: usize = 64 << 10;

@@ -15,13 +15,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::claims::Claims;
-use super::core::{Core, Subs};
 use super::facts::Facts;
 use super::history::History;
 use super::memory::MemoryState;
 use super::op::Ops;
 use super::policy::Policy;
 use super::rows::{In, Later, Out, Pieces};
+use super::state::{Core, Subs};
 use super::state::{State, StreamFacts};
 use super::task::TaskState;
 use super::todo::TodoState;

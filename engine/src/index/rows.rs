@@ -5,8 +5,8 @@ use crate::codec::{EventRef, Frame, FrameHeader, payload};
 use crate::event::{Key, KeyKind, Payload};
 use crate::ids::{Seq, StreamId};
 use crate::secret::Secret;
-use crate::text::label::Label;
 use crate::text::paths::plain;
+use crate::text::signature::Label;
 
 use super::{FramePlace, NAME_BYTES_MAX, NameKind};
 

@@ -15,15 +15,13 @@ use std::time::Duration;
 use super::commit_queue::{Stages, Until};
 use super::durability::{self, Attempt, Outcome, State, SyncOps};
 use super::error::LogError;
-use super::files::TAIL;
-use super::recovery_scan::is_anchored;
+use super::files::{TAIL, WriteSegment};
+use super::handle::is_anchored;
 use super::tail::{Lost, SyncLock, Tail, WriteLock};
-use super::write_segment::WriteSegment;
 use super::{Appended, Condition, Head, Log, Prepared, Writer};
 use crate::codec::{Frame, SEGMENT_HEADER_BYTES, TailPage};
 use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Position, Seq};
-use crate::locks::steady;
 use crate::storage::sync;
 
 /// How long to wait for another process to make its commit durable, before this process does it.
@@ -250,16 +248,6 @@ impl Log {
         let is_reached =
             held.writer.epoch == Some(stretch.epoch) && held.writer.place.position >= stretch.end.position;
         is_reached && is_anchored(&self.segments, &stretch.end).unwrap_or(false)
-    }
-
-    /// Moves the head that readers of this handle see.
-    pub(crate) fn show(&self, head: Head) {
-        let mut shared = steady(&self.shared);
-        if head.position > shared.head.position {
-            shared.head = head;
-            drop(shared);
-            self.bell.ring();
-        }
     }
 
     /// Completes the current segment and begins the next one, unless the current one has no frame yet. Durable.

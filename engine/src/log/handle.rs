@@ -1,30 +1,31 @@
-//! The open log: its options, its state, and the types of a commit.
+//! The open log: its options, its state, and the types of a commit. And what other processes do with it: a wait for their next commit,
+//! files and keys that they replaced.
+//!
+//! Others are seen by the tail page, which is read again at growing intervals. Commits of the same handle end a wait at once.
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::commit_delay::CommitDelay;
-use super::commit_queue::CommitQueue;
+use super::commit_queue::{CommitDelay, CommitQueue};
+use super::cursor::Cursor;
 use super::error::{Corruption, LogError};
-use super::files::Segments;
+use super::fault::Fault;
+use super::files::{POINT_WINDOW_BYTES, Segments, TAIL, WriteSegment, after, segment_start};
 use super::key_folder::ENCRYPTION_BIT;
 use super::keys::KeyChain;
 use super::piece_tables::Tables;
-use super::recovery_scan::is_anchored;
-use super::tail::Tail;
-use super::write_segment::WriteSegment;
+use super::tail::{Tail, read_page};
 use crate::codec::{
-    BODY_CHUNK_BYTES_MAX, BodyRow, DataKey, EncodeError, EncodedBody, EncodedEvent, FeatureBits, NONCE_BYTES,
-    PayloadSeal, PreparedFrame, SALT_BYTES, SealedBody, TailPage, Written as Head, body_context, body_nonce,
-    encode_frame, encode_sealed_frame, pack_to_record,
+    BodyRow, ENVELOPE_BYTES, EncodedEvent, FeatureBits, FrameCheck, PreparedFrame, SALT_BYTES, SegmentHeader,
+    TailPage, Written as Head, encode_frame,
 };
 use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
 use crate::locks::steady;
 use crate::secret::Secret;
-use crate::storage::{Bell, Clock, Entropy, Storage, StoredFile};
+use crate::storage::{Access, Bell, Clock, Entropy, Storage, StoredFile};
 
 /// How a log is opened.
 #[derive(Debug, Clone)]
@@ -267,73 +268,6 @@ impl Log {
         }
     }
 
-    /// As [`Log::prepare`], in a store whose streams are sealed: all but the store's own.
-    fn prepare_sealed(&self, keys: &KeyChain, events: &[EncodedEvent]) -> Result<Prepared, LogError> {
-        let generation = self.generation();
-        let mut bodies = 0;
-        let mut seal = PayloadSeal { store: self.store(), random: self.random()?, keys: Vec::new() };
-        // The store's own key first: without it nothing is recorded at all.
-        keys.key_to_append(StreamId::STORE, generation)?;
-        let mut shared: HashMap<(StreamId, blake3::Hash), SealedBody> = HashMap::new();
-        let mut sealed = Vec::with_capacity(events.len());
-        let mut used = std::collections::BTreeSet::new();
-        for event in events {
-            let stream = event.envelope.stream;
-            if stream == StreamId::STORE {
-                seal.keys.push(None);
-                sealed.push(event.clone());
-                continue;
-            }
-            let (number, key) = keys.key_to_append(stream, generation)?;
-            used.insert((stream, number));
-            let mut event = event.clone();
-            for body in &mut event.bodies {
-                let EncodedBody::New { bytes, salt, content } = body else { continue };
-                let content = content.unwrap_or_else(|| blake3::hash(bytes));
-                let known = match shared.entry((stream, content)) {
-                    Entry::Occupied(known) => known.into_mut(),
-                    Entry::Vacant(new) => {
-                        bodies += 1;
-                        let nonce = body_nonce(&seal.random, bodies);
-                        new.insert(self.seal_body((stream, number, &key), bytes, salt, &nonce)?)
-                    }
-                };
-                *body = EncodedBody::Sealed(known.clone());
-            }
-            seal.keys.push(Some((number, key)));
-            sealed.push(event);
-        }
-        let frame = encode_sealed_frame(&sealed, &seal)?;
-        Ok(Prepared { frame, keys: used.into_iter().collect(), generation })
-    }
-
-    fn seal_body(
-        &self,
-        (stream, number, key): (StreamId, u32, &DataKey),
-        body: &[u8],
-        salt: &[u8; SALT_BYTES],
-        nonce: &[u8; NONCE_BYTES],
-    ) -> Result<SealedBody, EncodeError> {
-        let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
-        let (codec, packed) = pack_to_record(body);
-        let context = body_context(self.store(), stream, (number, codec), bytes, salt);
-        let too_large = EncodeError::TooLarge {
-            what: "a body to be sealed",
-            actual: body.len() as u64,
-            limit: BODY_CHUNK_BYTES_MAX as u64,
-        };
-        let sealed = key.seal(nonce, &context, packed.as_deref().unwrap_or(body));
-        let stored = sealed.ok_or(too_large)?.into();
-        Ok(SealedBody { stored, bytes, codec, key: number, salt: *salt })
-    }
-
-    fn random<const N: usize>(&self) -> Result<[u8; N], LogError> {
-        let mut bytes = [0; N];
-        let fill = self.entropy.fill(&mut bytes);
-        fill.map_err(|error| LogError::io("draw random bytes for", self.storage.path(""), error))?;
-        Ok(bytes)
-    }
-
     /// The features that segments of this store name.
     pub(super) fn feature_bits(&self) -> FeatureBits {
         FeatureBits { needs: 0, writes: if self.is_encrypted() { ENCRYPTION_BIT } else { 0 } }
@@ -358,4 +292,186 @@ impl Log {
     pub(super) fn is_read_only(&self) -> bool {
         self.read_only
     }
+}
+
+/// How long the first pause is, and the longest; doubled each time.
+const PAUSE_MIN: Duration = Duration::from_micros(500);
+const PAUSE_MAX: Duration = Duration::from_millis(50);
+
+impl Log {
+    /// Waits until something past `after` is durable, at most `limit`. Returns the head either way. Commits of this handle
+    /// are seen at once, those of other processes a few milliseconds later, or up to 50 if none came for long.
+    ///
+    /// # Errors
+    /// As [`Log::refresh`].
+    pub fn wait_for_commit(&self, after: Seq, limit: Duration) -> Result<Head, LogError> {
+        let start = self.clock.elapsed();
+        let mut pause = PAUSE_MIN;
+        loop {
+            // Before the look at the head: a commit after that look rings, and the wait ends at once.
+            let seen = self.bell.rung();
+            let head = self.refresh()?;
+            // Past the limit no time is left.
+            let left = limit.saturating_sub(self.clock.since(start));
+            if head.seq > after || left.is_zero() {
+                return Ok(head);
+            }
+            self.clock.sleep_until_rung(pause.min(left), &self.bell, seen);
+            pause = pause.saturating_mul(2).min(PAUSE_MAX);
+        }
+    }
+
+    /// Lets go of files that were replaced, if any were since the last look.
+    pub(crate) fn see_generation(&self, generation: u32) {
+        if self.generation.swap(generation, Ordering::SeqCst) != generation {
+            self.segments.forget();
+            if let Some(keys) = self.segments.keys() {
+                keys.forget();
+            }
+        }
+    }
+
+    /// The generation of files as it was last seen.
+    pub(crate) fn generation(&self) -> u32 {
+        self.generation.load(Ordering::SeqCst)
+    }
+
+    /// Tells all handles, of any process, that a complete segment was replaced, so that they let go of the old file, whose
+    /// space is free only then. They may read on in it until their next look at the head: it says the same.
+    pub(crate) fn generation_changed(&self) {
+        if let Some(tail) = &self.tail {
+            // If this fails, other handles keep the old file, and its space, until they are opened again.
+            let _ = tail.raise_generation();
+        }
+    }
+
+    /// Whether its streams are sealed.
+    pub fn is_encrypted(&self) -> bool {
+        self.segments.keys().is_some()
+    }
+
+    /// The keys, for questions about subjects.
+    pub(crate) fn keys(&self) -> Option<&KeyChain> {
+        self.segments.keys()
+    }
+
+    /// Refuses a commit that was sealed under keys which are not the newest any more. Call under the write lock, with the generation of its page.
+    pub(super) fn check_keys(&self, generation: u32, prepared: &Prepared) -> Result<(), LogError> {
+        if prepared.keys.is_empty() || prepared.generation == generation {
+            return Ok(());
+        }
+        // Keys that are looked for from here on are as of this generation.
+        self.see_generation(generation);
+        let Some(keys) = self.segments.keys() else { return Ok(()) };
+        prepared.keys.iter().try_for_each(|(stream, number)| keys.check_newest(*stream, *number))
+    }
+
+    /// Refuses to go on if a newer program named a feature since this handle was opened.
+    pub(super) fn check_upgrades(&self, page: &TailPage) -> Result<(), LogError> {
+        let own = page.store == Some(self.segments.store);
+        if own && page.upgrades != self.upgrades.load(Ordering::SeqCst) {
+            return Err(LogError::Upgraded { path: self.storage.path("") });
+        }
+        Ok(())
+    }
+
+    /// A feature that writing needs and this program does not know. Reading is allowed.
+    pub fn newer(&self) -> Option<&str> {
+        self.newer.as_deref()
+    }
+
+    /// Reads the tail page, of a handle that may write or not.
+    pub(crate) fn read_page(&self) -> Result<TailPage, LogError> {
+        if let Some(tail) = &self.tail {
+            return tail.read();
+        }
+        let mut known = steady(&self.reader_tail);
+        // Another file may have its name by now.
+        let current = known.take().filter(|file| file.is_current().unwrap_or(false));
+        let file = match current.map_or_else(|| self.storage.open(TAIL, Access::Read), Ok) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(TailPage::default()),
+            Err(error) => return Err(LogError::io("open", self.storage.path(TAIL), error)),
+        };
+        let page = read_page(&*file).map_err(|error| LogError::io("read", self.storage.path(TAIL), error));
+        *known = Some(file);
+        page
+    }
+
+    /// Looks for commits of other processes that became durable, and returns the head.
+    ///
+    /// # Errors
+    /// [`LogError::Corrupt`] if what they wrote does not continue the log; the head stays where it was.
+    pub fn refresh(&self) -> Result<Head, LogError> {
+        self.check_process()?;
+        let head = self.head();
+        if steady(&self.shared).damage.is_some() {
+            return Ok(head);
+        }
+        let page = self.read_page()?;
+        let durable = page.durable_end().position.0;
+        let is_news = self.looked_at.swap(durable, Ordering::Relaxed) != durable;
+        // A page that says nothing new may be that of a file which was replaced: nothing new ever gets into it, for a writer
+        // looks at the name first.
+        if !is_news && let Some(tail) = &self.tail {
+            tail.check_current()?;
+        }
+        if page.store != Some(self.segments.store) {
+            return Ok(head);
+        }
+        self.check_upgrades(&page)?;
+        self.see_generation(page.generation);
+        if let Some(durable) = page.durable {
+            self.show(durable);
+        }
+        Ok(self.head())
+    }
+
+    /// Moves the head that readers of this handle see.
+    pub(crate) fn show(&self, head: Head) {
+        let mut shared = steady(&self.shared);
+        if head.position > shared.head.position {
+            shared.head = head;
+            drop(shared);
+            self.bell.ring();
+        }
+    }
+}
+
+/// Events of each segment that need not be accounted for.
+const UNASKED_EVENT_COUNT: u64 = 1 << 21;
+
+/// Whether the log holds, right before `place`, the frame that `place` says is there.
+pub(crate) fn is_anchored(segments: &Segments, place: &Head) -> Result<bool, LogError> {
+    let Some(header) = segments.header(place.position.segment())? else { return Ok(false) };
+    if place.last_frame == 0 {
+        return Ok(segment_start(&header) == *place && could_hold(segments, &header)?);
+    }
+    let offset = u64::from(place.last_frame) * Position::GRAIN_BYTES;
+    let Some(position) = Position::new(place.position.segment(), offset) else { return Ok(false) };
+    match Cursor::new(segments, POINT_WINDOW_BYTES).frame(position, FrameCheck::Checksum) {
+        Ok(frame) => Ok(after(frame.header()) == *place),
+        Err(Fault::Error(error)) => Err(error),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Whether the files before a segment are long enough for the events that its header says are in them. A forged
+/// header may begin at an immense seq; believing it would mean looking for all those events.
+pub(super) fn could_hold(segments: &Segments, header: &SegmentHeader) -> Result<bool, LogError> {
+    let events = header.first_seq.before().0;
+    // Segments are counted from 1.
+    let earlier = u64::from(header.number).saturating_sub(1);
+    if events <= earlier.saturating_mul(UNASKED_EVENT_COUNT) {
+        return Ok(true);
+    }
+    let mut bytes = 0_u64;
+    for number in segments.numbers()?.into_iter().filter(|number| *number < header.number) {
+        if let Some(file) = segments.get(number)? {
+            let length = file.file.len();
+            let length = length.map_err(|error| LogError::io("inspect", file.path.clone(), error))?;
+            bytes = bytes.saturating_add(length);
+        }
+    }
+    Ok(bytes / ENVELOPE_BYTES as u64 >= events)
 }

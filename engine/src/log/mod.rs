@@ -21,7 +21,6 @@
 mod append;
 mod backup;
 mod bodies;
-mod commit_delay;
 mod commit_queue;
 mod create;
 mod cursor;
@@ -55,9 +54,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 mod verify;
-mod wait;
 mod witness;
-mod write_segment;
 
 pub use crate::codec::Written as Head;
 pub use append::{Exclusive, Placed};

@@ -1,30 +1,27 @@
 //! Opening, bringing a handle to the durable end, refreshing and closing.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::commit_delay::CommitDelay;
-use super::commit_queue::CommitQueue;
+use super::commit_queue::{CommitDelay, CommitQueue};
 use super::create::{Identity, identify, identity_from_log, make, open_tail, read_secret, store_file_damage};
 use super::cursor::Cursor;
 use super::error::{Corruption, LogError};
 use super::fault::Fault;
-use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, STORE_FILE, Segments, TAIL, after, segment_start};
+use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, STORE_FILE, Segments, after, segment_start};
+use super::handle::is_anchored;
 use super::key_folder::{ENCRYPTION, ENCRYPTION_BIT};
 use super::keys::KeyChain;
-use super::recovery_scan::{
-    CheckpointFile, RecoveryScan, first_gap, is_anchored, read_checkpoint, scan, strict, torn,
-};
-use super::tail::{Tail, read_page};
+use super::recovery_scan::{CheckpointFile, RecoveryScan, first_gap, read_checkpoint, scan, strict, torn};
+use super::tail::Tail;
 use super::{Head, Log, LogOptions, Recovery, Shared, Writer};
 use crate::codec::{Busy, Checkpoint, FrameCheck, FrameHeader, SegmentHeader, TailPage, Written};
 use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Position, Seq, StoreId};
 use crate::locks::steady;
 use crate::secret::Secret;
-use crate::storage::{Access, Bell, Clock, Entropy, KeyRing, Storage, write_file};
+use crate::storage::{Bell, Clock, Entropy, KeyRing, Storage, write_file};
 
 /// How a log is opened besides its options.
 #[derive(Clone, Default)]
@@ -184,15 +181,6 @@ impl Log {
         Ok((log, recovery))
     }
 
-    /// Refuses to go on if a newer program named a feature since this handle was opened.
-    pub(super) fn check_upgrades(&self, page: &TailPage) -> Result<(), LogError> {
-        let own = page.store == Some(self.segments.store);
-        if own && page.upgrades != self.upgrades.load(Ordering::SeqCst) {
-            return Err(LogError::Upgraded { path: self.storage.path("") });
-        }
-        Ok(())
-    }
-
     /// The same, by the store's file itself, where the page cannot be relied on.
     pub(super) fn check_features(&self) -> Result<(), LogError> {
         match identify(&*self.storage)? {
@@ -225,11 +213,6 @@ impl Log {
         tail.raise_upgrades()?;
         write_file(&*self.storage, STORE_FILE, &file.encode())
             .map_err(|error| LogError::io("write", self.storage.path(STORE_FILE), error))
-    }
-
-    /// A feature that writing needs and this program does not know. Reading is allowed.
-    pub fn newer(&self) -> Option<&str> {
-        self.newer.as_deref()
     }
 
     /// Brings a fresh handle to the durable end.
@@ -323,24 +306,6 @@ impl Log {
             Err(LogError::Corrupt(_)) => Ok(()),
             Err(error) => Err(error),
         }
-    }
-
-    /// Reads the tail page, of a handle that may write or not.
-    pub(crate) fn read_page(&self) -> Result<TailPage, LogError> {
-        if let Some(tail) = &self.tail {
-            return tail.read();
-        }
-        let mut known = steady(&self.reader_tail);
-        // Another file may have its name by now.
-        let current = known.take().filter(|file| file.is_current().unwrap_or(false));
-        let file = match current.map_or_else(|| self.storage.open(TAIL, Access::Read), Ok) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(TailPage::default()),
-            Err(error) => return Err(LogError::io("open", self.storage.path(TAIL), error)),
-        };
-        let page = read_page(&*file).map_err(|error| LogError::io("read", self.storage.path(TAIL), error));
-        *known = Some(file);
-        page
     }
 
     /// Surveys the log without a lock. Others may write meanwhile: what looks like damage is looked at again as long as they
@@ -438,35 +403,6 @@ impl Log {
         shared.head = head;
         shared.damage.get_or_insert_with(|| Box::new(damage));
         Ok(())
-    }
-
-    /// Looks for commits of other processes that became durable, and returns the head.
-    ///
-    /// # Errors
-    /// [`LogError::Corrupt`] if what they wrote does not continue the log; the head stays where it was.
-    pub fn refresh(&self) -> Result<Head, LogError> {
-        self.check_process()?;
-        let head = self.head();
-        if steady(&self.shared).damage.is_some() {
-            return Ok(head);
-        }
-        let page = self.read_page()?;
-        let durable = page.durable_end().position.0;
-        let is_news = self.looked_at.swap(durable, Ordering::Relaxed) != durable;
-        // A page that says nothing new may be that of a file which was replaced: nothing new ever gets into it, for a writer
-        // looks at the name first.
-        if !is_news && let Some(tail) = &self.tail {
-            tail.check_current()?;
-        }
-        if page.store != Some(self.segments.store) {
-            return Ok(head);
-        }
-        self.check_upgrades(&page)?;
-        self.see_generation(page.generation);
-        if let Some(durable) = page.durable {
-            self.show(durable);
-        }
-        Ok(self.head())
     }
 
     /// Follows sound, linked frames from `place` to `until` exactly.

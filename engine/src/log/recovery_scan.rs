@@ -5,9 +5,10 @@ use super::error::{Corruption, LogError};
 use super::fault::Fault;
 use super::files::corruption;
 use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, Segments, after, continues, segment_begin, segment_start};
+use super::handle::{could_hold, is_anchored};
 use crate::codec::{
-    CHECKPOINT_BYTES, Checkpoint, ENVELOPE_BYTES, FRAME_HEADER_BYTES, FRAME_MAGIC, FrameCheck, FrameHeader,
-    Invalid, Part, SegmentHeader, TailPage, Written, is_zero,
+    CHECKPOINT_BYTES, Checkpoint, FRAME_HEADER_BYTES, FRAME_MAGIC, FrameCheck, FrameHeader, Invalid, Part,
+    SegmentHeader, TailPage, Written, is_zero,
 };
 use crate::ids::{Position, Seq};
 use crate::storage::read_file;
@@ -103,44 +104,6 @@ fn anchor(
     let header = segments.header(durable.segment())?;
     let is_held = header.as_ref().map(|header| could_hold(segments, header)).transpose()?;
     Ok(header.filter(|_| is_held == Some(true)).map(|header| segment_start(&header)))
-}
-
-/// Events of each segment that need not be accounted for.
-const UNASKED_EVENT_COUNT: u64 = 1 << 21;
-
-/// Whether the files before a segment are long enough for the events that its header says are in them. A forged
-/// header may begin at an immense seq; believing it would mean looking for all those events.
-fn could_hold(segments: &Segments, header: &SegmentHeader) -> Result<bool, LogError> {
-    let events = header.first_seq.before().0;
-    // Segments are counted from 1.
-    let earlier = u64::from(header.number).saturating_sub(1);
-    if events <= earlier.saturating_mul(UNASKED_EVENT_COUNT) {
-        return Ok(true);
-    }
-    let mut bytes = 0_u64;
-    for number in segments.numbers()?.into_iter().filter(|number| *number < header.number) {
-        if let Some(file) = segments.get(number)? {
-            let length = file.file.len();
-            let length = length.map_err(|error| LogError::io("inspect", file.path.clone(), error))?;
-            bytes = bytes.saturating_add(length);
-        }
-    }
-    Ok(bytes / ENVELOPE_BYTES as u64 >= events)
-}
-
-/// Whether the log holds, right before `place`, the frame that `place` says is there.
-pub(crate) fn is_anchored(segments: &Segments, place: &Written) -> Result<bool, LogError> {
-    let Some(header) = segments.header(place.position.segment())? else { return Ok(false) };
-    if place.last_frame == 0 {
-        return Ok(segment_start(&header) == *place && could_hold(segments, &header)?);
-    }
-    let offset = u64::from(place.last_frame) * Position::GRAIN_BYTES;
-    let Some(position) = Position::new(place.position.segment(), offset) else { return Ok(false) };
-    match Cursor::new(segments, super::files::POINT_WINDOW_BYTES).frame(position, FrameCheck::Checksum) {
-        Ok(frame) => Ok(after(frame.header()) == *place),
-        Err(Fault::Error(error)) => Err(error),
-        Err(_) => Ok(false),
-    }
 }
 
 /// Walks from the highest trusted place to the end. Reads only.

@@ -18,9 +18,9 @@ use crate::storage::{Access, FileStorage, Storage, read_up_to};
 use crate::verify::{Expected, Report, SavedFault, verify_claims};
 
 use super::Store;
-use super::ingest_states;
+use super::kept::StreamWriter;
 use super::snapshots::{self, FOLDER, Footing};
-use super::stream_writer::StreamWriter;
+use super::writers;
 
 /// Both kinds of file have a header of so many bytes.
 const HEADER_BYTES: usize = 144;
@@ -138,7 +138,7 @@ fn footing_in(
     if read_up_to(&*file, &mut header, 0).ok()? < HEADER_BYTES {
         return None;
     }
-    let kind = if kind == WitnessKind::IngestState { ingest_states::KIND } else { snapshots::KIND };
+    let kind = if kind == WitnessKind::IngestState { writers::KIND } else { snapshots::KIND };
     snapshots::Fields(&header).footing(kind, store, stream)
 }
 
@@ -203,7 +203,7 @@ impl Store {
         storage: &Arc<dyn Storage>,
         stream: StreamId,
     ) -> Result<Option<String>, Error> {
-        let saved = ingest_states::read_saved(storage, self.id(), stream);
+        let saved = writers::read_saved(storage, self.id(), stream);
         // Rows that an accident changed are found by their digests, here as when one is asked for.
         let saved = saved.and_then(|(footing, ingest_state)| Some((footing, ingest_state.save()?)));
         let Some((footing, saved)) = saved else { return Ok(None) };

@@ -15,15 +15,14 @@ use crate::log::{Condition, Log, LogOptions, Opening};
 use crate::registry::{NoTools, Registry};
 use crate::storage::{Clock, Entropy, FileStorage, KeyRing, Storage, SystemClock, SystemEntropy, untrusted};
 
-use super::bounded::Bounded;
+use super::behind::{Durability, Settler, Upkeep};
 use super::erasure_list::Erasures;
 use super::frames::FrameCache;
+use super::kept::Bounded;
 use super::locator::Locator;
-use super::salts::Salts;
-use super::settler::{Durability, Settler};
+use super::new_bodies::Salts;
 use super::snapshots::{Snapshots, Uses};
 use super::subjects::{check_subject, not_encrypted};
-use super::upkeep::Upkeep;
 use super::{Inner, Redactor, Store};
 
 /// What stays in memory of sessions, by default.

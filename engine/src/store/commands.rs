@@ -24,11 +24,11 @@ use crate::entry::fact::Cleaner as _;
 use crate::error::Error;
 use crate::event::{Actor, Payload};
 use crate::fold::Policy;
-use crate::fold::reminder::{Reflection, Reminder};
+use crate::fold::todo::{Reflection, Reminder};
 use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId};
 use crate::index::FramePlace;
 
-use super::loaded::whole;
+use super::kept::whole;
 use super::redact::Pass;
 use super::write::{Recording, unsigned};
 use super::{Inner, Store, View};

@@ -25,10 +25,10 @@ use crate::fold::ItemView;
 use crate::ids::{BodyId, ItemId, Origin, Seq, StreamId};
 use crate::log::{ERASING, ErasedFigures, LogError};
 use crate::storage::{Access, FileStorage, Storage as _};
-use crate::text::mask::is_masked;
+use crate::text::signature::is_masked;
 use crate::verify::recorded_erasures;
 
-use super::loaded::whole;
+use super::kept::whole;
 use super::wanted::Wanted;
 use super::{Inner, Store};
 
@@ -261,7 +261,7 @@ impl Inner {
             };
             for frame in parts {
                 for event in frame.events().filter(|event| event.envelope.stream == stream) {
-                    let decoded = super::decoding::bare(&frame, &event).map(|it| it.event.payload);
+                    let decoded = super::frames::bare(&frame, &event).map(|it| it.event.payload);
                     if matches!(decoded, Ok(Payload::ItemRevised(revised)) if revised.item == item) {
                         seqs.push(event.seq);
                     }
@@ -273,7 +273,7 @@ impl Inner {
             let Some(frame) = self.frame_of(seq)? else { continue };
             let Some(event) = frame.event(seq) else { continue };
             // One that makes no sense is not known to have labels or a host's record: all that it has is erased.
-            let recorded = super::decoding::bare(&frame, &event).ok();
+            let recorded = super::frames::bare(&frame, &event).ok();
             let wire = recorded.as_ref().and_then(|it| it.event.stamp.wire);
             // As above.
             let labels = recorded.map(|it| text_rows(it.event.payload)).unwrap_or_default();
@@ -351,7 +351,7 @@ impl Inner {
     /// Adds the hosts' records in a commit that quote what is wanted.
     fn records_in(&self, frame: &Frame, wanted: &Wanted, found: &mut Hits) -> Result<(), Error> {
         for event in frame.events() {
-            let recorded = match super::decoding::bare(frame, &event) {
+            let recorded = match super::frames::bare(frame, &event) {
                 Ok(recorded) => recorded,
                 Err(error) => {
                     self.note_damage(format!("whether {} quotes what is erased: {error}", event.seq));

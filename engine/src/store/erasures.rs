@@ -11,8 +11,8 @@ use crate::index::FramePlace;
 use crate::locks::renewed;
 use crate::log::LogError;
 
-use super::decoding::bare;
 use super::erasure_list::{Erasure, Erasures};
+use super::frames::bare;
 use super::{Inner, Store};
 use crate::secret::Withheld;
 

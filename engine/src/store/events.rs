@@ -9,7 +9,7 @@ use crate::ids::{BodyId, Origin, Position, Seq, StreamId};
 use crate::log::{self, LogError};
 
 use super::Inner;
-use super::decoding::bare;
+use super::frames::bare;
 
 fn no_row(seq: Seq, row: u32) -> Error {
     Error::Corrupt { detail: format!("event {seq} names body row {row}, which it does not have") }

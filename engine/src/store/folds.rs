@@ -1,23 +1,26 @@
-//! Folds of streams, kept in memory and caught up on demand.
+//! Folds of streams: kept in memory, caught up on demand, saved.
 //!
 //! A session is folded together with what its view needs: the store's own stream (policy), its project (memory) and, for a
 //! fork, the streams it shares history with. Readers take a watermark; what is folded later does not show through it.
+//!
+//! A saved fold is taken up if the log bears it out. Folds are saved behind an answer when they are due, or when a caller asks for it.
 
 use std::sync::{Arc, RwLock};
 
+use super::fetch::Parts;
+use super::frames::lend;
+use super::kept::{Loaded, half_folded, whole};
+use super::snapshots::{FOLDER, Footing, Read, decode, encode, is_due, name, write};
+use super::{Inner, Store};
 use crate::codec::Frame;
 use crate::error::Error;
 use crate::event::{Lifespan, Payload, Scope, stream_id};
 use crate::fold::Place;
-use crate::ids::{Position, Seq, StreamId};
+use crate::ids::{Position, Seq, StoreId, StreamId};
 use crate::index::SESSION_OPENED;
 use crate::locks::steady;
-use crate::log::Texts;
-
-use super::Inner;
-use super::decoding::lend;
-use super::fetch::Parts;
-use super::loaded::{Loaded, half_folded, whole};
+use crate::log::{Texts, is_copy_name};
+use crate::storage::{Access, Storage, read_up_to};
 
 /// So many events behind a snapshot are read one after the other sooner than an index is asked which of them matter.
 const WALK_EVENT_COUNT_MAX: u64 = 8192;
@@ -259,4 +262,178 @@ fn needs(payload: &Payload, have: &[StreamId]) -> Option<Vec<StreamId>> {
     };
     let needed: Vec<StreamId> = needed.into_iter().filter(|stream| !have.contains(stream)).collect();
     (!needed.is_empty()).then_some(needed)
+}
+
+impl Inner {
+    /// The saved fold of a stream, if there is one that this log bears out.
+    pub(super) fn saved_fold(&self, stream: StreamId) -> Option<Loaded> {
+        let snapshots = &self.snapshots;
+        if !snapshots.uses.reads {
+            return None;
+        }
+        // A saved fold that cannot be read is made of the log instead, here and below.
+        let file = snapshots.storage.open(&name(stream), Access::Read).ok()?;
+        let read_at = |buffer: &mut [u8], offset| read_up_to(&*file, buffer, offset);
+        // As above.
+        let mut read = Read::new(&read_at, file.len().ok()?);
+        let found = decode(&mut read, snapshots.store, stream);
+        if read.failed {
+            return None;
+        }
+        let sound = found.and_then(|(footing, loaded)| {
+            let (known, end) = self.footing_at(footing.position)?;
+            (known == footing).then_some(Loaded { end: Some(end), ..loaded })
+        });
+        if sound.is_none() {
+            snapshots.forget(stream);
+        }
+        sound
+    }
+
+    /// The frame at a position as a footing, and where it ends, if it is durable.
+    pub(super) fn footing_at(&self, position: Position) -> Option<(Footing, Position)> {
+        // Without a footing nothing is saved or restored, here and below.
+        let head = self.refresh().ok()?;
+        // As above.
+        let header = self.log.header_at(position).ok()?;
+        let footing = Footing { seq: header.last_seq(), position, link: header.link() };
+        (footing.seq <= head).then_some((footing, header.end()))
+    }
+
+    pub(super) fn footing_of(&self, seq: Seq) -> Option<Footing> {
+        // As above.
+        let position = self.frame_of(seq).ok()??.position();
+        self.footing_at(position).map(|(footing, _)| footing).filter(|footing| footing.seq == seq)
+    }
+
+    /// Saves a fold behind the caller's back if that is due and nothing else is being saved.
+    pub(super) fn save_later(&self, stream: StreamId, shared: &Arc<RwLock<Loaded>>) {
+        let snapshots = &self.snapshots;
+        if !snapshots.uses.writes || !snapshots.uses.by_itself {
+            return;
+        }
+        let watermark = {
+            // What a panic left half folded is not saved, here and below.
+            let Ok(loaded) = shared.read() else { return };
+            if !is_due(&loaded) {
+                return;
+            }
+            loaded.watermark
+        };
+        let mut running = steady(&snapshots.running);
+        if running.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return;
+        }
+        let Some(footing) = self.footing_of(watermark) else { return };
+        let (storage, store, shared) = (Arc::clone(&snapshots.storage), snapshots.store, Arc::clone(shared));
+        let save = move || save(&*storage, store, stream, footing, &shared);
+        // No thread to be had: no snapshot.
+        *running = std::thread::Builder::new().name("acpdb snapshot".to_owned()).spawn(save).ok();
+    }
+
+    /// Saves what is due, now: the store is being closed.
+    pub(super) fn save_folds(&self) {
+        self.snapshots.finish();
+        let folds = steady(&self.folds).list();
+        for (stream, shared) in folds {
+            self.save_if_due(stream, &shared);
+        }
+    }
+
+    /// Saves a fold now, if that is due: it leaves the memory.
+    pub(super) fn save_if_due(&self, stream: StreamId, shared: &RwLock<Loaded>) {
+        let snapshots = &self.snapshots;
+        if !snapshots.uses.writes || !snapshots.uses.by_itself {
+            return;
+        }
+        let watermark = {
+            let Ok(loaded) = shared.read() else { return };
+            is_due(&loaded).then_some(loaded.watermark)
+        };
+        if let Some(footing) = watermark.and_then(|watermark| self.footing_of(watermark)) {
+            save(&*snapshots.storage, snapshots.store, stream, footing, shared);
+        }
+    }
+}
+
+/// Saves a fold, if it still ends at `footing`. Appends to it wait while it is laid out, not while it is written.
+fn save(storage: &dyn Storage, store: StoreId, stream: StreamId, footing: Footing, shared: &RwLock<Loaded>) {
+    let bytes = {
+        let Ok(loaded) = shared.read() else { return };
+        if loaded.watermark != footing.seq {
+            return;
+        }
+        encode(store, stream, footing, &loaded)
+    };
+    // One that is too large is not tried again until it has grown by as much as any other.
+    let written = bytes.is_none_or(|bytes| write(storage, stream, &bytes).is_ok());
+    let Ok(mut loaded) = shared.write() else { return };
+    if written && loaded.watermark >= footing.seq {
+        loaded.saved_count = loaded.event_count;
+    }
+}
+
+impl Inner {
+    /// Saves what is known of a stream, having read all that is new.
+    pub(super) fn save_ingest_state_of(&self, stream: StreamId) -> Result<bool, Error> {
+        let writers = self.writers_of(std::iter::once(stream));
+        let Some(writer) = writers.get(&stream) else { return Ok(false) };
+        let mut writer = self.lock_writer(writer)?;
+        self.settle_known(&mut writer)?;
+        self.catch_up(stream, &mut writer)?;
+        Ok(self.save_ingest_state(stream, &mut writer))
+    }
+}
+
+impl Store {
+    /// Saves the fold of a stream, so that the next to open it need not fold it from its beginning, and what has to be known
+    /// of it to append to it. Long sessions are saved without being asked. True if the fold was written.
+    ///
+    /// Nothing depends on it: not durable, and gone without loss when `snap/` is deleted.
+    ///
+    /// # Errors
+    /// If the stream has no events or cannot be read; [`Error::ReadOnly`].
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    pub fn save_snapshot(&self, stream: StreamId) -> Result<bool, Error> {
+        let inner = &self.inner;
+        inner.check_writable()?;
+        // It brings the fold up to now.
+        let _ = self.view(stream)?;
+        let shared = inner.fold(stream)?;
+        let loaded = whole(&shared)?;
+        let Some(footing) = inner.footing_of(loaded.watermark) else { return Ok(false) };
+        let bytes = encode(inner.snapshots.store, stream, footing, &loaded);
+        drop(loaded);
+        // Its own errors concern those who append.
+        let _ = inner.save_ingest_state_of(stream);
+        Ok(bytes.is_some_and(|bytes| write(&*inner.snapshots.storage, stream, &bytes).is_ok()))
+    }
+
+    /// Removes the snapshots of a stream; `None`: of all. What erases bodies calls this, although no snapshot holds any.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], [`Error::Io`] if one is there and cannot be removed.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    pub fn forget_snapshots(&self, stream: Option<StreamId>) -> Result<(), Error> {
+        let inner = &self.inner;
+        inner.check_writable()?;
+        inner.snapshots.finish();
+        let storage = &inner.snapshots.storage;
+        let wanted = stream.map(|stream| stream.to_hex());
+        let names = match storage.list(FOLDER) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            names => names,
+        };
+        let failed = |source| Error::Io { action: "remove snapshots in", path: storage.path(FOLDER), source };
+        for file in names.map_err(failed)? {
+            let is_wanted = wanted.as_ref().is_none_or(|wanted| file.starts_with(wanted.as_str()));
+            if is_wanted && is_copy_name(FOLDER, &file) {
+                match storage.remove(&format!("{FOLDER}/{file}")) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
 }

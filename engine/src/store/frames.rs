@@ -1,6 +1,7 @@
-//! Frames kept in memory for point reads and for the next fold.
+//! Frames kept in memory, for point reads and for the next fold; and events of a frame as their payloads say them: for that no body is
+//! read, and no other frame is asked for.
 //!
-//! A bounded number of bytes; when it is full, everything goes. What is kept was checked when it was read, and frames
+//! A bounded number of bytes is kept; when it is full, everything goes. What is kept was checked when it was read, and frames
 //! never change, so nothing has to be looked up again. Large frames push nothing out: a few of them would fill it, and the
 //! log reads parts of them at a time. Bodies that were read with a frame are not kept: any process may erase them meanwhile.
 
@@ -8,8 +9,11 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use crate::codec::Frame;
+use crate::codec::{EventRef, Frame, Sight, payload};
+use crate::error::Error;
+use crate::event::{Frequent, Recorded};
 use crate::ids::{Position, Seq};
+use crate::secret::Secret;
 
 /// Most bytes of spines that are kept, however much memory there is.
 const BYTES_MAX: usize = 16 << 20;
@@ -110,4 +114,43 @@ impl FrameCache {
 
 fn cost(frame: &Frame) -> usize {
     frame.spine_bytes().saturating_add(FRAME_COST_BYTES)
+}
+
+/// Decodes one event of a frame as its payload says it: without the free texts, which stand in bodies, and with labels that
+/// are sealed. For those who look at other things.
+pub(super) fn bare(frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Error> {
+    check_sight(event)?;
+    payload::recorded(frame, event).map_err(|error| unreadable(event.seq, &error))
+}
+
+/// Whether an event can be read: what is sealed needs its key. One whose key was destroyed is like one of an unknown kind.
+fn check_sight(event: &EventRef<'_>) -> Result<(), Error> {
+    let (seq, stream) = (event.seq, event.envelope.stream);
+    match event.sight {
+        Sight::Clear | Sight::Shredded | Sight::Newer => Ok(()),
+        Sight::NoKey => Err(Error::Locked {
+            detail: format!("event {seq} is sealed, and the key of its stream {stream} is not at hand"),
+        }),
+        Sight::Forged => Err(Error::Corrupt {
+            detail: format!(
+                "event {seq} does not open with the key of its stream {stream}: it was altered or moved"
+            ),
+        }),
+    }
+}
+
+/// An event of a frequent kind, borrowed from its frame.
+pub(super) fn lend<'a>(event: &EventRef<'a>, secret: &Secret) -> Result<Option<Frequent<'a>>, Error> {
+    check_sight(event)?;
+    let envelope = event.envelope;
+    let mut lent = payload::frequent(envelope.kind, envelope.version, event.payload)
+        .map_err(|error| unreadable(event.seq, &error))?;
+    if let Some(Frequent::Started(started)) = &mut lent {
+        started.label = secret.open_label(started.label);
+    }
+    Ok(lent)
+}
+
+fn unreadable(seq: Seq, error: &payload::PayloadError) -> Error {
+    Error::Corrupt { detail: format!("event {seq} cannot be read: {error}") }
 }

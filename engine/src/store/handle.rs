@@ -12,18 +12,14 @@ use crate::log::{Log, Placed, Recovery};
 use crate::registry::Registry;
 use crate::text::Signer;
 
-use super::body_dedup::BodyDedup;
-use super::bounded::Bounded;
+use super::behind::{Durability, Settler, Upkeep};
 use super::erasure_list::Erasures;
 use super::frames::FrameCache;
-use super::loaded::Loaded;
+use super::kept::{Bounded, Loaded, StreamWriter};
 use super::locator::Locator;
+use super::new_bodies::{BodyDedup, Salts};
 use super::redact::Redactor;
-use super::salts::Salts;
-use super::settler::{Durability, Settler};
 use super::snapshots::Snapshots;
-use super::stream_writer::StreamWriter;
-use super::upkeep::Upkeep;
 
 /// An open store.
 ///

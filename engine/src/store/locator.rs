@@ -1,18 +1,23 @@
 //! What a handle knows of where the events of streams are: an index, tables of segments, and the tail that was read.
 //!
-//! It is asked and kept current by [`locate`](super::locate).
-
-mod segments;
-mod tail;
+//! ```text
+//! complete segments   the streams, each with its first frame and newest seq; tables on disk say which frames hold them
+//! tail                positions of frames, filled once from envelopes and then with each new frame
+//! ```
+//!
+//! It is asked and kept current by [`locate`](super::locate). The frames of complete segments are not read. The tail holds positions
+//! only, so it cannot be wrong about an event's content; the log checks each frame that is read at a position.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustc_hash::FxHashMap;
+
+use crate::codec::Frame;
+use crate::error::Error;
 use crate::ids::{Position, Seq, StreamId};
 use crate::index::{Bypassed, FramePlace, Index, Indexer, Lookup as _};
-
-pub(super) use segments::SegmentFrames;
-pub(super) use tail::TailFrames;
+use crate::log::{CompleteSegment, Log, TableFrame};
 
 /// Pause before an index that could not be opened is tried again: the first and the longest. Each doubles the last.
 pub(super) const RETRY_MIN: Duration = Duration::from_millis(250);
@@ -110,5 +115,163 @@ impl Retry {
         let pause = last.map_or(RETRY_MIN, |last| last.pause.saturating_mul(2).min(RETRY_MAX));
         let now = Instant::now();
         Self { at: now.checked_add(pause).unwrap_or(now), pause }
+    }
+}
+
+/// The segments, oldest first, and the streams in them.
+#[derive(Debug, Default)]
+pub(super) struct SegmentFrames {
+    segments: Vec<CompleteSegment>,
+    streams: FxHashMap<StreamId, usize>,
+    order: Vec<StreamPlace>,
+}
+
+fn place(frame: TableFrame) -> FramePlace {
+    FramePlace { first_seq: frame.first_seq, last_seq: frame.last_seq, position: frame.position }
+}
+
+impl SegmentFrames {
+    /// Attaches a segment. `false`: it has no usable tables.
+    pub(super) fn attach(&mut self, log: &Log, segment: CompleteSegment) -> Result<bool, Error> {
+        let Some(streams) = log.segment_streams(segment.number)? else { return Ok(false) };
+        let mut fresh = Vec::new();
+        for stream in streams {
+            if let Some(known) = self.streams.get(&stream.stream).and_then(|at| self.order.get_mut(*at)) {
+                known.head = known.head.max(stream.last);
+                continue;
+            }
+            let Some(first) = log.segment_frame(segment.number, stream.first)? else { return Ok(false) };
+            fresh.push(StreamPlace { stream: stream.stream, first: place(first), head: stream.last });
+        }
+        for stream in fresh {
+            self.streams.insert(stream.stream, self.order.len());
+            self.order.push(stream);
+        }
+        self.segments.push(segment);
+        Ok(true)
+    }
+
+    /// Frames of `stream` past `after`, oldest first.
+    pub(super) fn frames_of(
+        &self,
+        log: &Log,
+        stream: StreamId,
+        after: Seq,
+    ) -> Result<Vec<FramePlace>, Error> {
+        let mut found = Vec::new();
+        let known = self.streams.get(&stream).and_then(|at| self.order.get(*at));
+        let Some(known) = known.filter(|known| known.head > after) else { return Ok(found) };
+        let from = after.max(known.first.first_seq.before());
+        let first = self.segments.partition_point(|segment| segment.last_seq <= from);
+        for segment in self.segments.get(first..).unwrap_or_default() {
+            if segment.first_seq > known.head {
+                break;
+            }
+            found.extend(log.segment_frames_of(segment.number, stream, after)?.into_iter().map(place));
+        }
+        Ok(found)
+    }
+
+    /// All streams, in order of their first event.
+    pub(super) fn streams(&self) -> &[StreamPlace] {
+        &self.order
+    }
+}
+
+/// The frames of one stream.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StreamPlaces {
+    /// Its frames, oldest first.
+    pub(super) frames: Vec<FramePlace>,
+    /// Its newest seq.
+    pub(super) head: Seq,
+}
+
+/// Frames by stream, up to a watermark.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TailFrames {
+    /// Everything up to this seq is in here.
+    pub(super) watermark: Seq,
+    streams: FxHashMap<StreamId, StreamPlaces>,
+    /// Streams in order of their first event.
+    order: Vec<StreamId>,
+    place_count: usize,
+}
+
+impl TailFrames {
+    /// An empty tail that begins after `watermark`.
+    pub(super) fn after(watermark: Seq) -> Self {
+        Self { watermark, ..Self::default() }
+    }
+
+    /// Adds the next frame. Skips a frame below the watermark.
+    pub(super) fn observe(&mut self, frame: &Frame) {
+        let header = frame.header();
+        if header.last_seq() <= self.watermark {
+            return;
+        }
+        let place = FramePlace {
+            first_seq: header.first_seq,
+            last_seq: header.last_seq(),
+            position: header.position,
+        };
+        let mut events = frame.events().map(|event| (event.envelope.stream, event.seq)).peekable();
+        while let Some((stream, seq)) = events.next() {
+            // Of events of one stream in a row the last says it all.
+            if events.peek().is_some_and(|(next, _)| *next == stream) {
+                continue;
+            }
+            let places = self.streams.entry(stream).or_default();
+            if places.frames.is_empty() {
+                self.order.push(stream);
+            }
+            places.head = seq;
+            if places.frames.last() != Some(&place) {
+                places.frames.push(place);
+                self.place_count = self.place_count.saturating_add(1);
+            }
+        }
+        self.watermark = header.last_seq();
+    }
+
+    /// How many places it holds, of all streams, at 24 bytes each.
+    pub(super) const fn place_count(&self) -> usize {
+        self.place_count
+    }
+
+    /// Forgets frames that end at or before `base`. Cost: all places that stay.
+    pub(super) fn forget(&mut self, base: Seq) {
+        self.streams.retain(|_, places| {
+            places.frames.retain(|place| place.last_seq > base);
+            places.frames.shrink_to_fit();
+            !places.frames.is_empty()
+        });
+        self.order.retain(|stream| self.streams.contains_key(stream));
+        self.place_count = self.streams.values().map(|places| places.frames.len()).sum();
+    }
+
+    /// The frames of a stream.
+    pub(super) fn stream(&self, stream: StreamId) -> Option<&StreamPlaces> {
+        self.streams.get(&stream)
+    }
+
+    /// All streams, in order of their first event.
+    pub(super) fn streams(&self) -> &[StreamId] {
+        &self.order
+    }
+
+    /// Frames that hold events of any of `streams` past `after`, oldest first, each once.
+    pub(super) fn frames_of(&self, streams: &[StreamId], after: Seq) -> Vec<FramePlace> {
+        let mut places: Vec<FramePlace> = Vec::new();
+        for stream in streams {
+            let Some(known) = self.streams.get(stream) else { continue };
+            let from = known.frames.partition_point(|place| place.last_seq <= after);
+            places.extend(known.frames.get(from..).unwrap_or_default());
+        }
+        if streams.len() > 1 {
+            places.sort_unstable();
+            places.dedup();
+        }
+        places
     }
 }

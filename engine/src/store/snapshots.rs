@@ -24,7 +24,7 @@ use crate::ids::{Link, Position, Seq, StoreId, StreamId};
 use crate::locks::steady;
 use crate::storage::{Access, Storage, bytes_between, expect_filled, read_up_to, write_all};
 
-use super::loaded::Loaded;
+use super::kept::Loaded;
 
 /// Where they lie.
 pub(super) const FOLDER: &str = "snap";

@@ -8,7 +8,7 @@ use crate::fold::CauseView;
 use crate::log::{KindSpace, SealFigures, SealOutcome, SegmentSpace};
 
 use super::Store;
-use super::loaded::whole;
+use super::kept::whole;
 
 /// What sealing a store did.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]

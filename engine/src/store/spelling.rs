@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::fold::HashForm;
 use crate::ids::{BodyId, Seq};
 use crate::text::json::canonical_or_text;
-use crate::text::mask::is_masked;
+use crate::text::signature::is_masked;
 
 use super::{Store, View};
 

@@ -20,7 +20,7 @@ use std::task::{Context, Poll};
 use crate::error::Error;
 use crate::log::Placed;
 
-use super::settler::{Durability, Job, Progress, again};
+use super::behind::{Durability, Job, Progress, again};
 use super::{Receipt, Store};
 
 /// A commit that was submitted: it has its place in the log, and becomes durable whether a thread waits for it or not.
@@ -198,21 +198,5 @@ impl Store {
     /// [`Error::Poisoned`] if a sync failed.
     pub fn sync(&self) -> Result<(), Error> {
         self.inner.sync()
-    }
-
-    /// Ends a commit as this handle's durability asks.
-    pub(super) fn complete(&self, placed: Option<Placed>) -> Result<(), Error> {
-        let Some(placed) = placed else { return Ok(()) };
-        match self.inner.durability {
-            Durability::Sync => self.inner.settle(&placed),
-            Durability::Os => {
-                // What another thread was told of meanwhile may lie behind it.
-                let mut unsettled = self.inner.unsettled();
-                *unsettled = Some(unsettled.as_ref().map_or(&placed, |known| known.later(&placed)).bare());
-                drop(unsettled);
-                let job = Job { placed: placed.clone(), progress: None };
-                if self.inner.hand_over(job) { Ok(()) } else { self.inner.settle(&placed) }
-            }
-        }
     }
 }

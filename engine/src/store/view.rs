@@ -11,7 +11,7 @@ use crate::fold::{
 use crate::ids::{BodyId, ItemId, Seq, StreamId, Turn};
 use crate::locks::steady_read;
 
-use super::loaded::{Loaded, whole};
+use super::kept::{Loaded, whole};
 use super::{Erasure, Inner, Store};
 
 /// A point in a stream's time.

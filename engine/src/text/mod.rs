@@ -14,8 +14,6 @@
 
 pub mod globs;
 pub mod json;
-pub mod label;
-pub mod mask;
 pub mod paths;
 pub mod pattern;
 pub mod shorten;
@@ -25,10 +23,9 @@ pub mod words;
 
 pub use globs::{GlobError, Globs};
 pub use json::{JSON_DEPTH_MAX, Json, JsonError, JsonStr, ParamPath, canonical_or_text, write_json_string};
-pub use label::{HashTarget, Label};
 pub use pattern::Pattern;
 pub use shorten::{ShownParams, TruncateSettings};
-pub use signature::Signer;
+pub use signature::{HashTarget, Label, Signer};
 pub use tokens::{ESTIMATOR_VERSION, estimate};
 
 /// Whether `character` is white space to the rules: Unicode's, and the byte order mark U+FEFF.

@@ -24,6 +24,17 @@ impl Json {
         self.out.push(bracket);
     }
 
+    /// Ends the message that is open, if one is, and begins one of this role with its list of parts.
+    pub(super) fn begin_message(&mut self, is_open: bool, role: &str, parts: &str) {
+        if is_open {
+            self.close(b']');
+            self.close(b'}');
+        }
+        self.open(b'{');
+        self.text("role", role);
+        self.open_member(parts, b'[');
+    }
+
     /// A member's name; its value follows.
     pub(super) fn name(&mut self, name: &str) {
         self.comma();

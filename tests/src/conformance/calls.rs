@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use acpdb_engine::command::{Command, ContextAction, Target};
 use acpdb_engine::entry::{Entry, fact};
 use acpdb_engine::event::{InjectedKind, Outcome, PartKind, PolicySet, ReplaceCause, Role, TurnKind};
-use acpdb_engine::fold::reminder::ReminderSettings;
+use acpdb_engine::fold::todo::ReminderSettings;
 use acpdb_engine::fold::todo::TodoSource;
 use acpdb_engine::fold::{HashForm, ItemKind, Ix, Policy, RuleKind, ShortenKind, State};
 use acpdb_engine::ids::{ItemId, Seq};

@@ -5,7 +5,7 @@
 //! ```
 
 use acpdb_engine::event::{Body, TodoHead, TodoList};
-use acpdb_engine::fold::reminder::ReminderSettings;
+use acpdb_engine::fold::todo::ReminderSettings;
 use acpdb_engine::fold::todo::{TodoSource, TodoState};
 use acpdb_engine::ids::{ItemId, Seq, Turn};
 use acpdb_engine::text::{Signer, collapse_space};

@@ -12,8 +12,7 @@ use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread::yield_now;
 
-use crate::commit_delay::CommitDelay;
-use crate::commit_queue::{CommitQueue, Stages, Until};
+use crate::commit_queue::{CommitDelay, CommitQueue, Stages, Until};
 use crate::durability::{Attempt, Outcome, State, Stretch, SyncOps, SyncWait, serve};
 
 /// A rule that is broken on purpose.

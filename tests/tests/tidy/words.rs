@@ -42,7 +42,7 @@ const OLD_NAMES: &[(&str, &str, &[&str])] = &[
             "engine/src/command/ingest_state/base.rs",
             "engine/src/log/files.rs",
             "engine/src/store/audit",
-            "engine/src/store/ingest_states",
+            "engine/src/store/writers",
             "docs/ARCHITECTURE.md",
             "docs/COMPARE.md",
             "docs/DESIGN.md",

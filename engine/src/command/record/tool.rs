@@ -9,9 +9,9 @@ use crate::event::{
 };
 use crate::ids::Signature;
 use crate::text::json::{Json, ParamPath, canonical_or_text};
-use crate::text::label::Label;
-use crate::text::mask::mask;
 use crate::text::shorten::shown_params;
+use crate::text::signature::Label;
+use crate::text::signature::mask;
 use crate::text::{collapse_space, paths, tokens};
 
 impl Recorder<'_> {

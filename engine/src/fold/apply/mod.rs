@@ -10,12 +10,12 @@ mod intake;
 
 use std::sync::Arc;
 
-use super::core::{BORN, Core, Subs};
 use super::history::{Cause, History, Total};
 use super::number::{Ix, NONE, index};
 use super::op::{Op, Rewind};
 use super::policy::Policy;
 use super::read::{CauseView, FaceState, FaceTokens};
+use super::state::{BORN, Core, Subs};
 use super::state::{Rebase, State, StreamFacts};
 use super::step::Step;
 use crate::event::{Body, BodyAddress, Face, Frequent, Payload, Recorded, Scope};

@@ -16,14 +16,10 @@ use crate::ids::Micros;
 pub struct Confidence(u32);
 
 impl Confidence {
-    /// Certain.
-    pub const ONE: Self = Self(1_000_000);
     /// Decay stops here, or at the recorded value if that is lower.
     pub const FLOOR: Self = Self(100_000);
     /// A session item below this has expired.
     pub const SESSION_MIN: Self = Self(200_000);
-    /// A memory context holds nothing below this.
-    pub const CONTEXT_MIN: Self = Self(600_000);
 
     /// From hundredths; more than 100 counts as 100.
     pub fn from_hundredths(hundredths: u32) -> Self {

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use super::graph::{EdgeRow, Graph, Ix, MemoryRule, Nx, Reinforced, last_at, number, push_at};
 use super::op::{MemoryEvent, MemoryWhat, Moment};
 use crate::event::{Actor, Body, Lifespan, MemoryKind, MemoryRecorded};
-use crate::fold::table::{Table, hash_of};
+use crate::fold::number::{Table, hash_of};
 use crate::ids::{BodyId, ItemId, Micros, Seq, Signature};
 
 /// What was recorded about an item. Never changes.

@@ -3,7 +3,7 @@
 //! ```text
 //! events of one stream --apply--> MemoryState --at(seq)--> MemoryAt: items, chains, lookups
 //!                                                 |
-//!        session + project + user + now + texts --+--> MemoryView --> memory_context, propose, decide
+//!        session + project + user + now + texts --+--> MemoryView --> propose, decide
 //!                                                                \--> insights
 //! ```
 //!
@@ -19,14 +19,11 @@
 
 mod chain;
 mod confidence;
-mod context;
 mod core;
 mod graph;
 mod insight;
-mod kind;
 mod op;
 mod read;
-mod view;
 
 #[cfg(test)]
 mod laws;
@@ -44,14 +41,13 @@ use crate::text::Signer;
 pub use self::core::MemoryFacts;
 pub(crate) use self::op::MemoryEvent;
 pub use self::op::Moment;
+pub use self::op::{default_category, default_lifespan, kind_label, lifespan_label};
 pub use chain::{ChainMember, MemoryChain, MemoryEdge};
 pub use confidence::Confidence;
-pub use context::{ContextCounts, MemoryContext, memory_context};
 pub use graph::MemoryRule;
 pub use insight::{MemoryInsights, RepeatedDecision, RepeatedKey, ReturnedValue, SubjectConflict};
-pub use kind::{default_category, default_lifespan, kind_label, lifespan_label};
+pub use read::{LIFESPANS_INNER_FIRST, MemoryLayer, MemoryView};
 pub use read::{MemoryAt, MemoryItem, Standing};
-pub use view::{LIFESPANS_INNER_FIRST, MemoryLayer, MemoryView};
 
 /// Where texts come from: the body with this id, or `None` if it was erased or is no UTF-8.
 pub type TextSource<'a> = &'a dyn Fn(BodyId) -> Option<String>;

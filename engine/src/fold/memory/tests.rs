@@ -420,53 +420,6 @@ fn inner_scopes_shadow_outer_ones_without_an_edge() {
 }
 
 #[test]
-fn the_context_is_sorted_capped_and_budgeted() {
-    let mut bench = Bench::default();
-    for number in 0..7 {
-        let text = format!("fact number {number}");
-        let confidence = if number == 0 { 50 } else { 80 };
-        bench.item(
-            MemoryRecorded { confidence, ..record(&format!("f{number}"), MemoryKind::Fact, "personal", "") },
-            &text,
-        );
-    }
-    bench.item(preference("p1", "editor", ""), "Vim\n## Facts\n- a lie");
-    bench.item(
-        MemoryRecorded { confidence: 95, ..record("d1", MemoryKind::Decision, "process", "") },
-        "React for frontend",
-    );
-    bench.item(record("n1", MemoryKind::Note, "other", ""), "a note");
-    bench.item(record("d2", MemoryKind::Decision, "process", ""), " ");
-    let context = bench.view(|view| memory_context(view, 1000));
-    expect![[r#"
-        ## Facts
-        - fact number 6
-        - fact number 5
-        - fact number 4
-        - fact number 3
-        - fact number 2
-
-        ## Preferences
-        - tooling/editor: Vim ## Facts - a lie
-
-        ## Decisions
-        - React for frontend
-        ContextCounts { unsure: 1, over_cap: 1, over_budget: 0, unreadable: 1 } 7
-    "#]]
-    .assert_eq(&format!("{}\n{:?} {:?}\n", context.text, context.left_out, context.included.len()));
-    assert_eq!(context, bench.view(|view| memory_context(view, 1000)));
-    let small = bench.view(|view| memory_context(view, 14));
-    assert!(small.tokens <= 14);
-    expect![[r#"
-        ## Decisions
-        - React for frontend
-        ContextCounts { unsure: 1, over_cap: 0, over_budget: 7, unreadable: 1 }
-    "#]]
-    .assert_eq(&format!("{}\n{:?}\n", small.text, small.left_out));
-    assert_eq!(bench.view(|view| memory_context(view, 0)).text, "");
-}
-
-#[test]
 fn insights_tell_what_wavers() {
     let fact = |id: &str, value: &str, replaces: &[&str]| MemoryRecorded {
         subject: Some("Name".into()),

@@ -5,10 +5,10 @@ use crate::fold::policy_values::{
     Ages, CompressReasoning, FileKind, FileRule, HideInput, IdleRules, Paths, Policy, PurgeErrors, Repeat,
     RepeatMode, ShelfRule, Switches, TaskArchive, Truncate, TurnProtection,
 };
-use crate::fold::reminder::{ReflectionSettings, ReminderSettings};
 use crate::fold::rules::shorten::ages_keys;
 use crate::fold::rules::{SHORTENING, switches};
 use crate::fold::serving::{FlushRule, ServeSettings};
+use crate::fold::todo::{ReflectionSettings, ReminderSettings};
 use crate::text::Globs;
 
 /// Tools that are protected unless a policy says otherwise.

@@ -182,3 +182,15 @@ fn mistakes_are_named() {
     "#]]
     .assert_eq(&table);
 }
+
+#[test]
+fn a_shared_policy_is_the_one_that_its_text_says() {
+    let text = |turns: usize| format!(r#"{{"preset":"economy","purge_errors.turns":{turns}}}"#);
+    for turns in (1..=KEPT_COUNT + 3).chain(1..4) {
+        let read = Policy::from_json(&text(turns)).unwrap();
+        assert_eq!(*Policy::shared(&text(turns)).unwrap(), read, "{turns}");
+        assert_eq!(*Policy::shared(&text(turns)).unwrap(), read, "{turns}");
+    }
+    assert_eq!(Policy::shared("nonsense").unwrap_err(), Policy::from_json("nonsense").unwrap_err());
+    assert_eq!(*Policy::standard(), Policy::default());
+}

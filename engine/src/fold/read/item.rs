@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::event::{Body, Face, InjectedKind, PartKind, Role, ToolClass};
-use crate::fold::core::Status;
 use crate::fold::facts::{ItemKind, PartFact, Size};
 use crate::fold::history::{Cause, Evicted, Row, RuleKind, ShortenKind};
 use crate::fold::number::{Ix, NONE};
 use crate::fold::policy::Policy;
+use crate::fold::state::Status;
 use crate::fold::state::{Rebase, State, StreamFacts};
 use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId, Turn};
 

@@ -15,11 +15,11 @@ use std::sync::Arc;
 
 use crate::event::{Face, InjectedKind, Role};
 use crate::fold::FaceState;
-use crate::fold::core::Status;
 use crate::fold::facts::ItemKind;
 use crate::fold::history::{Cause, Row, is_before};
 use crate::fold::number::Ix;
 use crate::fold::state::State;
+use crate::fold::state::Status;
 use crate::ids::{BodyId, ItemId, Seq, Turn};
 
 /// An item, as far as building a message needs it.

@@ -9,7 +9,6 @@
 //! Every read takes `at` and is a function of the state; nothing is cached and nothing is changed. Bodies are named,
 //! never read: [`StandIn::needs`] says which body a text is made from, [`render`] makes it.
 
-mod chain;
 mod digest;
 mod explain;
 mod item;
@@ -19,11 +18,11 @@ mod served;
 mod stand_in;
 mod stats;
 
-pub use chain::{CHAIN_MEMBER_COUNT_MAX, Chain, ChainMember, EdgeView};
 pub use explain::{Explanation, Protection, Rested, Visibility};
 pub(in crate::fold) use item::FaceTokens;
 pub use item::{CauseView, FaceState, FaceView, ItemView, PartView};
 pub use item_header::ItemHeader;
+pub use lookup::{CHAIN_MEMBER_COUNT_MAX, Chain, ChainMember, EdgeView};
 pub use lookup::{HashForm, TurnTokens};
 pub use served::{PendingItem, ServedChange, ServedPlace};
 pub use stand_in::{Render, StandIn, render};

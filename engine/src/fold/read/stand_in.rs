@@ -7,7 +7,6 @@
 use rustc_hash::FxHashSet;
 
 use crate::event::{Face, KeyKind, Role};
-use crate::fold::core::Status;
 use crate::fold::eviction::{output_text, rolling_text, words_text};
 use crate::fold::facts::{ItemKind, Size};
 use crate::fold::history::{Cause, Evicted, Row, RuleKind, ShortenKind};
@@ -16,6 +15,7 @@ use crate::fold::policy::TaskArchive;
 use crate::fold::rules::Tombstone;
 use crate::fold::rules::shorten::Leaves;
 use crate::fold::state::State;
+use crate::fold::state::Status;
 use crate::ids::{BodyId, Seq};
 use crate::registry::Registry;
 use crate::text::json::canonical_or_text;

@@ -1,16 +1,21 @@
-//! A part of a state that is made of its saved bytes when it is first asked for.
+//! How parts of a state lie in an archive: what is shared in memory (there nothing is shared), and a part that is made of its saved bytes
+//! when it is first asked for.
 //!
 //! Of a session that goes on, lists of todos long replaced are half of what is irregular, and hardly ever asked for.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use rkyv::api::high::{HighDeserializer, HighSerializer, HighValidator};
+use rkyv::boxed::{ArchivedBox, BoxResolver};
 use rkyv::bytecheck::CheckBytes;
-use rkyv::rancor::Failure;
+use rkyv::rancor::{Failure, Fallible, Source};
+use rkyv::ser::Writer;
 use rkyv::ser::allocator::ArenaHandle;
+use rkyv::string::{ArchivedString, StringResolver};
 use rkyv::util::AlignedVec;
-use rkyv::{Archive, Deserialize, Serialize};
+use rkyv::with::{ArchiveWith, DeserializeWith, SerializeWith};
+use rkyv::{Archive, Deserialize, Place, Serialize};
 
 use super::{In, Out};
 
@@ -74,5 +79,61 @@ where
             // Checked above: the other case never comes.
             make: |bytes| rkyv::from_bytes::<T, Failure>(bytes).unwrap_or_default(),
         })
+    }
+}
+
+/// A shared text, archived as a text.
+pub(crate) struct AsText;
+
+impl ArchiveWith<Arc<str>> for AsText {
+    type Archived = ArchivedString;
+    type Resolver = StringResolver;
+
+    fn resolve_with(text: &Arc<str>, resolver: StringResolver, out: Place<ArchivedString>) {
+        ArchivedString::resolve_from_str(text, resolver, out);
+    }
+}
+
+impl<S: Fallible<Error: Source> + Writer + ?Sized> SerializeWith<Arc<str>, S> for AsText {
+    fn serialize_with(text: &Arc<str>, serializer: &mut S) -> Result<StringResolver, S::Error> {
+        ArchivedString::serialize_from_str(text, serializer)
+    }
+}
+
+impl<D: Fallible + ?Sized> DeserializeWith<ArchivedString, Arc<str>, D> for AsText {
+    fn deserialize_with(text: &ArchivedString, _: &mut D) -> Result<Arc<str>, D::Error> {
+        Ok(Arc::from(text.as_str()))
+    }
+}
+
+/// A shared value, archived apart from what holds it: nothing is shared in an archive, and rows stay small.
+pub(crate) struct Apart;
+
+impl<T: Archive> ArchiveWith<Arc<T>> for Apart {
+    type Archived = ArchivedBox<T::Archived>;
+    type Resolver = BoxResolver;
+
+    fn resolve_with(value: &Arc<T>, resolver: BoxResolver, out: Place<Self::Archived>) {
+        ArchivedBox::resolve_from_ref(&**value, resolver, out);
+    }
+}
+
+impl<T, S> SerializeWith<Arc<T>, S> for Apart
+where
+    T: Serialize<S>,
+    S: Fallible + Writer + ?Sized,
+{
+    fn serialize_with(value: &Arc<T>, serializer: &mut S) -> Result<BoxResolver, S::Error> {
+        ArchivedBox::serialize_from_ref(&**value, serializer)
+    }
+}
+
+impl<T, D> DeserializeWith<ArchivedBox<T::Archived>, Arc<T>, D> for Apart
+where
+    T: Archive<Archived: Deserialize<T, D>>,
+    D: Fallible + ?Sized,
+{
+    fn deserialize_with(value: &ArchivedBox<T::Archived>, deserializer: &mut D) -> Result<Arc<T>, D::Error> {
+        value.get().deserialize(deserializer).map(Arc::new)
     }
 }

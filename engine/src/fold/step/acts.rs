@@ -4,9 +4,9 @@ use rustc_hash::FxHashSet;
 
 use super::Step;
 use crate::event::Face;
-use crate::fold::core::{BORN, CLEARED, EVICTED, LEFT, PINNED, READY, RESTORED, SHORTENED, SUPERSEDED};
 use crate::fold::history::{Cause, FileTouch, Order};
 use crate::fold::number::{Ix, index};
+use crate::fold::state::{BORN, CLEARED, EVICTED, LEFT, PINNED, READY, RESTORED, SHORTENED, SUPERSEDED};
 use crate::ids::{ItemId, Seq};
 
 impl Step<'_> {

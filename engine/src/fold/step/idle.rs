@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 
 use super::Step;
 use crate::event::{Face, KeyKind, TodoRole};
-use crate::fold::core::{BORN, CLEARED, LEFT, PINNED, RESTORED, SHORTENED, SUPERSEDED, Status};
 use crate::fold::facts::{KeyFact, Size};
 use crate::fold::history::{Cause, ShortenKind};
 use crate::fold::number::Ix;
@@ -22,6 +21,7 @@ use crate::fold::policy::Paths;
 use crate::fold::protect::Guard;
 use crate::fold::rules::shorten::{Acts, Resting};
 use crate::fold::rules::{Look, SHORTENING};
+use crate::fold::state::{BORN, CLEARED, LEFT, PINNED, RESTORED, SHORTENED, SUPERSEDED, Status};
 use crate::ids::Seq;
 
 /// Takes the entries up to `turn`.

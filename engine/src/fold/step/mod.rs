@@ -12,22 +12,21 @@
 
 mod acts;
 mod idle;
-mod lists;
 mod tasks;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::claims::Keep;
-use super::core::{BORN, CLEARED, Core, LEFT, PINNED, READY, RESTORED, SHORTENED, SUPERSEDED, Status, Subs};
+use super::claims::Pair;
 use super::facts::{Facts, Size};
 use super::history::{Cause, History, RuleKind};
 use super::number::{Ix, KeyId, NONE, index};
 use super::op::Op;
 use super::policy::Policy;
-use super::rules::quiet::Pair;
 use super::rules::shorten::{Acts, Subject};
 use super::rules::{Clear, FILE_RULE, Look, RULES, SHORTENING};
+use super::state::{BORN, CLEARED, Core, LEFT, PINNED, READY, RESTORED, SHORTENED, SUPERSEDED, Status, Subs};
 use crate::event::{Face, KeyKind, Outcome, ToolClass};
 use crate::ids::{ItemId, Seq, Turn};
 

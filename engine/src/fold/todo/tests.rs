@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::event::Body;
-use crate::fold::reminder::{ReflectionSettings, ReminderSettings};
+use crate::fold::todo::{ReflectionSettings, ReminderSettings};
 use crate::ids::BodyId;
 
 /// One line of a script. The seq is the line's number.
@@ -417,7 +417,7 @@ fn a_rewind_undoes_reminders_and_automata_mode() {
 
 #[test]
 fn reminder_texts() {
-    use crate::fold::reminder::{REFLECTION_TEXT, reminder_text};
+    use crate::fold::todo::{REFLECTION_TEXT, reminder_text};
     let texts = [reminder_text(8, None), reminder_text(16, Some(19)), REFLECTION_TEXT.to_owned()];
     expect![[r#"
         ---

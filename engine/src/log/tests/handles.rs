@@ -94,7 +94,7 @@ fn what_is_placed_has_its_seq_and_shows_only_once_it_is_settled() {
 /// A simulated clock may move while a sync takes its time and stand still afterwards: then a leader waited forever.
 #[test]
 fn waiting_for_others_ends_though_none_come_and_the_clock_stands_still() {
-    let commit_delay = crate::log::commit_delay::CommitDelay::default();
+    let commit_delay = crate::log::commit_queue::CommitDelay::default();
     commit_delay.synced(std::time::Duration::from_millis(1));
     let mut looks = 0;
     let none_come = || {

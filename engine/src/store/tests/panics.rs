@@ -1,7 +1,7 @@
 //! A thread panics while it holds a state: what it left half done is never used, shown or saved.
 
 use super::*;
-use crate::store::loaded::Loaded;
+use crate::store::kept::Loaded;
 
 fn session() -> StreamInfo {
     StreamInfo::session("acpdb", "s1")

@@ -15,23 +15,24 @@
 mod decisions;
 mod entries;
 mod place;
-mod writer;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use place::Door;
+
+use super::behind::{AfterSync, Durability, Job};
+use super::kept::StreamWriter;
+use super::{Inner, Store};
 use crate::command::draft::EventDraft;
 use crate::command::record;
 use crate::entry::StreamInfo;
 use crate::error::Error;
 use crate::event::Recorded;
 use crate::ids::{Seq, StreamId};
+use crate::locks::steady;
 use crate::log::{Condition, Placed};
 use crate::secret::Withheld;
-
-use super::Inner;
-use super::stream_writer::StreamWriter;
-use place::Door;
 
 pub(super) use decisions::{Recording, Signers, unsigned};
 pub(super) use place::settle_text;
@@ -254,4 +255,64 @@ enum Attempt<T> {
     Unsound,
     /// Its facts name each other.
     NeedsSeq,
+}
+
+impl Inner {
+    /// Hands a commit to the thread behind; `false`: it cannot be, and the caller has to see to it.
+    pub(super) fn hand_over(self: &Arc<Self>, job: Job) -> bool {
+        let behind = || -> AfterSync {
+            let inner = Arc::downgrade(self);
+            Box::new(move || {
+                if let Some(inner) = inner.upgrade() {
+                    inner.after_sync();
+                }
+            })
+        };
+        self.settler.hand_over(&self.log, behind, job)
+    }
+
+    /// Waits until what was placed, and all before it, is durable.
+    pub(super) fn settle(&self, placed: &Placed) -> Result<(), Error> {
+        self.log.settle(placed)?;
+        if let Some(frame) = &placed.frame {
+            self.take_own_frame(frame);
+        }
+        self.after_sync();
+        Ok(())
+    }
+
+    /// See [`Store::sync`].
+    pub(super) fn sync(&self) -> Result<(), Error> {
+        let last = self.unsettled().clone();
+        last.map_or(Ok(()), |placed| self.settle(&placed))
+    }
+
+    /// The last commit that was acknowledged before its sync.
+    pub(super) fn unsettled(&self) -> MutexGuard<'_, Option<Placed>> {
+        steady(&self.unsettled)
+    }
+
+    /// Work that may be late, for what has become durable.
+    pub(super) fn after_sync(&self) {
+        self.nudge_index();
+        self.upkeep.note(&self.log);
+    }
+}
+
+impl Store {
+    /// Ends a commit as this handle's durability asks.
+    pub(super) fn complete(&self, placed: Option<Placed>) -> Result<(), Error> {
+        let Some(placed) = placed else { return Ok(()) };
+        match self.inner.durability {
+            Durability::Sync => self.inner.settle(&placed),
+            Durability::Os => {
+                // What another thread was told of meanwhile may lie behind it.
+                let mut unsettled = self.inner.unsettled();
+                *unsettled = Some(unsettled.as_ref().map_or(&placed, |known| known.later(&placed)).bare());
+                drop(unsettled);
+                let job = Job { placed: placed.clone(), progress: None };
+                if self.inner.hand_over(job) { Ok(()) } else { self.inner.settle(&placed) }
+            }
+        }
+    }
 }

@@ -104,15 +104,9 @@ impl Writer {
             self.begin("user", source);
             text_block(BEFORE, &mut self.json);
         }
-        if self.role.is_some() {
-            self.json.close(b']');
-            self.json.close(b'}');
-        }
+        self.json.begin_message(self.role.is_some(), role, "content");
         self.role = Some(role);
         self.count += 1;
-        self.json.open(b'{');
-        self.json.text("role", role);
-        self.json.open_member("content", b'[');
     }
 
     fn turn(&mut self, source: &mut Source<'_>, turned: &Turned) {

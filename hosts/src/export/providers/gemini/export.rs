@@ -87,15 +87,9 @@ struct Writer {
 
 impl Writer {
     fn begin(&mut self, role: &'static str) {
-        if self.role.is_some() {
-            self.json.close(b']');
-            self.json.close(b'}');
-        }
+        self.json.begin_message(self.role.is_some(), role, "parts");
         self.role = Some(role);
         self.count += 1;
-        self.json.open(b'{');
-        self.json.text("role", role);
-        self.json.open_member("parts", b'[');
     }
 
     fn turn(&mut self, source: &mut Source<'_>, turned: &Turned, strict: bool) {

@@ -1,7 +1,9 @@
-//! Bodies this process has written lately, by content, so that equal ones are stored once.
+//! What a body that is written needs: a salt, or the place of an equal one that this process wrote lately.
 //!
-//! A small cache and no promise: without an entry a duplicate is written, and sealing merges equal bytes. Keys are hashes of
-//! contents; they stay in memory.
+//! The cache of places is small and no promise: without an entry a duplicate is written, and sealing merges equal bytes. Keys are hashes of
+//! contents; they stay in memory. Salts come in quantity from one seed of the operating system.
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustc_hash::FxHashMap;
 
@@ -80,6 +82,39 @@ impl BodyDedup {
     }
 }
 
+/// A keyed stream of random bytes; each call gives new ones. Cheap, and the same for the same seed.
+#[derive(Debug)]
+pub(super) struct Salts {
+    seed: [u8; 32],
+    count: AtomicU64,
+}
+
+impl Salts {
+    pub(super) fn new(seed: [u8; 32]) -> Self {
+        Self { seed, count: AtomicU64::new(0) }
+    }
+
+    /// The next `N` bytes.
+    pub(super) fn array<const N: usize>(&self) -> [u8; N] {
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        let mut bytes = [0; N];
+        let mut hasher = blake3::Hasher::new_keyed(&self.seed);
+        hasher.update(&count.to_le_bytes());
+        hasher.finalize_xof().fill(&mut bytes);
+        bytes
+    }
+
+    /// The next salt of a body; never all zeros, which stands for an erased one.
+    pub(super) fn salt(&self) -> [u8; 16] {
+        loop {
+            let salt = self.array::<16>();
+            if salt != [0; 16] {
+                return salt;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,5 +133,13 @@ mod tests {
             assert_eq!(dedup.get(&kept), Some(stored), "after {number}");
         }
         assert!(dedup.young.len() + dedup.old.len() <= ENTRY_COUNT_MAX);
+    }
+
+    #[test]
+    fn each_call_gives_other_bytes_and_a_seed_repeats_them() {
+        let (one, two) = (Salts::new([1; 32]), Salts::new([1; 32]));
+        let first = one.salt();
+        assert_ne!(first, one.salt());
+        assert_eq!(first, two.salt());
     }
 }

@@ -1,10 +1,17 @@
-//! What a handle keeps of streams in memory, within a bound: the longest unused goes first.
+//! What a handle keeps of streams in memory: their folds, and what it knows of each to append to it.
+//!
+//! Both are held within a bound: the longest unused goes first.
 
-use std::sync::Arc;
+use std::sync::{Arc, RwLock, RwLockReadGuard};
 
 use rustc_hash::FxHashMap;
 
-use crate::ids::StreamId;
+use crate::command::ingest_state::IngestState;
+use crate::error::Error;
+use crate::fold::World;
+use crate::ids::{Position, Seq, StreamId};
+use crate::log::Placed;
+use crate::text::Signer;
 
 /// What one of them costs beside its events.
 const COST_BYTES: u64 = 4 << 10;
@@ -105,5 +112,77 @@ impl<V> Bounded<V> {
 impl<V> Bounded<V> {
     pub(super) fn figures_for_test(&self) -> (usize, u64) {
         (self.all.len(), self.bytes)
+    }
+}
+
+/// A world of some streams, folded up to a watermark.
+#[derive(Debug, Default)]
+pub(super) struct Loaded {
+    pub(super) world: World,
+    /// Streams it folds; `None`: all.
+    pub(super) streams: Option<Vec<StreamId>>,
+    /// Whether it looks at the beginnings of all other sessions, which end what a session remembered for its own length.
+    /// Only where something is: it costs a frame for each session of the store.
+    pub(super) beginnings: bool,
+    /// Sessions without the memory of their projects: for figures about items.
+    pub(super) bare: bool,
+    /// Damaged events were left out.
+    pub(super) has_gaps: bool,
+    pub(super) watermark: Seq,
+    /// Of what was saved: where the log goes on behind it.
+    pub(super) end: Option<Position>,
+    /// Events that went into it, and how many of them a snapshot holds.
+    pub(super) event_count: u64,
+    pub(super) saved_count: u64,
+}
+
+/// Access to a fold, unless a panic left it half folded.
+pub(super) fn whole(shared: &RwLock<Loaded>) -> Result<RwLockReadGuard<'_, Loaded>, Error> {
+    shared.read().map_err(|_| half_folded())
+}
+
+/// The next call folds anew.
+pub(super) fn half_folded() -> Error {
+    Error::Busy { detail: "another thread panicked while it folded this session; ask again".to_owned() }
+}
+
+/// What an event takes in a fold, about.
+const FOLD_EVENT_BYTES: u64 = 300;
+
+impl Loaded {
+    /// What its events take in memory, about.
+    pub(super) fn event_bytes(&self) -> u64 {
+        self.event_count.saturating_mul(FOLD_EVENT_BYTES)
+    }
+}
+
+/// What one handle knows of a stream, to append to it.
+#[derive(Default)]
+pub(super) struct StreamWriter {
+    pub(super) ingest_state: IngestState,
+    pub(super) signer: Option<Signer>,
+    pub(super) watermark: Seq,
+    /// The last commit of this handle to it, durable or not.
+    pub(super) placed: Option<Placed>,
+    /// How many of the ingest state's events a saved one holds.
+    pub(super) saved_count: u64,
+    /// Digest of the saved ingest state that was taken up last.
+    pub(super) restored: Option<[u8; 32]>,
+}
+
+/// What an event takes in an ingest state, about.
+const WRITER_EVENT_BYTES: u64 = 120;
+
+impl StreamWriter {
+    /// What its events take in memory, about. Those that a file holds are read from there.
+    pub(super) fn event_bytes(&self) -> u64 {
+        let saved = if self.restored.is_some() { self.saved_count } else { 0 };
+        // What was saved is a part of what is known.
+        self.ingest_state.event_count.saturating_sub(saved).saturating_mul(WRITER_EVENT_BYTES)
+    }
+
+    /// Calls that have not ended, oldest first.
+    pub(super) fn open_calls(&self) -> Vec<crate::command::ingest_state::OpenCall> {
+        self.ingest_state.open_calls().into_iter().cloned().collect()
     }
 }
