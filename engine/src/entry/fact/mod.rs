@@ -8,7 +8,7 @@
 //! Which kinds there are stands in the list of `event`: a row that says `from X` makes `X` a kind of fact. So a new one is
 //! its struct here, its event's struct in `event`, the row, and what the fold does with it.
 //!
-//! This module computes nothing: what takes keys, a registry or seqs is asked of a [`Drafter`].
+//! This module computes nothing: what takes keys, a registry or seqs is asked of a `Drafter`.
 
 /// Says which fields hold ids, once for reading and once for renaming them.
 macro_rules! ids {
