@@ -137,7 +137,7 @@ fn pieces(store: &Store, done: usize, count: usize) -> Outcome<()> {
             Entry::message_parts("m", Role::Assistant, vec![PartEntry::text("begins")])
         } else {
             let parts = vec![PartEntry::text(format!("piece {number} of a reply that streams in"))];
-            acpdb_engine::entry::Fact::MessageContinued { key: "m".to_owned(), parts }.into()
+            acpdb_engine::entry::fact::MessageContinued { key: "m".to_owned(), parts }.into()
         };
         let _ = store.append(&info(), vec![entry.origin(format!("msg:m/{number}"))])?;
     }

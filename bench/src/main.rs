@@ -136,6 +136,7 @@ fn run(arguments: &[String]) -> Outcome<()> {
         }
         ["child-import", store] => return import::child(&options, store),
         ["child-view", store, session] => return open::child(store, session),
+        ["child-export", store, session] => return serve::child(store, session),
         _ => return Err(USAGE.into()),
     }
     report.print(&options);

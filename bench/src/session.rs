@@ -4,7 +4,7 @@
 //! and 2 fetch a page; one in 12 fails. Each call is a model step of its own; every twelfth step says something. Files
 //! are taken from a set that grows with the session, the newest ones more often.
 
-use acpdb_engine::entry::{Entry, Fact, StreamInfo};
+use acpdb_engine::entry::{Entry, StreamInfo, fact};
 use acpdb_engine::event::{Report, Role, Usage};
 use acpdb_engine::ids::Micros;
 use acpdb_engine::{Atomicity, Batch, Store};
@@ -104,7 +104,7 @@ impl Session {
             ..Usage::default()
         };
         let report = Report { model: Some("claude-sonnet-4-5".to_owned()), usage, ..Report::default() };
-        Entry::from(Fact::MessageFinished { key: format!("m{number}"), report })
+        Entry::from(fact::MessageFinished { key: format!("m{number}"), report })
     }
 
     /// The entries of the next call: its step, start and finish, and now and then a message.

@@ -8,7 +8,7 @@
 //!
 //! Parameters are kept as the bytes that stand in the line.
 
-use acpdb_engine::entry::{Bytes, Entry, Fact, MemoryEntry, PartEntry, StreamInfo};
+use acpdb_engine::entry::{Bytes, Entry, Fact, MemoryEntry, PartEntry, StreamInfo, fact};
 use acpdb_engine::event::{FileChanger, Lifespan, MemoryKind, Outcome, Role};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -134,7 +134,7 @@ pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
     }
     // A command is decided on the state that its commit begins with: it is a commit of its own.
     let is_command = |act: &Act| !matches!(act, Act::Record(_));
-    let is_turn = |act: &Act| matches!(act, Act::Record(Entry { fact: Fact::TurnStarted { .. }, .. }));
+    let is_turn = |act: &Act| matches!(act, Act::Record(Entry { fact: Fact::TurnStarted(_), .. }));
     if acts.iter().any(is_command)
         && (acts.iter().filter(|act| !is_turn(act)).count() > 1 || events.is_some())
     {
@@ -154,7 +154,7 @@ fn push(raw: &RawAct<'_>, line: &str, number: u64, acts: &mut Vec<Act>) -> Resul
                     text.parse().map_err(|_| format!("\"turn\" is true or a number, not {text}"))?;
                 let kind = acpdb_engine::event::TurnKind::Step;
                 acts.push(Act::Record(
-                    Fact::TurnStarted { kind, key: String::new(), number: Some(turn) }.into(),
+                    fact::TurnStarted { kind, key: String::new(), number: Some(turn) }.into(),
                 ));
             }
         }
@@ -177,7 +177,7 @@ fn push(raw: &RawAct<'_>, line: &str, number: u64, acts: &mut Vec<Act>) -> Resul
                 let list: Vec<serde_json::Map<String, serde_json::Value>> =
                     serde_json::from_str(text).map_err(|error| wrong(&error))?;
                 drop(list);
-                acts.push(Act::Record(Fact::TodosReplaced { list: Bytes::from(text.as_bytes()) }.into()));
+                acts.push(Act::Record(fact::TodosReplaced { list: Bytes::from(text.as_bytes()) }.into()));
             }
             "memory" => {
                 let memory: RawMemory = serde_json::from_str(text).map_err(|error| wrong(&error))?;
@@ -185,7 +185,7 @@ fn push(raw: &RawAct<'_>, line: &str, number: u64, acts: &mut Vec<Act>) -> Resul
             }
             "file_changed" => {
                 let file: RawFile = serde_json::from_str(text).map_err(|error| wrong(&error))?;
-                acts.push(Act::Record(Fact::FileChanged { path: file.path, by: file.by }.into()));
+                acts.push(Act::Record(fact::FileChanged { path: file.path, by: file.by }.into()));
             }
             "context" => acts.push(Act::Context(text.to_owned())),
             "policy" => acts.push(Act::Policy(text.to_owned())),

@@ -7,7 +7,7 @@
 //! It may be killed at any point and started again with the same folder: nothing recorded is lost, no prompt is recorded
 //! twice, no tool has its effect twice. Only the model and the tools are fake.
 
-use acpdb_engine::entry::{Entry, Fact, PartEntry, PointRef, StreamInfo};
+use acpdb_engine::entry::{Entry, PartEntry, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{ReplaceCause, Report, Role, Usage};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::store::{ServeOptions, Session};
@@ -35,7 +35,7 @@ pub(crate) fn resume(store: &Store, info: StreamInfo) -> Result<Session, Error> 
     let system = Some(b"You are a careful agent.".as_slice().into());
     let params = Some(br#"{"max_tokens":4096}"#.as_slice().into());
     let model = Some("claude-opus-4-5".to_owned());
-    let prompt = Fact::PromptSet { system, tools: None, model, params };
+    let prompt = fact::PromptSet { system, tools: None, model, params };
     let _ = session.append([Entry::from(prompt).origin("prompt")])?; // known after the first time
     Ok(session)
 }
@@ -93,21 +93,21 @@ pub(crate) fn child(parent: &Session, call: &str) -> StreamInfo {
 /// The host's own compaction: everything leaves the context, a summary stays. One commit.
 pub(crate) fn compact(session: &Session, key: &str, summary: &str) -> Result<(), Error> {
     let cause = ReplaceCause::Compaction;
-    let replaced = Fact::ContextReplaced { cause, order: Vec::new(), tokens_before: None };
+    let replaced = fact::ContextReplaced { cause, order: Vec::new(), tokens_before: None };
     let summary = Entry::message(key, Role::User, summary).origin(format!("msg:{key}"));
     session.append([Entry::from(replaced).origin(format!("replaced:{key}")), summary]).map(drop)
 }
 
 /// A question is taken back, with all that followed: it leaves the branch and stays in history.
 pub(crate) fn take_back(session: &Session, key: &str) -> Result<(), Error> {
-    let rewound = Fact::Rewound { to: PointRef::Before(format!("prompt:{key}")) };
+    let rewound = fact::Rewound { to: PointRef::Before(format!("prompt:{key}")) };
     session.append([Entry::from(rewound).origin(format!("rewound:{key}"))]).map(drop)
 }
 
 /// A session that shares another's past up to a seq, and goes its own way. One commit opens and forks it.
 pub(crate) fn fork(store: &Store, from: &Session, at: Seq, name: &str) -> Result<Session, Error> {
     let session = store.session(StreamInfo::session("example", name));
-    let forked = Fact::Forked { from: from.id(), at: PointRef::Seq(at) };
+    let forked = fact::Forked { from: from.id(), at: PointRef::Seq(at) };
     let first = session.view().is_err().then(|| session.append([Entry::from(forked)]));
     first.transpose().map(|_| session)
 }

@@ -16,7 +16,7 @@ use std::fs::{self, File};
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use acpdb_engine::entry::{Entry, Fact, WirePiece};
+use acpdb_engine::entry::{Entry, Fact, WirePiece, fact};
 use acpdb_engine::event::TurnKind;
 use acpdb_hosts::import::{self, Batch, Format, HEAD_BYTES, ImportReport, Options, wire};
 
@@ -81,18 +81,20 @@ fn facts(imported: &[Imported]) -> String {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for entry in imported.iter().flat_map(entries) {
         let kind = match &entry.fact {
-            Fact::TurnStarted { kind: TurnKind::Step, .. } => "steps",
-            Fact::TurnStarted { kind: TurnKind::Prompt, .. } => "prompts",
-            Fact::ToolStarted { .. } => "started",
-            Fact::ToolFinished { todo_change: Some(_), .. } => "finished with a todo change",
-            Fact::ToolFinished { .. } => "finished",
-            Fact::MessageRecorded { .. } => "messages",
-            Fact::MessageContinued { .. } => "continued",
-            Fact::MessageFinished { .. } => "message ends",
-            Fact::ContextReplaced { .. } => "replaced",
-            Fact::SessionChanged { .. } => "changed",
-            Fact::HostRecorded { .. } => "records",
-            Fact::Rewound { .. } => "rewound",
+            Fact::TurnStarted(fact::TurnStarted { kind: TurnKind::Step, .. }) => "steps",
+            Fact::TurnStarted(fact::TurnStarted { kind: TurnKind::Prompt, .. }) => "prompts",
+            Fact::ToolStarted(_) => "started",
+            Fact::ToolFinished(fact::ToolFinished { todo_change: Some(_), .. }) => {
+                "finished with a todo change"
+            }
+            Fact::ToolFinished(_) => "finished",
+            Fact::MessageRecorded(_) => "messages",
+            Fact::MessageContinued(_) => "continued",
+            Fact::MessageFinished(_) => "message ends",
+            Fact::ContextReplaced(_) => "replaced",
+            Fact::SessionChanged(_) => "changed",
+            Fact::HostRecorded(_) => "records",
+            Fact::Rewound(_) => "rewound",
             _ => "other",
         };
         *counts.entry(kind).or_default() += 1;

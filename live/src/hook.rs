@@ -37,8 +37,9 @@ pub struct Done {
     pub answer: Answer,
     /// Events that are new in the store.
     pub event_count: u64,
-    /// What the answer leaves out, since it is damaged. The host hears nothing of it.
-    pub damage: Option<String>,
+    /// What is left out: of the answer, since it is damaged; of the recordings, since there are too many. The host hears nothing
+    /// of it.
+    pub left_out: Option<String>,
 }
 
 /// Why an event was not recorded. The host hears nothing of it.
@@ -90,7 +91,7 @@ impl Hook<'_> {
         }
         let mut done = Done::default();
         match self.host.format() {
-            Some(format) => done.event_count = self.import(store, format)?,
+            Some(format) => self.import(store, format, &mut done)?,
             None => done.event_count = self.record(store)?,
         }
         match &self.told.event {
@@ -112,7 +113,8 @@ impl Hook<'_> {
             }
             _ => {}
         }
-        done.damage = damage::met(store);
+        let both: Vec<String> = done.left_out.take().into_iter().chain(damage::met(store)).collect();
+        done.left_out = (!both.is_empty()).then(|| both.join("; "));
         Ok(done)
     }
 
@@ -152,21 +154,25 @@ impl Hook<'_> {
     }
 
     /// What the host wrote so far.
-    fn import(&self, store: &Store, format: Format) -> Result<u64, HookError> {
-        let Some(path) = self.recording() else { return Ok(0) };
+    fn import(&self, store: &Store, format: Format, done: &mut Done) -> Result<(), HookError> {
+        let Some(path) = self.recording() else { return Ok(()) };
         let path = path.as_path();
         let agents: Vec<PathBuf> = match &self.told.event {
             // What the model is about to be shown is compared with what it saw; a new session has nothing yet.
-            Event::CallEnded(_) | Event::RowAdded(_) if size(path) > CALL_BYTES_MAX => return Ok(0),
+            Event::CallEnded(_) | Event::RowAdded(_) if size(path) > CALL_BYTES_MAX => return Ok(()),
             Event::AgentStopped { transcript: Some(agent) } => vec![agent.clone()],
-            Event::AgentStopped { transcript: None } | Event::SessionEnded => recording::agents(path)?,
+            Event::AgentStopped { transcript: None } | Event::SessionEnded => {
+                let agents = recording::agents(path)?;
+                done.left_out = agents.shortage(path);
+                agents.files
+            }
             _ => Vec::new(),
         };
-        let mut count = recording::import(store, path, format)?;
-        for agent in agents {
-            count = count.saturating_add(recording::import(store, &agent, format)?);
+        let files = std::iter::once(path).chain(agents.iter().map(PathBuf::as_path));
+        for file in files {
+            done.event_count = done.event_count.saturating_add(recording::import(store, file, format)?);
         }
-        Ok(count)
+        Ok(())
     }
 
     /// What the hook itself said, for a host without a recording.

@@ -94,24 +94,53 @@ pub fn agent(path: &Path, agent: &str) -> PathBuf {
     path.with_extension("").join("subagents").join(format!("agent-{agent}.jsonl"))
 }
 
-/// The recordings of the subagents of a session whose own recording is at `path`, in order of their names.
+/// The recordings of a session's subagents.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Agents {
+    /// Those to be read: the ones that were written last, in order of their names.
+    pub files: Vec<PathBuf>,
+    /// How many there are beside them.
+    pub left_out: usize,
+}
+
+impl Agents {
+    /// That some are not read, in a sentence; `None` if all are.
+    pub fn shortage(&self, path: &Path) -> Option<String> {
+        let Self { files, left_out } = self;
+        (*left_out > 0).then(|| {
+            format!(
+                "{left_out} older recordings of subagents were not read, of {}: acpdb import {} reads all",
+                files.len().saturating_add(*left_out), // a count for people
+                path.with_extension("").join("subagents").display()
+            )
+        })
+    }
+}
+
+/// The recordings of the subagents of a session whose own recording is at `path`.
 ///
 /// # Errors
 /// If their folder is there and cannot be read.
-pub fn agents(path: &Path) -> Result<Vec<PathBuf>, RecordingError> {
+pub fn agents(path: &Path) -> Result<Agents, RecordingError> {
     let path = path.with_extension("").join("subagents");
     let failed = |source| RecordingError::File { path: path.clone(), source };
     let folder = match std::fs::read_dir(&path) {
         Ok(folder) => folder,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Agents::default()),
         Err(error) => return Err(failed(error)),
     };
     let files = folder.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>();
     let mut files = files.map_err(failed)?;
     files.retain(|file| file.extension().is_some_and(|ending| ending == "jsonl"));
+    let left_out = files.len().saturating_sub(AGENT_COUNT_MAX); // none, below the limit
+    if left_out > 0 {
+        // What was written last is what may be new. A file without a time counts as old.
+        let written = |file: &PathBuf| file.metadata().and_then(|metadata| metadata.modified()).ok();
+        files.sort_by_cached_key(|file| std::cmp::Reverse(written(file)));
+        files.truncate(AGENT_COUNT_MAX);
+    }
     files.sort();
-    files.truncate(AGENT_COUNT_MAX);
-    Ok(files)
+    Ok(Agents { files, left_out })
 }
 
 /// Reads long results of the session at `path`: those in its own folder of them, by their name alone.
@@ -170,7 +199,13 @@ impl Sink for Gather<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::agents;
+    use std::time::{Duration, SystemTime};
+
+    use acpdb_engine::Store;
+
+    use super::{AGENT_COUNT_MAX, Agents, agents};
+    use crate::hook::Hook;
+    use crate::host::{Host, Mode};
 
     /// A folder of subagents that could not be read was one without subagents: their work was not recorded.
     #[test]
@@ -178,15 +213,48 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let session = folder.path().join("s1.jsonl");
         let below = folder.path().join("s1");
-        assert_eq!(agents(&session).unwrap(), Vec::<std::path::PathBuf>::new());
+        assert_eq!(agents(&session).unwrap(), Agents::default());
         std::fs::create_dir_all(below.join("subagents")).unwrap();
         for name in ["agent-b.jsonl", "agent-a.jsonl", "agent-a.meta.json"] {
             std::fs::write(below.join("subagents").join(name), "").unwrap();
         }
-        let found = agents(&session).unwrap();
+        let found = agents(&session).unwrap().files;
         assert_eq!(found, ["agent-a.jsonl", "agent-b.jsonl"].map(|name| below.join("subagents").join(name)));
         std::fs::remove_dir_all(below.join("subagents")).unwrap();
         std::fs::write(below.join("subagents"), "no folder").unwrap();
         assert!(agents(&session).unwrap_err().to_string().contains("subagents"));
+    }
+
+    /// Past 256 subagents the last ones by name were never read, and nothing said so.
+    #[test]
+    fn too_many_subagents_are_told_and_the_newest_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let session = folder.path().join("s1.jsonl");
+        std::fs::write(&session, "").unwrap();
+        let below = folder.path().join("s1").join("subagents");
+        std::fs::create_dir_all(&below).unwrap();
+        for number in 0..AGENT_COUNT_MAX + 3 {
+            let file = std::fs::File::create(below.join(format!("agent-{number:03}.jsonl"))).unwrap();
+            let age = Duration::from_secs(if number < 3 { 0 } else { number as u64 });
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000) - age).unwrap();
+        }
+        let found = agents(&session).unwrap();
+        assert_eq!((found.files.len(), found.left_out), (AGENT_COUNT_MAX, 3));
+        assert_eq!(found.files[0], below.join("agent-000.jsonl"));
+        assert_eq!(found.files.last(), Some(&below.join("agent-255.jsonl")));
+        let store = Store::builder(folder.path().join("store")).open().unwrap();
+        let told = crate::dialect::parse(
+            Host::ClaudeCode,
+            r#"{"hook_event_name":"SessionEnd","session_id":"s1","cwd":"/w"}"#,
+            None,
+        );
+        let told = told.unwrap();
+        let hook =
+            Hook { host: Host::ClaudeCode, mode: Mode::Record, told: &told, transcript: Some(&session) };
+        let left_out = hook.run(&store).unwrap().left_out.unwrap();
+        assert!(
+            left_out.starts_with("3 older recordings of subagents were not read, of 259: "),
+            "{left_out}"
+        );
     }
 }

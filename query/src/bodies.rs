@@ -27,26 +27,8 @@ impl std::ops::AddAssign for Scanned {
 
 /// The bodies that say what an event is about; not details, signatures or wire forms.
 pub fn telling(payload: &Payload) -> Vec<Body> {
-    let parts =
-        |parts: &[acpdb_engine::event::Part]| parts.iter().map(acpdb_engine::event::Part::counted).collect();
-    let bodies: Vec<Body> = match payload {
-        Payload::MessageRecorded(message) => parts(&message.parts),
-        Payload::MessageContinued(message) => parts(&message.parts),
-        Payload::ItemRevised(revised) => parts(&revised.parts),
-        Payload::ToolCallStarted(started) => vec![started.params],
-        Payload::ToolCallFinished(finished) => parts(&finished.output),
-        Payload::TodosReplaced(todos) => vec![todos.list.body],
-        Payload::MemoryRecorded(memory) => vec![memory.value],
-        Payload::Injected(injected) => vec![injected.text],
-        Payload::PromptSet(prompt) => prompt.system.into_iter().collect(),
-        Payload::HostRecorded(record) => record.raw.into_iter().collect(),
-        Payload::Discarded(act) => vec![act.targets],
-        Payload::Distilled(act) => vec![act.targets],
-        Payload::Restored(act) => vec![act.targets],
-        Payload::TaskEvicted(task) => task.summary.into_iter().collect(),
-        _ => Vec::new(),
-    };
-    bodies.into_iter().filter(|body| body.bytes > 0).collect()
+    let named = payload.bodies().into_iter().filter(|named| named.is_telling);
+    named.map(|named| named.body).filter(|body| body.bytes > 0).collect()
 }
 
 /// Estimated tokens of an event's bodies.

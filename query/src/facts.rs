@@ -148,7 +148,7 @@ pub fn may_hold(filter: &Filter, name: &StreamName) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use acpdb_engine::entry::{Entry, Fact, StreamInfo};
+    use acpdb_engine::entry::{Entry, StreamInfo, fact};
     use acpdb_engine::event::{Report, Role, Usage};
     use acpdb_engine::ids::Micros;
 
@@ -160,7 +160,7 @@ mod tests {
         let start = 1_770_000_000_000_000;
         let usage = Usage { input: Some(thousands * 1000), ..Usage::default() };
         let report = Report { model: Some(model.to_owned()), usage, ..Report::default() };
-        let told = Fact::MessageFinished { key: "m".to_owned(), report };
+        let told = fact::MessageFinished { key: "m".to_owned(), report };
         let entries = vec![
             Entry::message("", Role::User, format!("mend the {name} parser")).at(Some(Micros(start))),
             Entry::from(told).at(Some(Micros(start + minutes * 60_000_000))),

@@ -200,7 +200,10 @@ pub fn search(
     let (mut bytes, mut room) = (0_u64, READ_BYTES_FIRST);
     let events = store.stream_events(stream.id, Seq(1), question.at)?;
     for recorded in events.wanted(|glimpse| KINDS.contains(&glimpse.kind())) {
-        let Ok(recorded) = recorded else { continue };
+        let recorded = match recorded {
+            Err(Error::Corrupt { .. }) => continue,
+            other => other?,
+        };
         scanned.events += 1;
         let bodies = telling(&recorded.event.payload);
         bytes = bodies.iter().fold(bytes, |sum, body| sum.saturating_add(body.bytes));

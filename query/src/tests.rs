@@ -326,7 +326,7 @@ fn half_time_is_an_earlier_read_of_the_same_fold() {
 /// one of the host's clock; what bears none is as old as what came before it, and behind the last one counts from its recording.
 #[test]
 fn a_time_in_a_session_is_one_of_its_hosts_clock() {
-    use acpdb_engine::entry::{Entry, Fact, PointRef, StreamInfo};
+    use acpdb_engine::entry::{Entry, PointRef, StreamInfo, fact};
     use acpdb_engine::event::Role;
     let store = store();
     let imported = store.session(StreamInfo::session("acpdb", "imported"));
@@ -344,7 +344,7 @@ fn a_time_in_a_session_is_one_of_its_hosts_clock() {
         ])
         .unwrap();
     let fork = store.session(StreamInfo::session("acpdb", "fork"));
-    let forked = Fact::Forked { from: imported.id(), at: PointRef::Seq(Seq(6)) };
+    let forked = fact::Forked { from: imported.id(), at: PointRef::Seq(Seq(6)) };
     let _ = fork.append([Entry::from(forked), say("h", None)]).unwrap();
     let now = store.now();
     let at = |session: &str, time: i64| {
@@ -361,4 +361,59 @@ fn a_time_in_a_session_is_one_of_its_hosts_clock() {
     // A fork reads what it shares, up to where it left.
     let found: Vec<u64> = [100, 300, 500].map(|time| at("fork", time)).into();
     assert_eq!(found, [4, 6, 6]);
+}
+
+/// A store whose key was not given has events that cannot be read. Four questions took them for events that are not there: a
+/// search found nothing, a session had no title, a bill no requests, a simulation no items.
+#[test]
+fn what_no_key_opens_is_an_error_and_not_an_empty_answer() {
+    use acpdb_engine::Error;
+    use acpdb_engine::entry::{Entry, StreamInfo};
+    use acpdb_engine::event::Role;
+    use acpdb_engine::keys::RawKeyRing;
+    use acpdb_engine::storage::SimWorld;
+    use std::sync::Arc;
+
+    let world = SimWorld::new(7);
+    let builder = |process| Store::builder("/sim").storage(Arc::new(world.process(process))).index(false);
+    let store = builder(1).keys(Arc::new(RawKeyRing::new("test", &[7; 32]))).open().unwrap();
+    let entries = vec![
+        Entry::message("m1", Role::User, "why is the build red?"),
+        acpdb_engine::entry::fact::MessageFinished {
+            key: "m2".to_owned(),
+            report: acpdb_engine::event::Report { cost: Some(7), ..Default::default() },
+        }
+        .into(),
+    ];
+    let _ = store.append(&StreamInfo::session("acpdb", "s"), entries).unwrap();
+    let name = store.find_stream("s").unwrap();
+    let question = search::SearchQuestion {
+        patterns: search::Patterns::new(&["red".to_owned()], search::Reading::default()).unwrap(),
+        filter: filter::Filter::parse("", Micros(0)).unwrap(),
+        at: Seq::MAX,
+        context: 0,
+        places: 2,
+    };
+    let names = [name.clone()];
+    let answers = |store: &Store| -> Vec<(&str, Result<usize, Error>)> {
+        let mut hits = 0;
+        let mut scanned = bodies::Scanned::default();
+        let searched = search::search(store, &name, &question, &mut scanned, &mut |_| {
+            hits += 1;
+            true
+        });
+        let mut told = cost::told::Told::default();
+        vec![
+            ("search", searched.map(|()| hits)),
+            ("title", titles::first_prompt(store, &name).map(|prompt| usize::from(prompt.is_some()))),
+            ("bill", told.read_on(store, &names, Seq::MAX).map(|_| told.all.len())),
+            ("simulation", simulate::Recording::read(store, name.id).map(|it| it.session.len())),
+        ]
+    };
+    for (what, answer) in answers(&store) {
+        assert_eq!(answer.ok(), Some(1), "{what}");
+    }
+    for (what, answer) in answers(&builder(2).read_only().open().unwrap()) {
+        assert!(matches!(answer, Err(Error::Locked { .. })), "{what}: {answer:?}");
+    }
 }

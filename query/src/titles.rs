@@ -100,7 +100,10 @@ pub(crate) fn first_prompt(store: &Store, name: &StreamName) -> Result<Option<(B
     let events = store.stream_events(name.id, Seq(1), Seq::MAX)?;
     let mut seen = 0;
     for recorded in events.wanted(|glimpse| glimpse.kind() == MESSAGE_RECORDED) {
-        let Ok(recorded) = recorded else { continue };
+        let recorded = match recorded {
+            Err(Error::Corrupt { .. }) => continue,
+            other => other?,
+        };
         let Payload::MessageRecorded(message) = &recorded.event.payload else { continue };
         if message.role != Role::User || message.hidden_from_model {
             continue;

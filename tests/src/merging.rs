@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use acpdb_engine::command::{ContextAction, Target};
-use acpdb_engine::entry::{Entry, Fact, ItemRef, PointRef, StreamInfo};
+use acpdb_engine::entry::{Entry, Fact, ItemRef, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{InjectedKind, Lifespan, MemoryKind, Outcome, ReplaceCause, Role, Scope};
 use acpdb_engine::fold::Policy;
 use acpdb_engine::ids::{ItemId, Micros, Seq, StreamId};
@@ -138,13 +138,13 @@ fn step(store: &Store, id: &str, number: u16) -> Result<(), Error> {
         // Without an origin.
         18 => vec![Entry::message(format!("loose-{id}"), Role::User, format!("a loose remark {id}"))],
         19 => vec![
-            Fact::Injected { what: InjectedKind::Reminder, text: format!("remember {id}").as_bytes().into() }
+            fact::Injected { what: InjectedKind::Reminder, text: format!("remember {id}").as_bytes().into() }
                 .into(),
         ],
         20 => vec![Entry::host_record("notice", None).origin(format!("notice:{id}"))],
         21 => {
             let order = kept(store, info.id())?;
-            vec![Fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None }.into()]
+            vec![fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None }.into()]
         }
         22 => return act(store, info.id(), rest, ContextAction::Discard),
         23 => return act(store, info.id(), rest, ContextAction::Distill),
@@ -170,7 +170,7 @@ fn step(store: &Store, id: &str, number: u16) -> Result<(), Error> {
             let parent = info.id();
             let Some(item) = any_item(store, parent, rest)? else { return Ok(()) };
             let fork = StreamInfo::session("claude-code", format!("{}-fork-{id}", info.name));
-            let entry = Entry::from(Fact::Forked { from: parent, at: PointRef::Seq(item.seq) });
+            let entry = Entry::from(fact::Forked { from: parent, at: PointRef::Seq(item.seq) });
             let more =
                 Entry::message(format!("fork-{id}"), Role::User, "elsewhere").origin(format!("fork:{id}"));
             let _ = store.append(&fork, vec![entry, more])?;

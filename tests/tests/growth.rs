@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use acpdb_engine::Store;
-use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo};
+use acpdb_engine::entry::{Entry, PartEntry, StreamInfo, fact};
 use acpdb_engine::event::Role;
 use acpdb_engine::storage::SimWorld;
 use acpdb_tests::support::fixed;
@@ -47,7 +47,7 @@ fn a_message_that_streams_in_costs_its_pieces() {
             Entry::message_parts("m", Role::Assistant, vec![PartEntry::text("begins")])
         } else {
             let parts = vec![PartEntry::text(format!("piece {number:04}"))];
-            Fact::MessageContinued { key: "m".to_owned(), parts }.into()
+            fact::MessageContinued { key: "m".to_owned(), parts }.into()
         };
         let _ = store.append(session, vec![entry.origin(format!("msg:m/{number}"))]).unwrap();
     });

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use acpdb_engine::Store;
-use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo};
+use acpdb_engine::entry::{Entry, PartEntry, StreamInfo, fact};
 use acpdb_engine::event::{Payload, Role};
 use acpdb_hosts::import::Format;
 use acpdb_hosts::redact::Rules;
@@ -40,7 +40,7 @@ fn open(folder: &Path, redacting: bool) -> Store {
 }
 
 fn entries([one, two]: &[String; 2]) -> Vec<Entry> {
-    let set = Fact::PromptSet {
+    let set = fact::PromptSet {
         system: Some(format!("use {one}").into_bytes().into()),
         tools: None,
         model: None,

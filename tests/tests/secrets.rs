@@ -15,7 +15,7 @@ use std::sync::Arc;
 use acpdb_engine::command::ContextAction;
 use acpdb_engine::command::Target;
 use acpdb_engine::command::memory::MemoryCommand;
-use acpdb_engine::entry::{Entry, Fact, MemoryEntry, PartEntry, StreamInfo, TodoChangeEntry};
+use acpdb_engine::entry::{Entry, Fact, MemoryEntry, PartEntry, StreamInfo, TodoChangeEntry, fact};
 use acpdb_engine::event::{BodyAddress, InjectedKind, MemoryKind, Payload, Role};
 use acpdb_engine::ids::{BodyId, Seq, StreamId};
 use acpdb_engine::store::ServeOptions;
@@ -92,19 +92,30 @@ fn facts(s: &dyn Fn(usize) -> String) -> Vec<Entry> {
     };
     let facts = [
         Fact::Memory(memory),
-        Fact::TodoChanged { change: change(s(28)) },
-        Fact::TodosReplaced { list: bytes(format!(r#"[{{"content":"{}","status":"{}"}}]"#, s(29), s(30))) },
-        Fact::PromptSet {
+        Fact::TodoChanged(fact::TodoChanged { change: change(s(28)) }),
+        Fact::TodosReplaced(fact::TodosReplaced {
+            list: bytes(format!(r#"[{{"content":"{}","status":"{}"}}]"#, s(29), s(30))),
+        }),
+        Fact::PromptSet(fact::PromptSet {
             system: Some(bytes(s(31))),
             tools: Some(bytes(format!(r#"[{{"name":"{}"}}]"#, s(32)))),
             model: None,
             params: Some(bytes(format!(r#"{{"stop":"{}"}}"#, s(33)))),
-        },
-        Fact::SessionChanged { title: Some(s(34)), cwd: None, project: None, host_version: None },
-        Fact::MemoryRetracted { id: "f1".to_owned(), reason: Some(s(35)), at: None },
-        Fact::Injected { what: InjectedKind::Other, text: bytes(s(36)) },
-        Fact::HostCleared { items: Vec::new(), calls: vec!["c1".to_owned()], text: Some(bytes(s(37))) },
-        Fact::SessionClosed { reason: Some(s(38)) },
+        }),
+        Fact::SessionChanged(fact::SessionChanged {
+            title: Some(s(34)),
+            cwd: None,
+            project: None,
+            host_version: None,
+        }),
+        Fact::MemoryRetracted(fact::MemoryRetracted { id: "f1".to_owned(), reason: Some(s(35)), at: None }),
+        Fact::Injected(fact::Injected { what: InjectedKind::Other, text: bytes(s(36)) }),
+        Fact::HostCleared(fact::HostCleared {
+            items: Vec::new(),
+            calls: vec!["c1".to_owned()],
+            text: Some(bytes(s(37))),
+        }),
+        Fact::SessionClosed(fact::SessionClosed { reason: Some(s(38)) }),
     ];
     all.extend(facts.map(Entry::from));
     all
@@ -360,7 +371,7 @@ fn again(s: &dyn Fn(usize) -> String) -> Vec<Entry> {
         Entry::message_parts("m2", Role::Assistant, vec![PartEntry::reasoning(s(1), None)]),
         Entry::tool_started("c1", "bash", format!(r#"{{"command":"curl -H {}"}}"#, s(2))),
         Entry::tool_completed("c1", s(3)),
-        Fact::SessionChanged { title: Some(s(34)), cwd: None, project: None, host_version: None }.into(),
+        fact::SessionChanged { title: Some(s(34)), cwd: None, project: None, host_version: None }.into(),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! Facts as Python hands them over: `Entry` and `Part`. Fields are called as in the JSON lines of `acpdb append`.
 
 use acpdb_engine::command::memory::confidence_hundredths;
-use acpdb_engine::entry::{self as engine, Bytes, Fact, MemoryEntry, PartEntry};
+use acpdb_engine::entry::{self as engine, Bytes, Fact, MemoryEntry, PartEntry, fact};
 use acpdb_engine::event::{FileChanger, Lifespan, MemoryKind, Outcome, PartKind, Role, TurnKind};
 use acpdb_engine::ids::Micros;
 use acpdb_hosts::import::wire;
@@ -149,7 +149,7 @@ impl Entry {
         origin: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let key = optional("key", key)?.unwrap_or_default();
-        Self::one(Fact::TurnStarted { kind: TurnKind::Step, key, number }, origin)
+        Self::one(Fact::TurnStarted(fact::TurnStarted { kind: TurnKind::Step, key, number }), origin)
     }
 
     /// A tool was called, with parameters as a dict, or as the very JSON that the model wrote.
@@ -166,13 +166,13 @@ impl Entry {
         message: Option<&Bound<'_, PyAny>>,
         origin: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let fact = Fact::ToolStarted {
+        let fact = Fact::ToolStarted(fact::ToolStarted {
             call: name("call", call)?,
             message: optional("message", message)?,
             tool: name("tool", tool)?,
             params: json_bytes("params", params)?,
             provider_signature: None,
-        };
+        });
         Self::one(fact, origin)
     }
 
@@ -204,7 +204,16 @@ impl Entry {
         };
         let details = details.map(|details| json_bytes("details", details)).transpose()?;
         let call = name("call", call)?;
-        Self::one(Fact::ToolFinished { call, outcome, output: said, details, todo_change: None }, origin)
+        Self::one(
+            Fact::ToolFinished(fact::ToolFinished {
+                call,
+                outcome,
+                output: said,
+                details,
+                todo_change: None,
+            }),
+            origin,
+        )
     }
 
     /// The session's todo list, whole: a list of dicts with `content` and `status`.
@@ -214,7 +223,7 @@ impl Entry {
         let list = json_bytes("items", items)?;
         let is_list = serde_json::from_slice::<Vec<serde_json::Map<String, serde_json::Value>>>(&list);
         is_list.map_err(|_| invalid("items is a list of dicts, one a todo"))?;
-        Self::one(Fact::TodosReplaced { list }, origin)
+        Self::one(Fact::TodosReplaced(fact::TodosReplaced { list }), origin)
     }
 
     /// A fact, preference, decision or note that outlives this message.
@@ -265,7 +274,7 @@ impl Entry {
         origin: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let by = by.map(|by| word::<FileChanger>("by", by)).transpose()?.unwrap_or_default();
-        Self::one(Fact::FileChanged { path: name("path", path)?, by }, origin)
+        Self::one(Fact::FileChanged(fact::FileChanged { path: name("path", path)?, by }), origin)
     }
 
     /// System prompt, tools and model of what comes.
@@ -278,12 +287,12 @@ impl Entry {
         params: Option<&Bound<'_, PyAny>>,
         origin: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let fact = Fact::PromptSet {
+        let fact = Fact::PromptSet(fact::PromptSet {
             system: system.map(|system| bytes_of("system", system)).transpose()?,
             tools: tools.map(|tools| json_bytes("tools", tools)).transpose()?,
             model,
             params: params.map(|params| json_bytes("params", params)).transpose()?,
-        };
+        });
         Self::one(fact, origin)
     }
 
@@ -296,11 +305,11 @@ impl Entry {
         about: Option<&Bound<'_, PyAny>>,
         origin: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let fact = Fact::HostRecorded {
+        let fact = Fact::HostRecorded(fact::HostRecorded {
             record: name("record", record)?,
             about: optional("about", about)?,
             raw: raw.map(|raw| bytes_of("raw", raw)).transpose()?,
-        };
+        });
         Self::one(fact, origin)
     }
 
@@ -336,15 +345,15 @@ impl Entry {
 
     fn __repr__(&self) -> String {
         let kind = self.entries.first().map(|entry| match &entry.fact {
-            Fact::MessageRecorded { .. } => "message",
-            Fact::TurnStarted { kind: TurnKind::Prompt, .. } => "prompt",
-            Fact::TurnStarted { .. } => "step",
-            Fact::ToolStarted { .. } => "tool_started",
-            Fact::ToolFinished { .. } => "tool_finished",
-            Fact::TodosReplaced { .. } => "todos",
+            Fact::MessageRecorded(_) => "message",
+            Fact::TurnStarted(fact::TurnStarted { kind: TurnKind::Prompt, .. }) => "prompt",
+            Fact::TurnStarted(_) => "step",
+            Fact::ToolStarted(_) => "tool_started",
+            Fact::ToolFinished(_) => "tool_finished",
+            Fact::TodosReplaced(_) => "todos",
             Fact::Memory(_) => "memory",
-            Fact::FileChanged { .. } => "file_changed",
-            Fact::PromptSet { .. } => "request",
+            Fact::FileChanged(_) => "file_changed",
+            Fact::PromptSet(_) => "request",
             _ => "host_record",
         });
         format!("<acpdb.Entry {}>", kind.unwrap_or_default())

@@ -7,7 +7,7 @@
 //! Texts cross the border as they are: nothing is escaped, and each is copied once.
 
 use acpdb_engine::command::memory::confidence_hundredths;
-use acpdb_engine::entry::{Bytes, Entry, Fact, MemoryEntry, PartEntry};
+use acpdb_engine::entry::{Bytes, Entry, Fact, MemoryEntry, PartEntry, fact};
 use acpdb_engine::event::{FileChanger, Lifespan, MemoryKind, Outcome, PartKind, Role, TurnKind};
 use acpdb_engine::ids::Micros;
 use acpdb_hosts::import::wire;
@@ -165,9 +165,9 @@ impl Kind {
             Self::Prompt { key } => Entry::prompt(key.clone()),
             Self::Step { key, number } => {
                 let key = key.clone().unwrap_or_default();
-                Fact::TurnStarted { kind: TurnKind::Step, key, number: *number }.into()
+                fact::TurnStarted { kind: TurnKind::Step, key, number: *number }.into()
             }
-            Self::ToolStarted { call, tool, params, message } => Fact::ToolStarted {
+            Self::ToolStarted { call, tool, params, message } => fact::ToolStarted {
                 call: call.clone(),
                 message: message.clone(),
                 tool: tool.clone(),
@@ -189,28 +189,28 @@ impl Kind {
                     None => Outcome::Completed,
                 };
                 let details = json("details", details)?;
-                Fact::ToolFinished { call: call.clone(), outcome, output: said, details, todo_change: None }
+                fact::ToolFinished { call: call.clone(), outcome, output: said, details, todo_change: None }
                     .into()
             }
             Self::Todos { items } => {
                 let list = texts.json("items", *items)?;
                 serde_json::from_slice::<Vec<Map<String, Value>>>(&list)
                     .map_err(|_| Fault::invalid("items is a list of objects, one a todo"))?;
-                Fact::TodosReplaced { list }.into()
+                fact::TodosReplaced { list }.into()
             }
             Self::Memory(it) => Fact::Memory(it.entry()?).into(),
             Self::FileChanged { path, by } => {
                 let by = by.as_deref().map(|by| word::<FileChanger>("by", by)).transpose()?;
-                Fact::FileChanged { path: path.clone(), by: by.unwrap_or_default() }.into()
+                fact::FileChanged { path: path.clone(), by: by.unwrap_or_default() }.into()
             }
-            Self::Request { system, tools, model, params } => Fact::PromptSet {
+            Self::Request { system, tools, model, params } => fact::PromptSet {
                 system: system.map(|place| texts.at(place)).transpose()?,
                 tools: json("tools", tools)?,
                 model: model.clone(),
                 params: json("params", params)?,
             }
             .into(),
-            Self::HostRecord { record, raw, about } => Fact::HostRecorded {
+            Self::HostRecord { record, raw, about } => fact::HostRecorded {
                 record: record.clone(),
                 about: about.clone(),
                 raw: raw.map(|place| texts.at(place)).transpose()?,
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(made.first(), Some(&message));
         assert!(matches!(
             made.get(1).map(|entry| &entry.fact),
-            Some(Fact::ToolFinished { outcome: Outcome::Failed, .. })
+            Some(Fact::ToolFinished(fact::ToolFinished { outcome: Outcome::Failed, .. }))
         ));
     }
 

@@ -3,7 +3,7 @@
 //! The importer of the host turns each line into facts, of which one bears the line itself, so that `records` gives it back
 //! byte for byte. The lines belong to the session that they are appended to, also where they name another one.
 
-use acpdb_engine::entry::{Entry, Fact, StreamInfo, WirePiece};
+use acpdb_engine::entry::{Entry, StreamInfo, WirePiece, fact};
 use acpdb_engine::secret::DERIVED;
 use acpdb_engine::{Atomicity, Batch, Error, Store};
 use acpdb_hosts::import::{self, Format, Options, wire};
@@ -49,7 +49,7 @@ pub fn read(
             }
             if let Some(line) = wire::resolve(&entry.wire).filter(|line| !line.is_empty()) {
                 let record: Entry =
-                    Fact::HostRecorded { record: "subagent".to_owned(), about: None, raw: None }.into();
+                    fact::HostRecorded { record: "subagent".to_owned(), about: None, raw: None }.into();
                 let record = Entry {
                     origin: entry.origin.as_ref().map(|origin| format!("line:{origin}")),
                     wire: vec![WirePiece::Literal(line)],

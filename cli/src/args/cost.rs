@@ -9,7 +9,7 @@ use clap::ValueEnum;
     setting `prices`).\n\n\
     read      input read from the cache\n\
     write     input written to it for minutes; 1h: for an hour\n\
-    host says what the host itself tells, where it tells anything\n\
+    host says the cost that the host itself tells, if it tells one\n\
     stale     input sent again although a newer item had superseded it\n\n\
     Requests count once, however often a host copied them into resumed and forked sessions. Costs of subagents are \
     those of the session that started them. Days are days of UTC."
@@ -36,7 +36,7 @@ pub(crate) struct Cost {
     /// At most so many rows
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
-    /// Also what went to stale items, and what other ways of serving would have cost
+    /// Also the cost of stale items, and the cost of the same work served in other ways
     #[arg(long)]
     pub(crate) waste: bool,
     /// Print the program's table of prices, as a file to change and give with --prices

@@ -25,7 +25,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("acpdb import laptop.jsonl", "a file that export jsonl wrote, of any store; again adds nothing"),
             (
                 "acpdb import --follow",
-                "and go on, until interrupted: what hosts write is there within a second",
+                "and go on, until interrupted: new lines of hosts are there within a second",
             ),
         ],
     ),
@@ -34,7 +34,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             ("acpdb resume e38a --at t12", "the session as it was after turn 12, for its own host"),
             ("acpdb resume e38a --in codex", "go on in another host"),
-            ("acpdb resume --pruned --dry-run", "with what acpdb would send; only say where"),
+            ("acpdb resume --pruned --dry-run", "with the context that acpdb would send; only say where"),
         ],
     ),
     (
@@ -110,7 +110,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("acpdb step latest --format anthropic --inject", "the body of the next request"),
             (
                 "acpdb step latest --format openai --tokens-max 50000 --json",
-                "with what is due and what is in the way",
+                "with reminders that are due, and obstacles",
             ),
         ],
     ),
@@ -159,7 +159,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "history",
         &[
-            ("acpdb history --chain r_3d86c", "what superseded what, oldest first"),
+            ("acpdb history --chain r_3d86c", "an item and those that superseded it, oldest first"),
             ("acpdb history state:superseded rule:file turn:10..20", ""),
             ("acpdb history --file src/orders/routes.ts --json", ""),
             ("acpdb history --sort shown --limit 10", "the items that fill the context"),
@@ -169,7 +169,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "log",
         &[
             ("acpdb log --last 20", "the newest events"),
-            ("acpdb log --follow", "and what comes, until interrupted"),
+            ("acpdb log --follow", "and new events, until interrupted"),
             ("acpdb log 'tool:grep or tool:glob' not status:failed", ""),
         ],
     ),
@@ -183,8 +183,8 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "list",
         &[
-            ("acpdb list --session e38a074a", ""),
             ("acpdb list 'text:connection refused' 'tokens:>1000'", "search in texts"),
+            ("acpdb list kind:message --short -s e38a | head", "how each message begins"),
         ],
     ),
     ("explain", &[("acpdb explain r_3d86c", ""), ("acpdb explain '#297' --at t60", "how it stood then")]),
@@ -284,7 +284,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             ("acpdb cost", "every day"),
             ("acpdb cost --by session --since 7d", "the dearest sessions of a week, subagents included"),
-            ("acpdb cost --by model --waste", "and what of it went to stale items"),
+            ("acpdb cost --by model --waste", "and the share of stale items"),
             ("acpdb cost --show-prices", "the table of prices, to change and give with --prices"),
         ],
     ),

@@ -93,9 +93,9 @@ pub(crate) struct ExportLines {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Lines {
-    /// What was there, and where it stands
+    /// Items with their texts and states
     Items,
-    /// What another store needs
+    /// Events, as another store takes them in
     Events,
 }
 

@@ -54,14 +54,14 @@ Points in time, for --at, diff, rewind and fork
   @compact-1         before the newest compaction; @rewind-1 before the newest rewind
   2026-01-31         the end of that day; \"2026-01-31 14:05\", 14:05, \"yesterday 14:05\", \"last Tuesday\"
   10m ago            so long before now
-  head               what is newest
+  head               the newest event
 "),
     ("filters", "\
 Filters, for list, log, history, sessions and search
 
-  tool:grep          calls of a tool            file:src/*.ts    what touched a file
+  tool:grep          calls of a tool            file:src/*.ts    calls on a file
   kind:call          calls, texts, results      status:failed    how a call ended
-  is:superseded      what is stale              turn:10..20      a range; also seq:, tokens:
+  is:superseded      stale items                turn:10..20      a range; also seq:, tokens:
   session:e38a       one session                host:codex       sessions of a host
   title:, project:, model:, cost:>1, duration:>1h                of whole sessions
 
@@ -79,7 +79,7 @@ Exit codes
 Encryption
 
   acpdb init --encrypt                   a store whose sessions are sealed, each under a key of its own
-  acpdb --db NEW merge OLD               what another store holds, into it
+  acpdb --db NEW merge OLD               all of another store, into it
   acpdb erase --session ID --shred       destroys the key of a session: no copy of the store shows it again
   acpdb import --subject NAME            sessions that are about a person or a tenant
   acpdb erase --subject NAME --shred     destroys the keys of them all, and the name with them
@@ -94,8 +94,8 @@ elsewhere: without it the store cannot be read, not by you either.
 
 Without a key verify, seal, backup, checkpoint and prove work; reading ends with code 9.
 
-Not sealed: how many events there are, of which kinds, when, how long; policies; who erased what and why.
-docs/SECURITY.md says what that leaves to those who may read the folder.
+Not sealed: how many events there are, of which kinds, when, how long; policies; who erased texts and why.
+docs/SECURITY.md tells which conclusions that leaves to those who may read the folder.
 "),
     ("output", "\
 Output

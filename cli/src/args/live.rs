@@ -34,7 +34,7 @@ pub(crate) enum HostName {
 pub(crate) enum HookMode {
     /// Record, and say nothing
     Record,
-    /// Also give what is due: open todos, decisions and preferences, reminders
+    /// Also give open todos, decisions and preferences, and reminders that are due
     Suggest,
     /// Also keep results away from the model that it has elsewhere, or that are superseded
     Prune,
@@ -144,7 +144,7 @@ pub(crate) struct Step {
     /// The provider's cache is cold: another model, another account
     #[arg(long)]
     pub(crate) cold: bool,
-    /// Record what is due (reminder, reflection, memory) as injected, and send it
+    /// Record due texts (reminder, reflection, memory) as injected, and send them
     #[arg(long)]
     pub(crate) inject: bool,
     /// Set no marks for the cache in the body (anthropic)
@@ -170,7 +170,7 @@ pub(crate) struct Mcp {
 pub(crate) enum ProxyMode {
     /// Pass them on byte for byte
     Record,
-    /// Send what acpdb serves: superseded, discarded and repeated results show their stand-ins
+    /// Send the context that acpdb serves: superseded, discarded and repeated results show their stand-ins
     Prune,
 }
 

@@ -63,7 +63,7 @@ pub(crate) use write::{Append, Import, Merge, Scan};
 #[command(after_help = "Examples:\n  acpdb demo                      a tour on your newest session\n  \
     acpdb import                    read the sessions of every host found\n  \
     acpdb context latest            the context that the model should see now\n  \
-    acpdb history --chain '#297'    what superseded what, and why\n\n\
+    acpdb history --chain '#297'    an item and those that superseded it, and why\n\n\
     Ids in examples are those of the demo: acpdb demo --bundled --keep .acpdb")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -92,9 +92,9 @@ pub(crate) enum Verb {
     Attach(Attach),
     /// Take acpdb out of a host's settings again
     Detach(Detach),
-    /// One event of a host, on standard input; what attach lets a host run
+    /// Record one event of a host, given on standard input; acpdb attach sets hosts up to run it
     Hook(Hook),
-    /// Answers the plug-in of a host: JSON lines on standard input; what attach lets a host's plug-in run
+    /// Answer the plug-in of a host: JSON lines on standard input; acpdb attach sets plug-ins up to run it
     Plugin(Plugin),
     /// Tools for a model, by the Model Context Protocol on standard input and output
     Mcp(Mcp),
@@ -114,7 +114,7 @@ pub(crate) enum Verb {
     Log(Log),
     /// One event, item or body, whole
     Show(Show),
-    /// Bodies in order, one a line: seq, tab, text
+    /// The texts of events in order, one a line: seq, tab, text
     List(List),
     /// Why something is or is not in the current context
     Explain(Explain),
@@ -134,7 +134,7 @@ pub(crate) enum Verb {
     Undo(Undo),
     /// Make an act hold again that was taken back, the newest such by default
     Redo(Undo),
-    /// Sessions as files for browsers, databases and trace viewers; with what was recorded, secrets included
+    /// Sessions as files for browsers, databases and trace viewers; with all recorded texts, secrets included
     Export(Export),
     /// All sessions on the whole terminal: timeline, chains, the context at a turn, search
     Tui,
@@ -156,7 +156,7 @@ pub(crate) enum Verb {
     Memory(Memory),
     /// Tasks, and the items that were evicted with them
     Task(Task),
-    /// The rules of what supersedes what
+    /// The rules by which newer items supersede older ones
     Policy(Policy),
     /// Check every digest and link: 0 sound, 3 damage, 4 acknowledged events missing
     Verify(Verify),
@@ -168,11 +168,11 @@ pub(crate) enum Verb {
     Checkpoint(CheckpointVerb),
     /// A file that proves one event, or that the history only grew, to people who have no store
     Prove(Prove),
-    /// Whether a file proves what it claims; needs no store: 0 yes, 3 no, 4 older than what was seen
+    /// Whether a file proves its claim; needs no store: 0 yes, 3 no, 4 older than a checkpoint seen before
     Check(Check),
     /// A report for people and programs: each act and its actor, hidden and erased items, and how far it is proven
     Audit(Audit),
-    /// Problems of the store, and what to do next
+    /// Problems of the store, each with its next step
     Doctor,
     /// A verified copy of the store, beside its writers
     Backup(Backup),

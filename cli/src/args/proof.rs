@@ -65,7 +65,7 @@ pub(crate) enum KeyAct {
     acpdb checkpoint show                checkpoints, and whether they still hold\n  \
     acpdb checkpoint export > now.note   for people who remember it\n  \
     acpdb checkpoint push --policy witnesses.txt   others sign that it only grew\n\n\
-    A checkpoint is kept beside the log, and what was seen last is remembered beside your settings: if the\n\
+    A checkpoint is kept beside the log, and the last one seen is remembered beside your settings: if the\n\
     whole folder is set back, acpdb verify says so. A checkpoint whose key is not known here proves nothing: 8."
 )]
 pub(crate) struct CheckpointVerb {
@@ -155,8 +155,8 @@ pub(crate) struct Prove {
 #[command(after_help = "Examples:\n  acpdb check event.tlog-proof --key auditor.key\n  \
     acpdb check grown.json --key \"$(cat auditor.key)\"\n  \
     acpdb check now.note\n\n\
-    Needs no store. 0: it proves what is printed; 3: it proves nothing, or contradicts what was seen here;\n\
-    4: a checkpoint older than what was seen here. A policy is one of acpdb checkpoint push. docs/check_proof.py does the same without acpdb.")]
+    Needs no store. 0: it proves the printed text; 3: it proves nothing, or contradicts a checkpoint seen here;\n\
+    4: a checkpoint older than one seen here. A policy is one of acpdb checkpoint push. docs/check_proof.py does the same without acpdb.")]
 pub(crate) struct Check {
     /// A file that acpdb prove or acpdb checkpoint export wrote
     #[arg(value_name = "FILE")]
@@ -174,7 +174,7 @@ pub(crate) struct Check {
     after_help = "Examples:\n  acpdb audit -o report.html                  the whole store, to be read or printed\n  \
     acpdb audit latest -o session.json          one session, for programs\n  \
     acpdb audit --since 2026-11-01 -o november.html\n\n\
-    It holds recorded texts: give it only to people who may read them. The report itself says what it proves and what it does not prove.\n\
+    It holds recorded texts: give it only to people who may read them. The report itself says which claims it proves, and which it does not.\n\
     0: all that was signed agrees; 3, 4, 8: as acpdb checkpoint show; the report is written all the same."
 )]
 pub(crate) struct Audit {

@@ -53,7 +53,7 @@ pub(crate) struct Sessions {
 pub(crate) enum SessionSort {
     /// When it was last active
     Time,
-    /// What it cost, with its subagents
+    /// Its cost, with that of its subagents
     Cost,
     /// From its first event to its newest
     Duration,
@@ -125,7 +125,7 @@ pub(crate) enum HistorySort {
     Time,
     /// Everything recorded of an item
     Tokens,
-    /// What the model still sees of it
+    /// The part of it that the model still sees
     Shown,
 }
 
@@ -150,7 +150,7 @@ pub(crate) struct Log {
     /// Newest first
     #[arg(long)]
     pub(crate) reverse: bool,
-    /// Go on with what is recorded from now on, by any process, until interrupted
+    /// Go on with events that any process records from now on, until interrupted
     #[arg(long, short, conflicts_with_all = ["reverse", "at"])]
     pub(crate) follow: bool,
 }
@@ -176,6 +176,12 @@ pub(crate) struct Show {
 pub(crate) struct List {
     #[command(flatten)]
     pub(crate) ask: Ask,
+    /// Only the beginning of each text, as wide as there is room [default on a terminal]
+    #[arg(long, conflicts_with = "full")]
+    pub(crate) short: bool,
+    /// Whole texts [default for programs, as in a pipe]
+    #[arg(long)]
+    pub(crate) full: bool,
     /// Only this session
     #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
@@ -194,7 +200,7 @@ pub(crate) struct Explain {
 #[derive(Debug, clap::Args)]
 #[command(after_help = QUERY_HELP)]
 pub(crate) struct Stats {
-    /// One session instead of all; then, or instead, what items must match (see below)
+    /// One session instead of all; then, or instead, a filter of items (see below)
     #[arg(value_name = "[SESSION] QUERY", add = crate::complete::sessions())]
     pub(crate) words: Vec<String>,
     /// Only this session; all words are the query then
@@ -261,7 +267,7 @@ pub(crate) struct Simulate {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SimulateMode {
-    /// What was sent is never changed
+    /// Texts that were sent are never changed
     #[value(alias = "append_only")]
     AppendOnly,
     /// When it pays
@@ -282,7 +288,7 @@ pub(crate) struct SessionNamed {
 }
 
 impl SessionNamed {
-    /// What it was called, if it was.
+    /// The name it was given, if any.
     pub(crate) fn name(&self) -> Option<&str> {
         self.session.as_deref().or(self.session_option.as_deref())
     }

@@ -13,9 +13,9 @@ pub(super) fn format() -> impl TypedValueParser<Value = Format> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportMode {
-    /// What is superseded shows its stand-in at once
+    /// Superseded texts show their stand-ins at once
     Eager,
-    /// What was sent stays as it was sent until the next rebase
+    /// Texts stay as they were sent until the next rebase
     #[value(alias = "append-only", alias = "served")]
     Batched,
     /// The items of the current context as they were recorded
@@ -30,7 +30,7 @@ pub(crate) struct ExportOptions {
     /// Print the body of a request in this form, or a transcript
     #[arg(long, value_name = "FORMAT", value_parser = format(), conflicts_with_all = ["last", "full"])]
     pub(crate) format: Option<Format>,
-    /// What of the session, and how [default: eager]
+    /// Which items of the session, and in which state [default: eager]
     #[arg(long, value_name = "MODE", requires = "format")]
     pub(crate) mode: Option<ExportMode>,
     /// The model that the request is for [default: the one recorded last]

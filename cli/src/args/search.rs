@@ -3,9 +3,9 @@
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Words that stand side by side must all be in the same text; a phrase stands in the shell's quotes. In lower case \
-    they are found in any case. Conditions narrow what is searched:\n  \
+    they are found in any case. Conditions narrow the search:\n  \
     session:e38a host:codex project:shop title:parser model:opus    where\n  \
-    tool:bash file:src/** kind:reasoning state:superseded           what, and where it stands\n  \
+    tool:bash file:src/** kind:reasoning state:superseded           kind, and state\n  \
     since:7d until:yesterday turn:10..20 actor:user                 when, and who\n\n\
     A hit says whether the model still sees the text. Erased texts are found nowhere."
 )]
@@ -47,6 +47,6 @@ pub(crate) enum SearchSort {
     Matches,
     /// Everything recorded of an item
     Tokens,
-    /// What the model still sees of it
+    /// The part of it that the model still sees
     Shown,
 }

@@ -34,7 +34,7 @@ pub(crate) struct Init {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Verify {
-    /// Fold everything too, and check what was concluded and what was saved of it
+    /// Fold everything too, and check conclusions and saved folds
     #[arg(long)]
     pub(crate) deep: bool,
     /// A link kept elsewhere, of the commit that holds a seq; may be given several times
@@ -46,7 +46,7 @@ pub(crate) struct Verify {
     /// The key that acpdb key show printed for this store, or a file with it: another store in its place is found
     #[arg(long, value_name = "KEY", conflicts_with = "host")]
     pub(crate) key: Option<String>,
-    /// Instead: hold the requests of a session, or of all, against the digests that their host recorded of what it sent
+    /// Instead: hold the requests of a session, or of all, against the digests that their host recorded of them
     #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "",
         conflicts_with_all = ["deep", "expect", "expect_file"])]
     pub(crate) host: Option<String>,
@@ -79,7 +79,7 @@ pub(crate) struct Backup {
     /// A folder that is empty or does not exist
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
-    /// Copy the keys of an encrypted store, too; without them the copy cannot be read, and what is shredded later is gone from it
+    /// Copy the keys of an encrypted store, too; without them the copy cannot be read, and sessions that are shredded later are gone from it
     #[arg(long)]
     pub(crate) keys: bool,
 }
@@ -111,15 +111,15 @@ pub(crate) struct Seal {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Zeroed where they lie: the item's texts (a call's parameters and result, all versions of a message), every text in the store
-that is equal to one of them, and the hosts' records that quote them. --dry-run lists what that is. All else stays readable,
-the store still verifies, and reads of what is gone say who erased it and why. If a crash interrupts it, the next command
+that is equal to one of them, and the hosts' records that quote them. --dry-run lists all of them. All else stays readable,
+the store still verifies, and reads of erased texts say who erased them and why. If a crash interrupts it, the next command
 that opens the store ends it.
 
 An erased text is not recorded again, from whichever source: a note stands in its place.
 
 Not covered: ids, names of tools, paths, and quotations inside other texts: acpdb scan and acpdb log 'text:WORD' find those;
---from-scan erases all that a scan finds. Nor copies outside of the store: backups, exports, the host's own files, what a
-disk keeps of overwritten blocks. A secret that leaked should be withdrawn by its issuer.
+--from-scan erases all that a scan finds. Nor copies outside of the store: backups, exports, the host's own files,
+overwritten blocks that a disk keeps. A secret that leaked should be withdrawn by its issuer.
 
 Examples:
   acpdb erase '#297' --dry-run

@@ -9,7 +9,7 @@ pub(crate) struct Import {
     /// Files or folders, - for standard input; none: the usual places of every host
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Go on until Ctrl-C or SIGTERM: what hosts write is in the store within a second
+    /// Go on until Ctrl-C or SIGTERM: new lines of hosts are in the store within a second
     #[arg(long)]
     pub(crate) follow: bool,
     /// The usual places of this host only; may be given several times

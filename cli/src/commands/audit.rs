@@ -220,9 +220,12 @@ impl<'a> Report<'a> {
             | Payload::ContextReplaced(_)
             | Payload::HostCleared(_)
             | Payload::TaskEvicted(_) => {
-                let row = self.row(recorded, json!({
-                    "act": event.payload.label(), "detail": describe::payload(&event.payload), "rule": null,
-                }));
+                let row = self.row(
+                    recorded,
+                    json!({
+                        "act": event.payload.label(), "detail": event.payload.in_words(), "rule": null,
+                    }),
+                );
                 self.hidden.push(row);
             }
             Payload::DamageNoted(noted) => {

@@ -2,7 +2,7 @@
 //! by any of them.
 
 use acpdb_engine::command::{ContextAction, Target};
-use acpdb_engine::entry::{Entry, Fact, PointRef, StreamInfo};
+use acpdb_engine::entry::{Entry, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{Payload, stream_id};
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::{Store, View, store::StreamName};
@@ -78,7 +78,7 @@ pub(crate) fn fork(global: &Global, args: &Fork, output: &mut Output) -> Result<
         project,
         ..StreamInfo::session(parent.host.clone(), name.clone())
     };
-    let entry = Entry::from(Fact::Forked { from: parent.id, at: PointRef::Seq(at) })
+    let entry = Entry::from(fact::Forked { from: parent.id, at: PointRef::Seq(at) })
         .origin(format!("forked:{}:{at}", parent.id.to_hex()));
     let receipt = store.append(&info, vec![entry])?;
     let forked = store.view(info.id())?;

@@ -152,14 +152,14 @@ pub(crate) const fn mode(name: HookMode) -> Mode {
 impl Work {
     fn run(&self, tell: &mpsc::Sender<News>) {
         let news = match self.answer(tell) {
-            Ok((answer, event_count, damage)) => News::Done { answer, event_count, error: damage },
+            Ok((answer, event_count, left_out)) => News::Done { answer, event_count, error: left_out },
             Err(error) => News::Done { answer: NOTHING.to_owned(), event_count: 0, error: Some(error) },
         };
         // Past its deadline the hook listens no more.
         let _ = tell.send(news);
     }
 
-    /// The answer, how many events are new, and what was left out as damaged.
+    /// The answer, how many events are new, and what was left out.
     fn answer(&self, tell: &mpsc::Sender<News>) -> Result<(String, u64, Option<String>), String> {
         let mut text = String::new();
         let input = std::io::stdin().lock().take(INPUT_BYTES_MAX).read_to_string(&mut text);
@@ -187,7 +187,7 @@ impl Work {
         let store = store.map_err(|failure| failure.message)?;
         let done: Done = hook.run(&store).map_err(|error| chained(&error))?;
         let answer = dialect::render(self.host, &told, &done.answer).to_string();
-        Ok((answer, done.event_count, done.damage))
+        Ok((answer, done.event_count, done.left_out))
     }
 }
 

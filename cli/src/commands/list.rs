@@ -1,16 +1,21 @@
-//! `acpdb list`: bodies in order, `seq<TAB>text`, one event a line.
+//! `acpdb list`: texts in order, `seq<TAB>text`, one event a line. Programs read whole texts;
+//! on a terminal a line has the beginning of a text, as wide as there is room.
 
 use acpdb_engine::Store;
 use acpdb_engine::event::Recorded;
 use acpdb_engine::ids::Seq;
 use acpdb_query::{EventsQuestion, bodies};
 
+use super::lines::clipped;
 use super::log;
 use crate::args::List;
 use crate::failure::{Code, Failure};
 use crate::global::Global;
-use crate::output::{Escape, Output};
+use crate::output::{Escape, Output, escape};
 use crate::place;
+
+/// Columns up to the first tab stop.
+const TAB: usize = 8;
 
 pub(crate) fn run(global: &Global, args: &List, output: &mut Output) -> Result<Code, Failure> {
     let filter = args.ask.filter()?;
@@ -33,7 +38,7 @@ pub(crate) fn run(global: &Global, args: &List, output: &mut Output) -> Result<C
     let mut rows = acpdb_query::events(&store, question)?;
     let mut unreadable = 0_u64;
     let mut damaged = log::each(&mut rows, output, &mut |recorded, output| {
-        unreadable += print(&store, &recorded, output)?;
+        unreadable += print(&store, &recorded, args.short || output.terminal && !args.full, output)?;
         Ok(())
     })?;
     damaged += unreadable;
@@ -42,7 +47,7 @@ pub(crate) fn run(global: &Global, args: &List, output: &mut Output) -> Result<C
 }
 
 /// One event. Returns 1 if a body of it is damaged: then nothing of it is printed.
-fn print(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<u64, Failure> {
+fn print(store: &Store, recorded: &Recorded, short: bool, output: &mut Output) -> Result<u64, Failure> {
     let shown = bodies::telling(&recorded.event.payload);
     if shown.is_empty() {
         return Ok(0);
@@ -73,6 +78,12 @@ fn print(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<u64,
     if output.json {
         let line = serde_json::json!({"schema": "acpdb.list/1", "seq": recorded.seq, "body": text});
         output.json_line(&line)?;
+    } else if short {
+        // Long texts are cut before they are escaped: there may be megabytes of them.
+        let end = text.char_indices().nth(output.width).map(|(end, _)| end);
+        let head = escape(end.and_then(|end| text.get(..end)).unwrap_or(&text), Escape::Line);
+        let head = clipped(&head, output.room(TAB).max(10)).into_owned();
+        output.line(format!("{}\t{head}", recorded.seq.get()))?;
     } else {
         let text = output.recorded(&text, Escape::Line).into_owned();
         output.line(format!("{}\t{text}", recorded.seq.get()))?;

@@ -161,7 +161,7 @@ fn print(recorded: &Recorded, names: &describe::StreamNames, output: &mut Output
         payload => payload.label().to_owned(),
     };
     let seq = output.paint(describe::SEQ, &format!("{:>7}", recorded.seq.to_string()));
-    let text = describe::payload(&recorded.event.payload);
+    let text = recorded.event.payload.in_words();
     let text = output.recorded(&text, crate::output::Escape::Line).into_owned();
     // Where there is little room, what happened counts more than when.
     let time = match describe::time_if_any(names.time(recorded)) {

@@ -9,7 +9,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use acpdb_engine::command::memory::{confidence_hundredths, parse_lifespan};
-use acpdb_engine::entry::{Bytes, Entry, Fact, MemoryEntry, StreamInfo};
+use acpdb_engine::entry::{Bytes, Entry, Fact, MemoryEntry, StreamInfo, fact};
 use acpdb_engine::event::{Lifespan, MemoryKind};
 use acpdb_engine::ids::Micros;
 use acpdb_engine::{Atomicity, Batch};
@@ -141,11 +141,11 @@ impl Line {
         // Without an id there is nothing that more could be said about.
         if let Some(at) = micros(self.reinforced).filter(|_| !id.is_empty()) {
             // What it gained is in its confidence already; that it was confirmed, and when, is said here.
-            let fact = Fact::MemoryReinforced { id: id.clone(), amount: 0, at: Some(at) };
+            let fact = fact::MemoryReinforced { id: id.clone(), amount: 0, at: Some(at) };
             entries.push(Entry::from(fact).origin(format!("memory:{id}:reinforced")).at(Some(at)));
         }
         if self.standing.as_deref() == Some("retracted") && !id.is_empty() {
-            let fact = Fact::MemoryRetracted { id: id.clone(), reason: None, at: None };
+            let fact = fact::MemoryRetracted { id: id.clone(), reason: None, at: None };
             entries.push(Entry::from(fact).origin(format!("memory:{id}:retracted")));
         }
         Ok((is_permanent, entries))

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 
-use acpdb_engine::event::{Body, Payload, Recorded};
+use acpdb_engine::event::{NamedBody, Payload, Recorded};
 use acpdb_engine::ids::BodyId;
 use acpdb_engine::{Error, Store};
 
@@ -37,9 +37,12 @@ pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<C
     }
     if output.json {
         let mut value = describe::event_json(&recorded, &describe::StreamNames::new(&store));
-        let bodies: serde_json::Map<String, serde_json::Value> = bodies(&recorded.event.payload)
+        let bodies: serde_json::Map<String, serde_json::Value> = recorded
+            .event
+            .payload
+            .bodies()
             .into_iter()
-            .map(|(name, body)| Ok((name, body_json(&store, body.id(seq))?)))
+            .map(|it| Ok((it.name.into_owned(), body_json(&store, it.body.id(seq))?)))
             .collect::<Result<_, Failure>>()?;
         if let Some(object) = value.as_object_mut() {
             object.insert("schema".to_owned(), "acpdb.show/1".into());
@@ -92,11 +95,11 @@ fn text(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<(), F
         field("host time", describe::time(time))?;
     }
     field("actor", format!("{:?}", event.stamp.actor).to_lowercase())?;
-    let words = describe::payload(&event.payload);
+    let words = event.payload.in_words();
     if !words.trim().is_empty() {
         field("says", escape(words.trim(), Escape::Line).into_owned())?;
     }
-    for (name, body) in bodies(&event.payload) {
+    for NamedBody { name, body, .. } in event.payload.bodies() {
         if body.bytes == 0 {
             continue;
         }
@@ -120,57 +123,4 @@ fn text(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<(), F
         output.line(text.trim_end_matches('\n'))?;
     }
     Ok(())
-}
-
-/// The bodies of an event with names for people.
-fn bodies(payload: &Payload) -> Vec<(String, Body)> {
-    let parts = |parts: &[acpdb_engine::event::Part]| -> Vec<(String, Body)> {
-        let many = parts.len() > 1;
-        let name = |number: usize, kind| {
-            let kind = format!("{kind:?}").to_lowercase();
-            if many { format!("{kind} {}", number + 1) } else { kind }
-        };
-        parts.iter().enumerate().map(|(number, part)| (name(number, part.kind), part.counted())).collect()
-    };
-    let one = |name: &str, body: Option<Body>| body.map(|body| (name.to_owned(), body));
-    match payload {
-        Payload::MessageRecorded(message) => parts(&message.parts),
-        Payload::MessageContinued(message) => parts(&message.parts),
-        Payload::ItemRevised(revised) => parts(&revised.parts),
-        Payload::ToolCallStarted(started) => vec![("params".to_owned(), started.params)],
-        Payload::ToolCallFinished(finished) => {
-            let mut all = parts(&finished.output);
-            all.extend(one("details", finished.details));
-            all
-        }
-        Payload::TodosReplaced(todos) => vec![("list".to_owned(), todos.list.body)],
-        Payload::TodoChanged(todo) => one("entry", todo.change.entry).into_iter().collect(),
-        Payload::MemoryRecorded(memory) => {
-            let mut all = vec![("value".to_owned(), memory.value)];
-            all.extend(one("rationale", memory.rationale));
-            all.extend(one("extra", memory.extra));
-            all
-        }
-        Payload::MemorySuperseded(edge) => one("reason", edge.reason).into_iter().collect(),
-        Payload::MemoryRetracted(memory) => one("reason", memory.reason).into_iter().collect(),
-        Payload::PromptSet(prompt) => {
-            let all =
-                [one("system", prompt.system), one("tools", prompt.tools), one("params", prompt.params)];
-            all.into_iter().flatten().collect()
-        }
-        Payload::HostRecorded(record) => one("raw", record.raw).into_iter().collect(),
-        Payload::HostCleared(cleared) => one("text", cleared.text).into_iter().collect(),
-        Payload::Injected(injected) => vec![("text".to_owned(), injected.text)],
-        Payload::Discarded(act) => vec![("targets".to_owned(), act.targets)],
-        Payload::Distilled(act) => {
-            let summaries = act
-                .items
-                .iter()
-                .filter_map(|hidden| one(&format!("summary of {}", hidden.item), hidden.summary));
-            std::iter::once(("targets".to_owned(), act.targets)).chain(summaries).collect()
-        }
-        Payload::Restored(act) => vec![("targets".to_owned(), act.targets)],
-        Payload::TaskEvicted(task) => one("summary", task.summary).into_iter().collect(),
-        _ => Vec::new(),
-    }
 }

@@ -96,7 +96,7 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
         )?;
     }
     if let Some(recorded) = &recorded {
-        let says = one_line(&describe::payload(&recorded.event.payload));
+        let says = one_line(&recorded.event.payload.in_words());
         let line = format!("last event: {event} {says}");
         output.line(clip(line.trim_end(), output.width))?;
     }

@@ -6,7 +6,6 @@ pub mod draft;
 pub mod ingest_state;
 pub mod memory;
 pub mod record;
-mod revision;
 pub mod target;
 pub mod task;
 

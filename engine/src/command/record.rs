@@ -10,13 +10,13 @@
 mod adopt;
 mod tool;
 
-use crate::entry::{Bytes, Entry, Fact, ItemRef, MemoryEntry, PartEntry, PointRef, StreamInfo};
+use crate::entry::fact::{Drafter, Fact, SessionChanged, ToolFinished, ToolStarted};
+use crate::entry::revision::revision_of;
+use crate::entry::{Bytes, Entry, ItemRef, MemoryEntry, PartEntry, PointRef, StreamInfo, TodoChangeEntry};
 use crate::event::{
-    self, Actor, Body, ContextReplaced, Event, Face, FileChanged, Forked, HostCleared, HostRecorded,
-    Injected, ItemRevised, Key, KeyKind, Lifespan, MemoryKind, MemoryRecorded, MemoryReinforced,
-    MemoryRetracted, MemorySource, MemorySuperseded, MessageAbandoned, MessageContinued, MessageFinished,
-    MessageRecorded, Part, PartKind, Payload, PromptSet, Rewound, Role, SessionChanged, SessionClosed,
-    SessionOpened, Stamp, Text, TodoChanged, TodosReplaced, ToolCallFinished, ToolClass, TurnStarted,
+    self, Body, Event, Face, HostRecorded, ItemRevised, Key, KeyKind, Lifespan, MemoryKind, MemoryRecorded,
+    MemorySource, MessageContinued, MessageRecorded, Part, PartKind, Payload, Role, SessionOpened, Stamp,
+    Text, TodoChange, TodoList, TodoUpdate, ToolCallFinished, ToolCallStarted, ToolClass,
 };
 use crate::ids::{ItemId, Origin, Seq, StreamId};
 use crate::registry::Registry;
@@ -27,7 +27,6 @@ use crate::text::tokens;
 use super::bodies::Bodies;
 use super::draft::EventDraft;
 use super::ingest_state::{IngestState, Seen};
-use super::revision::revision_of;
 
 /// What became of an entry.
 #[derive(Clone, PartialEq, Debug)]
@@ -91,7 +90,7 @@ pub fn change(info: &StreamInfo, ingest_state: &IngestState) -> Option<Fact> {
     let project = newer(&info.project, &ingest_state.project);
     let host_version = newer(&info.host_version, &ingest_state.host_version);
     let any = title.is_some() || cwd.is_some() || project.is_some() || host_version.is_some();
-    any.then_some(Fact::SessionChanged { title, cwd, project, host_version })
+    any.then_some(SessionChanged { title, cwd, project, host_version }.into())
 }
 
 impl<'a> Recorder<'a> {
@@ -145,30 +144,30 @@ impl<'a> Recorder<'a> {
         let mut drafts = Vec::with_capacity(1);
         let template = Template { stream: self.stream, entry, origin, revision, withheld: self.withheld };
         match (&entry.fact, revised) {
-            (Fact::MessageRecorded { parts, .. } | Fact::MessageContinued { parts, .. }, Some(_)) => {
-                self.revise_message(&template, parts, &mut drafts);
+            (Fact::MessageRecorded(_) | Fact::MessageContinued(_), Some(_)) => {
+                self.revise_message(&template, &mut drafts);
             }
-            (Fact::ToolFinished { call, output, .. }, Some(seen)) if !self.ends_another(call, &seen) => {
+            (Fact::ToolFinished(ended), Some(seen)) if !self.ends_another(&ended.call, &seen) => {
                 let revised =
                     ItemRevised { item: ItemId::first(seen.item), face: Face::Output, parts: Vec::new() };
-                drafts.push(template.revision(revised, output, true));
+                drafts.push(template.revision(revised, &ended.output, true));
             }
             (fact, revised) => {
-                if let (Fact::ToolStarted { call, .. }, Some(seen)) = (fact, revised)
+                if let (Fact::ToolStarted(ToolStarted { call, .. }), Some(seen)) = (fact, revised)
                     && self.ingest_state.open_call(call).is_some_and(|open| open.seq == seen.item)
                 {
                     drafts.push(template.given_up(call));
                 }
                 let mut bodies = Bodies::with(self.withheld);
-                let payload = self.payload(info, fact, &mut bodies);
+                let payload = fact.draft(&mut Desk { recorder: self, info, bodies: &mut bodies });
                 drafts.push(template.finish(payload, bodies, true));
             }
         }
         if !origin.is_zero() {
             self.pending.insert(origin, revision);
         }
-        if let Fact::ToolStarted { call, tool, .. } = &entry.fact {
-            self.pending_tools.insert(call.clone(), tool.clone());
+        if let Fact::ToolStarted(started) = &entry.fact {
+            self.pending_tools.insert(started.call.clone(), started.tool.clone());
         }
         Draft::Record(drafts)
     }
@@ -181,7 +180,12 @@ impl<'a> Recorder<'a> {
 
     /// Drafts a message that was recorded with other parts: those that were there are rewritten, or emptied; what is more
     /// is added to it.
-    fn revise_message(&self, template: &Template<'_>, parts: &[PartEntry], drafts: &mut Vec<EventDraft>) {
+    fn revise_message(&self, template: &Template<'_>, drafts: &mut Vec<EventDraft>) {
+        let parts = match &template.entry.fact {
+            Fact::MessageRecorded(message) => &message.parts,
+            Fact::MessageContinued(message) => &message.parts,
+            _ => return,
+        };
         let items = self.ingest_state.part_items(template.origin);
         for (place, item) in items.iter().enumerate() {
             let parts = parts.get(place..=place).unwrap_or_default();
@@ -190,22 +194,20 @@ impl<'a> Recorder<'a> {
         }
         if parts.len() > items.len() || items.is_empty() {
             let mut bodies = Bodies::with(self.withheld);
-            let role = template.entry.fact_role();
+            let role = template.entry.fact.role();
             let added = parts.iter().skip(items.len()).map(|part| part_of(part, role, &mut bodies)).collect();
             let payload = match &template.entry.fact {
-                Fact::MessageRecorded { key, role, parent, hidden_from_model, hidden_from_user, .. } => {
-                    MessageRecorded {
-                        key: key.clone(),
-                        role: *role,
-                        parts: added,
-                        parent: parent.clone(),
-                        hidden_from_model: *hidden_from_model,
-                        hidden_from_user: *hidden_from_user,
-                    }
-                    .into()
+                Fact::MessageRecorded(message) => MessageRecorded {
+                    key: message.key.clone(),
+                    role: message.role,
+                    parts: added,
+                    parent: message.parent.clone(),
+                    hidden_from_model: message.hidden_from_model,
+                    hidden_from_user: message.hidden_from_user,
                 }
-                Fact::MessageContinued { key, .. } => {
-                    MessageContinued { key: key.clone(), parts: added }.into()
+                .into(),
+                Fact::MessageContinued(message) => {
+                    MessageContinued { key: message.key.clone(), parts: added }.into()
                 }
                 _ => return,
             };
@@ -221,16 +223,9 @@ impl<'a> Recorder<'a> {
         if self.pending.is_empty() {
             return false;
         }
-        let is_pending = |text: &String| self.pending.contains_key(&self.secret().origin(text));
-        let names_pending = |items: &[ItemRef]| {
-            items.iter().any(|item| matches!(item, ItemRef::Origin(text, _) if is_pending(text)))
-        };
-        match fact {
-            Fact::Rewound { to: PointRef::After(text) | PointRef::Before(text) } => is_pending(text),
-            Fact::ContextReplaced { order, .. } => names_pending(order),
-            Fact::HostCleared { items, .. } => names_pending(items),
-            _ => false,
-        }
+        let mut any = false;
+        fact.needs(&mut |origin| any |= self.pending.contains_key(&self.secret().origin(origin)));
+        any
     }
 
     const fn secret(&self) -> &Secret {
@@ -267,113 +262,6 @@ impl<'a> Recorder<'a> {
             PointRef::Seq(seq) => *seq,
             PointRef::After(text) => seen(text).unwrap_or(self.ingest_state.head),
             PointRef::Before(text) => seen(text).map_or(Seq::ZERO, Seq::before),
-        }
-    }
-
-    #[expect(clippy::too_many_lines, reason = "one arm a kind of fact, each a few lines")]
-    fn payload(&mut self, info: &StreamInfo, fact: &Fact, bodies: &mut Bodies) -> Payload {
-        match fact {
-            Fact::SessionChanged { title, cwd, project, host_version } => SessionChanged {
-                title: title.as_ref().map(Text::from),
-                cwd: cwd.clone(),
-                project: project.clone(),
-                host_version: host_version.clone(),
-            }
-            .into(),
-            Fact::SessionClosed { reason } => {
-                SessionClosed { reason: reason.as_ref().map(Text::from) }.into()
-            }
-            Fact::TurnStarted { kind, key, number } => {
-                TurnStarted { kind: *kind, key: key.clone(), number: *number }.into()
-            }
-            Fact::PromptSet { system, tools, model, params } => PromptSet {
-                system: system.as_ref().map(|bytes| bodies.add(bytes)),
-                tools: tools.as_ref().map(|bytes| bodies.add(bytes)),
-                model: model.clone(),
-                params: params.as_ref().map(|bytes| bodies.add_uncounted(bytes)),
-            }
-            .into(),
-            Fact::ContextReplaced { cause, order, tokens_before } => {
-                ContextReplaced { cause: *cause, order: self.items(order), tokens_before: *tokens_before }
-                    .into()
-            }
-            Fact::HostCleared { items, calls, text } => HostCleared {
-                items: self.items(items),
-                calls: calls.clone(),
-                text: text.as_ref().map(|bytes| bodies.add(bytes)),
-            }
-            .into(),
-            Fact::Rewound { to } => Rewound { to: self.point(to) }.into(),
-            Fact::Forked { from, at } => Forked { from: *from, at: self.point(at) }.into(),
-            Fact::HostRecorded { record, about, raw } => HostRecorded {
-                record: record.clone(),
-                about: about.clone(),
-                raw: raw.as_ref().map(|bytes| bodies.add_uncounted(bytes)),
-            }
-            .into(),
-            Fact::MessageRecorded { key, role, parts, parent, hidden_from_model, hidden_from_user } => {
-                MessageRecorded {
-                    key: key.clone(),
-                    role: *role,
-                    parts: parts.iter().map(|part| part_of(part, Some(*role), bodies)).collect(),
-                    parent: parent.clone(),
-                    hidden_from_model: *hidden_from_model,
-                    hidden_from_user: *hidden_from_user,
-                }
-                .into()
-            }
-            Fact::MessageContinued { key, parts } => MessageContinued {
-                key: key.clone(),
-                parts: parts.iter().map(|part| part_of(part, None, bodies)).collect(),
-            }
-            .into(),
-            Fact::MessageFinished { key, report } => {
-                MessageFinished { key: key.clone(), report: report.clone() }.into()
-            }
-            Fact::MessageAbandoned { key } => MessageAbandoned { key: key.clone() }.into(),
-            Fact::ToolStarted { call, message, tool, params, provider_signature } => self
-                .started(info, call, message.as_ref(), tool, params, provider_signature.as_ref(), bodies)
-                .into(),
-            Fact::ToolFinished { call, outcome, output, details, todo_change } => {
-                let todos = self.todo_update(info, call, output, todo_change.as_ref(), bodies);
-                ToolCallFinished {
-                    call: call.clone(),
-                    outcome: *outcome,
-                    output: output.iter().map(|part| part_of(part, Some(Role::Tool), bodies)).collect(),
-                    details: details.as_ref().map(|bytes| bodies.add_uncounted(bytes)),
-                    todos,
-                }
-                .into()
-            }
-            Fact::FileChanged { path, by } => {
-                let key = Key {
-                    kind: KeyKind::File,
-                    class: ToolClass::Write,
-                    given: path.clone(),
-                    resolved: None,
-                    fields: Vec::new(),
-                };
-                FileChanged { key: self.resolved(key), by: *by }.into()
-            }
-            Fact::TodosReplaced { list } => {
-                let list = self.todo_list(list, bodies).unwrap_or_default();
-                TodosReplaced { list }.into()
-            }
-            Fact::TodoChanged { change } => TodoChanged { change: self.todo_change(change, bodies) }.into(),
-            Fact::Memory(memory) => self.memory(memory, bodies).into(),
-            Fact::MemorySuperseded { old, new, reason } => MemorySuperseded {
-                old: old.clone(),
-                new: new.clone(),
-                reason: text_body(reason.as_ref(), bodies),
-            }
-            .into(),
-            Fact::MemoryReinforced { id, amount, at } => {
-                MemoryReinforced { id: id.clone(), amount: *amount, at: *at }.into()
-            }
-            Fact::MemoryRetracted { id, reason, at } => {
-                MemoryRetracted { id: id.clone(), reason: text_body(reason.as_ref(), bodies), at: *at }.into()
-            }
-            Fact::Injected { what, text } => Injected { what: *what, text: bodies.add(text) }.into(),
         }
     }
 
@@ -418,6 +306,65 @@ impl<'a> Recorder<'a> {
     }
 }
 
+/// Where one fact becomes an event: what it asks for comes from the recorder, its bodies are collected.
+struct Desk<'d, 'a> {
+    recorder: &'d mut Recorder<'a>,
+    info: &'d StreamInfo,
+    bodies: &'d mut Bodies,
+}
+
+impl Drafter for Desk<'_, '_> {
+    fn body(&mut self, bytes: &Bytes) -> Body {
+        self.bodies.add(bytes)
+    }
+
+    fn uncounted(&mut self, bytes: &Bytes) -> Body {
+        self.bodies.add_uncounted(bytes)
+    }
+
+    fn parts(&mut self, parts: &[PartEntry], role: Option<Role>) -> Vec<Part> {
+        parts.iter().map(|part| part_of(part, role, self.bodies)).collect()
+    }
+
+    fn items(&self, items: &[ItemRef]) -> Vec<ItemId> {
+        self.recorder.items(items)
+    }
+
+    fn point(&self, point: &PointRef) -> Seq {
+        self.recorder.point(point)
+    }
+
+    fn file(&self, path: &str) -> Key {
+        self.recorder.resolved(Key {
+            kind: KeyKind::File,
+            class: ToolClass::Write,
+            given: path.to_owned(),
+            resolved: None,
+            fields: Vec::new(),
+        })
+    }
+
+    fn call(&mut self, call: &ToolStarted) -> ToolCallStarted {
+        self.recorder.started(self.info, call, self.bodies)
+    }
+
+    fn todo_update(&mut self, call: &ToolFinished) -> Option<TodoUpdate> {
+        self.recorder.todo_update(self.info, call, self.bodies)
+    }
+
+    fn todo_list(&mut self, list: &Bytes) -> Option<TodoList> {
+        self.recorder.todo_list(list, self.bodies)
+    }
+
+    fn todo_change(&mut self, change: &TodoChangeEntry) -> TodoChange {
+        self.recorder.todo_change(change, self.bodies)
+    }
+
+    fn memory(&mut self, memory: &MemoryEntry) -> MemoryRecorded {
+        self.recorder.memory(memory, self.bodies)
+    }
+}
+
 /// What all drafts of one entry share.
 struct Template<'a> {
     stream: StreamId,
@@ -431,7 +378,7 @@ impl Template<'_> {
     /// A revision of one item. Only the `first` of an entry carries its origin and wire form.
     fn revision(&self, mut revised: ItemRevised, parts: &[PartEntry], first: bool) -> EventDraft {
         let mut bodies = Bodies::with(self.withheld);
-        let role = self.entry.fact_role();
+        let role = self.entry.fact.role();
         revised.parts = parts.iter().map(|part| part_of(part, role, &mut bodies)).collect();
         self.finish(revised.into(), bodies, first)
     }
@@ -454,7 +401,7 @@ impl Template<'_> {
     fn finish(&self, payload: Payload, mut bodies: Bodies, first: bool) -> EventDraft {
         let wire = if first { bodies.add_wire(&self.entry.wire) } else { None };
         let stamp = Stamp {
-            actor: self.entry.actor.unwrap_or_else(|| actor_of(&self.entry.fact)),
+            actor: self.entry.actor.unwrap_or_else(|| self.entry.fact.actor()),
             estimator: tokens::ESTIMATOR_VERSION,
             revision: if first { self.revision } else { 0 },
             wire,
@@ -473,9 +420,11 @@ impl Template<'_> {
 /// The entry with other ids in place of those that its host derived from a record's bytes; `None`: it has none.
 fn named(entry: &Entry, secret: &Secret) -> Option<Entry> {
     let mut copy = None;
-    if entry.ids().any(|id| id.contains(DERIVED)) {
+    let mut any = false;
+    entry.fact.ids(&mut |id| any |= id.contains(DERIVED));
+    if any {
         let mut entry = entry.clone();
-        entry.ids_mut(&mut |id| {
+        entry.fact.ids_mut(&mut |id| {
             if let Some(name) = secret.name(id) {
                 *id = name;
             }
@@ -483,16 +432,6 @@ fn named(entry: &Entry, secret: &Secret) -> Option<Entry> {
         copy = Some(entry);
     }
     copy
-}
-
-impl Entry {
-    fn fact_role(&self) -> Option<Role> {
-        match &self.fact {
-            Fact::MessageRecorded { role, .. } => Some(*role),
-            Fact::ToolFinished { .. } => Some(Role::Tool),
-            _ => None,
-        }
-    }
 }
 
 fn part_of(part: &PartEntry, role: Option<Role>, bodies: &mut Bodies) -> Part {
@@ -525,21 +464,4 @@ fn contains_ignoring_case(text: &[u8], lower: &[u8]) -> bool {
 
 fn text_body(text: Option<&String>, bodies: &mut Bodies) -> Option<Body> {
     text.map(|text| bodies.add(&Bytes::from(text.as_bytes())))
-}
-
-fn actor_of(fact: &Fact) -> Actor {
-    match fact {
-        Fact::MessageRecorded { role, .. } => match role {
-            Role::User => Actor::User,
-            Role::Assistant => Actor::Assistant,
-            Role::Tool => Actor::Tool,
-            Role::System => Actor::Host,
-        },
-        Fact::MessageContinued { .. } | Fact::MessageFinished { .. } | Fact::ToolStarted { .. } => {
-            Actor::Assistant
-        }
-        Fact::ToolFinished { .. } => Actor::Tool,
-        Fact::FileChanged { .. } | Fact::Rewound { .. } => Actor::User,
-        _ => Actor::Host,
-    }
 }

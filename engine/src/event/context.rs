@@ -3,8 +3,17 @@
 use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
+use super::kind::{Kind, NamedBody};
 use super::{Body, Text};
 use crate::ids::{ItemId, Seq, Signature};
+use crate::text::words::{count, tokens, word};
+
+/// The first items of a list, in words.
+fn few(items: &[ItemId]) -> String {
+    let shown: Vec<String> = items.iter().take(8).map(ToString::to_string).collect();
+    let more = if items.len() > 8 { " .." } else { "" };
+    format!("{}{more}", shown.join(" "))
+}
 
 /// One item that an act hid.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
@@ -26,6 +35,39 @@ pub struct Discarded {
     pub items: Vec<Hidden>,
 }
 
+impl Kind for Discarded {
+    fn in_words(&self) -> String {
+        count(self.items.len() as u64, "item")
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::{body, hidden};
+
+        Self { targets: body(0, 9), items: vec![hidden(None)] }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        vec![NamedBody::telling("targets", self.targets)]
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        each(&mut self.targets);
+        let summaries = self.items.iter_mut().filter_map(|hidden| hidden.summary.as_mut());
+        summaries.for_each(each);
+    }
+
+    fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
+        self.items.retain_mut(|hidden| each(&mut hidden.item));
+        true
+    }
+
+    fn signatures_mut(&mut self, each: &mut dyn FnMut(&mut Signature)) {
+        let patterns = self.items.iter_mut().filter_map(|hidden| hidden.pattern.as_mut());
+        patterns.for_each(each);
+    }
+}
+
 /// Items were hidden behind summaries on request.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Distilled {
@@ -33,6 +75,44 @@ pub struct Distilled {
     pub targets: Body,
     /// What was hidden, each with its summary.
     pub items: Vec<Hidden>,
+}
+
+impl Kind for Distilled {
+    fn in_words(&self) -> String {
+        count(self.items.len() as u64, "item")
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::{body, hidden};
+
+        Self { targets: body(0, 9), items: vec![hidden(Some(body(1, 7)))] }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        let mut all = vec![NamedBody::telling("targets", self.targets)];
+        for hidden in &self.items {
+            let name = || format!("summary of {}", hidden.item);
+            all.extend(hidden.summary.map(|body| NamedBody::beside(name(), body)));
+        }
+        all
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        each(&mut self.targets);
+        let summaries = self.items.iter_mut().filter_map(|hidden| hidden.summary.as_mut());
+        summaries.for_each(each);
+    }
+
+    fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
+        self.items.retain_mut(|hidden| each(&mut hidden.item));
+        true
+    }
+
+    fn signatures_mut(&mut self, each: &mut dyn FnMut(&mut Signature)) {
+        let patterns = self.items.iter_mut().filter_map(|hidden| hidden.pattern.as_mut());
+        patterns.for_each(each);
+    }
 }
 
 /// Items were shown again on request.
@@ -44,6 +124,32 @@ pub struct Restored {
     pub items: Vec<ItemId>,
 }
 
+impl Kind for Restored {
+    fn in_words(&self) -> String {
+        few(&self.items)
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::{body, item};
+
+        Self { targets: body(0, 9), items: vec![item()] }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        vec![NamedBody::telling("targets", self.targets)]
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        each(&mut self.targets);
+    }
+
+    fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
+        self.items.retain_mut(each);
+        true
+    }
+}
+
 /// Items stay in the context until unpinned, whatever the rules say.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Pinned {
@@ -51,11 +157,47 @@ pub struct Pinned {
     pub items: Vec<ItemId>,
 }
 
+impl Kind for Pinned {
+    fn in_words(&self) -> String {
+        few(&self.items)
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::item;
+
+        Self { items: vec![item()] }
+    }
+
+    fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
+        self.items.retain_mut(each);
+        true
+    }
+}
+
 /// Items are subject to the rules again.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Unpinned {
     /// The items.
     pub items: Vec<ItemId>,
+}
+
+impl Kind for Unpinned {
+    fn in_words(&self) -> String {
+        few(&self.items)
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::item;
+
+        Self { items: vec![item()] }
+    }
+
+    fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
+        self.items.retain_mut(each);
+        true
+    }
 }
 
 /// What was injected.
@@ -95,6 +237,27 @@ pub struct Injected {
     pub text: Body,
 }
 
+impl Kind for Injected {
+    fn in_words(&self) -> String {
+        format!("{} ~{} tokens", word(&self.what), tokens(u64::from(self.text.tokens)))
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::body;
+
+        Self { what: InjectedKind::Reflection, text: body(0, 9) }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        vec![NamedBody::telling("text", self.text)]
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        each(&mut self.text);
+    }
+}
+
 /// Why a served context was rebased.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[serde(rename_all = "snake_case")]
@@ -120,6 +283,28 @@ pub struct ContextRebased {
     pub items: Vec<ItemId>,
 }
 
+impl Kind for ContextRebased {
+    fn in_words(&self) -> String {
+        format!("epoch {} {}", self.epoch, word(&self.why))
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::item;
+
+        Self { epoch: 2, why: RebaseCause::Pays, items: vec![item()] }
+    }
+
+    fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
+        if self.items.is_empty() {
+            return true;
+        }
+        // Without items it would apply everything that is pending.
+        self.items.retain_mut(each);
+        !self.items.is_empty()
+    }
+}
+
 /// A context was sent to the model.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ContextServed {
@@ -137,6 +322,24 @@ pub struct ContextServed {
     pub format: String,
 }
 
+impl Kind for ContextServed {
+    fn in_words(&self) -> String {
+        format!("{} ~{} tokens", self.format, tokens(self.tokens))
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        Self {
+            step: "step_1".to_owned(),
+            epoch: 2,
+            renderer: 1,
+            digest: [9; 32],
+            tokens: 100,
+            format: "anthropic".to_owned(),
+        }
+    }
+}
+
 /// The policy in force from here on, whole. In the store's own stream: for all streams without one of their own.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PolicySet {
@@ -144,6 +347,30 @@ pub struct PolicySet {
     pub policy: String,
     /// Why, if a reason was given.
     pub reason: Option<Text>,
+}
+
+impl Kind for PolicySet {
+    const HAS_TEXTS: bool = true;
+
+    fn in_words(&self) -> String {
+        // A policy without a name, or one that this version cannot read, is the writer's own.
+        let policy = serde_json::from_str::<serde_json::Value>(&self.policy).ok();
+        let preset =
+            policy.as_ref().and_then(|policy| policy.get("preset")).and_then(serde_json::Value::as_str);
+        let why = self.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        format!("{}{why}", preset.unwrap_or("custom"))
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::prose;
+
+        Self { policy: "{\"preset\":\"acp\"}".to_owned(), reason: prose(0) }
+    }
+
+    fn texts_mut(&mut self, each: &mut dyn FnMut(&mut Text)) {
+        self.reason.iter_mut().for_each(each);
+    }
 }
 
 /// A body, as an erasure names it.
@@ -182,6 +409,28 @@ pub struct Erased {
     pub contents: Vec<[u8; 16]>,
 }
 
+impl Kind for Erased {
+    const HAS_TEXTS: bool = true;
+
+    fn in_words(&self) -> String {
+        format!("{} by {}: {}", count(self.bodies.len() as u64, "text"), self.by, self.reason)
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        Self {
+            bodies: vec![BodyAddress { seq: Seq(4), row: 1 }],
+            by: "me".to_owned(),
+            reason: "secret".into(),
+            contents: vec![[7; 16]],
+        }
+    }
+
+    fn texts_mut(&mut self, each: &mut dyn FnMut(&mut Text)) {
+        each(&mut self.reason);
+    }
+}
+
 /// A user looked at damage and chose to go on.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct DamageNoted {
@@ -195,4 +444,15 @@ pub struct DamageNoted {
     pub last: Seq,
     /// What was said about it.
     pub note: String,
+}
+
+impl Kind for DamageNoted {
+    fn in_words(&self) -> String {
+        self.note.clone()
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        Self { segment: 2, offset: 4096, first: Seq(7), last: Seq(9), note: "flip".to_owned() }
+    }
 }

@@ -3,8 +3,10 @@
 use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
+use super::kind::{Kind, NamedBody};
 use super::{Body, Text};
 use crate::ids::{ItemId, Micros, Signature};
+use crate::text::words::word;
 
 /// What a memory item is.
 #[derive(
@@ -116,6 +118,77 @@ pub struct MemoryRecorded {
     pub extra: Option<Body>,
 }
 
+impl Kind for MemoryRecorded {
+    const HAS_TEXTS: bool = true;
+
+    fn in_words(&self) -> String {
+        let key = self.key.as_ref().map(|key| format!("/{key}")).unwrap_or_default();
+        format!("{} {} {}{key}", self.id, word(&self.kind), self.category)
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::{body, item, prose};
+
+        Self {
+            id: "p1".to_owned(),
+            kind: MemoryKind::Preference,
+            category: "tooling".into(),
+            key: prose(4),
+            subject: prose(5),
+            value: body(0, 6),
+            value_signature: Signature([8; 16]),
+            rationale: Some(body(1, 5)),
+            alternatives: vec![body(2, 5)],
+            related_files: prose(6).into_iter().collect(),
+            confidence: 80,
+            lifespan: Lifespan::Project,
+            created: Some(Micros(5)),
+            source: Some(MemorySource { item: item(), start: 1, end: 9 }),
+            replaces: vec!["p0".to_owned()],
+            superseded_by: vec!["p2".to_owned()],
+            status: prose(7),
+            extra: Some(body(3, 2)),
+        }
+    }
+
+    fn texts_mut(&mut self, each: &mut dyn FnMut(&mut Text)) {
+        each(&mut self.category);
+        let some = [&mut self.key, &mut self.subject, &mut self.status];
+        some.into_iter().flatten().for_each(&mut *each);
+        self.related_files.iter_mut().for_each(each);
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        let mut all = vec![NamedBody::telling("value", self.value)];
+        all.extend(self.rationale.map(|body| NamedBody::beside("rationale", body)));
+        all.extend(self.extra.map(|body| NamedBody::beside("extra", body)));
+        all
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        let Self { value, rationale, alternatives, extra, .. } = self;
+        each(value);
+        alternatives.iter_mut().for_each(&mut *each);
+        [rationale, extra].into_iter().flatten().for_each(each);
+    }
+
+    fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
+        let source = self.source.take();
+        self.source = source.and_then(|mut source| each(&mut source.item).then_some(source));
+        true
+    }
+
+    fn signatures_mut(&mut self, each: &mut dyn FnMut(&mut Signature)) {
+        each(&mut self.value_signature);
+    }
+
+    fn memory_ids_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
+        each(&mut self.id);
+        self.replaces.iter_mut().chain(&mut self.superseded_by).for_each(each);
+    }
+}
+
 /// One item took another's place.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MemorySuperseded {
@@ -125,6 +198,32 @@ pub struct MemorySuperseded {
     pub new: String,
     /// Why.
     pub reason: Option<Body>,
+}
+
+impl Kind for MemorySuperseded {
+    fn in_words(&self) -> String {
+        format!("{} by {}", self.old, self.new)
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::body;
+
+        Self { old: "a".to_owned(), new: "b".to_owned(), reason: Some(body(0, 4)) }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        self.reason.map(|body| NamedBody::beside("reason", body)).into_iter().collect()
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        self.reason.iter_mut().for_each(each);
+    }
+
+    fn memory_ids_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
+        each(&mut self.old);
+        each(&mut self.new);
+    }
 }
 
 /// An item was confirmed: confidence rises, decay starts anew.
@@ -138,6 +237,21 @@ pub struct MemoryReinforced {
     pub at: Option<Micros>,
 }
 
+impl Kind for MemoryReinforced {
+    fn in_words(&self) -> String {
+        self.id.clone()
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        Self { id: "a".to_owned(), amount: 10, at: Some(Micros(1)) }
+    }
+
+    fn memory_ids_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
+        each(&mut self.id);
+    }
+}
+
 /// An item no longer holds, and nothing takes its place.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MemoryRetracted {
@@ -147,4 +261,29 @@ pub struct MemoryRetracted {
     pub reason: Option<Body>,
     /// When, if that is not when it was recorded.
     pub at: Option<Micros>,
+}
+
+impl Kind for MemoryRetracted {
+    fn in_words(&self) -> String {
+        self.id.clone()
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::body;
+
+        Self { id: "a".to_owned(), reason: Some(body(0, 4)), at: Some(Micros(2)) }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        self.reason.map(|body| NamedBody::beside("reason", body)).into_iter().collect()
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        self.reason.iter_mut().for_each(each);
+    }
+
+    fn memory_ids_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
+        each(&mut self.id);
+    }
 }

@@ -4,7 +4,9 @@ use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use super::Body;
+use super::kind::{Kind, NamedBody, bodies_of, named_parts, tokens_of};
 use crate::ids::ItemId;
+use crate::text::words::{count, word};
 
 /// Who speaks.
 ///
@@ -142,6 +144,35 @@ pub struct MessageRecorded {
     pub hidden_from_user: bool,
 }
 
+impl Kind for MessageRecorded {
+    fn in_words(&self) -> String {
+        let kinds: Vec<String> = self.parts.iter().map(|part| word(&part.kind)).collect();
+        format!("{} {} {}", word(&self.role), kinds.join("+"), tokens_of(&self.parts))
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::{part, text};
+
+        Self {
+            key: "msg_1".to_owned(),
+            role: Role::Assistant,
+            parts: vec![part(0)],
+            parent: text("msg_0"),
+            hidden_from_model: true,
+            hidden_from_user: true,
+        }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        named_parts(&self.parts)
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        bodies_of(&mut self.parts, each);
+    }
+}
+
 /// Further parts of a message.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MessageContinued {
@@ -149,6 +180,27 @@ pub struct MessageContinued {
     pub key: String,
     /// The parts that are new.
     pub parts: Vec<Part>,
+}
+
+impl Kind for MessageContinued {
+    fn in_words(&self) -> String {
+        format!("{} {}", count(self.parts.len() as u64, "part"), tokens_of(&self.parts))
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::part;
+
+        Self { key: "msg_1".to_owned(), parts: vec![part(0), part(2)] }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        named_parts(&self.parts)
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        bodies_of(&mut self.parts, each);
+    }
 }
 
 /// Token counts as a provider reported them.
@@ -214,11 +266,57 @@ pub struct MessageFinished {
     pub report: Report,
 }
 
+impl Kind for MessageFinished {
+    fn in_words(&self) -> String {
+        let usage = self.report.usage;
+        let numbers = [("in", usage.input), ("out", usage.output), ("cached", usage.cache_read)];
+        let set = numbers.iter().filter_map(|(name, value)| value.map(|value| format!("{name} {value}")));
+        let set = set.collect::<Vec<_>>().join(" ");
+        format!("{} {set}", self.report.model.as_deref().unwrap_or_default())
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::text;
+
+        Self {
+            key: "msg_1".to_owned(),
+            report: Report {
+                model: text("m"),
+                provider: text("p"),
+                request: text("r"),
+                stop_reason: text("end"),
+                service_tier: text("s"),
+                cost: Some(7),
+                usage: Usage {
+                    input: Some(1),
+                    output: Some(2),
+                    cache_read: Some(3),
+                    cache_write: Some(4),
+                    cache_write_long: Some(2),
+                    reasoning: Some(5),
+                },
+            },
+        }
+    }
+}
+
 /// A message was given up before it was complete (a retry, an interruption): its parts leave the context.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MessageAbandoned {
     /// Key of the message.
     pub key: String,
+}
+
+impl Kind for MessageAbandoned {
+    fn in_words(&self) -> String {
+        self.key.clone()
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        Self { key: "msg_2".to_owned() }
+    }
 }
 
 /// A side of an item. Calls have both; everything else has only an output.
@@ -279,4 +377,29 @@ pub struct ItemRevised {
     pub face: Face,
     /// Its new content, one part for a message part or params, any number for an output.
     pub parts: Vec<Part>,
+}
+
+impl Kind for ItemRevised {
+    fn in_words(&self) -> String {
+        format!("{} {}", self.item, word(&self.face))
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::{item, part};
+
+        Self { item: item(), face: Face::Input, parts: vec![part(0)] }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        named_parts(&self.parts)
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        bodies_of(&mut self.parts, each);
+    }
+
+    fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
+        each(&mut self.item)
+    }
 }

@@ -16,6 +16,7 @@
 
 mod borrowed;
 mod context;
+pub(crate) mod kind;
 mod memory;
 mod message;
 #[cfg(any(test, feature = "testing"))]
@@ -25,7 +26,6 @@ mod text;
 mod todo;
 pub mod told;
 mod tool;
-mod walk;
 pub mod wire;
 
 use rkyv::{Archive, Deserialize, Serialize};
@@ -39,6 +39,7 @@ pub use context::{
     BodyAddress, ContextRebased, ContextServed, DamageNoted, Discarded, Distilled, Erased, Hidden, Injected,
     InjectedKind, Pinned, PolicySet, RebaseCause, Restored, Unpinned,
 };
+pub use kind::NamedBody;
 pub use memory::{
     Lifespan, MemoryKind, MemoryRecorded, MemoryReinforced, MemoryRetracted, MemorySource, MemorySuperseded,
 };
@@ -182,9 +183,9 @@ pub struct Recorded {
 /// Stands for the version of an event whose key was destroyed: what it said is gone, whatever program reads it.
 pub(crate) const SHREDDED_VERSION: u16 = u16::MAX - 1;
 
-/// Declares the payload enum, and the numbers of its kinds, once.
+/// Declares the payload enum, the numbers of its kinds, and the facts of hosts that they record, once.
 macro_rules! kinds {
-    ($( $number:literal $name:ident $label:literal ),+ $(,)?) => {
+    ($( $number:literal $name:ident $label:literal $( from $fact:ident )? ),+ $(,)?) => {
         /// What happened. One variant a kind, plus the kinds of newer programs.
         #[derive(Clone, PartialEq, Debug, ToJson)]
         #[serde(tag = "kind", rename_all = "snake_case")]
@@ -242,6 +243,12 @@ macro_rules! kinds {
         }
         pub(crate) use for_each_kind;
 
+        /// Calls a macro with every kind that records a host's fact: `Fact Name`.
+        macro_rules! for_each_fact {
+            ($callback:ident) => { $callback! { $( $( $fact $name, )? )+ } };
+        }
+        pub(crate) use for_each_fact;
+
         /// Names of all kinds, in order of their numbers.
         pub const KIND_LABELS: &[(u16, &str)] = &[ $( ($number, $label) ),+ ];
     };
@@ -249,37 +256,37 @@ macro_rules! kinds {
 
 kinds! {
     1 SessionOpened "session_opened",
-    2 SessionChanged "session_changed",
-    3 SessionClosed "session_closed",
-    4 TurnStarted "turn_started",
-    5 PromptSet "prompt_set",
-    6 ContextReplaced "context_replaced",
-    7 HostCleared "host_cleared",
-    8 Rewound "rewound",
-    9 Forked "forked",
-    10 HostRecorded "host_recorded",
-    16 MessageRecorded "message_recorded",
-    17 MessageContinued "message_continued",
-    18 MessageFinished "message_finished",
-    19 MessageAbandoned "message_abandoned",
+    2 SessionChanged "session_changed" from SessionChanged,
+    3 SessionClosed "session_closed" from SessionClosed,
+    4 TurnStarted "turn_started" from TurnStarted,
+    5 PromptSet "prompt_set" from PromptSet,
+    6 ContextReplaced "context_replaced" from ContextReplaced,
+    7 HostCleared "host_cleared" from HostCleared,
+    8 Rewound "rewound" from Rewound,
+    9 Forked "forked" from Forked,
+    10 HostRecorded "host_recorded" from HostRecorded,
+    16 MessageRecorded "message_recorded" from MessageRecorded,
+    17 MessageContinued "message_continued" from MessageContinued,
+    18 MessageFinished "message_finished" from MessageFinished,
+    19 MessageAbandoned "message_abandoned" from MessageAbandoned,
     20 ItemRevised "item_revised",
-    32 ToolCallStarted "tool_call_started",
-    33 ToolCallFinished "tool_call_finished",
-    34 FileChanged "file_changed",
-    48 TodosReplaced "todos_replaced",
-    49 TodoChanged "todo_changed",
+    32 ToolCallStarted "tool_call_started" from ToolStarted,
+    33 ToolCallFinished "tool_call_finished" from ToolFinished,
+    34 FileChanged "file_changed" from FileChanged,
+    48 TodosReplaced "todos_replaced" from TodosReplaced,
+    49 TodoChanged "todo_changed" from TodoChanged,
     50 TaskChanged "task_changed",
     51 TaskEvicted "task_evicted",
-    64 MemoryRecorded "memory_recorded",
-    65 MemorySuperseded "memory_superseded",
-    66 MemoryReinforced "memory_reinforced",
-    67 MemoryRetracted "memory_retracted",
+    64 MemoryRecorded "memory_recorded" from Memory,
+    65 MemorySuperseded "memory_superseded" from MemorySuperseded,
+    66 MemoryReinforced "memory_reinforced" from MemoryReinforced,
+    67 MemoryRetracted "memory_retracted" from MemoryRetracted,
     80 Discarded "discarded",
     81 Distilled "distilled",
     82 Restored "restored",
     83 Pinned "pinned",
     84 Unpinned "unpinned",
-    85 Injected "injected",
+    85 Injected "injected" from Injected,
     86 ContextRebased "context_rebased",
     87 ContextServed "context_served",
     96 PolicySet "policy_set",

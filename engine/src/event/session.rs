@@ -3,8 +3,10 @@
 use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
+use super::kind::{Kind, NamedBody};
 use super::{Body, Text};
 use crate::ids::{ItemId, Seq, StreamId};
+use crate::text::words::{count, word};
 
 /// What a stream is.
 #[derive(
@@ -69,6 +71,37 @@ pub struct SessionOpened {
     pub key: Body,
 }
 
+impl Kind for SessionOpened {
+    const HAS_TEXTS: bool = true;
+
+    fn in_words(&self) -> String {
+        let title = self.title.as_deref().unwrap_or_default();
+        format!("{} {} {title}", self.host, self.name)
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::{body, prose, text};
+
+        Self {
+            scope: Scope::Session,
+            host: "opencode".to_owned(),
+            name: "ses_1".to_owned(),
+            project: text("shop"),
+            parent: Some(Parent { stream: StreamId([1; 16]), call: text("call_0") }),
+            cwd: text("/w"),
+            title: prose(1),
+            host_version: text("1.0"),
+            policy: Some(Seq(1)),
+            key: body(0, 32),
+        }
+    }
+
+    fn texts_mut(&mut self, each: &mut dyn FnMut(&mut Text)) {
+        self.title.iter_mut().for_each(each);
+    }
+}
+
 /// Something about the stream is known better now. Absent fields keep their value.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SessionChanged {
@@ -82,11 +115,53 @@ pub struct SessionChanged {
     pub host_version: Option<String>,
 }
 
+impl Kind for SessionChanged {
+    const HAS_TEXTS: bool = true;
+
+    fn in_words(&self) -> String {
+        let title = self.title.as_ref().map(ToString::to_string);
+        let fields = [("title", &title), ("cwd", &self.cwd), ("project", &self.project)];
+        let set =
+            fields.iter().filter_map(|(name, value)| value.as_ref().map(|value| format!("{name}={value}")));
+        set.collect::<Vec<_>>().join(" ")
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::{prose, text};
+
+        Self { title: prose(0), cwd: text("/v"), project: text("p"), host_version: text("2") }
+    }
+
+    fn texts_mut(&mut self, each: &mut dyn FnMut(&mut Text)) {
+        self.title.iter_mut().for_each(each);
+    }
+}
+
 /// The session ended. Nothing stops a host from going on: a later event reopens it.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SessionClosed {
     /// Why, if the host said.
     pub reason: Option<Text>,
+}
+
+impl Kind for SessionClosed {
+    const HAS_TEXTS: bool = true;
+
+    fn in_words(&self) -> String {
+        self.reason.clone().unwrap_or_default().into()
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::prose;
+
+        Self { reason: prose(0) }
+    }
+
+    fn texts_mut(&mut self, each: &mut dyn FnMut(&mut Text)) {
+        self.reason.iter_mut().for_each(each);
+    }
 }
 
 /// What advanced.
@@ -113,6 +188,18 @@ pub struct TurnStarted {
     pub number: Option<u32>,
 }
 
+impl Kind for TurnStarted {
+    fn in_words(&self) -> String {
+        let number = self.number.map(|number| format!(" {number}")).unwrap_or_default();
+        format!("{}{number} {}", word(&self.kind), self.key)
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        Self { kind: TurnKind::Prompt, key: "k".to_owned(), number: Some(4) }
+    }
+}
+
 /// What stands before the messages: system prompt, tools, model, parameters. Absent fields keep their value.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PromptSet {
@@ -124,6 +211,32 @@ pub struct PromptSet {
     pub model: Option<String>,
     /// Further request parameters, JSON.
     pub params: Option<Body>,
+}
+
+impl Kind for PromptSet {
+    fn in_words(&self) -> String {
+        self.model.clone().unwrap_or_default()
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::{body, text};
+
+        Self { system: Some(body(0, 5)), tools: Some(body(1, 5)), model: text("m"), params: Some(body(2, 5)) }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        let mut all: Vec<_> =
+            self.system.map(|body| NamedBody::telling("system", body)).into_iter().collect();
+        all.extend(self.tools.map(|body| NamedBody::beside("tools", body)));
+        all.extend(self.params.map(|body| NamedBody::beside("params", body)));
+        all
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        let Self { system, tools, params, model: _ } = self;
+        [system, tools, params].into_iter().flatten().for_each(each);
+    }
 }
 
 /// Why a context was replaced.
@@ -154,6 +267,24 @@ pub struct ContextReplaced {
     pub tokens_before: Option<u64>,
 }
 
+impl Kind for ContextReplaced {
+    fn in_words(&self) -> String {
+        format!("{}, {} kept", word(&self.cause), count(self.order.len() as u64, "item"))
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::item;
+
+        Self { cause: ReplaceCause::Host, order: vec![item()], tokens_before: Some(9) }
+    }
+
+    fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
+        self.order.retain_mut(each);
+        true
+    }
+}
+
 /// The host put a text of its own in place of these outputs; the calls stay.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct HostCleared {
@@ -165,11 +296,48 @@ pub struct HostCleared {
     pub text: Option<Body>,
 }
 
+impl Kind for HostCleared {
+    fn in_words(&self) -> String {
+        count((self.items.len() + self.calls.len()) as u64, "item")
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::{body, item};
+
+        Self { items: vec![item()], calls: vec!["c".to_owned()], text: Some(body(0, 3)) }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        self.text.map(|body| NamedBody::beside("text", body)).into_iter().collect()
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        self.text.iter_mut().for_each(each);
+    }
+
+    fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
+        self.items.retain_mut(each);
+        true
+    }
+}
+
 /// Everything recorded in the stream after `to` left the active branch.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Rewound {
     /// The last seq that stays.
     pub to: Seq,
+}
+
+impl Kind for Rewound {
+    fn in_words(&self) -> String {
+        format!("to {}", self.to)
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        Self { to: Seq(5) }
+    }
 }
 
 /// The stream continues another one, sharing its history up to `at`.
@@ -181,6 +349,17 @@ pub struct Forked {
     pub at: Seq,
 }
 
+impl Kind for Forked {
+    fn in_words(&self) -> String {
+        format!("from {} at {}", self.from, self.at)
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        Self { from: StreamId([2; 16]), at: Seq(6) }
+    }
+}
+
 /// Whatever else a host wrote: kept, counted, never part of a context.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct HostRecorded {
@@ -190,4 +369,25 @@ pub struct HostRecorded {
     pub about: Option<String>,
     /// The record, or what of it is in no other event. Absent when the stamp's wire form is all there is.
     pub raw: Option<Body>,
+}
+
+impl Kind for HostRecorded {
+    fn in_words(&self) -> String {
+        self.record.clone()
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::{body, text};
+
+        Self { record: "summary".to_owned(), about: text("x"), raw: Some(body(0, 3)) }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        self.raw.map(|body| NamedBody::telling("raw", body)).into_iter().collect()
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        self.raw.iter_mut().for_each(each);
+    }
 }

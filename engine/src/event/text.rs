@@ -191,42 +191,11 @@ impl<'de> serde::Deserialize<'de> for Text {
 }
 
 impl Payload {
-    /// Calls `each` with every free text, in the order of the fields.
-    pub(crate) fn texts_mut(&mut self, each: &mut dyn FnMut(&mut Text)) {
-        match self {
-            Self::SessionOpened(opened) => opened.title.iter_mut().for_each(each),
-            Self::SessionChanged(changed) => changed.title.iter_mut().for_each(each),
-            Self::SessionClosed(closed) => closed.reason.iter_mut().for_each(each),
-            Self::MemoryRecorded(memory) => {
-                each(&mut memory.category);
-                let some = [&mut memory.key, &mut memory.subject, &mut memory.status];
-                some.into_iter().flatten().for_each(&mut *each);
-                memory.related_files.iter_mut().for_each(each);
-            }
-            Self::PolicySet(set) => set.reason.iter_mut().for_each(each),
-            Self::Erased(erased) => each(&mut erased.reason),
-            _ => {}
-        }
-    }
-
     /// The payload without its free texts: what the spine says.
     #[must_use]
     pub fn without_texts(&self) -> Self {
         let mut copy = self.clone();
         copy.texts_mut(&mut |text| text.fill(String::new()));
         copy
-    }
-
-    /// Whether its kind has free texts at all.
-    pub(crate) const fn may_have_texts(&self) -> bool {
-        matches!(
-            self,
-            Self::SessionOpened(_)
-                | Self::SessionChanged(_)
-                | Self::SessionClosed(_)
-                | Self::MemoryRecorded(_)
-                | Self::PolicySet(_)
-                | Self::Erased(_)
-        )
     }
 }

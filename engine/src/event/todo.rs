@@ -4,7 +4,9 @@ use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use super::Body;
+use super::kind::{Kind, NamedBody};
 use crate::ids::Signature;
+use crate::text::words::count;
 
 /// One entry of a list, as far as the fold needs it; its texts are in the list's body.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -26,6 +28,12 @@ pub struct TodoList {
     pub body: Body,
     /// Its entries, in order.
     pub items: Vec<TodoHead>,
+}
+
+impl TodoList {
+    pub(super) fn signatures_mut(&mut self, each: &mut dyn FnMut(&mut Signature)) {
+        self.items.iter_mut().for_each(|head| each(&mut head.content));
+    }
 }
 
 /// A change to one entry. Absent fields keep their value.
@@ -58,11 +66,61 @@ pub struct TodosReplaced {
     pub list: TodoList,
 }
 
+impl Kind for TodosReplaced {
+    fn in_words(&self) -> String {
+        count(self.list.items.len() as u64, "todo")
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::list;
+
+        Self { list: list() }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        vec![NamedBody::telling("list", self.list.body)]
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        each(&mut self.list.body);
+    }
+
+    fn signatures_mut(&mut self, each: &mut dyn FnMut(&mut Signature)) {
+        self.list.signatures_mut(each);
+    }
+}
+
 /// One entry changed, and no call shows it.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TodoChanged {
     /// The change.
     pub change: TodoChange,
+}
+
+impl Kind for TodoChanged {
+    fn in_words(&self) -> String {
+        format!("{} {}", self.change.id, self.change.status.as_deref().unwrap_or_default())
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::change;
+
+        Self { change: change() }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        self.change.entry.map(|body| NamedBody::beside("entry", body)).into_iter().collect()
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        self.change.entry.iter_mut().for_each(each);
+    }
+
+    fn signatures_mut(&mut self, each: &mut dyn FnMut(&mut Signature)) {
+        self.change.content.iter_mut().for_each(each);
+    }
 }
 
 /// Where a task stands.
@@ -106,6 +164,45 @@ pub struct TaskChanged {
     pub message: Option<String>,
 }
 
+impl Kind for TaskChanged {
+    fn in_words(&self) -> String {
+        let ids: Vec<&str> = self.tasks.iter().map(|task| task.id.as_str()).collect();
+        ids.join(" ")
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::{body, text};
+
+        Self {
+            tasks: vec![TaskFields {
+                id: "t1".to_owned(),
+                content: Some(body(0, 4)),
+                status: Some(TaskStatus::InProgress),
+                extra: Some(body(1, 4)),
+                summary: Some(body(2, 4)),
+            }],
+            message: text("msg_1"),
+        }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        let mut all = Vec::new();
+        for TaskFields { id, content, extra, summary, .. } in &self.tasks {
+            for (what, body) in [("content", content), ("extra", extra), ("summary", summary)] {
+                all.extend(body.map(|body| NamedBody::beside(format!("{what} of {id}"), body)));
+            }
+        }
+        all
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        for TaskFields { content, extra, summary, .. } in &mut self.tasks {
+            [content, extra, summary].into_iter().flatten().for_each(&mut *each);
+        }
+    }
+}
+
 /// How a task's summary was judged.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Validation {
@@ -128,4 +225,30 @@ pub struct TaskEvicted {
     pub validation: Option<Validation>,
     /// Key of the message that completed it, if known: the last of the range.
     pub message: Option<String>,
+}
+
+impl Kind for TaskEvicted {
+    fn in_words(&self) -> String {
+        self.task.clone()
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::{body, text};
+
+        Self {
+            task: "t1".to_owned(),
+            summary: Some(body(0, 20)),
+            validation: Some(Validation { valid: true, score: 70, evidence_found: Some(false) }),
+            message: text("msg_9"),
+        }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        self.summary.map(|body| NamedBody::telling("summary", body)).into_iter().collect()
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        self.summary.iter_mut().for_each(each);
+    }
 }

@@ -3,8 +3,11 @@
 use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
+use super::kind::{Kind, NamedBody, bodies_of, named_parts, tokens_of};
 use super::{Body, Part, TodoList, TodoUpdate};
 use crate::ids::Signature;
+use crate::text::signature::is_masked;
+use crate::text::words::{tokens, word};
 
 /// What a tool does to what its keys name.
 #[derive(
@@ -187,6 +190,58 @@ pub struct ToolCallStarted {
     pub provider_signature: Option<Body>,
 }
 
+impl Kind for ToolCallStarted {
+    fn in_words(&self) -> String {
+        // Patterns and command lines are signs in the log; their words are in the parameters.
+        let keys = self.keys.iter().map(|key| key.given.as_str()).filter(|key| !is_masked(key));
+        let tool = std::iter::once(self.tool.as_str()).chain(keys).collect::<Vec<_>>().join(" ");
+        format!("{tool} ~{} tokens", tokens(u64::from(self.params.tokens)))
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::{body, file_key, list, text};
+
+        Self {
+            call: "call_1".to_owned(),
+            message: text("msg_1"),
+            tool: "read".to_owned(),
+            params: body(0, 25),
+            canonical_tokens: 9,
+            label: 0x00ab_cdef,
+            signature: Signature([1; 16]),
+            forms: vec![
+                (SignatureForm::NoNulls, Signature([2; 16])),
+                (SignatureForm::Resolved, Signature([3; 16])),
+            ],
+            class: ToolClass::Read,
+            keys: vec![file_key()],
+            volatile: true,
+            todo: TodoRole::Write,
+            todos: Some(list()),
+            shown: Shown { line_bytes: 10, line_tokens: 4, object_bytes: 12, object_tokens: 5 },
+            registry: 1,
+            provider_signature: Some(body(2, 9)),
+        }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        vec![NamedBody::telling("params", self.params)]
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        each(&mut self.params);
+        self.todos.iter_mut().for_each(|list| each(&mut list.body));
+        self.provider_signature.iter_mut().for_each(each);
+    }
+
+    fn signatures_mut(&mut self, each: &mut dyn FnMut(&mut Signature)) {
+        each(&mut self.signature);
+        self.forms.iter_mut().for_each(|(_, signature)| each(signature));
+        self.todos.iter_mut().for_each(|list| list.signatures_mut(each));
+    }
+}
+
 /// How a call ended.
 #[derive(
     Archive,
@@ -230,6 +285,49 @@ pub struct ToolCallFinished {
     pub todos: Option<TodoUpdate>,
 }
 
+impl Kind for ToolCallFinished {
+    fn in_words(&self) -> String {
+        format!("{}, call {} {}", word(&self.outcome), self.call, tokens_of(&self.output))
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::{body, change, part};
+
+        Self {
+            call: "call_1".to_owned(),
+            outcome: Outcome::Failed,
+            output: vec![part(0)],
+            details: Some(body(2, 8)),
+            todos: Some(TodoUpdate::Change(change())),
+        }
+    }
+
+    fn bodies(&self) -> Vec<NamedBody> {
+        let mut all = named_parts(&self.output);
+        all.extend(self.details.map(|body| NamedBody::beside("details", body)));
+        all
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        bodies_of(&mut self.output, each);
+        self.details.iter_mut().for_each(&mut *each);
+        match &mut self.todos {
+            Some(TodoUpdate::List(list)) => each(&mut list.body),
+            Some(TodoUpdate::Change(change)) => change.entry.iter_mut().for_each(each),
+            None => {}
+        }
+    }
+
+    fn signatures_mut(&mut self, each: &mut dyn FnMut(&mut Signature)) {
+        match &mut self.todos {
+            Some(TodoUpdate::List(list)) => list.signatures_mut(each),
+            Some(TodoUpdate::Change(change)) => change.content.iter_mut().for_each(each),
+            None => {}
+        }
+    }
+}
+
 /// Who changed a file.
 #[derive(
     Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
@@ -254,4 +352,17 @@ pub struct FileChanged {
     pub key: Key,
     /// Who did it.
     pub by: FileChanger,
+}
+
+impl Kind for FileChanged {
+    fn in_words(&self) -> String {
+        format!("{} by {}", self.key.given, word(&self.by))
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        use crate::event::samples::file_key;
+
+        Self { key: file_key(), by: FileChanger::Shell }
+    }
 }

@@ -20,6 +20,7 @@ use crate::command::draft::EventDraft;
 use crate::command::task::{self, TaskUpdate};
 use crate::command::{Command, ContextAction, Decision, Rejection, Target, decide};
 use crate::entry::Bytes;
+use crate::entry::fact::Cleaner as _;
 use crate::error::Error;
 use crate::event::{Actor, Payload};
 use crate::fold::Policy;

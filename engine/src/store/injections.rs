@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::entry::{Entry, Fact};
+use crate::entry::{Entry, fact};
 use crate::error::Error;
 use crate::event::InjectedKind;
 use crate::fold::memory::kind_label;
@@ -60,7 +60,7 @@ impl Session {
             return Ok(None);
         }
         let entry = |due: Injection| -> Entry {
-            Fact::Injected { what: due.what, text: due.text.as_bytes().into() }.into()
+            fact::Injected { what: due.what, text: due.text.as_bytes().into() }.into()
         };
         self.append(due.into_iter().map(entry)).map(Some)
     }

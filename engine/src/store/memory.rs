@@ -16,6 +16,7 @@ use std::sync::{Arc, LazyLock};
 use crate::command::Rejection;
 use crate::command::memory::{self as command, MemoryCommand, MemoryRejection};
 use crate::entry::StreamInfo;
+use crate::entry::fact::Cleaner as _;
 use crate::error::Error;
 use crate::event::{Actor, Lifespan, Payload, Role, Scope};
 use crate::fold::memory::{MemoryLayer, MemoryState, MemoryView};

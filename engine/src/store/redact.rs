@@ -12,8 +12,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::entry::{Bytes, Entry, Fact, MemoryEntry, PartEntry, StreamInfo, TodoChangeEntry, WirePiece};
-use crate::event::{Report, wire};
+use crate::entry::fact::{Cleaner, HostFact as _, HostRecorded};
+use crate::entry::{Bytes, Entry, MemoryEntry, StreamInfo, WirePiece};
+use crate::event::wire;
 use crate::secret::Secret;
 use crate::travel::{Parcel, Row, Told};
 
@@ -87,7 +88,7 @@ pub(super) fn settled(
             if let Some(about) = &mut about {
                 pass.text(about);
             }
-            let fact = Fact::HostRecorded { record: "redaction".to_owned(), about, raw: Some(counts.into()) };
+            let fact = HostRecorded { record: "redaction".to_owned(), about, raw: Some(counts.into()) };
             let mut note = Entry::from(fact);
             note.origin = entry.origin.as_ref().map(|origin| format!("redaction:{origin}"));
             told.push(note);
@@ -181,29 +182,6 @@ impl Pass<'_> {
         Some(clean)
     }
 
-    fn bytes(&mut self, bytes: &mut Bytes) {
-        if let Some(clean) = self.clean(bytes, true) {
-            *bytes = clean.into();
-        }
-    }
-
-    /// JSON stays JSON: where a rule cut into its signs, nothing of it is kept but that.
-    pub(super) fn json(&mut self, bytes: &mut Bytes) {
-        let Some(clean) = self.clean(bytes, true) else { return };
-        let is_json = |bytes: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
-        *bytes = if is_json(&clean) || !is_json(bytes) {
-            clean.into()
-        } else {
-            br#"{"redacted":true}"#.as_slice().into()
-        };
-    }
-
-    pub(super) fn text(&mut self, text: &mut String) {
-        if let Some(clean) = self.clean(text.as_bytes(), true) {
-            *text = String::from_utf8_lossy(&clean).into_owned();
-        }
-    }
-
     /// The literal bytes of a record's template.
     fn template(&mut self, bytes: &mut Bytes) {
         let Ok(pieces) = wire::pieces(bytes) else { return };
@@ -244,107 +222,15 @@ impl Pass<'_> {
         }
     }
 
-    fn parts(&mut self, parts: &mut [PartEntry]) {
-        for part in parts {
-            self.bytes(&mut part.bytes);
-            if let Some(text) = &mut part.media_type {
-                self.text(text);
-            }
-        }
-    }
-
-    fn texts<'t>(&mut self, texts: impl IntoIterator<Item = &'t mut Option<String>>) {
-        for text in texts.into_iter().flatten() {
-            self.text(text);
-        }
-    }
-
-    fn change(&mut self, change: &mut TodoChangeEntry) {
-        self.text(&mut change.id);
-        self.texts([&mut change.status]);
-        if let Some(entry) = &mut change.entry {
-            self.json(entry);
-        }
-    }
-
-    /// Takes them out of all that is said of a memory item; ids that name others stay.
+    /// Takes them out of all that is said of a memory item, ids included.
     pub(super) fn memory(&mut self, memory: &mut MemoryEntry) {
-        for text in [&mut memory.id, &mut memory.category, &mut memory.value] {
-            self.text(text);
-        }
-        self.texts([&mut memory.key, &mut memory.subject, &mut memory.rationale, &mut memory.status]);
-        for text in memory.alternatives.iter_mut().chain(&mut memory.related_files) {
-            self.text(text);
-        }
-        for text in memory.replaces.iter_mut().chain(&mut memory.superseded_by) {
-            self.text(text);
-        }
-        if let Some(extra) = &mut memory.extra {
-            self.json(extra);
-        }
+        memory.clean(self);
+        memory.ids_mut(&mut |id| self.text(id));
     }
 
     fn entry(&mut self, entry: &mut Entry) {
-        match &mut entry.fact {
-            Fact::MessageRecorded { parts, .. } | Fact::MessageContinued { parts, .. } => self.parts(parts),
-            Fact::ToolStarted { tool, params, .. } => {
-                self.text(tool);
-                self.json(params);
-            }
-            Fact::ToolFinished { output, details, todo_change, .. } => {
-                self.parts(output);
-                if let Some(details) = details {
-                    self.json(details);
-                }
-                if let Some(change) = todo_change {
-                    self.change(change);
-                }
-            }
-            Fact::PromptSet { system, tools, model, params } => {
-                if let Some(system) = system {
-                    self.bytes(system);
-                }
-                self.texts([model]);
-                for json in tools.iter_mut().chain(params) {
-                    self.json(json);
-                }
-            }
-            Fact::HostCleared { text, .. } => {
-                if let Some(text) = text {
-                    self.bytes(text);
-                }
-            }
-            Fact::HostRecorded { record, raw, .. } => {
-                self.text(record);
-                if let Some(raw) = raw {
-                    self.bytes(raw);
-                }
-            }
-            Fact::TodosReplaced { list } => self.json(list),
-            Fact::TodoChanged { change } => self.change(change),
-            Fact::Injected { text, .. } => self.bytes(text),
-            Fact::SessionChanged { title, cwd, project, host_version } => {
-                self.texts([title, cwd, project, host_version]);
-            }
-            Fact::SessionClosed { reason }
-            | Fact::MemorySuperseded { reason, .. }
-            | Fact::MemoryRetracted { reason, .. } => self.texts([reason]),
-            Fact::Memory(memory) => self.memory(memory),
-            Fact::MessageFinished { report, .. } => {
-                let Report { model, provider, request, stop_reason, service_tier, .. } = report;
-                self.texts([model, provider, request, stop_reason, service_tier]);
-            }
-            Fact::FileChanged { path, .. } => self.text(path),
-            Fact::TurnStarted { .. }
-            | Fact::ContextReplaced { .. }
-            | Fact::Rewound { .. }
-            | Fact::Forked { .. }
-            | Fact::MessageAbandoned { .. }
-            | Fact::MemoryReinforced { .. } => {}
-        }
-        if !matches!(entry.fact, Fact::Memory(_)) {
-            entry.ids_mut(&mut |id| self.text(id));
-        }
+        entry.fact.clean(self);
+        entry.fact.ids_mut(&mut |id| self.text(id));
         // The record repeats what was counted; only what stands nowhere else is counted here.
         let fact_had_some = !self.counts.is_empty();
         for piece in &mut entry.wire {
@@ -361,6 +247,31 @@ impl Pass<'_> {
                 }
                 WirePiece::Record(_) => {}
             }
+        }
+    }
+}
+
+impl Cleaner for Pass<'_> {
+    fn bytes(&mut self, bytes: &mut Bytes) {
+        if let Some(clean) = self.clean(bytes, true) {
+            *bytes = clean.into();
+        }
+    }
+
+    /// JSON stays JSON: where a rule cut into its signs, nothing of it is kept but that.
+    fn json(&mut self, bytes: &mut Bytes) {
+        let Some(clean) = self.clean(bytes, true) else { return };
+        let is_json = |bytes: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
+        *bytes = if is_json(&clean) || !is_json(bytes) {
+            clean.into()
+        } else {
+            br#"{"redacted":true}"#.as_slice().into()
+        };
+    }
+
+    fn text(&mut self, text: &mut String) {
+        if let Some(clean) = self.clean(text.as_bytes(), true) {
+            *text = String::from_utf8_lossy(&clean).into_owned();
         }
     }
 }

@@ -13,7 +13,7 @@
 use std::borrow::Cow;
 
 use crate::command::memory::{REINFORCEMENT, said_before};
-use crate::entry::{Entry, Fact, MemoryEntry, StreamInfo};
+use crate::entry::{Entry, Fact, MemoryEntry, StreamInfo, fact};
 use crate::error::Error;
 use crate::event::{Lifespan, Scope};
 use crate::fold::memory::default_lifespan;
@@ -107,7 +107,7 @@ impl Store {
         let known = remembered.read(self.now(), |view| said_before(view, memory));
         Ok(match known {
             Some(id) => Entry {
-                fact: Fact::MemoryReinforced { id, amount: REINFORCEMENT, at: None },
+                fact: Fact::MemoryReinforced(fact::MemoryReinforced { id, amount: REINFORCEMENT, at: None }),
                 ..entry.clone()
             },
             None => entry.clone(),

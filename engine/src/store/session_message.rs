@@ -12,7 +12,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::command::ingest_state::OpenCall;
-use crate::entry::{Entry, Fact, PartEntry};
+use crate::entry::{Entry, Fact, PartEntry, fact};
 use crate::error::Error;
 use crate::event::{Report, Role};
 
@@ -79,7 +79,7 @@ impl Session {
     pub fn give_up(&self, resumed: &Resumed, why: &str) -> Result<Receipt, Error> {
         let calls = resumed.calls.iter().map(|call| Entry::tool_aborted(&call.call, why));
         let messages =
-            resumed.messages.iter().map(|key| Entry::from(Fact::MessageAbandoned { key: key.clone() }));
+            resumed.messages.iter().map(|key| Entry::from(fact::MessageAbandoned { key: key.clone() }));
         self.append(calls.chain(messages))
     }
 
@@ -130,7 +130,7 @@ impl MessageStream {
         let entry = if self.count == 0 {
             Entry::message_parts(key, Role::Assistant, vec![part])
         } else {
-            Fact::MessageContinued { key, parts: vec![part] }.into()
+            fact::MessageContinued { key, parts: vec![part] }.into()
         };
         let receipt = self.session.append([entry.origin(origin)])?;
         self.count = self.count.saturating_add(1);
@@ -145,10 +145,10 @@ impl MessageStream {
     /// # Errors
     /// As [`Session::append`]; the message is open still.
     pub fn finish(self, report: Report, calls: impl IntoIterator<Item = Entry>) -> Result<Receipt, Error> {
-        let report = Fact::MessageFinished { key: self.key.clone(), report };
+        let report = fact::MessageFinished { key: self.key.clone(), report };
         let origin = format!("msg:{}:finish", self.key);
         let calls = calls.into_iter().map(|call| match &call.fact {
-            Fact::ToolStarted { message: None, .. } => call.in_message(&self.key),
+            Fact::ToolStarted(fact::ToolStarted { message: None, .. }) => call.in_message(&self.key),
             _ => call,
         });
         // A message of nothing but calls has no part that opened it.
@@ -163,6 +163,6 @@ impl MessageStream {
         if self.count == 0 {
             return Ok(Receipt::default());
         }
-        self.session.append([Fact::MessageAbandoned { key: self.key.clone() }.into()])
+        self.session.append([fact::MessageAbandoned { key: self.key.clone() }.into()])
     }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::codec::SUBJECT_BYTES_MAX;
-use crate::entry::{Entry, Fact, StreamInfo};
+use crate::entry::{Entry, Fact, StreamInfo, fact};
 use crate::error::Error;
 use crate::event::Scope;
 use crate::fold::policy::nearest;
@@ -176,7 +176,7 @@ impl Inner {
         };
         let Some(name) = &info.subject else {
             let forked = entries.iter().find_map(|entry| match &entry.fact {
-                Fact::Forked { from, .. } => Some(*from),
+                Fact::Forked(fact::Forked { from, .. }) => Some(*from),
                 _ => None,
             });
             let from =

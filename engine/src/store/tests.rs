@@ -12,7 +12,7 @@ mod subscribing;
 use tempfile::TempDir;
 
 use super::*;
-use crate::entry::{Fact, PartEntry, PointRef, WirePiece};
+use crate::entry::{PartEntry, PointRef, WirePiece, fact};
 use crate::event::{Face, Payload, Role};
 
 fn open(folder: &TempDir) -> Store {
@@ -141,7 +141,7 @@ fn a_rewind_names_a_fact_of_the_same_batch() {
     let entries = vec![
         Entry::message("a", Role::User, "one").origin("msg:a"),
         Entry::message("b", Role::User, "two").origin("msg:b"),
-        Fact::Rewound { to: PointRef::After("msg:a".to_owned()) }.into(),
+        fact::Rewound { to: PointRef::After("msg:a".to_owned()) }.into(),
         Entry::message("c", Role::User, "three"),
     ];
     let receipt = store.append(&session, entries).unwrap();

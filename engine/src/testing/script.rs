@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use super::Tape;
 use crate::command::task::{TaskUpdate, accept};
 use crate::command::{Command, ContextAction, Target};
-use crate::entry::{Entry, Fact, ItemRef, PartEntry};
+use crate::entry::{Entry, ItemRef, PartEntry, fact};
 use crate::event::{
     BodyAddress, ContextRebased, ContextServed, Erased, FileChanger, InjectedKind, Outcome, PolicySet,
     RebaseCause, ReplaceCause, Role, TurnKind,
@@ -182,13 +182,13 @@ impl Played {
         if step.turn > self.turn {
             self.turn = step.turn;
             let number = Some(step.turn);
-            self.tape.entry(Fact::TurnStarted { kind: TurnKind::Step, key: String::new(), number });
+            self.tape.entry(fact::TurnStarted { kind: TurnKind::Step, key: String::new(), number });
         }
         let (verb, rest) = step.what.split_once(' ').unwrap_or((&step.what, ""));
         match verb {
             "turn" => {}
             "prompt" => {
-                self.tape.entry(Fact::TurnStarted {
+                self.tape.entry(fact::TurnStarted {
                     kind: TurnKind::Prompt,
                     key: String::new(),
                     number: None,
@@ -221,14 +221,14 @@ impl Played {
             "clear" => {
                 let items = self.call(rest).map(ItemRef::Id).into_iter().collect();
                 let text = Some(b"[cleared]".as_slice().into());
-                self.tape.entry(Fact::HostCleared { items, calls: Vec::new(), text });
+                self.tape.entry(fact::HostCleared { items, calls: Vec::new(), text });
             }
             "compact" => {
                 let cause = ReplaceCause::Compaction;
-                self.tape.entry(Fact::ContextReplaced { cause, order: Vec::new(), tokens_before: None });
+                self.tape.entry(fact::ContextReplaced { cause, order: Vec::new(), tokens_before: None });
             }
             "changed" => {
-                self.tape.entry(Fact::FileChanged { path: rest.to_owned(), by: FileChanger::User });
+                self.tape.entry(fact::FileChanged { path: rest.to_owned(), by: FileChanger::User });
             }
             "rewind" => {
                 let place = rest.strip_prefix('c').and_then(|number| number.parse::<usize>().ok());
@@ -239,7 +239,7 @@ impl Played {
             }
             "remind" | "reflect" => {
                 let what = if verb == "remind" { InjectedKind::Reminder } else { InjectedKind::Reflection };
-                self.tape.entry(Fact::Injected { what, text: verb.as_bytes().into() });
+                self.tape.entry(fact::Injected { what, text: verb.as_bytes().into() });
             }
             "serve" => {
                 let step = self.messages.to_string();

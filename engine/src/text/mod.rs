@@ -5,7 +5,7 @@
 //!                         |                        --signature-> what calls are compared by
 //!                         +--at(path)--> paths::resolve --> file keys
 //! texts --tokens--> estimate     --pattern--> does `start...end` fit?     --shorten--> stand-ins
-//! names, paths --globs--> is it on the list?
+//! names, paths --globs--> is it on the list?   numbers, names --words--> a line for people
 //! ```
 //!
 //! Everything here is a function of its arguments: same input, same output, on every machine and in every release,
@@ -19,6 +19,7 @@ pub mod pattern;
 pub mod shorten;
 pub mod signature;
 pub mod tokens;
+pub mod words;
 
 pub use globs::{GlobError, Globs};
 pub use json::{JSON_DEPTH_MAX, Json, JsonError, JsonStr, ParamPath, canonical_or_text, write_json_string};

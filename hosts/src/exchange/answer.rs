@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acpdb_engine::entry::{Entry, Fact};
+use acpdb_engine::entry::{Entry, fact};
 use acpdb_engine::event::Report;
 use serde_json::Value;
 
@@ -42,7 +42,7 @@ pub fn answer(format: Format, body: &str, talk: &Talk<'_>) -> Option<Answer> {
     // What it cost is told of the message that the step begins with.
     let key = messages.first()?.key.clone();
     let origin = format!("msg:{key}:finish");
-    entries.push(Entry::from(Fact::MessageFinished { key, report }).origin(origin));
+    entries.push(Entry::from(fact::MessageFinished { key, report }).origin(origin));
     Some(Answer { entries, keys: messages.into_iter().map(|message| message.key).collect() })
 }
 

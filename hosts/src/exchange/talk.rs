@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use acpdb_engine::entry::{Bytes, Entry, Fact, ItemRef, PartEntry};
+use acpdb_engine::entry::{Bytes, Entry, ItemRef, PartEntry, fact};
 use acpdb_engine::event::{Outcome, PartKind, Role};
 
 use crate::import::{Occurrences, content_digest, json, prompt, step};
@@ -26,7 +26,7 @@ impl Head {
     pub fn entry(&self) -> Entry {
         let bytes = |text: &Option<String>| text.as_ref().map(|text| Bytes::from(text.as_bytes()));
         let (system, tools, params) = (bytes(&self.system), bytes(&self.tools), bytes(&self.params));
-        Fact::PromptSet { system, tools, model: self.model.clone(), params }.into()
+        fact::PromptSet { system, tools, model: self.model.clone(), params }.into()
     }
 }
 
@@ -130,11 +130,11 @@ impl<'a> Message<'a> {
         };
         out.push(Entry::message_parts(&self.key, self.role, whole).origin(origin));
         for (part, origin) in single.iter().zip(self.part_origins()) {
-            let fact = Fact::MessageContinued { key: self.key.clone(), parts: vec![part.clone()] };
+            let fact = fact::MessageContinued { key: self.key.clone(), parts: vec![part.clone()] };
             out.push(Entry::from(fact).origin(origin));
         }
         for call in &self.calls {
-            let fact = Fact::ToolStarted {
+            let fact = fact::ToolStarted {
                 call: call.id.clone(),
                 message: Some(self.key.clone()),
                 tool: call.tool.clone(),

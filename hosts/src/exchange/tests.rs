@@ -1,6 +1,6 @@
 //! Requests and answers as facts: a line each, with its origin.
 
-use acpdb_engine::entry::{Entry, Fact, ItemRef};
+use acpdb_engine::entry::{Entry, Fact, ItemRef, fact};
 use acpdb_engine::event::PartKind;
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -39,21 +39,25 @@ fn shown(entry: &Entry) -> String {
         parts.iter().map(part).collect::<Vec<_>>().join(", ")
     };
     let what = match &entry.fact {
-        Fact::TurnStarted { kind, .. } => format!("{kind:?} begins"),
-        Fact::MessageRecorded { role, parts, .. } => format!("{role:?} {}", said(parts)),
-        Fact::MessageContinued { parts, .. } => format!("  {}", said(parts)),
-        Fact::MessageFinished { report, .. } => format!(
+        Fact::TurnStarted(fact::TurnStarted { kind, .. }) => format!("{kind:?} begins"),
+        Fact::MessageRecorded(fact::MessageRecorded { role, parts, .. }) => {
+            format!("{role:?} {}", said(parts))
+        }
+        Fact::MessageContinued(fact::MessageContinued { parts, .. }) => format!("  {}", said(parts)),
+        Fact::MessageFinished(fact::MessageFinished { report, .. }) => format!(
             "ends: {} {:?} {:?}",
             report.model.as_deref().unwrap_or("?"),
             report.stop_reason.as_deref().unwrap_or("?"),
             [report.usage.input, report.usage.cache_read, report.usage.output, report.usage.reasoning]
         ),
-        Fact::ToolStarted { call, tool, params, provider_signature, .. } => format!(
+        Fact::ToolStarted(fact::ToolStarted { call, tool, params, provider_signature, .. }) => format!(
             "call {call}: {tool} {}{}",
             String::from_utf8_lossy(params),
             if provider_signature.is_some() { " signed" } else { "" }
         ),
-        Fact::ToolFinished { call, outcome, output, .. } => format!("{outcome:?} {call}: {}", said(output)),
+        Fact::ToolFinished(fact::ToolFinished { call, outcome, output, .. }) => {
+            format!("{outcome:?} {call}: {}", said(output))
+        }
         other => format!("{other:?}"),
     };
     let what = what.trim_end();

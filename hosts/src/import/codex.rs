@@ -22,7 +22,7 @@ mod base;
 
 use std::borrow::Cow;
 
-use acpdb_engine::entry::{Entry, Fact, PartEntry, PointRef, StreamInfo};
+use acpdb_engine::entry::{Entry, Fact, PartEntry, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role, Scope, Usage, stream_id};
 use acpdb_engine::ids::Seq;
 
@@ -81,7 +81,7 @@ impl LineImporter for Codex {
             (_, "") => kind,
             _ => format!("{kind}/{part}"),
         };
-        if out.iter().all(|entry| matches!(entry.fact, Fact::TurnStarted { .. })) {
+        if out.iter().all(|entry| matches!(entry.fact, Fact::TurnStarted(_))) {
             out.push(Entry::host_record(record.clone(), None).origin(origin));
         }
         let at = time(timestamp);
@@ -141,12 +141,12 @@ impl Codex {
             owned(member(Some(payload), "forked_from_id")).or_else(|| owned(member(base, "thread_id")));
         if let Some(from) = forked.filter(|from| !from.is_empty() && *from != self.stream.name) {
             let fork =
-                Fact::Forked { from: stream_id(Scope::Session, HOST, &from), at: PointRef::Seq(Seq::ZERO) };
+                fact::Forked { from: stream_id(Scope::Session, HOST, &from), at: PointRef::Seq(Seq::ZERO) };
             out.push(Entry::from(fork).origin(format!("{origin}/forked")));
         }
         let system = owned(instructions).or_else(|| owned(member(instructions, "text")));
         if let Some(system) = system {
-            let set = Fact::PromptSet {
+            let set = fact::PromptSet {
                 system: Some(system.into_bytes().into()),
                 tools: None,
                 model: None,
@@ -166,12 +166,12 @@ impl Codex {
         out.push(Entry::host_record("turn_context", None).origin(origin));
         if cwd.is_some() && cwd != self.stream.cwd {
             self.stream.cwd.clone_from(&cwd);
-            let changed = Fact::SessionChanged { title: None, cwd, project: None, host_version: None };
+            let changed = fact::SessionChanged { title: None, cwd, project: None, host_version: None };
             out.push(Entry::from(changed).origin(format!("{origin}/cwd")));
         }
         if model.is_some() && model != self.model {
             self.model.clone_from(&model);
-            let set = Fact::PromptSet { system: None, tools: None, model, params: None };
+            let set = fact::PromptSet { system: None, tools: None, model, params: None };
             out.push(Entry::from(set).origin(format!("{origin}/model")));
         }
         true
@@ -249,7 +249,7 @@ impl Codex {
         let Some(key) = self.step.take() else { return };
         let report =
             Report { model: self.model.clone(), request: owned(request), usage, ..Report::default() };
-        let fact = Fact::MessageFinished { key, report };
+        let fact = fact::MessageFinished { key, report };
         out.push(Entry::from(fact).origin(format!("{origin}/finish")));
     }
 
@@ -324,7 +324,7 @@ impl Codex {
                 let kept = self.prompts.len().saturating_sub(usize::try_from(turns).unwrap_or(usize::MAX));
                 if let Some(first) = self.prompts.drain(kept..).next() {
                     let to = PointRef::Before(first);
-                    out.push(Entry::from(Fact::Rewound { to }).origin(format!("{origin}/rewound")));
+                    out.push(Entry::from(fact::Rewound { to }).origin(format!("{origin}/rewound")));
                 }
                 self.replying = false;
                 self.asked = None;
@@ -343,7 +343,7 @@ impl Codex {
     fn compacted(&mut self, payload: &str, origin: &str, out: &mut Vec<Entry>) -> bool {
         let Some([text, history]) = pick(payload, ["message", "replacement_history"]) else { return false };
         let replaced =
-            Fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before: None };
+            fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before: None };
         out.push(Entry::from(replaced).origin(origin));
         // A later rollback ends where the new history does: prompts before it are not there any more.
         self.prompts.clear();
@@ -390,7 +390,7 @@ fn without_ordinal(line: &str) -> Cow<'_, str> {
 }
 
 fn message(origin: &str, role: Role, parts: Vec<PartEntry>, hidden_from_user: bool) -> Entry {
-    let fact = Fact::MessageRecorded {
+    let fact = fact::MessageRecorded {
         key: origin.to_string(),
         role,
         parts,
@@ -402,7 +402,10 @@ fn message(origin: &str, role: Role, parts: Vec<PartEntry>, hidden_from_user: bo
 }
 
 fn hidden(entry: Option<&Entry>) -> bool {
-    matches!(entry, Some(Entry { fact: Fact::MessageRecorded { hidden_from_user: true, .. }, .. }))
+    matches!(
+        entry,
+        Some(Entry { fact: Fact::MessageRecorded(fact::MessageRecorded { hidden_from_user: true, .. }), .. })
+    )
 }
 
 /// Texts, images and whatever else `content` lists.

@@ -12,7 +12,7 @@
 //! before and says nothing. The format is undocumented: kinds that are not listed are kept, those of a known group
 //! (`hook.`, `permission.`, `session.` ..) without being called unknown.
 
-use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo};
+use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo, fact};
 use acpdb_engine::event::{Outcome, Report, Role, Usage};
 
 use super::json::{count, elements, member, owned, pick};
@@ -56,9 +56,9 @@ impl LineImporter for Copilot {
             n => format!("event:{id}#{n}"),
         };
         self.event(&kind, data, &origin, out);
-        if out.iter().all(|entry| matches!(entry.fact, Fact::TurnStarted { .. })) {
+        if out.iter().all(|entry| matches!(entry.fact, Fact::TurnStarted(_))) {
             let about = owned(member(Some(data), "toolCallId"));
-            let fact = Fact::HostRecorded { record: kind.clone(), about, raw: None };
+            let fact = fact::HostRecorded { record: kind.clone(), about, raw: None };
             out.push(Entry::from(fact).origin(origin));
         }
         let at = time(timestamp);
@@ -80,19 +80,19 @@ impl Copilot {
             "session.start" | "session.resume" => self.opened(kind, data, origin, out),
             "session.shutdown" => {
                 let reason = owned(member(Some(data), "shutdownType"));
-                out.push(Entry::from(Fact::SessionClosed { reason }).origin(origin));
+                out.push(Entry::from(fact::SessionClosed { reason }).origin(origin));
             }
             "session.model_change" => {
                 let model = owned(member(Some(data), "newModel"));
                 if model.is_some() {
-                    let set = Fact::PromptSet { system: None, tools: None, model, params: None };
+                    let set = fact::PromptSet { system: None, tools: None, model, params: None };
                     out.push(Entry::from(set).origin(origin));
                 }
             }
             "system.message" => {
                 if let Some(text) = owned(member(Some(data), "content")) {
                     let system = Some(text.into_bytes().into());
-                    let set = Fact::PromptSet { system, tools: None, model: None, params: None };
+                    let set = fact::PromptSet { system, tools: None, model: None, params: None };
                     out.push(Entry::from(set).origin(origin));
                 }
             }
@@ -112,7 +112,9 @@ impl Copilot {
                 if let Some(typed) = typed {
                     let key = format!("{origin}/typed");
                     let mut typed = message(&key, Role::User, vec![PartEntry::text(typed)], false);
-                    if let Fact::MessageRecorded { hidden_from_model, .. } = &mut typed.fact {
+                    if let Fact::MessageRecorded(fact::MessageRecorded { hidden_from_model, .. }) =
+                        &mut typed.fact
+                    {
                         *hidden_from_model = true;
                     }
                     out.push(typed.origin(key));
@@ -153,7 +155,7 @@ impl Copilot {
         if cwd.is_some() && cwd != self.cwd {
             self.cwd.clone_from(&cwd);
             let changed =
-                Fact::SessionChanged { title: None, cwd, project: None, host_version: owned(version) };
+                fact::SessionChanged { title: None, cwd, project: None, host_version: owned(version) };
             out.push(Entry::from(changed).origin(format!("{origin}/cwd")));
         }
     }
@@ -178,7 +180,7 @@ impl Copilot {
         }
         parts.extend(owned(content).filter(|text| !text.is_empty()).map(PartEntry::text));
         out.push(message(&key, Role::Assistant, parts, false).origin(origin));
-        let finished = Fact::MessageFinished {
+        let finished = fact::MessageFinished {
             key: key.clone(),
             report: Report {
                 model: owned(model),
@@ -220,7 +222,7 @@ impl Copilot {
 }
 
 fn message(key: &str, role: Role, parts: Vec<PartEntry>, hidden_from_user: bool) -> Entry {
-    let fact = Fact::MessageRecorded {
+    let fact = fact::MessageRecorded {
         key: key.to_string(),
         role,
         parts,

@@ -23,7 +23,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo};
+use acpdb_engine::entry::{Entry, ItemRef, PartEntry, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role};
 
 use super::gemini_parts::{content_parts, output, thought, usage};
@@ -221,7 +221,7 @@ impl Session {
             let own = format!("record:{id}");
             let mut origin = gemini.message(message, id.clone(), &mut entries);
             if owned(member(Some(message), "type")).as_deref() == Some("gemini") {
-                let fact = Fact::HostRecorded { record: "message".to_string(), about: Some(id), raw: None };
+                let fact = fact::HostRecorded { record: "message".to_string(), about: Some(id), raw: None };
                 let kept = wire::build(message.as_bytes(), &wire::bodies(&entries));
                 entries.push(Entry::from(fact).origin(&own).wire(kept));
                 origin = own;
@@ -241,7 +241,7 @@ impl Session {
         let around = Entry::host_record("document", None).origin(&name).wire(document(text, &records));
         let mut around = vec![around];
         if title.is_some() {
-            let changed = Fact::SessionChanged { title, cwd: None, project: None, host_version: None };
+            let changed = fact::SessionChanged { title, cwd: None, project: None, host_version: None };
             around.push(Entry::from(changed).origin(format!("{name}/summary")));
         }
         self.tell(gemini, around, at.saturating_add(text.len() as u64), context)
@@ -257,7 +257,7 @@ impl Gemini {
                     // The host writes each result again as a message of the user's side.
                     let origin = self.lines.origin("line", &digest(text));
                     let record = "message".to_string();
-                    let fact = Fact::HostRecorded { record, about: Some(id.clone()), raw: None };
+                    let fact = fact::HostRecorded { record, about: Some(id.clone()), raw: None };
                     out.push(Entry::from(fact).origin(&origin));
                     self.live.push(answer(id, text, origin));
                     return Found::Known;
@@ -265,7 +265,7 @@ impl Gemini {
                 if self.live.iter().any(|live| live.id == id) {
                     // The bytes of each version are kept, even where a version says nothing new about the message.
                     let origin = self.lines.origin("line", &digest(text));
-                    let fact = Fact::HostRecorded {
+                    let fact = fact::HostRecorded {
                         record: "message".to_string(),
                         about: Some(id.clone()),
                         raw: None,
@@ -292,10 +292,10 @@ impl Gemini {
                 if let (Some((listed, count)), Some(place)) = (self.listed.take(), place) {
                     if place < count {
                         let to = PointRef::After(listed);
-                        out.push(Entry::from(Fact::Rewound { to }).origin(format!("{origin}/rewound")));
+                        out.push(Entry::from(fact::Rewound { to }).origin(format!("{origin}/rewound")));
                         let order = self.live.iter().flat_map(|live| live.items.iter().cloned()).collect();
                         let cause = ReplaceCause::Host;
-                        let replaced = Fact::ContextReplaced { cause, order, tokens_before: None };
+                        let replaced = fact::ContextReplaced { cause, order, tokens_before: None };
                         out.push(Entry::from(replaced).origin(&origin));
                         self.listed = Some((origin, place));
                         return Found::Known;
@@ -303,7 +303,7 @@ impl Gemini {
                     self.listed = Some((listed, count));
                 }
                 let to = PointRef::Before(point.unwrap_or_else(|| format!("absent:{id}")));
-                out.push(Entry::from(Fact::Rewound { to }).origin(origin));
+                out.push(Entry::from(fact::Rewound { to }).origin(origin));
             }
             Shape::Set(set) => self.set(text, set, out),
             Shape::Document(_) | Shape::Other => {
@@ -380,14 +380,14 @@ impl Gemini {
             }
             self.listed = Some((origin.clone(), self.live.len()));
             place = out.len();
-            let replaced = Fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
+            let replaced = fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
             out.push(Entry::from(replaced).origin(origin));
         } else {
             out.push(Entry::host_record("$set", None).origin(origin));
         }
         if let Some(title) = owned(summary) {
             let changed =
-                Fact::SessionChanged { title: Some(title), cwd: None, project: None, host_version: None };
+                fact::SessionChanged { title: Some(title), cwd: None, project: None, host_version: None };
             out.push(Entry::from(changed).origin(format!("{}/summary", origin_of(out.get(place)))));
         }
     }
@@ -422,7 +422,7 @@ impl Gemini {
         // The parts of a reply come one by one: versions of it differ in their number.
         let whole = if role == Role::Assistant { Vec::new() } else { content.clone() };
         items.extend((1..).zip(&whole).map(|(part, _)| ItemRef::Origin(origin.clone(), part)));
-        let fact = Fact::MessageRecorded {
+        let fact = fact::MessageRecorded {
             key: key.clone(),
             role,
             parts: whole,
@@ -437,7 +437,7 @@ impl Gemini {
                 for (place, part) in parts.into_iter().enumerate() {
                     let origin = format!("{origin}/{name}{place}");
                     items.push(ItemRef::Origin(origin.clone(), 1));
-                    let fact = Fact::MessageContinued { key: key.clone(), parts: vec![part] };
+                    let fact = fact::MessageContinued { key: key.clone(), parts: vec![part] };
                     out.push(Entry::from(fact).origin(origin));
                 }
             }
@@ -452,7 +452,7 @@ impl Gemini {
         let model = owned(model);
         if model.is_some() || tokens.is_some() {
             let usage = tokens.map(usage).unwrap_or_default();
-            let fact = Fact::MessageFinished { key, report: Report { model, usage, ..Report::default() } };
+            let fact = fact::MessageFinished { key, report: Report { model, usage, ..Report::default() } };
             out.push(Entry::from(fact).origin(format!("{origin}:finish")));
         }
         let at = time(timestamp);

@@ -12,7 +12,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use acpdb_engine::entry::{Entry, Fact, StreamInfo, WirePiece};
+use acpdb_engine::entry::{Entry, Fact, StreamInfo, WirePiece, fact};
 use acpdb_engine::event::{Outcome, Scope};
 
 use super::report::Admitted;
@@ -109,8 +109,8 @@ fn keep(kept: &mut Occurrences, raw: &[u8]) -> Entry {
 /// else to the first that is no turn.
 pub(super) fn attach(record: &str, entries: &mut [Entry]) {
     let bodies = wire::bodies(entries);
-    let replaced = |entry: &Entry| matches!(entry.fact, Fact::ContextReplaced { .. });
-    let turn = |entry: &Entry| matches!(entry.fact, Fact::TurnStarted { .. });
+    let replaced = |entry: &Entry| matches!(entry.fact, Fact::ContextReplaced(_));
+    let turn = |entry: &Entry| matches!(entry.fact, Fact::TurnStarted(_));
     let place = entries.iter().position(replaced).or_else(|| entries.iter().position(|entry| !turn(entry)));
     let place = place.unwrap_or(0);
     if let Some(entry) = entries.get_mut(place) {
@@ -132,7 +132,7 @@ impl Tally {
         for entry in entries {
             let origin = entry.origin.as_deref().unwrap_or_default();
             match &entry.fact {
-                Fact::ToolStarted { tool, .. } => {
+                Fact::ToolStarted(fact::ToolStarted { tool, .. }) => {
                     let call = origin.strip_suffix(":start").unwrap_or(origin);
                     if !self.started.insert(call.to_string()) {
                         continue;
@@ -145,7 +145,7 @@ impl Tally {
                         _ => {}
                     }
                 }
-                Fact::ToolFinished { outcome, .. } => {
+                Fact::ToolFinished(fact::ToolFinished { outcome, .. }) => {
                     let call = origin.strip_suffix(":finish").or_else(|| origin.strip_suffix(":aborted"));
                     let call = call.unwrap_or(origin);
                     let bad = main && *outcome != Outcome::Completed;

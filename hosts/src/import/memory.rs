@@ -14,7 +14,7 @@
 
 use std::collections::HashMap;
 
-use acpdb_engine::entry::{Entry, Fact, MemoryEntry, StreamInfo};
+use acpdb_engine::entry::{Entry, Fact, MemoryEntry, StreamInfo, fact};
 use acpdb_engine::event::{Lifespan, MemoryKind};
 use acpdb_engine::ids::Micros;
 
@@ -76,12 +76,12 @@ impl Memory {
         let id = |n: u32| format!("{category}/{key}@{n}");
         let Some(value) = value.map(|value| owned(Some(value)).unwrap_or_else(|| value.to_string())) else {
             // Removed, or never there: the id of the value that held last, for the store to find or not.
-            let fact = Fact::MemoryRetracted { id: id(slot.0), reason: None, at };
+            let fact = fact::MemoryRetracted { id: id(slot.0), reason: None, at };
             slot.1 = None;
             return Some(Entry::from(fact).at(at));
         };
         if slot.1.as_deref().is_some_and(|held| held.to_lowercase() == value.to_lowercase()) {
-            let fact = Fact::MemoryReinforced { id: id(slot.0), amount: REINFORCED, at };
+            let fact = fact::MemoryReinforced { id: id(slot.0), amount: REINFORCED, at };
             return Some(Entry::from(fact).at(at));
         }
         *slot = (slot.0.saturating_add(1), Some(value.clone()));

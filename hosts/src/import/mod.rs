@@ -41,7 +41,7 @@ mod turns;
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
 
-use acpdb_engine::entry::{Bytes, Entry, Fact, StreamInfo, WirePiece};
+use acpdb_engine::entry::{Bytes, Entry, Fact, StreamInfo, WirePiece, fact};
 use acpdb_engine::ids::Micros;
 use acpdb_engine::secret::DERIVED;
 
@@ -301,7 +301,9 @@ impl Context<'_> {
             self.report.written_by(version);
         }
         for entry in &entries {
-            if let Fact::SessionChanged { host_version: Some(version), .. } = &entry.fact {
+            if let Fact::SessionChanged(fact::SessionChanged { host_version: Some(version), .. }) =
+                &entry.fact
+            {
                 self.report.written_by(version);
             }
         }

@@ -323,7 +323,7 @@ impl Conversation {
             entry.host_time = at;
         }
         out.iter()
-            .find(|entry| !matches!(entry.fact, Fact::TurnStarted { .. }))
+            .find(|entry| !matches!(entry.fact, Fact::TurnStarted(_)))
             .and_then(|entry| entry.origin.clone())
             .unwrap_or(origin)
     }

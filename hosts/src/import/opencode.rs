@@ -30,7 +30,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, StreamInfo, WirePiece};
+use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, StreamInfo, WirePiece, fact};
 use acpdb_engine::event::{Outcome, PartKind, ReplaceCause, Report, Role, Usage};
 
 use super::report::{Admitted, NOTES_MAX};
@@ -263,9 +263,9 @@ fn read_message(document: &mut Document<'_>, message: &str, context: &mut Contex
     let is_compaction = matches!(parts.as_slice(), [(_, Some(only))] if only.kind == "compaction");
     if head.role == Role::Assistant && head.is_summary {
         let fact =
-            Fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before: None };
+            fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before: None };
         entries.push(Entry::from(fact).origin(format!("replaced:{}", head.id)).at(head.created));
-        let fact = Fact::MessageRecorded {
+        let fact = fact::MessageRecorded {
             key: format!("question:{}", head.id),
             role: Role::User,
             parts: vec![PartEntry::text(QUESTION)],
@@ -280,7 +280,7 @@ fn read_message(document: &mut Document<'_>, message: &str, context: &mut Contex
     }
     let origin = format!("record:{}", head.id);
     if document.refer(info, &origin) {
-        let fact = Fact::MessageRecorded {
+        let fact = fact::MessageRecorded {
             key: head.id.clone(),
             role: head.role,
             parts: Vec::new(),
@@ -308,12 +308,12 @@ fn read_message(document: &mut Document<'_>, message: &str, context: &mut Contex
         let bodies = wire::bodies(&facts);
         // Only what a call says once it has ended is sure to stay as it is.
         let wired = match facts.last_mut() {
-            Some(last) if matches!(last.fact, Fact::ToolFinished { .. }) => last,
+            Some(last) if matches!(last.fact, Fact::ToolFinished(_)) => last,
             _ => {
                 let record = if read.kind.is_empty() { "part" } else { &*read.kind };
                 let about = json::owned(read.hash).unwrap_or_else(|| head.id.clone());
                 let mut entry = own_record(record, &id, part, &bodies).at(head.created);
-                if let Fact::HostRecorded { about: place, .. } = &mut entry.fact {
+                if let Fact::HostRecorded(fact::HostRecorded { about: place, .. }) = &mut entry.fact {
                     *place = Some(about);
                 }
                 facts.push(entry);
@@ -371,16 +371,18 @@ impl Head {
             _ => Role::User,
         };
         let ended = role == Role::Assistant && (completed.is_some() || error.is_some());
-        let finish = ended.then(|| Fact::MessageFinished {
-            key: id.clone(),
-            report: Report {
-                model: json::owned(model),
-                provider: json::owned(provider),
-                stop_reason: json::owned(finish).or_else(|| json::owned(json::member(error, "name"))),
-                cost: cost.and_then(json::millionths),
-                usage: usage_of(tokens),
-                ..Report::default()
-            },
+        let finish = ended.then(|| {
+            Fact::MessageFinished(fact::MessageFinished {
+                key: id.clone(),
+                report: Report {
+                    model: json::owned(model),
+                    provider: json::owned(provider),
+                    stop_reason: json::owned(finish).or_else(|| json::owned(json::member(error, "name"))),
+                    cost: cost.and_then(json::millionths),
+                    usage: usage_of(tokens),
+                    ..Report::default()
+                },
+            })
         });
         Self {
             id,
@@ -462,7 +464,7 @@ fn read_part(
     };
     if let Some(mut spoken) = spoken {
         spoken.signature = part.metadata.map(json::compact).map(|metadata| bytes(&metadata));
-        let fact = Fact::MessageContinued { key: head.id.clone(), parts: vec![spoken] };
+        let fact = fact::MessageContinued { key: head.id.clone(), parts: vec![spoken] };
         return vec![Entry::from(fact).origin(format!("part:{id}")).at(start)];
     }
     match (kind, part.state) {
@@ -503,7 +505,7 @@ fn read_call(head: &Head, id: &str, part: &Part<'_>, state: &str, context: &mut 
         .in_message(head.id.as_str())
         .origin(format!("call:{id}:start"))
         .at(millis(started).or(head.created));
-    if let Fact::ToolStarted { provider_signature, .. } = &mut start.fact {
+    if let Fact::ToolStarted(fact::ToolStarted { provider_signature, .. }) = &mut start.fact {
         *provider_signature = part.metadata.map(json::compact).map(|metadata| bytes(&metadata));
     }
     let (outcome, text) = match status.as_deref() {
@@ -528,7 +530,7 @@ fn read_call(head: &Head, id: &str, part: &Part<'_>, state: &str, context: &mut 
             None => PartEntry::opaque(attachment),
         });
     }
-    let fact = Fact::ToolFinished {
+    let fact = fact::ToolFinished {
         call,
         outcome,
         output: parts,
@@ -538,7 +540,7 @@ fn read_call(head: &Head, id: &str, part: &Part<'_>, state: &str, context: &mut 
     let finish = Entry::from(fact).origin(format!("call:{id}:finish")).at(millis(ended).or(head.created));
     let mut entries = vec![start, finish];
     if compacted.is_some() {
-        let fact = Fact::HostCleared {
+        let fact = fact::HostCleared {
             items: vec![ItemRef::Origin(format!("call:{id}:start"), 1)],
             calls: Vec::new(),
             text: Some(bytes(CLEARED)),
@@ -550,7 +552,7 @@ fn read_call(head: &Head, id: &str, part: &Part<'_>, state: &str, context: &mut 
 
 /// A record with an entry of its own.
 fn own_record(record: &str, id: &str, raw: &str, bodies: &[acpdb_engine::entry::Bytes]) -> Entry {
-    let fact = Fact::HostRecorded { record: record.to_owned(), about: Some(id.to_owned()), raw: None };
+    let fact = fact::HostRecorded { record: record.to_owned(), about: Some(id.to_owned()), raw: None };
     Entry::from(fact).origin(format!("record:{id}")).wire(wire::build(raw.as_bytes(), bodies))
 }
 

@@ -23,7 +23,7 @@ mod system;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo};
+use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role};
 
 use self::parts::{Piece, bash, content, pieces, usage_of};
@@ -99,9 +99,9 @@ impl Node {
         for entry in facts {
             let Some(origin) = &entry.origin else { continue };
             let count = match &entry.fact {
-                Fact::MessageRecorded { parts, hidden_from_model: false, .. }
-                | Fact::MessageContinued { parts, .. } => parts.len(),
-                Fact::ToolStarted { .. } => 1,
+                Fact::MessageRecorded(fact::MessageRecorded { parts, hidden_from_model: false, .. })
+                | Fact::MessageContinued(fact::MessageContinued { parts, .. }) => parts.len(),
+                Fact::ToolStarted(_) => 1,
                 _ => 0,
             };
             let parts = 1..=u32::try_from(count).unwrap_or(u32::MAX);
@@ -138,7 +138,7 @@ impl LineImporter for Pi {
         self.system = behind;
         let before = out.len();
         let is_known = self.line(&kind, line, said, &origin, parent.as_deref(), out);
-        if !out.iter().skip(before).any(|entry| !matches!(entry.fact, Fact::TurnStarted { .. })) {
+        if !out.iter().skip(before).any(|entry| !matches!(entry.fact, Fact::TurnStarted(_))) {
             out.push(Entry::host_record(kind.clone(), None).origin(&origin));
         }
         let at = time(timestamp);
@@ -193,7 +193,7 @@ impl Pi {
         for id in self.path.drain(keep..) {
             self.places.remove(&id);
         }
-        out.push(Entry::from(Fact::Rewound { to }).origin(format!("{origin}/rewound")));
+        out.push(Entry::from(fact::Rewound { to }).origin(format!("{origin}/rewound")));
         for id in lost.into_iter().rev() {
             self.retell(id, out);
         }
@@ -218,12 +218,14 @@ impl Pi {
         }
         for entry in &mut told {
             match &mut entry.fact {
-                Fact::TurnStarted { key, .. }
-                | Fact::MessageRecorded { key, .. }
-                | Fact::MessageContinued { key, .. }
-                | Fact::MessageFinished { key, .. }
-                | Fact::ToolStarted { message: Some(key), .. } => *key = renamed(key, number),
-                Fact::ContextReplaced { order, .. } => {
+                Fact::TurnStarted(fact::TurnStarted { key, .. })
+                | Fact::MessageRecorded(fact::MessageRecorded { key, .. })
+                | Fact::MessageContinued(fact::MessageContinued { key, .. })
+                | Fact::MessageFinished(fact::MessageFinished { key, .. })
+                | Fact::ToolStarted(fact::ToolStarted { message: Some(key), .. }) => {
+                    *key = renamed(key, number);
+                }
+                Fact::ContextReplaced(fact::ContextReplaced { order, .. }) => {
                     for item in order {
                         if let ItemRef::Origin(origin, _) = item
                             && let Some(name) = self.again.get(origin)
@@ -283,12 +285,12 @@ impl Pi {
             }
             ("model_change", _) => {
                 let model = owned(member(Some(line), "modelId"));
-                let set = Fact::PromptSet { system: None, tools: None, model, params: None };
+                let set = fact::PromptSet { system: None, tools: None, model, params: None };
                 out.push(Entry::from(set).origin(origin));
             }
             ("session_info", _) => {
                 let title = owned(member(Some(line), "name"));
-                let changed = Fact::SessionChanged { title, cwd: None, project: None, host_version: None };
+                let changed = fact::SessionChanged { title, cwd: None, project: None, host_version: None };
                 out.push(Entry::from(changed).origin(origin));
             }
             _ => return KNOWN.contains(&kind),
@@ -309,7 +311,9 @@ impl Pi {
             "bashExecution" => {
                 let mut entry = message(origin, Role::User, vec![PartEntry::text(bash(said))], false);
                 let is_left_out = boolean(member(Some(said), "excludeFromContext")) == Some(true);
-                if let Fact::MessageRecorded { hidden_from_model, .. } = &mut entry.fact {
+                if let Fact::MessageRecorded(fact::MessageRecorded { hidden_from_model, .. }) =
+                    &mut entry.fact
+                {
                     *hidden_from_model = is_left_out;
                 }
                 out.push(entry);
@@ -336,7 +340,7 @@ impl Pi {
         let is_void = matches!(stop.as_deref(), Some("error" | "aborted"));
         out.push(step(origin));
         let mut told = message(origin, Role::Assistant, Vec::new(), false);
-        if let Fact::MessageRecorded { hidden_from_model, .. } = &mut told.fact {
+        if let Fact::MessageRecorded(fact::MessageRecorded { hidden_from_model, .. }) = &mut told.fact {
             *hidden_from_model = is_void;
         }
         let mut text: Vec<PartEntry> = Vec::new();
@@ -349,7 +353,7 @@ impl Pi {
                     tell(&mut first, &mut text, origin, out);
                     let start = self.calls.start(&id);
                     let mut entry = Entry::tool_started(id, tool, arguments).in_message(origin).origin(start);
-                    if let Fact::ToolStarted { provider_signature, .. } = &mut entry.fact {
+                    if let Fact::ToolStarted(fact::ToolStarted { provider_signature, .. }) = &mut entry.fact {
                         *provider_signature = signature.map(|text| text.into_bytes().into());
                     }
                     out.push(entry);
@@ -358,7 +362,7 @@ impl Pi {
         }
         tell(&mut first, &mut text, origin, out);
         let cost = member(member(usage, "cost"), "total").and_then(super::json::millionths);
-        let finished = Fact::MessageFinished {
+        let finished = fact::MessageFinished {
             key: origin.to_owned(),
             report: Report {
                 model: owned(model),
@@ -385,7 +389,7 @@ impl Pi {
         let outcome = if boolean(failed) == Some(true) { Outcome::Failed } else { Outcome::Completed };
         let finish = self.calls.finish(&id);
         let mut entry = Entry::tool_finished(id, outcome, content(shown)).origin(finish);
-        if let Fact::ToolFinished { details: kept, .. } = &mut entry.fact {
+        if let Fact::ToolFinished(fact::ToolFinished { details: kept, .. }) = &mut entry.fact {
             *kept = details.and_then(small_fields);
         }
         out.push(entry);
@@ -397,7 +401,7 @@ impl Pi {
             pick(line, ["summary", "firstKeptEntryId", "tokensBefore", "systemMessage"]).unwrap_or_default();
         let tokens_before = count(tokens);
         let replaced =
-            Fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before };
+            fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before };
         out.push(Entry::from(replaced).origin(origin));
         if let Some(said) = system {
             self.system = Rc::default();
@@ -411,7 +415,7 @@ impl Pi {
         if !kept.is_empty() {
             let mut order = vec![ItemRef::Origin(told, 1)];
             order.extend(kept);
-            let fact = Fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
+            let fact = fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
             out.push(Entry::from(fact).origin(format!("{origin}/kept")));
         }
     }
@@ -446,14 +450,14 @@ fn tell(first: &mut Option<Entry>, text: &mut Vec<PartEntry>, origin: &str, out:
     let gathered = std::mem::take(text);
     match first.take() {
         Some(mut entry) => {
-            if let Fact::MessageRecorded { parts, .. } = &mut entry.fact {
+            if let Fact::MessageRecorded(fact::MessageRecorded { parts, .. }) = &mut entry.fact {
                 *parts = gathered;
             }
             out.push(entry);
         }
         None if gathered.is_empty() => {}
         None => {
-            let fact = Fact::MessageContinued { key: origin.to_owned(), parts: gathered };
+            let fact = fact::MessageContinued { key: origin.to_owned(), parts: gathered };
             out.push(Entry::from(fact).origin(format!("{origin}/{}", out.len())));
         }
     }
@@ -461,7 +465,7 @@ fn tell(first: &mut Option<Entry>, text: &mut Vec<PartEntry>, origin: &str, out:
 
 /// A message, whose key is its origin.
 fn message(origin: &str, role: Role, parts: Vec<PartEntry>, hidden_from_user: bool) -> Entry {
-    let fact = Fact::MessageRecorded {
+    let fact = fact::MessageRecorded {
         key: origin.to_owned(),
         role,
         parts,

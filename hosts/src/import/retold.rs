@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher as _, RandomState};
 
-use acpdb_engine::entry::{Entry, Fact, WirePiece};
+use acpdb_engine::entry::{Entry, Fact, WirePiece, fact};
 use acpdb_engine::event::Actor;
 use acpdb_engine::ids::Micros;
 
@@ -134,11 +134,8 @@ impl Retold {
 /// Whether a fact may be told otherwise. The others are the same whenever they are told, and most records come with one of these.
 fn can_change(fact: &Fact) -> bool {
     match fact {
-        Fact::TurnStarted { .. }
-        | Fact::HostRecorded { .. }
-        | Fact::ContextReplaced { .. }
-        | Fact::Rewound { .. } => false,
-        Fact::MessageRecorded { parts, .. } => !parts.is_empty(),
+        Fact::TurnStarted(_) | Fact::HostRecorded(_) | Fact::ContextReplaced(_) | Fact::Rewound(_) => false,
+        Fact::MessageRecorded(fact::MessageRecorded { parts, .. }) => !parts.is_empty(),
         _ => true,
     }
 }

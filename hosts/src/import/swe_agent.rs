@@ -10,7 +10,7 @@
 //! host, not an argument: the step's `state` goes to the details of the call. The rest of `history` repeats the
 //! trajectory and is kept in the document only.
 
-use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo};
+use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo, fact};
 use acpdb_engine::event::{Outcome, Role};
 use acpdb_engine::secret::DERIVED;
 
@@ -130,7 +130,7 @@ fn trajectory_step(text: &str, place: usize) -> Vec<Entry> {
     };
     let mut finish =
         Entry::tool_finished(id, Outcome::Completed, vec![output]).origin(format!("call:{place}:finish"));
-    if let (Some(state), Fact::ToolFinished { details, .. }) = (state, &mut finish.fact) {
+    if let (Some(state), Fact::ToolFinished(fact::ToolFinished { details, .. })) = (state, &mut finish.fact) {
         // An object, or the text of one.
         let state = owned(Some(state)).unwrap_or_else(|| state.to_string());
         *details = Some(state.into_bytes().into());

@@ -8,7 +8,7 @@
 //! The pieces, put together, are the record. A string becomes a reference only if escaping the body again gives
 //! exactly the bytes that stood there; what a host escaped in its own way stays literal.
 
-use acpdb_engine::entry::{Bytes, Entry, Fact, PartEntry, WirePiece};
+use acpdb_engine::entry::{Bytes, Entry, Fact, PartEntry, WirePiece, fact};
 use memchr::memchr2;
 
 use super::json::escape_of;
@@ -66,23 +66,24 @@ pub fn bodies(entries: &[Entry]) -> Vec<Bytes> {
     let mut found = Vec::new();
     for entry in entries {
         match &entry.fact {
-            Fact::MessageRecorded { parts, .. } | Fact::MessageContinued { parts, .. } => {
+            Fact::MessageRecorded(fact::MessageRecorded { parts, .. })
+            | Fact::MessageContinued(fact::MessageContinued { parts, .. }) => {
                 add_parts(&mut found, parts);
             }
-            Fact::ToolStarted { params, provider_signature, .. } => {
+            Fact::ToolStarted(fact::ToolStarted { params, provider_signature, .. }) => {
                 found.push(Bytes::clone(params));
                 found.extend(provider_signature.clone());
             }
-            Fact::ToolFinished { output, details, .. } => {
+            Fact::ToolFinished(fact::ToolFinished { output, details, .. }) => {
                 add_parts(&mut found, output);
                 found.extend(details.clone());
             }
-            Fact::HostRecorded { raw, .. } => found.extend(raw.clone()),
-            Fact::PromptSet { system, tools, params, .. } => {
+            Fact::HostRecorded(fact::HostRecorded { raw, .. }) => found.extend(raw.clone()),
+            Fact::PromptSet(fact::PromptSet { system, tools, params, .. }) => {
                 found.extend([system, tools, params].into_iter().filter_map(Clone::clone));
             }
-            Fact::TodosReplaced { list } => found.push(Bytes::clone(list)),
-            Fact::Injected { text, .. } => found.push(Bytes::clone(text)),
+            Fact::TodosReplaced(fact::TodosReplaced { list }) => found.push(Bytes::clone(list)),
+            Fact::Injected(fact::Injected { text, .. }) => found.push(Bytes::clone(text)),
             _ => {}
         }
     }

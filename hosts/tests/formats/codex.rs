@@ -78,7 +78,10 @@ fn outcomes_are_told_by_the_text_of_the_result() {
         );
         let (batches, _) = import(Format::Codex, "f", line.as_bytes());
         match &batches[0].entries[0].fact {
-            acpdb_engine::entry::Fact::ToolFinished { outcome, .. } => format!("{outcome:?}"),
+            acpdb_engine::entry::Fact::ToolFinished(acpdb_engine::entry::fact::ToolFinished {
+                outcome,
+                ..
+            }) => format!("{outcome:?}"),
             other => format!("{other:?}"),
         }
     };

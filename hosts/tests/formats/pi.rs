@@ -78,7 +78,11 @@ fn the_system_prompt_is_what_its_branch_says() {
         .iter()
         .flat_map(|batch| &batch.entries)
         .filter_map(|entry| match &entry.fact {
-            acpdb_engine::entry::Fact::PromptSet { system: Some(system), tools: Some(tools), .. } => {
+            acpdb_engine::entry::Fact::PromptSet(acpdb_engine::entry::fact::PromptSet {
+                system: Some(system),
+                tools: Some(tools),
+                ..
+            }) => {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 Some((text(system.as_ref()), text(tools.as_ref())))
             }

@@ -75,12 +75,12 @@ fn codex() {
 #[test]
 #[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn codex_steps_are_those_that_the_host_counts() {
-    use acpdb_engine::entry::Fact;
+    use acpdb_engine::entry::{Fact, fact};
     use acpdb_engine::event::TurnKind;
     let (_, batches) = all("codex/session-bridge", Format::Codex);
     let turns = |wanted: TurnKind| {
         let entries = batches.iter().flat_map(|batch| &batch.entries);
-        entries.filter(|entry| matches!(entry.fact, Fact::TurnStarted { kind, .. } if kind == wanted)).count()
+        entries.filter(|entry| matches!(entry.fact, Fact::TurnStarted(fact::TurnStarted { kind, .. }) if kind == wanted)).count()
     };
     assert_eq!(turns(TurnKind::Step), 206);
     assert_eq!(turns(TurnKind::Prompt), 11);
@@ -114,7 +114,7 @@ fn swe_agent() {
 #[test]
 #[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn memory() {
-    use acpdb_engine::entry::Fact;
+    use acpdb_engine::entry::{Fact, fact};
     let data = data();
     let facts = |file: &str, format: Format| {
         let text = fs::read_to_string(data.join("memory").join(file)).unwrap();
@@ -161,8 +161,8 @@ fn memory() {
                     keys.insert(key.clone());
                     updates += u64::from(!holds.insert(key));
                 }
-                Fact::MemoryReinforced { .. } => updates += 1,
-                Fact::MemoryRetracted { id, .. } => {
+                Fact::MemoryReinforced(_) => updates += 1,
+                Fact::MemoryRetracted(fact::MemoryRetracted { id, .. }) => {
                     let key = id.rsplit_once('@').unwrap().0.split_once('/').unwrap().1.to_string();
                     assert!(holds.remove(&key), "{key}");
                     removals += 1;

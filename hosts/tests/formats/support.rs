@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, PointRef, WirePiece};
+use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, PointRef, WirePiece, fact};
 use acpdb_engine::event::Report;
 use acpdb_hosts::import::{Batch, Format, ImportReport, Options, read, wire};
 use expect_test::Expect;
@@ -68,7 +68,8 @@ pub(crate) fn judge(batches: &[Batch], input: &str) {
             assert_eq!(wires.len(), 1, "one wire a record: {entries:?}");
             for entry in wires {
                 let origin = entry.origin.clone().expect("a record has an origin");
-                if matches!(&entry.fact, Fact::HostRecorded { record, .. } if record == "document") {
+                if matches!(&entry.fact, Fact::HostRecorded(fact::HostRecorded { record, .. }) if record == "document")
+                {
                     documents.push((stream, entry.wire.clone()));
                 } else {
                     let bytes = wire::resolve(&entry.wire).expect("no references in a plain record");
@@ -126,8 +127,14 @@ pub(crate) fn origins(batches: &[Batch]) -> BTreeSet<(String, String)> {
 fn line(entry: &Entry) -> String {
     let actor = entry.actor.map(|actor| format!(" by {actor:?}")).unwrap_or_default();
     let what = match &entry.fact {
-        Fact::TurnStarted { kind, .. } => format!("-- {kind:?}"),
-        Fact::MessageRecorded { role, parts, hidden_from_model, hidden_from_user, .. } => {
+        Fact::TurnStarted(fact::TurnStarted { kind, .. }) => format!("-- {kind:?}"),
+        Fact::MessageRecorded(fact::MessageRecorded {
+            role,
+            parts,
+            hidden_from_model,
+            hidden_from_user,
+            ..
+        }) => {
             let mut text = format!("{role:?}").to_lowercase();
             for (hidden, who) in [(hidden_from_model, "model"), (hidden_from_user, "user")] {
                 if *hidden {
@@ -136,31 +143,33 @@ fn line(entry: &Entry) -> String {
             }
             text + &shown(parts)
         }
-        Fact::MessageContinued { parts, .. } => format!("   ..{}", shown(parts)),
-        Fact::MessageFinished { report: Report { model, usage, .. }, .. } => {
+        Fact::MessageContinued(fact::MessageContinued { parts, .. }) => format!("   ..{}", shown(parts)),
+        Fact::MessageFinished(fact::MessageFinished { report: Report { model, usage, .. }, .. }) => {
             format!("finished {} {:?}/{:?}", model.as_deref().unwrap_or("-"), usage.input, usage.output)
         }
-        Fact::ToolStarted { call, tool, params, .. } => {
+        Fact::ToolStarted(fact::ToolStarted { call, tool, params, .. }) => {
             format!("call {call} {tool} {}", short(&String::from_utf8_lossy(params)))
         }
-        Fact::ToolFinished { call, outcome, output, details, .. } => {
+        Fact::ToolFinished(fact::ToolFinished { call, outcome, output, details, .. }) => {
             let details = if details.is_some() { " +details" } else { "" };
             format!("end {call} {outcome:?}{}{details}", shown(output))
         }
-        Fact::PromptSet { system, model, .. } => {
+        Fact::PromptSet(fact::PromptSet { system, model, .. }) => {
             format!("prompt set system={} model={model:?}", system.is_some())
         }
-        Fact::SessionChanged { title, cwd, .. } => format!("session changed title={title:?} cwd={cwd:?}"),
-        Fact::SessionClosed { reason } => format!("session closed {reason:?}"),
-        Fact::ContextReplaced { cause, order, .. } => {
+        Fact::SessionChanged(fact::SessionChanged { title, cwd, .. }) => {
+            format!("session changed title={title:?} cwd={cwd:?}")
+        }
+        Fact::SessionClosed(fact::SessionClosed { reason }) => format!("session closed {reason:?}"),
+        Fact::ContextReplaced(fact::ContextReplaced { cause, order, .. }) => {
             let order: Vec<String> = order.iter().map(item).collect();
             format!("context replaced {cause:?} [{}]", order.join(" "))
         }
-        Fact::Rewound { to } => match to {
+        Fact::Rewound(fact::Rewound { to }) => match to {
             PointRef::Before(origin) => format!("rewound to before {}", short(origin)),
             other => format!("rewound {other:?}"),
         },
-        Fact::HostRecorded { record, .. } => format!("kept {record}"),
+        Fact::HostRecorded(fact::HostRecorded { record, .. }) => format!("kept {record}"),
         Fact::Memory(memory) => format!(
             "memory {:?} {} {}/{}={} by={:?} for={:?} created={:?} extra={}",
             memory.kind,
@@ -173,8 +182,8 @@ fn line(entry: &Entry) -> String {
             memory.created.map(|at| at.0 / 1_000_000),
             memory.extra.as_deref().map(String::from_utf8_lossy).unwrap_or_default(),
         ),
-        Fact::MemoryRetracted { id, .. } => format!("retracted {id}"),
-        Fact::MemoryReinforced { id, .. } => format!("reinforced {id}"),
+        Fact::MemoryRetracted(fact::MemoryRetracted { id, .. }) => format!("retracted {id}"),
+        Fact::MemoryReinforced(fact::MemoryReinforced { id, .. }) => format!("reinforced {id}"),
         other => format!("{other:?}"),
     };
     format!("{what}{actor}\n")

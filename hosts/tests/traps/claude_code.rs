@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acpdb_engine::entry::Fact;
+use acpdb_engine::entry::{Fact, fact};
 use acpdb_hosts::import::{self, Beside, Format, Options};
 use expect_test::{Expect, expect};
 
@@ -507,7 +507,7 @@ proptest::proptest! {
         let mut left: Vec<(String, Option<usize>)> = Vec::new();
         for (index, batch) in batches.iter().enumerate() {
             for entry in &batch.entries {
-                if let acpdb_engine::entry::Fact::Rewound { to } = &entry.fact {
+                if let acpdb_engine::entry::Fact::Rewound(acpdb_engine::entry::fact::Rewound { to }) = &entry.fact {
                     let keep = match to {
                         acpdb_engine::entry::PointRef::After(origin) => 1 + left.iter().position(|(kept, _)| kept == origin).unwrap(),
                         _ => 0,
@@ -562,7 +562,7 @@ fn a_long_result_is_read_from_the_file_that_the_host_names() {
         assert!(report.is_complete());
         let facts = batches.into_iter().flat_map(|batch| batch.entries);
         let kept = facts.filter_map(|entry| match entry.fact {
-            Fact::HostRecorded { record, about, raw } if record == "tool-result" => {
+            Fact::HostRecorded(fact::HostRecorded { record, about, raw }) if record == "tool-result" => {
                 Some((about.unwrap(), String::from_utf8(raw.unwrap().to_vec()).unwrap()))
             }
             _ => None,
@@ -603,7 +603,9 @@ fn a_notification_is_told_in_the_words_that_were_sent() {
         assert!(report.is_complete());
         let facts: Vec<_> = batches.iter().flat_map(|batch| &batch.entries).collect();
         let told = facts.iter().filter_map(|entry| match &entry.fact {
-            Fact::MessageRecorded { key, parts, .. } if key == "u2" => Some(parts[0].bytes.to_vec()),
+            Fact::MessageRecorded(fact::MessageRecorded { key, parts, .. }) if key == "u2" => {
+                Some(parts[0].bytes.to_vec())
+            }
             _ => None,
         });
         assert_eq!(told.collect::<Vec<_>>(), [expected.as_bytes()], "{lines:?}");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acpdb_engine::entry::{Fact, PointRef};
+use acpdb_engine::entry::{Fact, PointRef, fact};
 use acpdb_hosts::import::{Batch, Beside, Format, ImportReport, Options, read};
 
 const PARENT: &str = "aaaaaaaa-0000-4000-8000-000000000001";
@@ -41,11 +41,13 @@ fn told(batches: &[Batch]) -> Vec<(String, String)> {
     let told = facts.filter_map(|entry| {
         let origin = entry.origin.clone().unwrap_or_default();
         match &entry.fact {
-            Fact::MessageRecorded { parts, .. } => {
+            Fact::MessageRecorded(fact::MessageRecorded { parts, .. }) => {
                 Some((origin, String::from_utf8_lossy(&parts[0].bytes).into_owned()))
             }
-            Fact::Rewound { to: PointRef::After(to) } => Some((to.clone(), "rewound".to_owned())),
-            Fact::Forked { .. } => Some((String::new(), "forked".to_owned())),
+            Fact::Rewound(fact::Rewound { to: PointRef::After(to) }) => {
+                Some((to.clone(), "rewound".to_owned()))
+            }
+            Fact::Forked(_) => Some((String::new(), "forked".to_owned())),
             _ => None,
         }
     });

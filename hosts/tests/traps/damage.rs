@@ -155,7 +155,7 @@ fn entries(batches: &[Batch]) -> impl Iterator<Item = &Entry> {
 /// Facts without those that only end a message, as a later part of the file may say more about it.
 fn facts(batches: &[Batch]) -> Vec<String> {
     entries(batches)
-        .filter(|entry| !matches!(entry.fact, Fact::MessageFinished { .. }))
+        .filter(|entry| !matches!(entry.fact, Fact::MessageFinished(_)))
         .map(|entry| format!("{entry:?}"))
         .collect()
 }

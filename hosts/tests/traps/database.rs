@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use acpdb_engine::entry::Fact;
+use acpdb_engine::entry::{Fact, fact};
 use acpdb_hosts::import::{Batch, Options, ReadSessions, is_opencode, read_changed, read_database, wire};
 use acpdb_hosts::sqlite::{Database, Source, Value};
 
@@ -41,7 +41,7 @@ fn a_database_gives_its_sessions_with_their_links() {
     );
     assert_eq!(sessions.len(), 2);
     let facts = batches.iter().flat_map(|batch| &batch.entries);
-    let calls = facts.filter(|entry| matches!(entry.fact, Fact::ToolStarted { .. })).count();
+    let calls = facts.filter(|entry| matches!(entry.fact, Fact::ToolStarted(_))).count();
     assert_eq!(calls, 2);
 }
 
@@ -333,10 +333,12 @@ fn told(batches: &[Batch]) -> Vec<String> {
     let facts =
         batches.iter().flat_map(|batch| batch.entries.iter().map(move |entry| (&batch.stream.name, entry)));
     let told = facts.filter_map(|(name, entry)| match &entry.fact {
-        Fact::MessageContinued { parts, .. } => {
+        Fact::MessageContinued(fact::MessageContinued { parts, .. }) => {
             Some(format!("{name}: {}", String::from_utf8_lossy(&parts[0].bytes)))
         }
-        Fact::HostRecorded { record, about, .. } if record.starts_with("earlier") || record.contains('/') => {
+        Fact::HostRecorded(fact::HostRecorded { record, about, .. })
+            if record.starts_with("earlier") || record.contains('/') =>
+        {
             Some(format!("{name}: {record} {}", about.as_deref().unwrap_or_default()))
         }
         _ => None,
@@ -500,21 +502,25 @@ fn facts(batches: &[Batch]) -> Vec<String> {
     let entries = batches.iter().flat_map(|batch| &batch.entries);
     let told = entries.filter_map(|entry| {
         Some(match &entry.fact {
-            Fact::TurnStarted { kind, .. } => format!("{kind:?}"),
-            Fact::MessageRecorded { role, parts, .. } => format!("{role:?} {}", words(parts)),
-            Fact::MessageContinued { parts, .. } => format!(".. {}", words(parts)),
-            Fact::MessageFinished { report, .. } => {
+            Fact::TurnStarted(fact::TurnStarted { kind, .. }) => format!("{kind:?}"),
+            Fact::MessageRecorded(fact::MessageRecorded { role, parts, .. }) => {
+                format!("{role:?} {}", words(parts))
+            }
+            Fact::MessageContinued(fact::MessageContinued { parts, .. }) => format!(".. {}", words(parts)),
+            Fact::MessageFinished(fact::MessageFinished { report, .. }) => {
                 format!("finished {:?} {:?} {:?}", report.model, report.cost, report.usage.output)
             }
-            Fact::ToolStarted { call, tool, params, .. } => {
+            Fact::ToolStarted(fact::ToolStarted { call, tool, params, .. }) => {
                 format!("call {call} {tool} {}", String::from_utf8_lossy(params))
             }
-            Fact::ToolFinished { call, outcome, output, .. } => {
+            Fact::ToolFinished(fact::ToolFinished { call, outcome, output, .. }) => {
                 format!("end {call} {outcome:?} {}", words(output))
             }
-            Fact::ContextReplaced { cause, .. } => format!("replaced {cause:?}"),
-            Fact::PromptSet { model, .. } => format!("model {model:?}"),
-            Fact::HostRecorded { record, about, .. } if about.is_some() => format!("kept {record}"),
+            Fact::ContextReplaced(fact::ContextReplaced { cause, .. }) => format!("replaced {cause:?}"),
+            Fact::PromptSet(fact::PromptSet { model, .. }) => format!("model {model:?}"),
+            Fact::HostRecorded(fact::HostRecorded { record, about, .. }) if about.is_some() => {
+                format!("kept {record}")
+            }
             _ => return None,
         })
     });

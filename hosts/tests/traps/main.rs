@@ -15,7 +15,7 @@ mod opencode;
 
 use std::fmt::Write as _;
 
-use acpdb_engine::entry::{Entry, Fact, PartEntry, PointRef, WirePiece};
+use acpdb_engine::entry::{Entry, Fact, PartEntry, PointRef, WirePiece, fact};
 use acpdb_engine::event::{Report, TurnKind};
 use acpdb_hosts::import::{self, Batch, Format, ImportReport, Options, wire};
 
@@ -47,21 +47,28 @@ fn describe(batches: &[Batch]) -> String {
 
 fn describe_entry(entry: &Entry) -> String {
     let what = match &entry.fact {
-        Fact::TurnStarted { kind: TurnKind::Step, key, .. } => format!("step {key}"),
-        Fact::TurnStarted { kind: TurnKind::Prompt, key, .. } => format!("prompt {key}"),
-        Fact::MessageRecorded { key, role, parts, parent, hidden_from_user, .. } => {
+        Fact::TurnStarted(fact::TurnStarted { kind: TurnKind::Step, key, .. }) => format!("step {key}"),
+        Fact::TurnStarted(fact::TurnStarted { kind: TurnKind::Prompt, key, .. }) => format!("prompt {key}"),
+        Fact::MessageRecorded(fact::MessageRecorded {
+            key, role, parts, parent, hidden_from_user, ..
+        }) => {
             let parent = parent.as_ref().map(|parent| format!(" after {parent}")).unwrap_or_default();
             let hidden = if *hidden_from_user { " (hidden from the user)" } else { "" };
             format!("{role:?} {key}{parent}{hidden}: {}", describe_parts(parts))
         }
-        Fact::MessageContinued { key, parts } => format!("more of {key}: {}", describe_parts(parts)),
-        Fact::MessageFinished { key, report: Report { model, stop_reason, usage, .. } } => {
+        Fact::MessageContinued(fact::MessageContinued { key, parts }) => {
+            format!("more of {key}: {}", describe_parts(parts))
+        }
+        Fact::MessageFinished(fact::MessageFinished {
+            key,
+            report: Report { model, stop_reason, usage, .. },
+        }) => {
             format!("end of {key} {model:?} {stop_reason:?} in {:?} out {:?}", usage.input, usage.output)
         }
-        Fact::ToolStarted { call, message, tool, params, .. } => {
+        Fact::ToolStarted(fact::ToolStarted { call, message, tool, params, .. }) => {
             format!("call {call} of {message:?}: {tool} {}", String::from_utf8_lossy(params))
         }
-        Fact::ToolFinished { call, outcome, output, details, todo_change } => {
+        Fact::ToolFinished(fact::ToolFinished { call, outcome, output, details, todo_change }) => {
             let mut out = format!("{outcome:?} {call}: {}", describe_parts(output));
             if let Some(details) = details {
                 write!(out, " details {}", String::from_utf8_lossy(details)).unwrap();
@@ -72,14 +79,18 @@ fn describe_entry(entry: &Entry) -> String {
             }
             out
         }
-        Fact::HostRecorded { record, about, .. } => format!("record {record} about {about:?}"),
-        Fact::ContextReplaced { cause, tokens_before, .. } => {
+        Fact::HostRecorded(fact::HostRecorded { record, about, .. }) => {
+            format!("record {record} about {about:?}")
+        }
+        Fact::ContextReplaced(fact::ContextReplaced { cause, tokens_before, .. }) => {
             format!("replaced by {cause:?} {tokens_before:?}")
         }
-        Fact::Rewound { to: PointRef::After(origin) } => format!("rewound to after {origin}"),
-        Fact::Rewound { to } => format!("rewound to {to:?}"),
-        Fact::HostCleared { items, calls, .. } => format!("cleared {items:?} {calls:?}"),
-        Fact::SessionChanged { title, cwd, .. } => format!("changed title {title:?} folder {cwd:?}"),
+        Fact::Rewound(fact::Rewound { to: PointRef::After(origin) }) => format!("rewound to after {origin}"),
+        Fact::Rewound(fact::Rewound { to }) => format!("rewound to {to:?}"),
+        Fact::HostCleared(fact::HostCleared { items, calls, .. }) => format!("cleared {items:?} {calls:?}"),
+        Fact::SessionChanged(fact::SessionChanged { title, cwd, .. }) => {
+            format!("changed title {title:?} folder {cwd:?}")
+        }
         other => format!("{other:?}"),
     };
     let wired = if entry.wire.is_empty() { "" } else { " *" };
@@ -110,7 +121,7 @@ fn documents(batches: &[Batch]) -> Vec<String> {
     let entries: Vec<&Entry> = batches.iter().flat_map(|batch| &batch.entries).collect();
     let documents = entries
         .iter()
-        .filter(|entry| matches!(&entry.fact, Fact::HostRecorded { record, .. } if record == "document"));
+        .filter(|entry| matches!(&entry.fact, Fact::HostRecorded(fact::HostRecorded { record, .. }) if record == "document"));
     let resolved = documents.map(|document| {
         let mut out = Vec::new();
         for piece in &document.wire {

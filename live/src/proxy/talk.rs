@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use acpdb_engine::entry::{Entry, Fact, StreamInfo};
+use acpdb_engine::entry::{Entry, StreamInfo, fact};
 use acpdb_engine::event::ReplaceCause;
 use acpdb_engine::locks::steady;
 use acpdb_engine::{Error, Store};
@@ -154,7 +154,7 @@ fn tell_talk(
         is_added || before.keys.as_ref().is_none_or(|known| keys.starts_with(known) || is_same(known));
     if is_newest && !goes_on {
         let order = talk.items();
-        let replaced = Fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
+        let replaced = fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
         entries.push(replaced.into());
     }
     entries.extend(answer.into_iter().flat_map(|answer| answer.entries));

@@ -1,7 +1,7 @@
 //! Bills over small stores: what counts, once, and under whose name.
 
 use acpdb_engine::Store;
-use acpdb_engine::entry::{Entry, Fact, PointRef, StreamInfo};
+use acpdb_engine::entry::{Entry, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{Report, Scope, Usage, stream_id};
 use acpdb_engine::ids::{Micros, Seq};
 use expect_test::{Expect, expect};
@@ -45,7 +45,7 @@ fn finish(line: &str) -> Entry {
         ..Report::default()
     };
     let at = day.parse().ok().map(|day: i64| Micros(START + day * DAY));
-    Entry::from(Fact::MessageFinished { key: key.to_owned(), report }).at(at)
+    Entry::from(fact::MessageFinished { key: key.to_owned(), report }).at(at)
 }
 
 fn session(name: &str) -> StreamInfo {
@@ -244,7 +244,7 @@ fn what_a_fork_copied_counts_once() {
     );
     let fork = session("fork");
     let from = stream_id(Scope::Session, "host", "one");
-    let forked = Entry::from(Fact::Forked { from, at: PointRef::Seq(Seq::ZERO) });
+    let forked = Entry::from(fact::Forked { from, at: PointRef::Seq(Seq::ZERO) });
     let _ = store.append(&fork, vec![forked]).unwrap();
     record(&store, &fork, &["k gpt-5.4 4 100 0 0 0 1", "l gpt-5.4 4 200 0 0 0 1", "m gpt-5.4 4 900 0 0 0 1"]);
     check(

@@ -90,15 +90,21 @@ impl Told {
             return Ok(BTreeSet::new());
         }
         let names: HashMap<StreamId, &StreamName> = names.iter().map(|name| (name.id, name)).collect();
+        // What cannot be opened is an error where it is asked for: events of other streams are not decoded.
+        let asked: BTreeSet<StreamId> = names.keys().copied().collect();
         let seen = Arc::new(Mutex::new(BTreeMap::<StreamId, Times>::new()));
         let times = Arc::clone(&seen);
         let events = store.events(self.until.next(), to)?.wanted(move |glimpse| {
             let mut times = steady(&times);
             times.entry(glimpse.stream()).or_default().see(glimpse.host_time(), glimpse.recorded_at());
             matches!(glimpse.kind(), SESSION_CHANGED | FORKED | MESSAGE_FINISHED)
+                && asked.contains(&glimpse.stream())
         });
         for recorded in events {
-            let Ok(recorded) = recorded else { continue };
+            let recorded = match recorded {
+                Err(Error::Corrupt { .. }) => continue,
+                other => other?,
+            };
             if let Some(name) = names.get(&recorded.event.stream) {
                 self.take(recorded, name);
             }

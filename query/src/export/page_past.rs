@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use acpdb_engine::event::Payload;
 use acpdb_engine::fold::memory::{MemoryEdge, Standing, kind_label};
 use acpdb_engine::fold::todo::{TodoEntry, TodoSource, TodoView};
-use acpdb_engine::ids::{BodyId, ItemId, Micros, Seq};
+use acpdb_engine::ids::{BodyId, Micros, Seq};
 use acpdb_engine::store::MemoryScope;
 use acpdb_engine::{Error, Store, View};
 use serde_json::{Map, Value};
@@ -147,54 +147,34 @@ pub(super) fn mark(payload: &Payload) -> Option<String> {
         Payload::SessionChanged(changed) => {
             changed.title.clone().map(String::from).or_else(|| changed.cwd.clone())?
         }
-        Payload::SessionClosed(closed) => closed.reason.clone().unwrap_or_default().into(),
-        Payload::PromptSet(prompt) => prompt.model.clone().unwrap_or_default(),
         Payload::ContextReplaced(replaced) => {
             let before = replaced.tokens_before.map(|tokens| format!(", ~{tokens} tokens before"));
             let cause = word(&replaced.cause);
             format!("{cause}, {} items kept{}", replaced.order.len(), before.unwrap_or_default())
         }
-        Payload::HostCleared(cleared) => count(cleared.items.len() + cleared.calls.len(), "item"),
-        Payload::Rewound(rewound) => format!("to {}", rewound.to),
         Payload::Forked(forked) if forked.at == Seq::ZERO => "a copy of another session".to_owned(),
         Payload::Forked(forked) => format!("at {}", forked.at),
-        Payload::FileChanged(changed) => format!("{} by {}", changed.key.given, word(&changed.by)),
-        Payload::TodosReplaced(todos) => count(todos.list.items.len(), "todo"),
-        Payload::TodoChanged(changed) => {
-            format!("{} {}", changed.change.id, changed.change.status.as_deref().unwrap_or_default())
-        }
-        Payload::TaskChanged(changed) => {
-            changed.tasks.iter().map(|task| task.id.as_str()).collect::<Vec<_>>().join(" ")
-        }
-        Payload::TaskEvicted(evicted) => evicted.task.clone(),
         Payload::MemoryRecorded(memory) => {
             let key = memory.key.as_ref().map(|key| format!("/{key}")).unwrap_or_default();
             format!("{} {}{key}", kind_label(memory.kind), memory.category)
         }
-        Payload::MemorySuperseded(edge) => format!("{} by {}", edge.old, edge.new),
-        Payload::MemoryRetracted(memory) => memory.id.clone(),
-        Payload::Discarded(act) => ids(act.items.iter().map(|hidden| hidden.item)),
-        Payload::Distilled(act) => ids(act.items.iter().map(|hidden| hidden.item)),
-        Payload::Restored(act) => ids(act.items.iter().copied()),
-        Payload::Pinned(act) => ids(act.items.iter().copied()),
-        Payload::Unpinned(act) => ids(act.items.iter().copied()),
-        Payload::ContextRebased(rebased) => format!("epoch {}, {}", rebased.epoch, word(&rebased.why)),
-        Payload::PolicySet(policy) => {
-            // A policy without a name, or one that this version cannot read, is the writer's own.
-            let preset = serde_json::from_str::<Value>(&policy.policy).ok();
-            let preset = preset.as_ref().and_then(|policy| policy.get("preset")).and_then(Value::as_str);
-            let why = policy.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-            format!("{}{why}", preset.unwrap_or("custom"))
-        }
-        Payload::Erased(erased) => {
-            format!("{} by {}: {}", count(erased.bodies.len(), "text"), erased.by, erased.reason)
-        }
-        Payload::DamageNoted(noted) => noted.note.clone(),
         payload @ Payload::Unknown { number, .. } if payload.is_shredded() => {
             format!("kind {number}, whose key was destroyed")
         }
         Payload::Unknown { number, .. } => format!("kind {number}, written by a newer acpdb"),
-        _ => return None,
+        Payload::SessionOpened(_)
+        | Payload::TurnStarted(_)
+        | Payload::HostRecorded(_)
+        | Payload::MessageRecorded(_)
+        | Payload::MessageContinued(_)
+        | Payload::MessageFinished(_)
+        | Payload::ItemRevised(_)
+        | Payload::ToolCallStarted(_)
+        | Payload::ToolCallFinished(_)
+        | Payload::MemoryReinforced(_)
+        | Payload::Injected(_)
+        | Payload::ContextServed(_) => return None,
+        payload => payload.in_words(),
     };
     Some(clip(&text))
 }
@@ -205,14 +185,6 @@ pub(super) fn clip(text: &str) -> String {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
     }
-}
-
-fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-}
-
-fn ids(items: impl Iterator<Item = ItemId>) -> String {
-    items.map(|item| item.to_string()).collect::<Vec<_>>().join(" ")
 }
 
 /// The name of a plain variant, as in JSON.

@@ -1,6 +1,6 @@
 //! What is kept says what a fold says, or nothing.
 
-use acpdb_engine::entry::{Entry, Fact, PointRef, StreamInfo};
+use acpdb_engine::entry::{Entry, Fact, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{Report, Role, Usage};
 use acpdb_engine::fold::Policy;
 use acpdb_engine::ids::ItemId;
@@ -50,7 +50,7 @@ fn act(store: &Store, number: usize, line: &str) {
                 usage,
                 ..Report::default()
             };
-            append(Fact::MessageFinished { key: format!("k{}", tokens % 4), report });
+            append(Fact::MessageFinished(fact::MessageFinished { key: format!("k{}", tokens % 4), report }));
         }
         "title" => {
             let changed = StreamInfo { title: Some(format!("Title {number}")), ..info.clone() };
@@ -59,7 +59,7 @@ fn act(store: &Store, number: usize, line: &str) {
         "fork" if store.find_stream("a").is_ok() && store.find_stream(name).is_err() => {
             let from = StreamInfo::session("acpdb", "a").id();
             let at = if rest == "copy" { Seq::ZERO } else { store.find_stream("a").unwrap().head };
-            append(Fact::Forked { from, at: PointRef::Seq(at) });
+            append(Fact::Forked(fact::Forked { from, at: PointRef::Seq(at) }));
         }
         "policy" => {
             let preset = Policy::preset(rest).unwrap();

@@ -1,5 +1,6 @@
 //! A session as the simulator reads it: its events, and its texts as lines and words, read once for all policies.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
 use acpdb_engine::event::{Face, Payload, Recorded, Role, ToolClass, TurnKind};
@@ -137,7 +138,10 @@ impl Recording {
             }
             known.push(next);
             for recorded in store.stream_events(next, Seq(1), to)? {
-                let Ok(recorded) = recorded else { continue };
+                let recorded = match recorded {
+                    Err(Error::Corrupt { .. }) => continue,
+                    other => other?,
+                };
                 if let Payload::Forked(forked) = &recorded.event.payload {
                     parents.push((forked.from, forked.at));
                 }
@@ -147,11 +151,27 @@ impl Recording {
         // The store's own policies and erasures hold for all streams.
         for recorded in store.stream_events(StreamId::STORE, Seq(1), Seq::MAX)? {
             // What is damaged is told by `verify`, and simulated without.
-            events.extend(recorded.ok());
+            match recorded {
+                Err(Error::Corrupt { .. }) => {}
+                other => events.push(other?),
+            }
         }
         events.sort_by_key(|recorded| recorded.seq);
-        // A text that is erased or damaged has no words that an item could need again.
-        Ok(Self::of(stream, events, &|body| store.body(body).ok()))
+        let failed = RefCell::new(None);
+        let text = |body| match store.body(body) {
+            Ok(bytes) => Some(bytes),
+            // It has no words that an item could need again.
+            Err(Error::Corrupt { .. } | Error::Erased { .. }) => None,
+            Err(error) => {
+                failed.borrow_mut().get_or_insert(error);
+                None
+            }
+        };
+        let recording = Self::of(stream, events, &text);
+        match failed.into_inner() {
+            Some(error) => Err(error),
+            None => Ok(recording),
+        }
     }
 
     /// The same from events and bodies at hand.

@@ -200,7 +200,7 @@ proptest! {
 /// A cache that held the prefix since an earlier session, then lost half of what was sent, then told nothing.
 #[test]
 fn a_cache_answers_as_it_did_when_the_session_was_recorded() {
-    use acpdb_engine::entry::{Entry, Fact};
+    use acpdb_engine::entry::{Entry, fact};
     use acpdb_engine::event::{Report, Usage};
     let mut tape = acpdb_engine::testing::Tape::of_test_tools("told");
     for (key, usage) in [("s1", Some((1_000, 1_000))), ("s2", Some((2_151, 717))), ("s3", None)] {
@@ -215,7 +215,7 @@ fn a_cache_answers_as_it_did_when_the_session_was_recorded() {
             };
             // Some hosts name the end by another key than the step.
             let key = if key == "s2" { "m2".to_owned() } else { key.to_owned() };
-            tape.entry(Fact::MessageFinished { key, report: Report { usage, ..Report::default() } });
+            tape.entry(fact::MessageFinished { key, report: Report { usage, ..Report::default() } });
         }
         tape.entry(Entry::tool_completed(key, "fn main() {}\n".repeat(200)));
     }
@@ -236,7 +236,7 @@ fn a_cache_answers_as_it_did_when_the_session_was_recorded() {
 /// Claude's requests are longer than the estimate of their texts: 1.12 tokens for each, and 100 a step.
 #[test]
 fn requests_are_as_long_as_the_session_s_model_counts_them() {
-    use acpdb_engine::entry::{Entry, Fact};
+    use acpdb_engine::entry::{Entry, fact};
     use acpdb_engine::event::{Report, Usage};
     let mut tape = acpdb_engine::testing::Tape::of_test_tools("sizes");
     for key in ["s1", "s2", "s3"] {
@@ -245,7 +245,7 @@ fn requests_are_as_long_as_the_session_s_model_counts_them() {
         tape.entry(Entry::tool_completed(key, "fn main() {}\n".repeat(200)));
         let usage = Usage { input: Some(20_000), output: Some(9), ..Usage::default() };
         let model = Some("m-2".to_owned());
-        tape.entry(Fact::MessageFinished {
+        tape.entry(fact::MessageFinished {
             key: key.into(),
             report: Report { usage, model, ..Report::default() },
         });

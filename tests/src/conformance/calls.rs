@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use acpdb_engine::command::{Command, ContextAction, Target};
-use acpdb_engine::entry::{Entry, Fact};
+use acpdb_engine::entry::{Entry, fact};
 use acpdb_engine::event::{InjectedKind, Outcome, PartKind, PolicySet, ReplaceCause, Role, TurnKind};
 use acpdb_engine::fold::todo::ReminderSettings;
 use acpdb_engine::fold::todo::TodoSource;
@@ -151,7 +151,7 @@ impl Run {
             }
             self.turn = if by_one || self.reminders.is_some() { self.turn + 1 } else { turn };
             let number = Some(self.turn);
-            self.tape.entry(Fact::TurnStarted { kind: TurnKind::Step, key: String::new(), number });
+            self.tape.entry(fact::TurnStarted { kind: TurnKind::Step, key: String::new(), number });
         }
     }
 
@@ -166,7 +166,7 @@ impl Run {
                 "stuck_turns": due.stuck_turns,
             }));
             let text = due.text.as_bytes().into();
-            self.tape.entry(Fact::Injected { what: InjectedKind::Reminder, text });
+            self.tape.entry(fact::Injected { what: InjectedKind::Reminder, text });
         }
     }
 
@@ -184,7 +184,7 @@ impl Run {
             "compact" => {
                 self.remind();
                 let cause = ReplaceCause::Compaction;
-                self.tape.entry(Fact::ContextReplaced { cause, order: Vec::new(), tokens_before: None });
+                self.tape.entry(fact::ContextReplaced { cause, order: Vec::new(), tokens_before: None });
             }
             "context" => {
                 self.remind();

@@ -7,7 +7,7 @@
 use acpdb_engine::command::bodies::Bodies;
 use acpdb_engine::command::draft::EventDraft;
 use acpdb_engine::command::task::TaskUpdate;
-use acpdb_engine::entry::{Entry, Fact, PartEntry};
+use acpdb_engine::entry::{Entry, PartEntry, fact};
 use acpdb_engine::event::{
     Face, PartKind, PolicySet, Role, TaskChanged, TaskEvicted, TaskFields, TaskStatus,
 };
@@ -123,7 +123,7 @@ fn record(tape: &mut Tape, events: &[Value]) -> Vec<(Place, ItemId)> {
                 let seq = if index == 0 || by_user {
                     tape.entry(Entry::message_parts(key(message), role, vec![entry]))
                 } else {
-                    tape.entry(Fact::MessageContinued { key: key(message), parts: vec![entry] })
+                    tape.entry(fact::MessageContinued { key: key(message), parts: vec![entry] })
                 };
                 items.push(((message, index), ItemId::first(seq)));
             } else if let Some(tool) = text("/functionCall/name") {

@@ -157,7 +157,9 @@ fn whatever_comes_through_an_attached_door_is_about_the_subject_that_attach_name
     for host in HOSTS {
         world.run(&["detach", host]).ok();
     }
-    for (path, bytes) in super::world::contents(&world.path("home")) {
+    // The program is there, too: three letters in a row stand in its machine code by chance.
+    let files = super::world::contents(&world.path("home")).into_iter();
+    for (path, bytes) in files.filter(|(path, _)| !path.ends_with(".bin/acpdb")) {
         let is_there = bytes.windows(3).any(|part| part == b"Zoe");
         assert!(!is_there || path.ends_with("hooks.jsonl"), "{} still names the subject", path.display());
     }

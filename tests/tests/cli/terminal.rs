@@ -48,6 +48,26 @@ fn paged(world: &World, pager: &str, arguments: &[&str]) -> (i32, String) {
     on_terminal(command, 100)
 }
 
+/// A session that begins with a prompt of 20 KB filled the screen with it.
+#[test]
+fn a_list_on_a_terminal_has_beginnings_and_programs_read_whole_texts() {
+    let world = World::new();
+    let text = "all of it ".repeat(2000);
+    let line = serde_json::json!({"session": "s1", "message": {"role": "user", "text": text}}).to_string();
+    world.run_with(&["append", "--stdin"], line + "\n").ok();
+    let whole = format!("3\t{text}\n");
+    let on_terminal = |arguments: &[&str]| paged(&world, "cat", arguments);
+    let (code, shown) = on_terminal(&["list"]);
+    assert_eq!((code, shown.lines().count()), (0, 1), "{shown}");
+    assert!(shown.starts_with("3\tall of it all") && shown.ends_with("…\n"), "{shown}");
+    let columns = shown.trim_end().chars().count() - "3\t".len() + 8; // a tab has up to eight
+    assert!(columns <= 100, "{columns}: {shown}");
+    assert_eq!(on_terminal(&["list", "--full"]).1, whole);
+    assert_eq!(world.run(&["list"]).ok(), whole);
+    assert_eq!(world.run(&["list", "--short"]).ok(), shown);
+    world.run(&["list", "--short", "--full"]).says(2, &["--short", "--full"]);
+}
+
 #[test]
 fn long_answers_on_a_terminal_go_through_the_pager_and_words_follow_it() {
     let world = World::fed();

@@ -4,7 +4,7 @@
 //! reasoning and signatures are numbered, so that a judge can find each of them in an export.
 
 use acpdb_engine::command::{ContextAction, Target};
-use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo};
+use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{FileChanger, InjectedKind, Outcome, PartKind, ReplaceCause, Report, Role, Usage};
 use acpdb_engine::fold::Policy;
 use acpdb_engine::ids::{ItemId, Seq};
@@ -56,12 +56,20 @@ impl Life {
 
     /// A policy under which much is hidden at once, and a prompt.
     pub(super) fn begin(&mut self) {
-        let set = Fact::PromptSet {
-            system: Some(b"be good".as_slice().into()),
-            tools: Some(br#"[{"name":"read","description":"reads","input_schema":{"type":"object"}}]"#.as_slice().into()),
-            model: Some(self.model.to_owned()),
-            params: Some(br#"{"max_tokens": 1024}"#.as_slice().into()),
-        };
+        let set =
+            Fact::PromptSet(
+                fact::PromptSet {
+                    system: Some(b"be good".as_slice().into()),
+                    tools:
+                        Some(
+                            br#"[{"name":"read","description":"reads","input_schema":{"type":"object"}}]"#
+                                .as_slice()
+                                .into(),
+                        ),
+                    model: Some(self.model.to_owned()),
+                    params: Some(br#"{"max_tokens": 1024}"#.as_slice().into()),
+                },
+            );
         self.append(vec![set.into()]);
         let mut policy = Policy::preset("acp").unwrap();
         policy.same_turn = true;
@@ -109,7 +117,7 @@ impl Life {
             };
             let mut started = Entry::tool_started(&id, tool, params).in_message(&key);
             if which.is_multiple_of(5)
-                && let Fact::ToolStarted { provider_signature, .. } = &mut started.fact
+                && let Fact::ToolStarted(fact::ToolStarted { provider_signature, .. }) = &mut started.fact
             {
                 *provider_signature = Some(format!("call-sig-{n}-{place}").into_bytes().into());
             }
@@ -118,7 +126,7 @@ impl Life {
         }
         self.append(entries);
         if shape & 32 == 32 {
-            let report = Fact::MessageFinished {
+            let report = fact::MessageFinished {
                 key,
                 report: Report {
                     model: Some(self.model.to_owned()),
@@ -186,7 +194,7 @@ impl Life {
             // Said while calls run.
             12 => self.append(vec![Entry::message(format!("q{n}"), Role::User, format!("by the way {n}"))]),
             13 => {
-                let fact = Fact::Injected {
+                let fact = fact::Injected {
                     what: [InjectedKind::Reminder, InjectedKind::Memory, InjectedKind::Other]
                         [usize::from(shape % 3)],
                     text: format!("inject {n}").into_bytes().into(),
@@ -208,7 +216,7 @@ impl Life {
                 });
             }
             17 if shape.is_multiple_of(4) => {
-                let fact = Fact::ContextReplaced {
+                let fact = fact::ContextReplaced {
                     cause: ReplaceCause::Compaction,
                     order: Vec::new(),
                     tokens_before: None,
@@ -220,21 +228,21 @@ impl Life {
             }
             18 if shape.is_multiple_of(4) => {
                 let order = self.items.iter().rev().take(6).map(|item| ItemRef::Id(*item)).collect();
-                let fact = Fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
+                let fact = fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
                 self.append(vec![fact.into()]);
             }
             19 if shape.is_multiple_of(2) => {
                 let place = usize::from(shape) % self.points.len().max(1);
                 let to = PointRef::Seq(self.points[place]);
                 self.open.clear();
-                self.append(vec![Fact::Rewound { to }.into()]);
+                self.append(vec![fact::Rewound { to }.into()]);
             }
             20 => {
                 let items = self.target(shape).into_iter().filter_map(|target| match target {
                     Target::Item(item) => Some(ItemRef::Id(item)),
                     _ => None,
                 });
-                let fact = Fact::HostCleared {
+                let fact = fact::HostCleared {
                     items: items.collect(),
                     calls: Vec::new(),
                     text: (shape & 1 == 1).then(|| b"[cleared]".as_slice().into()),
@@ -242,7 +250,7 @@ impl Life {
                 self.append(vec![fact.into()]);
             }
             21 if shape.is_multiple_of(3) => {
-                let set = Fact::PromptSet {
+                let set = fact::PromptSet {
                     system: Some(format!("be better {}", shape % 2).into_bytes().into()),
                     tools: None,
                     model: None,
@@ -250,7 +258,7 @@ impl Life {
                 };
                 self.append(vec![set.into()]);
             }
-            22 => self.append(vec![Fact::MessageAbandoned { key: format!("a{}", u64::from(shape)) }.into()]),
+            22 => self.append(vec![fact::MessageAbandoned { key: format!("a{}", u64::from(shape)) }.into()]),
             23 => {
                 // The same origin with another content: a revision.
                 let origin = format!("msg:{}", u64::from(shape) % n);
@@ -270,12 +278,12 @@ impl Life {
                         PartEntry::text(" \n"),
                     ],
                 ),
-                Fact::FileChanged { path: "/f1".to_owned(), by: FileChanger::User }.into(),
+                fact::FileChanged { path: "/f1".to_owned(), by: FileChanger::User }.into(),
             ]),
             26 => self.append(vec![
                 Entry::tool_completed(format!("stray{n}"), "a result of nothing"),
                 Entry::host_record("noise", None),
-                Fact::TodosReplaced { list: br#"[{"content":"x","status":"pending"}]"#.as_slice().into() }
+                fact::TodosReplaced { list: br#"[{"content":"x","status":"pending"}]"#.as_slice().into() }
                     .into(),
             ]),
             27 => {
@@ -290,14 +298,14 @@ impl Life {
                 self.store.set_policy(Some(self.info.id()), &policy, None).unwrap();
             }
             29 => self.append(vec![
-                Fact::SessionChanged {
+                fact::SessionChanged {
                     title: Some(format!("t{n}")),
                     cwd: None,
                     project: None,
                     host_version: None,
                 }
                 .into(),
-                Fact::SessionClosed { reason: None }.into(),
+                fact::SessionClosed { reason: None }.into(),
             ]),
             _ => self.request(),
         }

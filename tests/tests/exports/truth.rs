@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use acpdb_engine::command::{ContextAction, Target};
-use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo};
+use acpdb_engine::entry::{Entry, ItemRef, PartEntry, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{FileChanger, InjectedKind, Outcome, PartKind, ReplaceCause, Role};
 use acpdb_engine::fold::Policy;
 use acpdb_engine::fold::serving::ServeMode;
@@ -194,7 +194,7 @@ impl Told {
                     self.items.iter().rev().take(9).rev().map(|item| ItemRef::Id(*item)).collect()
                 };
                 let fact =
-                    Fact::ContextReplaced { cause: ReplaceCause::Compaction, order, tokens_before: None };
+                    fact::ContextReplaced { cause: ReplaceCause::Compaction, order, tokens_before: None };
                 self.append(vec![
                     fact.into(),
                     Entry::message(format!("s{n}"), Role::User, marked(n, "compacted", 2)),
@@ -204,22 +204,22 @@ impl Told {
                 let Some(item) = self.target(shape) else { return };
                 self.open.clear();
                 self.task = None;
-                self.append(vec![Fact::Rewound { to: PointRef::Seq(item.seq) }.into()]);
+                self.append(vec![fact::Rewound { to: PointRef::Seq(item.seq) }.into()]);
             }
             18 => {
                 let items = self.target(shape).map(ItemRef::Id).into_iter().collect();
                 let text = (shape & 1 == 1).then(|| b"[cleared]".as_slice().into());
-                self.append(vec![Fact::HostCleared { items, calls: Vec::new(), text }.into()]);
+                self.append(vec![fact::HostCleared { items, calls: Vec::new(), text }.into()]);
             }
             19 => {
                 let what = [InjectedKind::Reminder, InjectedKind::Memory, InjectedKind::Other]
                     [usize::from(shape % 3)];
                 let text = marked(n, "injected", 1).into_bytes().into();
-                self.append(vec![Fact::Injected { what, text }.into()]);
+                self.append(vec![fact::Injected { what, text }.into()]);
             }
             20 => self.append(vec![
                 Entry::tool_completed(format!("stray{n}"), marked(n, "stray", 2)),
-                Fact::FileChanged { path: "/w/f1".to_owned(), by: FileChanger::User }.into(),
+                fact::FileChanged { path: "/w/f1".to_owned(), by: FileChanger::User }.into(),
                 Entry::message_parts(
                     format!("m{n}"),
                     Role::User,
@@ -240,7 +240,7 @@ impl Told {
                     Err(error) => panic!("{error}"),
                 }
             }
-            22 => self.append(vec![Fact::MessageAbandoned { key: format!("a{shape}") }.into()]),
+            22 => self.append(vec![fact::MessageAbandoned { key: format!("a{shape}") }.into()]),
             _ => {
                 self.finish(0);
                 self.append(vec![Entry::step(format!("quiet{n}"))]);

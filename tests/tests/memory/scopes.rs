@@ -1,7 +1,7 @@
 //! Session, project and user: who sees what, and until when.
 
 use acpdb_engine::command::memory::{MemoryCommand, MemoryRef};
-use acpdb_engine::entry::{Entry, Fact, MemoryEntry, PointRef, StreamInfo};
+use acpdb_engine::entry::{Entry, MemoryEntry, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{Lifespan, MemoryKind, Role};
 use acpdb_engine::fold::memory::Standing;
 use acpdb_engine::ids::{ItemId, Micros, Seq, StreamId};
@@ -109,7 +109,7 @@ fn session_memory_ends_when_the_session_is_closed() {
     let scope = MemoryScope::session(info.id());
     add(&store, &scope, fact("the build is red", Lifespan::Session));
     add(&store, &scope, preference("pnpm"));
-    let _ = store.append(&info, vec![Entry::from(Fact::SessionClosed { reason: None })]).unwrap();
+    let _ = store.append(&info, vec![Entry::from(fact::SessionClosed { reason: None })]).unwrap();
     assert_eq!(at_head(&store, &info), ["p1 pnpm"]);
     agree(&store, info.id());
 }
@@ -153,7 +153,7 @@ fn a_fork_sees_its_parents_memory_up_to_the_fork() {
     let before = add(&store, &scope, fact("the build is red", Lifespan::Session));
     add(&store, &scope, fact("the tests hang", Lifespan::Session));
     let fork = session("s2", "p");
-    let entry = Entry::from(Fact::Forked { from: parent.id(), at: PointRef::Seq(before.seq) });
+    let entry = Entry::from(fact::Forked { from: parent.id(), at: PointRef::Seq(before.seq) });
     let _ = store.append(&fork, vec![entry]).unwrap();
     assert_eq!(at_head(&store, &fork), ["f1 the build is red"]);
     agree(&store, fork.id());

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use acpdb_engine::entry::Fact;
+use acpdb_engine::entry::fact;
 use expect_test::expect;
 
 use super::*;
@@ -148,7 +148,7 @@ fn the_context_at_each_turn_is_what_the_engine_says() {
         );
         if number == 7 {
             let order = Vec::new();
-            let replaced = Fact::ContextReplaced {
+            let replaced = fact::ContextReplaced {
                 cause: acpdb_engine::event::ReplaceCause::Compaction,
                 order,
                 tokens_before: None,

@@ -1,6 +1,6 @@
 //! What a reader of the page met and should not have, each with what is true now. In a browser.
 
-use acpdb_engine::entry::Fact;
+use acpdb_engine::entry::fact;
 use expect_test::expect;
 
 use super::browser::{browser, driven};
@@ -21,7 +21,7 @@ fn session() -> Store {
         ));
         if number == 20 {
             let cause = acpdb_engine::event::ReplaceCause::Compaction;
-            entries.push(Fact::ContextReplaced { cause, order: Vec::new(), tokens_before: None }.into());
+            entries.push(fact::ContextReplaced { cause, order: Vec::new(), tokens_before: None }.into());
         }
         if number == 30 {
             let edit = serde_json::json!({
@@ -248,7 +248,7 @@ fn turns_say_what_they_took() {
             usage,
             ..Default::default()
         };
-        entries.push(Fact::MessageFinished { key: format!("m{number}"), report }.into());
+        entries.push(fact::MessageFinished { key: format!("m{number}"), report }.into());
         for (place, entry) in entries.iter_mut().enumerate() {
             entry.host_time = Some(second(60 * number as i64 + 3 * place as i64));
         }

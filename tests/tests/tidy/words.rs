@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use super::report;
-use super::source::{files, lines_with};
+use super::source::{files, lines_with, root};
 
 /// Words for people. Put together from pieces, so that this file does not find itself.
 const PEOPLE: &[&str] = &[
@@ -115,5 +115,20 @@ fn names_that_were_given_up_stay_away() -> io::Result<()> {
         }
     }
     report(findings, "use the word of the glossary in docs/ARCHITECTURE.md.");
+    Ok(())
+}
+
+/// `what was hidden` makes a reader guess: text, item or event? `docs/CLI.md` is what the help prints, and a test compares them.
+#[test]
+fn help_has_a_noun_where_it_could_say_what() -> io::Result<()> {
+    let help = std::fs::read_to_string(root().join("docs/CLI.md"))?;
+    // The sentence that says in the whole documentation which log this is.
+    let first = "An append-only log of what AI agents see and do";
+    let found = lines_with(&help.replace(first, &"-".repeat(first.len())), "what").into_iter();
+    report(
+        found.map(|line| format!("docs/CLI.md:{line}")).collect(),
+        "name the thing: texts, items, events, the cost. Help is in cli/src/args; SNAPSHOTS=overwrite cargo test -p acpdb --bin acpdb \
+         the_reference writes docs/CLI.md.",
+    );
     Ok(())
 }

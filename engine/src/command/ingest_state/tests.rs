@@ -6,7 +6,7 @@ use expect_test::expect;
 use proptest::prelude::*;
 
 use super::*;
-use crate::entry::{Entry, Fact, MemoryEntry, PartEntry, WirePiece};
+use crate::entry::{Entry, Fact, MemoryEntry, PartEntry, WirePiece, fact};
 use crate::event::{MemoryKind, Role, TurnKind};
 use crate::ids::Origin;
 use crate::secret::Secret;
@@ -27,7 +27,7 @@ fn entry_of(number: u16) -> Entry {
     let entry: Entry = match kind {
         0 | 1 => Entry::message_parts(format!("m{key}"), Role::Assistant, parts(1 + text % 3))
             .origin(format!("msg:{key}")),
-        2 => Entry::from(Fact::MessageContinued { key: format!("m{key}"), parts: parts(1 + text % 2) })
+        2 => Entry::from(fact::MessageContinued { key: format!("m{key}"), parts: parts(1 + text % 2) })
             .origin(format!("more:{key}:{}", text % 2)),
         3 | 4 => Entry::tool_started(&call, "read", format!(r#"{{"filePath":"f{text}"}}"#))
             .origin(format!("{call}:start")),
@@ -42,13 +42,13 @@ fn entry_of(number: u16) -> Entry {
             };
             Entry::from(Fact::Memory(memory)).origin(format!("memory:{key}:{text}"))
         }
-        8 => Entry::from(Fact::SessionChanged {
+        8 => Entry::from(fact::SessionChanged {
             title: Some(format!("title {text}")),
             cwd: (key == 0).then(|| "/w".to_owned()),
             project: (key == 1).then(|| "p".to_owned()),
             host_version: None,
         }),
-        _ => Entry::from(Fact::TurnStarted { kind: TurnKind::Step, key: format!("t{key}"), number: None }),
+        _ => Entry::from(fact::TurnStarted { kind: TurnKind::Step, key: format!("t{key}"), number: None }),
     };
     if number.is_multiple_of(3) { entry.wire(vec![WirePiece::Literal(b"{}".to_vec())]) } else { entry }
 }

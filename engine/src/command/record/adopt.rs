@@ -8,47 +8,17 @@
 //! about its bodies is believed. Pure.
 
 use crate::command::bodies::{Bodies, CHUNK_BYTES_MAX, line_count};
-use crate::entry::{Bytes, Entry, Fact, PartEntry, StreamInfo};
+use crate::entry::fact::ToolStarted;
+use crate::entry::revision::revision_of;
+use crate::entry::{Bytes, Fact, Rows, StreamInfo};
 use crate::event::wire::{self, Piece};
 use crate::event::{
-    Body, Event, Key, KeyKind, Part, Payload, Stamp, TodoChange, TodoList, TodoUpdate, ToolCallStarted,
+    Body, Event, Key, KeyKind, Payload, Stamp, TodoChange, TodoList, TodoUpdate, ToolCallStarted,
 };
-use crate::secret::is_derived;
 use crate::text::tokens;
 use crate::travel::{Parcel, Row};
 
-use super::super::revision::revision_of;
 use super::{EventDraft, Recorder};
-
-/// The rows of a parcel, those left out marked with their length.
-struct Rows<'p> {
-    all: Vec<Result<&'p Bytes, u32>>,
-}
-
-impl Rows<'_> {
-    /// The bytes of a body; `None` if some of them are not there.
-    fn bytes(&self, body: &Body) -> Option<Bytes> {
-        if body.chunks == 0 {
-            return Some(Bytes::default());
-        }
-        let rows = self.all.get(range(body))?;
-        match rows {
-            [Ok(one)] => Some((*one).clone()),
-            rows => {
-                let mut bytes = Vec::new();
-                for row in rows {
-                    // Rows of which one is gone are no text.
-                    bytes.extend_from_slice(row.as_ref().ok()?);
-                }
-                Some(bytes.into())
-            }
-        }
-    }
-}
-
-fn range(body: &Body) -> std::ops::Range<usize> {
-    body.first as usize..(body.first as usize).saturating_add(body.chunks as usize)
-}
 
 impl Recorder<'_> {
     /// Drafts the event of a parcel in the stream of `info`. What it names has been given this store's seqs.
@@ -73,7 +43,7 @@ impl Recorder<'_> {
         if let Some(error) = wrong {
             return Err(error);
         }
-        let told = if parcel.told { told(&payload, &rows) } else { None };
+        let told = if parcel.told { Fact::told(&payload, &rows) } else { None };
         self.resign(info, &mut payload, parcel, &rows);
         let mut bodies: Vec<Bytes> = Vec::with_capacity(rows.all.len());
         let mut lost = Vec::new();
@@ -128,7 +98,7 @@ impl Recorder<'_> {
         }
         // A record quotes what its event says: of one that was erased, nothing is kept.
         if withheld && let Some(template) = &parcel.wire {
-            for row in all.get_mut(range(template)).into_iter().flatten() {
+            for row in all.get_mut(Rows::range(template)).into_iter().flatten() {
                 // The others are gone already.
                 if let Ok(bytes) = row {
                     *row = Err(length(bytes));
@@ -141,8 +111,8 @@ impl Recorder<'_> {
     /// Gives the origins that a record's template names this store's form.
     fn key_template(&self, template: &Body, bodies: &mut [Bytes], lost: &[(u32, u32)]) -> Result<(), String> {
         let count = bodies.len();
-        let Some(rows) = bodies.get_mut(range(template)) else { return Ok(()) };
-        if lost.iter().any(|(row, _)| range(template).contains(&(*row as usize))) {
+        let Some(rows) = bodies.get_mut(Rows::range(template)) else { return Ok(()) };
+        if lost.iter().any(|(row, _)| Rows::range(template).contains(&(*row as usize))) {
             return Ok(());
         }
         let bytes: Vec<u8> = rows.iter().flat_map(|row| row.iter().copied()).collect();
@@ -202,7 +172,14 @@ impl Recorder<'_> {
             return;
         };
         let mut bodies = Bodies::default();
-        let fresh = self.started(info, &started.call, None, &started.tool, &params, None, &mut bodies);
+        let call = ToolStarted {
+            call: started.call.clone(),
+            message: None,
+            tool: started.tool.clone(),
+            params,
+            provider_signature: None,
+        };
+        let fresh = self.started(info, &call, &mut bodies);
         started.canonical_tokens = fresh.canonical_tokens;
         started.label = fresh.label;
         started.signature = fresh.signature;
@@ -256,7 +233,7 @@ fn measure(body: &mut Body, rows: &Rows<'_>) -> Result<(), String> {
     }
     let own = rows
         .all
-        .get(range(body))
+        .get(Rows::range(body))
         .ok_or_else(|| format!("it names body row {}, which it does not have", body.first))?;
     let bytes = own.iter().map(|row| row.as_ref().map_or_else(|lost| u64::from(*lost), |it| it.len() as u64));
     body.bytes = bytes.sum();
@@ -272,83 +249,4 @@ fn measure(body: &mut Body, rows: &Rows<'_>) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// What a host told, so that it is known when the host tells it here; `None` where that cannot be said any more.
-fn told(payload: &Payload, rows: &Rows<'_>) -> Option<Fact> {
-    let optional = |body: &Option<Body>| match body {
-        None => Some(None),
-        Some(body) => rows.bytes(body).map(Some),
-    };
-    let fact = match payload {
-        Payload::SessionClosed(closed) => {
-            Fact::SessionClosed { reason: closed.reason.as_ref().map(ToString::to_string) }
-        }
-        Payload::TurnStarted(turn) => {
-            Fact::TurnStarted { kind: turn.kind, key: turn.key.clone(), number: turn.number }
-        }
-        Payload::PromptSet(set) => Fact::PromptSet {
-            system: optional(&set.system)?,
-            tools: optional(&set.tools)?,
-            model: set.model.clone(),
-            params: optional(&set.params)?,
-        },
-        Payload::MessageRecorded(message) => Fact::MessageRecorded {
-            key: message.key.clone(),
-            role: message.role,
-            parts: parts(&message.parts, rows)?,
-            parent: message.parent.clone(),
-            hidden_from_model: message.hidden_from_model,
-            hidden_from_user: message.hidden_from_user,
-        },
-        Payload::MessageContinued(message) => {
-            Fact::MessageContinued { key: message.key.clone(), parts: parts(&message.parts, rows)? }
-        }
-        Payload::MessageFinished(finished) => {
-            Fact::MessageFinished { key: finished.key.clone(), report: finished.report.clone() }
-        }
-        Payload::MessageAbandoned(abandoned) => Fact::MessageAbandoned { key: abandoned.key.clone() },
-        Payload::ToolCallStarted(started) => Fact::ToolStarted {
-            call: started.call.clone(),
-            message: None,
-            tool: started.tool.clone(),
-            params: rows.bytes(&started.params)?,
-            provider_signature: None,
-        },
-        Payload::ToolCallFinished(finished) => Fact::ToolFinished {
-            call: finished.call.clone(),
-            outcome: finished.outcome,
-            output: parts(&finished.output, rows)?,
-            details: None,
-            todo_change: None,
-        },
-        Payload::FileChanged(changed) => {
-            Fact::FileChanged { path: changed.key.given.clone(), by: changed.by }
-        }
-        Payload::TodosReplaced(replaced) if replaced.list.body.chunks > 0 => {
-            Fact::TodosReplaced { list: rows.bytes(&replaced.list.body)? }
-        }
-        Payload::Injected(injected) => {
-            Fact::Injected { what: injected.what, text: rows.bytes(&injected.text)? }
-        }
-        _ => return None,
-    };
-    // Such ids are the other store's own: what this one would make of them is not known.
-    let is_foreign = matches!(
-        fact,
-        Fact::TurnStarted { .. } | Fact::MessageFinished { .. } | Fact::MessageAbandoned { .. }
-    ) && Entry::from(fact.clone()).ids().any(|id| is_derived(id));
-    (!is_foreign).then_some(fact)
-}
-
-fn parts(parts: &[Part], rows: &Rows<'_>) -> Option<Vec<PartEntry>> {
-    let part = |part: &Part| {
-        Some(PartEntry {
-            kind: part.kind,
-            bytes: rows.bytes(&part.body)?,
-            media_type: part.media_type.clone(),
-            signature: part.signature.as_ref().map_or(Some(None), |body| rows.bytes(body).map(Some))?,
-        })
-    };
-    parts.iter().map(part).collect()
 }

@@ -2,7 +2,8 @@
 
 use super::Recorder;
 use crate::command::bodies::Bodies;
-use crate::entry::{Bytes, PartEntry, StreamInfo, TodoChangeEntry};
+use crate::entry::fact::{ToolFinished, ToolStarted};
+use crate::entry::{Bytes, StreamInfo, TodoChangeEntry};
 use crate::event::{
     Key, KeyKind, PartKind, Shown, SignatureForm, TodoChange, TodoHead, TodoList, TodoUpdate, ToolCallStarted,
 };
@@ -14,17 +15,13 @@ use crate::text::signature::mask;
 use crate::text::{collapse_space, paths, tokens};
 
 impl Recorder<'_> {
-    #[expect(clippy::too_many_arguments, reason = "the fields of one fact")]
     pub(super) fn started(
         &self,
         info: &StreamInfo,
-        call: &str,
-        message: Option<&String>,
-        tool: &str,
-        params: &Bytes,
-        provider_signature: Option<&Bytes>,
+        call: &ToolStarted,
         bodies: &mut Bodies,
     ) -> ToolCallStarted {
+        let ToolStarted { call, message, tool, params, provider_signature } = call;
         let (canonical, json) = canonical_or_text(params);
         // Two numbers of twenty digits are two numbers, though hosts' hashes take them for one.
         let exact = json.as_ref().map_or_else(|| canonical.clone(), Json::canonical_exact);
@@ -37,9 +34,9 @@ impl Recorder<'_> {
         let size = |text: &str| u32::try_from(text.len()).unwrap_or(u32::MAX);
         let label = Label::of(tool, canonical.as_bytes());
         ToolCallStarted {
-            call: call.to_owned(),
-            message: message.cloned(),
-            tool: tool.to_owned(),
+            call: call.clone(),
+            message: message.clone(),
+            tool: tool.clone(),
             params: bodies.add(params),
             canonical_tokens: tokens::estimate(canonical.as_bytes()),
             label: self.secret().seal_label(label.bits()),
@@ -57,7 +54,7 @@ impl Recorder<'_> {
                 object_tokens: tokens::estimate(object.as_bytes()),
             },
             registry: self.registry.version(),
-            provider_signature: provider_signature.map(|bytes| bodies.add_uncounted(bytes)),
+            provider_signature: provider_signature.as_ref().map(|bytes| bodies.add_uncounted(bytes)),
         }
     }
 
@@ -138,17 +135,16 @@ impl Recorder<'_> {
     pub(super) fn todo_update(
         &self,
         info: &StreamInfo,
-        call: &str,
-        output: &[PartEntry],
-        change: Option<&TodoChangeEntry>,
+        ended: &ToolFinished,
         bodies: &mut Bodies,
     ) -> Option<TodoUpdate> {
-        if let Some(change) = change {
+        if let Some(change) = &ended.todo_change {
             return Some(TodoUpdate::Change(self.todo_change(change, bodies)));
         }
-        let pending = self.pending_tools.get(call).map(String::as_str);
-        let tool = pending.or_else(|| self.ingest_state.open_call(call).map(|open| open.tool.as_str()))?;
-        let text = output.iter().find(|part| part.kind == PartKind::Text)?;
+        let pending = self.pending_tools.get(&ended.call).map(String::as_str);
+        let tool =
+            pending.or_else(|| self.ingest_state.open_call(&ended.call).map(|open| open.tool.as_str()))?;
+        let text = ended.output.iter().find(|part| part.kind == PartKind::Text)?;
         let list = self.registry.todos_in_output(&info.host, tool, &text.bytes)?;
         self.todo_list(&Bytes::from(list), bodies).map(TodoUpdate::List)
     }

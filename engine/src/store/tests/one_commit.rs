@@ -31,7 +31,7 @@ fn facts_that_name_each_other_are_one_commit() {
             vec![
                 said("a", "one"),
                 said("b", "two"),
-                Entry::from(Fact::Rewound { to: PointRef::After("a".to_owned()) }),
+                Entry::from(fact::Rewound { to: PointRef::After("a".to_owned()) }),
                 said("c", "three"),
             ],
             &["one", "three"],
@@ -43,7 +43,7 @@ fn facts_that_name_each_other_are_one_commit() {
                 said("a", "one"),
                 said("b", "two"),
                 said("b", "two, revised"),
-                Entry::from(Fact::Rewound { to: PointRef::Before("b".to_owned()) }),
+                Entry::from(fact::Rewound { to: PointRef::Before("b".to_owned()) }),
                 said("c", "three"),
             ],
             &["one", "three"],
@@ -54,7 +54,7 @@ fn facts_that_name_each_other_are_one_commit() {
                 said("a", "one"),
                 said("b", "two"),
                 said("c", "three"),
-                Entry::from(Fact::ContextReplaced {
+                Entry::from(fact::ContextReplaced {
                     cause: ReplaceCause::Host,
                     order: vec![ItemRef::Origin("a".to_owned(), 1), ItemRef::Origin("c".to_owned(), 1)],
                     tokens_before: None,
@@ -106,7 +106,7 @@ fn seqs_are_right_while_others_write() {
                 let session = StreamInfo::session("acpdb", format!("talk {number}"));
                 for round in 0..rounds {
                     let (keep, drop) = (format!("keep {round}"), format!("drop {round}"));
-                    let back = Entry::from(Fact::Rewound { to: PointRef::After(keep.clone()) });
+                    let back = Entry::from(fact::Rewound { to: PointRef::After(keep.clone()) });
                     let entries = vec![said(&keep, &keep), said(&drop, &drop), back];
                     let _ = store.append(&session, entries).unwrap();
                 }

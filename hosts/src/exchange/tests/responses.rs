@@ -125,7 +125,7 @@ fn names_of_items_do_not_depend_on_reasoning_nor_on_where_results_stand() {
         let body = json!({"input": input}).to_string();
         let second = talk(RESPONSES, &body);
         assert_eq!(second.keys(), [first.keys(), answer.keys.clone()].concat());
-        let is_fact = |entry: &Entry| !matches!(entry.fact, Fact::TurnStarted { .. });
+        let is_fact = |entry: &Entry| !matches!(entry.fact, Fact::TurnStarted(_));
         let new: Vec<Entry> =
             second.entries().into_iter().filter(|entry| is_fact(entry) && !known.contains(entry)).collect();
         expect![[r#"

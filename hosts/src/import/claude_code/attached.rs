@@ -8,7 +8,7 @@
 //!
 //! Versions before `rendered` say what was attached, but not in which words it was sent: of those only prompts are messages.
 
-use acpdb_engine::entry::{Entry, Fact, PartEntry};
+use acpdb_engine::entry::{Entry, PartEntry, fact};
 use acpdb_engine::event::Role;
 
 use super::super::{json, time};
@@ -42,7 +42,7 @@ impl Line {
         let message = |key: String, role, parts, hidden_from_model, hidden_from_user| {
             let origin = format!("msg:{key}#0");
             let fact =
-                Fact::MessageRecorded { key, role, parts, parent: None, hidden_from_model, hidden_from_user };
+                fact::MessageRecorded { key, role, parts, parent: None, hidden_from_model, hidden_from_user };
             Entry::from(fact).origin(origin)
         };
         if !prompt.is_empty() {
@@ -53,7 +53,7 @@ impl Line {
         if self.fold.is_some() && prompt_is_none && !rendered.is_empty() {
             let is_system = json::string(record.rendered_role).as_deref() == Some("system");
             let role = if is_system { Role::System } else { Role::User };
-            let kept = Fact::HostRecorded { record: "attachment".to_owned(), about: None, raw: None };
+            let kept = fact::HostRecorded { record: "attachment".to_owned(), about: None, raw: None };
             entries.push(Entry::from(kept).origin(format!("record:{uuid}")));
             entries.extend(self.again(format!("{ATTACHED}{uuid}"), role, rendered));
         } else if !rendered.is_empty() {

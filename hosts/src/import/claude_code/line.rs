@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use acpdb_engine::entry::{Bytes, Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo};
+use acpdb_engine::entry::{Bytes, Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role, Usage};
 use acpdb_engine::serve::point::is_pointer;
 
@@ -157,8 +157,7 @@ impl Line {
     /// Remembers the last origin handed out. The end of a message marks no place: it is told again at the end of
     /// each import, before the results that follow in a longer file.
     pub(super) fn emitted(&mut self, entries: &[Entry]) {
-        let mut places =
-            entries.iter().rev().filter(|entry| !matches!(entry.fact, Fact::MessageFinished { .. }));
+        let mut places = entries.iter().rev().filter(|entry| !matches!(entry.fact, Fact::MessageFinished(_)));
         if let Some(origin) = places.find_map(|entry| entry.origin.as_ref()) {
             self.last_origin = Some(origin.clone());
         }
@@ -183,7 +182,7 @@ impl Line {
             return;
         }
         self.cwd = Some(cwd.to_owned());
-        let fact = Fact::SessionChanged {
+        let fact = fact::SessionChanged {
             title: None,
             cwd: Some(cwd.to_owned()),
             project: None,
@@ -241,7 +240,7 @@ impl Line {
         }
         let mut order = self.items.get(uuid).cloned().unwrap_or_default();
         order.extend(kept.items);
-        let fact = Fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
+        let fact = fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
         entries.push(Entry::from(fact).origin(format!("preserved:{uuid}")));
     }
 
@@ -255,22 +254,27 @@ impl Line {
                 parts.map(|part| ItemRef::Origin(origin.clone(), part)).collect::<Vec<_>>()
             };
             let own = match &entry.fact {
-                Fact::MessageRecorded { role, parts, hidden_from_model: false, .. } => {
+                Fact::MessageRecorded(fact::MessageRecorded {
+                    role,
+                    parts,
+                    hidden_from_model: false,
+                    ..
+                }) => {
                     let own = refs(parts.len());
                     self.said.insert(said_key(*role, parts), own.clone());
                     own
                 }
-                Fact::MessageContinued { parts, .. } => {
+                Fact::MessageContinued(fact::MessageContinued { parts, .. }) => {
                     let own = refs(parts.len());
                     self.said.insert(said_key(Role::Assistant, parts), own.clone());
                     own
                 }
-                Fact::ToolStarted { call, .. } => {
+                Fact::ToolStarted(fact::ToolStarted { call, .. }) => {
                     let own = refs(1);
                     self.call_items.extend(own.first().map(|item| (Box::from(&**call), item.clone())));
                     own
                 }
-                Fact::ToolFinished { call, output, .. } => {
+                Fact::ToolFinished(fact::ToolFinished { call, output, .. }) => {
                     self.outputs.insert(Box::from(&**call), said_key(Role::Tool, output));
                     Vec::new()
                 }
@@ -297,7 +301,7 @@ impl Line {
     pub(super) fn finish_message(&mut self, entries: &mut Vec<Entry>) {
         let Some(message) = self.message.take() else { return };
         let origin = format!("msg:{}:finish", message.id);
-        let fact = Fact::MessageFinished { key: message.id, report: message.report };
+        let fact = fact::MessageFinished { key: message.id, report: message.report };
         entries.push(Entry::from(fact).origin(origin).at(message.at));
     }
 
@@ -389,11 +393,11 @@ impl Line {
         let group = self.message.as_ref().and_then(|open| self.groups.get_mut(open.group));
         let recorded = group.is_some_and(|group| std::mem::replace(&mut group.recorded, true));
         if recorded {
-            return Fact::MessageContinued { key: id.to_owned(), parts }.into();
+            return fact::MessageContinued { key: id.to_owned(), parts }.into();
         }
         let parent = self.parent_key(id);
         let mut entry = Entry::message_parts(id, Role::Assistant, parts);
-        if let Fact::MessageRecorded { parent: place, .. } = &mut entry.fact {
+        if let Fact::MessageRecorded(fact::MessageRecorded { parent: place, .. }) = &mut entry.fact {
             *place = parent;
         }
         entry
@@ -444,7 +448,7 @@ impl Line {
             }
         }
         if !parts.is_empty() || blocks.list.is_empty() {
-            let fact = Fact::MessageRecorded {
+            let fact = fact::MessageRecorded {
                 key: uuid.to_owned(),
                 role: Role::User,
                 parts,
@@ -487,7 +491,7 @@ impl Line {
         let todo_change = change.and_then(|change| change.finished(result, &text));
         let origin = finish_origin(&call, number);
         let details = result.and_then(small_fields);
-        Entry::from(Fact::ToolFinished { call, outcome, output, details, todo_change }).origin(origin)
+        Entry::from(fact::ToolFinished { call, outcome, output, details, todo_change }).origin(origin)
     }
 
     /// Makes the message with this id the open one; a new one is a new model step.
@@ -543,7 +547,7 @@ impl Line {
                 Some(origin) => PointRef::After(origin),
                 None => PointRef::Before(String::new()),
             };
-            let entry = Entry::from(Fact::Rewound { to }).origin(format!("rewound:{uuid}"));
+            let entry = Entry::from(fact::Rewound { to }).origin(format!("rewound:{uuid}"));
             entries.push(entry.at(time(record.timestamp)));
             self.path.truncate(keep);
             self.emitted(entries);

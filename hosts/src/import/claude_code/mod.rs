@@ -42,7 +42,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use acpdb_engine::entry::{Entry, Fact, StreamInfo};
+use acpdb_engine::entry::{Entry, Fact, StreamInfo, fact};
 use acpdb_engine::event::ReplaceCause;
 
 pub(crate) use self::attached::ATTACHED;
@@ -322,7 +322,7 @@ impl Importer<'_, '_> {
         let raw = bytes_of(beside, &path)?;
         let call = json::member(record.message, "content").and_then(json::elements)?;
         let call = call.into_iter().find_map(|block| json::owned(json::member(Some(block), "tool_use_id")));
-        let fact = Fact::HostRecorded { record: "tool-result".to_owned(), about: call, raw: Some(raw) };
+        let fact = fact::HostRecorded { record: "tool-result".to_owned(), about: call, raw: Some(raw) };
         let uuid = record.uuid.as_deref()?;
         Some(Entry::from(fact).origin(format!("tool-result:{uuid}")).at(time(record.timestamp)))
     }
@@ -397,30 +397,34 @@ impl Importer<'_, '_> {
             "system/compact_boundary" => {
                 let order = state.compacted(record.uuid.as_deref(), record.metadata);
                 let tokens_before = json::count(json::member(record.metadata, "preTokens"));
-                Fact::ContextReplaced { cause: ReplaceCause::Compaction, order, tokens_before }
+                Fact::ContextReplaced(fact::ContextReplaced {
+                    cause: ReplaceCause::Compaction,
+                    order,
+                    tokens_before,
+                })
             }
             "system/microcompact_boundary" => {
                 state.link(record);
                 let calls = json::member(record.metadata, "compactedToolIds").and_then(json::elements);
                 let calls = calls.unwrap_or_default().into_iter().filter_map(|id| json::owned(Some(id)));
-                Fact::HostCleared { items: Vec::new(), calls: calls.collect(), text: None }
+                Fact::HostCleared(fact::HostCleared { items: Vec::new(), calls: calls.collect(), text: None })
             }
-            "custom-title" if record.title.is_some() => Fact::SessionChanged {
+            "custom-title" if record.title.is_some() => Fact::SessionChanged(fact::SessionChanged {
                 title: json::owned(record.title),
                 cwd: None,
                 project: None,
                 host_version: None,
-            },
+            }),
             _ => {
                 state.link(record);
                 let about = json::owned(record.about).or_else(|| json::owned(record.parent_call));
                 let about = about.or_else(|| continued_in(raw).filter(|_| name == "continued-in"));
-                Fact::HostRecorded { record: name.clone(), about, raw: None }
+                Fact::HostRecorded(fact::HostRecorded { record: name.clone(), about, raw: None })
             }
         };
         let group = match fact {
-            Fact::ContextReplaced { .. } => "replaced",
-            Fact::HostCleared { .. } => "cleared",
+            Fact::ContextReplaced(_) => "replaced",
+            Fact::HostCleared(_) => "cleared",
             _ => "record",
         };
         let origin = match record.uuid.as_deref() {
@@ -482,7 +486,7 @@ impl Importer<'_, '_> {
                 "" => digest_origin(&record.kind, raw, state.occurrence(raw)),
                 uuid => format!("record:{uuid}"),
             };
-            let fact = Fact::HostRecorded {
+            let fact = fact::HostRecorded {
                 record: "progress/agent_progress".to_owned(),
                 about: Some(agent),
                 raw: None,
@@ -537,7 +541,7 @@ fn replacements(raw: &[u8], origin: &str) -> Vec<Entry> {
     let replaced = list.unwrap_or_default().into_iter().enumerate().filter_map(|(number, replaced)| {
         let [call, text] = json::pick(replaced, ["toolUseId", "replacement"])?;
         let text = Some(bytes(&json::string(text)?));
-        let fact = Fact::HostCleared { items: Vec::new(), calls: vec![json::owned(call)?], text };
+        let fact = fact::HostCleared { items: Vec::new(), calls: vec![json::owned(call)?], text };
         Some(Entry::from(fact).origin(format!("replaced:{origin}/{number}")))
     });
     replaced.collect()

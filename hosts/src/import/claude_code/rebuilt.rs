@@ -11,7 +11,7 @@
 //! Taken for new they would be calls that the model never made: ten of them became seventy in one session. A call is known by its
 //! id, a text by its words and who said them. Reasoning is not written again.
 
-use acpdb_engine::entry::{Bytes, Entry, Fact, ItemRef, PartEntry};
+use acpdb_engine::entry::{Bytes, Entry, ItemRef, PartEntry, fact};
 use acpdb_engine::event::{ReplaceCause, Role};
 
 use super::super::{json, time};
@@ -69,7 +69,7 @@ impl Line {
         self.hang_on_newest(uuid);
         let at = time(record.timestamp);
         let wire = entries.len();
-        let kept = Fact::HostRecorded { record: "rebuilt".to_owned(), about: None, raw: None };
+        let kept = fact::HostRecorded { record: "rebuilt".to_owned(), about: None, raw: None };
         entries.push(Entry::from(kept).origin(format!("record:{uuid}")).at(at));
         for (index, block) in blocks.list.iter().enumerate() {
             if let Some(call) = block.call_id().and_then(|id| self.call_items.get(&*id)).cloned() {
@@ -95,7 +95,7 @@ impl Line {
         let origin = format!("msg:{key}#0");
         let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
         self.fold_in((1..=count).map(|part| ItemRef::Origin(origin.clone(), part)).collect());
-        let fact = Fact::MessageRecorded {
+        let fact = fact::MessageRecorded {
             key,
             role,
             parts,
@@ -128,7 +128,7 @@ impl Line {
         }
         let text: Vec<u8> = parts.iter().flat_map(|part| part.bytes.iter().copied()).collect();
         let origin = format!("shortened:{uuid}/{call}");
-        let fact = Fact::HostCleared { items: Vec::new(), calls: vec![call], text: Some(Bytes::from(text)) };
+        let fact = fact::HostCleared { items: Vec::new(), calls: vec![call], text: Some(Bytes::from(text)) };
         Some(Entry::from(fact).origin(origin))
     }
 
@@ -136,7 +136,7 @@ impl Line {
     fn end_fold(&mut self, record: &Record<'_>, entries: &mut Vec<Entry>) {
         let Some(fold) = self.fold.take().filter(|fold| !fold.order.is_empty()) else { return };
         let fact =
-            Fact::ContextReplaced { cause: ReplaceCause::Host, order: fold.order, tokens_before: None };
+            fact::ContextReplaced { cause: ReplaceCause::Host, order: fold.order, tokens_before: None };
         let entry = Entry::from(fact).origin(format!("folded:{}", fold.boundary));
         entries.push(entry.at(time(record.timestamp)));
         entries.extend(fold.shorter);

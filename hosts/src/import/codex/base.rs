@@ -9,7 +9,7 @@
 //! The other file is read through [`Beside`](super::super::Beside), by its thread's id, and may itself begin elsewhere.
 //! Its lines have the origins in this session that they have there, so what was recorded of them before is known.
 
-use acpdb_engine::entry::{Entry, Fact, PointRef};
+use acpdb_engine::entry::{Entry, PointRef, fact};
 
 use super::super::json::{count, member, owned, pick};
 use super::super::lines::LineImporter as _;
@@ -70,7 +70,7 @@ impl Codex {
         if thread == self.stream.name
             && let Some(last) = last
         {
-            let fact = Fact::Rewound { to: PointRef::After(last) };
+            let fact = fact::Rewound { to: PointRef::After(last) };
             out.push(Entry::from(fact).origin(format!("{origin}/rewound")));
         }
         self.replying = false;

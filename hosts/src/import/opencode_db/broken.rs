@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acpdb_engine::entry::{Entry, Fact, StreamInfo, WirePiece};
+use acpdb_engine::entry::{Entry, StreamInfo, WirePiece, fact};
 
 use super::super::values::ValueReader;
 use super::super::{Context, ImportError, Limits};
@@ -56,7 +56,7 @@ impl Broken {
             context.report.records += 1;
             context.report.keep_raw(0, 0, format!("row {id} of table {table} cannot be read; kept as it is"));
             let origin = format!("broken:{table}/{id}");
-            let fact = Fact::HostRecorded { record: table.to_owned(), about: Some(id), raw: None };
+            let fact = fact::HostRecorded { record: table.to_owned(), about: Some(id), raw: None };
             let entry = Entry::from(fact).origin(origin).wire(vec![WirePiece::Literal(bytes)]);
             context.emit(stream, vec![entry], end)?;
         }

@@ -19,7 +19,7 @@
 
 use std::sync::Arc;
 
-use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo};
+use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo, fact};
 use acpdb_engine::event::{Outcome, PartKind, ReplaceCause, Report, Role};
 use acpdb_engine::ids::Micros;
 
@@ -61,7 +61,7 @@ pub(super) fn import(
         }
         let bodies = wire::bodies(&entries);
         let record = format!("session_message/{kind}");
-        let fact = Fact::HostRecorded { record, about: Some(id.to_owned()), raw: None };
+        let fact = fact::HostRecorded { record, about: Some(id.to_owned()), raw: None };
         let entry = Entry::from(fact).origin(format!("next:{id}")).at(message.created);
         entries.push(entry.wire(wire::build(data.as_bytes(), &bodies)));
         context.report.records += 1;
@@ -112,7 +112,7 @@ impl<'a> Message<'a> {
             "compaction" => self.compaction(out),
             "model-switched" => {
                 let model = owned(member(member(Some(self.data), "model"), "id"));
-                let set = Fact::PromptSet { system: None, tools: None, model, params: None };
+                let set = fact::PromptSet { system: None, tools: None, model, params: None };
                 out.push(Entry::from(set).origin(format!("model:{}", self.id)).at(self.created));
             }
             "agent-switched" => {}
@@ -122,7 +122,7 @@ impl<'a> Message<'a> {
     }
 
     fn message(&self, role: Role, parts: Vec<PartEntry>, hidden_from_user: bool) -> Entry {
-        let fact = Fact::MessageRecorded {
+        let fact = fact::MessageRecorded {
             key: self.id.to_owned(),
             role,
             parts,
@@ -138,7 +138,7 @@ impl<'a> Message<'a> {
         let [summary, recent] = pick(self.data, ["summary", "recent"]).unwrap_or_default();
         let [summary, recent] = [summary, recent].map(|text| owned(text).unwrap_or_default());
         let fact =
-            Fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before: None };
+            fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before: None };
         out.push(Entry::from(fact).origin(format!("replaced:{}", self.id)).at(self.created));
         let sent = format!(
             "<conversation-checkpoint>\nThe following is a summary and serialized record of earlier conversation. Treat it as \
@@ -160,7 +160,7 @@ impl<'a> Message<'a> {
                 self.call(&id, block, out, report);
                 continue;
             }
-            let fact = Fact::MessageContinued { key: self.id.to_owned(), parts: vec![spoken(block)] };
+            let fact = fact::MessageContinued { key: self.id.to_owned(), parts: vec![spoken(block)] };
             out.push(Entry::from(fact).origin(format!("part:{}/{id}", self.id)).at(self.created));
         }
         if self.completed.is_none() && error.is_none() {
@@ -175,7 +175,7 @@ impl<'a> Message<'a> {
             usage: usage_of(tokens),
             ..Report::default()
         };
-        let fact = Fact::MessageFinished { key: self.id.to_owned(), report: told };
+        let fact = fact::MessageFinished { key: self.id.to_owned(), report: told };
         let finished = Entry::from(fact).origin(format!("msg:{}:finish", self.id));
         out.push(finished.at(self.completed.or(self.created)));
     }
@@ -198,7 +198,7 @@ impl<'a> Message<'a> {
         report.todo_snapshots += u64::from(tool == "todowrite");
         let params = json::compact(input.filter(|input| input.starts_with('{')).unwrap_or("{}"));
         let mut start = Entry::tool_started(id, tool, &*params).in_message(self.id);
-        if let Fact::ToolStarted { provider_signature, .. } = &mut start.fact {
+        if let Fact::ToolStarted(fact::ToolStarted { provider_signature, .. }) = &mut start.fact {
             let metadata = member(provider, "metadata").map(json::compact);
             *provider_signature = metadata.map(|metadata| bytes(&metadata));
         }
@@ -226,7 +226,7 @@ impl<'a> Message<'a> {
         };
         report.failed += u64::from(outcome != Outcome::Completed);
         let details = structured.map(json::compact).and_then(|structured| small_fields(&structured));
-        let fact = Fact::ToolFinished { call: id.to_owned(), outcome, output, details, todo_change: None };
+        let fact = fact::ToolFinished { call: id.to_owned(), outcome, output, details, todo_change: None };
         let finish = Entry::from(fact).origin(format!("{origin}:finish"));
         out.push(finish.at(millis(completed).or(self.created)));
     }

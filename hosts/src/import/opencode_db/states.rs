@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use acpdb_engine::entry::{Entry, Fact, StreamInfo};
+use acpdb_engine::entry::{Entry, StreamInfo, fact};
 
 use super::super::{Context, ImportError, json, millis, wire};
 use super::{Rows, text, unreadable};
@@ -95,7 +95,7 @@ pub(super) fn import(
             continue;
         }
         let record = if is_part { "earlier/part" } else { "earlier/message" };
-        let fact = Fact::HostRecorded { record: record.to_owned(), about: Some(id.clone()), raw: None };
+        let fact = fact::HostRecorded { record: record.to_owned(), about: Some(id.clone()), raw: None };
         let wire = wire::build(about.unwrap_or_default().as_bytes(), &[]);
         let own = text(&event, own).unwrap_or_default();
         found.push(Entry::from(fact).origin(format!("state:{own}")).at(millis(at)).wire(wire));

@@ -8,7 +8,7 @@
 //! tools. What a compaction says (`systemMessage`) is all of it again. Where the API takes such a message in the middle, the host
 //! sends the change there; what is told here is what holds from then on.
 
-use acpdb_engine::entry::Fact;
+use acpdb_engine::entry::{Fact, fact};
 
 use super::super::json::{elements, member, members, owned, pick};
 
@@ -54,12 +54,12 @@ impl System {
             .filter(|text| !text.is_empty())
             .collect();
         let tools: Vec<&str> = self.tools.iter().map(|(_, tool)| tool.as_str()).collect();
-        Fact::PromptSet {
+        Fact::PromptSet(fact::PromptSet {
             system: Some(texts.join("\n\n").into_bytes().into()),
             tools: Some(format!("[{}]", tools.join(",")).into_bytes().into()),
             model: None,
             params: None,
-        }
+        })
     }
 }
 
@@ -104,7 +104,8 @@ mod tests {
             (r#"{"content":"","toolsAdded":7}"#, "Now.\n\nThen.\n\nA2", r#"[{"name":"write","n":2}]"#),
         ] {
             system.change(said);
-            let Fact::PromptSet { system: Some(is), tools: Some(are), .. } = system.fact() else {
+            let Fact::PromptSet(fact::PromptSet { system: Some(is), tools: Some(are), .. }) = system.fact()
+            else {
                 panic!("no prompt")
             };
             assert_eq!((is.as_ref(), are.as_ref()), (text.as_bytes(), tools.as_bytes()), "{said}");

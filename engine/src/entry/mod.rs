@@ -12,15 +12,19 @@
 //! # let _ = (started, finished);
 //! ```
 //!
-//! This module only describes; it does no IO and computes nothing.
+//! This module only describes; it does no IO and computes nothing but the digest that tells a repeat from a change.
+
+pub mod fact;
+pub(crate) mod revision;
+mod rows;
 
 use std::sync::Arc;
 
-use crate::event::{
-    Actor, FileChanger, InjectedKind, Lifespan, MemoryKind, Outcome, PartKind, ReplaceCause, Report, Role,
-    Scope, TurnKind,
-};
+use crate::event::{Actor, Lifespan, MemoryKind, Outcome, PartKind, Role, Scope, TurnKind};
 use crate::ids::{ItemId, Micros, Seq, StreamId};
+
+pub use fact::Fact;
+pub(crate) use rows::Rows;
 
 /// Bytes of a body: cheap to clone, so that a wire form can share them with a part.
 pub type Bytes = Arc<[u8]>;
@@ -143,6 +147,15 @@ pub enum ItemRef {
     Origin(String, u32),
 }
 
+impl ItemRef {
+    fn origin(&self) -> Option<&str> {
+        match self {
+            Self::Origin(origin, _) => Some(origin),
+            Self::Id(_) => None,
+        }
+    }
+}
+
 /// A point in the stream as a host can name it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum PointRef {
@@ -191,117 +204,6 @@ pub struct MemoryEntry {
     pub status: Option<String>,
     /// Whatever else the record said, JSON.
     pub extra: Option<Bytes>,
-}
-
-/// What happened, with its bytes. Mirrors the kinds of `event`; see there for the meaning of each field.
-#[derive(Clone, PartialEq, Hash, Debug)]
-#[expect(missing_docs, reason = "fields are those of the event kinds of the same name")]
-pub enum Fact {
-    SessionChanged {
-        title: Option<String>,
-        cwd: Option<String>,
-        project: Option<String>,
-        host_version: Option<String>,
-    },
-    SessionClosed {
-        reason: Option<String>,
-    },
-    TurnStarted {
-        kind: TurnKind,
-        key: String,
-        number: Option<u32>,
-    },
-    PromptSet {
-        system: Option<Bytes>,
-        tools: Option<Bytes>,
-        model: Option<String>,
-        params: Option<Bytes>,
-    },
-    ContextReplaced {
-        cause: ReplaceCause,
-        order: Vec<ItemRef>,
-        tokens_before: Option<u64>,
-    },
-    HostCleared {
-        items: Vec<ItemRef>,
-        calls: Vec<String>,
-        text: Option<Bytes>,
-    },
-    Rewound {
-        to: PointRef,
-    },
-    Forked {
-        from: StreamId,
-        at: PointRef,
-    },
-    HostRecorded {
-        record: String,
-        about: Option<String>,
-        raw: Option<Bytes>,
-    },
-    MessageRecorded {
-        key: String,
-        role: Role,
-        parts: Vec<PartEntry>,
-        parent: Option<String>,
-        hidden_from_model: bool,
-        hidden_from_user: bool,
-    },
-    MessageContinued {
-        key: String,
-        parts: Vec<PartEntry>,
-    },
-    MessageFinished {
-        key: String,
-        report: Report,
-    },
-    MessageAbandoned {
-        key: String,
-    },
-    ToolStarted {
-        call: String,
-        message: Option<String>,
-        tool: String,
-        params: Bytes,
-        provider_signature: Option<Bytes>,
-    },
-    ToolFinished {
-        call: String,
-        outcome: Outcome,
-        output: Vec<PartEntry>,
-        details: Option<Bytes>,
-        todo_change: Option<TodoChangeEntry>,
-    },
-    FileChanged {
-        path: String,
-        by: FileChanger,
-    },
-    TodosReplaced {
-        list: Bytes,
-    },
-    TodoChanged {
-        change: TodoChangeEntry,
-    },
-    Memory(MemoryEntry),
-    MemorySuperseded {
-        old: String,
-        new: String,
-        reason: Option<String>,
-    },
-    MemoryReinforced {
-        id: String,
-        amount: u8,
-        at: Option<Micros>,
-    },
-    MemoryRetracted {
-        id: String,
-        reason: Option<String>,
-        at: Option<Micros>,
-    },
-    Injected {
-        what: InjectedKind,
-        text: Bytes,
-    },
 }
 
 /// A change to one todo entry.
@@ -368,69 +270,7 @@ impl From<Fact> for Entry {
     }
 }
 
-impl Fact {
-    /// The ids in it: of messages, calls, steps, entries, memory items and facts.
-    fn ids(&self) -> impl Iterator<Item = &String> {
-        let (one, other, list): (Option<&String>, Option<&String>, &[String]) = match self {
-            Self::TurnStarted { key, .. }
-            | Self::MessageContinued { key, .. }
-            | Self::MessageFinished { key, .. }
-            | Self::MessageAbandoned { key } => (Some(key), None, &[]),
-            Self::HostRecorded { about, .. } => (about.as_ref(), None, &[]),
-            Self::MessageRecorded { key, parent, .. } => (Some(key), parent.as_ref(), &[]),
-            Self::ToolStarted { call, message, .. } => (Some(call), message.as_ref(), &[]),
-            Self::ToolFinished { call, .. } => (Some(call), None, &[]),
-            Self::HostCleared { calls, .. } => (None, None, calls),
-            Self::Memory(memory) => (Some(&memory.id), None, &memory.replaces),
-            Self::MemorySuperseded { old, new, .. } => (Some(old), Some(new), &[]),
-            Self::MemoryReinforced { id, .. } | Self::MemoryRetracted { id, .. } => (Some(id), None, &[]),
-            _ => (None, None, &[]),
-        };
-        one.into_iter().chain(other).chain(list)
-    }
-
-    fn ids_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
-        match self {
-            Self::TurnStarted { key, .. }
-            | Self::MessageContinued { key, .. }
-            | Self::MessageFinished { key, .. }
-            | Self::MessageAbandoned { key } => each(key),
-            Self::HostRecorded { about, .. } => about.iter_mut().for_each(each),
-            Self::MessageRecorded { key, parent, .. } => {
-                each(key);
-                parent.iter_mut().for_each(each);
-            }
-            Self::ToolStarted { call, message, .. } => {
-                each(call);
-                message.iter_mut().for_each(each);
-            }
-            Self::ToolFinished { call, .. } => each(call),
-            Self::HostCleared { calls, .. } => calls.iter_mut().for_each(each),
-            Self::Memory(memory) => {
-                each(&mut memory.id);
-                memory.replaces.iter_mut().for_each(each);
-            }
-            Self::MemorySuperseded { old, new, .. } => {
-                each(old);
-                each(new);
-            }
-            Self::MemoryReinforced { id, .. } | Self::MemoryRetracted { id, .. } => each(id),
-            _ => {}
-        }
-    }
-}
-
 impl Entry {
-    /// The ids that the log keeps of it. Its origin is none of them: the log keeps a digest of that.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = &String> {
-        self.fact.ids()
-    }
-
-    /// Calls `each` with every one of its ids.
-    pub(crate) fn ids_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
-        self.fact.ids_mut(each);
-    }
-
     /// A message with one text part.
     pub fn message(key: impl Into<String>, role: Role, text: impl AsRef<[u8]>) -> Self {
         Self::message_parts(key, role, vec![PartEntry::text(text)])
@@ -438,7 +278,7 @@ impl Entry {
 
     /// A message with these parts.
     pub fn message_parts(key: impl Into<String>, role: Role, parts: Vec<PartEntry>) -> Self {
-        Fact::MessageRecorded {
+        fact::MessageRecorded {
             key: key.into(),
             role,
             parts,
@@ -451,17 +291,17 @@ impl Entry {
 
     /// A model step begins; the same key twice begins one step.
     pub fn step(key: impl Into<String>) -> Self {
-        Fact::TurnStarted { kind: TurnKind::Step, key: key.into(), number: None }.into()
+        fact::TurnStarted { kind: TurnKind::Step, key: key.into(), number: None }.into()
     }
 
     /// A user's prompt begins.
     pub fn prompt(key: impl Into<String>) -> Self {
-        Fact::TurnStarted { kind: TurnKind::Prompt, key: key.into(), number: None }.into()
+        fact::TurnStarted { kind: TurnKind::Prompt, key: key.into(), number: None }.into()
     }
 
     /// A tool was called with these parameter bytes (JSON as the host wrote it).
     pub fn tool_started(call: impl Into<String>, tool: impl Into<String>, params: impl AsRef<[u8]>) -> Self {
-        Fact::ToolStarted {
+        fact::ToolStarted {
             call: call.into(),
             message: None,
             tool: tool.into(),
@@ -488,12 +328,12 @@ impl Entry {
 
     /// A call ended.
     pub fn tool_finished(call: impl Into<String>, outcome: Outcome, output: Vec<PartEntry>) -> Self {
-        Fact::ToolFinished { call: call.into(), outcome, output, details: None, todo_change: None }.into()
+        fact::ToolFinished { call: call.into(), outcome, output, details: None, todo_change: None }.into()
     }
 
     /// Something else that the host wrote.
     pub fn host_record(record: impl Into<String>, raw: Option<Bytes>) -> Self {
-        Fact::HostRecorded { record: record.into(), about: None, raw }.into()
+        fact::HostRecorded { record: record.into(), about: None, raw }.into()
     }
 
     /// Sets the canonical id of the fact.
@@ -527,7 +367,7 @@ impl Entry {
     /// Names the message that asked for a call. No effect on other facts.
     #[must_use]
     pub fn in_message(mut self, key: impl Into<String>) -> Self {
-        if let Fact::ToolStarted { message, .. } = &mut self.fact {
+        if let Fact::ToolStarted(fact::ToolStarted { message, .. }) = &mut self.fact {
             *message = Some(key.into());
         }
         self
@@ -536,7 +376,7 @@ impl Entry {
     /// Adds what the model never sees of a result. No effect on other facts.
     #[must_use]
     pub fn details(mut self, raw: impl AsRef<[u8]>) -> Self {
-        if let Fact::ToolFinished { details, .. } = &mut self.fact {
+        if let Fact::ToolFinished(fact::ToolFinished { details, .. }) = &mut self.fact {
             *details = Some(Arc::from(raw.as_ref()));
         }
         self

@@ -1,0 +1,163 @@
+//! Messages in parts, continued, finished and given up.
+
+use super::{Cleaner, Drafter, Fields, HostFact, Ids as _};
+use crate::entry::{PartEntry, Rows};
+use crate::event::{self, Actor, Report, Role, Usage};
+
+/// A message, whole or its first parts.
+#[derive(Clone, PartialEq, Hash, Debug, Default)]
+pub struct MessageRecorded {
+    pub key: String,
+    pub role: Role,
+    pub parts: Vec<PartEntry>,
+    pub parent: Option<String>,
+    pub hidden_from_model: bool,
+    pub hidden_from_user: bool,
+}
+
+impl HostFact for MessageRecorded {
+    type Kept = event::MessageRecorded;
+    ids!(key, parent);
+
+    fn revision(&self, fields: &mut Fields) {
+        let flags = [self.role as u8, u8::from(self.hidden_from_model), u8::from(self.hidden_from_user)];
+        fields.tag(b"message_recorded").tag(&flags).parts(&self.parts);
+    }
+
+    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
+        cleaner.parts(&mut self.parts);
+    }
+
+    fn draft(&self, drafter: &mut dyn Drafter) -> event::MessageRecorded {
+        event::MessageRecorded {
+            key: self.key.clone(),
+            role: self.role,
+            parts: drafter.parts(&self.parts, self.role()),
+            parent: self.parent.clone(),
+            hidden_from_model: self.hidden_from_model,
+            hidden_from_user: self.hidden_from_user,
+        }
+    }
+
+    fn told(kept: &event::MessageRecorded, rows: &Rows<'_>) -> Option<Self> {
+        Some(Self {
+            key: kept.key.clone(),
+            role: kept.role,
+            parts: rows.parts(&kept.parts)?,
+            parent: kept.parent.clone(),
+            hidden_from_model: kept.hidden_from_model,
+            hidden_from_user: kept.hidden_from_user,
+        })
+    }
+
+    fn actor(&self) -> Actor {
+        match self.role {
+            Role::User => Actor::User,
+            Role::Assistant => Actor::Assistant,
+            Role::Tool => Actor::Tool,
+            Role::System => Actor::Host,
+        }
+    }
+
+    fn role(&self) -> Option<Role> {
+        Some(self.role)
+    }
+}
+
+/// Further parts of a message.
+#[derive(Clone, PartialEq, Hash, Debug, Default)]
+pub struct MessageContinued {
+    pub key: String,
+    pub parts: Vec<PartEntry>,
+}
+
+impl HostFact for MessageContinued {
+    type Kept = event::MessageContinued;
+    ids!(key);
+
+    fn revision(&self, fields: &mut Fields) {
+        fields.tag(b"message_continued").parts(&self.parts);
+    }
+
+    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
+        cleaner.parts(&mut self.parts);
+    }
+
+    fn draft(&self, drafter: &mut dyn Drafter) -> event::MessageContinued {
+        event::MessageContinued { key: self.key.clone(), parts: drafter.parts(&self.parts, None) }
+    }
+
+    fn told(kept: &event::MessageContinued, rows: &Rows<'_>) -> Option<Self> {
+        Some(Self { key: kept.key.clone(), parts: rows.parts(&kept.parts)? })
+    }
+
+    fn actor(&self) -> Actor {
+        Actor::Assistant
+    }
+}
+
+/// A message is complete; what its provider said about it.
+#[derive(Clone, PartialEq, Hash, Debug, Default)]
+pub struct MessageFinished {
+    pub key: String,
+    pub report: Report,
+}
+
+impl HostFact for MessageFinished {
+    type Kept = event::MessageFinished;
+    ids!(key);
+
+    fn revision(&self, fields: &mut Fields) {
+        let Report { model, provider, request, stop_reason, service_tier, cost, usage } = &self.report;
+        fields.tag(b"message_finished").text(&self.key);
+        for text in [model, provider, request, stop_reason, service_tier] {
+            fields.text_option(text.as_ref());
+        }
+        let Usage { input, output, cache_read, cache_write, cache_write_long, reasoning } = *usage;
+        for count in [input, output, cache_read, cache_write, cache_write_long, reasoning, *cost] {
+            fields.number(count.map_or(-1, u64::cast_signed));
+        }
+    }
+
+    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
+        let Report { model, provider, request, stop_reason, service_tier, .. } = &mut self.report;
+        cleaner.texts(&mut [model, provider, request, stop_reason, service_tier]);
+    }
+
+    fn draft(&self, _: &mut dyn Drafter) -> event::MessageFinished {
+        event::MessageFinished { key: self.key.clone(), report: self.report.clone() }
+    }
+
+    fn told(kept: &event::MessageFinished, _: &Rows<'_>) -> Option<Self> {
+        Some(Self { key: Rows::id(&kept.key)?, report: kept.report.clone() })
+    }
+
+    fn actor(&self) -> Actor {
+        Actor::Assistant
+    }
+}
+
+/// A message was given up before it was complete: its parts leave the context.
+#[derive(Clone, PartialEq, Hash, Debug, Default)]
+pub struct MessageAbandoned {
+    pub key: String,
+}
+
+impl HostFact for MessageAbandoned {
+    type Kept = event::MessageAbandoned;
+    ids!(key);
+
+    fn revision(&self, fields: &mut Fields) {
+        fields.tag(b"message_abandoned").text(&self.key);
+    }
+
+    fn clean(&mut self, _: &mut dyn Cleaner) {}
+
+    fn draft(&self, _: &mut dyn Drafter) -> event::MessageAbandoned {
+        event::MessageAbandoned { key: self.key.clone() }
+    }
+
+    fn told(kept: &event::MessageAbandoned, _: &Rows<'_>) -> Option<Self> {
+        Some(Self { key: Rows::id(&kept.key)? })
+    }
+}

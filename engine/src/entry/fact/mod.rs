@@ -1,0 +1,310 @@
+//! The kinds of facts that a host reports: a struct for each, and what is asked of it in one block beside the struct.
+//!
+//! ```text
+//! Entry { fact } --revision--> seen before?  --clean--> no secrets  --draft--> the event's payload and its bodies
+//!                                            a payload of another store  --told--> the fact, so that its host's telling is known
+//! ```
+//!
+//! Which kinds there are stands in the list of `event`: a row that says `from X` makes `X` a kind of fact. So a new one is
+//! its struct here, its event's struct in `event`, the row, and what the fold does with it.
+//!
+//! This module computes nothing: what takes keys, a registry or seqs is asked of a [`Drafter`].
+
+/// Says which fields hold ids, once for reading and once for renaming them.
+macro_rules! ids {
+    ($( $field:ident ),*) => {
+        fn ids(&self, each: &mut dyn FnMut(&str)) {
+            $( self.$field.each_id(each); )*
+            let _ = each; // a kind without ids never calls it
+        }
+
+        fn ids_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
+            $( self.$field.each_id_mut(each); )*
+            let _ = each; // a kind without ids never calls it
+        }
+    };
+}
+
+#[expect(
+    missing_docs,
+    reason = "fields are those of the event's kind: ids, names and texts as the host has them"
+)]
+mod context;
+#[expect(missing_docs, reason = "as above")]
+mod memory;
+#[expect(missing_docs, reason = "as above")]
+mod message;
+#[expect(missing_docs, reason = "as above")]
+mod session;
+#[expect(missing_docs, reason = "as above")]
+mod todo;
+#[expect(missing_docs, reason = "as above")]
+mod tool;
+
+use super::revision::Fields;
+use super::{Bytes, Entry, ItemRef, MemoryEntry as Memory, PartEntry, PointRef, Rows, TodoChangeEntry};
+use crate::event::{
+    Actor, Body, Key, MemoryRecorded, Part, Payload, Role, TodoChange, TodoList, TodoUpdate, ToolCallStarted,
+    for_each_fact,
+};
+use crate::ids::{ItemId, Seq};
+
+// All names: a kind is named in the list of `event` alone.
+pub use context::*;
+pub use memory::*;
+pub use message::*;
+pub use session::*;
+pub use todo::*;
+pub use tool::*;
+
+/// What is asked of a kind of fact.
+pub(crate) trait HostFact: Sized {
+    /// The event that records it.
+    type Kept;
+
+    /// Calls `each` with every id that the log keeps of it: of messages, calls, steps, entries, memory items and facts.
+    fn ids(&self, each: &mut dyn FnMut(&str));
+
+    /// As [`HostFact::ids`], to rename them. Both are written by `ids!`.
+    fn ids_mut(&mut self, each: &mut dyn FnMut(&mut String));
+
+    /// Gives its content to its revision. The order and the words are part of the format.
+    fn revision(&self, fields: &mut Fields);
+
+    /// Takes secrets out of its texts. Ids are not among them: [`HostFact::ids_mut`] has those.
+    fn clean(&mut self, cleaner: &mut dyn Cleaner);
+
+    /// The event that records it. Bodies get their rows in the order in which they are added.
+    fn draft(&self, drafter: &mut dyn Drafter) -> Self::Kept;
+
+    /// What a host told, from the event that another store made of it, so that it is known when the host tells it here; `None`
+    /// where that cannot be said.
+    fn told(_kept: &Self::Kept, _rows: &Rows<'_>) -> Option<Self> {
+        None
+    }
+
+    /// Who made it happen, if the host does not say.
+    fn actor(&self) -> Actor {
+        Actor::Host
+    }
+
+    /// Who speaks in its parts, where it says so.
+    fn role(&self) -> Option<Role> {
+        None
+    }
+
+    /// Calls `each` with the origin of every other fact of the stream whose seq its event needs.
+    fn needs(&self, _each: &mut dyn FnMut(&str)) {}
+}
+
+/// What a fact needs to become an event.
+pub(crate) trait Drafter {
+    /// Adds a body that the model may see: its tokens and lines are counted.
+    fn body(&mut self, bytes: &Bytes) -> Body;
+
+    /// Adds a body that the model never sees: nothing is counted.
+    fn uncounted(&mut self, bytes: &Bytes) -> Body;
+
+    /// Adds a text as a body.
+    fn text(&mut self, text: &str) -> Body {
+        self.body(&Bytes::from(text.as_bytes()))
+    }
+
+    /// Adds the bodies of parts. `role` is who speaks.
+    fn parts(&mut self, parts: &[PartEntry], role: Option<Role>) -> Vec<Part>;
+
+    /// Ids of items. Unknown ones are left out.
+    fn items(&self, items: &[ItemRef]) -> Vec<ItemId>;
+
+    /// Seq of a point in the stream.
+    fn point(&self, point: &PointRef) -> Seq;
+
+    /// Key of a file that was written.
+    fn file(&self, path: &str) -> Key;
+
+    /// A call, with what the registry says of it.
+    fn call(&mut self, call: &ToolStarted) -> ToolCallStarted;
+
+    /// What a call's end does to the todo list.
+    fn todo_update(&mut self, call: &ToolFinished) -> Option<TodoUpdate>;
+
+    /// A todo list; `None` if the bytes are none.
+    fn todo_list(&mut self, list: &Bytes) -> Option<TodoList>;
+
+    /// A change of a todo entry.
+    fn todo_change(&mut self, change: &TodoChangeEntry) -> TodoChange;
+
+    /// A memory item, with an id if it has none.
+    fn memory(&mut self, memory: &Memory) -> MemoryRecorded;
+}
+
+/// Takes secrets out of texts in place.
+pub(crate) trait Cleaner {
+    /// Out of a text.
+    fn text(&mut self, text: &mut String);
+
+    /// Out of a body.
+    fn bytes(&mut self, bytes: &mut Bytes);
+
+    /// Out of a body of JSON, which stays JSON.
+    fn json(&mut self, json: &mut Bytes);
+
+    /// Out of parts. A provider's signature would not be accepted with a byte changed: it stays.
+    fn parts(&mut self, parts: &mut [PartEntry]) {
+        for part in parts {
+            self.bytes(&mut part.bytes);
+            if let Some(text) = &mut part.media_type {
+                self.text(text);
+            }
+        }
+    }
+
+    /// Out of texts that may be there.
+    fn texts(&mut self, texts: &mut [&mut Option<String>]) {
+        for text in texts.iter_mut().filter_map(|text| text.as_mut()) {
+            self.text(text);
+        }
+    }
+}
+
+/// A field that holds ids.
+trait Ids {
+    fn each_id(&self, each: &mut dyn FnMut(&str));
+    fn each_id_mut(&mut self, each: &mut dyn FnMut(&mut String));
+}
+
+impl Ids for String {
+    fn each_id(&self, each: &mut dyn FnMut(&str)) {
+        each(self);
+    }
+
+    fn each_id_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
+        each(self);
+    }
+}
+
+impl Ids for Option<String> {
+    fn each_id(&self, each: &mut dyn FnMut(&str)) {
+        if let Some(id) = self {
+            each(id);
+        }
+    }
+
+    fn each_id_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
+        self.iter_mut().for_each(each);
+    }
+}
+
+impl Ids for Vec<String> {
+    fn each_id(&self, each: &mut dyn FnMut(&str)) {
+        for id in self {
+            each(id);
+        }
+    }
+
+    fn each_id_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
+        self.iter_mut().for_each(each);
+    }
+}
+
+macro_rules! facts {
+    ($( $name:ident $kept:ident ),+ $(,)?) => {
+        /// What happened, with its bytes: a struct of [`fact`](self) for each kind, named as the event that records it (but for
+        /// [`ToolStarted`], [`ToolFinished`] and [`MemoryEntry`](super::MemoryEntry)).
+        ///
+        /// ```
+        /// use acpdb_engine::entry::{Entry, Fact, fact};
+        ///
+        /// let entry: Entry = fact::MessageAbandoned { key: "msg_1".into() }.into();
+        /// assert!(matches!(&entry.fact, Fact::MessageAbandoned(abandoned) if abandoned.key == "msg_1"));
+        /// ```
+        #[derive(Clone, PartialEq, Hash, Debug)]
+        pub enum Fact {
+            $(
+                #[doc = concat!("Recorded as [`", stringify!($kept), "`](crate::event::", stringify!($kept), ").")]
+                $name($name),
+            )+
+        }
+
+        $(
+            impl From<$name> for Fact {
+                fn from(fact: $name) -> Self {
+                    Self::$name(fact)
+                }
+            }
+
+            impl From<$name> for Entry {
+                fn from(fact: $name) -> Self {
+                    Fact::$name(fact).into()
+                }
+            }
+        )+
+
+        impl Fact {
+            /// As [`HostFact::ids`].
+            pub(crate) fn ids(&self, each: &mut dyn FnMut(&str)) {
+                match self {
+                    $( Self::$name(fact) => fact.ids(each), )+
+                }
+            }
+
+            /// As [`HostFact::ids_mut`].
+            pub(crate) fn ids_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
+                match self {
+                    $( Self::$name(fact) => fact.ids_mut(each), )+
+                }
+            }
+
+            /// As [`HostFact::revision`].
+            pub(crate) fn revision(&self, fields: &mut Fields) {
+                match self {
+                    $( Self::$name(fact) => fact.revision(fields), )+
+                }
+            }
+
+            /// As [`HostFact::clean`].
+            pub(crate) fn clean(&mut self, cleaner: &mut dyn Cleaner) {
+                match self {
+                    $( Self::$name(fact) => fact.clean(cleaner), )+
+                }
+            }
+
+            /// As [`HostFact::draft`].
+            pub(crate) fn draft(&self, drafter: &mut dyn Drafter) -> Payload {
+                match self {
+                    $( Self::$name(fact) => fact.draft(drafter).into(), )+
+                }
+            }
+
+            /// As [`HostFact::told`], of a payload of any kind.
+            pub(crate) fn told(kept: &Payload, rows: &Rows<'_>) -> Option<Self> {
+                match kept {
+                    $( Payload::$kept(kept) => <$name as HostFact>::told(kept, rows).map(Self::$name), )+
+                    _ => None,
+                }
+            }
+
+            /// As [`HostFact::actor`].
+            pub(crate) fn actor(&self) -> Actor {
+                match self {
+                    $( Self::$name(fact) => fact.actor(), )+
+                }
+            }
+
+            /// As [`HostFact::role`].
+            pub(crate) fn role(&self) -> Option<Role> {
+                match self {
+                    $( Self::$name(fact) => fact.role(), )+
+                }
+            }
+
+            /// As [`HostFact::needs`].
+            pub(crate) fn needs(&self, each: &mut dyn FnMut(&str)) {
+                match self {
+                    $( Self::$name(fact) => fact.needs(each), )+
+                }
+            }
+        }
+    };
+}
+for_each_fact!(facts);

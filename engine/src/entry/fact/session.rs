@@ -1,0 +1,296 @@
+//! Sessions, turns, prompts, and what a host does to its context.
+
+use super::{Cleaner, Drafter, Fields, HostFact, Ids as _};
+use crate::entry::{Bytes, ItemRef, PointRef, Rows};
+use crate::event::{self, Actor, ReplaceCause, Text, TurnKind};
+use crate::ids::StreamId;
+
+/// Title, folder, project or the host's version changed.
+#[derive(Clone, PartialEq, Hash, Debug, Default)]
+pub struct SessionChanged {
+    pub title: Option<String>,
+    pub cwd: Option<String>,
+    pub project: Option<String>,
+    pub host_version: Option<String>,
+}
+
+impl HostFact for SessionChanged {
+    type Kept = event::SessionChanged;
+    ids!();
+
+    fn revision(&self, fields: &mut Fields) {
+        fields.tag(b"session_changed").text_option(self.title.as_ref()).text_option(self.cwd.as_ref());
+        fields.text_option(self.project.as_ref()).text_option(self.host_version.as_ref());
+    }
+
+    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
+        let Self { title, cwd, project, host_version } = self;
+        cleaner.texts(&mut [title, cwd, project, host_version]);
+    }
+
+    fn draft(&self, _: &mut dyn Drafter) -> event::SessionChanged {
+        event::SessionChanged {
+            title: self.title.as_ref().map(Text::from),
+            cwd: self.cwd.clone(),
+            project: self.project.clone(),
+            host_version: self.host_version.clone(),
+        }
+    }
+}
+
+/// The session ended.
+#[derive(Clone, PartialEq, Hash, Debug, Default)]
+pub struct SessionClosed {
+    pub reason: Option<String>,
+}
+
+impl HostFact for SessionClosed {
+    type Kept = event::SessionClosed;
+    ids!();
+
+    fn revision(&self, fields: &mut Fields) {
+        fields.tag(b"session_closed").text_option(self.reason.as_ref());
+    }
+
+    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
+        cleaner.texts(&mut [&mut self.reason]);
+    }
+
+    fn draft(&self, _: &mut dyn Drafter) -> event::SessionClosed {
+        event::SessionClosed { reason: self.reason.as_ref().map(Text::from) }
+    }
+
+    fn told(kept: &event::SessionClosed, _: &Rows<'_>) -> Option<Self> {
+        Some(Self { reason: kept.reason.as_ref().map(ToString::to_string) })
+    }
+}
+
+/// A step of the model, or a prompt of the user, began.
+#[derive(Clone, PartialEq, Hash, Debug, Default)]
+pub struct TurnStarted {
+    pub kind: TurnKind,
+    pub key: String,
+    pub number: Option<u32>,
+}
+
+impl HostFact for TurnStarted {
+    type Kept = event::TurnStarted;
+    ids!(key);
+
+    fn revision(&self, fields: &mut Fields) {
+        fields.tag(b"turn_started").tag(&[self.kind as u8]).text(&self.key);
+        fields.number(self.number.map_or(-1, i64::from));
+    }
+
+    fn clean(&mut self, _: &mut dyn Cleaner) {}
+
+    fn draft(&self, _: &mut dyn Drafter) -> event::TurnStarted {
+        event::TurnStarted { kind: self.kind, key: self.key.clone(), number: self.number }
+    }
+
+    fn told(kept: &event::TurnStarted, _: &Rows<'_>) -> Option<Self> {
+        Some(Self { kind: kept.kind, key: Rows::id(&kept.key)?, number: kept.number })
+    }
+}
+
+/// The prompt of the model changed: its system text, tools, name or parameters.
+#[derive(Clone, PartialEq, Hash, Debug, Default)]
+pub struct PromptSet {
+    pub system: Option<Bytes>,
+    pub tools: Option<Bytes>,
+    pub model: Option<String>,
+    pub params: Option<Bytes>,
+}
+
+impl HostFact for PromptSet {
+    type Kept = event::PromptSet;
+    ids!();
+
+    fn revision(&self, fields: &mut Fields) {
+        fields.tag(b"prompt_set").bytes_option(self.system.as_ref()).bytes_option(self.tools.as_ref());
+        fields.text_option(self.model.as_ref()).bytes_option(self.params.as_ref());
+    }
+
+    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
+        let Self { system, tools, model, params } = self;
+        if let Some(system) = system {
+            cleaner.bytes(system);
+        }
+        cleaner.texts(&mut [model]);
+        for json in tools.iter_mut().chain(params) {
+            cleaner.json(json);
+        }
+    }
+
+    fn draft(&self, drafter: &mut dyn Drafter) -> event::PromptSet {
+        event::PromptSet {
+            system: self.system.as_ref().map(|bytes| drafter.body(bytes)),
+            tools: self.tools.as_ref().map(|bytes| drafter.body(bytes)),
+            model: self.model.clone(),
+            params: self.params.as_ref().map(|bytes| drafter.uncounted(bytes)),
+        }
+    }
+
+    fn told(kept: &event::PromptSet, rows: &Rows<'_>) -> Option<Self> {
+        Some(Self {
+            system: rows.optional(kept.system.as_ref())?,
+            tools: rows.optional(kept.tools.as_ref())?,
+            model: kept.model.clone(),
+            params: rows.optional(kept.params.as_ref())?,
+        })
+    }
+}
+
+/// The host replaced its context by these items, as after a compaction.
+#[derive(Clone, PartialEq, Hash, Debug)]
+pub struct ContextReplaced {
+    pub cause: ReplaceCause,
+    pub order: Vec<ItemRef>,
+    pub tokens_before: Option<u64>,
+}
+
+impl HostFact for ContextReplaced {
+    type Kept = event::ContextReplaced;
+    ids!();
+
+    fn revision(&self, fields: &mut Fields) {
+        fields.tag(b"context_replaced").tag(&[self.cause as u8]).items(&self.order);
+        fields.number(self.tokens_before.map_or(-1, u64::cast_signed));
+    }
+
+    fn clean(&mut self, _: &mut dyn Cleaner) {}
+
+    fn draft(&self, drafter: &mut dyn Drafter) -> event::ContextReplaced {
+        event::ContextReplaced {
+            cause: self.cause,
+            order: drafter.items(&self.order),
+            tokens_before: self.tokens_before,
+        }
+    }
+
+    fn needs(&self, each: &mut dyn FnMut(&str)) {
+        self.order.iter().filter_map(ItemRef::origin).for_each(each);
+    }
+}
+
+/// The host itself emptied items.
+#[derive(Clone, PartialEq, Hash, Debug, Default)]
+pub struct HostCleared {
+    pub items: Vec<ItemRef>,
+    pub calls: Vec<String>,
+    pub text: Option<Bytes>,
+}
+
+impl HostFact for HostCleared {
+    type Kept = event::HostCleared;
+    ids!(calls);
+
+    fn revision(&self, fields: &mut Fields) {
+        fields.tag(b"host_cleared").items(&self.items).list(&self.calls).bytes_option(self.text.as_ref());
+    }
+
+    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
+        if let Some(text) = &mut self.text {
+            cleaner.bytes(text);
+        }
+    }
+
+    fn draft(&self, drafter: &mut dyn Drafter) -> event::HostCleared {
+        event::HostCleared {
+            items: drafter.items(&self.items),
+            calls: self.calls.clone(),
+            text: self.text.as_ref().map(|bytes| drafter.body(bytes)),
+        }
+    }
+
+    fn needs(&self, each: &mut dyn FnMut(&str)) {
+        self.items.iter().filter_map(ItemRef::origin).for_each(each);
+    }
+}
+
+/// The session went back to an earlier point.
+#[derive(Clone, PartialEq, Hash, Debug)]
+pub struct Rewound {
+    pub to: PointRef,
+}
+
+impl HostFact for Rewound {
+    type Kept = event::Rewound;
+    ids!();
+
+    fn revision(&self, fields: &mut Fields) {
+        fields.tag(b"rewound").point(&self.to);
+    }
+
+    fn clean(&mut self, _: &mut dyn Cleaner) {}
+
+    fn draft(&self, drafter: &mut dyn Drafter) -> event::Rewound {
+        event::Rewound { to: drafter.point(&self.to) }
+    }
+
+    fn actor(&self) -> Actor {
+        Actor::User
+    }
+
+    fn needs(&self, each: &mut dyn FnMut(&str)) {
+        match &self.to {
+            PointRef::After(origin) | PointRef::Before(origin) => each(origin),
+            PointRef::Seq(_) => {}
+        }
+    }
+}
+
+/// The session goes on from a point of another one.
+#[derive(Clone, PartialEq, Hash, Debug)]
+pub struct Forked {
+    pub from: StreamId,
+    pub at: PointRef,
+}
+
+impl HostFact for Forked {
+    type Kept = event::Forked;
+    ids!();
+
+    fn revision(&self, fields: &mut Fields) {
+        fields.tag(b"forked").tag(self.from.as_bytes()).point(&self.at);
+    }
+
+    fn clean(&mut self, _: &mut dyn Cleaner) {}
+
+    fn draft(&self, drafter: &mut dyn Drafter) -> event::Forked {
+        event::Forked { from: self.from, at: drafter.point(&self.at) }
+    }
+}
+
+/// A record of the host that is no other fact.
+#[derive(Clone, PartialEq, Hash, Debug, Default)]
+pub struct HostRecorded {
+    pub record: String,
+    pub about: Option<String>,
+    pub raw: Option<Bytes>,
+}
+
+impl HostFact for HostRecorded {
+    type Kept = event::HostRecorded;
+    ids!(about);
+
+    fn revision(&self, fields: &mut Fields) {
+        fields.tag(b"host_recorded").text(&self.record).text_option(self.about.as_ref());
+        fields.bytes_option(self.raw.as_ref());
+    }
+
+    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
+        cleaner.text(&mut self.record);
+        if let Some(raw) = &mut self.raw {
+            cleaner.bytes(raw);
+        }
+    }
+
+    fn draft(&self, drafter: &mut dyn Drafter) -> event::HostRecorded {
+        event::HostRecorded {
+            record: self.record.clone(),
+            about: self.about.clone(),
+            raw: self.raw.as_ref().map(|bytes| drafter.uncounted(bytes)),
+        }
+    }
+}

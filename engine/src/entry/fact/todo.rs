@@ -1,0 +1,67 @@
+//! Todo lists.
+
+use super::{Cleaner, Drafter, Fields, HostFact};
+use crate::entry::{Bytes, Rows, TodoChangeEntry};
+use crate::event;
+
+/// The todo list was written as a whole.
+#[derive(Clone, PartialEq, Hash, Debug, Default)]
+pub struct TodosReplaced {
+    pub list: Bytes,
+}
+
+impl HostFact for TodosReplaced {
+    type Kept = event::TodosReplaced;
+    ids!();
+
+    fn revision(&self, fields: &mut Fields) {
+        fields.tag(b"todos_replaced").bytes(&self.list);
+    }
+
+    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
+        cleaner.json(&mut self.list);
+    }
+
+    fn draft(&self, drafter: &mut dyn Drafter) -> event::TodosReplaced {
+        // Facts are never refused: what is no list is recorded as an empty one, with the host's record beside it.
+        event::TodosReplaced { list: drafter.todo_list(&self.list).unwrap_or_default() }
+    }
+
+    fn told(kept: &event::TodosReplaced, rows: &Rows<'_>) -> Option<Self> {
+        let list = &kept.list.body;
+        if list.chunks == 0 { None } else { Some(Self { list: rows.bytes(list)? }) }
+    }
+}
+
+/// One entry of the todo list changed.
+#[derive(Clone, PartialEq, Hash, Debug, Default)]
+pub struct TodoChanged {
+    pub change: TodoChangeEntry,
+}
+
+impl HostFact for TodoChanged {
+    type Kept = event::TodoChanged;
+    ids!();
+
+    fn revision(&self, fields: &mut Fields) {
+        fields.tag(b"todo_changed").change(&self.change);
+    }
+
+    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
+        self.change.clean(cleaner);
+    }
+
+    fn draft(&self, drafter: &mut dyn Drafter) -> event::TodoChanged {
+        event::TodoChanged { change: drafter.todo_change(&self.change) }
+    }
+}
+
+impl TodoChangeEntry {
+    pub(super) fn clean(&mut self, cleaner: &mut dyn Cleaner) {
+        cleaner.text(&mut self.id);
+        cleaner.texts(&mut [&mut self.status]);
+        if let Some(entry) = &mut self.entry {
+            cleaner.json(entry);
+        }
+    }
+}

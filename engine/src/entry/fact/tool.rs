@@ -1,0 +1,137 @@
+//! Tool calls, and files that changed outside of them.
+
+use super::{Cleaner, Drafter, Fields, HostFact, Ids as _};
+use crate::entry::{Bytes, PartEntry, Rows, TodoChangeEntry};
+use crate::event::{self, Actor, FileChanger, Outcome, Role};
+
+/// A tool was called.
+#[derive(Clone, PartialEq, Hash, Debug, Default)]
+pub struct ToolStarted {
+    pub call: String,
+    pub message: Option<String>,
+    pub tool: String,
+    pub params: Bytes,
+    pub provider_signature: Option<Bytes>,
+}
+
+impl HostFact for ToolStarted {
+    type Kept = event::ToolCallStarted;
+    ids!(call, message);
+
+    fn revision(&self, fields: &mut Fields) {
+        fields.tag(b"tool_started").text(&self.tool).bytes(&self.params);
+    }
+
+    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
+        cleaner.text(&mut self.tool);
+        cleaner.json(&mut self.params);
+    }
+
+    fn draft(&self, drafter: &mut dyn Drafter) -> event::ToolCallStarted {
+        drafter.call(self)
+    }
+
+    fn told(kept: &event::ToolCallStarted, rows: &Rows<'_>) -> Option<Self> {
+        Some(Self {
+            call: kept.call.clone(),
+            message: None,
+            tool: kept.tool.clone(),
+            params: rows.bytes(&kept.params)?,
+            provider_signature: None,
+        })
+    }
+
+    fn actor(&self) -> Actor {
+        Actor::Assistant
+    }
+}
+
+/// A call ended.
+#[derive(Clone, PartialEq, Hash, Debug)]
+pub struct ToolFinished {
+    pub call: String,
+    pub outcome: Outcome,
+    pub output: Vec<PartEntry>,
+    pub details: Option<Bytes>,
+    pub todo_change: Option<TodoChangeEntry>,
+}
+
+impl HostFact for ToolFinished {
+    type Kept = event::ToolCallFinished;
+    ids!(call);
+
+    fn revision(&self, fields: &mut Fields) {
+        fields.tag(b"tool_finished").tag(&[self.outcome as u8]).parts(&self.output);
+    }
+
+    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
+        cleaner.parts(&mut self.output);
+        if let Some(details) = &mut self.details {
+            cleaner.json(details);
+        }
+        if let Some(change) = &mut self.todo_change {
+            change.clean(cleaner);
+        }
+    }
+
+    fn draft(&self, drafter: &mut dyn Drafter) -> event::ToolCallFinished {
+        let todos = drafter.todo_update(self);
+        event::ToolCallFinished {
+            call: self.call.clone(),
+            outcome: self.outcome,
+            output: drafter.parts(&self.output, self.role()),
+            details: self.details.as_ref().map(|bytes| drafter.uncounted(bytes)),
+            todos,
+        }
+    }
+
+    fn told(kept: &event::ToolCallFinished, rows: &Rows<'_>) -> Option<Self> {
+        Some(Self {
+            call: kept.call.clone(),
+            outcome: kept.outcome,
+            output: rows.parts(&kept.output)?,
+            details: None,
+            todo_change: None,
+        })
+    }
+
+    fn actor(&self) -> Actor {
+        Actor::Tool
+    }
+
+    fn role(&self) -> Option<Role> {
+        Some(Role::Tool)
+    }
+}
+
+/// A file changed without a call that says so.
+#[derive(Clone, PartialEq, Hash, Debug)]
+pub struct FileChanged {
+    pub path: String,
+    pub by: FileChanger,
+}
+
+impl HostFact for FileChanged {
+    type Kept = event::FileChanged;
+    ids!();
+
+    fn revision(&self, fields: &mut Fields) {
+        fields.tag(b"file_changed").text(&self.path).tag(&[self.by as u8]);
+    }
+
+    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
+        cleaner.text(&mut self.path);
+    }
+
+    fn draft(&self, drafter: &mut dyn Drafter) -> event::FileChanged {
+        event::FileChanged { key: drafter.file(&self.path), by: self.by }
+    }
+
+    fn told(kept: &event::FileChanged, _: &Rows<'_>) -> Option<Self> {
+        Some(Self { path: kept.key.given.clone(), by: kept.by })
+    }
+
+    fn actor(&self) -> Actor {
+        Actor::User
+    }
+}

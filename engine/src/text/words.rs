@@ -1,0 +1,58 @@
+//! Numbers and names in words, as every answer for people has them.
+
+/// A count of tokens for people: `812`, `8.5k`, `3.5M`.
+pub fn tokens(count: u64) -> String {
+    let (unit, letter) = match count {
+        0..1000 => return count.to_string(),
+        1000..999_950 => (1000, 'k'),
+        _ => (1_000_000, 'M'),
+    };
+    let tenths = count.saturating_add(unit / 20) / (unit / 10);
+    match (tenths / 10, tenths % 10) {
+        (whole, 0) => format!("{whole}{letter}"),
+        (whole, tenth) => format!("{whole}.{tenth}{letter}"),
+    }
+}
+
+/// A count with its noun.
+pub fn count(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// A variant's name in plain words: `FileChanged` is "file changed". What it holds follows in brackets.
+pub fn word(variant: &dyn std::fmt::Debug) -> String {
+    let text = format!("{variant:?}");
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let mut words = String::with_capacity(text.len() + 4);
+    for (place, letter) in name.char_indices() {
+        if letter.is_ascii_uppercase() && place > 0 {
+            words.push(' ');
+        }
+        words.push(letter.to_ascii_lowercase());
+    }
+    words + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_short_and_exact_where_they_are_small() {
+        for (number, shown) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1k"),
+            (8540, "8.5k"),
+            (9960, "10k"),
+            (123_456, "123.5k"),
+            (999_949, "999.9k"),
+            (999_950, "1M"),
+            (3_516_700, "3.5M"),
+        ] {
+            assert_eq!(tokens(number), shown);
+        }
+        assert_eq!((count(1, "item"), count(2, "item")), ("1 item".to_owned(), "2 items".to_owned()));
+    }
+}
