@@ -13,8 +13,7 @@
 
 use std::collections::BTreeSet;
 
-use super::bodies::Bodies;
-use super::draft::EventDraft;
+use super::draft::{Bodies, EventDraft};
 use super::target::{ContextAction, Target};
 use crate::event::{
     Body, Discarded, Distilled, Face, Hidden, Payload, Pinned, PolicySet, Restored, Rewound, Role, Text,

@@ -1,9 +1,9 @@
-//! An event before it has a place in the log, and its bodies one on disk.
+//! An event before it has a place in the log, and its bodies: made one after the other, one row each on disk.
 
-use super::bodies::Bodies;
-use crate::entry::Bytes;
-use crate::event::{Actor, Event, Payload, Stamp};
+use crate::entry::{Bytes, WirePiece};
+use crate::event::{Actor, Body, Event, Payload, Stamp, wire};
 use crate::ids::{Origin, StreamId};
+use crate::secret::Withheld;
 use crate::text::tokens;
 
 /// An event that is not yet in the log, with the bytes of its bodies, one a row.
@@ -36,5 +36,153 @@ impl EventDraft {
         self.event.stream = stream;
         self.event.stamp.actor = actor;
         self
+    }
+}
+
+/// Most bytes that one row of a body table may hold; longer bodies are lists of rows.
+pub const CHUNK_BYTES_MAX: usize = 16 << 20;
+
+/// Bodies shorter than this are not worth a comparison with the others of their event.
+const SHARE_BYTES_MIN: usize = 64;
+
+/// The bodies of one event, in order of their rows.
+#[derive(Debug, Default)]
+pub struct Bodies {
+    rows: Vec<Bytes>,
+    named: Vec<(Bytes, Body)>,
+    withheld: Withheld,
+    /// Something of the event was erased before.
+    has_withheld: bool,
+}
+
+/// Lines of a text: line feeds + 1, 0 for an empty one.
+pub fn line_count(bytes: &[u8]) -> u32 {
+    if bytes.is_empty() {
+        return 0;
+    }
+    let feeds = memchr::memchr_iter(b'\n', bytes).count();
+    u32::try_from(feeds).unwrap_or(u32::MAX).saturating_add(1)
+}
+
+impl Bodies {
+    /// No bodies yet. What `withheld` holds is not among them when it is added: something stands in its place.
+    pub fn with(withheld: &Withheld) -> Self {
+        // Field by field: a default one would make what is replaced at once.
+        Self { rows: Vec::new(), named: Vec::new(), withheld: withheld.clone(), has_withheld: false }
+    }
+
+    /// Adds a body that the model may see: its tokens and lines are counted.
+    pub fn add(&mut self, bytes: &Bytes) -> Body {
+        if let Some(stand_in) = self.stand_in(bytes) {
+            return self.place(&stand_in);
+        }
+        let body = self.place(bytes);
+        Body { tokens: tokens::estimate(bytes), lines: line_count(bytes), ..body }
+    }
+
+    /// As [`Bodies::add`], for bytes that are not shared yet.
+    pub fn add_copied(&mut self, bytes: impl AsRef<[u8]>) -> Body {
+        self.add(&Bytes::from(bytes.as_ref()))
+    }
+
+    /// Adds a body that the model never sees: nothing is counted.
+    pub fn add_uncounted(&mut self, bytes: &Bytes) -> Body {
+        match self.stand_in(bytes) {
+            Some(stand_in) => self.place(&stand_in),
+            None => self.place(bytes),
+        }
+    }
+
+    /// What is stored in place of a content that was erased.
+    fn stand_in(&mut self, bytes: &Bytes) -> Option<Bytes> {
+        let stand_in = self.withheld.stand_in(bytes)?;
+        self.has_withheld = true;
+        Some(stand_in.into())
+    }
+
+    /// Adds the wire form of the host's record, reusing the rows of bodies that are there.
+    pub fn add_wire(&mut self, pieces: &[WirePiece]) -> Option<Body> {
+        // A record quotes what its event says: of one that was erased, nothing is kept.
+        if pieces.is_empty() || self.has_withheld {
+            return None;
+        }
+        let mut template = Vec::new();
+        for piece in pieces {
+            match piece {
+                WirePiece::Literal(bytes) => wire::push(&mut template, &wire::Piece::Literal(bytes)),
+                WirePiece::Raw(bytes) | WirePiece::Escaped(bytes) => {
+                    if self.withheld.holds(bytes) {
+                        return None;
+                    }
+                    let body = self.place(bytes);
+                    let escaped = matches!(piece, WirePiece::Escaped(_));
+                    let named = wire::Piece::Body { first: body.first, rows: body.chunks, escaped };
+                    wire::push(&mut template, &named);
+                }
+                WirePiece::Record(origin) => {
+                    wire::push(&mut template, &wire::Piece::Record(self.withheld.secret().origin(origin)));
+                }
+            }
+        }
+        let template = Bytes::from(template);
+        (!self.withheld.holds(&template)).then(|| self.place(&template))
+    }
+
+    /// The bodies, one a row.
+    pub fn into_rows(self) -> Vec<Bytes> {
+        self.rows
+    }
+
+    fn place(&mut self, bytes: &Bytes) -> Body {
+        if bytes.is_empty() {
+            return Body::default();
+        }
+        if bytes.len() >= SHARE_BYTES_MIN
+            && let Some((_, body)) = self.named.iter().find(|(known, _)| known == bytes)
+        {
+            return *body;
+        }
+        let first = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
+        if bytes.len() <= CHUNK_BYTES_MAX {
+            self.rows.push(bytes.clone());
+        } else {
+            self.rows.extend(bytes.chunks(CHUNK_BYTES_MAX).map(Bytes::from));
+        }
+        let chunks = u32::try_from(self.rows.len()).unwrap_or(u32::MAX) - first;
+        let body = Body { first, chunks, bytes: bytes.len() as u64, tokens: 0, lines: 0 };
+        self.named.push((bytes.clone(), body));
+        body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_long_bodies_share_a_row_and_empty_ones_have_none() {
+        let long: Bytes = vec![b'a'; 100].into();
+        let mut bodies = Bodies::default();
+        let first = bodies.add(&long);
+        let again = bodies.add_uncounted(&Bytes::from(vec![b'a'; 100]));
+        assert_eq!((first.first, again.first, again.chunks), (0, 0, 1));
+        assert_eq!(bodies.add(&Bytes::from(Vec::new())).chunks, 0);
+        let wire = bodies.add_wire(&[WirePiece::Literal(b"{".to_vec()), WirePiece::Escaped(long)]).unwrap();
+        assert_eq!((wire.first, bodies.into_rows().len()), (1, 2));
+    }
+
+    #[test]
+    fn a_long_body_is_a_list_of_chunks() {
+        let mut bodies = Bodies::default();
+        let body = bodies.add_uncounted(&Bytes::from(vec![0; CHUNK_BYTES_MAX + 1]));
+        assert_eq!((body.chunks, body.bytes), (2, CHUNK_BYTES_MAX as u64 + 1));
+    }
+
+    #[test]
+    fn lines_are_line_feeds_and_one_more() {
+        assert_eq!(
+            [line_count(b""), line_count(b"a"), line_count(b"a\n"), line_count(b"a\nb")],
+            [0, 1, 2, 2]
+        );
     }
 }

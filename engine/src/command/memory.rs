@@ -12,8 +12,7 @@ mod rejection;
 #[cfg(test)]
 mod tests;
 
-use super::bodies::Bodies;
-use super::draft::EventDraft;
+use super::draft::{Bodies, EventDraft};
 use crate::entry::MemoryEntry;
 use crate::event::{
     Lifespan, MemoryKind, MemoryRecorded, MemoryReinforced, MemoryRetracted, MemorySource, MemorySuperseded,

@@ -1,6 +1,5 @@
 //! What may be asked, and how facts become events.
 
-pub mod bodies;
 pub mod context;
 pub mod draft;
 pub mod ingest_state;

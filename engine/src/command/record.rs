@@ -24,8 +24,7 @@ use crate::secret::{DERIVED, Secret, Withheld};
 use crate::text::signature::Signer;
 use crate::text::tokens;
 
-use super::bodies::Bodies;
-use super::draft::EventDraft;
+use super::draft::{Bodies, EventDraft};
 use super::ingest_state::{IngestState, Seen};
 
 /// What became of an entry.

@@ -17,8 +17,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::bodies::Bodies;
-use super::draft::EventDraft;
+use super::draft::{Bodies, EventDraft};
 use crate::event::{TaskChanged, TaskEvicted, TaskFields, TaskStatus};
 use crate::fold::task::{TaskState, TaskView};
 use crate::fold::validate::{Requirements, validate};

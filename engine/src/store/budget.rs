@@ -6,8 +6,7 @@
 //!
 //! What the user and the model said, the newest steps and what steers the work stay.
 
-use crate::command::bodies::Bodies;
-use crate::command::draft::EventDraft;
+use crate::command::draft::{Bodies, EventDraft};
 use crate::error::Error;
 use crate::event::{Discarded, Face, Hidden, Role, ToolClass};
 use crate::fold::{FaceState, ItemKind, ServedPlace, State};

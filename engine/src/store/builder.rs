@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use crate::command::bodies::Bodies;
-use crate::command::draft::EventDraft;
+use crate::command::draft::{Bodies, EventDraft};
 use crate::error::{ANY_FILE_SYSTEM_VARIABLE, Error};
 use crate::event::{Actor, Event, PolicySet, Stamp};
 use crate::fold::Policy;

@@ -15,8 +15,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::command::bodies::Bodies;
-use crate::command::draft::EventDraft;
+use crate::command::draft::{Bodies, EventDraft};
 use crate::command::task::{self, TaskUpdate};
 use crate::command::{Command, ContextAction, Decision, Rejection, Target, decide};
 use crate::entry::Bytes;

@@ -17,8 +17,7 @@ use std::path::Path;
 use rustc_hash::FxHashSet;
 
 use crate::codec::{BodyRow, Frame};
-use crate::command::bodies::Bodies;
-use crate::command::draft::EventDraft;
+use crate::command::draft::{Bodies, EventDraft};
 use crate::error::Error;
 use crate::event::{Actor, Body, BodyAddress, Erased, Event, Payload, Stamp};
 use crate::fold::ItemView;

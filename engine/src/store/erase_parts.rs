@@ -10,8 +10,7 @@
 use std::ops::Range;
 
 use crate::command::Rejection;
-use crate::command::bodies::Bodies;
-use crate::command::draft::EventDraft;
+use crate::command::draft::{Bodies, EventDraft};
 use crate::error::Error;
 use crate::event::{Actor, BodyAddress, Face, ItemRevised, Part};
 use crate::fold::PartView;

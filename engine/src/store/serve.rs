@@ -11,8 +11,7 @@
 //! again. A digest that does not match is told and stops nothing.
 
 use crate::command::Rejection;
-use crate::command::bodies::Bodies;
-use crate::command::draft::EventDraft;
+use crate::command::draft::{Bodies, EventDraft};
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::event::{Actor, ContextRebased, ContextServed, Face, RebaseCause};

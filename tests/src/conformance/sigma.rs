@@ -4,8 +4,7 @@
 //! history --messages, calls, results; then the updates of tasks--> Tape --> State --faces, stand-ins--> history
 //! ```
 
-use acpdb_engine::command::bodies::Bodies;
-use acpdb_engine::command::draft::EventDraft;
+use acpdb_engine::command::draft::{Bodies, EventDraft};
 use acpdb_engine::command::task::TaskUpdate;
 use acpdb_engine::entry::{Entry, PartEntry, fact};
 use acpdb_engine::event::{

@@ -390,7 +390,7 @@ fn erased_is_gone(sabotage: Option<Sabotage>) -> Result<(), Failure> {
 
 /// A text begins as an erased one did, and is said by a handle that had stored the beginning before: it is stored anew.
 fn said_again() -> Result<(), Failure> {
-    use acpdb_engine::command::bodies::CHUNK_BYTES_MAX;
+    use acpdb_engine::command::draft::CHUNK_BYTES_MAX;
     use acpdb_engine::entry::Entry;
     use acpdb_engine::event::Role;
     let folder = tempfile::tempdir()?;

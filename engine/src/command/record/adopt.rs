@@ -7,7 +7,7 @@
 //! What the registry said of a call stays, for contexts rest on it; the rest follows from the bytes. Nothing that a parcel claims
 //! about its bodies is believed. Pure.
 
-use crate::command::bodies::{Bodies, CHUNK_BYTES_MAX, line_count};
+use crate::command::draft::{Bodies, CHUNK_BYTES_MAX, line_count};
 use crate::entry::fact::ToolStarted;
 use crate::entry::revision::revision_of;
 use crate::entry::{Bytes, Fact, Rows, StreamInfo};

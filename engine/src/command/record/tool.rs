@@ -1,7 +1,7 @@
 //! Calls and todo lists: signatures, keys, labels, sizes, and which entries a list has.
 
 use super::Recorder;
-use crate::command::bodies::Bodies;
+use crate::command::draft::Bodies;
 use crate::entry::fact::{ToolFinished, ToolStarted};
 use crate::entry::{Bytes, StreamInfo, TodoChangeEntry};
 use crate::event::{

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::command::bodies::Bodies;
-use crate::command::draft::EventDraft;
+use crate::command::draft::{Bodies, EventDraft};
 use crate::command::ingest_state::IngestState;
 use crate::command::record::Recorder;
 use crate::entry::StreamInfo;

@@ -210,7 +210,7 @@ fn bytes_that_do_not_match_their_digest_are_told_and_stop_nothing() {
         format: "plain".to_owned(),
     };
     let stream = step.session().id();
-    let draft = crate::command::draft::EventDraft::of(served, crate::command::bodies::Bodies::default());
+    let draft = crate::command::draft::EventDraft::of(served, crate::command::draft::Bodies::default());
     let store = fixture.session.store().clone();
     store
         .inner

@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use crate::codec::payload;
 use crate::codec::{EncodedBody, EncodedEvent, Envelope};
-use crate::command::bodies::CHUNK_BYTES_MAX;
-use crate::command::draft::EventDraft;
+use crate::command::draft::{CHUNK_BYTES_MAX, EventDraft};
 use crate::entry::Bytes;
 use crate::error::Error;
 use crate::event::{Body, ERASED_TEXT, Event, Text};
