@@ -20,6 +20,7 @@ use crate::filter::{Filter, Term};
 use crate::items::{ItemRow, spell};
 use crate::names::time_of;
 use crate::rows;
+use crate::sound::sound;
 
 mod excerpt;
 
@@ -199,11 +200,8 @@ pub fn search(
     let mut held: Vec<(Recorded, Vec<Body>)> = Vec::new();
     let (mut bytes, mut room) = (0_u64, READ_BYTES_FIRST);
     let events = store.stream_events(stream.id, Seq(1), question.at)?;
-    for recorded in events.wanted(|glimpse| KINDS.contains(&glimpse.kind())) {
-        let recorded = match recorded {
-            Err(Error::Corrupt { .. }) => continue,
-            other => other?,
-        };
+    for recorded in sound(events.wanted(|glimpse| KINDS.contains(&glimpse.kind()))) {
+        let recorded = recorded?;
         scanned.events += 1;
         let bodies = telling(&recorded.event.payload);
         bytes = bodies.iter().fold(bytes, |sum, body| sum.saturating_add(body.bytes));

@@ -7,6 +7,8 @@ use acpdb_engine::event::{Body, PartKind, Payload, Role};
 use acpdb_engine::ids::{BodyId, Seq};
 use acpdb_engine::{Error, Store, store::StreamName};
 
+use crate::sound::sound;
+
 /// Messages of the user that are looked at.
 const PROMPT_COUNT_MAX: usize = 12;
 /// Bytes of a prompt that are looked at behind what is left out of it.
@@ -99,11 +101,8 @@ fn is_telling(title: &str) -> bool {
 pub(crate) fn first_prompt(store: &Store, name: &StreamName) -> Result<Option<(BodyId, String)>, Error> {
     let events = store.stream_events(name.id, Seq(1), Seq::MAX)?;
     let mut seen = 0;
-    for recorded in events.wanted(|glimpse| glimpse.kind() == MESSAGE_RECORDED) {
-        let recorded = match recorded {
-            Err(Error::Corrupt { .. }) => continue,
-            other => other?,
-        };
+    for recorded in sound(events.wanted(|glimpse| glimpse.kind() == MESSAGE_RECORDED)) {
+        let recorded = recorded?;
         let Payload::MessageRecorded(message) = &recorded.event.payload else { continue };
         if message.role != Role::User || message.hidden_from_model {
             continue;

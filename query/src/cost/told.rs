@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::requests::Request;
 use crate::names::time_of;
+use crate::sound::sound;
 
 /// Numbers of the kinds that tell of requests.
 const SESSION_CHANGED: u16 = 2;
@@ -100,11 +101,8 @@ impl Told {
             matches!(glimpse.kind(), SESSION_CHANGED | FORKED | MESSAGE_FINISHED)
                 && asked.contains(&glimpse.stream())
         });
-        for recorded in events {
-            let recorded = match recorded {
-                Err(Error::Corrupt { .. }) => continue,
-                other => other?,
-            };
+        for recorded in sound(events) {
+            let recorded = recorded?;
             if let Some(name) = names.get(&recorded.event.stream) {
                 self.take(recorded, name);
             }

@@ -24,6 +24,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{ExportError, page_past};
 use crate::items::ItemRow;
+use crate::sound::sound;
 
 /// Deepest nesting of subagents that is followed to find the trace.
 const DEPTH_MAX: usize = 32;
@@ -145,11 +146,8 @@ struct Turn {
 impl Told {
     fn read(store: &Store, view: &View) -> Result<Self, ExportError> {
         let mut told = Self::default();
-        for recorded in store.stream_events(view.stream(), Seq(1), view.at())? {
-            let recorded = match recorded {
-                Err(Error::Corrupt { .. }) => continue,
-                other => other?,
-            };
+        for recorded in sound(store.stream_events(view.stream(), Seq(1), view.at())?) {
+            let recorded = recorded?;
             let (seq, event) = (recorded.seq, recorded.event);
             // What a host that dates its events does not date happened when what came before it did.
             let before = told.times.last_key_value().filter(|_| told.dated).map(|(_, time)| *time);

@@ -20,6 +20,7 @@ use super::texts::{TextNumber, Texts};
 use super::{ExportError, page_past};
 use crate::cost::PriceTable;
 use crate::items::cause_label;
+use crate::sound::sound;
 use crate::titles::prompt_in;
 
 /// Longest title, in characters.
@@ -45,12 +46,8 @@ impl<'v> Making<'v> {
         let mut words = Words::new(redaction.clone());
         let mut data = SessionPage::default();
         let mut events = Events::default();
-        for recorded in store.stream_events(view.stream(), Seq(1), view.at())? {
-            // What is damaged is left out; the rest shows.
-            let recorded = match recorded {
-                Err(Error::Corrupt { .. }) => continue,
-                other => other?,
-            };
+        for recorded in sound(store.stream_events(view.stream(), Seq(1), view.at())?) {
+            let recorded = recorded?;
             if let Some(text) = page_past::mark(&recorded.event.payload) {
                 let kind = words.number(&recorded.event.payload.label().replace('_', " "));
                 let turn = view.read().state().turn(recorded.seq).get();

@@ -23,6 +23,7 @@ use serde::Serialize;
 use super::ExportError;
 use crate::chain::EdgeRow;
 use crate::items::{ItemRow, cause_label};
+use crate::sound::sound;
 
 /// An item, with its texts and the reasons.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -153,15 +154,9 @@ pub fn rows(
 /// The time of each event of a stream: the host's, else when it was recorded.
 pub(super) fn times(store: &Store, view: &View) -> Result<HashMap<Seq, Micros>, ExportError> {
     let mut times = HashMap::new();
-    for recorded in store.stream_events(view.stream(), Seq(1), view.at())? {
-        match recorded {
-            // What is damaged is left out; the rest is exported.
-            Err(Error::Corrupt { .. }) => {}
-            Err(error) => return Err(error.into()),
-            Ok(recorded) => {
-                times.insert(recorded.seq, recorded.event.host_time.unwrap_or(recorded.recorded_at));
-            }
-        }
+    for recorded in sound(store.stream_events(view.stream(), Seq(1), view.at())?) {
+        let recorded = recorded?;
+        times.insert(recorded.seq, recorded.event.host_time.unwrap_or(recorded.recorded_at));
     }
     Ok(times)
 }

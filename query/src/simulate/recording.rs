@@ -12,6 +12,7 @@ use acpdb_engine::{Error, Store};
 use super::edits::Replaced;
 use super::{Outcome, Request};
 use crate::cost::{ModelPrice, PriceTable, Sizes};
+use crate::sound::sound;
 
 /// Tokens of system prompt and tools where nothing is known about them.
 const PREFIX_TOKENS: u64 = 8_000;
@@ -137,11 +138,8 @@ impl Recording {
                 continue;
             }
             known.push(next);
-            for recorded in store.stream_events(next, Seq(1), to)? {
-                let recorded = match recorded {
-                    Err(Error::Corrupt { .. }) => continue,
-                    other => other?,
-                };
+            for recorded in sound(store.stream_events(next, Seq(1), to)?) {
+                let recorded = recorded?;
                 if let Payload::Forked(forked) = &recorded.event.payload {
                     parents.push((forked.from, forked.at));
                 }
@@ -149,12 +147,8 @@ impl Recording {
             }
         }
         // The store's own policies and erasures hold for all streams.
-        for recorded in store.stream_events(StreamId::STORE, Seq(1), Seq::MAX)? {
-            // What is damaged is told by `verify`, and simulated without.
-            match recorded {
-                Err(Error::Corrupt { .. }) => {}
-                other => events.push(other?),
-            }
+        for recorded in sound(store.stream_events(StreamId::STORE, Seq(1), Seq::MAX)?) {
+            events.push(recorded?);
         }
         events.sort_by_key(|recorded| recorded.seq);
         let failed = RefCell::new(None);
