@@ -18,7 +18,7 @@ use super::fault::Fault;
 use super::files::SegmentFile;
 use super::keys::KeyChain;
 use super::lookup::exactly;
-use super::parallel_verify::{SHARED_BYTES_MIN, is_alone};
+use super::parallel_verify::beside;
 use super::{Log, sealed_blocks};
 use crate::codec::{
     BODY_CHUNK_BYTES_MAX, BlockRow, BodyRow, Frame, Invalid, Part, SALT_BYTES, STORED_BYTES_MAX,
@@ -107,7 +107,8 @@ fn check_length(row: &BodyRow, bytes: &[u8]) -> Result<(), Invalid> {
     Err(Invalid::new(Part::Body, 0, format!("{} bytes", row.stored_bytes), format!("{} bytes", bytes.len())))
 }
 
-fn settle_all(keys: Option<&KeyChain>, pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
+/// What each piece holds, on two threads if that is worth it.
+fn settle(keys: Option<&KeyChain>, pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
     let checked = |piece: &Piece<'_>| {
         let stored = match &piece.stored {
             Stored::AtHand(stored) => stored,
@@ -119,34 +120,8 @@ fn settle_all(keys: Option<&KeyChain>, pieces: &[Piece<'_>], stretches: &[Vec<u8
         };
         checked_body(keys, piece.row, &piece.salt, stored, piece.packed)
     };
-    pieces.iter().map(checked).collect()
-}
-
-/// The same on two threads, if that is worth it and there are two.
-fn settle_shared(keys: Option<&KeyChain>, pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
-    let all: usize = pieces.iter().map(|piece| piece.row.stored_bytes as usize).sum();
-    if all < SHARED_BYTES_MIN || is_alone() {
-        return settle_all(keys, pieces, stretches);
-    }
-    let mut half = 0_usize;
-    let middle = pieces.iter().position(|piece| {
-        half = half.saturating_add(piece.row.stored_bytes as usize);
-        half > all / 2
-    });
-    let (first, second) = pieces.split_at_checked(middle.unwrap_or(0)).unwrap_or((pieces, &[]));
-    std::thread::scope(|scope| {
-        let name = "acpdb bodies".to_owned();
-        let helper =
-            std::thread::Builder::new().name(name).spawn_scoped(scope, || settle_all(keys, first, stretches));
-        let rest = settle_all(keys, second, stretches);
-        // No thread to be had, or one that came to nothing: done here.
-        let mut settled = match helper.map(std::thread::ScopedJoinHandle::join) {
-            Ok(Ok(settled)) => settled,
-            _ => settle_all(keys, first, stretches),
-        };
-        settled.extend(rest);
-        settled
-    })
+    let all = pieces.iter().map(|piece| piece.row.stored_bytes as usize).sum();
+    beside(pieces, all, checked, || ()).0
 }
 
 /// A row and where its bytes are in the file.
@@ -212,7 +187,7 @@ impl Log {
                 None => order.push((number, row)),
             }
         }
-        for (piece, read) in at_hand.iter().zip(settle_shared(self.segments.keys(), &at_hand, &[])) {
+        for (piece, read) in at_hand.iter().zip(settle(self.segments.keys(), &at_hand, &[])) {
             match read {
                 Ok(body) => {
                     if let Some(place) = answers.get_mut(piece.number) {
@@ -358,7 +333,7 @@ impl Log {
             }
             stretches.push(stretch);
         }
-        for (piece, read) in pieces.iter().zip(settle_shared(self.segments.keys(), &pieces, &stretches)) {
+        for (piece, read) in pieces.iter().zip(settle(self.segments.keys(), &pieces, &stretches)) {
             tell(piece.number, piece.row, read);
         }
     }

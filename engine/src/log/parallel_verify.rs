@@ -24,8 +24,8 @@ use crate::locks::{steady, steady_into};
 /// Bytes of bodies that are checked at a time.
 const BATCH_BYTES: usize = 4 << 20;
 /// Bytes from which on a second thread is worth its beginning: on a busy machine it may be a while until it begins.
-pub(super) const SHARED_BYTES_MIN: usize = 1 << 20;
-/// Frames that a thread takes at a time.
+const SHARED_BYTES_MIN: usize = 1 << 20;
+/// Items that a thread takes at a time.
 const SHARE_COUNT: usize = 8;
 
 /// A row whose bytes are not what its digest says, and what is wrong with them.
@@ -107,52 +107,71 @@ impl Batch {
 
     /// Checks the bodies of all frames while `meanwhile` runs: what is damaged, by frame.
     pub(super) fn check_beside<T>(&self, meanwhile: impl FnOnce() -> T) -> (Vec<Vec<Damaged>>, T) {
-        let next = AtomicUsize::new(0);
-        let found: Mutex<Vec<(usize, Vec<Damaged>)>> = Mutex::default();
-        let check = || {
-            loop {
-                let start = next.fetch_add(SHARE_COUNT, Ordering::Relaxed);
-                let Some(share) = self.frames.get(start..) else { return };
-                for (index, unchecked) in (start..).zip(share.iter().take(SHARE_COUNT)) {
-                    let damaged = unchecked.check(self.stored.bytes());
-                    if !damaged.is_empty() {
-                        steady(&found).push((index, damaged));
-                    }
-                }
-                if share.is_empty() {
-                    return;
-                }
-            }
-        };
-        let done = if self.stored.bytes().len() < SHARED_BYTES_MIN || is_alone() {
-            let done = meanwhile();
-            check();
-            done
-        } else {
-            std::thread::scope(|scope| {
-                // No thread to be had: all is done here.
-                let name = "acpdb check".to_owned();
-                let helper = std::thread::Builder::new().name(name).spawn_scoped(scope, check);
-                let done = meanwhile();
-                check();
-                drop(helper);
-                done
-            })
-        };
-        let mut damaged: Vec<Vec<Damaged>> = self.frames.iter().map(|_| Vec::new()).collect();
-        for (index, rows) in steady_into(found) {
-            if let Some(place) = damaged.get_mut(index) {
-                *place = rows;
-            }
-        }
-        (damaged, done)
+        let stored = self.stored.bytes();
+        beside(&self.frames, stored.len(), |unchecked| unchecked.check(stored), meanwhile)
     }
 }
 
+/// What `work` makes of each item, in their order, while `meanwhile` runs; and what that gives. `bytes`: what all items hold.
+/// From [`SHARED_BYTES_MIN`] on a second thread helps. Both take a few items at a time: on a busy machine a thread may begin
+/// late, and nothing waits for it then. `work` must be pure: which thread does it is not certain.
+pub(super) fn beside<I: Sync, R: Send, T>(
+    items: &[I],
+    bytes: usize,
+    work: impl Fn(&I) -> R + Sync,
+    meanwhile: impl FnOnce() -> T,
+) -> (Vec<R>, T) {
+    if bytes < SHARED_BYTES_MIN || is_alone() {
+        let done = meanwhile();
+        return (items.iter().map(work).collect(), done);
+    }
+    let next = AtomicUsize::new(0);
+    let shares: Mutex<Vec<(usize, Vec<R>)>> = Mutex::default();
+    let help = || {
+        loop {
+            let start = next.fetch_add(SHARE_COUNT, Ordering::Relaxed);
+            // Past the end: all is taken.
+            let share = items.get(start..).unwrap_or_default();
+            if share.is_empty() {
+                return;
+            }
+            let made = share.iter().take(SHARE_COUNT).map(&work).collect();
+            steady(&shares).push((start, made));
+        }
+    };
+    let done = std::thread::scope(|scope| {
+        // No thread to be had: all is done here.
+        let name = "acpdb check".to_owned();
+        let helper = std::thread::Builder::new().name(name).spawn_scoped(scope, help);
+        let done = meanwhile();
+        help();
+        drop(helper);
+        done
+    });
+    let mut shares = steady_into(shares);
+    shares.sort_unstable_by_key(|(start, _)| *start);
+    (shares.into_iter().flat_map(|(_, made)| made).collect(), done)
+}
+
 /// Whether there is one processor.
-pub(super) fn is_alone() -> bool {
+fn is_alone() -> bool {
     static ALONE: OnceLock<bool> = OnceLock::new();
     *ALONE.get_or_init(|| {
         std::thread::available_parallelism().is_ok_and(|count| count == NonZero::<usize>::MIN)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_stand_in_the_order_of_the_items_on_one_thread_and_on_two() {
+        let items: Vec<usize> = (0..1000).collect();
+        for bytes in [0, SHARED_BYTES_MIN] {
+            let (made, done) = beside(&items, bytes, |item| item + 1, || "done");
+            assert_eq!((made, done), ((1..=1000).collect(), "done"));
+            assert!(beside(&items[..0], bytes, |item| *item, || ()).0.is_empty());
+        }
+    }
 }
