@@ -17,7 +17,7 @@
 //! Keys and presets of single rules come from the list of rules. What a policy holds stands below the rules, in
 //! [`policy_values`](super::policy_values).
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use rkyv::Place;
 use rkyv::rancor::{Fallible, Source};
@@ -281,24 +281,48 @@ fn flatten(prefix: &str, keys: &Map<String, Value>, flat: &mut Vec<(String, Valu
 /// How many are kept.
 const KEPT_COUNT: usize = 8;
 
-type Kept = Vec<(String, Arc<Policy>)>;
+/// A policy with a JSON of it.
+struct Kept {
+    policy: Arc<Policy>,
+    json: String,
+    /// Whether that is what [`Policy::to_json`] gives. A host may have written it otherwise.
+    is_own: bool,
+}
 
-static KEPT: Mutex<Kept> = Mutex::new(Kept::new());
+static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+
+/// The policies that were read or written lately.
+fn kept() -> MutexGuard<'static, Vec<Kept>> {
+    renewed(&KEPT, Vec::clear)
+}
+
+fn keep(one: Kept) {
+    let mut kept = kept();
+    if kept.len() >= KEPT_COUNT {
+        kept.remove(0);
+    }
+    kept.push(one);
+}
 
 impl Policy {
-    /// As [`Policy::from_json`]; one that was read lately is shared.
+    /// As [`Policy::from_json`]; one that was read or written lately is shared.
     pub(crate) fn shared(text: &str) -> Result<Arc<Self>, PolicyError> {
-        let kept = || renewed(&KEPT, Vec::clear);
-        if let Some((_, policy)) = kept().iter().find(|(known, _)| known == text) {
-            return Ok(Arc::clone(policy));
+        if let Some(known) = kept().iter().find(|known| known.json == text) {
+            return Ok(Arc::clone(&known.policy));
         }
         let policy = Arc::new(Self::from_json(text)?);
-        let mut kept = kept();
-        if kept.len() >= KEPT_COUNT {
-            kept.remove(0);
-        }
-        kept.push((text.to_owned(), Arc::clone(&policy)));
+        keep(Kept { policy: Arc::clone(&policy), json: text.to_owned(), is_own: false });
         Ok(policy)
+    }
+
+    /// As [`Policy::to_json`]; of one that was written lately it is a copy. Each saved fold has the JSON of its policies.
+    pub(crate) fn shared_json(policy: &Arc<Self>) -> String {
+        if let Some(known) = kept().iter().find(|known| known.is_own && Arc::ptr_eq(&known.policy, policy)) {
+            return known.json.clone();
+        }
+        let json = policy.to_json();
+        keep(Kept { policy: Arc::clone(policy), json: json.clone(), is_own: true });
+        json
     }
 
     /// The default policy, shared.
@@ -316,13 +340,13 @@ impl ArchiveWith<Arc<Policy>> for AsJson {
     type Resolver = StringResolver;
 
     fn resolve_with(policy: &Arc<Policy>, resolver: StringResolver, out: Place<ArchivedString>) {
-        ArchivedString::resolve_from_str(&policy.to_json(), resolver, out);
+        ArchivedString::resolve_from_str(&Policy::shared_json(policy), resolver, out);
     }
 }
 
 impl<S: Fallible<Error: Source> + Writer + ?Sized> SerializeWith<Arc<Policy>, S> for AsJson {
     fn serialize_with(policy: &Arc<Policy>, serializer: &mut S) -> Result<StringResolver, S::Error> {
-        ArchivedString::serialize_from_str(&policy.to_json(), serializer)
+        ArchivedString::serialize_from_str(&Policy::shared_json(policy), serializer)
     }
 }
 

@@ -32,7 +32,7 @@ use crate::ids::{Seq, StreamId};
 pub(crate) const LAYOUT_VERSION: u32 = 9;
 
 fn texts(policies: &[(Seq, Arc<Policy>)]) -> Vec<(Seq, String)> {
-    policies.iter().map(|(since, policy)| (*since, policy.to_json())).collect()
+    policies.iter().map(|(since, policy)| (*since, Policy::shared_json(policy))).collect()
 }
 
 fn parsed(texts: Vec<(Seq, String)>) -> Option<Vec<(Seq, Arc<Policy>)>> {

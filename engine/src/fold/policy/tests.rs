@@ -194,3 +194,14 @@ fn a_shared_policy_is_the_one_that_its_text_says() {
     assert_eq!(Policy::shared("nonsense").unwrap_err(), Policy::from_json("nonsense").unwrap_err());
     assert_eq!(*Policy::standard(), Policy::default());
 }
+
+#[test]
+fn a_shared_policy_is_written_in_the_one_form_whatever_it_was_read_from() {
+    let policy = Policy::preset("dcp").unwrap();
+    let spaced = serde_json::to_string_pretty(&policy.to_value()).unwrap();
+    let read = Policy::shared(&spaced).unwrap();
+    for _ in 0..2 {
+        assert_eq!(Policy::shared_json(&read), policy.to_json());
+    }
+    assert!(Arc::ptr_eq(&Policy::shared(&spaced).unwrap(), &read));
+}
