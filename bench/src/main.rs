@@ -1,7 +1,7 @@
 //! Measurements of acpdb: import, fold, memory, opening, questions.
 //!
 //! ```text
-//! main -> import | intake | fold | memory | open | query | serve | price | pieces | growth | hook | look | sealed | tree | scale -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
+//! main -> import | intake | fold | memory | open | query | serve | price | pieces | growth | hook | look | sealed | tree | digests | scale -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
 //!            '-> children of this program, for what only a fresh process shows: peak memory, cold starts
 //! ```
 //!
@@ -9,6 +9,7 @@
 //! a row like any other: nothing here fails because a machine is slow, and no test looks at these figures.
 
 mod compare;
+mod digests;
 mod fold;
 mod growth;
 mod hook;
@@ -36,7 +37,7 @@ use report::Report;
 /// Errors end the run and are shown; there is no caller to handle them.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "usage: acpdb-bench import|intake|fold|memory|open|query|serve|price|pieces|growth|hook|look|sealed|tree|all [--quick] [--data DIR] [--scratch DIR]\n\
+const USAGE: &str = "usage: acpdb-bench import|intake|fold|memory|open|query|serve|price|pieces|growth|hook|look|sealed|tree|digests|all [--quick] [--data DIR] [--scratch DIR]\n\
        acpdb-bench scale [--events N] [--dir DIR] [--scratch DIR]\n\
        acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE,..] [--part commits,callers,loads] [--scratch DIR] [--docs]";
 
@@ -109,6 +110,7 @@ fn run(arguments: &[String]) -> Outcome<()> {
         ["look"] => look::run(&options, &mut report)?,
         ["sealed"] => sealed::run(&options, &mut report)?,
         ["tree"] => tree::run(&options, &mut report)?,
+        ["digests"] => digests::run(&mut report)?,
         ["all"] => {
             import::run(&options, &mut report)?;
             fold::run(&options, &mut report)?;
