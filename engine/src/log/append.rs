@@ -12,8 +12,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-use super::commit_queue::{Stages, Until};
-use super::durability::{self, Attempt, Outcome, State, SyncOps};
+use super::commit_queue::{self, Attempt, Outcome, Stages, State, SyncOps, Until};
 use super::error::LogError;
 use super::files::{TAIL, WriteSegment};
 use super::handle::is_anchored;
@@ -224,7 +223,7 @@ impl Log {
         let waits = std::cell::Cell::new((0, None));
         let ops = LogSync { log: self, tail, stretch, holds_lock, waits };
         let (start, end) = (stretch.start.0, stretch.end.position.0);
-        tail.sync_wait.settle(&ops, durability::Stretch { start, end, epoch: stretch.epoch })
+        tail.sync_wait.settle(&ops, commit_queue::Stretch { start, end, epoch: stretch.epoch })
     }
 
     /// The state of the writer. A panic in the middle of a write may have left it other than the log is: then this handle writes no

@@ -10,7 +10,9 @@ use super::error::{Corruption, LogError};
 use super::fault::Fault;
 use super::keys::KeyChain;
 use super::lookup::{MapFile, Source, Tables, last_record};
-use crate::codec::{Frame, FrameHeader, Invalid, Part, SEGMENT_HEADER_BYTES, SegmentHeader, Written};
+use crate::codec::{
+    Frame, FrameHeader, Invalid, Part, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written,
+};
 use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Position, Seq, StoreId};
 use crate::locks::steady;
@@ -44,6 +46,26 @@ pub(crate) const POINT_WINDOW_BYTES: usize = 4 << 10;
 pub(crate) const SPINE_WINDOW_BYTES: usize = 2 << 10;
 /// Bytes that looks at neighbouring frames read at a time, at most.
 pub(crate) const LOOK_WINDOW_BYTES_MAX: usize = 64 << 10;
+
+/// How often a page that looks torn is read again: another process may be in the middle of writing it.
+const READ_COUNT_MAX: u32 = 20;
+
+/// Reads the tail page. Reads again while it is torn.
+pub(crate) fn read_page(file: &dyn StoredFile) -> io::Result<TailPage> {
+    let mut page = TailPage::default();
+    for round in 0..READ_COUNT_MAX {
+        let mut bytes = [0; TailPage::READ_BYTES];
+        let count = read_up_to(file, &mut bytes, 0)?;
+        page = TailPage::decode(bytes.get(..count).unwrap_or(&[]));
+        if count < bytes.len() || !page.is_torn() {
+            break;
+        }
+        if round > 0 {
+            std::thread::yield_now();
+        }
+    }
+    Ok(page)
+}
 
 /// The name of a segment file.
 pub(crate) fn segment_name(number: u32) -> String {

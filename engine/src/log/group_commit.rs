@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::append::{Placed, Request, Stretch};
+use super::commit_queue::Outcome;
 use super::cursor::Cursor;
-use super::durability::Outcome;
 use super::error::LogError;
 use super::fault::Fault;
 use super::files::{SCAN_WINDOW_BYTES, WriteSegment, after, grain_of, segment_name, segment_start};
