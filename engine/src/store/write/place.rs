@@ -14,7 +14,7 @@ use crate::log::{Appended, Condition, Exclusive, LogError, Placed, Prepared};
 use crate::secret::Withheld;
 
 use super::super::Inner;
-use super::super::new_bodies::{BodyDedup, BodyKey, SHARE_BYTES_MIN, Stored};
+use super::super::kept::{BodyDedup, BodyKey, SHARE_BYTES_MIN, Stored};
 
 /// How often a commit that names stored bodies is encoded anew because something was erased meanwhile.
 const SHARE_TRIES: usize = 3;
