@@ -25,7 +25,7 @@ use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId};
 use crate::propose::{Proposal, propose};
 use crate::text::Signer;
 
-use super::frames::bare;
+use super::events::bare;
 use super::redact::Pass;
 use super::view::At;
 use super::write::{Recording, Signers, unsigned};
