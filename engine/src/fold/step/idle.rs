@@ -18,7 +18,7 @@ use crate::fold::facts::{KeyFact, Size};
 use crate::fold::history::{Cause, ShortenKind};
 use crate::fold::number::Ix;
 use crate::fold::policy::Paths;
-use crate::fold::protect::Guard;
+use crate::fold::rules::Guard;
 use crate::fold::rules::shorten::{Acts, Resting};
 use crate::fold::rules::{Look, SHORTENING};
 use crate::fold::state::{BORN, CLEARED, LEFT, PINNED, RESTORED, SHORTENED, SUPERSEDED, Status};

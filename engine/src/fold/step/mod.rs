@@ -17,14 +17,13 @@ mod tasks;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::claims::Keep;
-use super::claims::Pair;
-use super::facts::{Facts, Size};
+use super::claims::{Keep, Pair};
+use super::facts::{Facts, ItemKind, Size};
 use super::history::{Cause, History, RuleKind};
 use super::number::{Ix, KeyId, NONE, index};
 use super::op::Op;
 use super::policy::Policy;
-use super::rules::shorten::{Acts, Subject};
+use super::rules::shorten::{Acts, Of, Subject};
 use super::rules::{Clear, FILE_RULE, Look, RULES, SHORTENING};
 use super::state::{BORN, CLEARED, Core, LEFT, PINNED, READY, RESTORED, SHORTENED, SUPERSEDED, Status, Subs};
 use crate::event::{Face, KeyKind, Outcome, ToolClass};
@@ -350,13 +349,22 @@ impl Step<'_> {
             None => Size::of_body(&item.body),
         };
         let look = look!(self);
-        if look.lists.holds(look.facts, ix, super::protect::Guard::Common) {
+        if look.lists.holds(look.facts, ix, super::rules::Guard::Common) {
             return;
         }
-        let subject =
-            Subject { ix, failed: live.failed(), completed: live.status == Status::Completed, output };
+        let completed = live.status == Status::Completed;
+        let is_about = |of: Of| match of {
+            Of::Failed => live.failed(),
+            Of::LongOutputs { lines_max } => completed && output.lines > lines_max,
+            Of::LongReasoning { lines_max } => item.kind == ItemKind::Reasoning && output.lines > lines_max,
+            Of::Searches => completed && look.call(ix).is_some_and(|call| call.class == ToolClass::Search),
+        };
+        let subject = Subject { ix, output };
         for (number, rule) in SHORTENING.iter().enumerate() {
-            let Acts::AtAge { age, .. } = rule.acts else { continue };
+            let Acts::AtAge { of, age, .. } = rule.acts else { continue };
+            if !is_about(of) {
+                continue;
+            }
             let Some(age) = age(look, subject, look.policy.idle.ages(number)) else { continue };
             if self.core.shorten.len() <= number {
                 self.core.shorten.resize_with(number.saturating_add(1), BTreeMap::new);
