@@ -339,6 +339,9 @@ fn face(shown: Result<ShownFace, Error>, known: &FaceView) -> Result<FaceText, E
 /// If the log cannot be read.
 pub fn memory(store: &Store, view: &View, now: Micros) -> Result<Vec<MemoryRow>, Error> {
     let memory = store.memory(&MemoryScope::session(view.stream()), view.at())?;
+    if memory.is_empty() {
+        return Ok(Vec::new());
+    }
     Ok(memory.read(now, |memory| {
         let rows = memory.current().into_iter().map(|(_, item)| MemoryRow {
             id: item.id().to_owned(),

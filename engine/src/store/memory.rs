@@ -127,6 +127,13 @@ impl Memory {
         self.at
     }
 
+    /// Whether nothing was ever remembered, as far as that is known without a look at it.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    pub fn is_empty(&self) -> bool {
+        let is_empty = |view: &View| !view.read().state().may_remember();
+        self.layers.iter().all(|layer| layer.view.as_ref().is_none_or(is_empty))
+    }
+
     /// Calls `read` with what is remembered, seen at the time `now`. Be brief: appends to the same folds wait.
     pub fn read<T>(&self, now: Micros, read: impl FnOnce(&MemoryView<'_>) -> T) -> T {
         static EMPTY: LazyLock<MemoryState> = LazyLock::new(MemoryState::default);
