@@ -19,7 +19,7 @@ use super::handle::is_anchored;
 use super::tail::{Lost, SyncLock, Tail, WriteLock};
 use super::{Appended, Condition, Head, Log, Prepared, Writer};
 use crate::codec::{Frame, SEGMENT_HEADER_BYTES, TailPage};
-use crate::failpoints::{Failpoint, is_enabled};
+use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq};
 use crate::storage::sync;
 
@@ -404,7 +404,7 @@ impl<'a> SyncOps for LogSync<'a> {
             return Err(Lost::Sync);
         }
         self.log.commit_delay.synced(self.log.clock.since(began));
-        if is_enabled(Failpoint::CoveredReadLate) {
+        if failpoint!(CoveredReadLate) {
             place = covered(&self.look());
         }
         if lock.is_none() {

@@ -13,7 +13,7 @@ use super::lookup::{MapFile, Source, Tables, last_record};
 use crate::codec::{
     Frame, FrameHeader, Invalid, Part, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written,
 };
-use crate::failpoints::{Failpoint, is_enabled};
+use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq, StoreId};
 use crate::locks::steady;
 use crate::storage::{Access, Storage, StoredFile, read_up_to};
@@ -290,7 +290,7 @@ pub(crate) fn after(header: &FrameHeader) -> Written {
 pub(crate) fn continues(place: &Written, header: &FrameHeader) -> Result<(), Invalid> {
     let fail =
         |offset, expected: String, found: String| Err(Invalid { part: Part::Link, offset, expected, found });
-    if is_enabled(Failpoint::AcceptZeroLength) && header.event_count == 0 {
+    if failpoint!(AcceptZeroLength) && header.event_count == 0 {
         return Ok(());
     }
     if header.first_seq != place.seq.next() {

@@ -65,7 +65,7 @@ pub use frames::Frames;
 pub use handle::{Appended, Condition, Log, LogOptions, Prepared, Recovery};
 use handle::{Shared, Writer};
 pub(crate) use key_folder::{ring as ring_id, rings as ring_ids};
-pub use lookup::{TableFrame, TableStream};
+pub use lookup::TableStream;
 pub use open::Opening;
 pub(crate) use reading::Looks;
 pub use seal::{SealFigures, SealOutcome};

@@ -26,9 +26,9 @@ use crate::codec::{
     Busy, PageCounts, TAIL_BYTES, TailPage, Written, busy_record, claim_record, committed, place_record,
     poison_word, settled,
 };
-use crate::failpoints::{Failpoint, is_enabled};
+use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq, StoreId, StreamId};
-use crate::storage::{Access, Clock, Storage, StoredFile, read_up_to, sync, write_all};
+use crate::storage::{Access, Clock, Storage, StoredFile, sync, write_all};
 
 const WAIT_MIN: Duration = Duration::from_micros(20);
 const WAIT_MAX: Duration = Duration::from_millis(1);
@@ -160,8 +160,7 @@ impl Tail {
     pub(crate) fn poison(&self) {
         let Ok(page) = self.read() else { return };
         let poison = poison_word(page.durable_end().position);
-        let epoch =
-            if is_enabled(Failpoint::PoisonWithoutEpoch) { page.epoch } else { page.epoch.wrapping_add(1) };
+        let epoch = if failpoint!(PoisonWithoutEpoch) { page.epoch } else { page.epoch.wrapping_add(1) };
         // One word, so that a reader sees both or neither. If the write fails, this handle refuses appends all the same.
         let _ = self.put_epoch(epoch, poison);
     }

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::codec::{BodyForm, Frame};
 use crate::command::ingest_state::IngestState;
 use crate::error::Error;
-use crate::failpoints::{Failpoint, is_enabled};
+use crate::failpoints::failpoint;
 use crate::fold::World;
 use crate::ids::{Digest, Position, Seq, StreamId};
 use crate::log::Placed;
@@ -338,8 +338,7 @@ impl BodyDedup {
     /// What a content goes by: the hash that its digest is made of, too. `owner`: the stream whose key seals it, in an encrypted
     /// store, where no stream shares with another.
     pub(super) fn key(bytes: usize, content: &blake3::Hash, owner: Option<StreamId>) -> BodyKey {
-        let content =
-            if is_enabled(Failpoint::DedupeByLength) { blake3::hash(&bytes.to_be_bytes()) } else { *content };
+        let content = if failpoint!(DedupeByLength) { blake3::hash(&bytes.to_be_bytes()) } else { *content };
         (content, owner.unwrap_or(StreamId::STORE))
     }
 

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
-use crate::codec::Frame;
+use crate::codec::{Frame, FramePlace};
 use crate::error::Error;
 use crate::ids::{Position, Seq, StreamId};
-use crate::index::{Bypassed, FramePlace, Index, Indexer, Lookup as _};
-use crate::log::{CompleteSegment, Log, TableFrame};
+use crate::index::{Bypassed, Index, Indexer, Lookup as _};
+use crate::log::{CompleteSegment, Log};
 
 /// Pause before an index that could not be opened is tried again: the first and the longest. Each doubles the last.
 pub(super) const RETRY_MIN: Duration = Duration::from_millis(250);
@@ -236,10 +236,6 @@ pub(super) struct SegmentFrames {
     order: Vec<StreamPlace>,
 }
 
-fn place(frame: TableFrame) -> FramePlace {
-    FramePlace { first_seq: frame.first_seq, last_seq: frame.last_seq, position: frame.position }
-}
-
 impl SegmentFrames {
     /// Attaches a segment. `false`: it has no usable tables.
     pub(super) fn attach(&mut self, log: &Log, segment: CompleteSegment) -> Result<bool, Error> {
@@ -251,7 +247,7 @@ impl SegmentFrames {
                 continue;
             }
             let Some(first) = log.segment_frame(segment.number, stream.first)? else { return Ok(false) };
-            fresh.push(StreamPlace { stream: stream.stream, first: place(first), head: stream.last });
+            fresh.push(StreamPlace { stream: stream.stream, first, head: stream.last });
         }
         for stream in fresh {
             self.streams.insert(stream.stream, self.order.len());
@@ -277,7 +273,7 @@ impl SegmentFrames {
             if segment.first_seq > known.head {
                 break;
             }
-            found.extend(log.segment_frames_of(segment.number, stream, after)?.into_iter().map(place));
+            found.extend(log.segment_frames_of(segment.number, stream, after)?);
         }
         Ok(found)
     }

@@ -23,7 +23,7 @@ use super::number::{Ix, KeyId, NONE, Name};
 use super::policy_values::{Paths, Policy};
 use super::rows::{Fields, Flat, Out};
 use crate::event::KeyKind;
-use crate::failpoints::{Failpoint, is_enabled};
+use crate::failpoints::failpoint;
 
 /// The rules by their files, in the order in which they are asked.
 macro_rules! rules {
@@ -516,7 +516,7 @@ impl Lists {
     /// Whether a call names a protected file.
     pub(crate) fn is_file_protected(&self, facts: &Facts, ix: Ix) -> bool {
         let Some(call) = facts.call(ix) else { return false };
-        !is_enabled(Failpoint::TombstoneOnProtected)
+        !failpoint!(TombstoneOnProtected)
             && !self.files.is_empty()
             && facts.keys_of(call).iter().filter(|key| key.kind == KeyKind::File).any(|key| {
                 let named = |name| self.files.get(&name).copied().unwrap_or_default();

@@ -7,7 +7,7 @@ use crate::command::ingest_state::IngestState;
 use crate::command::record::{self, Draft, Recorder};
 use crate::error::Error;
 use crate::event::{Payload, Recorded};
-use crate::failpoints::{Failpoint, is_enabled};
+use crate::failpoints::failpoint;
 use crate::ids::{ItemId, Seq, StreamId};
 use crate::log::Placed;
 use crate::secret::Withheld;
@@ -89,7 +89,7 @@ impl Inner {
             todo = rest;
         }
         // What is known already may be known by a commit that is on its way: then it is waited for.
-        let known = streams.placed().filter(|_| !is_enabled(Failpoint::KnownTooEarly));
+        let known = streams.placed().filter(|_| !failpoint!(KnownTooEarly));
         Ok((receipt, last.or(known)))
     }
 
