@@ -27,7 +27,6 @@ use rkyv::with::{ArchiveWith, DeserializeWith, SerializeWith};
 use serde_json::{Map, Value};
 
 use super::rules::{SHORTENING, ages_keys, switches};
-use super::todo::{ReflectionSettings, ReminderSettings};
 use crate::event::ToolClass;
 use crate::locks::renewed;
 use crate::text::Globs;
@@ -38,8 +37,8 @@ pub use keys::{PolicyKey, policy_keys};
 
 pub use super::policy_values::{
     Ages, CompressReasoning, FileKind, FileRule, FlushRule, HideInput, IdleRules, Paths, Policy, PriceError,
-    Prices, PurgeErrors, Repeat, RepeatMode, ServeMode, ServeSettings, ShelfRule, Switches, TaskArchive,
-    Truncate, TurnProtection,
+    Prices, PurgeErrors, ReflectionSettings, ReminderSettings, Repeat, RepeatMode, ServeMode, ServeSettings,
+    ShelfRule, Switches, TaskArchive, Truncate, TurnProtection,
 };
 use keys::KeyError;
 

@@ -3,7 +3,6 @@
 //! Rules read it, so nothing here knows a rule. How it is read and written, and what the presets are, stands in
 //! [`policy`](super::policy).
 
-use super::todo::{ReflectionSettings, ReminderSettings};
 use crate::event::ToolClass;
 use crate::text::Globs;
 
@@ -376,6 +375,42 @@ impl Policy {
     /// Whether hashes are shown as six digits without a letter, as `acp-head` does.
     pub fn bare_hashes(&self) -> bool {
         self.preset == "acp-head"
+    }
+}
+
+/// When to remind of the todo list. Turns are steps of the model.
+#[derive(serde::Serialize, serde::Deserialize, Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReminderSettings {
+    /// Remind at all.
+    pub enabled: bool,
+    /// Turns from the list's last update to the first reminder.
+    pub initial_turns: u32,
+    /// Turns from one reminder to the next.
+    pub repeat_turns: u32,
+    /// Turns in progress after which a task counts as stuck.
+    pub stuck_task_turns: u32,
+}
+
+impl Default for ReminderSettings {
+    fn default() -> Self {
+        Self { enabled: true, initial_turns: 8, repeat_turns: 4, stuck_task_turns: 12 }
+    }
+}
+
+/// When to reflect, in automata mode.
+#[derive(serde::Serialize, serde::Deserialize, Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReflectionSettings {
+    /// Reflect at all.
+    pub enabled: bool,
+    /// Turns from activation, or from one reflection, to the next.
+    pub initial_turns: u32,
+}
+
+impl Default for ReflectionSettings {
+    fn default() -> Self {
+        Self { enabled: true, initial_turns: 8 }
     }
 }
 

@@ -47,7 +47,7 @@ impl<T: Default> From<T> for Later<T> {
 impl<T> Later<T> {
     /// The value, unless it is the default, and no caller has asked for it.
     pub(crate) fn known(&self) -> Option<&T> {
-        (self.here.is_some() || self.made.get().is_some() || !self.saved.is_empty()).then_some(self)
+        (self.here.is_some() || self.made.get().is_some() || !self.saved.is_empty()).then(|| &**self)
     }
 }
 
