@@ -39,7 +39,7 @@ mod session;
 #[expect(missing_docs, reason = "as above")]
 mod todo;
 #[expect(missing_docs, reason = "as above")]
-mod tool;
+mod turn;
 
 use super::{
     Bytes, Entry, ItemRef, MemoryEntry as Memory, PartEntry, PointRef, Rows, TodoChangeEntry, WirePiece,
@@ -57,7 +57,7 @@ pub use memory::*;
 pub use message::*;
 pub use session::*;
 pub use todo::*;
-pub use tool::*;
+pub use turn::*;
 
 /// What is asked of a kind of fact.
 pub(crate) trait HostFact: Sized {
