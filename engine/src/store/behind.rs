@@ -200,9 +200,9 @@ impl Upkeep {
         Self { enabled, ..Self::default() }
     }
 
-    /// Starts the thread, if it is to run: called after a commit that went to another segment than the one `before` it.
-    pub(super) fn begin(&self, log: &Arc<Log>, before: u32) {
-        if !self.enabled || before == 0 {
+    /// Starts the thread, if it is to run: called after a commit that went to another segment than the one before it.
+    pub(super) fn begin(&self, log: &Arc<Log>) {
+        if !self.enabled {
             return;
         }
         let mut thread = steady(&self.thread);

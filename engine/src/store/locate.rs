@@ -204,7 +204,8 @@ impl Inner {
 
     /// Attaches the tables of complete segments, instead of reading their frames, until a segment is reached whose frames were read.
     fn attach_tables(&self, locator: &mut Locator) -> Result<(), Error> {
-        loop {
+        // The last segment has no tables.
+        while self.log.head().position.segment() > 1 {
             let from = locator.tail.watermark.next();
             let Some(segment) = self.log.complete_segment(from)? else { return Ok(()) };
             let known = segment.first_seq < from && locator.tail.place_count() > 0;
@@ -214,6 +215,7 @@ impl Inner {
             locator.tail.watermark = segment.last_seq;
             locator.resume = Some(SegmentHeader::start(segment.number.saturating_add(1)));
         }
+        Ok(())
     }
 
     /// Brings the locator up to the durable head and asks it.

@@ -298,8 +298,9 @@ impl Inner {
         self.nudge_index();
         let segment = self.log.head().position.segment();
         let before = self.upkeep.segment.swap(segment, Ordering::Relaxed);
-        if before != segment {
-            self.upkeep.begin(&self.log, before);
+        // A handle's first commit completes nothing.
+        if before != segment && before != 0 {
+            self.upkeep.begin(&self.log);
         }
     }
 }
