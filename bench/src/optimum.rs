@@ -19,7 +19,7 @@
 //! It decides about rewrites only. Pointers are those that the simulation gave; one that a hidden target turns back into
 //! text is charged to the target, for as long as that stays, so with pointers the figure is an upper bound of the best.
 
-use acpdb_engine::fold::serving::Prices;
+use acpdb_engine::fold::policy::Prices;
 use acpdb_engine::serve::plan::is_cold;
 use acpdb_query::simulate::{Traced, TracedSlot};
 

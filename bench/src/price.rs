@@ -10,7 +10,7 @@ use std::time::Instant;
 use acpdb_engine::Store;
 use acpdb_engine::event::Scope;
 use acpdb_engine::fold::Policy;
-use acpdb_engine::fold::serving::{Prices, ServeMode};
+use acpdb_engine::fold::policy::{Prices, ServeMode};
 use acpdb_query::cost::PriceTable;
 use acpdb_query::simulate::{
     Outcome as Simulated, PriceList, Recording, Row, Setup, row, run as simulate, trace,

@@ -1,11 +1,12 @@
-//! Rules that a test breaks on purpose, to see that the suite notices. Without the feature `testing` every failpoint is off
-//! and costs nothing.
+//! Rules that a test breaks on purpose, to see that the suite notices. Without the feature `testing` there are none, and nothing
+//! is asked.
 //!
 //! [`enable`] breaks one rule for the whole process; the suite must then fail. `docs/TESTING.md` lists each failpoint with the
 //! test that catches it. Faults between the store and the disk need no failpoint: tests put them into the storage that they
 //! hand to the store.
 
 /// A rule that can be broken on purpose.
+#[cfg(any(test, feature = "testing"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 #[expect(clippy::exhaustive_enums, reason = "every one must have a check that catches it")]
@@ -64,8 +65,20 @@ mod switch {
 #[cfg(any(test, feature = "testing"))]
 pub use switch::{enable, is_enabled};
 
-/// Every failpoint is off.
-#[cfg(not(any(test, feature = "testing")))]
-pub(crate) const fn is_enabled(_point: Failpoint) -> bool {
-    false
+/// Whether a test breaks the rule of this name.
+#[cfg(any(test, feature = "testing"))]
+macro_rules! failpoint {
+    ($point:ident) => {
+        $crate::failpoints::is_enabled($crate::failpoints::Failpoint::$point)
+    };
 }
+
+/// No rule is broken.
+#[cfg(not(any(test, feature = "testing")))]
+macro_rules! failpoint {
+    ($point:ident) => {
+        false
+    };
+}
+
+pub(crate) use failpoint;

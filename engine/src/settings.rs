@@ -1,6 +1,6 @@
 //! What a [`Policy`] sets, by its parts. As JSON, each key is described by [`policy_keys`].
 
 pub use crate::fold::policy::*;
-pub use crate::fold::serving::{PriceError, Prices, ServeMode, ServeSettings};
+pub use crate::fold::policy::{PriceError, Prices, ServeMode, ServeSettings};
 pub use crate::fold::todo::{ReflectionSettings, ReminderSettings};
 pub use crate::fold::{PolicyKey, policy_keys};

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use acpdb_engine::Error;
 use acpdb_engine::event::{Face, PartKind, Role};
-use acpdb_engine::fold::serving::ServeMode;
+use acpdb_engine::fold::policy::ServeMode;
 use acpdb_engine::fold::{FaceState, ItemKind, Status};
 use acpdb_engine::serve::point::{Lines, PointLimits, Seen, is_pointer};
 use acpdb_engine::store::{ServeOptions, Served, Session};

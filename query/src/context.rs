@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use acpdb_engine::event::{Face, MemoryKind, Scope};
 use acpdb_engine::fold::memory::kind_label;
-use acpdb_engine::fold::{FaceState, FaceView, ItemKind, ItemView, Ix};
+use acpdb_engine::fold::{FaceState, FaceView, ItemKind, ItemView, Ix, State};
 use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::store::{MemoryScope, ShownFace, StreamName};
 use acpdb_engine::{Error, Store, View};
@@ -13,6 +13,9 @@ use serde::Serialize;
 
 use crate::items::{ItemRow, spell_by};
 use crate::titles::title_of;
+
+/// Points of the series of a session: as many as a small picture has columns.
+pub const SERIES_COUNT_MAX: usize = 24;
 
 /// A face, with what is shown of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -202,7 +205,7 @@ pub fn items(
             tokens_whole: tokens.whole,
             // Summaries that are longer than what they stand for free nothing.
             tokens_freed: tokens.whole.saturating_sub(tokens.shown),
-            tokens_by_turn: crate::sessions::series(state, at),
+            tokens_by_turn: series(state, at),
             item_count: current.len(),
             hidden_count,
             items: Vec::new(),
@@ -339,6 +342,9 @@ fn face(shown: Result<ShownFace, Error>, known: &FaceView) -> Result<FaceText, E
 /// If the log cannot be read.
 pub fn memory(store: &Store, view: &View, now: Micros) -> Result<Vec<MemoryRow>, Error> {
     let memory = store.memory(&MemoryScope::session(view.stream()), view.at())?;
+    if memory.is_empty() {
+        return Ok(Vec::new());
+    }
     Ok(memory.read(now, |memory| {
         let rows = memory.current().into_iter().map(|(_, item)| MemoryRow {
             id: item.id().to_owned(),
@@ -351,4 +357,20 @@ pub fn memory(store: &Store, view: &View, now: Micros) -> Result<Vec<MemoryRow>,
         });
         rows.collect()
     }))
+}
+
+/// The size of a context over its turns, in few points.
+pub fn series(state: &State, at: Seq) -> Vec<u64> {
+    let shown: Vec<u64> = state.tokens_by_turn(at).iter().map(|turn| turn.shown).collect();
+    sampled(&shown, SERIES_COUNT_MAX)
+}
+
+/// At most `count` of the values, spread evenly, the last among them.
+pub fn sampled(values: &[u64], count: usize) -> Vec<u64> {
+    if values.len() <= count || count == 0 {
+        return values.to_vec();
+    }
+    let last = values.len() - 1;
+    let steps = (count - 1).max(1);
+    (0..count).filter_map(|step| values.get(last * step / steps)).copied().collect()
 }

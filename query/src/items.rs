@@ -170,22 +170,24 @@ pub(crate) fn spell_by<'t>(
     let mut words = Words::default();
     let has_signs = |row: &ItemRow| row.keys.iter().any(|key| is_masked(key));
     let (mut places, mut calls) = (Vec::new(), Vec::new());
-    if rows.iter().any(|row| has_signs(row)) {
-        let reading = view.read();
-        let state = reading.state();
-        for (place, row) in rows.iter().enumerate().filter(|(_, row)| has_signs(row)) {
-            // A sign for bytes that are no text would be read as what it stands for.
-            let text = params(place).filter(|text| !text.contains(char::REPLACEMENT_CHARACTER));
-            let params = text.map(Params::Text).or_else(|| {
-                // A row names its item as `ItemId` writes it.
-                let ix = state.find(row.item.parse::<ItemId>().ok()?)?;
-                state.params(ix, view.at()).map(Params::Body)
-            });
-            let Some(params) = params else { continue };
-            places.push(place);
-            calls.push((params, row.tool.clone().unwrap_or_default()));
-        }
+    if !rows.iter().any(|row| has_signs(row)) {
+        return words;
     }
+    let reading = view.read();
+    let state = reading.state();
+    for (place, row) in rows.iter().enumerate().filter(|(_, row)| has_signs(row)) {
+        // A sign for bytes that are no text would be read as what it stands for.
+        let text = params(place).filter(|text| !text.contains(char::REPLACEMENT_CHARACTER));
+        let params = text.map(Params::Text).or_else(|| {
+            // A row names its item as `ItemId` writes it.
+            let ix = state.find(row.item.parse::<ItemId>().ok()?)?;
+            state.params(ix, view.at()).map(Params::Body)
+        });
+        let Some(params) = params else { continue };
+        places.push(place);
+        calls.push((params, row.tool.clone().unwrap_or_default()));
+    }
+    drop(reading);
     let calls: Vec<_> = calls.iter().map(|(params, tool)| (*params, tool.as_str())).collect();
     for (place, keys) in places.into_iter().zip(view.spell_keys(&calls)) {
         let Some((row, keys)) = rows.get_mut(place).zip(keys) else { continue };

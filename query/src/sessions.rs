@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use acpdb_engine::event::Scope;
-use acpdb_engine::fold::State;
 use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::{
     At, Error, Store,
@@ -18,16 +17,13 @@ use crate::kept::{Figures, Looked};
 use crate::rows::{ItemsQuestion, item_rows};
 use crate::titles::title_at;
 
-/// Points of the series of a session: as many as a small picture has columns.
-pub const SERIES_COUNT_MAX: usize = 24;
-
 /// A session in a line.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SessionRow {
     /// Names and figures.
     #[serde(flatten)]
     pub summary: SessionSummary,
-    /// Tokens of the context as shown, at the ends of turns spread evenly; at most [`SERIES_COUNT_MAX`], the last is now.
+    /// Tokens of the context as shown, at the ends of turns spread evenly; at most [`SERIES_COUNT_MAX`](crate::context::SERIES_COUNT_MAX), the last is now.
     pub tokens_by_turn: Vec<u64>,
     /// Where it was forked from.
     pub forked_from: Option<ForkPoint>,
@@ -156,22 +152,6 @@ pub fn sessions(
     Ok(names.into_iter().filter_map(move |name| asked.row(&name).transpose()))
 }
 
-/// The size of a context over its turns, in few points.
-pub fn series(state: &State, at: Seq) -> Vec<u64> {
-    let shown: Vec<u64> = state.tokens_by_turn(at).iter().map(|turn| turn.shown).collect();
-    sampled(&shown, SERIES_COUNT_MAX)
-}
-
-/// At most `count` of the values, spread evenly, the last among them.
-pub fn sampled(values: &[u64], count: usize) -> Vec<u64> {
-    if values.len() <= count || count == 0 {
-        return values.to_vec();
-    }
-    let last = values.len() - 1;
-    let steps = (count - 1).max(1);
-    (0..count).filter_map(|step| values.get(last * step / steps)).copied().collect()
-}
-
 /// Values as bars of eight heights, from 0 to the largest. Nothing recorded is a blank.
 pub fn sparkline(values: &[u64]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -254,6 +234,7 @@ pub fn forest(rows: &[SessionRow]) -> Vec<Node> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::sampled;
 
     #[test]
     fn a_sparkline_has_a_bar_for_each_value() {

@@ -1,7 +1,7 @@
 //! Orders of steps that threads rarely take by themselves: the queue of commits, and the wait for durability.
 //!
 //! ```text
-//! callers -> commit_queue.rs, durability.rs: the engine's own code, over a scheduler's mutexes and threads
+//! callers -> commit_queue.rs: the engine's own code, over a scheduler's mutexes and threads
 //!              -> models/: a page, a file, a disk, the write lock and the sync lock, processes, a sync that fails
 //! ```
 //!
@@ -30,10 +30,8 @@ mod primitives {
 }
 
 #[path = "../../engine/src/log/commit_queue.rs"]
-mod commit_queue;
-#[path = "../../engine/src/log/durability.rs"]
 #[allow(dead_code, reason = "turns are always to be had here, and the model begins no segments")]
-mod durability;
+mod commit_queue;
 
 #[path = "models/machine.rs"]
 mod machine;
@@ -136,7 +134,7 @@ fn a_sync_that_fails_is_told_to_all_whom_it_concerns() {
 #[test]
 fn a_lock_that_is_held_is_refused_and_stays_held() {
     let takes = || {
-        let sync_wait = Arc::new(durability::SyncWait::<()>::default());
+        let sync_wait = Arc::new(commit_queue::SyncWait::<()>::default());
         let holders = Arc::new(AtomicU64::new(0));
         let takers: Vec<_> = (0..3)
             .map(|_| {

@@ -7,7 +7,7 @@ use acpdb_engine::command::memory::{MemoryCommand, MemoryRef};
 use acpdb_engine::entry::{Entry, Fact, MemoryEntry, StreamInfo};
 use acpdb_engine::event::{Lifespan, Recorded, Scope};
 use acpdb_engine::fold::Policy;
-use acpdb_engine::fold::serving::ServeMode;
+use acpdb_engine::fold::policy::ServeMode;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::store::{MergeOptions, check_subject};
 use acpdb_engine::{

@@ -2,7 +2,8 @@
 
 use acpdb_engine::event::Payload;
 use acpdb_engine::fold::Ix;
-use acpdb_engine::{Store, View, store::StreamName};
+use acpdb_engine::store::{At, StreamName};
+use acpdb_engine::{Store, View};
 use acpdb_query::{FindError, Found, when};
 
 use crate::failure::{Code, Failure};
@@ -67,7 +68,8 @@ pub(crate) fn view_at(
     stream: &StreamName,
     at: Option<&str>,
 ) -> Result<View, Failure> {
-    let (view, found) = when::view(store, stream, at, super::at::now()).map_err(super::at::failure)?;
+    let Some(at) = at else { return Ok(store.view_at(stream.id, &At::Head)?) };
+    let (view, found) = when::view(store, stream, Some(at), super::at::now()).map_err(super::at::failure)?;
     global.clocks.used(&found);
     Ok(view)
 }

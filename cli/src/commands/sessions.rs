@@ -8,7 +8,8 @@ use acpdb_engine::{
     Store,
     store::{SessionSummary, StreamName},
 };
-use acpdb_query::sessions::{Branch, forest, sampled, sparkline};
+use acpdb_query::context::sampled;
+use acpdb_query::sessions::{Branch, forest, sparkline};
 use acpdb_query::{Cursor, SessionRow, SessionsAsked};
 
 use super::ask;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use acpdb_engine::event::{Face, Scope};
 use acpdb_engine::fold::Policy as Rules;
-use acpdb_engine::fold::serving::{Prices, ServeMode};
+use acpdb_engine::fold::policy::{Prices, ServeMode};
 use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::cost::{self, PriceTable, Reported, Request};

@@ -1,7 +1,8 @@
 //! `acpdb stats`: what is saved, by rule and by host; of items that match a query, how many there are.
 
 use acpdb_engine::{Store, View, store::StreamName};
-use acpdb_query::sessions::{series, sparkline};
+use acpdb_query::context::series;
+use acpdb_query::sessions::sparkline;
 use acpdb_query::stats::TallyRow;
 use acpdb_query::{Filter, ItemsQuestion, StatsReport, StatsSums, Tally, TallySums};
 

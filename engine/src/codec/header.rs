@@ -1,13 +1,13 @@
 //! Two headers: that of a frame, with the link that binds it to all frames before it; and that of a segment file, which says
 //! which part of the log it holds and what came before it.
 
-use super::fields::{Fields, Put, is_zero, put_trailing_checksum, trailing_checksum};
+use super::fields::{Fields, Put, align16, is_zero, put_trailing_checksum, trailing_checksum};
 use super::sealed::{RECORD_BYTES, RECORD_OFFSET, RecordKind, SealedLayout, in_header};
 use super::{
     BODY_ROW_BYTES, CHECKSUM_CRC32C, COMMIT_EVENT_COUNT_MAX, DIGEST_BLAKE3, ENVELOPE_BYTES, FORMAT_VERSION,
     FRAME_BYTES_MAX, FRAME_HEADER_BYTES, Invalid, PIECE_ROW_BYTES, Part, SEGMENT_HEADER_BYTES,
 };
-use crate::ids::{Digest, Link, Micros, Position, Seq, StoreId};
+use crate::ids::{Digest, Link, Micros, Position, Seq, StoreId, StreamId};
 
 /// First bytes of a frame.
 pub const FRAME_MAGIC: [u8; 4] = *b"ACPF";
@@ -190,6 +190,34 @@ const MAGIC: [u8; 8] = *b"acpdbseg";
 const ABANDONED: u8 = 1;
 /// Flag: the segment is sealed; the record says how.
 const SEALED: u8 = 2;
+
+/// A frame and the events it holds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FramePlace {
+    /// First seq of the frame.
+    pub first_seq: Seq,
+    /// Last seq of the frame.
+    pub last_seq: Seq,
+    /// Where it is.
+    pub position: Position,
+}
+
+impl FramePlace {
+    /// How many events the frame holds.
+    pub const fn event_count(&self) -> u64 {
+        self.last_seq.next().since(self.first_seq)
+    }
+}
+
+/// The bit that a stream sets in the row of a piece.
+pub(super) fn stream_bit(stream: &StreamId) -> u64 {
+    1 << (stream.as_bytes().first().copied().unwrap_or(0) % 64)
+}
+
+/// Length of the table of so many pieces behind a header, with the zeros that follow it.
+pub(super) fn table_bytes(piece_count: usize) -> usize {
+    align16(piece_count.saturating_mul(PIECE_ROW_BYTES))
+}
 
 /// The header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

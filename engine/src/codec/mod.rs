@@ -46,7 +46,7 @@ pub use envelope::{BODY_DOMAIN, body_digest, check_block, check_body};
 pub use envelope::{BodyForm, BodyRow, EncodedBody, EncodedEvent, Envelope, NO_KEY, SealedBody};
 pub use fields::{align16, is_zero};
 pub use frame::{EventRef, Frame, FrameCheck};
-pub use header::{FRAME_MAGIC, FeatureBits, FrameHeader, SegmentHeader};
+pub use header::{FRAME_MAGIC, FeatureBits, FrameHeader, FramePlace, SegmentHeader};
 pub use held::{KeyFound, Sight};
 pub use invalid::{EncodeError, Invalid, Part};
 pub use key_file::{

@@ -14,7 +14,7 @@ use rkyv::{Archive, Deserialize, Serialize};
 
 use super::{EventRef, Frame};
 use crate::event::{self, Event, Frequent, Payload, Recorded, Stamp};
-use crate::failpoints::{Failpoint, is_enabled};
+use crate::failpoints::failpoint;
 
 /// Version that this program writes for every kind.
 pub const PAYLOAD_VERSION: u16 = 1;
@@ -88,7 +88,7 @@ macro_rules! encode_kinds {
         /// # Errors
         /// [`PayloadError::Invalid`] if the bytes are not an archive of that kind.
         pub fn decode(number: u16, version: u16, bytes: &[u8]) -> Result<(Stamp, Payload), PayloadError> {
-            let is_wrong = number == 83 && is_enabled(Failpoint::UpcastToWrongKind);
+            let is_wrong = number == 83 && failpoint!(UpcastToWrongKind);
             let number = if is_wrong { 84 } else { number };
             match (number, version) {
                 $(

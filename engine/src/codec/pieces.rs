@@ -15,6 +15,7 @@
 use std::ops::{Range, RangeInclusive};
 
 use super::fields::{Fields, Put, align16};
+use super::header::{stream_bit, table_bytes};
 use super::held::Span;
 use super::{
     BODY_ROW_BYTES, ENVELOPE_BYTES, FRAME_HEADER_BYTES, FrameHeader, Invalid, PIECE_ROW_BYTES, Part,
@@ -68,16 +69,6 @@ impl PieceRow {
             streams: fields.u64(),
         }
     }
-}
-
-/// The bit that a stream sets.
-pub(super) fn stream_bit(stream: &StreamId) -> u64 {
-    1 << (stream.as_bytes().first().copied().unwrap_or(0) % 64)
-}
-
-/// Length of the table of so many pieces, with the zeros that follow it.
-pub(super) fn table_bytes(piece_count: usize) -> usize {
-    align16(piece_count.saturating_mul(PIECE_ROW_BYTES))
 }
 
 /// Where the parts of a piece are that begins at `start` of the bytes at hand.

@@ -17,14 +17,14 @@ use super::envelope::{BodyForm, DiskRow, PayloadForm};
 use super::envelope::{salted, stored_digest};
 use super::fields::{Put, align16, is_zero};
 use super::frame::Frame;
-use super::header::link_of;
+use super::header::{link_of, stream_bit, table_bytes};
 use super::pieces::{self, PieceRow};
 use super::{
     BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, COMMIT_EVENT_COUNT_MAX, DIGEST_OF_STORED, ENVELOPE_BYTES,
     EVENT_BYTES_MAX, EncodeError, EncodedBody, EncodedEvent, FRAME_BYTES_MAX, FRAME_HEADER_BYTES,
     FrameHeader, NO_KEY, SALT_BYTES, SEALING_BYTES, STORED_BYTES_MAX, SealedBody,
 };
-use crate::failpoints::{Failpoint, is_enabled};
+use crate::failpoints::failpoint;
 use crate::ids::{Digest, Link, Micros, Position, Seq, StoreId, StreamId};
 
 /// A commit, encoded and hashed, that has no place in the log yet.
@@ -141,7 +141,7 @@ impl PreparedFrame {
         store: StoreId,
         previous: Link,
     ) -> (&[u8], Link) {
-        let is_wrong = is_enabled(Failpoint::WrongPreviousLink) && first_seq.0.is_multiple_of(3);
+        let is_wrong = failpoint!(WrongPreviousLink) && first_seq.0.is_multiple_of(3);
         let previous = if is_wrong { Link::ZERO } else { previous };
         if let Some(seals) = self.seals.as_mut().filter(|seals| seals.done != Some(first_seq)) {
             seals.fill(&mut self.bytes, first_seq);
@@ -194,7 +194,7 @@ fn encode(events: &[EncodedEvent], seal: Option<&PayloadSeal>) -> Result<Prepare
     let (plan, bodies_bytes_max) = measure(events, &|ordinal| key_of(ordinal).is_some())?;
     let spine_bytes = plan.spine_bytes;
     let mut bytes = Vec::with_capacity(FRAME_HEADER_BYTES + spine_bytes + bodies_bytes_max);
-    bytes.resize(FRAME_HEADER_BYTES + pieces::table_bytes(plan.table_rows()), 0);
+    bytes.resize(FRAME_HEADER_BYTES + table_bytes(plan.table_rows()), 0);
     let rows = place_bodies(events, FRAME_HEADER_BYTES + spine_bytes);
     let mut streams: FxHashMap<StreamId, u32> = FxHashMap::default();
     let mut table = Vec::with_capacity(plan.table_rows());
@@ -206,7 +206,7 @@ fn encode(events: &[EncodedEvent], seal: Option<&PayloadSeal>) -> Result<Prepare
         for (ordinal, event) in (first..).zip(piece) {
             lay_envelope(&mut bytes, (ordinal, event), key_of(ordinal), &mut places);
             streams.insert(event.envelope.stream, narrow(ordinal));
-            bits |= pieces::stream_bit(&event.envelope.stream);
+            bits |= stream_bit(&event.envelope.stream);
         }
         bytes.resize(align16(bytes.len()), 0);
         for (ordinal, event) in (first..).zip(piece) {
@@ -313,7 +313,7 @@ fn lay_envelope(
 fn finish_spine(bytes: &mut [u8], header: &mut FrameHeader, table: &mut [PieceRow]) {
     let spine_end = FRAME_HEADER_BYTES.saturating_add(header.spine_bytes as usize);
     let spine = bytes.get_mut(FRAME_HEADER_BYTES..spine_end).unwrap_or_default();
-    let mut start = pieces::table_bytes(table.len());
+    let mut start = table_bytes(table.len());
     let checked = if table.is_empty() { spine.len() } else { start };
     for row in table.iter_mut() {
         let end = row.spine_end as usize;
@@ -364,7 +364,7 @@ impl Plan {
             }
         }
         let mut plan = Self { event_ends, spine_bytes };
-        plan.spine_bytes = plan.spine_bytes.saturating_add(pieces::table_bytes(plan.table_rows()));
+        plan.spine_bytes = plan.spine_bytes.saturating_add(table_bytes(plan.table_rows()));
         plan
     }
 }

@@ -10,8 +10,8 @@
 mod adopt;
 mod tool;
 
+use crate::entry::fact::revision_of;
 use crate::entry::fact::{Drafter, Fact, SessionChanged, ToolFinished, ToolStarted};
-use crate::entry::revision::revision_of;
 use crate::entry::{Bytes, Entry, ItemRef, MemoryEntry, PartEntry, PointRef, StreamInfo, TodoChangeEntry};
 use crate::event::{
     self, Body, Event, Face, HostRecorded, ItemRevised, Key, KeyKind, Lifespan, MemoryKind, MemoryRecorded,

@@ -15,7 +15,6 @@
 //! This module only describes; it does no IO and computes nothing but the digest that tells a repeat from a change.
 
 pub mod fact;
-pub(crate) mod revision;
 mod rows;
 
 use std::sync::Arc;

@@ -44,8 +44,7 @@ pub use memory::{
     Lifespan, MemoryKind, MemoryRecorded, MemoryReinforced, MemoryRetracted, MemorySource, MemorySuperseded,
 };
 pub use message::{
-    Face, ItemRevised, MessageAbandoned, MessageContinued, MessageFinished, MessageRecorded, Part, PartKind,
-    Report, Role, Usage,
+    ItemRevised, MessageAbandoned, MessageContinued, MessageFinished, MessageRecorded, Report, Usage,
 };
 pub use session::{
     ContextReplaced, Forked, HostCleared, HostRecorded, Parent, PromptSet, ReplaceCause, Rewound, Scope,
@@ -85,6 +84,174 @@ impl Body {
     pub const fn id(&self, seq: Seq) -> crate::ids::BodyId {
         crate::ids::BodyId { seq, first: self.first, chunks: self.chunks }
     }
+}
+
+/// Who speaks.
+///
+/// ```
+/// use acpdb_engine::Role;
+///
+/// assert_eq!(serde_json::to_string(&Role::Assistant)?, r#""assistant""#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    ToJson,
+    FromJson,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    Default,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Instructions of the host.
+    System,
+    /// The person, or the host in their place.
+    #[default]
+    User,
+    /// The model.
+    Assistant,
+    /// A tool, in formats where results are messages.
+    Tool,
+}
+
+/// What a part is.
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    ToJson,
+    FromJson,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    Default,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum PartKind {
+    /// Text.
+    #[default]
+    Text,
+    /// The model's reasoning, possibly with a provider's signature.
+    Reasoning,
+    /// An image, audio or document.
+    Media,
+    /// A tool call, in hosts that record it as part of the message only.
+    Call,
+    /// A tool result, likewise.
+    Result,
+    /// Something the host sends to the model that acpdb does not interpret.
+    Opaque,
+}
+
+/// Tokens that a picture or a document counts at most. Providers bill what it shows, not its bytes: Anthropic scales a picture to
+/// about 1,600 tokens (width * height / 750) at most, other providers to fewer.
+const MEDIA_TOKENS_MAX: u32 = 1_600;
+
+impl PartKind {
+    /// The tokens that a part of this kind counts, by the estimate of its bytes as a text.
+    pub const fn tokens(self, estimate: u32) -> u32 {
+        match self {
+            Self::Media if estimate > MEDIA_TOKENS_MAX => MEDIA_TOKENS_MAX,
+            _ => estimate,
+        }
+    }
+
+    /// A part's content, with the tokens that it counts.
+    pub const fn counted(self, body: Body) -> Body {
+        Body { tokens: self.tokens(body.tokens), ..body }
+    }
+}
+
+impl Part {
+    /// The tokens that it counts, by estimate.
+    pub const fn tokens(&self) -> u32 {
+        self.kind.tokens(self.body.tokens)
+    }
+
+    /// Its content, with the tokens that it counts.
+    pub const fn counted(&self) -> Body {
+        self.kind.counted(self.body)
+    }
+}
+
+/// One part of a message or of an output; in a message it is an item.
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Part {
+    /// What it is.
+    pub kind: PartKind,
+    /// Its content.
+    pub body: Body,
+    /// Media type, for media.
+    pub media_type: Option<String>,
+    /// The provider's signature or encrypted form, byte for byte.
+    pub signature: Option<Body>,
+    /// The task named by a task tag at the end of the text.
+    pub task: Option<String>,
+    /// A user text that contains `automata`, in any case.
+    pub automata: bool,
+}
+
+/// A side of an item. Calls have both; everything else has only an output.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// # let long = "fn main() {} // and so much more that hiding it is worth a line in its place\n".repeat(20);
+/// # let read = session.append([
+/// #     acpdb_engine::Entry::step("step-1"),
+/// #     acpdb_engine::Entry::tool_started("call-1", "read", r#"{"filePath":"src/main.rs"}"#),
+/// #     acpdb_engine::Entry::tool_completed("call-1", &long),
+/// # ])?;
+/// # let item = read.items[1].ok_or("it is new")?;
+/// use acpdb_engine::{At, Face};
+///
+/// let view = session.view()?;
+/// let call = view.history().into_iter().find(|it| it.item == item).ok_or("there")?;
+/// for (face, shown) in [(Face::Input, &call.input), (Face::Output, &call.output)] {
+///     println!("{face:?}: {:?}, {} tokens", shown.state, shown.tokens);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    ToJson,
+    FromJson,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    Default,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Face {
+    /// A call's parameters.
+    Input,
+    /// A call's result; the content of any other item.
+    #[default]
+    Output,
 }
 
 /// Who made it happen.

@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 use super::number::{Ix, KeyId, NONE, index};
 use super::rows::{In, Out, flat};
 use crate::event::Face;
-use crate::failpoints::{Failpoint, is_enabled};
+use crate::failpoints::failpoint;
 use crate::ids::{Seq, Turn};
 
 #[cfg(test)]
@@ -234,7 +234,7 @@ impl History {
                 self.edges.set(&EdgeRow { released: at, ..edge });
             }
         }
-        if is_enabled(Failpoint::RestoreForgets) {
+        if failpoint!(RestoreForgets) {
             return 0;
         }
         self.end(ix, at, |row| row.cause.is_restorable())

@@ -73,8 +73,8 @@ impl State {
         core.save(out)?;
         history.save(out)?;
         todos.save(out)?;
-        out.archive(tasks)?;
-        out.archive(memory)?;
+        tasks.save(out)?;
+        memory.save(out)?;
         ops.save(out)?;
         out.archive(&infos)?;
         out.archive(&texts(policies))?;
@@ -112,7 +112,7 @@ impl State {
             facts,
             core,
             history,
-            subs: Subs { todos, tasks, memory },
+            subs: Subs { todos, tasks: tasks.into(), memory: memory.into() },
             ops,
             infos: infos.into_iter().map(|(since, info)| (since, Arc::new(info))).collect(),
             policies,

@@ -19,8 +19,8 @@ use super::memory::MemoryState;
 use super::number::{Ix, Name, index};
 use super::op::{Marks, Op, Ops};
 use super::policy::Policy;
-use super::protect::Lists;
 use super::rows::{Later, flat, flat_enum};
+use super::rules::Lists;
 use super::task::TaskState;
 use super::todo::TodoState;
 use crate::event::{Face, MessageFinished, Outcome, Parent, PromptSet, RebaseCause, Scope};
@@ -129,13 +129,18 @@ impl State {
     }
 
     /// The tasks.
-    pub const fn tasks(&self) -> &TaskState {
+    pub fn tasks(&self) -> &TaskState {
         &self.subs.tasks
     }
 
     /// The memory items of this stream.
-    pub const fn memory(&self) -> &MemoryState {
+    pub fn memory(&self) -> &MemoryState {
         &self.subs.memory
+    }
+
+    /// Whether the stream may have memory items.
+    pub(crate) fn may_remember(&self) -> bool {
+        self.subs.memory.known().is_some()
     }
 
     /// What was first known about the stream itself.
@@ -205,8 +210,8 @@ impl Live {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Subs {
     pub(crate) todos: Later<TodoState>,
-    pub(crate) tasks: TaskState,
-    pub(crate) memory: MemoryState,
+    pub(crate) tasks: Later<TaskState>,
+    pub(crate) memory: Later<MemoryState>,
 }
 
 /// The present of a stream.

@@ -25,7 +25,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::event::{TodoChange, TodoHead, TodoList};
 use crate::ids::{ItemId, Seq, Signature, Turn};
@@ -368,41 +368,7 @@ fn ids_agree(item: &TodoEntry, head: &TodoHead) -> bool {
 
 mod source;
 
-/// When to remind of the todo list. Turns are steps of the model.
-#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[serde(default, deny_unknown_fields)]
-pub struct ReminderSettings {
-    /// Remind at all.
-    pub enabled: bool,
-    /// Turns from the list's last update to the first reminder.
-    pub initial_turns: u32,
-    /// Turns from one reminder to the next.
-    pub repeat_turns: u32,
-    /// Turns in progress after which a task counts as stuck.
-    pub stuck_task_turns: u32,
-}
-
-impl Default for ReminderSettings {
-    fn default() -> Self {
-        Self { enabled: true, initial_turns: 8, repeat_turns: 4, stuck_task_turns: 12 }
-    }
-}
-
-/// When to reflect, in automata mode.
-#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[serde(default, deny_unknown_fields)]
-pub struct ReflectionSettings {
-    /// Reflect at all.
-    pub enabled: bool,
-    /// Turns from activation, or from one reflection, to the next.
-    pub initial_turns: u32,
-}
-
-impl Default for ReflectionSettings {
-    fn default() -> Self {
-        Self { enabled: true, initial_turns: 8 }
-    }
-}
+pub use super::policy_values::{ReflectionSettings, ReminderSettings};
 
 /// A reminder that is due.
 #[derive(Serialize, Clone, PartialEq, Eq, Hash, Debug)]

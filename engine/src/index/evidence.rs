@@ -9,7 +9,7 @@
 //! older copy in the place of a store does, and so does cutting records off. A person must say which it was: until then the file
 //! is neither removed nor replaced, and answers come from the log.
 
-use crate::failpoints::{Failpoint, is_enabled};
+use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq};
 use crate::log::Log;
 use crate::storage::{Access, Storage};
@@ -113,7 +113,7 @@ pub(super) fn ask(storage: &dyn Storage, options: IndexOptions) -> IndexWitness 
 pub(super) fn beyond(identity: Identity, durable: (Seq, Position), said: &Testimony) -> Option<Evidence> {
     let Watermark { seq, end, .. } = said.watermark;
     let is_ahead = seq > durable.0 || end.is_some_and(|end| end > durable.1);
-    if said.identity != identity || !is_ahead || is_enabled(Failpoint::IndexAheadOfLog) {
+    if said.identity != identity || !is_ahead || failpoint!(IndexAheadOfLog) {
         return None;
     }
     let detail = format!("the index knows events up to {seq}, the log ends at {}", durable.0);
@@ -145,7 +145,7 @@ pub(super) fn beside(log: &Log, identity: Identity, said: &Testimony) -> Option<
         Ok(Some(frame)) => frame.header().link(),
         Ok(None) | Err(_) => return None,
     };
-    if is_enabled(Failpoint::IndexAheadOfLog) {
+    if failpoint!(IndexAheadOfLog) {
         return None;
     }
     let (seq, link) = (watermark.seq, watermark.link);

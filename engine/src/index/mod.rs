@@ -41,6 +41,7 @@ mod tests;
 
 use crate::ids::{Digest, Link, Position, Seq, StoreId, StreamId};
 
+pub use crate::codec::FramePlace;
 pub use evidence::{Evidence, IndexWitness, Testimony, set_aside};
 pub use file::panic_is_contained;
 pub use files::{INDEX_NAME, IndexOptions};
@@ -56,24 +57,6 @@ pub use rows::{Rows, from_its_end, rows_of};
 pub const INDEX_VERSION: u32 = 3;
 /// Longest name that is indexed, in bytes. Longer ones are found by folding only, but for files: of these it is the end that is kept.
 pub const NAME_BYTES_MAX: usize = 512;
-
-/// A frame and the events it holds.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct FramePlace {
-    /// First seq of the frame.
-    pub first_seq: Seq,
-    /// Last seq of the frame.
-    pub last_seq: Seq,
-    /// Where it is.
-    pub position: Position,
-}
-
-impl FramePlace {
-    /// How many events the frame holds.
-    pub const fn event_count(&self) -> u64 {
-        self.last_seq.next().since(self.first_seq)
-    }
-}
 
 /// How far an index has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -12,15 +12,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-use super::commit_queue::{Stages, Until};
-use super::durability::{self, Attempt, Outcome, State, SyncOps};
+use super::commit_queue::{self, Attempt, Outcome, Stages, State, SyncOps, Until};
 use super::error::LogError;
 use super::files::{TAIL, WriteSegment};
 use super::handle::is_anchored;
 use super::tail::{Lost, SyncLock, Tail, WriteLock};
 use super::{Appended, Condition, Head, Log, Prepared, Writer};
 use crate::codec::{Frame, SEGMENT_HEADER_BYTES, TailPage};
-use crate::failpoints::{Failpoint, is_enabled};
+use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq};
 use crate::storage::sync;
 
@@ -224,7 +223,7 @@ impl Log {
         let waits = std::cell::Cell::new((0, None));
         let ops = LogSync { log: self, tail, stretch, holds_lock, waits };
         let (start, end) = (stretch.start.0, stretch.end.position.0);
-        tail.sync_wait.settle(&ops, durability::Stretch { start, end, epoch: stretch.epoch })
+        tail.sync_wait.settle(&ops, commit_queue::Stretch { start, end, epoch: stretch.epoch })
     }
 
     /// The state of the writer. A panic in the middle of a write may have left it other than the log is: then this handle writes no
@@ -405,7 +404,7 @@ impl<'a> SyncOps for LogSync<'a> {
             return Err(Lost::Sync);
         }
         self.log.commit_delay.synced(self.log.clock.since(began));
-        if is_enabled(Failpoint::CoveredReadLate) {
+        if failpoint!(CoveredReadLate) {
             place = covered(&self.look());
         }
         if lock.is_none() {

@@ -18,7 +18,7 @@ use crate::codec::{
     BodyRow, FRAME_HEADER_BYTES, FRAME_MAGIC, Frame, FrameCheck, FrameHeader, Invalid, Part,
     SEGMENT_HEADER_BYTES, SealedLayout, is_zero,
 };
-use crate::failpoints::{Failpoint, is_enabled};
+use crate::failpoints::failpoint;
 use crate::ids::Position;
 use crate::storage::{bytes_between, read_up_to};
 
@@ -215,7 +215,7 @@ impl<'a> Cursor<'a> {
         let bytes = self.bytes(position.segment(), place, FRAME_HEADER_BYTES).map_err(Fault::Error)?;
         if is_zero(bytes) {
             // Zeros that are there: behind the end of the file, this bug would find frames for ever.
-            if is_enabled(Failpoint::AcceptZeroLength) && bytes.len() == FRAME_HEADER_BYTES {
+            if failpoint!(AcceptZeroLength) && bytes.len() == FRAME_HEADER_BYTES {
                 return Ok(nothing_at(position, store));
             }
             return Err(Fault::Nothing);

@@ -10,8 +10,10 @@ use super::error::{Corruption, LogError};
 use super::fault::Fault;
 use super::keys::KeyChain;
 use super::lookup::{MapFile, Source, Tables, last_record};
-use crate::codec::{Frame, FrameHeader, Invalid, Part, SEGMENT_HEADER_BYTES, SegmentHeader, Written};
-use crate::failpoints::{Failpoint, is_enabled};
+use crate::codec::{
+    Frame, FrameHeader, Invalid, Part, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written,
+};
+use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq, StoreId};
 use crate::locks::steady;
 use crate::storage::{Access, Storage, StoredFile, read_up_to};
@@ -44,6 +46,26 @@ pub(crate) const POINT_WINDOW_BYTES: usize = 4 << 10;
 pub(crate) const SPINE_WINDOW_BYTES: usize = 2 << 10;
 /// Bytes that looks at neighbouring frames read at a time, at most.
 pub(crate) const LOOK_WINDOW_BYTES_MAX: usize = 64 << 10;
+
+/// How often a page that looks torn is read again: another process may be in the middle of writing it.
+const READ_COUNT_MAX: u32 = 20;
+
+/// Reads the tail page. Reads again while it is torn.
+pub(crate) fn read_page(file: &dyn StoredFile) -> io::Result<TailPage> {
+    let mut page = TailPage::default();
+    for round in 0..READ_COUNT_MAX {
+        let mut bytes = [0; TailPage::READ_BYTES];
+        let count = read_up_to(file, &mut bytes, 0)?;
+        page = TailPage::decode(bytes.get(..count).unwrap_or(&[]));
+        if count < bytes.len() || !page.is_torn() {
+            break;
+        }
+        if round > 0 {
+            std::thread::yield_now();
+        }
+    }
+    Ok(page)
+}
 
 /// The name of a segment file.
 pub(crate) fn segment_name(number: u32) -> String {
@@ -268,7 +290,7 @@ pub(crate) fn after(header: &FrameHeader) -> Written {
 pub(crate) fn continues(place: &Written, header: &FrameHeader) -> Result<(), Invalid> {
     let fail =
         |offset, expected: String, found: String| Err(Invalid { part: Part::Link, offset, expected, found });
-    if is_enabled(Failpoint::AcceptZeroLength) && header.event_count == 0 {
+    if failpoint!(AcceptZeroLength) && header.event_count == 0 {
         return Ok(());
     }
     if header.first_seq != place.seq.next() {

@@ -1,4 +1,4 @@
-//! Reading forward over sound and damaged stretches.
+//! Reading forward over sound and damaged stretches; frames that were passed are remembered, so that later look-ups begin near them.
 //!
 //! ```text
 //! frame ok ........ yield it
@@ -9,7 +9,7 @@
 //!
 //! Each damaged stretch is one error that names the file, the place and the events it costs.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use super::cursor::{Cursor, Windows};
 use super::error::{Corruption, LogError};
@@ -19,6 +19,7 @@ use super::recovery_scan::find_header;
 use super::{Head, Log};
 use crate::codec::{Frame, FrameCheck, FrameHeader, Part, SegmentHeader, Written};
 use crate::ids::{Position, Seq};
+use crate::locks::steady;
 
 /// Walks from a place to an end, stepping over damage.
 pub(crate) struct Walk<'a> {
@@ -419,5 +420,71 @@ impl Iterator for Frames<'_> {
             }
         }
         None
+    }
+}
+
+/// Distance between remembered frame positions: a look-up reads at most this much to find its frame. In the segment at the end of
+/// the log, which has no tables, nearly each frame is remembered: at most 1 MB.
+const MAP_STEP_BYTES: u64 = 2 << 10;
+/// The same in older segments.
+const OLD_MAP_STEP_BYTES: u64 = 16 << 10;
+
+fn is_near(known: Position, position: Position, step: u64) -> bool {
+    // One behind `position` is near as well: it is known already.
+    known.segment() == position.segment() && position.offset().saturating_sub(known.offset()) < step
+}
+
+/// Forgets most of what is known of segments that are complete now: they have tables.
+fn thin(map: &mut BTreeMap<Seq, Position>) {
+    let mut last = None;
+    map.retain(|_, position| {
+        let is_kept = last.is_none_or(|last| !is_near(last, *position, OLD_MAP_STEP_BYTES));
+        if is_kept {
+            last = Some(*position);
+        }
+        is_kept
+    });
+}
+
+impl Log {
+    /// Frames from `from` (the start of a frame or segment; the default position is the start of the log) up to
+    /// `until`, with damage reported as errors and stepped over.
+    ///
+    /// Take `until` from [`Log::head`] or [`Log::refresh`]: nothing after the durable head is shown.
+    pub fn frames(&self, from: Position, until: Head) -> Frames<'_> {
+        let head = self.head();
+        let until = if until.position > head.position { head } else { until };
+        Frames::new(self, from, until, FrameCheck::Checksum, SCAN_WINDOW_BYTES)
+    }
+
+    /// Frames from the one that holds `from` on, up to a place that need not be durable. For callers that hold the write lock.
+    pub(super) fn frames_until(&self, from: Seq, until: Head) -> Result<Frames<'_>, LogError> {
+        let start = if from.0 <= 1 { Position::default() } else { self.start_before(from)? };
+        let window = SCAN_WINDOW_BYTES;
+        Ok(Frames::new(self, start, until, FrameCheck::Checksum, window).skip_before(from))
+    }
+
+    /// Frames from the one that holds `from` on; earlier events of that frame come along.
+    ///
+    /// # Errors
+    /// As [`Log::locate`], but damage is left to the iterator.
+    pub fn frames_from(&self, from: Seq, until: Head) -> Result<Frames<'_>, LogError> {
+        let head = self.head();
+        self.frames_until(from, if until.position > head.position { head } else { until })
+    }
+
+    /// Remembers where a frame is.
+    pub(super) fn remember(&self, first_seq: Seq, position: Position) {
+        let mut map = steady(&self.map);
+        let newest = map.last_key_value().map_or(0, |(_, newest)| newest.segment());
+        if position.segment() > newest {
+            thin(&mut map);
+        }
+        let step = if position.segment() < newest { OLD_MAP_STEP_BYTES } else { MAP_STEP_BYTES };
+        let near =
+            map.range(..=first_seq).next_back().is_some_and(|(_, known)| is_near(*known, position, step));
+        if !near {
+            map.insert(first_seq, position);
+        }
     }
 }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::append::{Placed, Request, Stretch};
+use super::commit_queue::Outcome;
 use super::cursor::Cursor;
-use super::durability::Outcome;
 use super::error::LogError;
 use super::fault::Fault;
 use super::files::{SCAN_WINDOW_BYTES, WriteSegment, after, grain_of, segment_name, segment_start};
@@ -22,7 +22,7 @@ use super::repair::{rewrite, zero};
 use super::tail::Tail;
 use super::{Appended, Condition, Head, Log, Writer};
 use crate::codec::{Busy, SEGMENT_HEADER_BYTES, TailPage, Written, is_zero};
-use crate::failpoints::{Failpoint, is_enabled};
+use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq, StreamId};
 use crate::locks::steady;
 use crate::storage::{Access, read_up_to, sync, write_all};
@@ -132,8 +132,8 @@ impl Log {
         let own = page.store == Some(self.segments.store);
         self.check_upgrades(page)?;
         // A sync that failed since this handle was opened may have lost bytes that it takes for written.
-        let other_epoch = writer.epoch.is_some_and(|epoch| own && epoch != page.epoch)
-            && !is_enabled(Failpoint::EpochUnread);
+        let other_epoch =
+            writer.epoch.is_some_and(|epoch| own && epoch != page.epoch) && !failpoint!(EpochUnread);
         if own && !writer.postponed && (page.poisoned || other_epoch) {
             self.poisoned.store(true, Ordering::SeqCst);
             return Err(LogError::Poisoned { path: self.storage.path("") });
@@ -192,7 +192,7 @@ impl Log {
             return Ok(is_zero(&next));
         }
         let mut cursor = Cursor::new(&self.segments, SCAN_WINDOW_BYTES);
-        if !is_enabled(Failpoint::RewriteUnchecked) {
+        if !failpoint!(RewriteUnchecked) {
             let durable = writer.page.durable.filter(|durable| durable.position.segment() == number);
             let mut place = match durable.filter(|durable| durable.position <= written.position) {
                 Some(durable) => durable,
@@ -487,7 +487,7 @@ impl Log {
     fn undo(&self, tail: &Tail, number: u32, (start, end): (u64, u64), error: LogError) -> LogError {
         let undone = self.storage.open(&segment_name(number), Access::Write).and_then(|file| {
             zero(&*file, start, end.min(file.len()?))?;
-            if is_enabled(Failpoint::UndoUnsynced) { Ok(()) } else { sync(&*file) }
+            if failpoint!(UndoUnsynced) { Ok(()) } else { sync(&*file) }
         });
         if undone.is_err() {
             return self.sync_failed(tail);

@@ -13,11 +13,11 @@ use super::commit_queue::{CommitDelay, CommitQueue};
 use super::cursor::Cursor;
 use super::error::{Corruption, LogError};
 use super::fault::Fault;
-use super::files::{POINT_WINDOW_BYTES, Segments, TAIL, WriteSegment, after, segment_start};
+use super::files::{POINT_WINDOW_BYTES, Segments, TAIL, WriteSegment, after, read_page, segment_start};
 use super::key_folder::ENCRYPTION_BIT;
 use super::keys::KeyChain;
 use super::piece_tables::Tables;
-use super::tail::{Tail, read_page};
+use super::tail::Tail;
 use crate::codec::{
     BodyRow, ENVELOPE_BYTES, EncodedEvent, FeatureBits, FrameCheck, PreparedFrame, SALT_BYTES, SegmentHeader,
     TailPage, Written as Head, encode_frame,

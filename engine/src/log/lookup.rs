@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use super::error::LogError;
 use super::fault::Fault;
 use crate::codec::{
-    FENCE_KEY_BYTES, FRAME_ROW_BYTES, FrameRow, Invalid, PAGE_ROW_COUNT, POSTING_BYTES, Part, RECORD_BYTES,
-    RecordKind, STREAM_ROW_BYTES, SealedLayout, StreamRow, TableShape, checked,
+    FENCE_KEY_BYTES, FRAME_ROW_BYTES, FramePlace, FrameRow, Invalid, PAGE_ROW_COUNT, POSTING_BYTES, Part,
+    RECORD_BYTES, RecordKind, STREAM_ROW_BYTES, SealedLayout, StreamRow, TableShape, checked,
 };
 use crate::ids::{Position, Seq, StoreId, StreamId};
 use crate::locks::steady;
@@ -249,17 +249,6 @@ pub(crate) struct Tables {
     postings: Table,
 }
 
-/// A frame, as a table has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TableFrame {
-    /// Its first seq.
-    pub first_seq: Seq,
-    /// Its last.
-    pub last_seq: Seq,
-    /// Where it is.
-    pub position: Position,
-}
-
 /// A stream, as the table of a segment has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableStream {
@@ -287,10 +276,10 @@ impl Tables {
         self.layout.first_seq.plus(u64::from(delta))
     }
 
-    fn frame(&self, row: FrameRow, next: Option<FrameRow>) -> TableFrame {
+    fn frame(&self, row: FrameRow, next: Option<FrameRow>) -> FramePlace {
         let last = next.map_or(self.layout.last_seq, |next| self.seq(next.seq).before());
         let position = u64::from(self.layout.number) << 32 | u64::from(row.grain);
-        TableFrame { first_seq: self.seq(row.seq), last_seq: last, position: Position(position) }
+        FramePlace { first_seq: self.seq(row.seq), last_seq: last, position: Position(position) }
     }
 
     /// Where the frame that had been at `position` begins in the sealed file.
@@ -314,7 +303,7 @@ impl Tables {
     }
 
     /// The frame that holds `seq`.
-    pub(crate) fn frame_of(&self, file: Source<'_>, seq: Seq) -> Result<Option<TableFrame>, Fault> {
+    pub(crate) fn frame_of(&self, file: Source<'_>, seq: Seq) -> Result<Option<FramePlace>, Fault> {
         let Some(position) = self.holding(file, seq)? else { return Ok(None) };
         let Some((ordinal, row)) = self.frames.lower_bound(file, position.0 & 0xffff_ffff, first_half)?
         else {
@@ -349,7 +338,7 @@ impl Tables {
         file: Source<'_>,
         stream: StreamId,
         after: Seq,
-    ) -> Result<Vec<TableFrame>, Fault> {
+    ) -> Result<Vec<FramePlace>, Fault> {
         let Some(row) = self.stream_row(file, stream)?.filter(|row| self.seq(row.last) > after) else {
             return Ok(Vec::new());
         };

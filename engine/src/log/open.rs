@@ -17,7 +17,7 @@ use super::recovery_scan::{CheckpointFile, RecoveryScan, first_gap, read_checkpo
 use super::tail::Tail;
 use super::{Head, Log, LogOptions, Recovery, Shared, Writer};
 use crate::codec::{Busy, Checkpoint, FrameCheck, FrameHeader, SegmentHeader, TailPage, Written};
-use crate::failpoints::{Failpoint, is_enabled};
+use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq, StoreId};
 use crate::locks::steady;
 use crate::secret::Secret;
@@ -315,7 +315,7 @@ impl Log {
             let found = self.recovery_scan(&page, false);
             let is_sound = found.as_ref().is_ok_and(|found| found.damage.is_none());
             let again = self.read_page()?;
-            if is_sound || again == page || is_enabled(Failpoint::ReaderLooksOnce) {
+            if is_sound || again == page || failpoint!(ReaderLooksOnce) {
                 return found;
             }
             page = again;

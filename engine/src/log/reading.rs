@@ -1,56 +1,75 @@
-//! Reading by seq and by position.
+//! Reading by seq and by position: a frame, or some events of a large one without the others.
+//!
+//! ```text
+//! part_at(position, seq)   header -> large? -> table of pieces -> one piece -> a frame of a few events
+//! parts_of(..)             the same for the events of some streams
+//! ```
+//!
+//! Header, table and pieces each pass their checksum before they are used. Tables are kept, since frames never change once they
+//! are durable, and sealing moves their bytes without changing them. A small frame is read whole.
 
-use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
 
+use super::Log;
 use super::cursor::Cursor;
 use super::error::{Corruption, LogError};
 use super::fault::Fault;
-use super::files::{POINT_WINDOW_BYTES, SCAN_WINDOW_BYTES, corruption};
+use super::files::{POINT_WINDOW_BYTES, SPINE_WINDOW_BYTES, corruption};
 use super::frames::Frames;
-use super::{Head, Log};
-use crate::codec::{Frame, FrameCheck, FrameHeader, Part, SegmentHeader};
-use crate::ids::{Position, Seq};
+use crate::codec::{Frame, FrameCheck, FrameHeader, Part, PieceTable, SegmentHeader};
+use crate::ids::{Position, Seq, StreamId};
 use crate::locks::steady;
 
-/// Distance between remembered frame positions: a look-up reads at most this much to find its frame. In the segment at the end of
-/// the log, which has no tables, nearly each frame is remembered: at most 1 MB.
-const MAP_STEP_BYTES: u64 = 2 << 10;
-/// The same in older segments.
-const OLD_MAP_STEP_BYTES: u64 = 16 << 10;
+/// Frames that are stepped over by their headers alone, before a look-up asks the tables of the segment.
+const STEP_COUNT_MAX: usize = 4096;
 
-fn is_near(known: Position, position: Position, step: u64) -> bool {
-    // One behind `position` is near as well: it is known already.
-    known.segment() == position.segment() && position.offset().saturating_sub(known.offset()) < step
+/// A small frame, or the table of a large one.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart where it is made")]
+enum Found {
+    Small(Frame),
+    Large(Arc<PieceTable>),
 }
 
-/// Forgets most of what is known of segments that are complete now: they have tables.
-fn thin(map: &mut BTreeMap<Seq, Position>) {
-    let mut last = None;
-    map.retain(|_, position| {
-        let is_kept = last.is_none_or(|last| !is_near(last, *position, OLD_MAP_STEP_BYTES));
-        if is_kept {
-            last = Some(*position);
+/// Looks at frames by their positions. Neighbours share what was read: a caller that goes through the log in order keeps one `Looks`.
+/// Nothing is made before the first frame has to be read.
+pub(crate) struct Looks<'a> {
+    /// What a look at a frame that is no neighbour reads at first.
+    look_bytes: usize,
+    cursor: Option<Cursor<'a>>,
+}
+
+impl<'a> Looks<'a> {
+    /// For a caller that wants no texts.
+    pub(crate) const WITHOUT_TEXTS: Self = Self { look_bytes: SPINE_WINDOW_BYTES, cursor: None };
+    /// For a caller that will ask for the texts, too.
+    pub(crate) const WITH_TEXTS: Self = Self { look_bytes: POINT_WINDOW_BYTES, cursor: None };
+
+    /// The frame, or its parts, with events of `streams` past `after` in the frame at `position`: the frame, or parts of a large one, which may
+    /// hold other events, too.
+    ///
+    /// # Errors
+    /// As [`Log::frame_at`].
+    pub(crate) fn parts_of(
+        &mut self,
+        log: &'a Log,
+        position: Position,
+        streams: &[StreamId],
+        after: Seq,
+    ) -> Result<Vec<Frame>, LogError> {
+        let look_bytes = self.look_bytes;
+        let cursor = self.cursor.get_or_insert_with(|| Cursor::for_looks(&log.segments, look_bytes));
+        match log.found_by(cursor, position)? {
+            Found::Small(frame) => Ok(vec![frame]),
+            Found::Large(table) => {
+                let wanted = table.of_streams(streams, after);
+                log.met(wanted.iter().map(|pieces| log.part(cursor, &table, pieces)).collect())
+            }
         }
-        is_kept
-    });
+    }
 }
 
 impl Log {
-    /// Remembers where a frame is.
-    pub(super) fn remember(&self, first_seq: Seq, position: Position) {
-        let mut map = steady(&self.map);
-        let newest = map.last_key_value().map_or(0, |(_, newest)| newest.segment());
-        if position.segment() > newest {
-            thin(&mut map);
-        }
-        let step = if position.segment() < newest { OLD_MAP_STEP_BYTES } else { MAP_STEP_BYTES };
-        let near =
-            map.range(..=first_seq).next_back().is_some_and(|(_, known)| is_near(*known, position, step));
-        if !near {
-            map.insert(first_seq, position);
-        }
-    }
-
     /// The frame that holds `seq`, or of a large frame a part that does, if it is durable and sound. Cost: a few reads near it.
     ///
     /// # Errors
@@ -136,32 +155,6 @@ impl Log {
         })
     }
 
-    /// Frames from `from` (the start of a frame or segment; the default position is the start of the log) up to
-    /// `until`, with damage reported as errors and stepped over.
-    ///
-    /// Take `until` from [`Log::head`] or [`Log::refresh`]: nothing after the durable head is shown.
-    pub fn frames(&self, from: Position, until: Head) -> Frames<'_> {
-        let head = self.head();
-        let until = if until.position > head.position { head } else { until };
-        Frames::new(self, from, until, FrameCheck::Checksum, SCAN_WINDOW_BYTES)
-    }
-
-    /// Frames from the one that holds `from` on, up to a place that need not be durable. For callers that hold the write lock.
-    pub(super) fn frames_until(&self, from: Seq, until: Head) -> Result<Frames<'_>, LogError> {
-        let start = if from.0 <= 1 { Position::default() } else { self.start_before(from)? };
-        let window = SCAN_WINDOW_BYTES;
-        Ok(Frames::new(self, start, until, FrameCheck::Checksum, window).skip_before(from))
-    }
-
-    /// Frames from the one that holds `from` on; earlier events of that frame come along.
-    ///
-    /// # Errors
-    /// As [`Log::locate`], but damage is left to the iterator.
-    pub fn frames_from(&self, from: Seq, until: Head) -> Result<Frames<'_>, LogError> {
-        let head = self.head();
-        self.frames_until(from, if until.position > head.position { head } else { until })
-    }
-
     /// The report of a body that is zeros although no erasure of it is recorded.
     pub(crate) fn zeroed(&self, seq: Seq, position: Position) -> LogError {
         let (segment, offset) = (position.segment(), position.offset());
@@ -175,5 +168,175 @@ impl Log {
             expected: "its bytes, or a record of their erasure".to_owned(),
             found: "zeros".to_owned(),
         })
+    }
+
+    /// The event at `seq` and some neighbours, if it is durable and of a large frame that was met before. `None` says nothing:
+    /// [`Log::locate`] tells.
+    ///
+    /// # Errors
+    /// [`LogError::Corrupt`] if these events are damaged.
+    pub fn part_holding(&self, seq: Seq) -> Result<Option<Frame>, LogError> {
+        let table = steady(&self.tables).holding(seq);
+        let Some((pieces, table)) = table.and_then(|table| Some((table.holding(seq)?, table))) else {
+            return Ok(None);
+        };
+        self.met(self.part(&mut self.cursor(), &table, &pieces)).map(Some)
+    }
+
+    /// As [`Log::part_holding`] of the first of `seqs`, which rise, and with it those of the others that the same frame holds:
+    /// parts in order.
+    ///
+    /// # Errors
+    /// As [`Log::part_holding`].
+    pub fn parts_holding(&self, seqs: &[Seq]) -> Result<Vec<Frame>, LogError> {
+        let table = seqs.first().and_then(|first| steady(&self.tables).holding(*first));
+        let Some(table) = table else { return Ok(Vec::new()) };
+        let last = table.header().last_seq();
+        let wanted = table.of_seqs(seqs.iter().copied().take_while(|seq| *seq <= last));
+        let mut cursor = self.cursor();
+        self.met(wanted.iter().map(|pieces| self.part(&mut cursor, &table, pieces)).collect())
+    }
+
+    /// A cursor for looks that want no bodies.
+    fn cursor(&self) -> Cursor<'_> {
+        Cursor::for_looks(&self.segments, SPINE_WINDOW_BYTES)
+    }
+
+    /// The frame at `position`, or of a large one the part that holds `seq`; `None` if the frame does not hold it.
+    ///
+    /// # Errors
+    /// [`LogError::Corrupt`] if no sound frame of this store begins there, or that part of it is damaged.
+    pub fn part_at(&self, position: Position, seq: Seq) -> Result<Option<Frame>, LogError> {
+        let mut cursor = self.cursor();
+        match self.found_by(&mut cursor, position)? {
+            Found::Small(frame) => {
+                Ok(Some(frame).filter(|frame| (frame.first_seq()..=frame.last_seq()).contains(&seq)))
+            }
+            Found::Large(table) => {
+                table.holding(seq).map(|pieces| self.part(&mut cursor, &table, &pieces)).transpose()
+            }
+        }
+    }
+
+    /// As [`Looks::parts_of`], of one frame.
+    ///
+    /// # Errors
+    /// As [`Log::frame_at`].
+    pub fn parts_of(
+        &self,
+        position: Position,
+        streams: &[StreamId],
+        after: Seq,
+    ) -> Result<Vec<Frame>, LogError> {
+        let mut looks = Looks::WITH_TEXTS;
+        looks.parts_of(self, position, streams, after)
+    }
+
+    /// The frame at `position`, or the part of a large one in which the first event of `stream` is, if it has one.
+    ///
+    /// # Errors
+    /// As [`Log::frame_at`].
+    pub fn first_part_of(&self, position: Position, stream: StreamId) -> Result<Frame, LogError> {
+        let mut cursor = self.cursor();
+        let table = match self.found_by(&mut cursor, position)? {
+            Found::Small(frame) => return Ok(frame),
+            Found::Large(table) => table,
+        };
+        // A piece may have the bit of the stream for another's sake.
+        for pieces in table.of_streams(&[stream], Seq::ZERO) {
+            let part = self.met(self.part(&mut cursor, &table, &pieces))?;
+            if part.events().any(|event| event.envelope.stream == stream) {
+                return Ok(part);
+            }
+        }
+        self.frame_at(position)
+    }
+
+    /// As [`Log::parts_of`], out of a whole frame at hand.
+    pub fn parts_in(&self, frame: &Frame, streams: &[StreamId], after: Seq) -> Vec<Frame> {
+        let Some(table) = frame.piece_table() else { return vec![frame.clone()] };
+        table.of_streams(streams, after).iter().map(|pieces| table.part_of(frame, pieces)).collect()
+    }
+
+    /// The frame that holds `seq` or a part of it, found by headers from a known place on. `None`: something on the way is
+    /// not as it should be, and has to be looked at closely.
+    pub(super) fn stepped_to(&self, seq: Seq, start: Position) -> Result<Option<Frame>, LogError> {
+        let head = self.head().position;
+        let first = if start.segment() == 0 { SegmentHeader::start(1) } else { start };
+        let (mut position, mut cursor) = (first, self.cursor());
+        for _ in 0..STEP_COUNT_MAX {
+            if position >= head {
+                break;
+            }
+            let header = match cursor.header(position) {
+                Ok(header) => header,
+                Err(Fault::Error(error)) => return Err(error),
+                Err(_) => break,
+            };
+            if header.first_seq > seq || header.event_count == 0 {
+                break;
+            }
+            if header.last_seq() >= seq {
+                return match self.found(&mut cursor, &header) {
+                    Ok(Found::Small(frame)) => Ok(Some(frame)),
+                    Ok(Found::Large(table)) => {
+                        let part = table.holding(seq).map(|pieces| self.part(&mut cursor, &table, &pieces));
+                        Ok(part.and_then(Result::ok))
+                    }
+                    Err(Fault::Error(error)) => Err(error),
+                    Err(_) => Ok(None),
+                };
+            }
+            position = header.end();
+        }
+        Ok(None)
+    }
+
+    fn found_by(&self, cursor: &mut Cursor<'_>, position: Position) -> Result<Found, LogError> {
+        let known = steady(&self.tables).at(position);
+        if let Some(table) = known {
+            return Ok(Found::Large(table));
+        }
+        let found = cursor.header(position).and_then(|header| self.found(cursor, &header));
+        found.map_err(|fault| match fault {
+            Fault::Error(error) => error,
+            fault => LogError::corrupt(corruption(&self.segments, position, fault)),
+        })
+    }
+
+    fn found(&self, cursor: &mut Cursor<'_>, header: &FrameHeader) -> Result<Found, Fault> {
+        if header.piece_count == 0 {
+            return cursor.frame(header.position, FrameCheck::Checksum).map(Found::Small);
+        }
+        let bytes = cursor.spine_part(header.position, 0, PieceTable::bytes_of(header))?;
+        let table = PieceTable::decode(header, &bytes)
+            .map_err(|invalid| Fault::Invalid(invalid, Some(Box::new(*header))))?;
+        let table = Arc::new(table);
+        steady(&self.tables).keep(&table);
+        Ok(Found::Large(table))
+    }
+
+    /// Reads some neighbouring pieces and checks them.
+    fn part(
+        &self,
+        cursor: &mut Cursor<'_>,
+        table: &PieceTable,
+        pieces: &Range<u32>,
+    ) -> Result<Frame, LogError> {
+        let position = table.header().position;
+        let (start, length) = table.stretch(pieces);
+        let read = cursor.spine_part(position, start, length);
+        let part =
+            read.and_then(|bytes| table.part(pieces, bytes).map_err(|invalid| Fault::Invalid(invalid, None)));
+        match part {
+            Ok(part) => Ok(self.segments.opened(part)),
+            Err(Fault::Error(error)) => Err(error),
+            Err(fault) => {
+                let mut damage = corruption(&self.segments, position, fault);
+                let seqs = table.seqs(pieces);
+                (damage.seq_first, damage.seq_last) = (Some(*seqs.start()), Some(*seqs.end()));
+                Err(LogError::corrupt(damage))
+            }
+        }
     }
 }

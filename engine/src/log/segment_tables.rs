@@ -10,9 +10,9 @@ use super::Log;
 use super::error::LogError;
 use super::fault::Fault;
 use super::files::{SegmentFile, Segments, map_name};
-use super::lookup::{MapFile, Source, TableFrame, TableStream, Tables, exactly};
+use super::lookup::{MapFile, Source, TableStream, Tables, exactly};
 use super::seal::Contents;
-use crate::codec::{RECORD_BYTES, RecordKind, SealedLayout, SegmentHeader};
+use crate::codec::{FramePlace, RECORD_BYTES, RecordKind, SealedLayout, SegmentHeader};
 use crate::ids::{Position, Seq, StreamId};
 use crate::storage::{Access, write_file};
 
@@ -179,7 +179,7 @@ impl Log {
     ///
     /// # Errors
     /// [`LogError::Io`] if the storage fails.
-    pub fn segment_frame(&self, segment: u32, seq: Seq) -> Result<Option<TableFrame>, LogError> {
+    pub fn segment_frame(&self, segment: u32, seq: Seq) -> Result<Option<FramePlace>, LogError> {
         let Some(tables) = self.tables(segment)? else { return Ok(None) };
         Ok(tables.ask(|source, tables| tables.frame_of(source, seq))?.flatten())
     }
@@ -194,7 +194,7 @@ impl Log {
         segment: u32,
         stream: StreamId,
         after: Seq,
-    ) -> Result<Vec<TableFrame>, LogError> {
+    ) -> Result<Vec<FramePlace>, LogError> {
         if let Some(tables) = self.tables(segment)?
             && let Some(frames) = tables.ask(|source, tables| tables.frames_of(source, stream, after))?
         {
@@ -215,7 +215,7 @@ impl Log {
             let header = frame.header();
             if header.last_seq() > after && frame.events().any(|event| event.envelope.stream == stream) {
                 let (first_seq, last_seq) = (header.first_seq, header.last_seq());
-                found.push(TableFrame { first_seq, last_seq, position: header.position });
+                found.push(FramePlace { first_seq, last_seq, position: header.position });
             }
         }
         Ok(found)

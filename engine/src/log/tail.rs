@@ -19,19 +19,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::durability::{Attempt, ProcessLock, SyncWait};
+use super::commit_queue::{Attempt, ProcessLock, SyncWait};
 use super::error::LogError;
-use super::files::{SYNC, TAIL};
+use super::files::{SYNC, TAIL, read_page};
 use crate::codec::{
     Busy, PageCounts, TAIL_BYTES, TailPage, Written, busy_record, claim_record, committed, place_record,
     poison_word, settled,
 };
-use crate::failpoints::{Failpoint, is_enabled};
+use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq, StoreId, StreamId};
-use crate::storage::{Access, Clock, Storage, StoredFile, read_up_to, sync, write_all};
+use crate::storage::{Access, Clock, Storage, StoredFile, sync, write_all};
 
-/// How often a page that looks torn is read again: another process may be in the middle of writing it.
-const READ_COUNT_MAX: u32 = 20;
 const WAIT_MIN: Duration = Duration::from_micros(20);
 const WAIT_MAX: Duration = Duration::from_millis(1);
 
@@ -51,23 +49,6 @@ pub(crate) struct Tail {
     sync_file: OnceLock<Box<dyn StoredFile>>,
     /// The in-process sync lock: a lock on a file does not tell threads apart.
     pub(crate) sync_wait: SyncWait<Lost>,
-}
-
-/// Reads a page. Reads again while it is torn.
-pub(crate) fn read_page(file: &dyn StoredFile) -> io::Result<TailPage> {
-    let mut page = TailPage::default();
-    for round in 0..READ_COUNT_MAX {
-        let mut bytes = [0; TailPage::READ_BYTES];
-        let count = read_up_to(file, &mut bytes, 0)?;
-        page = TailPage::decode(bytes.get(..count).unwrap_or(&[]));
-        if count < bytes.len() || !page.is_torn() {
-            break;
-        }
-        if round > 0 {
-            std::thread::yield_now();
-        }
-    }
-    Ok(page)
 }
 
 impl Tail {
@@ -179,8 +160,7 @@ impl Tail {
     pub(crate) fn poison(&self) {
         let Ok(page) = self.read() else { return };
         let poison = poison_word(page.durable_end().position);
-        let epoch =
-            if is_enabled(Failpoint::PoisonWithoutEpoch) { page.epoch } else { page.epoch.wrapping_add(1) };
+        let epoch = if failpoint!(PoisonWithoutEpoch) { page.epoch } else { page.epoch.wrapping_add(1) };
         // One word, so that a reader sees both or neither. If the write fails, this handle refuses appends all the same.
         let _ = self.put_epoch(epoch, poison);
     }

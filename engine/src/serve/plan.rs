@@ -18,7 +18,7 @@
 //! Most of what supersedes is near the end, where a rewrite is cheap; half of all hiding can wait for a cold cache and
 //! then costs nothing. Pure; figures are estimated tokens.
 
-use crate::fold::serving::{FlushRule, Prices, ServeMode, ServeSettings};
+use crate::fold::policy::{FlushRule, Prices, ServeMode, ServeSettings};
 use crate::ids::Micros;
 
 /// What a rewrite must promise by the rule `hybrid`, as a multiple of what it costs.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
-use crate::fold::serving::ServeSettings;
+use crate::fold::policy::ServeSettings;
 use crate::text::tokens::estimate;
 
 /// Equal lines that make a place worth a look.

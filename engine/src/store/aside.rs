@@ -9,7 +9,8 @@
 //! without; failures are not reported.
 
 use super::Store;
-use super::snapshots::{FOLDER, Fields, Kind, header_start, put_in_place};
+use super::kept::FOLDER;
+use super::snapshots::{Fields, Kind, header_start, put_in_place};
 use crate::ids::StreamId;
 use crate::storage::Access;
 

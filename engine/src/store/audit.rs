@@ -18,8 +18,9 @@ use crate::storage::{Access, FileStorage, Storage, read_up_to};
 use crate::verify::{Expected, Report, SavedFault, verify_claims};
 
 use super::Store;
+use super::kept::FOLDER;
 use super::kept::StreamWriter;
-use super::snapshots::{self, FOLDER, Footing};
+use super::snapshots::{self, Footing};
 use super::writers;
 
 /// Both kinds of file have a header of so many bytes.

@@ -1,6 +1,7 @@
 //! What a commit is asked to record, and what is said of it once it is recorded.
 
-use crate::entry::{Entry, StreamInfo};
+use crate::entry::{Entry, Fact, StreamInfo};
+use crate::event::Scope;
 use crate::ids::{ItemId, Micros, Seq};
 
 /// Facts of one stream that belong together.
@@ -24,6 +25,14 @@ pub struct Batch {
     pub stream: StreamInfo,
     /// Its facts, in order.
     pub entries: Vec<Entry>,
+}
+
+impl Batch {
+    /// Whether facts of it may stand in other streams than its own: what a session is told to remember.
+    pub(super) fn is_moved(&self) -> bool {
+        let is_memory = |entry: &Entry| matches!(entry.fact, Fact::Memory(_));
+        self.stream.scope == Scope::Session && self.entries.iter().any(is_memory)
+    }
 }
 
 /// What was recorded. Durable and atomic when you hold it.

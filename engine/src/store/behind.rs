@@ -183,7 +183,7 @@ const LEAVING_BUDGET: Duration = Duration::from_secs(2);
 pub(super) struct Upkeep {
     enabled: bool,
     /// The segment that this handle last appended to.
-    segment: AtomicU32,
+    pub(super) segment: AtomicU32,
     thread: Mutex<Option<JoinHandle<()>>>,
     shared: Arc<Shared>,
 }
@@ -200,11 +200,9 @@ impl Upkeep {
         Self { enabled, ..Self::default() }
     }
 
-    /// Called after each commit: starts the thread when a segment was completed. Cost: two loads.
-    pub(super) fn note(&self, log: &Arc<Log>) {
-        let segment = log.head().position.segment();
-        let before = self.segment.swap(segment, Ordering::Relaxed);
-        if !self.enabled || before == segment || before == 0 {
+    /// Starts the thread, if it is to run: called after a commit that went to another segment than the one before it.
+    pub(super) fn begin(&self, log: &Arc<Log>) {
+        if !self.enabled {
             return;
         }
         let mut thread = steady(&self.thread);

@@ -16,10 +16,8 @@ use crate::storage::{Clock, Entropy, FileStorage, KeyRing, Storage, SystemClock,
 
 use super::behind::{Durability, Settler, Upkeep};
 use super::erasure_list::Erasures;
-use super::frames::FrameCache;
-use super::kept::Bounded;
+use super::kept::{Bounded, FrameCache, Salts};
 use super::locator::Locator;
-use super::new_bodies::Salts;
 use super::snapshots::{Snapshots, Uses};
 use super::subjects::{check_subject, not_encrypted};
 use super::{Inner, Redactor, Store};

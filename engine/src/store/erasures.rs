@@ -12,7 +12,7 @@ use crate::locks::renewed;
 use crate::log::LogError;
 
 use super::erasure_list::{Erasure, Erasures};
-use super::frames::bare;
+use super::events::bare;
 use super::{Inner, Store};
 use crate::secret::Withheld;
 

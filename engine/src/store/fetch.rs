@@ -3,7 +3,7 @@
 use crate::codec::Frame;
 use crate::error::Error;
 use crate::ids::{Position, Seq, StreamId};
-use crate::log::{Looks, Texts};
+use crate::log::Looks;
 
 use super::Inner;
 
@@ -89,13 +89,14 @@ impl Inner {
         streams: &[StreamId],
         after: Seq,
     ) -> Result<Parts, Error> {
-        self.parts_by(&mut self.log.looks(Texts::Unwanted), position, streams, after)
+        let mut looks = Looks::WITHOUT_TEXTS;
+        self.parts_by(&mut looks, position, streams, after)
     }
 
     /// As [`Inner::parts_of`], for a caller that goes from frame to frame.
-    pub(super) fn parts_by(
-        &self,
-        looks: &mut Looks<'_>,
+    pub(super) fn parts_by<'a>(
+        &'a self,
+        looks: &mut Looks<'a>,
         position: Position,
         streams: &[StreamId],
         after: Seq,
@@ -112,9 +113,9 @@ impl Inner {
 
     /// As [`Inner::parts_by`], for a caller that keeps them: a frame that has to be read is not kept beside those that are, and comes
     /// with the bodies that were read with it. And whether it was kept already.
-    pub(super) fn parts_once(
-        &self,
-        looks: &mut Looks<'_>,
+    pub(super) fn parts_once<'a>(
+        &'a self,
+        looks: &mut Looks<'a>,
         position: Position,
         streams: &[StreamId],
         after: Seq,
@@ -123,7 +124,7 @@ impl Inner {
         Ok(match held {
             Some(frame) if !frame.is_large() => (vec![frame], true),
             Some(frame) => (self.log.parts_in(&frame, streams, after), true),
-            None => (looks.parts_of(position, streams, after)?, false),
+            None => (looks.parts_of(&self.log, position, streams, after)?, false),
         })
     }
 }

@@ -7,10 +7,10 @@
 
 use std::sync::{Arc, RwLock};
 
+use super::events::lend;
 use super::fetch::Parts;
-use super::frames::lend;
-use super::kept::{Loaded, half_folded, whole};
-use super::snapshots::{FOLDER, Footing, Read, decode, encode, is_due, name, write};
+use super::kept::{FOLDER, Loaded, fold_name, half_folded, whole};
+use super::snapshots::{Footing, Read, decode, encode, is_due, write};
 use super::{Inner, Store};
 use crate::codec::Frame;
 use crate::error::Error;
@@ -19,7 +19,7 @@ use crate::fold::Place;
 use crate::ids::{Position, Seq, StoreId, StreamId};
 use crate::index::SESSION_OPENED;
 use crate::locks::steady;
-use crate::log::{Texts, is_copy_name};
+use crate::log::{Looks, is_copy_name};
 use crate::storage::{Access, Storage, read_up_to};
 
 /// So many events behind a snapshot are read one after the other sooner than an index is asked which of them matter.
@@ -133,7 +133,7 @@ impl Inner {
         }
         places.retain(|place| place.last_seq <= until);
         let watermark = watermark.min(until);
-        let mut looks = self.log.looks(Texts::Unwanted);
+        let mut looks = Looks::WITHOUT_TEXTS;
         for place in places {
             // A frame may have been left half way, when a stream was found missing.
             let folded = after.max(loaded.world.head());
@@ -272,7 +272,7 @@ impl Inner {
             return None;
         }
         // A saved fold that cannot be read is made of the log instead, here and below.
-        let file = snapshots.storage.open(&name(stream), Access::Read).ok()?;
+        let file = snapshots.storage.open(&fold_name(stream), Access::Read).ok()?;
         let read_at = |buffer: &mut [u8], offset| read_up_to(&*file, buffer, offset);
         // As above.
         let mut read = Read::new(&read_at, file.len().ok()?);

@@ -14,10 +14,8 @@ use crate::text::Signer;
 
 use super::behind::{Durability, Settler, Upkeep};
 use super::erasure_list::Erasures;
-use super::frames::FrameCache;
-use super::kept::{Bounded, Loaded, StreamWriter};
+use super::kept::{BodyDedup, Bounded, FrameCache, Loaded, Salts, StreamWriter};
 use super::locator::Locator;
-use super::new_bodies::{BodyDedup, Salts};
 use super::redact::Redactor;
 use super::snapshots::Snapshots;
 

@@ -1,18 +1,25 @@
-//! What a handle keeps of streams in memory: their folds, and what it knows of each to append to it.
+//! What a handle keeps in memory: of streams their folds, and what it knows of each to append to it; frames; and of bodies that are
+//! written the places of equal ones, and salts.
 //!
-//! Both are held within a bound: the longest unused goes first.
+//! All of it is held within bounds, and made anew when it is gone. Of streams the longest unused goes first.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard};
 
 use rustc_hash::FxHashMap;
 
+use crate::codec::{BodyForm, Frame};
 use crate::command::ingest_state::IngestState;
 use crate::error::Error;
+use crate::failpoints::failpoint;
 use crate::fold::World;
-use crate::ids::{Position, Seq, StreamId};
+use crate::ids::{Digest, Position, Seq, StreamId};
 use crate::log::Placed;
 use crate::text::Signer;
 
+/// Where what is known of streams is saved.
+pub(super) const FOLDER: &str = "snap";
 /// What one of them costs beside its events.
 const COST_BYTES: u64 = 4 << 10;
 
@@ -136,6 +143,11 @@ pub(super) struct Loaded {
     pub(super) saved_count: u64,
 }
 
+/// The file of a stream's saved fold.
+pub(super) fn fold_name(stream: StreamId) -> String {
+    format!("{FOLDER}/{}", stream.to_hex())
+}
+
 /// Access to a fold, unless a panic left it half folded.
 pub(super) fn whole(shared: &RwLock<Loaded>) -> Result<RwLockReadGuard<'_, Loaded>, Error> {
     shared.read().map_err(|_| half_folded())
@@ -184,5 +196,245 @@ impl StreamWriter {
     /// Calls that have not ended, oldest first.
     pub(super) fn open_calls(&self) -> Vec<crate::command::ingest_state::OpenCall> {
         self.ingest_state.open_calls().into_iter().cloned().collect()
+    }
+}
+
+/// Most bytes of the spines of frames that are kept, however much memory there is.
+const FRAMES_BYTES_MAX: usize = 16 << 20;
+/// What a frame costs beside its spine.
+const FRAME_COST_BYTES: usize = 512;
+
+/// Frames kept in memory, for point reads and for the next fold.
+///
+/// A bounded number of bytes is kept; when it is full, everything goes. What is kept was checked when it was read, and frames
+/// never change, so nothing has to be looked up again. Large frames push nothing out: a few of them would fill it, and the
+/// log reads parts of them at a time. Bodies that were read with a frame are not kept: any process may erase them meanwhile.
+#[derive(Debug, Default)]
+pub(super) struct FrameCache {
+    by_seq: BTreeMap<Seq, Frame>,
+    by_position: FxHashMap<Position, Seq>,
+    /// Parts of large frames, by their own first seq.
+    parts: BTreeMap<Seq, Frame>,
+    bytes: usize,
+    /// Most bytes of spines that are kept.
+    bytes_max: usize,
+    /// The generation of files that its frames were read at.
+    generation: u32,
+}
+
+impl FrameCache {
+    /// A cache of at most so many bytes.
+    pub(super) fn new(bytes_max: u64) -> Self {
+        let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX).min(FRAMES_BYTES_MAX);
+        Self { bytes_max, ..Self::default() }
+    }
+
+    /// Forgets all frames if files changed since they were read: a key may have been destroyed that opened what they show.
+    pub(super) fn see_generation(&mut self, generation: u32) {
+        if self.generation != generation {
+            self.forget_all();
+            self.generation = generation;
+        }
+    }
+
+    /// Forgets all frames.
+    pub(super) fn forget_all(&mut self) {
+        *self = Self { bytes_max: self.bytes_max, generation: self.generation, ..Self::default() };
+    }
+
+    /// The frame that holds `seq`, or a part of it, if it is kept.
+    pub(super) fn holding(&self, seq: Seq) -> Option<Frame> {
+        [&self.by_seq, &self.parts].into_iter().find_map(|kept| {
+            let (_, frame) = kept.range(..=seq).next_back()?;
+            (seq <= frame.last_seq()).then(|| frame.clone())
+        })
+    }
+
+    /// The frame at `position`, if it is kept.
+    pub(super) fn at(&self, position: Position) -> Option<Frame> {
+        self.by_seq.get(self.by_position.get(&position)?).cloned()
+    }
+
+    /// Keeps a frame that was asked for.
+    pub(super) fn keep(&mut self, frame: &Frame) {
+        if frame.is_large() {
+            self.keep_if_room(frame);
+            return;
+        }
+        let frame = frame.alone();
+        self.make_room(cost(&frame));
+        self.insert(frame);
+    }
+
+    /// Keeps a part of a large frame.
+    pub(super) fn keep_part(&mut self, part: &Frame) {
+        self.make_room(cost(part));
+        let before = self.parts.insert(part.first_seq(), part.clone());
+        self.count(cost(part), before.as_ref());
+    }
+
+    /// Keeps a frame that was come across, if there is room: it pushes nothing out.
+    pub(super) fn keep_if_room(&mut self, frame: &Frame) {
+        if self.bytes.saturating_add(cost(frame)) <= self.bytes_max {
+            self.insert(frame.alone());
+        }
+    }
+
+    fn make_room(&mut self, bytes: usize) {
+        if self.bytes.saturating_add(bytes) > self.bytes_max {
+            self.forget_all();
+        }
+    }
+
+    fn insert(&mut self, frame: Frame) {
+        let (seq, bytes) = (frame.first_seq(), cost(&frame));
+        self.by_position.insert(frame.position(), seq);
+        let before = self.by_seq.insert(seq, frame);
+        self.count(bytes, before.as_ref());
+    }
+
+    fn count(&mut self, bytes: usize, before: Option<&Frame>) {
+        self.bytes = self.bytes.saturating_add(bytes);
+        // A frame costs what it cost when it was kept.
+        self.bytes = self.bytes.saturating_sub(before.map_or(0, cost));
+    }
+}
+
+fn cost(frame: &Frame) -> usize {
+    frame.spine_bytes().saturating_add(FRAME_COST_BYTES)
+}
+
+/// Bodies shorter than this cost less than looking them up.
+pub(super) const SHARE_BYTES_MIN: usize = 256;
+
+/// Most bodies remembered; at 120 bytes each.
+const BODY_COUNT_MAX: usize = 1 << 15;
+
+/// Where a body is stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Stored {
+    pub(super) digest: Digest,
+    pub(super) bytes: u32,
+    pub(super) position: Position,
+    pub(super) form: BodyForm,
+}
+
+/// What a content goes by.
+pub(super) type BodyKey = (blake3::Hash, StreamId);
+
+/// The places of bodies that this process wrote lately, so that an equal one is stored once. It is small and no promise: without an
+/// entry a duplicate is written, and sealing merges equal bytes. Keys are hashes of contents; they stay in memory.
+///
+/// Two generations, so that forgetting is cheap and what is used stays.
+#[derive(Debug, Default)]
+pub(super) struct BodyDedup {
+    young: FxHashMap<BodyKey, Stored>,
+    old: FxHashMap<BodyKey, Stored>,
+    /// Everything in it was stored after this seq.
+    basis: Option<Seq>,
+}
+
+impl BodyDedup {
+    /// What a content goes by: the hash that its digest is made of, too. `owner`: the stream whose key seals it, in an encrypted
+    /// store, where no stream shares with another.
+    pub(super) fn key(bytes: usize, content: &blake3::Hash, owner: Option<StreamId>) -> BodyKey {
+        let content = if failpoint!(DedupeByLength) { blake3::hash(&bytes.to_be_bytes()) } else { *content };
+        (content, owner.unwrap_or(StreamId::STORE))
+    }
+
+    pub(super) fn get(&mut self, key: &BodyKey) -> Option<Stored> {
+        if let Some(stored) = self.young.get(key) {
+            return Some(*stored);
+        }
+        let stored = *self.old.get(key)?;
+        self.put(*key, stored);
+        Some(stored)
+    }
+
+    pub(super) fn put(&mut self, key: BodyKey, stored: Stored) {
+        if self.young.len() >= BODY_COUNT_MAX / 2 {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(key, stored);
+    }
+
+    /// The seq after which everything in it was stored.
+    pub(super) fn basis(&self) -> Seq {
+        // Nothing is known to be stored: any seq is past it.
+        self.basis.unwrap_or_default()
+    }
+
+    /// Says that what is put from here on was stored after `basis`.
+    pub(super) fn begin(&mut self, basis: Seq) {
+        self.basis.get_or_insert(basis);
+    }
+
+    /// Forgets everything: after a failed write nothing is known to be stored.
+    pub(super) fn clear(&mut self) {
+        self.young.clear();
+        self.old.clear();
+        self.basis = None;
+    }
+}
+
+/// A keyed stream of random bytes from one seed of the operating system; each call gives new ones. Cheap, and the same for the same seed.
+#[derive(Debug)]
+pub(super) struct Salts {
+    seed: [u8; 32],
+    count: AtomicU64,
+}
+
+impl Salts {
+    pub(super) fn new(seed: [u8; 32]) -> Self {
+        Self { seed, count: AtomicU64::new(0) }
+    }
+
+    /// The next `N` bytes.
+    pub(super) fn array<const N: usize>(&self) -> [u8; N] {
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        let mut bytes = [0; N];
+        let mut hasher = blake3::Hasher::new_keyed(&self.seed);
+        hasher.update(&count.to_le_bytes());
+        hasher.finalize_xof().fill(&mut bytes);
+        bytes
+    }
+
+    /// The next salt of a body; never all zeros, which stands for an erased one.
+    pub(super) fn salt(&self) -> [u8; 16] {
+        loop {
+            let salt = self.array::<16>();
+            if salt != [0; 16] {
+                return salt;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_survives_a_change_of_generation() {
+        let mut dedup = BodyDedup::default();
+        let key = |content: &[u8]| BodyDedup::key(content.len(), &blake3::hash(content), None);
+        let stored =
+            Stored { digest: Digest::ZERO, bytes: 300, position: Position(7), form: BodyForm::plain(300) };
+        let kept = key(b"kept");
+        dedup.put(kept, stored);
+        for number in 0..BODY_COUNT_MAX {
+            let key = key(&number.to_be_bytes());
+            dedup.put(key, stored);
+            assert_eq!(dedup.get(&kept), Some(stored), "after {number}");
+        }
+        assert!(dedup.young.len() + dedup.old.len() <= BODY_COUNT_MAX);
+    }
+
+    #[test]
+    fn each_call_gives_other_bytes_and_a_seed_repeats_them() {
+        let (one, two) = (Salts::new([1; 32]), Salts::new([1; 32]));
+        let first = one.salt();
+        assert_ne!(first, one.salt());
+        assert_eq!(first, two.salt());
     }
 }

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
-use crate::codec::Frame;
+use crate::codec::{Frame, FramePlace};
 use crate::error::Error;
 use crate::ids::{Position, Seq, StreamId};
-use crate::index::{Bypassed, FramePlace, Index, Indexer, Lookup as _};
-use crate::log::{CompleteSegment, Log, TableFrame};
+use crate::index::{Bypassed, Index, Indexer, Lookup as _};
+use crate::log::{CompleteSegment, Log};
 
 /// Pause before an index that could not be opened is tried again: the first and the longest. Each doubles the last.
 pub(super) const RETRY_MIN: Duration = Duration::from_millis(250);
@@ -50,6 +50,25 @@ pub(super) struct Locator {
     forget_at: usize,
     /// End of the last frame in the tail, if all frames up to it were sound. Reading goes on here.
     pub(super) resume: Option<Position>,
+}
+
+/// Why a question has no answer.
+pub(super) enum Unanswered {
+    /// The index failed: the question may be asked again without it.
+    Index(Bypassed),
+    Log(Error),
+}
+
+impl From<Bypassed> for Unanswered {
+    fn from(why: Bypassed) -> Self {
+        Self::Index(why)
+    }
+}
+
+impl From<Error> for Unanswered {
+    fn from(error: Error) -> Self {
+        Self::Log(error)
+    }
 }
 
 /// A stream's first frame and its newest seq, without decoding an event.
@@ -101,6 +120,97 @@ impl Locator {
         self.forget_at = FORGET_PLACE_COUNT;
         self.resume = None;
     }
+
+    /// Frames that may hold events of `streams` past `after`, oldest first.
+    pub(super) fn frames_of(
+        &self,
+        log: &Log,
+        streams: &[StreamId],
+        after: Seq,
+    ) -> Result<Vec<FramePlace>, Unanswered> {
+        let mut found = Vec::new();
+        if after < self.base
+            && let Some(index) = &self.index
+        {
+            for stream in streams {
+                let known = index.frames_of(*stream, after)?;
+                found.extend(known.into_iter().filter(|place| place.last_seq <= self.base));
+            }
+        }
+        let past = after.max(self.base);
+        for stream in streams {
+            found.extend(self.segments.frames_of(log, *stream, past)?);
+        }
+        found.extend(self.tail.frames_of(streams, past));
+        if !found.is_sorted_by(|left, right| left < right) {
+            found.sort_unstable();
+            found.dedup();
+        }
+        Ok(found)
+    }
+
+    /// Frames that hold the newest `count` events of a stream, oldest first; perhaps more of them.
+    pub(super) fn last_frames_of(
+        &self,
+        log: &Log,
+        stream: StreamId,
+        count: usize,
+    ) -> Result<Vec<FramePlace>, Unanswered> {
+        let mut found = self.tail.frames_of(&[stream], self.base);
+        // What the tail has is enough, or all that is before it is looked at.
+        if found.len() < count {
+            found.splice(0..0, self.segments.frames_of(log, stream, self.base)?).for_each(drop);
+        }
+        if found.len() < count
+            && let Some(index) = &self.index
+        {
+            let mut known = index.last_frames_of(stream, count)?;
+            known.retain(|place| place.last_seq <= self.base);
+            found.splice(0..0, known).for_each(drop);
+        }
+        found.sort_unstable();
+        found.dedup();
+        // Fewer than were asked for: none is too many.
+        let surplus = found.len().saturating_sub(count);
+        found.drain(..surplus);
+        Ok(found)
+    }
+
+    /// All streams, in order of their first event.
+    pub(super) fn streams(&self) -> Result<Vec<StreamPlace>, Bypassed> {
+        let mut found: Vec<StreamPlace> = Vec::new();
+        let mut known = FxHashMap::default();
+        if let Some(index) = &self.index {
+            for entry in index.streams()? {
+                // What the index knows beyond the base is in the tail, too.
+                if entry.first_seq <= self.base {
+                    known.insert(entry.stream, found.len());
+                    found.push(StreamPlace {
+                        stream: entry.stream,
+                        first: entry.first_frame,
+                        head: entry.head,
+                    });
+                }
+            }
+        }
+        for place in self.segments.streams().iter().filter(|place| place.head > self.base) {
+            if let Some(old) = known.get(&place.stream).and_then(|at: &usize| found.get_mut(*at)) {
+                old.head = old.head.max(place.head);
+            } else {
+                known.insert(place.stream, found.len());
+                found.push(*place);
+            }
+        }
+        for stream in self.tail.streams() {
+            let Some(fresh) = self.tail.stream(*stream) else { continue };
+            if let Some(old) = known.get(stream).and_then(|place| found.get_mut(*place)) {
+                old.head = old.head.max(fresh.head);
+            } else if let Some(first) = fresh.frames.first() {
+                found.push(StreamPlace { stream: *stream, first: *first, head: fresh.head });
+            }
+        }
+        Ok(found)
+    }
 }
 
 /// When an index is tried again.
@@ -126,10 +236,6 @@ pub(super) struct SegmentFrames {
     order: Vec<StreamPlace>,
 }
 
-fn place(frame: TableFrame) -> FramePlace {
-    FramePlace { first_seq: frame.first_seq, last_seq: frame.last_seq, position: frame.position }
-}
-
 impl SegmentFrames {
     /// Attaches a segment. `false`: it has no usable tables.
     pub(super) fn attach(&mut self, log: &Log, segment: CompleteSegment) -> Result<bool, Error> {
@@ -141,7 +247,7 @@ impl SegmentFrames {
                 continue;
             }
             let Some(first) = log.segment_frame(segment.number, stream.first)? else { return Ok(false) };
-            fresh.push(StreamPlace { stream: stream.stream, first: place(first), head: stream.last });
+            fresh.push(StreamPlace { stream: stream.stream, first, head: stream.last });
         }
         for stream in fresh {
             self.streams.insert(stream.stream, self.order.len());
@@ -167,7 +273,7 @@ impl SegmentFrames {
             if segment.first_seq > known.head {
                 break;
             }
-            found.extend(log.segment_frames_of(segment.number, stream, after)?.into_iter().map(place));
+            found.extend(log.segment_frames_of(segment.number, stream, after)?);
         }
         Ok(found)
     }

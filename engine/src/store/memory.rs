@@ -25,7 +25,7 @@ use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId};
 use crate::propose::{Proposal, propose};
 use crate::text::Signer;
 
-use super::frames::bare;
+use super::events::bare;
 use super::redact::Pass;
 use super::view::At;
 use super::write::{Recording, Signers, unsigned};
@@ -125,6 +125,13 @@ impl Memory {
     /// The seq it is read at.
     pub fn at(&self) -> Seq {
         self.at
+    }
+
+    /// Whether nothing was ever remembered, as far as that is known without a look at it.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    pub fn is_empty(&self) -> bool {
+        let is_empty = |view: &View| !view.read().state().may_remember();
+        self.layers.iter().all(|layer| layer.view.as_ref().is_none_or(is_empty))
     }
 
     /// Calls `read` with what is remembered, seen at the time `now`. Be brief: appends to the same folds wait.

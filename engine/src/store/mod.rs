@@ -28,7 +28,6 @@ mod erasures;
 mod events;
 mod fetch;
 mod folds;
-mod frames;
 mod handle;
 mod info;
 mod injections;
@@ -38,7 +37,6 @@ mod locate;
 mod locator;
 mod memory;
 mod merge;
-mod new_bodies;
 mod newest;
 mod pointing;
 mod redact;
@@ -165,7 +163,8 @@ impl Store {
     /// As [`Store::append`]; after an error of a split commit, the commits before it stand, and the whole call may be
     /// repeated: what stands is skipped.
     pub fn commit(&self, batches: &[Batch], atomicity: Atomicity) -> Result<Receipt, Error> {
-        let (receipt, placed) = self.inner.commit(&self.routed(batches)?, atomicity)?;
+        let routed = batches.iter().any(Batch::is_moved).then(|| self.routed(batches)).transpose()?;
+        let (receipt, placed) = self.inner.commit(routed.as_deref().unwrap_or(batches), atomicity)?;
         self.complete(placed)?;
         Ok(receipt)
     }

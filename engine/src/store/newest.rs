@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::codec::Frame;
 use crate::error::Error;
 use crate::ids::{Seq, StreamId};
-use crate::log::Texts;
+use crate::log::Looks;
 
 use super::Inner;
 use super::scan::Source;
@@ -31,7 +31,7 @@ pub(super) fn source(
     let mut places = VecDeque::from(inner.last_frames_of(stream, count)?);
     let (mut held, mut unread) = (VecDeque::new(), places.len());
     let (mut found, mut first) = (0, Seq::MAX);
-    let mut looks = inner.log.looks(Texts::Wanted);
+    let mut looks = Looks::WITH_TEXTS;
     for place in places.iter().rev() {
         if found >= count {
             break;

@@ -57,11 +57,7 @@ pub(super) fn settled(
     secret: &Secret,
     batches: &[Batch],
 ) -> Option<Vec<Batch>> {
-    let is_named = |batch: &Batch| named(&batch.stream, secret).is_none();
     let Some(redactor) = redactor else {
-        if batches.iter().all(is_named) {
-            return None;
-        }
         let all = batches.iter().map(|batch| Batch {
             stream: named(&batch.stream, secret).unwrap_or_else(|| batch.stream.clone()),
             entries: batch.entries.clone(),

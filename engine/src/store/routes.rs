@@ -10,25 +10,16 @@
 //! holds already is no new item but a reinforcement. Facts with an origin come from a host's records, and are recorded as
 //! they are; so are all facts that a caller gives to a project's stream itself.
 
-use std::borrow::Cow;
-
 use crate::command::memory::{REINFORCEMENT, said_before};
 use crate::entry::{Entry, Fact, MemoryEntry, StreamInfo, fact};
 use crate::error::Error;
-use crate::event::{Lifespan, Scope};
+use crate::event::Lifespan;
 use crate::fold::memory::default_lifespan;
 use crate::ids::{Seq, StreamId};
 
 use super::memory::MemoryScope;
 use super::write::Signers;
 use super::{Batch, Store};
-
-fn memory_of(entry: &Entry) -> Option<&MemoryEntry> {
-    match &entry.fact {
-        Fact::Memory(memory) => Some(memory),
-        _ => None,
-    }
-}
 
 fn lifespan(memory: &MemoryEntry) -> Lifespan {
     memory.lifespan.unwrap_or(default_lifespan(memory.kind))
@@ -41,26 +32,18 @@ fn go_on(open: &mut Batch, stream: &StreamInfo, routed: &mut Vec<Batch>) {
     }
 }
 
-/// Whether facts of a batch may stand in other streams than its own.
-pub(super) fn is_moved(batch: &Batch) -> bool {
-    batch.stream.scope == Scope::Session && batch.entries.iter().any(|entry| memory_of(entry).is_some())
-}
-
 impl Store {
     /// Batches whose memory facts stand in the streams of their lifespans.
-    pub(super) fn routed<'b>(&self, batches: &'b [Batch]) -> Result<Cow<'b, [Batch]>, Error> {
-        if !batches.iter().any(is_moved) {
-            return Ok(Cow::Borrowed(batches));
-        }
+    pub(super) fn routed(&self, batches: &[Batch]) -> Result<Vec<Batch>, Error> {
         let mut routed = Vec::with_capacity(batches.len());
         for batch in batches {
-            if is_moved(batch) {
+            if batch.is_moved() {
                 self.route(batch, &mut routed)?;
             } else {
                 routed.push(batch.clone());
             }
         }
-        Ok(Cow::Owned(routed))
+        Ok(routed)
     }
 
     fn route(&self, batch: &Batch, routed: &mut Vec<Batch>) -> Result<(), Error> {
@@ -80,7 +63,7 @@ impl Store {
         // The session begins first, and its facts stay in order: what is told about them comes back in this order.
         let mut open = Batch { stream: batch.stream.clone(), entries: Vec::new() };
         for entry in &batch.entries {
-            let Some(memory) = memory_of(entry) else {
+            let Fact::Memory(memory) = &entry.fact else {
                 go_on(&mut open, &batch.stream, routed);
                 open.entries.push(entry.clone());
                 continue;

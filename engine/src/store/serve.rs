@@ -15,7 +15,7 @@ use crate::command::draft::{Bodies, EventDraft};
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::event::{Actor, ContextRebased, ContextServed, Face, RebaseCause};
-use crate::fold::serving::{Prices, ServeMode, ServeSettings};
+use crate::fold::policy::{Prices, ServeMode, ServeSettings};
 use crate::fold::{PendingItem, ServedPlace, State};
 use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId, Turn};
 use crate::serve::breakpoints::breakpoints;

@@ -24,10 +24,8 @@ use crate::ids::{Link, Position, Seq, StoreId, StreamId};
 use crate::locks::steady;
 use crate::storage::{Access, Storage, bytes_between, expect_filled, read_up_to, write_all};
 
-use super::kept::Loaded;
+use super::kept::{FOLDER, Loaded, fold_name};
 
-/// Where they lie.
-pub(super) const FOLDER: &str = "snap";
 pub(super) const KIND: Kind = Kind { magic: b"acpdbSNP", layout: LAYOUT_VERSION };
 const HEADER_BYTES: usize = 144;
 /// Bytes of the header that the digest covers; it is the rest.
@@ -89,13 +87,9 @@ impl Snapshots {
     pub(super) fn forget(&self, stream: StreamId) {
         if self.uses.writes {
             // If it stays, it is refused again.
-            let _ = self.storage.remove(&name(stream));
+            let _ = self.storage.remove(&fold_name(stream));
         }
     }
-}
-
-pub(super) fn name(stream: StreamId) -> String {
-    format!("{FOLDER}/{}", stream.to_hex())
 }
 
 /// A kind of file that is kept here.
@@ -305,7 +299,7 @@ pub(super) fn put_in_place(storage: &dyn Storage, name: &str, parts: &[&[u8]]) -
 
 /// Puts a snapshot in place.
 pub(super) fn write(storage: &dyn Storage, stream: StreamId, bytes: &[u8]) -> std::io::Result<()> {
-    put_in_place(storage, &name(stream), &[bytes])
+    put_in_place(storage, &fold_name(stream), &[bytes])
 }
 
 /// Whether so much of a fold is new that it is worth saving.
@@ -322,7 +316,7 @@ pub(super) fn read_saved(
     stream: StreamId,
 ) -> Option<(Footing, Loaded)> {
     // A saved fold that cannot be read is made of the log instead, here and below.
-    let file = storage.open(&name(stream), Access::Read).ok()?;
+    let file = storage.open(&fold_name(stream), Access::Read).ok()?;
     let read_at = |buffer: &mut [u8], offset| read_up_to(&*file, buffer, offset);
     // As above.
     decode(&mut Read::new(&read_at, file.len().ok()?), store, stream)

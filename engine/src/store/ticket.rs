@@ -172,7 +172,7 @@ impl Store {
         entries: Vec<crate::entry::Entry>,
     ) -> Result<Option<(Receipt, Option<Placed>)>, Error> {
         let batch = super::Batch { stream: stream.clone(), entries };
-        if !self.inner.settler.has_room() || super::routes::is_moved(&batch) {
+        if !self.inner.settler.has_room() || batch.is_moved() {
             return Ok(None);
         }
         self.inner.commit_at_once(&batch)

@@ -25,8 +25,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use rkyv::util::AlignedVec;
 
 use super::Inner;
-use super::kept::StreamWriter;
-use super::snapshots::{FOLDER, Fields, Footing, Kind, header_start, put_in_place};
+use super::kept::{FOLDER, StreamWriter};
+use super::snapshots::{Fields, Footing, Kind, header_start, put_in_place};
 use crate::command::ingest_state::{IngestState, LAYOUT_VERSION, ReadRows, SavedIngestState};
 use crate::error::Error;
 use crate::event::{Payload, Recorded};

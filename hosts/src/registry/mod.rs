@@ -27,7 +27,7 @@ use acpdb_engine::event::{Key, KeyKind, TodoRole, ToolClass};
 use acpdb_engine::registry::{Registry, ToolFacts};
 use acpdb_engine::text::{Json, ParamPath};
 
-use tables::{Does, Search, Tool};
+use tables::{CLAUDE_CODE, CODEX, COPILOT_CLI, Does, GEMINI_CLI, OPENCODE, PI, SWE_AGENT, Search, Tool};
 
 /// Version of what is known. Goes up with every change of a table that changes an answer.
 pub const VERSION: u32 = 3;
@@ -36,14 +36,30 @@ pub const VERSION: u32 = 3;
 const KEY_BYTES_MAX: usize = 4 << 10;
 const KEYS_BYTES_MAX: usize = 256 << 10;
 
+/// Hosts whose tools are known by name, and those that have none.
+const KNOWN: &[&str] = &[
+    "acpdb",
+    "claude-code",
+    "codex",
+    "copilot-cli",
+    "gemini-cli",
+    "opencode",
+    "openai-messages",
+    "pi",
+    "swe-agent",
+];
+
+/// Prefix of tools that change single todos, with every host that has them.
+const DELTA_PREFIX: &str = "tracker_";
+
 /// Whether a host's own tools are known. What others call their tools is read as sessions made by hand are.
 pub fn is_known_host(host: &str) -> bool {
-    tables::KNOWN.contains(&host)
+    KNOWN.contains(&host)
 }
 
 /// The hosts whose tools are known.
 pub const fn known_hosts() -> &'static [&'static str] {
-    tables::KNOWN
+    KNOWN
 }
 
 /// The registry of all hosts that are known.
@@ -63,7 +79,7 @@ impl Registry for HostRegistry {
     fn tool(&self, host: &str, tool: &str, params: &Json) -> ToolFacts {
         match line(host, tool) {
             Some(line) => facts(line, params),
-            None if tool.starts_with(tables::DELTA_PREFIX) && !tables::tables(host).is_empty() => {
+            None if tool.starts_with(DELTA_PREFIX) && !tables_of(host).is_empty() => {
                 ToolFacts { todo: TodoRole::Delta, ..ToolFacts::default() }
             }
             None => ToolFacts::default(),
@@ -79,8 +95,26 @@ impl Registry for HostRegistry {
     }
 }
 
+/// Tables of a host; the first that knows a name counts.
+///
+/// Sessions made by hand, and by hosts that are not known, have opencode's and Claude Code's names, and those of other
+/// hosts that mean one thing only. Plain lists of messages (`openai-messages`) name tools of their own.
+fn tables_of(host: &str) -> &'static [&'static [Tool]] {
+    match host {
+        "opencode" => &[OPENCODE],
+        "claude-code" => &[CLAUDE_CODE],
+        "codex" => &[CODEX],
+        "gemini-cli" => &[GEMINI_CLI],
+        "copilot-cli" => &[COPILOT_CLI],
+        "pi" => &[PI],
+        "swe-agent" => &[SWE_AGENT],
+        "openai-messages" => &[],
+        _ => &[OPENCODE, CLAUDE_CODE, GEMINI_CLI, CODEX],
+    }
+}
+
 fn line(host: &str, tool: &str) -> Option<&'static Tool> {
-    tables::tables(host).iter().find_map(|table| table.iter().find(|line| line.name == tool))
+    tables_of(host).iter().find_map(|table| table.iter().find(|line| line.name == tool))
 }
 
 fn facts(line: &Tool, params: &Json) -> ToolFacts {

@@ -175,37 +175,3 @@ pub(super) const PI: &[Tool] = &[
 
 /// SWE-agent: its actions are command lines.
 pub(super) const SWE_AGENT: &[Tool] = &[shown("shell", Does::Shell("command", &[]), &["command"])];
-
-/// Hosts whose tools are known by name, and those that have none.
-pub(super) const KNOWN: &[&str] = &[
-    "acpdb",
-    "claude-code",
-    "codex",
-    "copilot-cli",
-    "gemini-cli",
-    "opencode",
-    "openai-messages",
-    "pi",
-    "swe-agent",
-];
-
-/// Prefix of tools that change single todos, with every host that has them.
-pub(super) const DELTA_PREFIX: &str = "tracker_";
-
-/// Tables of a host; the first that knows a name counts.
-///
-/// Sessions made by hand, and by hosts that are not known, have opencode's and Claude Code's names, and those of other
-/// hosts that mean one thing only. Plain lists of messages (`openai-messages`) name tools of their own.
-pub(super) fn tables(host: &str) -> &'static [&'static [Tool]] {
-    match host {
-        "opencode" => &[OPENCODE],
-        "claude-code" => &[CLAUDE_CODE],
-        "codex" => &[CODEX],
-        "gemini-cli" => &[GEMINI_CLI],
-        "copilot-cli" => &[COPILOT_CLI],
-        "pi" => &[PI],
-        "swe-agent" => &[SWE_AGENT],
-        "openai-messages" => &[],
-        _ => &[OPENCODE, CLAUDE_CODE, GEMINI_CLI, CODEX],
-    }
-}

@@ -368,7 +368,7 @@ impl Desk {
     }
 
     /// Where reasoning is bound to all that stands before it, what was sent stays until the user's next message.
-    fn waits(session: &Session, request: &Request<'_>) -> Option<acpdb_engine::fold::serving::ServeMode> {
+    fn waits(session: &Session, request: &Request<'_>) -> Option<acpdb_engine::fold::policy::ServeMode> {
         let is_bound = preserves_thinking(&request.model) && !request.is_prompt;
         let has_reasoning = || {
             session.view().is_ok_and(|view| {
@@ -377,7 +377,7 @@ impl Desk {
                     .any(|item| item.kind == ItemKind::Reasoning && item.role == Role::Assistant)
             })
         };
-        (is_bound && has_reasoning()).then_some(acpdb_engine::fold::serving::ServeMode::AppendOnly)
+        (is_bound && has_reasoning()).then_some(acpdb_engine::fold::policy::ServeMode::AppendOnly)
     }
 
     /// What is to be kept when the host makes its context shorter: open todos, what is remembered, summaries.

@@ -18,7 +18,7 @@ use std::sync::LazyLock;
 
 use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::fold::ItemKind;
-use acpdb_engine::fold::serving::{Prices, ServeMode};
+use acpdb_engine::fold::policy::{Prices, ServeMode};
 use acpdb_engine::store::ServeOptions;
 use acpdb_engine::{Error, Store};
 use acpdb_hosts::exchange::{self, Talk};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use acpdb_engine::event::Usage;
-use acpdb_engine::fold::serving::Prices;
+use acpdb_engine::fold::policy::Prices;
 use acpdb_engine::ids::Micros;
 use serde::Deserialize;
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use acpdb_engine::fold::Policy;
-use acpdb_engine::fold::serving::{Prices, ServeMode};
+use acpdb_engine::fold::policy::{Prices, ServeMode};
 use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::{At, Error, Store};
 use serde::Serialize;

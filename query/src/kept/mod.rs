@@ -28,8 +28,9 @@ use acpdb_engine::{
     store::{SessionSummary, StreamName},
 };
 
+use crate::context::series;
 use crate::cost::told::Told;
-use crate::sessions::{ForkPoint, RewindPoint, series};
+use crate::sessions::{ForkPoint, RewindPoint};
 use crate::titles::first_prompt;
 
 /// The name that it is put aside under.

@@ -23,7 +23,7 @@ mod trace;
 use std::sync::Arc;
 
 use acpdb_engine::fold::Policy;
-use acpdb_engine::fold::serving::{Prices, ServeMode};
+use acpdb_engine::fold::policy::{Prices, ServeMode};
 use serde::Serialize;
 
 pub use html::{Chart, html};

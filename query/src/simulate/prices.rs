@@ -1,6 +1,6 @@
 //! Price lists: data with a date and a source. Those that come with the program are read off its table of prices by model.
 
-use acpdb_engine::fold::serving::{PriceError, Prices};
+use acpdb_engine::fold::policy::{PriceError, Prices};
 use serde::{Deserialize, Serialize};
 
 use crate::cost::PriceTable;

@@ -1,6 +1,6 @@
 //! Outcomes as rows: sums over sessions, relative to doing nothing.
 
-use acpdb_engine::fold::serving::ServeMode;
+use acpdb_engine::fold::policy::ServeMode;
 use serde::Serialize;
 
 use super::{Missed, Outcome};

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use acpdb_engine::event::{Actor, Face, Payload, PolicySet, Recorded, Stamp, ToolClass, TurnKind};
-use acpdb_engine::fold::serving::{FlushRule, Prices, ServeMode, ServeSettings};
+use acpdb_engine::fold::policy::{FlushRule, Prices, ServeMode, ServeSettings};
 use acpdb_engine::fold::{CauseView, ItemKind, Ix, Policy, State, World};
 use acpdb_engine::ids::{ItemId, Micros, Origin, Seq, StreamId};
 use acpdb_engine::serve::plan::{Advice, Bound, Cache, Candidate, bound_before, is_cold, plan};

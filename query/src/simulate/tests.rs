@@ -1,7 +1,7 @@
 //! Simulations of small sessions: what is in force is what is, what is sent stays, and the figures add up.
 
 use acpdb_engine::event::{Payload, TurnKind};
-use acpdb_engine::fold::serving::FlushRule;
+use acpdb_engine::fold::policy::FlushRule;
 use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::testing::Script;
 use acpdb_engine::testing::script::Played;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use acpdb_engine::event::RebaseCause;
 use acpdb_engine::fold::Policy;
-use acpdb_engine::fold::serving::ServeMode;
+use acpdb_engine::fold::policy::ServeMode;
 use acpdb_engine::ids::Seq;
 use acpdb_engine::storage::SimWorld;
 use acpdb_engine::store::{Context, ServeOptions};

@@ -7,7 +7,7 @@ use acpdb_engine::command::{ContextAction, Target};
 use acpdb_engine::entry::{Entry, ItemRef, PartEntry, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{FileChanger, InjectedKind, Outcome, PartKind, ReplaceCause, Role};
 use acpdb_engine::fold::Policy;
-use acpdb_engine::fold::serving::ServeMode;
+use acpdb_engine::fold::policy::ServeMode;
 use acpdb_engine::ids::ItemId;
 use acpdb_engine::storage::SimWorld;
 use acpdb_engine::store::ServeOptions;

@@ -12,8 +12,9 @@ use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread::yield_now;
 
-use crate::commit_queue::{CommitDelay, CommitQueue, Stages, Until};
-use crate::durability::{Attempt, Outcome, State, Stretch, SyncOps, SyncWait, serve};
+use crate::commit_queue::{
+    Attempt, CommitDelay, CommitQueue, Outcome, Stages, State, Stretch, SyncOps, SyncWait, Until, serve,
+};
 
 /// A rule that is broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use acpdb_engine::{View, store::StreamName};
-use acpdb_query::sessions::{sampled, sparkline};
+use acpdb_query::context::sampled;
+use acpdb_query::sessions::sparkline;
 use acpdb_query::{ItemRow, SessionRow};
 use ratatui::crossterm::event::KeyCode;
 

@@ -9,7 +9,7 @@
 
 use crate::command::draft::{Bodies, CHUNK_BYTES_MAX, line_count};
 use crate::entry::fact::ToolStarted;
-use crate::entry::revision::revision_of;
+use crate::entry::fact::revision_of;
 use crate::entry::{Bytes, Fact, Rows, StreamInfo};
 use crate::event::wire::{self, Piece};
 use crate::event::{

@@ -1,8 +1,8 @@
-//! Sessions, turns, prompts, and what a host does to its context.
+//! Sessions, prompts, and what a host does to its context.
 
 use super::{Cleaner, Drafter, Fields, HostFact, Ids as _};
 use crate::entry::{Bytes, ItemRef, PointRef, Rows};
-use crate::event::{self, Actor, ReplaceCause, Text, TurnKind};
+use crate::event::{self, Actor, ReplaceCause, Text};
 use crate::ids::StreamId;
 
 /// Title, folder, project or the host's version changed.
@@ -62,34 +62,6 @@ impl HostFact for SessionClosed {
 
     fn told(kept: &event::SessionClosed, _: &Rows<'_>) -> Option<Self> {
         Some(Self { reason: kept.reason.as_ref().map(ToString::to_string) })
-    }
-}
-
-/// A step of the model, or a prompt of the user, began.
-#[derive(Clone, PartialEq, Hash, Debug, Default)]
-pub struct TurnStarted {
-    pub kind: TurnKind,
-    pub key: String,
-    pub number: Option<u32>,
-}
-
-impl HostFact for TurnStarted {
-    type Kept = event::TurnStarted;
-    ids!(key);
-
-    fn revision(&self, fields: &mut Fields) {
-        fields.tag(b"turn_started").tag(&[self.kind as u8]).text(&self.key);
-        fields.number(self.number.map_or(-1, i64::from));
-    }
-
-    fn clean(&mut self, _: &mut dyn Cleaner) {}
-
-    fn draft(&self, _: &mut dyn Drafter) -> event::TurnStarted {
-        event::TurnStarted { kind: self.kind, key: self.key.clone(), number: self.number }
-    }
-
-    fn told(kept: &event::TurnStarted, _: &Rows<'_>) -> Option<Self> {
-        Some(Self { kind: kept.kind, key: Rows::id(&kept.key)?, number: kept.number })
     }
 }
 

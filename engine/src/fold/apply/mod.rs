@@ -189,7 +189,7 @@ impl State {
 
     /// A newer session of the project began: what was remembered for the length of this one is over.
     pub(crate) fn end_session_memory(&mut self, at: Seq) {
-        if self.subs.memory.has_session_items() {
+        if self.subs.memory.known().is_some_and(|memory| memory.has_session_items()) {
             self.step(at, &Op::Closed);
             self.ops.push(at, Op::Closed);
         }
@@ -258,9 +258,9 @@ impl State {
         let turn = self.core.turn;
         self.core = core;
         self.subs.todos.rewound(seq, std::mem::take(&mut *subs.todos));
-        self.subs.tasks.rewound(seq, subs.tasks);
+        self.subs.tasks.rewound(seq, std::mem::take(&mut *subs.tasks));
         if self.infos.last().is_none_or(|(_, info)| info.scope == Scope::Session) {
-            self.subs.memory.rewound(seq, subs.memory);
+            self.subs.memory.rewound(seq, std::mem::take(&mut *subs.memory));
         }
         let first_off = self.facts.items.partition_point(|item| item.id.seq <= last);
         self.history.rewind(last, seq, turn, Ix(index(first_off)), &left);

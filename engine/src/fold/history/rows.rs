@@ -2,7 +2,7 @@
 
 use super::super::number::Ix;
 use crate::event::Face;
-use crate::failpoints::{Failpoint, is_enabled};
+use crate::failpoints::failpoint;
 use crate::ids::{Seq, Turn};
 
 /// The rule that made an edge, by the number of its label. What is told of it stands with the rule.
@@ -146,7 +146,7 @@ pub(crate) struct Row {
 
 impl Row {
     pub(crate) fn holds(&self, at: Seq) -> bool {
-        let is_late = is_enabled(Failpoint::WatermarkOffByOne) && self.since == at;
+        let is_late = failpoint!(WatermarkOffByOne) && self.since == at;
         self.since <= at && is_before(at, self.until) && !is_late
     }
 }

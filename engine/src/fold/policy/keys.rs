@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use crate::fold::policy_values::Policy;
-use crate::fold::rules::shorten::ages_keys;
+use crate::fold::rules::ages_keys;
 use crate::fold::rules::switches;
 use crate::text::{GlobError, Globs};
 
@@ -247,10 +247,10 @@ mod word {
     impl Word for crate::fold::policy_values::HideInput {
         const EXPECTED: &'static str = "`none`, `metadata` or `changes`";
     }
-    impl Word for crate::fold::serving::ServeMode {
+    impl Word for crate::fold::policy_values::ServeMode {
         const EXPECTED: &'static str = "`append_only`, `batched` or `eager`";
     }
-    impl Word for crate::fold::serving::FlushRule {
+    impl Word for crate::fold::policy_values::FlushRule {
         const EXPECTED: &'static str = "`hybrid`, `ski_rental`, `cold` or `prompts`";
     }
     impl Word for crate::fold::policy_values::TaskArchive {

@@ -4,7 +4,7 @@ use crate::event::{Face, KeyKind, ToolClass};
 use crate::fold::history::{Cause, is_before};
 use crate::fold::number::Ix;
 use crate::fold::policy::Paths;
-use crate::fold::protect::{names_protected_file, tool_lists};
+use crate::fold::rules::{names_protected_file, tool_lists};
 use crate::fold::state::State;
 use crate::fold::state::Status;
 use crate::ids::{ItemId, Seq, Turn};

@@ -8,7 +8,7 @@ use super::FaceState;
 use crate::event::{Face, KeyKind};
 use crate::fold::history::{Cause, EdgeRow, Row, RuleKind, is_before};
 use crate::fold::number::{Ix, NONE};
-use crate::fold::protect::tool_lists;
+use crate::fold::rules::tool_lists;
 use crate::fold::state::State;
 use crate::ids::{ItemId, Micros, Seq, Signature, Turn};
 use crate::text::paths::resolve;

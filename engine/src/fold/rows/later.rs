@@ -19,14 +19,14 @@ use rkyv::{Archive, Deserialize, Place, Serialize};
 
 use super::{In, Out};
 
-/// A value, or the archive of one.
+/// A value that is made when it is first asked for: of its archive, or as the default.
 #[derive(Clone, Debug)]
 pub(crate) struct Later<T> {
     /// Made by this program, or changed by it.
     here: Option<T>,
     /// Made of what was saved, for those who only look.
     made: OnceLock<T>,
-    /// Empty, or an archive of a `T`.
+    /// Empty, or an archive of a `T`; empty is the default.
     saved: AlignedVec<16>,
     make: fn(&[u8]) -> T,
 }
@@ -34,7 +34,20 @@ pub(crate) struct Later<T> {
 impl<T: Default> Default for Later<T> {
     fn default() -> Self {
         let make = |_: &[u8]| T::default();
-        Self { here: Some(T::default()), made: OnceLock::new(), saved: AlignedVec::new(), make }
+        Self { here: None, made: OnceLock::new(), saved: AlignedVec::new(), make }
+    }
+}
+
+impl<T: Default> From<T> for Later<T> {
+    fn from(value: T) -> Self {
+        Self { here: Some(value), ..Self::default() }
+    }
+}
+
+impl<T> Later<T> {
+    /// The value, unless it is the default, and no caller has asked for it.
+    pub(crate) fn known(&self) -> Option<&T> {
+        (self.here.is_some() || self.made.get().is_some() || !self.saved.is_empty()).then(|| &**self)
     }
 }
 

@@ -1,9 +1,8 @@
 //! Compress reasoning: long reasoning of some age keeps its beginning and its conclusions.
 
 use super::Look;
-use super::shorten::{Acts, Leaves, Shortening, Subject};
+use super::shorten::{Acts, Leaves, Of, Shortening, Subject};
 use crate::event::Face;
-use crate::fold::facts::ItemKind;
 use crate::fold::policy_values::Ages;
 
 /// Reasoning of this many lines or fewer stays whole.
@@ -14,12 +13,11 @@ pub(crate) const RULE: Shortening = Shortening {
     figure: "Thinking Compress",
     reason: "long reasoning is compressed after some turns",
     leaves: |_| Leaves::Conclusions,
-    acts: Acts::AtAge { face: Face::Output, ages: None, age },
+    acts: Acts::AtAge { face: Face::Output, ages: None, of: Of::LongReasoning { lines_max: LINES_MAX }, age },
 };
 
 fn age(look: Look<'_>, subject: Subject, _: Ages) -> Option<u32> {
     let rule = &look.policy.compress_reasoning;
-    let item = look.facts.item(subject.ix)?;
-    let long = subject.output.tokens > u64::from(rule.max_tokens) && subject.output.lines > LINES_MAX;
-    (rule.on && item.kind == ItemKind::Reasoning && long).then_some(rule.turns_min)
+    let long = subject.output.tokens > u64::from(rule.max_tokens);
+    (rule.on && long).then_some(rule.turns_min)
 }

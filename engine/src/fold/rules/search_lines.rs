@@ -1,7 +1,7 @@
 //! Search lines: a search that the model has read keeps its first lines, and those that name files touched since.
 use super::Look;
-use super::shorten::{Acts, AgesKey, Leaves, Shortening, Subject};
-use crate::event::{Face, ToolClass};
+use super::shorten::{Acts, AgesKey, Leaves, Of, Shortening, Subject};
+use crate::event::Face;
 use crate::fold::policy_values::Ages;
 use crate::text::shorten::LISTED_TOKENS_MAX;
 
@@ -13,6 +13,7 @@ pub(crate) const RULE: Shortening = Shortening {
     acts: Acts::AtAge {
         face: Face::Output,
         ages: Some(AgesKey { key: "idle.search_lines", presets: PRESETS }),
+        of: Of::Searches,
         age,
     },
 };
@@ -20,12 +21,11 @@ pub(crate) const RULE: Shortening = Shortening {
 const PRESETS: &[(&str, Ages)] = &[("economy", Ages::of(2, 2, 0))];
 
 fn age(look: Look<'_>, subject: Subject, ages: Ages) -> Option<u32> {
-    let call = look.call(subject.ix)?;
     let tokens = subject.output.tokens;
     let is_long = tokens > u64::from(LISTED_TOKENS_MAX) && tokens >= u64::from(look.policy.idle.tokens_min);
     // Asked last, and of few: it goes through patterns.
     let steers = || look.policy.shelf.except.is_match(look.facts.tool(subject.ix));
     let turns = ages.turns(tokens)?;
-    let meant = subject.completed && call.class == ToolClass::Search && is_long && !steers();
+    let meant = is_long && !steers();
     meant.then_some(turns)
 }

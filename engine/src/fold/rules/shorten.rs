@@ -57,6 +57,8 @@ pub(crate) enum Acts {
         face: Face,
         /// The key of policies that holds the rule's ages, where it has no settings of its own.
         ages: Option<AgesKey>,
+        /// What it is about: it is asked of no other item.
+        of: Of,
         /// The age; `None`: never. Gets the ages that the policy has for the rule.
         age: fn(Look<'_>, Subject, Ages) -> Option<u32>,
     },
@@ -76,6 +78,19 @@ pub(crate) enum Acts {
     },
 }
 
+/// Items that a rule with an age is about.
+#[derive(Clone, Copy)]
+pub(crate) enum Of {
+    /// Calls that failed.
+    Failed,
+    /// Completed calls with outputs of more lines.
+    LongOutputs { lines_max: u64 },
+    /// Reasoning of more lines.
+    LongReasoning { lines_max: u64 },
+    /// Completed calls that search.
+    Searches,
+}
+
 /// What stands in place of an idle output.
 pub(crate) const TEXT_ASIDE: &str = "[set aside: restore it, or run the call again]";
 
@@ -83,8 +98,6 @@ pub(crate) const TEXT_ASIDE: &str = "[set aside: restore it, or run the call aga
 #[derive(Clone, Copy)]
 pub(crate) struct Subject {
     pub(crate) ix: Ix,
-    pub(crate) failed: bool,
-    pub(crate) completed: bool,
     pub(crate) output: Size,
 }
 
@@ -125,14 +138,6 @@ pub(crate) struct AgesKey {
     pub(crate) key: &'static str,
     /// The presets that have the rule on.
     pub(crate) presets: &'static [(&'static str, Ages)],
-}
-
-/// The keys of rules that have ages, each with the rule's number.
-pub(crate) fn ages_keys() -> impl Iterator<Item = (usize, AgesKey)> {
-    SHORTENING.iter().enumerate().filter_map(|(number, rule)| match rule.acts {
-        Acts::Idle { ages, .. } | Acts::AtAge { ages, .. } => Some((number, ages?)),
-        Acts::AtPrompt { ages, .. } => Some((number, ages)),
-    })
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "at compile time; there are few rules")]

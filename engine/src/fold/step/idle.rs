@@ -18,10 +18,10 @@ use crate::fold::facts::{KeyFact, Size};
 use crate::fold::history::{Cause, ShortenKind};
 use crate::fold::number::Ix;
 use crate::fold::policy::Paths;
-use crate::fold::protect::Guard;
+use crate::fold::rules::Guard;
 use crate::fold::rules::shorten::{Acts, Resting};
 use crate::fold::rules::{Look, SHORTENING};
-use crate::fold::state::{BORN, CLEARED, LEFT, PINNED, RESTORED, SHORTENED, SUPERSEDED, Status};
+use crate::fold::state::{BORN, CLEARED, LEFT, PINNED, RESTORED, SHORTENED, SUPERSEDED};
 use crate::ids::Seq;
 
 /// Takes the entries up to `turn`.
@@ -91,23 +91,6 @@ impl Step<'_> {
         })
     }
 
-    /// The rule that means an item at a prompt, and how many prompts later.
-    fn prompt_rule(&self, ix: Ix) -> Option<(ShortenKind, u32)> {
-        let item = self.facts.item(ix)?;
-        (0..).zip(SHORTENING).find_map(|(number, rule)| {
-            let Acts::AtPrompt { means, .. } = rule.acts else { return None };
-            let prompts = self.core.policy.idle.ages(number.into()).large;
-            (prompts > 0 && means(item)).then_some((ShortenKind::numbered(number), prompts))
-        })
-    }
-
-    /// Puts an item into the queue of those that go at a prompt.
-    pub(super) fn prompt_later(&mut self, ix: Ix) {
-        let Some((_, prompts)) = self.prompt_rule(ix) else { return };
-        let due = self.core.idle.prompts.saturating_add(prompts);
-        self.core.idle.due_at_prompt.entry(due).or_default().push((ix, Face::Output));
-    }
-
     /// A prompt: what goes at it goes.
     pub(super) fn prompted(&mut self) {
         self.core.idle.prompts = self.core.idle.prompts.saturating_add(1);
@@ -133,9 +116,6 @@ impl Step<'_> {
 
     /// Puts the faces of a completed call into the queue.
     pub(super) fn idle_later(&mut self, ix: Ix) {
-        if !self.core.policy.has_idle_rules() || self.core.live(ix).status != Status::Completed {
-            return;
-        }
         let Some(turn) = self.facts.item(ix).map(|item| item.turn.0) else { return };
         for face in [Face::Input, Face::Output] {
             if let Some((_, turns)) = self.idle_rule(ix, face) {
@@ -146,9 +126,6 @@ impl Step<'_> {
 
     /// A call was superseded and shows its input still: another rule may mean that now.
     pub(super) fn idle_when_superseded(&mut self, ix: Ix) {
-        if !self.core.policy.has_idle_rules() || self.core.live(ix).status != Status::Completed {
-            return;
-        }
         if let Some((_, turns)) = self.idle_rule(ix, Face::Input) {
             self.idle_at(self.core.turn.0, turns, ix, Face::Input);
         }

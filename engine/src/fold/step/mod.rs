@@ -17,17 +17,16 @@ mod tasks;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::claims::Keep;
-use super::claims::Pair;
-use super::facts::{Facts, Size};
-use super::history::{Cause, History, RuleKind};
-use super::number::{Ix, KeyId, NONE, index};
+use super::claims::{Keep, Pair};
+use super::facts::{Facts, ItemKind, Size};
+use super::history::{Cause, History, RuleKind, ShortenKind};
+use super::number::{Ix, KeyId, NONE, Name, index};
 use super::op::Op;
 use super::policy::Policy;
-use super::rules::shorten::{Acts, Subject};
+use super::rules::shorten::{Acts, Of, Subject};
 use super::rules::{Clear, FILE_RULE, Look, RULES, SHORTENING};
 use super::state::{BORN, CLEARED, Core, LEFT, PINNED, READY, RESTORED, SHORTENED, SUPERSEDED, Status, Subs};
-use crate::event::{Face, KeyKind, Outcome, ToolClass};
+use crate::event::{Face, KeyKind, Outcome, TodoUpdate, ToolClass};
 use crate::ids::{ItemId, Seq, Turn};
 
 /// One step of the fold: the operation's stream, borrowed in its parts.
@@ -114,7 +113,10 @@ impl Step<'_> {
         if let Some(call) = self.facts.call(ix) {
             self.core.open.entry(call.host_id).or_default().push(ix);
         }
-        self.call_began(ix);
+        // It is of this task if none is active when it ends.
+        if let Some(task) = self.core.task {
+            self.core.task_calls.insert(ix, task);
+        }
     }
 
     fn touch_files(&mut self, ix: Ix) {
@@ -144,7 +146,9 @@ impl Step<'_> {
         }
         self.begin(ix, Face::Output, Cause::Answered { finish: number });
         self.touch_files(ix);
-        self.output_recorded(ix, tag);
+        if self.has_task(tag) {
+            self.output_recorded(ix, tag);
+        }
         if outcome == Outcome::Completed {
             self.todos_of(ix, number);
         }
@@ -285,7 +289,7 @@ impl Step<'_> {
         self.core.set(old, SUPERSEDED);
         let edge = History::edge(old, new, kind, key, self.at, self.core.turn, hide_input);
         self.history.supersede(edge);
-        if !hide_input {
+        if !hide_input && self.may_idle(old) {
             self.idle_when_superseded(old);
         }
     }
@@ -334,9 +338,13 @@ impl Step<'_> {
         for number in 0..self.core.shorten.len() {
             self.shorten_due(number);
         }
-        let ttl_seconds = self.core.policy.serve.price.ttl_seconds;
-        self.idle_due(ttl_seconds > 0 && idle_seconds > ttl_seconds);
-        self.roll();
+        if !self.core.idle.due.is_empty() || !self.core.idle.due_when_cold.is_empty() {
+            let ttl_seconds = self.core.policy.serve.price.ttl_seconds;
+            self.idle_due(ttl_seconds > 0 && idle_seconds > ttl_seconds);
+        }
+        if let Some(task) = self.core.task {
+            self.roll(task);
+        }
     }
 
     /// Puts an item into the queues of the rules that will shorten it.
@@ -350,13 +358,22 @@ impl Step<'_> {
             None => Size::of_body(&item.body),
         };
         let look = look!(self);
-        if look.lists.holds(look.facts, ix, super::protect::Guard::Common) {
+        if look.lists.holds(look.facts, ix, super::rules::Guard::Common) {
             return;
         }
-        let subject =
-            Subject { ix, failed: live.failed(), completed: live.status == Status::Completed, output };
+        let completed = live.status == Status::Completed;
+        let is_about = |of: Of| match of {
+            Of::Failed => live.failed(),
+            Of::LongOutputs { lines_max } => completed && output.lines > lines_max,
+            Of::LongReasoning { lines_max } => item.kind == ItemKind::Reasoning && output.lines > lines_max,
+            Of::Searches => completed && look.call(ix).is_some_and(|call| call.class == ToolClass::Search),
+        };
+        let subject = Subject { ix, output };
         for (number, rule) in SHORTENING.iter().enumerate() {
-            let Acts::AtAge { age, .. } = rule.acts else { continue };
+            let Acts::AtAge { of, age, .. } = rule.acts else { continue };
+            if !is_about(of) {
+                continue;
+            }
             let Some(age) = age(look, subject, look.policy.idle.ages(number)) else { continue };
             if self.core.shorten.len() <= number {
                 self.core.shorten.resize_with(number.saturating_add(1), BTreeMap::new);
@@ -365,8 +382,63 @@ impl Step<'_> {
                 queue.entry(item.turn.0.saturating_add(age)).or_default().push(ix);
             }
         }
-        self.idle_later(ix);
+        if self.may_idle(ix) {
+            self.idle_later(ix);
+        }
         self.prompt_later(ix);
+    }
+
+    /// Whether rules for idle faces may mean a call.
+    fn may_idle(&self, ix: Ix) -> bool {
+        self.core.policy.has_idle_rules() && self.core.live(ix).status == Status::Completed
+    }
+
+    /// Whether an output can belong to a task: to the one of its tag, the active one, or one that a call began under.
+    fn has_task(&self, tag: Option<Name>) -> bool {
+        tag.is_some() || self.core.task.is_some() || !self.core.task_calls.is_empty()
+    }
+
+    /// The rule that means an item at a prompt, and how many prompts later.
+    fn prompt_rule(&self, ix: Ix) -> Option<(ShortenKind, u32)> {
+        let item = self.facts.item(ix)?;
+        (0..).zip(SHORTENING).find_map(|(number, rule)| {
+            let Acts::AtPrompt { means, .. } = rule.acts else { return None };
+            let prompts = self.core.policy.idle.ages(number.into()).large;
+            (prompts > 0 && means(item)).then_some((ShortenKind::numbered(number), prompts))
+        })
+    }
+
+    /// Puts an item into the queue of those that go at a prompt.
+    pub(super) fn prompt_later(&mut self, ix: Ix) {
+        let Some((_, prompts)) = self.prompt_rule(ix) else { return };
+        let due = self.core.idle.prompts.saturating_add(prompts);
+        self.core.idle.due_at_prompt.entry(due).or_default().push((ix, Face::Output));
+    }
+
+    /// What a completed call did to the todo list.
+    pub(super) fn todos_of(&mut self, ix: Ix, finish: u32) {
+        let Some((id, started)) = self.facts.item(ix).map(|item| (item.id, item.turn)) else { return };
+        let from_call =
+            self.facts.call(ix).and_then(|call| self.facts.todo_lists.0.get(call.todos as usize)).cloned();
+        let finish = self.facts.finishes.get(finish as usize);
+        let from_result = finish.and_then(|finish| self.facts.finish_extra(finish)?.todos.clone());
+        let list = match from_result.as_deref() {
+            Some(TodoUpdate::Change(change)) => {
+                self.subs.todos.changed(self.at, started, change);
+                self.list_changed(ix.0);
+                from_call.as_deref().map(|list| (list, id.seq))
+            }
+            Some(TodoUpdate::List(list)) => Some((list, self.at)),
+            None => from_call.as_deref().map(|list| (list, id.seq)),
+        };
+        let Some((list, named_by)) = list else { return };
+        self.subs.todos.list_written(self.at, self.core.turn, Some(id), started, list, named_by);
+        // An older write that finishes late changes nothing.
+        let place = Some((started, ix.0));
+        if place >= self.core.todo_latest {
+            self.core.todo_latest = place;
+            self.list_changed(ix.0);
+        }
     }
 
     fn parts(&mut self, first: Ix, count: u32) {

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Step;
-use crate::event::{Face, InjectedKind, Role, TaskChanged, TaskEvicted, TodoList, TodoUpdate};
+use crate::event::{Face, InjectedKind, Role, TaskChanged, TaskEvicted, TodoList};
 use crate::fold::facts::{Eviction, ItemKind};
 use crate::fold::history::{Cause, Evicted, RuleKind};
 use crate::fold::number::{Ix, NONE, Name, index};
@@ -24,13 +24,6 @@ use crate::fold::state::{BORN, EVICTED, LEFT, PINNED, SUPERSEDED};
 use crate::ids::Seq;
 
 impl Step<'_> {
-    /// A call begins while a task is active: it is of that task if none is active when it ends.
-    pub(super) fn call_began(&mut self, ix: Ix) {
-        if let Some(task) = self.core.task {
-            self.core.task_calls.insert(ix, task);
-        }
-    }
-
     /// An output belongs to the task that its tag names, else to the active one, else to the one that its call began under.
     pub(super) fn output_recorded(&mut self, ix: Ix, tag: Option<Name>) {
         let began = self.core.task_calls.remove(&ix);
@@ -194,8 +187,7 @@ impl Step<'_> {
     }
 
     /// Rolling prune: of the active task only the newest outputs stay.
-    pub(super) fn roll(&mut self) {
-        let Some(task) = self.core.task else { return };
+    pub(super) fn roll(&mut self, task: Name) {
         let keep = self.core.policy.task_outputs_max as usize;
         if self.core.task_recent.len() <= keep {
             return;
@@ -257,31 +249,5 @@ impl Step<'_> {
         self.core.todo_latest = self.core.todo_latest.max(Some((turn, self.core.next_place())));
         self.subs.todos.list_written(self.at, turn, None, turn, list, self.at);
         self.list_changed(NONE);
-    }
-
-    /// What a completed call did to the todo list.
-    pub(super) fn todos_of(&mut self, ix: Ix, finish: u32) {
-        let Some((id, started)) = self.facts.item(ix).map(|item| (item.id, item.turn)) else { return };
-        let from_call =
-            self.facts.call(ix).and_then(|call| self.facts.todo_lists.0.get(call.todos as usize)).cloned();
-        let finish = self.facts.finishes.get(finish as usize);
-        let from_result = finish.and_then(|finish| self.facts.finish_extra(finish)?.todos.clone());
-        let list = match from_result.as_deref() {
-            Some(TodoUpdate::Change(change)) => {
-                self.subs.todos.changed(self.at, started, change);
-                self.list_changed(ix.0);
-                from_call.as_deref().map(|list| (list, id.seq))
-            }
-            Some(TodoUpdate::List(list)) => Some((list, self.at)),
-            None => from_call.as_deref().map(|list| (list, id.seq)),
-        };
-        let Some((list, named_by)) = list else { return };
-        self.subs.todos.list_written(self.at, self.core.turn, Some(id), started, list, named_by);
-        // An older write that finishes late changes nothing.
-        let place = Some((started, ix.0));
-        if place >= self.core.todo_latest {
-            self.core.todo_latest = place;
-            self.list_changed(ix.0);
-        }
     }
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use super::tail::Tail;
 use super::*;
-use crate::codec::{BodyRow, EncodedBody, EncodedEvent, Envelope, Frame, Part, SegmentHeader};
+use crate::codec::{BodyRow, EncodedBody, EncodedEvent, Envelope, Frame, FramePlace, Part, SegmentHeader};
 use crate::ids::{Micros, Origin, Position, Seq, StoreId, StreamId};
 use crate::storage::{FixedClock, FixedEntropy, SimStorage, SimWorld, Storage as _};
 

@@ -7,14 +7,14 @@ fn frames(log: &Log) -> Vec<Frame> {
 }
 
 /// What the frames themselves say.
-fn expected(frames: &[Frame], segment: CompleteSegment, stream: StreamId, after: Seq) -> Vec<TableFrame> {
+fn expected(frames: &[Frame], segment: CompleteSegment, stream: StreamId, after: Seq) -> Vec<FramePlace> {
     let inside = |frame: &&Frame| {
         let header = frame.header();
         (segment.first_seq..=segment.last_seq).contains(&header.first_seq)
             && header.last_seq() > after
             && frame.events().any(|event| event.envelope.stream == stream)
     };
-    let place = |frame: &Frame| TableFrame {
+    let place = |frame: &Frame| FramePlace {
         first_seq: frame.header().first_seq,
         last_seq: frame.header().last_seq(),
         position: frame.position(),

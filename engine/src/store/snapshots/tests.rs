@@ -51,7 +51,7 @@ fn opened(folder: &TempDir) -> (u64, [u8; 32]) {
 }
 
 fn file(folder: &TempDir) -> std::path::PathBuf {
-    folder.path().join("store").join(name(session().id()))
+    folder.path().join("store").join(fold_name(session().id()))
 }
 
 #[test]

@@ -59,9 +59,9 @@ fn knowing(folder: &TempDir) -> Store {
     let some = Seq(100);
     // Where the streams are is known from here on.
     assert_eq!(store.stream_names().unwrap().len(), SESSION_COUNT);
-    *store.inner.cache() = crate::store::frames::FrameCache::default();
+    *store.inner.cache() = crate::store::kept::FrameCache::default();
     assert!(store.event(some).unwrap().is_some());
-    *store.inner.cache() = crate::store::frames::FrameCache::default();
+    *store.inner.cache() = crate::store::kept::FrameCache::default();
     assert!(store.inner.log.part_holding(some).unwrap().is_some(), "the commit is a large one");
     store
 }
@@ -73,7 +73,7 @@ fn a_few_events_of_a_large_commit_are_what_the_whole_of_it_says() {
     let whole = events(&Store::builder(folder.path().join("store")).read_only().open().unwrap());
     let store = knowing(&folder);
     assert_eq!(events(&store), whole);
-    *store.inner.cache() = crate::store::frames::FrameCache::default();
+    *store.inner.cache() = crate::store::kept::FrameCache::default();
     for number in 0..SESSION_COUNT {
         let expected: Vec<String> = (0..MESSAGE_COUNT).map(|message| text(number, message)).collect();
         assert_eq!(shown(&store, number), expected);
@@ -100,7 +100,7 @@ fn many_texts_at_a_time_are_what_they_are_one_by_one() {
             writer.append(&session(1), vec![Entry::message("", Role::Assistant, text(9, number))]).unwrap();
     }
     for store in [writer.clone(), knowing(&folder)] {
-        *store.inner.cache() = crate::store::frames::FrameCache::default();
+        *store.inner.cache() = crate::store::kept::FrameCache::default();
         let view = store.view(session(1).id()).unwrap();
         let faces: Vec<_> = view
             .history()
@@ -170,7 +170,7 @@ fn parts_of_a_large_commit_are_found_in_a_sealed_segment_too() {
     let before = events(&store);
     let report = writer.seal(true).unwrap();
     assert!(!report.sealed.is_empty(), "{report:?}");
-    *store.inner.cache() = crate::store::frames::FrameCache::default();
+    *store.inner.cache() = crate::store::kept::FrameCache::default();
     assert_eq!(events(&store), before);
     // One that opens it now reads the sealed one.
     drop(store);
@@ -202,7 +202,7 @@ fn damage_in_a_part_that_is_read_alone_is_reported() {
         assert!(lost.iter().all(|(_, found)| found.is_err()), "{lost:?}");
         // A block of eight events; none if the damage is in the text of one.
         assert_eq!(lost.len(), if at == body { 0 } else { 8 }, "byte {at}");
-        *store.inner.cache() = crate::store::frames::FrameCache::default();
+        *store.inner.cache() = crate::store::kept::FrameCache::default();
         if at == body {
             let view = store.view(session(1).id()).unwrap();
             let texts = view.history().into_iter().map(|item| view.text(item.content.first().unwrap().body));

@@ -6,7 +6,7 @@ use super::super::*;
 use crate::command::memory::MemoryCommand;
 use crate::entry::{Entry, MemoryEntry, StreamInfo};
 use crate::event::{InjectedKind, RebaseCause, Role};
-use crate::fold::serving::ServeMode;
+use crate::fold::policy::ServeMode;
 use crate::ids::{Seq, Turn};
 use crate::testing::TestTools;
 

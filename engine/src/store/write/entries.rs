@@ -7,7 +7,7 @@ use crate::command::ingest_state::IngestState;
 use crate::command::record::{self, Draft, Recorder};
 use crate::error::Error;
 use crate::event::{Payload, Recorded};
-use crate::failpoints::{Failpoint, is_enabled};
+use crate::failpoints::failpoint;
 use crate::ids::{ItemId, Seq, StreamId};
 use crate::log::Placed;
 use crate::secret::Withheld;
@@ -33,11 +33,20 @@ impl Inner {
         batches: &[Batch],
         atomicity: Atomicity,
     ) -> Result<(Receipt, Option<Placed>), Error> {
-        let clean = redact::settled(self.redactor.as_deref(), self.log.secret(), batches);
+        let clean = self.settled(batches);
         let (mut receipt, placed) = self.commit_clean(clean.as_deref().unwrap_or(batches), atomicity)?;
         // What is said about them has no entry of the caller's.
         receipt.items.truncate(batches.iter().map(|batch| batch.entries.len()).sum());
         Ok((receipt, placed))
+    }
+
+    /// Batches as they are recorded; `None`: as they are.
+    fn settled(&self, batches: &[Batch]) -> Option<Vec<Batch>> {
+        let secret = self.log.secret();
+        if self.redactor.is_none() && batches.iter().all(|batch| secret.name(&batch.stream.name).is_none()) {
+            return None;
+        }
+        redact::settled(self.redactor.as_deref(), secret, batches)
     }
 
     /// Records `batches`.
@@ -53,7 +62,8 @@ impl Inner {
         let mut streams = Streams::lock(self, &writers)?;
         for (batch, id) in batches.iter().zip(&ids) {
             let is_open = streams.get(*id).is_some_and(|writer| writer.ingest_state.opened);
-            if batch.stream.subject.is_some() || !is_open {
+            // A store that is not encrypted has no keys to give.
+            if batch.stream.subject.is_some() || !is_open && self.log.keys().is_some() {
                 self.begin_about(*id, &batch.stream, &batch.entries, self.subject.as_deref())?;
             }
         }
@@ -79,7 +89,7 @@ impl Inner {
             todo = rest;
         }
         // What is known already may be known by a commit that is on its way: then it is waited for.
-        let known = streams.placed().filter(|_| !is_enabled(Failpoint::KnownTooEarly));
+        let known = streams.placed().filter(|_| !failpoint!(KnownTooEarly));
         Ok((receipt, last.or(known)))
     }
 
@@ -91,7 +101,7 @@ impl Inner {
     ) -> Result<Option<(Receipt, Option<Placed>)>, Error> {
         self.check_writable()?;
         let batches = std::slice::from_ref(batch);
-        let clean = redact::settled(self.redactor.as_deref(), self.log.secret(), batches);
+        let clean = self.settled(batches);
         let batches = clean.as_deref().unwrap_or(batches);
         let [Batch { stream, .. }] = batches else { return Ok(None) };
         let id = stream.id();

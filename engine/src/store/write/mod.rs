@@ -17,6 +17,7 @@ mod entries;
 mod place;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use place::Door;
@@ -295,7 +296,12 @@ impl Inner {
     /// Work that may be late, for what has become durable.
     pub(super) fn after_sync(&self) {
         self.nudge_index();
-        self.upkeep.note(&self.log);
+        let segment = self.log.head().position.segment();
+        let before = self.upkeep.segment.swap(segment, Ordering::Relaxed);
+        // A handle's first commit completes nothing.
+        if before != segment && before != 0 {
+            self.upkeep.begin(&self.log);
+        }
     }
 }
 

@@ -8,13 +8,13 @@ use crate::command::draft::{CHUNK_BYTES_MAX, EventDraft};
 use crate::entry::Bytes;
 use crate::error::Error;
 use crate::event::{Body, ERASED_TEXT, Event, Text};
-use crate::failpoints::{Failpoint, is_enabled};
+use crate::failpoints::failpoint;
 use crate::ids::{Digest, Seq, StreamId};
 use crate::log::{Appended, Condition, Exclusive, LogError, Placed, Prepared};
 use crate::secret::Withheld;
 
 use super::super::Inner;
-use super::super::new_bodies::{BodyDedup, BodyKey, SHARE_BYTES_MIN, Stored};
+use super::super::kept::{BodyDedup, BodyKey, SHARE_BYTES_MIN, Stored};
 
 /// How often a commit that names stored bodies is encoded anew because something was erased meanwhile.
 const SHARE_TRIES: usize = 3;
@@ -130,7 +130,7 @@ impl Inner {
         let mut bodies = events.iter().flat_map(|event| &event.bodies);
         let shares = bodies.any(|body| matches!(body, EncodedBody::Existing { .. }));
         if may_share {
-            let shared = (shares && !is_enabled(Failpoint::ShareErased)).then_some(basis);
+            let shared = (shares && !failpoint!(ShareErased)).then_some(basis);
             let oldest = shared.into_iter().chain(known.map(|(_, until)| *until)).min();
             conditions.extend(oldest.map(|basis| Condition { stream: StreamId::STORE, basis }));
         }

@@ -1,8 +1,36 @@
-//! Tool calls, and files that changed outside of them.
+//! Turns, the calls of tools in them, and files that changed outside of calls.
 
 use super::{Cleaner, Drafter, Fields, HostFact, Ids as _};
 use crate::entry::{Bytes, PartEntry, Rows, TodoChangeEntry};
-use crate::event::{self, Actor, FileChanger, Outcome, Role};
+use crate::event::{self, Actor, FileChanger, Outcome, Role, TurnKind};
+
+/// A step of the model, or a prompt of the user, began.
+#[derive(Clone, PartialEq, Hash, Debug, Default)]
+pub struct TurnStarted {
+    pub kind: TurnKind,
+    pub key: String,
+    pub number: Option<u32>,
+}
+
+impl HostFact for TurnStarted {
+    type Kept = event::TurnStarted;
+    ids!(key);
+
+    fn revision(&self, fields: &mut Fields) {
+        fields.tag(b"turn_started").tag(&[self.kind as u8]).text(&self.key);
+        fields.number(self.number.map_or(-1, i64::from));
+    }
+
+    fn clean(&mut self, _: &mut dyn Cleaner) {}
+
+    fn draft(&self, _: &mut dyn Drafter) -> event::TurnStarted {
+        event::TurnStarted { kind: self.kind, key: self.key.clone(), number: self.number }
+    }
+
+    fn told(kept: &event::TurnStarted, _: &Rows<'_>) -> Option<Self> {
+        Some(Self { kind: kept.kind, key: Rows::id(&kept.key)?, number: kept.number })
+    }
+}
 
 /// A tool was called.
 #[derive(Clone, PartialEq, Hash, Debug, Default)]

@@ -10,8 +10,6 @@
 //! again while the log grows, at growing intervals; so one of the handles takes the index over when its owner ends. Once the
 //! tail has grown, the base moves up to the index's watermark, and the tail forgets the frames below.
 
-mod questions;
-
 use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
@@ -19,20 +17,21 @@ use crate::codec::{FORMAT_VERSION, Frame, SegmentHeader};
 use crate::error::Error;
 use crate::ids::{Position, Seq, StreamId};
 use crate::index::{
-    Bypassed, Evidence, INDEX_NAME, Identity, Index, IndexOptions, IndexState, Indexer, IndexerOptions,
-    Lookup as _, NameEntry, NameKind, Rebuilt, reindex, set_aside,
+    Bypassed, Evidence, FramePlace, INDEX_NAME, Identity, Index, IndexOptions, IndexState, Indexer,
+    IndexerOptions, Lookup as _, NameEntry, NameKind, Rebuilt, reindex, set_aside,
 };
 use crate::locks::{renewed_read, renewed_write};
 use crate::log::LogError;
 use crate::storage::Access;
 
-use super::locator::{Locator, RETRY_MIN, SegmentFrames, TailFrames};
+use super::locator::{Locator, RETRY_MIN, SegmentFrames, StreamPlace, TailFrames, Unanswered};
 use super::{Inner, Store};
 
 /// A store with fewer events gets no index: reading it is as fast.
 const INDEX_EVENT_COUNT_MIN: u64 = 4096;
 /// How long a handle that only reads may keep writers from owning the index.
 const READING_MAX: Duration = Duration::from_secs(10);
+
 impl Inner {
     fn identity(&self) -> Identity {
         Identity { store: self.log.store(), format: FORMAT_VERSION }
@@ -205,7 +204,8 @@ impl Inner {
 
     /// Attaches the tables of complete segments, instead of reading their frames, until a segment is reached whose frames were read.
     fn attach_tables(&self, locator: &mut Locator) -> Result<(), Error> {
-        loop {
+        // The last segment has no tables.
+        while self.log.head().position.segment() > 1 {
             let from = locator.tail.watermark.next();
             let Some(segment) = self.log.complete_segment(from)? else { return Ok(()) };
             let known = segment.first_seq < from && locator.tail.place_count() > 0;
@@ -215,22 +215,24 @@ impl Inner {
             locator.tail.watermark = segment.last_seq;
             locator.resume = Some(SegmentHeader::start(segment.number.saturating_add(1)));
         }
+        Ok(())
     }
 
     /// Brings the locator up to the durable head and asks it.
-    fn ask<T>(&self, question: &dyn Fn(&Locator) -> Result<T, Bypassed>) -> Result<(T, Seq), Error> {
+    fn ask<T>(&self, question: &dyn Fn(&Locator) -> Result<T, Unanswered>) -> Result<(T, Seq), Error> {
         self.let_index_go();
         self.catch_up_locator()?;
         self.ask_known(question)
     }
 
     /// Asks the locator as it is. If the index fails, drops it and asks again.
-    fn ask_known<T>(&self, question: &dyn Fn(&Locator) -> Result<T, Bypassed>) -> Result<(T, Seq), Error> {
+    fn ask_known<T>(&self, question: &dyn Fn(&Locator) -> Result<T, Unanswered>) -> Result<(T, Seq), Error> {
         let failed = {
             let locator = self.locator();
             match question(&locator) {
                 Ok(answer) => return Ok((answer, locator.tail.watermark)),
-                Err(why) => why,
+                Err(Unanswered::Log(error)) => return Err(error),
+                Err(Unanswered::Index(why)) => why,
             }
         };
         self.locator_mut().drop_index(&failed);
@@ -238,8 +240,44 @@ impl Inner {
         let locator = self.locator();
         match question(&locator) {
             Ok(answer) => Ok((answer, locator.tail.watermark)),
-            Err(why) => Err(Error::Corrupt { detail: why.reason }),
+            Err(Unanswered::Log(error)) => Err(error),
+            Err(Unanswered::Index(why)) => Err(Error::Corrupt { detail: why.reason }),
         }
+    }
+
+    /// Frames with events of `streams` past `after`, oldest first, and the seq up to which that is all.
+    pub(super) fn frames_of(
+        &self,
+        streams: &[StreamId],
+        after: Seq,
+    ) -> Result<(Vec<FramePlace>, Seq), Error> {
+        self.ask(&|locator| locator.frames_of(&self.log, streams, after))
+    }
+
+    /// As [`Inner::frames_of`], without a look for commits of other processes. For callers whose commit carries a condition:
+    /// the log refuses it if another process wrote meanwhile.
+    pub(super) fn known_frames_of(
+        &self,
+        streams: &[StreamId],
+        after: Seq,
+    ) -> Result<(Vec<FramePlace>, Seq), Error> {
+        self.ask_known(&|locator| locator.frames_of(&self.log, streams, after))
+    }
+
+    /// Frames that hold the newest `count` events of a stream, oldest first; perhaps more of them.
+    pub(super) fn last_frames_of(&self, stream: StreamId, count: usize) -> Result<Vec<FramePlace>, Error> {
+        Ok(self.ask(&|locator| locator.last_frames_of(&self.log, stream, count))?.0)
+    }
+
+    /// All frames with events past `after`.
+    pub(super) fn all_frames(&self, after: Seq) -> Result<(Vec<FramePlace>, Seq), Error> {
+        let streams: Vec<StreamId> = self.stream_places()?.iter().map(|place| place.stream).collect();
+        self.frames_of(&streams, after)
+    }
+
+    /// All streams, in order of their first event.
+    pub(super) fn stream_places(&self) -> Result<Vec<StreamPlace>, Error> {
+        Ok(self.ask(&|locator| Ok(locator.streams()?))?.0)
     }
 
     /// Where the frame of a seq begins, if the index is open and has it. Opens no index.
