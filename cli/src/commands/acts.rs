@@ -12,11 +12,8 @@ use acpdb_engine::text::HashTarget;
 use acpdb_engine::{ActReply, MemoryScope, Store};
 use serde_json::{Value, json};
 
+use super::{Code, Escape, Failure, Global, Output, place};
 use crate::args::{ContextAct, RestoreTargets, Targets};
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output};
-use crate::place;
 
 /// Longest request that is read from standard input.
 const REQUEST_BYTES_MAX: u64 = 16 << 20;

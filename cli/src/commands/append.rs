@@ -7,12 +7,9 @@ use acpdb_engine::Store;
 use acpdb_engine::entry::Entry;
 use acpdb_hosts::registry::{is_known_host, known_hosts};
 
+use super::{Code, Failure, Global, Output, place};
 use crate::args::Append;
-use crate::failure::{Code, Failure};
 use crate::feed::{self, Act};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 /// Longest line that is read; a longer one is refused before it is held in memory.
 const LINE_BYTES_MAX: u64 = 64 << 20;

@@ -12,11 +12,8 @@ use acpdb_live::{Host, Mode};
 use serde::Serialize;
 
 use super::hook::{host as host_of, mode as mode_of};
+use super::{Code, Escape, Failure, Global, Output, describe, escape};
 use crate::args::{Attach, AttachReach, Detach};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
 use crate::place::variable;
 
 fn here() -> Result<PathBuf, Failure> {

@@ -19,15 +19,10 @@ use acpdb_query::items::{Which, items};
 use serde_json::{Value, json};
 
 use super::exports::{Sink, To};
-use super::{at, audit_page, sessions};
+use super::{Code, Failure, Global, Output, at, audit_page, describe, place, sessions};
 use crate::args::Audit;
 use crate::claims;
-use crate::describe;
 use crate::describe::StreamNames;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 /// The form of the report.
 #[derive(Clone, Copy, PartialEq, Eq)]

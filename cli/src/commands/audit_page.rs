@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use acpdb_query::export::html_text;
 use serde_json::Value;
 
-use crate::output::{Escape, escape};
+use super::{Escape, escape};
 
 const STYLE: &str = "body{font:14px/1.45 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#111;background:#fff}\
 table{border-collapse:collapse;width:100%;margin:.5rem 0 1.5rem}th,td{border:1px solid #bbb;padding:.25rem .4rem;text-align:left;vertical-align:top;\

@@ -1,12 +1,7 @@
 //! `acpdb backup`: a verified copy beside the writers.
 
-use super::progress;
+use super::{Code, Failure, Global, Output, describe, place, progress};
 use crate::args::Backup;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "backup")?;

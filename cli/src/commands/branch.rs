@@ -10,13 +10,8 @@ use acpdb_query::EventsQuestion;
 use acpdb_query::undo::{self, UndoPlan};
 use serde_json::json;
 
-use super::{ask, find, sessions};
+use super::{Code, Failure, Global, Output, ask, describe, find, place, sessions};
 use crate::args::{Fork, Rewind, Undo};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 /// Numbers that are tried for the id of a fork.
 const FORK_NUMBER_MAX: u32 = 9_999;

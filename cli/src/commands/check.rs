@@ -11,13 +11,10 @@ use acpdb_proof::{
 };
 use serde_json::{Value, json};
 
-use super::push;
+use super::{Code, Escape, Failure, Output, describe, escape, push};
 use crate::args::Check;
 use crate::claims;
-use crate::describe;
-use crate::failure::{Code, Failure};
 use crate::keys;
-use crate::output::{Escape, Output, escape};
 
 /// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 256 << 20;

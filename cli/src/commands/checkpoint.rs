@@ -7,15 +7,11 @@ use acpdb_engine::ids::Seq;
 use acpdb_proof::{Checkpoint, Note};
 use serde_json::json;
 
-use super::head;
+use super::{Code, Failure, Global, Output, describe, head, place};
 use crate::args::{CheckpointAct, CheckpointVerb};
 use crate::claims;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
+use crate::keys;
 use crate::signing::{damaged, signed};
-use crate::{keys, place};
 
 pub(crate) fn run(global: &Global, args: &CheckpointVerb, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "checkpoint")?;

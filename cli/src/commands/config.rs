@@ -2,11 +2,8 @@
 
 use serde::Serialize;
 
+use super::{Code, Failure, Global, Output, place};
 use crate::args::{Config, ConfigAct};
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 use crate::settings::{self, KEYS, Kind};
 
 /// A setting as it stands.

@@ -9,13 +9,9 @@ use acpdb_query::sessions::sparkline;
 use acpdb_query::{ContextItem, Layer, Window};
 
 use super::lines::{clip, clipped, one_line, standing, what};
-use super::{find, sessions};
+use super::{Code, Escape, Failure, Global, Output, describe, escape, find, place, sessions};
 use crate::args::Context;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape, is_plain};
-use crate::place;
+use crate::output::is_plain;
 
 /// Lines of a text that are shown without `--full`.
 const TEXT_LINES: usize = 6;

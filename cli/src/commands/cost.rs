@@ -9,14 +9,9 @@ use acpdb_query::cost::{self, Asked, Bill, By, CostRow, PriceTable, Request, Req
 use acpdb_query::when;
 
 use super::lines::{clip, clip_path, one_line};
-use super::sessions;
 use super::table::{Column, Wide, fitted};
+use super::{Code, Escape, Failure, Global, Output, describe, escape, place, sessions};
 use crate::args::{Cost, CostBy, CostSort};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
 use crate::spread;
 
 /// Columns of a title, a folder or a model.

@@ -15,11 +15,8 @@ use acpdb_engine::{Store, store::StreamName};
 use acpdb_hosts::import::{Format, Options};
 
 use super::tour::{self, Source};
+use super::{Code, Failure, Global, Output, place};
 use crate::args::Demo;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 use crate::reader::{self, Candidate, ReadError, Recognised};
 
 /// The session that comes with the program.

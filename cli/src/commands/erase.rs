@@ -5,12 +5,8 @@ use acpdb_engine::ids::{ItemId, Seq, StreamId};
 use acpdb_engine::store::{ErasedWhy, StreamName};
 use serde_json::json;
 
+use super::{Code, Escape, Failure, Global, Output, describe, escape, place};
 use crate::args::Erase;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
 
 /// What no erasure covers; also in the help.
 const NOT_COVERED: &str = "not covered: ids, names of tools, paths; \

@@ -1,12 +1,7 @@
 //! `acpdb explain ID`: why something is or is not in the current context.
 
-use super::find;
+use super::{Code, Escape, Failure, Global, Output, describe, escape, find, place};
 use crate::args::Explain;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Explain, output: &mut Output) -> Result<Code, Failure> {
     let store = place::read(global, output)?;

@@ -5,9 +5,8 @@ use acpdb_hosts::export::{Format, Options, Report, Selection, Unfinished, export
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::{Code, Escape, Failure, Output};
 use crate::args::{ExportMode, ExportOptions};
-use crate::failure::{Code, Failure};
-use crate::output::{Escape, Output};
 
 #[derive(Serialize)]
 struct Answer<'a> {

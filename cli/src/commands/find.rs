@@ -5,8 +5,7 @@ use acpdb_engine::fold::Ix;
 use acpdb_engine::{Store, View, store::StreamName};
 use acpdb_query::{FindError, Found, when};
 
-use crate::failure::{Code, Failure};
-use crate::global::Global;
+use super::{Code, Failure, Global};
 
 /// The item or event that `text` names, in one session or in all.
 pub(crate) fn item(store: &Store, text: &str, session: Option<&str>) -> Result<Found, Failure> {

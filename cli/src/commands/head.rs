@@ -7,12 +7,8 @@ use acpdb_engine::store::HeadPlace;
 use acpdb_engine::verify::Expected;
 use serde_json::json;
 
+use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::Head;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Head, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "head")?;

@@ -9,13 +9,8 @@ use acpdb_query::served::ServedRow;
 use acpdb_query::{ChainReport, Cursor, EdgeRow, Filter, ItemRow, ItemsQuestion, Scanned, Which};
 
 use super::lines::{Widths, about, one_line, standing_painted};
-use super::{ask, find, sessions};
+use super::{Code, Failure, Global, Output, ask, describe, find, place, sessions};
 use crate::args::{History, HistorySort};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 /// Schema of what is printed for programs.
 const SCHEMA: &str = "acpdb.history/1";

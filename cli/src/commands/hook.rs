@@ -16,10 +16,8 @@ use acpdb_live::hook::{self, Done};
 use acpdb_live::journal::{self, Line};
 use acpdb_live::{Host, Mode, dialect};
 
+use super::{Global, Output, place};
 use crate::args::{Hook, HookMode, HostName};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 /// Most bytes that a host may say.
 const INPUT_BYTES_MAX: u64 = 64 << 20;

@@ -13,14 +13,10 @@ use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::merge::Merged;
+use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::Import;
-use crate::describe;
-use crate::failure::{Code, Failure};
 use crate::follow::{self, Plan, Root};
-use crate::global::Global;
 use crate::known::{self, Known, KnownFiles};
-use crate::output::Output;
-use crate::place;
 use crate::reader::{
     self, AHEAD_COUNT, Ahead, Begun, Candidate, FileReport, ReadError, Recognised, Skipped, notes, refused,
 };

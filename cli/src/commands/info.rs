@@ -2,12 +2,8 @@
 
 use acpdb_engine::Store;
 
+use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::Info;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Info, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "info")?;

@@ -4,13 +4,11 @@ use acpdb_engine::Store;
 use acpdb_proof::origin;
 use serde_json::json;
 
+use super::{Code, Failure, Global, Output, place};
 use crate::args::{Key, KeyAct};
-use crate::failure::{Code, Failure};
-use crate::global::Global;
 use crate::keys::{self, Kept};
-use crate::output::Output;
+use crate::passphrases;
 use crate::rings::{self, New};
-use crate::{passphrases, place};
 
 pub(crate) fn run(global: &Global, args: &Key, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "key")?;

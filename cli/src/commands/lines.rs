@@ -9,9 +9,8 @@ use acpdb_engine::{Error, View};
 use acpdb_query::ItemRow;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use crate::describe;
-use crate::failure::Failure;
-use crate::output::{Escape, Output, escape, is_plain};
+use super::{Escape, Failure, Output, describe, escape};
+use crate::output::is_plain;
 
 /// Longest piece of a text that is looked at for a preview, in bytes.
 const PREVIEW_BYTES_MAX: usize = 1 << 10;

@@ -7,10 +7,8 @@ use std::path::Path;
 
 use acpdb_hosts::lint::{Known, lint};
 
+use super::{Code, Escape, Failure, Output, describe, escape};
 use crate::args::Lint;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::output::{Escape, Output, escape};
 
 /// Longest body that is read.
 const BODY_BYTES_MAX: u64 = 512 << 20;

@@ -7,12 +7,8 @@ use acpdb_engine::ids::Seq;
 use acpdb_query::{EventsQuestion, bodies};
 
 use super::lines::clipped;
-use super::log;
+use super::{Code, Escape, Failure, Global, Output, escape, log, place};
 use crate::args::List;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
 
 /// Columns up to the first tab stop.
 const TAB: usize = 8;

@@ -7,13 +7,8 @@ use acpdb_engine::event::{KIND_LABELS, Payload, Recorded};
 use acpdb_engine::ids::Seq;
 use acpdb_query::{EventRows, EventsQuestion};
 
-use super::ask;
+use super::{Code, Failure, Global, Output, ask, describe, place};
 use crate::args::Log;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 /// How long one wait for the next commit lasts; each is followed by another.
 const FOLLOW_WAIT: Duration = Duration::from_secs(60);

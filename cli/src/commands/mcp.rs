@@ -4,11 +4,8 @@ use std::net::SocketAddr;
 
 use acpdb_live::mcp::tools::Tools;
 
+use super::{Code, Failure, Global, Output, place};
 use crate::args::Mcp;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 /// Variables in which hosts name the session that they run a program for.
 const SESSION_VARIABLES: [&str; 2] = ["ACPDB_SESSION", "CLAUDE_CODE_SESSION_ID"];

@@ -13,17 +13,13 @@ use serde_json::json;
 
 use super::lines::{clip, one_line};
 use super::memory_rows::{Row, Words as _};
-use crate::describe;
+use super::{Code, Failure, Global, Output, describe, place};
 use acpdb_query::when::{self, Point};
 
 use crate::args::{
     Memory, MemoryAct, MemoryAdd, MemoryKey, MemoryList, MemoryRetract, MemoryScope as ScopeArgs,
     MemorySupersede,
 };
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 pub(crate) use super::memory_history::history;
 

@@ -18,12 +18,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::memory_rows::{ITEM_SCHEMA, Row};
+use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::MemoryImport;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 use crate::reader::{self, Candidate, Recognised};
 
 /// Longest line that is read.

@@ -16,12 +16,8 @@ use serde_json::{Value, json};
 use super::lines::{clip, one_line, pad};
 use super::memory::{Opened, miss, named, scopes};
 use super::memory_rows::{Row, Words as _};
+use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::MemoryKey;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 /// A member of a chain: an item, or an id that only edges name.
 struct Member {

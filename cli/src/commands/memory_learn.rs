@@ -7,12 +7,8 @@ use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
 use super::memory::{Opened, said};
+use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::{MemoryPropose, MemoryScope as ScopeArgs};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 /// Proposals that are listed, at most.
 const PROPOSAL_COUNT_MAX: usize = 1000;

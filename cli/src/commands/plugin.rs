@@ -11,11 +11,8 @@ use acpdb_live::journal::{self, Line};
 use acpdb_live::plugin::Desk;
 
 use super::hook::mode;
+use super::{Code, Failure, Global, Output, place};
 use crate::args::{Plugin, PluginHost};
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
     super::at::refuse(global)?;

@@ -6,12 +6,8 @@ use acpdb_engine::fold::{Policy as Rules, PolicyError, policy_keys};
 use acpdb_engine::ids::{Seq, StreamId};
 use serde_json::{Map, Value, json};
 
+use super::{Code, Escape, Failure, Global, Output, describe, place};
 use crate::args::{Policy, PolicyAct, PolicySet, SessionOption};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output};
-use crate::place;
 
 /// Largest policy file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;

@@ -8,11 +8,8 @@ use acpdb_engine::fold::Policy as Rules;
 use acpdb_engine::ids::Seq;
 use serde_json::{Map, Value, json};
 
+use super::{Code, Escape, Failure, Global, Output, escape, place};
 use crate::args::PolicyImport;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
 
 /// Where a setting stands, and the key of the policy that says the same.
 const COPIED: &[(&str, &str)] = &[

@@ -1,9 +1,7 @@
 //! `acpdb proxy URL`: between a host and its provider, on this machine.
 
+use super::{Code, Failure, Global, Output};
 use crate::args::Proxy;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
 
 /// Says that an exchange went through and is not recorded.
 #[cfg(feature = "proxy")]

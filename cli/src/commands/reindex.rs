@@ -2,12 +2,8 @@
 
 use acpdb_engine::index::LiveComparison;
 
+use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::Reindex;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Reindex, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "reindex")?;

@@ -6,13 +6,8 @@ use acpdb_hosts::resume::{Origin, Resume as Words, ResumeHost, write};
 use serde::Serialize;
 
 use super::exports::{Sink, To};
-use super::{find, sessions};
+use super::{Code, Escape, Failure, Global, Output, describe, escape, find, place, sessions};
 use crate::args::{Resume, ResumeIn, Target};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
 
 /// What was written, for programs.
 #[derive(Serialize)]

@@ -9,13 +9,8 @@ use acpdb_engine::{Error, Store};
 use acpdb_hosts::redact::Rules;
 use serde::Serialize;
 
-use super::sessions;
+use super::{Code, Escape, Failure, Global, Output, describe, escape, place, sessions};
 use crate::args::Scan;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
 use crate::redaction;
 
 /// A place that holds what looks like a secret.

@@ -1,11 +1,7 @@
 //! `acpdb seal`: complete segments rewritten once, smaller.
 
+use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::Seal;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Seal, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "seal")?;

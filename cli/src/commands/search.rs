@@ -16,13 +16,8 @@ use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search};
 use acpdb_query::{Filter, ItemRow, Scanned};
 
 use super::lines::{clip, cut, one_line, standing, what};
-use super::{ask, sessions};
+use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, place, sessions};
 use crate::args::{Search, SearchSort};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
 
 /// Columns before a line of a text.
 const INDENT: usize = 9;

@@ -7,9 +7,7 @@ use acpdb_hosts::export::Exporter;
 use acpdb_query::when::{self, Point};
 use serde::Serialize;
 
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output};
+use super::{Code, Escape, Failure, Global, Output};
 
 #[derive(Serialize)]
 struct Answer<'a> {

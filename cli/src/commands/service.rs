@@ -8,11 +8,8 @@ use std::process::Command;
 
 use serde::Serialize;
 
+use super::{Code, Failure, Global, Output, place};
 use crate::args::{Manager, Service, ServiceAct, ServiceInstall};
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 /// Name of the unit, and of the agent.
 const UNIT: &str = "acpdb-import.service";

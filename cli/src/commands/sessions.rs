@@ -11,16 +11,11 @@ use acpdb_engine::{
 use acpdb_query::sessions::{Branch, forest, sampled, sparkline};
 use acpdb_query::{Cursor, SessionRow, SessionsAsked};
 
-use super::ask;
 use super::cost::dollars;
 use super::lines::{clip, one_line};
 use super::table::{Column, Wide, fitted};
+use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, place};
 use crate::args::{SessionSort, Sessions};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
 use crate::spread;
 
 /// Columns of the picture of a context over turns.

@@ -6,9 +6,8 @@ use std::path::Path;
 use clap::Command;
 use clap_complete::env::Shells;
 
+use super::{Code, Failure, Output};
 use crate::args::{self, Completions, Man, Shell};
-use crate::failure::{Code, Failure};
-use crate::output::Output;
 
 pub(crate) fn completions(args: &Completions, output: &mut Output) -> Result<Code, Failure> {
     let shell = match args.shell {

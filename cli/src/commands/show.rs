@@ -6,12 +6,8 @@ use acpdb_engine::event::{NamedBody, Payload, Recorded};
 use acpdb_engine::ids::BodyId;
 use acpdb_engine::{Error, Store};
 
+use super::{Code, Escape, Failure, Global, Output, describe, escape, place};
 use crate::args::Show;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<Code, Failure> {
     let store = place::read(global, output)?;

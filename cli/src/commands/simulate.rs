@@ -15,13 +15,8 @@ use acpdb_query::export::ExportError;
 use acpdb_query::simulate::{self, Chart, Outcome, PriceList, Recording, Row, Setup};
 
 use super::exports::{Sink, To};
-use super::{policy, sessions};
+use super::{Code, Failure, Global, Output, describe, place, policy, sessions};
 use crate::args::{Simulate, SimulateMode, Target};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 use crate::spread;
 
 /// Policies that are compared if none is named.

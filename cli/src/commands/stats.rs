@@ -5,13 +5,8 @@ use acpdb_query::sessions::{series, sparkline};
 use acpdb_query::stats::TallyRow;
 use acpdb_query::{Filter, ItemsQuestion, StatsReport, StatsSums, Tally, TallySums};
 
-use super::{ask, find, sessions};
+use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, find, place, sessions};
 use crate::args::{Stats, StatsStyle};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
 
 /// Tools that are listed for people.
 const TOOL_COUNT_MAX: usize = 12;

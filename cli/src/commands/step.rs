@@ -9,11 +9,8 @@ use acpdb_hosts::export::Exporter;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::{Code, Failure, Global, Output, place};
 use crate::args::Step;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 /// A step, for programs.
 #[derive(Serialize)]

@@ -7,8 +7,8 @@ use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, Tab
 
 use unicode_width::UnicodeWidthStr as _;
 
+use super::Output;
 use super::lines::clip;
-use crate::output::Output;
 
 /// Narrowest a column of texts is made before columns are left out.
 const TEXT_WIDTH_MIN: usize = 14;

@@ -12,12 +12,8 @@ use acpdb_engine::{ActReply, Error, MemoryScope, Store, View, store::StreamName}
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
+use super::{Code, Escape, Failure, Global, Output, describe, place};
 use crate::args::{SessionOption, Task, TaskAct, TaskArchive};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output};
-use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Task, output: &mut Output) -> Result<Code, Failure> {
     match &args.act {

@@ -14,7 +14,7 @@ use acpdb_engine::ids::Seq;
 use acpdb_proof::tree::leaf_hash;
 use acpdb_proof::{Checkpoint, Tile, Tiler, commitment, tiles};
 
-use crate::failure::Failure;
+use super::Failure;
 
 /// Writes a file as a whole: readers of the folder see the one of before, or this one.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {

@@ -10,12 +10,8 @@ use acpdb_query::todos::{self, Entry, Texts};
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
+use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::{SessionOption, Todo, TodoAct};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Todo, output: &mut Output) -> Result<Code, Failure> {
     match &args.act {

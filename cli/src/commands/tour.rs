@@ -11,12 +11,8 @@ use acpdb_query::{ChainReport, HalfTime, StatsReport};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::history;
 use super::lines::{about, clip, one_line};
-use crate::describe;
-use crate::failure::Failure;
-use crate::global::Global;
-use crate::output::Output;
+use super::{Failure, Global, Output, describe, history};
 
 /// Most rules that are shown.
 const RULE_COUNT_MAX: usize = 6;

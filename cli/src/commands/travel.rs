@@ -9,13 +9,8 @@ use acpdb_query::when::Clock;
 use acpdb_query::{Change, FindError, Window};
 
 use super::lines::{Widths, about, clip, one_line, standing};
-use super::{find, sessions};
+use super::{Code, Failure, Global, Output, describe, find, place, sessions};
 use crate::args::{AtPoint, Blame, Diff};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 /// Columns for what became of an item.
 const CHANGE_WIDTH: usize = 30;

@@ -22,12 +22,8 @@ use acpdb_query::export::tables::{self, JsonLines, TablesReport};
 use serde::Serialize;
 
 pub(crate) use self::target::{Sink, To};
+use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::{Export, ExportAct, ExportLines, ExportSpans, ExportTables, Lines};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Export, output: &mut Output) -> Result<Code, Failure> {
     match &args.act {

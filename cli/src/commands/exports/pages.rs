@@ -16,11 +16,7 @@ use acpdb_query::{SessionRow, SessionsAsked};
 use super::painter::Painter;
 use super::{Sink, finish, view};
 use crate::args::{ExportPage, ExportPoster, Target};
-use crate::commands::{at, find, sessions};
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
+use crate::commands::{Code, Failure, Global, Output, at, find, place, sessions};
 use crate::redaction::{self, RedactOptions};
 use crate::spread;
 

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use acpdb_query::export::ExportError;
 
 use crate::args::Target;
-use crate::failure::{Code, Failure};
-use crate::output::Output;
+use crate::commands::{Code, Failure, Output};
 
 /// Why an export stopped.
 pub(crate) enum Stop {

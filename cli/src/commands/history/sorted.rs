@@ -7,9 +7,7 @@ use super::super::ask;
 use super::super::lines::{Widths, about, clip, one_line, standing_painted};
 use super::{SCHEMA, STANDING_WIDTH, chosen, view_of};
 use crate::args::HistorySort;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
+use crate::commands::{Code, Failure, Global, Output};
 
 /// Columns of a session's id, which any command takes as the beginning of the whole.
 const SESSION_WIDTH: usize = 14;

@@ -17,9 +17,7 @@ mod questions;
 #[cfg(all(test, feature = "tui"))]
 mod tests;
 
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
+use super::{Code, Failure, Global, Output};
 
 #[cfg(feature = "tui")]
 pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {

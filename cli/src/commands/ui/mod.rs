@@ -16,10 +16,8 @@ mod route;
 #[cfg(feature = "ui")]
 mod server;
 
+use super::{Code, Failure, Global, Output};
 use crate::args::Ui;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
 
 #[cfg(feature = "ui")]
 pub(crate) fn run(global: &Global, args: &Ui, output: &mut Output) -> Result<Code, Failure> {
