@@ -24,37 +24,23 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::global::Global;
 
-pub(crate) use context::{Context, ContextAct, RestoreTargets, Targets};
-pub(crate) use cost::{Cost, CostBy, CostSort};
-pub(crate) use export::{
-    Export, ExportAct, ExportLines, ExportPage, ExportPoster, ExportSpans, ExportTables, Lines, Target,
-};
-#[cfg(feature = "proxy")]
-pub(crate) use live::ProxyMode;
-pub(crate) use live::{
-    Attach, AttachReach, Detach, Hook, HookMode, HostName, Mcp, Plugin, PluginHost, Proxy, Step,
-};
-pub(crate) use look::{Resume, ResumeIn, Ui};
-pub(crate) use memory::{
-    Memory, MemoryAct, MemoryAdd, MemoryImport, MemoryKey, MemoryList, MemoryPropose, MemoryRetract,
-    MemoryScope, MemorySupersede,
-};
-pub(crate) use policy::{Policy, PolicyAct, PolicyImport, PolicySet};
-pub(crate) use proof::{Audit, Check, CheckpointAct, CheckpointVerb, Key, KeyAct, Prove, Push};
-pub(crate) use read::{
-    Ask, Explain, History, HistorySort, List, Log, SessionNamed, SessionOption, SessionSort, Sessions, Show,
-    Simulate, SimulateMode, Stats, StatsStyle,
-};
-pub(crate) use store::{Backup, Demo, Erase, Head, Info, Init, Reindex, Salvage, Seal, Verify};
-
-pub(crate) use request::{ExportMode, ExportOptions, Lint};
-
-pub(crate) use search::{Search, SearchSort};
-pub(crate) use service::{Manager, Service, ServiceAct, ServiceInstall};
-pub(crate) use shell::{Completions, Config, ConfigAct, Man, Shell, Trust};
-pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
-pub(crate) use time::{AtPoint, Blame, Diff, Fork, Rewind, Undo};
-pub(crate) use write::{Append, Import, Merge, Scan};
+pub(crate) use context::*;
+pub(crate) use cost::*;
+pub(crate) use export::*;
+pub(crate) use live::*;
+pub(crate) use look::*;
+pub(crate) use memory::*;
+pub(crate) use policy::*;
+pub(crate) use proof::*;
+pub(crate) use read::*;
+pub(crate) use request::*;
+pub(crate) use search::*;
+pub(crate) use service::*;
+pub(crate) use shell::*;
+pub(crate) use store::*;
+pub(crate) use task::*;
+pub(crate) use time::*;
+pub(crate) use write::*;
 
 /// An append-only log of what AI agents see and do: the current context, the full history, and the reason for the
 /// difference. ("acp" is agent context pruning, not the Agent Client Protocol.)
