@@ -72,8 +72,7 @@ fn carry_out(
     if output.json {
         let made = !is_dry && !plan.is_nothing();
         let answer = Answer { host: host.name(), path: &plan.path, changed: !plan.is_nothing(), made, diff };
-        output.json_object("acpdb.attach/1", &answer)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.attach/1", &answer);
     }
     output.line(escape(diff.trim_end(), Escape::Text))?;
     let path = plan.path.display();

@@ -215,7 +215,7 @@ fn print(proven: &Proven<'_>, output: &mut Output) -> Result<(), Failure> {
             let more = json!({ "store": store, "seq": checkpoint.seq, "time": time, "key": key.to_string() });
             fields.extend(more.as_object().cloned().unwrap_or_default());
         }
-        return output.json_object("acpdb.check/1", &value);
+        return output.json_object("acpdb.check/1", &value).map(drop);
     }
     let last = [
         ("store", checkpoint.store.to_string()),

@@ -34,8 +34,7 @@ pub(crate) fn run(global: &Global, args: &Config, output: &mut Output) -> Result
                 rows.push(Row { key: key.name, value, default: key.default, about: key.about });
             }
             if output.json {
-                output.json_items("acpdb.config/1", &rows)?;
-                return Ok(Code::Ok);
+                return output.json_items("acpdb.config/1", &rows);
             }
             let mut table = super::table::new(output, &["setting", "value", "what it is"]);
             table.prose();

@@ -36,8 +36,7 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
     let window = Window { last: args.last, layer };
     if output.json {
         let context = acpdb_query::context(&store, &view, window, store.now())?;
-        output.json_object("acpdb.context/1", &context)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.context/1", &context);
     }
     let (context, items) = acpdb_query::context_items(&store, &view, window, store.now())?;
     header(&context, output)?;

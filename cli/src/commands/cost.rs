@@ -84,8 +84,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     }
     let waste = wasted.as_ref().map(|(_, waste)| waste);
     if output.json {
-        output.json_object("acpdb.cost/1", &Answer { bill: &bill, waste })?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.cost/1", &Answer { bill: &bill, waste });
     }
     if bill.sum.requests == 0 {
         output.note("no request in the store matches; hosts tell of them with their messages");

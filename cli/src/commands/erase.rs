@@ -72,8 +72,7 @@ pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<
             "files_removed": report.figures.files_removed,
             "not_covered": NOT_COVERED.trim_start_matches("not covered: "),
         });
-        output.json_line(&value)?;
-        return Ok(Code::Ok);
+        return output.json_line(&value);
     }
     if report.hit.is_empty() {
         output.line(format!("{}: nothing left to erase", report.item))?;
@@ -125,8 +124,7 @@ fn shred(global: &Global, args: &Erase, output: &mut Output) -> Result<Code, Fai
     };
     if output.json {
         let value = json!({ "dry_run": args.dry_run, "subject": args.subject, "items": rows });
-        output.json_object("acpdb.shred/1", &value)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.shred/1", &value);
     }
     if rows.is_empty() {
         let done = if args.dry_run { "would be destroyed" } else { "is destroyed" };

@@ -20,8 +20,7 @@ pub(crate) fn run(global: &Global, args: &Explain, output: &mut Output) -> Resul
         ));
     }
     if output.json {
-        output.json_object("acpdb.explain/1", &explained)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.explain/1", &explained);
     }
     for (number, sentence) in explained.sentences.iter().enumerate() {
         let sentence = escape(sentence, Escape::Line);

@@ -69,8 +69,7 @@ pub(crate) fn run(
             report: &export.report,
             body,
         };
-        output.json_object("acpdb.export/1", &answer)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.export/1", &answer);
     }
     for line in export.report.lines() {
         output.note(line);

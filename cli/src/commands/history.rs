@@ -152,8 +152,7 @@ impl Listing<'_> {
                 #[serde(skip_serializing_if = "Option::is_none")]
                 next_cursor: Option<Cursor>,
             }
-            output.json_object(SCHEMA, &Page { items: &json, next_cursor: next })?;
-            return Ok(Code::Ok);
+            return output.json_object(SCHEMA, &Page { items: &json, next_cursor: next });
         }
         if row_count == 0 && self.after.is_none() {
             if !self.filter.is_empty() {
@@ -238,8 +237,7 @@ fn of_chain(global: &Global, id: &str, session: Option<&str>, output: &mut Outpu
     let chain = chain
         .ok_or_else(|| Failure::not_found(format!("{} was not recorded yet at {}", found.item, view.at())))?;
     if output.json {
-        output.json_object(SCHEMA, &chain)?;
-        return Ok(Code::Ok);
+        return output.json_object(SCHEMA, &chain);
     }
     let old: std::collections::BTreeSet<&str> =
         chain.edges.iter().filter(|edge| !edge.released).map(|edge| edge.old.as_str()).collect();

@@ -62,8 +62,7 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
     }
     let rows: Vec<Row> = rows.into_values().collect();
     if output.json {
-        output.json_items("acpdb.hosts/1", &rows)?;
-        return Ok(Code::Ok);
+        return output.json_items("acpdb.hosts/1", &rows);
     }
     print(&rows, output)?;
     Ok(Code::Ok)

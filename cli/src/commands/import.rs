@@ -425,9 +425,8 @@ fn render(
     if output.json {
         let items: Vec<&Sum> = sums.values().collect();
         let merged: Vec<Merged<'_>> = merged.iter().map(|(path, report)| Merged { path, report }).collect();
-        return output.json_line(
-            &json!({"schema": "acpdb.import/1", "items": items, "merged": merged, "skipped": skipped}),
-        );
+        let value = json!({"items": items, "merged": merged, "skipped": skipped});
+        return output.json_object("acpdb.import/1", &value).map(drop);
     }
     for (path, report) in merged {
         super::merge::say(path, report, output)?;

@@ -17,8 +17,7 @@ pub(crate) fn run(global: &Global, args: &Info, output: &mut Output) -> Result<C
         if let Some(object) = value.as_object_mut() {
             object.insert("schema".to_owned(), "acpdb.info/1".into());
         }
-        output.json_line(&value)?;
-        return Ok(Code::Ok);
+        return output.json_line(&value);
     }
     let mut field = |name: &str, value: String| output.line(format!("{name:<10} {value}"));
     field("store", store.root().display().to_string())?;
@@ -57,8 +56,7 @@ fn space(store: &Store, output: &mut Output) -> Result<Code, Failure> {
         if let Some(object) = value.as_object_mut() {
             object.insert("schema".to_owned(), "acpdb.space/1".into());
         }
-        output.json_line(&value)?;
-        return Ok(Code::Ok);
+        return output.json_line(&value);
     }
     let percent = |thousandths: u64| format!("{}.{}%", thousandths / 10, thousandths % 10);
     output.line(format!("log        {} on disk", describe::bytes(space.log_bytes)))?;

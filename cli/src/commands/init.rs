@@ -32,8 +32,7 @@ pub(crate) fn run(global: &Global, args: &Init, output: &mut Output) -> Result<C
         make(global, args, &folder)?
     };
     if output.json {
-        output.json_object("acpdb.init/1", &made)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.init/1", &made);
     }
     let shown = made.path.display();
     match (&made.key, made.created) {

@@ -126,7 +126,7 @@ pub(crate) fn finish(rows: &EventRows, output: &mut Output, paged: bool) -> Resu
     ask::searched(rows.scanned(), output);
     let Some(cursor) = rows.next_cursor().filter(|_| paged) else { return Ok(()) };
     if output.json {
-        return output.json_line(&serde_json::json!({"schema": "acpdb.page/1", "next_cursor": cursor}));
+        return output.json_object("acpdb.page/1", &serde_json::json!({"next_cursor": cursor})).map(drop);
     }
     ask::more(Some(cursor), output);
     Ok(())
@@ -147,7 +147,7 @@ fn check_kind(kind: &str) -> Result<(), Failure> {
 
 fn print(recorded: &Recorded, names: &describe::StreamNames, output: &mut Output) -> Result<(), Failure> {
     if output.json {
-        return output.json_line(&describe::event_json(recorded, names));
+        return output.json_line(&describe::event_json(recorded, names)).map(drop);
     }
     let name = names.short(recorded.event.stream);
     let kind = match &recorded.event.payload {

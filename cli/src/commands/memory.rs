@@ -239,11 +239,10 @@ pub(crate) fn said(
     let rows = opened.rows();
     let row = rows.iter().rev().find(|row| row.id == receipt.id && row.stream == receipt.stream);
     if output.json {
-        output.json_line(&json!({
+        return output.json_line(&json!({
             "schema": "acpdb.memory_act/1", "last_seq": receipt.last_seq, "id": receipt.id,
             "stream": receipt.stream, "added": receipt.item.is_some(), "item": row,
-        }))?;
-        return Ok(Code::Ok);
+        }));
     }
     let seq = output.paint(describe::SEQ, &receipt.last_seq.to_string());
     let Some(row) = row else { return output.line(format!("{seq} {what}")).map(|()| Code::Ok) };
@@ -346,8 +345,7 @@ fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code,
     let opened = Opened::new(&store, global, &args.scope, output)?;
     let rows = listed(&opened, args);
     if output.json {
-        output.json_items(SCHEMA, &rows)?;
-        return Ok(Code::Ok);
+        return output.json_items(SCHEMA, &rows);
     }
     if rows.is_empty() {
         output.note(if args.all {

@@ -175,8 +175,7 @@ fn print(chains: &[Chain], output: &mut Output) -> Result<Code, Failure> {
                 json!({"title": chain.title, "items": items, "edges": edges})
             })
             .collect();
-        output.json_items("acpdb.memory_history/1", &chains)?;
-        return Ok(Code::Ok);
+        return output.json_items("acpdb.memory_history/1", &chains);
     }
     for (number, chain) in chains.iter().enumerate() {
         if number > 0 {

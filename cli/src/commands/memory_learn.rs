@@ -62,8 +62,7 @@ pub(crate) fn propose(global: &Global, args: &MemoryPropose, output: &mut Output
     if output.json {
         let items: Vec<Value> =
             found.iter().zip(1..).map(|(proposal, number)| proposal_json(number, proposal)).collect();
-        output.json_items("acpdb.memory_propose/1", &items)?;
-        return Ok(Code::Ok);
+        return output.json_items("acpdb.memory_propose/1", &items);
     }
     if found.is_empty() {
         output.note("the messages suggest nothing to remember");
@@ -141,8 +140,7 @@ pub(crate) fn insights(global: &Global, args: &ScopeArgs, output: &mut Output) -
                 value
             })
             .collect();
-        output.json_items("acpdb.memory_insights/1", &items)?;
-        return Ok(Code::Ok);
+        return output.json_items("acpdb.memory_insights/1", &items);
     }
     let ids = |list: &[String]| list.iter().map(|id| one_line(id)).collect::<Vec<_>>();
     let mut any = false;

@@ -56,14 +56,13 @@ fn show(global: &Global, session: &SessionOption, output: &mut Output) -> Result
     let policy = store.policy(session.as_ref().map(|session| session.id), at)?;
     let changed = policy.compact();
     if output.json {
-        output.json_line(&json!({
+        return output.json_line(&json!({
             "schema": "acpdb.policy/1",
             "session": session.map(|session| session.name),
             "preset": policy.preset,
             "changed": changed,
             "policy": policy.to_value(),
-        }))?;
-        return Ok(Code::Ok);
+        }));
     }
     let whose = session.map_or_else(|| "the store".to_owned(), |session| format!("session {}", session.name));
     let heading = format!("# policy of {whose}: preset {}", policy.preset);
@@ -203,13 +202,12 @@ fn set(global: &Global, args: &PolicySet, output: &mut Output) -> Result<Code, F
     let seq = store.change_policy(stream, args.reason.as_deref(), &|current| wanted.policy(current))?;
     let policy = store.policy(stream, Seq::MAX)?;
     if output.json {
-        output.json_line(&json!({
+        return output.json_line(&json!({
             "schema": "acpdb.policy_set/1",
             "seq": seq,
             "session": session.map(|session| session.name),
             "policy": policy.to_value(),
-        }))?;
-        return Ok(Code::Ok);
+        }));
     }
     let whose = session.map_or_else(|| "the store".to_owned(), |session| format!("session {}", session.name));
     let text = format!("{seq} policy of {whose} from here on: {}", policy.compact());
@@ -252,8 +250,7 @@ fn presets(output: &mut Output) -> Result<Code, Failure> {
                 json!({"name": name, "purpose": purpose(name), "differs_from_acp": differs(name), "policy": whole})
             })
             .collect();
-        output.json_items("acpdb.policy_presets/1", &items)?;
-        return Ok(Code::Ok);
+        return output.json_items("acpdb.policy_presets/1", &items);
     }
     for name in PRESETS {
         output.line(format!("{}  {}", output.paint(describe::BOLD, name), purpose(name)))?;

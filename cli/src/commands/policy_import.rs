@@ -80,13 +80,12 @@ pub(crate) fn run(global: &Global, args: &PolicyImport, output: &mut Output) -> 
         Some(seq)
     };
     if output.json {
-        output.json_line(&json!({
+        return output.json_line(&json!({
             "schema": "acpdb.policy_import/1",
             "seq": seq,
             "changed": policy.compact(),
             "left": imported.left,
-        }))?;
-        return Ok(Code::Ok);
+        }));
     }
     let done = seq.map_or_else(|| "would be".to_owned(), |seq| format!("{seq}"));
     output.line(escape(

@@ -138,7 +138,7 @@ fn tell(seq: Seq, told: &[Told<'_>], quorum: &Quorum, output: &mut Output) -> Re
             "seq": seq, "witnesses": witnesses, "needed": quorum.rule, "missing": quorum.missing,
             "is_enough": quorum.is_enough,
         });
-        return output.json_object("acpdb.push/1", &value);
+        return output.json_object("acpdb.push/1", &value).map(drop);
     }
     for (member, answered) in told {
         match answered {

@@ -76,8 +76,7 @@ pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result
             folder: &words.folder,
             command: &command,
         };
-        output.json_object("acpdb.resume/1", &answer)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.resume/1", &answer);
     }
     let made = match written.origin {
         Origin::Records => "its host's own records",

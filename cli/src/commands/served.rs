@@ -67,7 +67,7 @@ fn print(again: &ServedAgain, output: &mut Output) -> Result<(), Failure> {
             same: again.is_same,
             body: String::from_utf8_lossy(&again.bytes),
         };
-        return output.json_object("acpdb.served/1", &answer);
+        return output.json_object("acpdb.served/1", &answer).map(drop);
     }
     if output.terminal {
         let text = String::from_utf8_lossy(&again.bytes).into_owned();

@@ -283,8 +283,7 @@ fn show((manager, path): (Manager, &Path), text: &str, output: &mut Output) -> R
     if output.json {
         let said =
             Said { manager: name(manager), path, installed: path.is_file(), state: None, text: Some(text) };
-        output.json_object("acpdb.service/1", &said)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.service/1", &said);
     }
     output.note(format!("would write {}:", path.display()));
     output.bytes(text.as_bytes())?;

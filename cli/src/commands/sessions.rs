@@ -72,8 +72,7 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
             #[serde(skip_serializing_if = "Option::is_none")]
             next_cursor: Option<Cursor>,
         }
-        output.json_object("acpdb.sessions/1", &Page { items: &rows, next_cursor: next })?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.sessions/1", &Page { items: &rows, next_cursor: next });
     }
     if rows.is_empty() {
         let what = args.host.as_ref().map(|host| format!(" of host {host}")).unwrap_or_default();

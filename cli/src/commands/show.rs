@@ -44,8 +44,7 @@ pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<C
             object.insert("schema".to_owned(), "acpdb.show/1".into());
             object.insert("bodies".to_owned(), bodies.into());
         }
-        output.json_line(&value)?;
-        return Ok(Code::Ok);
+        return output.json_line(&value);
     }
     text(&store, &recorded, output)?;
     if matches!(recorded.event.payload, Payload::ToolCallStarted(_))

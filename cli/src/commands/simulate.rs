@@ -83,8 +83,7 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
         }
     }
     if output.json {
-        output.json_items("acpdb.simulate/1", &rows)?;
-        return Ok(Code::Ok);
+        return output.json_items("acpdb.simulate/1", &rows);
     }
     table(&rows, output)?;
     if args.missed {

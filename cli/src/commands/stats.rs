@@ -38,8 +38,7 @@ pub(crate) fn run(global: &Global, args: &Stats, output: &mut Output) -> Result<
     let report = sums.report();
     if output.json {
         let answer = Answer { session: only, tokens_by_turn: &curve, report: &report };
-        output.json_object("acpdb.stats/1", &answer)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.stats/1", &answer);
     }
     match args.style {
         StatsStyle::Acp => output.line(report.sum.acp_block())?,
@@ -108,8 +107,8 @@ fn matching(
             #[serde(flatten)]
             tally: &'a Tally,
         }
-        output.json_object("acpdb.tally/1", &Matching { session, query: filter.text(), tally: &tally })?;
-        return Ok(Code::Ok);
+        return output
+            .json_object("acpdb.tally/1", &Matching { session, query: filter.text(), tally: &tally });
     }
     output.line(format!(
         "{} in {} match: ~{} of ~{} tokens shown",

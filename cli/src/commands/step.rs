@@ -82,8 +82,7 @@ pub(crate) fn run(global: &Global, args: &Step, output: &mut Output) -> Result<C
             notes: &context.notes,
             body,
         };
-        output.json_object("acpdb.step/1", &answer)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.step/1", &answer);
     }
     for note in &context.notes {
         output.note(note);

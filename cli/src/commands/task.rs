@@ -111,8 +111,7 @@ fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result
         let items: Vec<Value> = items.collect();
         let value =
             json!({"schema": "acpdb.task/1", "session": session.name, "active": active, "items": items});
-        output.json_line(&value)?;
-        return Ok(Code::Ok);
+        return output.json_line(&value);
     }
     if rows.is_empty() {
         output.note(format!("session {} has no tasks", session.name));
@@ -212,15 +211,14 @@ fn archive(global: &Global, args: &TaskArchive, output: &mut Output) -> Result<C
         let items = items
             .iter()
             .map(|(item, tool, text)| json!({"item": item.to_string(), "tool": tool, "text": text}));
-        output.json_line(&json!({
+        return output.json_line(&json!({
             "schema": "acpdb.task_archive/1",
             "session": session.name,
             "task": row.id,
             "archived_at": describe::time(archived_at),
             "summary": row.summary,
             "items": items.collect::<Vec<_>>(),
-        }))?;
-        return Ok(Code::Ok);
+        }));
     }
     let summary = row.summary.as_deref();
     let text = archive_text(archived_at, summary, items.iter().map(|(_, _, text)| text.as_str()));

@@ -35,8 +35,7 @@ fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result
         if let (Some(all), Value::Object(fields)) = (value.as_object_mut(), list.json(&name)) {
             all.extend(fields);
         }
-        output.json_line(&value)?;
-        return Ok(Code::Ok);
+        return output.json_line(&value);
     }
     let (Some(seq), Some(turn)) = (list.seq, list.turn) else {
         output.note(format!("session {name} has no todo list"));
@@ -114,14 +113,13 @@ fn stuck(global: &Global, session: &SessionOption, output: &mut Output) -> Resul
             }
             value
         });
-        output.json_line(&json!({
+        return output.json_line(&json!({
             "schema": "acpdb.todo_stuck/1",
             "session": name,
             "turn": now,
             "stuck_task_turns": limit,
             "items": items.collect::<Vec<_>>(),
-        }))?;
-        return Ok(Code::Ok);
+        }));
     }
     if stuck.is_empty() {
         output.note(format!("nothing has been in progress for {limit} turns or more"));
@@ -165,12 +163,11 @@ fn history(global: &Global, session: &SessionOption, output: &mut Output) -> Res
         let items = versions.iter().map(|(seq, turn, entries)| {
             json!({"seq": seq, "turn": turn, "items": entries.iter().map(Entry::json).collect::<Vec<_>>()})
         });
-        output.json_line(&json!({
+        return output.json_line(&json!({
             "schema": "acpdb.todo_history/1",
             "session": name,
             "items": items.collect::<Vec<_>>(),
-        }))?;
-        return Ok(Code::Ok);
+        }));
     }
     if versions.is_empty() {
         output.note(format!("session {name} has no todo list"));
@@ -246,8 +243,7 @@ pub(crate) fn history_of(
             json!({"session": session, "seq": seq, "turn": turn, "entry": entry.json()})
         });
         let items: Vec<Value> = items.collect();
-        output.json_items("acpdb.todo_entry/1", &items)?;
-        return Ok(Code::Ok);
+        return output.json_items("acpdb.todo_entry/1", &items);
     }
     let mut session = None;
     for (name, seq, turn, entry) in &found {

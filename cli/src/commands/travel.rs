@@ -66,8 +66,7 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
             hidden: context.hidden_count,
             event,
         };
-        output.json_object("acpdb.at/1", &report)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.at/1", &report);
     }
     let asked = one_line(&args.when);
     let seq = output.paint(describe::SEQ, &at.to_string());
@@ -120,8 +119,7 @@ pub(crate) fn diff(global: &Global, args: &Diff, output: &mut Output) -> Result<
     }
     let report = acpdb_query::diff(&from, &to, &session.name);
     if output.json {
-        output.json_object("acpdb.diff/1", &report)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.diff/1", &report);
     }
     let backwards = if report.from > report.to { ", backwards in time" } else { "" };
     output.line(format!(
@@ -220,8 +218,7 @@ pub(crate) fn blame(global: &Global, args: &Blame, output: &mut Output) -> Resul
         return Err(Failure::from(error).hint("acpdb history --file PATH suggests what is near"));
     }
     if output.json {
-        output.json_items("acpdb.blame/1", &reports)?;
-        return Ok(Code::Ok);
+        return output.json_items("acpdb.blame/1", &reports);
     }
     for report in &reports {
         of_file(report, output)?;
@@ -231,8 +228,7 @@ pub(crate) fn blame(global: &Global, args: &Blame, output: &mut Output) -> Resul
 
 fn of_item(report: &ItemBlame, output: &mut Output) -> Result<Code, Failure> {
     if output.json {
-        output.json_object("acpdb.blame/1", report)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.blame/1", report);
     }
     for step in &report.items {
         let actor = format!("{:?}", step.actor).to_lowercase();

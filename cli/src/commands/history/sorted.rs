@@ -74,8 +74,7 @@ impl Sorted<'_> {
         ask::searched(scanned, output);
         if output.json {
             let rows: Vec<ItemRow> = found.into_iter().map(|(row, _)| row).collect();
-            output.json_items(SCHEMA, &rows)?;
-            return Ok(Code::Ok);
+            return output.json_items(SCHEMA, &rows);
         }
         if found.is_empty() {
             output.note("0 items matched");
