@@ -104,8 +104,7 @@ pub(crate) fn are_there(store: &Store) -> Result<bool, Failure> {
 
 /// What lies there was not put there by acpdb.
 fn strange(error: Error) -> Failure {
-    let mut failure = Failure::from(error);
-    failure.code = Code::Damage;
+    let failure = Failure::from(error).coded(Code::Damage);
     failure.hint("acpdb did not put it there; look at it, move it out of the store, and run this again")
 }
 

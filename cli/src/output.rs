@@ -139,7 +139,7 @@ impl Output {
 
     /// Data as it is.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.out.write_all(bytes).map_err(|error| Failure::io("write", "standard output", &error))
+        self.out.write_all(bytes).map_err(Failure::io("write", "standard output"))
     }
 
     /// One JSON value on a line. With it most verbs end, and end well.
@@ -201,7 +201,7 @@ impl Output {
 
     /// Makes everything printed so far visible.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
-        self.out.flush().map_err(|error| Failure::io("write", "standard output", &error))
+        self.out.flush().map_err(Failure::io("write", "standard output"))
     }
 
     /// A remark on stderr, unless it is to be quiet.

@@ -103,7 +103,7 @@ fn working_folder(global: &Global) -> Result<Option<PathBuf>, Failure> {
         Ok(here) => Ok(Some(here)),
         // A store that the settings name is meant wherever a command runs.
         Err(_) if global.settings.db.is_some() => Ok(None),
-        Err(error) => Err(Failure::io("find", "the working folder", &error)
+        Err(error) => Err(Failure::io("find", "the working folder")(error)
             .hint("go to a folder that is there, or name the store with --db PATH")),
     }
 }

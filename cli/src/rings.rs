@@ -87,9 +87,7 @@ fn kept(id: &[u8; 16]) -> Result<Option<Ring>, Failure> {
 }
 
 fn failed(path: &Path, action: &str, error: &io::Error) -> Failure {
-    let mut failure = Failure::io(action, &format!("the key {}", path.display()), error);
-    failure.code = Code::Locked;
-    failure
+    Failure::io(action, format!("the key {}", path.display()))(error).coded(Code::Locked)
 }
 
 /// The key in a file, or the one that a file refers to.

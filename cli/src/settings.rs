@@ -158,23 +158,14 @@ pub(crate) fn path() -> Option<PathBuf> {
 /// A key by its name.
 pub(crate) fn key(name: &str) -> Result<&'static Key, Failure> {
     KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
-        let failure = Failure::usage(format!("there is no setting {name:?}"));
-        match near(name) {
-            Some(near) => failure.hint(format!("did you mean {near}?")),
-            None => failure.hint(format!("settings: {}", names().join(", "))),
-        }
+        let names: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
+        let otherwise = format!("settings: {}", names.join(", "));
+        Failure::usage(format!("there is no setting {name:?}")).near(near(name), otherwise)
     })
 }
 
-fn names() -> Vec<&'static str> {
-    KEYS.iter().map(|key| key.name).collect()
-}
-
 fn near(name: &str) -> Option<&'static str> {
-    let near = KEYS.iter().map(|key| (strsim::jaro_winkler(key.name, name), key.name));
-    near.filter(|(score, _)| *score > 0.7)
-        .max_by(|left, right| left.0.total_cmp(&right.0))
-        .map(|(_, name)| name)
+    acpdb_query::nearest(KEYS.iter().map(|key| key.name), name, 0.7)
 }
 
 /// The file as it is written; empty if there is none.
@@ -184,11 +175,11 @@ pub(crate) fn document(path: &Path) -> Result<DocumentMut, Failure> {
     let file = match std::fs::File::open(path) {
         Ok(file) => file,
         Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound) => return Ok(DocumentMut::new()),
-        Err(error) => return Err(Failure::io("read", &shown, &error)),
+        Err(error) => return Err(Failure::io("read", &shown)(error)),
     };
     let mut text = String::new();
     let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
-    let read = read.map_err(|error| Failure::io("read", &shown, &error))?;
+    let read = read.map_err(Failure::io("read", &shown))?;
     if read as u64 > FILE_BYTES_MAX {
         return Err(Failure::usage(format!("{shown} is larger than a file of settings can be")));
     }
@@ -211,10 +202,7 @@ pub(crate) fn read() -> Result<Settings, Failure> {
     let mut settings = Settings::default();
     for (name, item) in document.iter() {
         if name == TRUSTED {
-            settings.trusted = trusted(&document).map_err(|failure| Failure {
-                message: format!("{}: {}", path.display(), failure.message),
-                ..failure
-            })?;
+            settings.trusted = trusted(&document).map_err(|failure| failure.in_place(path.display()))?;
             continue;
         }
         let Some(known) = KEYS.iter().find(|key| key.name == name) else {
@@ -223,17 +211,11 @@ pub(crate) fn read() -> Result<Settings, Failure> {
             continue;
         };
         if known.kind == Kind::Subject {
-            settings.subjects = subjects(item).map_err(|failure| Failure {
-                message: format!("{}: {}", path.display(), failure.message),
-                ..failure
-            })?;
+            settings.subjects = subjects(item).map_err(|failure| failure.in_place(path.display()))?;
             continue;
         }
         let text = text(item).and_then(|text| check(known, &text).map(|()| text));
-        let text = text.map_err(|failure| Failure {
-            message: format!("{}: {}", path.display(), failure.message),
-            ..failure
-        })?;
+        let text = text.map_err(|failure| failure.in_place(path.display()))?;
         match name {
             "db" => settings.db = Some(at_home(&text)),
             "color" => settings.color = Some(text),
@@ -385,13 +367,13 @@ pub(crate) fn write_trusted(path: &Path, stores: &[PathBuf]) -> Result<(), Failu
 
 /// Puts the file in place as a whole.
 fn save(path: &Path, document: &DocumentMut) -> Result<(), Failure> {
-    let failed = |error: &std::io::Error| Failure::io("write", &path.display().to_string(), error);
+    let failed = Failure::io("write", path.display());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or_else(|| Path::new("."));
-    std::fs::create_dir_all(folder).map_err(|error| failed(&error))?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
-    std::io::Write::write_all(&mut file, document.to_string().as_bytes()).map_err(|error| failed(&error))?;
-    file.persist(path).map_err(|error| failed(&error.error))?;
+    std::fs::create_dir_all(folder).map_err(&failed)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(&failed)?;
+    std::io::Write::write_all(&mut file, document.to_string().as_bytes()).map_err(&failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
     Ok(())
 }
 

@@ -176,9 +176,22 @@ impl Names {
     }
 
     fn missing(&self, name: &str) -> Error {
-        let likeness = self.all.iter().map(|stream| (strsim::jaro_winkler(&stream.name, name), &stream.name));
-        let near = likeness.filter(|(likeness, _)| *likeness > 0.7);
-        let near = near.max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, name)| name.clone());
-        Error::NotFound { what: "session", name: name.to_owned(), nearest: near }
+        let nearest = nearest(self.all.iter().map(|stream| &stream.name), name, 0.7).cloned();
+        Error::NotFound { what: "session", name: name.to_owned(), nearest }
     }
+}
+
+/// The name that is most like `asked`, if one is like it by more than `least` (of 1): what was meant, perhaps.
+///
+/// # Examples
+/// ```
+/// use acpdb_query::nearest;
+///
+/// assert_eq!(nearest(["pager", "color"], "colour", 0.7), Some("color"));
+/// assert_eq!(nearest(["pager"], "colour", 0.7), None);
+/// ```
+pub fn nearest<N: AsRef<str>>(names: impl IntoIterator<Item = N>, asked: &str, least: f64) -> Option<N> {
+    let likeness = names.into_iter().map(|name| (strsim::jaro_winkler(name.as_ref(), asked), name));
+    let near = likeness.filter(|(likeness, _)| *likeness > least);
+    near.max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, name)| name)
 }

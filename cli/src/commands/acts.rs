@@ -156,7 +156,7 @@ fn restore_memory(store: &Store, stream: StreamId, targets: &[Target]) -> Result
 fn from_stdin(store: &Store, stream: StreamId, verb: Verb, pin: bool) -> Result<ActReply, Failure> {
     let mut text = String::new();
     let read = std::io::stdin().lock().take(REQUEST_BYTES_MAX).read_to_string(&mut text);
-    read.map_err(|error| Failure::io("read", "standard input", &error))?;
+    read.map_err(Failure::io("read", "standard input"))?;
     let mut call: Value = serde_json::from_str(&text)
         .map_err(|error| Failure::usage(format!("standard input is not JSON: {error}")))?;
     let name = verb.name();

@@ -26,7 +26,7 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
         line.clear();
         let mut limited = std::io::Read::take(&mut input, LINE_BYTES_MAX);
         let read = limited.read_until(b'\n', &mut line);
-        if read.map_err(|error| Failure::io("read", "standard input", &error))? == 0 {
+        if read.map_err(Failure::io("read", "standard input"))? == 0 {
             break;
         }
         if !line.ends_with(b"\n") && line.len() as u64 == LINE_BYTES_MAX {

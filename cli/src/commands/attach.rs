@@ -17,7 +17,7 @@ use crate::args::{Attach, AttachReach, Detach};
 use crate::place::variable;
 
 fn here() -> Result<PathBuf, Failure> {
-    std::env::current_dir().map_err(|error| Failure::io("find", "the working folder", &error))
+    std::env::current_dir().map_err(Failure::io("find", "the working folder"))
 }
 
 /// Where the hooks go: as asked, else the user's settings, else the project's.
@@ -93,9 +93,9 @@ pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Res
     let Some(name) = args.host else { return Err(Failure::usage("name a host")) };
     let (host, mode) = (host_of(name), mode_of(args.mode));
     let path = place(host, &args.reach)?;
-    let program = std::env::current_exe().map_err(|error| Failure::io("find", "this program", &error))?;
+    let program = std::env::current_exe().map_err(Failure::io("find", "this program"))?;
     let absolute = |path: &Option<PathBuf>, what: &'static str| {
-        path.as_ref().map(|path| std::path::absolute(path).map_err(|error| Failure::io("name", what, &error)))
+        path.as_ref().map(|path| std::path::absolute(path).map_err(Failure::io("name", what)))
     };
     let store = absolute(&global.db, "the store").transpose()?;
     let key_file = absolute(&global.key_file, "the key").transpose()?;
@@ -278,9 +278,7 @@ fn status(asked: Option<Host>, output: &mut Output) -> Result<Code, Failure> {
 /// How each host stands that acpdb knows something of.
 fn rows(asked: Option<Host>) -> Result<Vec<Row>, Failure> {
     let lines = match journal::path(&variable) {
-        Some(path) => {
-            journal::read(&path).map_err(|error| Failure::io("read", &path.display().to_string(), &error))?
-        }
+        Some(path) => journal::read(&path).map_err(Failure::io("read", path.display()))?,
         None => Vec::new(),
     };
     let project = here()?;

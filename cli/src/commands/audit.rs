@@ -75,7 +75,7 @@ pub(crate) fn run(global: &Global, args: &Audit, output: &mut Output) -> Result<
                 .and_then(|()| out.write_all(b"\n")),
             Form::Html => audit_page::write(&value, out),
         }
-        .map_err(|error| Failure::io("write", "the report", &error))?;
+        .map_err(Failure::io("write", "the report"))?;
         Ok(report.calls.len())
     })?;
     let To::File { path, bytes } = to else { return Ok(code) };

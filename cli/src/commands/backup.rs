@@ -48,10 +48,9 @@ pub(crate) fn taken(error: acpdb_engine::Error, what: &str) -> Failure {
         &error,
         acpdb_engine::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists
     );
-    let mut failure = Failure::from(error);
-    if is_taken {
-        failure.code = Code::Usage;
-        failure = failure.hint(format!("a {what} needs a folder that is empty or does not exist yet"));
+    let failure = Failure::from(error);
+    if !is_taken {
+        return failure;
     }
-    failure
+    failure.coded(Code::Usage).hint(format!("a {what} needs a folder that is empty or does not exist yet"))
 }

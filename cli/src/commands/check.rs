@@ -65,10 +65,10 @@ struct Proven<'k> {
 
 pub(crate) fn run(args: &Check, output: &mut Output) -> Result<Code, Failure> {
     let shown = args.file.display().to_string();
-    let failed = |error: &std::io::Error| Failure::io("read", &shown, error);
-    let file = std::fs::File::open(&args.file).map_err(|error| failed(&error))?;
+    let failed = Failure::io("read", &shown);
+    let file = std::fs::File::open(&args.file).map_err(&failed)?;
     let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(&failed)?;
     let nothing = |error: &ProofError| Failure::new(Code::Damage, format!("{shown} proves nothing: {error}"));
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(Failure::new(Code::Damage, format!("{shown} is larger than a proof can be")));

@@ -64,9 +64,7 @@ fn perhaps_an_act(failure: Failure, session: Option<&str>) -> Failure {
 
 /// The act that a word is a slip for.
 pub(crate) fn near_act(word: &str) -> Option<&'static str> {
-    let acts = ["discard", "distill", "restore", "pin", "unpin"].into_iter();
-    let near = acts.map(|act| (strsim::jaro_winkler(act, word), act)).filter(|(score, _)| *score > 0.85);
-    near.max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, act)| act)
+    acpdb_query::nearest(["discard", "distill", "restore", "pin", "unpin"], word, 0.85)
 }
 
 fn header(context: &acpdb_query::Context, output: &mut Output) -> Result<(), Failure> {

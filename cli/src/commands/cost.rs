@@ -105,7 +105,7 @@ pub(super) fn table(global: &Global, own: Option<&std::path::Path>) -> Result<Pr
         return Ok(built_in);
     };
     let shown = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::io("read", &shown, &error))?;
+    let text = std::fs::read_to_string(path).map_err(Failure::io("read", &shown))?;
     let own = PriceTable::from_toml(&text).map_err(|error| {
         Failure::usage(format!("{shown}: {error}"))
             .hint("acpdb cost --show-prices prints a table to begin with")

@@ -145,7 +145,7 @@ impl<'c> Upcoming<'c> {
         bar: &ProgressBar,
     ) -> Result<Self, Failure> {
         let ahead = Ahead::start(format, options.clone(), bar.clone());
-        let ahead = ahead.map_err(|error| Failure::io("begin", "a thread that reads", &error))?;
+        let ahead = ahead.map_err(Failure::io("begin", "a thread that reads"))?;
         Ok(Self { ahead, rest: all.iter().peekable(), queue: VecDeque::new() })
     }
 
@@ -231,11 +231,11 @@ fn piped(args: &Import) -> Result<(Option<tempfile::TempDir>, std::borrow::Cow<'
     if !args.paths.iter().any(is_piped) {
         return Ok((None, std::borrow::Cow::Borrowed(args)));
     }
-    let failed = |error: std::io::Error| Failure::io("keep", "what came on standard input", &error);
-    let folder = tempfile::Builder::new().prefix("acpdb-import-").tempdir().map_err(failed)?;
+    let failed = Failure::io("keep", "what came on standard input");
+    let folder = tempfile::Builder::new().prefix("acpdb-import-").tempdir().map_err(&failed)?;
     let path = folder.path().join("stdin.jsonl");
-    let mut file = std::fs::File::create(&path).map_err(failed)?;
-    let bytes = std::io::copy(&mut std::io::stdin().lock(), &mut file).map_err(failed)?;
+    let mut file = std::fs::File::create(&path).map_err(&failed)?;
+    let bytes = std::io::copy(&mut std::io::stdin().lock(), &mut file).map_err(&failed)?;
     if bytes == 0 {
         return Err(Failure::usage("nothing came on standard input").hint("acpdb import - < session.jsonl"));
     }
@@ -310,7 +310,7 @@ fn follow(
     } else {
         let root = |path: &PathBuf| match std::fs::canonicalize(path) {
             Ok(path) => Ok(Root { path, place: None }),
-            Err(error) => Err(Failure::io("follow", &path.display().to_string(), &error)
+            Err(error) => Err(Failure::io("follow", path.display())(error)
                 .hint("make the folder first, or leave it out to follow the usual places")),
         };
         args.paths.iter().map(root).collect::<Result<_, _>>()?

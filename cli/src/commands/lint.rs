@@ -63,6 +63,6 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Err(Failure::not_found(format!("there is no file {name}")))
         }
-        Err(error) => Err(Failure::io("read", &name, &error)),
+        Err(error) => Err(Failure::io("read", &name)(error)),
     }
 }

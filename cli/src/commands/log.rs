@@ -136,13 +136,11 @@ fn check_kind(kind: &str) -> Result<(), Failure> {
     if KIND_LABELS.iter().any(|(_, label)| label == &kind) {
         return Ok(());
     }
-    let near = KIND_LABELS.iter().map(|(_, label)| (strsim::jaro_winkler(label, kind), label));
-    let near = near.max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, label)| *label);
+    // However unlike it is, one of them is the nearest.
+    let near =
+        acpdb_query::nearest(KIND_LABELS.iter().map(|(_, label)| *label), kind, -1.0).unwrap_or_default();
     let failure = Failure::usage(format!("there is no kind of event {kind:?}"));
-    Err(match near {
-        Some(near) => failure.hint(format!("did you mean {near}?")),
-        None => failure,
-    })
+    Err(failure.hint(format!("did you mean {near}?")))
 }
 
 fn print(recorded: &Recorded, names: &describe::StreamNames, output: &mut Output) -> Result<(), Failure> {

@@ -132,14 +132,9 @@ pub(crate) fn whose(store: &Store, given: &ScopeArgs, output: &Output) -> Result
 fn kind(text: &str) -> Result<MemoryKind, Failure> {
     let kinds = [MemoryKind::Fact, MemoryKind::Preference, MemoryKind::Decision, MemoryKind::Note];
     kinds.into_iter().find(|kind| kind_label(*kind).eq_ignore_ascii_case(text)).ok_or_else(|| {
-        let near =
-            kinds.into_iter().map(|kind| (strsim::jaro_winkler(kind_label(kind), text), kind_label(kind)));
-        let near = near.filter(|(score, _)| *score > 0.7).max_by(|left, right| left.0.total_cmp(&right.0));
+        let near = acpdb_query::nearest(kinds.map(kind_label), text, 0.7);
         let failure = Failure::usage(format!("{text:?} is no kind of memory"));
-        match near {
-            Some((_, near)) => failure.hint(format!("did you mean {near}?")),
-            None => failure.hint("kinds: fact, preference, decision, note"),
-        }
+        failure.near(near, "kinds: fact, preference, decision, note")
     })
 }
 
@@ -277,13 +272,8 @@ pub(crate) fn miss(rows: &[Row], text: &str) -> Failure {
         let keys = row.key.iter().flat_map(|key| [key.clone(), format!("{}/{key}", row.category)]);
         keys.chain([row.id.clone()]).collect::<Vec<_>>()
     });
-    let near = names.map(|name| (strsim::jaro_winkler(&name, text), name));
-    let near = near.filter(|(score, _)| *score > 0.75).max_by(|left, right| left.0.total_cmp(&right.0));
     let failure = Failure::not_found(format!("no memory item has the key or id {text:?}"));
-    match near {
-        Some((_, name)) => failure.hint(format!("did you mean {name}?")),
-        None => failure.hint("acpdb memory list --all shows them"),
-    }
+    failure.near(acpdb_query::nearest(names, text, 0.75), "acpdb memory list --all shows them")
 }
 
 fn get(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {

@@ -163,7 +163,7 @@ pub(crate) fn import(global: &Global, args: &MemoryImport, output: &mut Output) 
     super::at::refuse(global)?;
     let name = args.file.display().to_string();
     let failed = |error: &std::io::Error| {
-        let mut failure = Failure::io("read", &name, error);
+        let mut failure = Failure::io("read", &name)(error);
         if error.kind() == std::io::ErrorKind::NotFound {
             failure.code = Code::NotFound;
         }
@@ -279,7 +279,7 @@ fn foreign(
     let store = place::open(global, output)?;
     let options = Options { memory: Some(stream), ..Options::default() };
     let report = reader::read(&store, path, format, &options, &mut |_| {}).map_err(|error| match error {
-        reader::ReadError::File(error) => Failure::io("read", &path.display().to_string(), &error),
+        reader::ReadError::File(error) => Failure::io("read", path.display())(error),
         reader::ReadError::Import { error, .. } => {
             Failure::new(Code::Failure, format!("{}: {error}", path.display()))
         }

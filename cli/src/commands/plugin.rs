@@ -32,8 +32,7 @@ pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
     let mut text = String::new();
     loop {
         text.clear();
-        let read =
-            input.read_line(&mut text).map_err(|error| Failure::io("read", "standard input", &error))?;
+        let read = input.read_line(&mut text).map_err(Failure::io("read", "standard input"))?;
         if read == 0 {
             break;
         }

@@ -163,7 +163,7 @@ fn looks_like_a_file(name: &str) -> bool {
 pub(super) fn read(name: &str, what: &str) -> Result<String, Failure> {
     use std::io::Read as _;
     let failed = |error: std::io::Error| {
-        let mut failure = Failure::io("read", name, &error);
+        let mut failure = Failure::io("read", name)(error);
         if error.kind() == std::io::ErrorKind::NotFound {
             failure.code = Code::NotFound;
         }
@@ -184,11 +184,7 @@ pub(crate) fn from_file(name: &str) -> Result<Rules, Failure> {
     let text = read(name, "policy")?;
     let is_json = std::path::Path::new(name).extension().is_some_and(|extension| extension == "json");
     let parsed = if is_json { Rules::from_json(&text) } else { Rules::from_toml(&text) };
-    parsed.map_err(|error| {
-        let mut failure = refused(error);
-        failure.message = format!("{name}: {}", failure.message);
-        failure
-    })
+    parsed.map_err(|error| refused(error).in_place(name))
 }
 
 fn set(global: &Global, args: &PolicySet, output: &mut Output) -> Result<Code, Failure> {

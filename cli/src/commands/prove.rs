@@ -45,8 +45,8 @@ pub(crate) fn run(global: &Global, args: &Prove, output: &mut Output) -> Result<
         }
     };
     if let Some(path) = &args.output {
-        let failed = |error: &std::io::Error| Failure::io("write", &path.display().to_string(), error);
-        std::fs::write(path, &text).map_err(|error| failed(&error))?;
+        let failed = Failure::io("write", path.display());
+        std::fs::write(path, &text).map_err(&failed)?;
         output.note(format!(
             "{} proves it to those who have the key that acpdb key show prints",
             path.display()

@@ -51,8 +51,7 @@ pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result
     let command = host.opens(&words.id);
     if !args.dry_run {
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            std::fs::create_dir_all(parent)
-                .map_err(|error| Failure::io("make", &parent.display().to_string(), &error))?;
+            std::fs::create_dir_all(parent).map_err(Failure::io("make", parent.display()))?;
         }
         let sink = Sink::open(&Target { output: Some(path.clone()), force: args.force }, output)?;
         let ((), to) = sink.fill(|out| {
@@ -99,11 +98,10 @@ pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result
 /// Where the host goes on: in the folder that is named, else in that of the session, else here.
 fn folder(args: &Resume, view: &acpdb_engine::View) -> Result<String, Failure> {
     let own = view.read().state().info(view.at()).and_then(|info| info.cwd.clone());
-    let here = || std::env::current_dir().map_err(|error| Failure::io("read", "the current folder", &error));
+    let here = || std::env::current_dir().map_err(Failure::io("read", "the current folder"));
     match (&args.folder, own) {
         (Some(folder), _) => {
-            let whole = std::path::absolute(folder)
-                .map_err(|error| Failure::io("find", &folder.display().to_string(), &error))?;
+            let whole = std::path::absolute(folder).map_err(Failure::io("find", folder.display()))?;
             Ok(whole.to_string_lossy().into_owned())
         }
         (None, Some(own)) => Ok(own),

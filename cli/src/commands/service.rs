@@ -109,14 +109,13 @@ fn put(
 
 /// The words of the service's command.
 fn words(global: &Global, args: &ServiceInstall, output: &Output) -> Result<Vec<String>, Failure> {
-    let own = std::env::current_exe().map_err(|error| Failure::io("find", "this program", &error))?;
+    let own = std::env::current_exe().map_err(Failure::io("find", "this program"))?;
     let folder = place::folder(global, output)?;
-    let store = std::path::absolute(&folder)
-        .map_err(|error| Failure::io("name", &folder.display().to_string(), &error))?;
+    let store = std::path::absolute(&folder).map_err(Failure::io("name", folder.display()))?;
     let mut words = vec![plain(&own)?, "--quiet".to_owned(), "--db".to_owned(), plain(&store)?];
     if let Some(file) = &global.key_file {
-        let failed = |error| Failure::io("name", &file.display().to_string(), &error);
-        words.extend(["--key-file".to_owned(), plain(&std::path::absolute(file).map_err(failed)?)?]);
+        let failed = Failure::io("name", file.display());
+        words.extend(["--key-file".to_owned(), plain(&std::path::absolute(file).map_err(&failed)?)?]);
     }
     words.extend(["import", "--follow"].map(str::to_owned));
     for host in &args.hosts {
@@ -211,12 +210,12 @@ fn agent(words: &[String], variables: &[(&str, String)]) -> String {
 
 /// Writes the file whole or not at all.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let wrong = |error: &std::io::Error| Failure::io("write", &path.display().to_string(), error);
+    let wrong = Failure::io("write", path.display());
     let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(|error| wrong(&error))?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| wrong(&error))?;
-    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(|error| wrong(&error))?;
-    file.persist(path).map_err(|error| wrong(&error.error))?;
+    std::fs::create_dir_all(folder).map_err(&wrong)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(&wrong)?;
+    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(&wrong)?;
+    file.persist(path).map_err(|error| wrong(error.error))?;
     Ok(())
 }
 
@@ -234,7 +233,7 @@ fn remove((manager, path): (Manager, &Path), output: &mut Output) -> Result<Code
         output.warn(format!("{trouble}; if it runs, it runs until you log out"));
         code = Code::Partial;
     }
-    std::fs::remove_file(path).map_err(|error| Failure::io("remove", &path.display().to_string(), &error))?;
+    std::fs::remove_file(path).map_err(Failure::io("remove", path.display()))?;
     output.note(format!("removed: {}", path.display()));
     if manager == Manager::Systemd && code == Code::Ok {
         // The unit is stopped and its file is gone: systemd forgets it at its next reload.

@@ -205,7 +205,7 @@ fn prices(global: &Global, args: &Simulate) -> Result<(PriceList, Prices), Failu
     };
     let path = std::path::Path::new(name);
     let list = if path.is_file() {
-        let text = std::fs::read_to_string(path).map_err(|error| Failure::io("read", name, &error))?;
+        let text = std::fs::read_to_string(path).map_err(Failure::io("read", name))?;
         PriceList::from_toml(&text)
     } else {
         PriceList::of(&super::cost::table(global, None)?, name)

@@ -142,7 +142,7 @@ fn update(global: &Global, session: &SessionOption, output: &mut Output) -> Resu
     // One byte more than is allowed, so that the engine says that it is too much.
     let limit = TASK_UPDATE_BYTES_MAX as u64 + 1;
     let read = std::io::stdin().lock().take(limit).read_to_end(&mut json);
-    read.map_err(|error| Failure::io("read", "standard input", &error))?;
+    read.map_err(Failure::io("read", "standard input"))?;
     let reply = match store.update_tasks(session.id, &json) {
         Err(Error::Rejected(rejection)) if output.json => {
             // A host hands the agent's reply on, whatever it is.
@@ -196,13 +196,9 @@ fn archive(global: &Global, args: &TaskArchive, output: &mut Output) -> Result<C
     let view = super::find::view(&store, global, &session)?;
     let (rows, _) = rows(&view)?;
     let Some(row) = rows.iter().find(|row| row.id == args.id) else {
-        let names = rows.iter().map(|row| (strsim::jaro_winkler(&row.id, &args.id), &row.id));
-        let near = names.filter(|(score, _)| *score > 0.7).max_by(|left, right| left.0.total_cmp(&right.0));
         let failure = Failure::not_found(format!("session {} has no task {:?}", session.name, args.id));
-        return Err(match near {
-            Some((_, name)) => failure.hint(format!("did you mean {name}?")),
-            None => failure.hint("acpdb task list shows them"),
-        });
+        let near = acpdb_query::nearest(rows.iter().map(|row| &row.id), &args.id, 0.7);
+        return Err(failure.near(near, "acpdb task list shows them"));
     };
     let items = evicted(&view, &row.id)?;
     let evicted_at = row.evicted.map(|seq| store.event(seq)).transpose()?.flatten();

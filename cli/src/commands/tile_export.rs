@@ -29,7 +29,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         file.persist(path).map_err(|error| error.error)?;
         Ok(())
     });
-    written.map_err(|error| Failure::io("write", &path.display().to_string(), &error))
+    written.map_err(Failure::io("write", path.display()))
 }
 
 /// Writes a tile unless it is there: a whole tile never changes.

@@ -230,13 +230,9 @@ pub(crate) fn history_of(
         }
     }
     if found.is_empty() {
-        let near = names.into_iter().map(|name| (strsim::jaro_winkler(&name, id), name));
-        let near = near.filter(|(score, _)| *score > 0.7).max_by(|left, right| left.0.total_cmp(&right.0));
         let failure = Failure::not_found(format!("no todo entry has the id or content {id:?}"));
-        return Err(match near {
-            Some((_, name)) => failure.hint(format!("did you mean {name}?")),
-            None => failure.hint("acpdb todo list shows the entries"),
-        });
+        let near = acpdb_query::nearest(names, id, 0.7);
+        return Err(failure.near(near, "acpdb todo list shows the entries"));
     }
     if output.json {
         let items = found.iter().map(|(session, seq, turn, entry)| {

@@ -37,7 +37,7 @@ pub(crate) fn run(global: &Global, args: &Ui, output: &mut Output) -> Result<Cod
         output.note("open this address in a browser; Ctrl-C ends it");
     });
     served.map_err(|error| {
-        let failure = Failure::io("listen on", &args.listen.to_string(), &error);
+        let failure = Failure::io("listen on", args.listen)(error);
         failure.hint("--listen 127.0.0.1:0 takes a port that is free")
     })?;
     told?;
