@@ -94,6 +94,22 @@ impl Failure {
     }
 }
 
+/// An error with its causes, on one line.
+pub(crate) fn chained(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        // Transparent errors repeat their cause's text.
+        if !text.ends_with(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        cause = error.source();
+    }
+    text
+}
+
 /// A refused command is a mistake in its use; that it names nothing is a miss.
 fn refused(rejection: &Rejection) -> Code {
     match rejection {
@@ -127,17 +143,7 @@ impl From<Error> for Failure {
             _ => hint,
         };
         let is_open = matches!(error, Error::Poisoned | Error::Replaced { .. });
-        let mut message = error.to_string();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(error) = cause {
-            let text = error.to_string();
-            // Transparent errors repeat their cause's text.
-            if !message.ends_with(&text) {
-                message.push_str(": ");
-                message.push_str(&text);
-            }
-            cause = error.source();
-        }
+        let message = chained(&error);
         Self { code, message, hint: hint.map(str::to_owned), broken_pipe: false, is_open }
     }
 }

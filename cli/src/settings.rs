@@ -146,11 +146,15 @@ pub(crate) struct Settings {
     pub(crate) remarks: Vec<String>,
 }
 
+/// The path that a variable of the environment holds, if it is set and not empty.
+pub(crate) fn path_in(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
 /// The file of settings, be it there or not. `None` without a home.
 pub(crate) fn path() -> Option<PathBuf> {
-    let given = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    given("ACPDB_CONFIG").or_else(|| {
-        let folder = given("XDG_CONFIG_HOME").or_else(|| given("HOME").map(|home| home.join(".config")));
+    path_in("ACPDB_CONFIG").or_else(|| {
+        let folder = path_in("XDG_CONFIG_HOME").or_else(|| path_in("HOME").map(|home| home.join(".config")));
         folder.map(|folder| folder.join("acpdb/config.toml"))
     })
 }
@@ -319,7 +323,7 @@ pub(crate) fn write_subject(path: &Path, folder: &Path, name: Option<&str>) -> R
             document.remove(SUBJECT);
         }
     }
-    save(path, &document)
+    replace(path, &document.to_string())
 }
 
 /// Writes a key, or takes it out; comments and order of the file stay. The file is replaced as a whole.
@@ -336,7 +340,7 @@ pub(crate) fn write(path: &Path, key: &Key, value: Option<&str>) -> Result<(), F
             document.remove(key.name);
         }
     }
-    save(path, &document)
+    replace(path, &document.to_string())
 }
 
 /// The stores that the file says are trusted.
@@ -362,19 +366,18 @@ pub(crate) fn write_trusted(path: &Path, stores: &[PathBuf]) -> Result<(), Failu
     } else {
         document.insert(TRUSTED, Item::Value(Value::Array(list)));
     }
-    save(path, &document)
+    replace(path, &document.to_string())
 }
 
-/// Puts the file in place as a whole.
-fn save(path: &Path, document: &DocumentMut) -> Result<(), Failure> {
+/// Puts a file of the user's in the place of the one before, in one step.
+pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = Failure::io("write", path.display());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or_else(|| Path::new("."));
     std::fs::create_dir_all(folder).map_err(&failed)?;
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(&failed)?;
-    std::io::Write::write_all(&mut file, document.to_string().as_bytes()).map_err(&failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
+    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(&failed)?;
+    file.persist(path).map(drop).map_err(|error| failed(error.error))
 }
 
 /// Without a home there is no file to write.

@@ -121,7 +121,8 @@ pub(crate) enum Verb {
     /// Make an act hold again that was taken back, the newest such by default
     Redo(Undo),
     /// Sessions as files for browsers, databases and trace viewers; with all recorded texts, secrets included
-    Export(Export),
+    #[command(subcommand)]
+    Export(ExportAct),
     /// All sessions on the whole terminal: timeline, chains, the context at a turn, search
     Tui,
     /// All sessions in a browser, as they grow; on this machine only, and to read only
@@ -137,19 +138,24 @@ pub(crate) enum Verb {
     /// The cost of other policies and modes
     Simulate(Simulate),
     /// The todo list as it is and as it was
-    Todo(Todo),
+    #[command(subcommand)]
+    Todo(TodoAct),
     /// Facts, preferences and decisions
-    Memory(Memory),
+    #[command(subcommand)]
+    Memory(MemoryAct),
     /// Tasks, and the items that were evicted with them
-    Task(Task),
+    #[command(subcommand)]
+    Task(TaskAct),
     /// The rules by which newer items supersede older ones
-    Policy(Policy),
+    #[command(subcommand)]
+    Policy(PolicyAct),
     /// Check every digest and link: 0 sound, 3 damage, 4 acknowledged events missing
     Verify(Verify),
     /// The durable end of the log: its seq and link, to be kept elsewhere
     Head(Head),
     /// Keys that sign checkpoints, and keys of others that are believed
-    Key(Key),
+    #[command(subcommand)]
+    Key(KeyAct),
     /// Sign the history; show and export checkpoints
     Checkpoint(CheckpointVerb),
     /// A file that proves one event, or that the history only grew, to people who have no store
@@ -175,7 +181,8 @@ pub(crate) enum Verb {
     /// Use a store of another user, or one that others may write, wherever it is found upwards
     Trust(Trust),
     /// Your settings: list, get, set, unset, path
-    Config(Config),
+    #[command(subcommand)]
+    Config(ConfigAct),
     /// A script that lets your shell complete verbs, options, sessions and ids
     Completions(Completions),
     /// Write the pages of the manual
@@ -257,11 +264,11 @@ impl Verb {
             | Self::Cost(_)
             | Self::Stats(_)
             | Self::Todo(_) => true,
-            Self::Memory(args) => {
-                matches!(args.act, MemoryAct::List(_) | MemoryAct::History(_) | MemoryAct::Insights(_))
+            Self::Memory(act) => {
+                matches!(act, MemoryAct::List(_) | MemoryAct::History(_) | MemoryAct::Insights(_))
             }
-            Self::Task(args) => !matches!(args.act, TaskAct::Update(_)),
-            Self::Policy(args) => !matches!(args.act, PolicyAct::Set(_) | PolicyAct::Import(_)),
+            Self::Task(act) => !matches!(act, TaskAct::Update(_)),
+            Self::Policy(act) => !matches!(act, PolicyAct::Set(_) | PolicyAct::Import(_)),
             _ => false,
         }
     }

@@ -11,7 +11,6 @@ use acpdb_live::proxy::prune::Places;
 use acpdb_live::{Host, Mode};
 use serde::Serialize;
 
-use super::hook::{host as host_of, mode as mode_of};
 use super::{Code, Escape, Failure, Global, Output, describe, escape};
 use crate::args::{Attach, AttachReach, Detach};
 use crate::place::variable;
@@ -36,9 +35,7 @@ fn place(host: Host, reach: &AttachReach) -> Result<PathBuf, Failure> {
 }
 
 fn failure(error: &AttachError) -> Failure {
-    let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-    let said = error.to_string();
-    let message = if cause.is_empty() || said.ends_with(&cause) { said } else { format!("{said}: {cause}") };
+    let message = crate::failure::chained(error);
     match error {
         AttachError::Settings { .. } => Failure::new(Code::Failure, message)
             .hint("mend the file, or add the hook by hand; see docs/LIVE.md"),
@@ -88,10 +85,10 @@ fn carry_out(
 
 pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Result<Code, Failure> {
     if args.status {
-        return status(args.host.map(host_of), output);
+        return status(args.host, output);
     }
-    let Some(name) = args.host else { return Err(Failure::usage("name a host")) };
-    let (host, mode) = (host_of(name), mode_of(args.mode));
+    let Some(host) = args.host else { return Err(Failure::usage("name a host")) };
+    let mode = args.mode;
     let path = place(host, &args.reach)?;
     let program = std::env::current_exe().map_err(Failure::io("find", "this program"))?;
     let absolute = |path: &Option<PathBuf>, what: &'static str| {
@@ -147,7 +144,7 @@ fn remarks(host: Host, mode: Mode) -> Vec<&'static str> {
 }
 
 pub(crate) fn detach(args: &Detach, output: &mut Output) -> Result<Code, Failure> {
-    let host = host_of(args.host);
+    let host = args.host;
     let path = place(host, &args.reach)?;
     let plan = if host.takes_plugin() { plugin::detach(&path) } else { attach::detach(&path, host) };
     let plan = plan.map_err(|error| failure(&error))?;

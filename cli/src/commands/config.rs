@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Code, Failure, Global, Output, place};
-use crate::args::{Config, ConfigAct};
+use crate::args::ConfigAct;
 use crate::settings::{self, KEYS, Kind};
 
 /// A setting as it stands.
@@ -16,9 +16,9 @@ struct Row {
     about: &'static str,
 }
 
-pub(crate) fn run(global: &Global, args: &Config, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, act: &ConfigAct, output: &mut Output) -> Result<Code, Failure> {
     let path = settings::path_or_failure()?;
-    match &args.act {
+    match act {
         ConfigAct::Path => {
             if output.json {
                 output.json_line(&serde_json::json!({"schema": "acpdb.config_path/1", "path": path}))?;

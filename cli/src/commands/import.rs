@@ -329,8 +329,7 @@ fn hosts(args: &Import) -> Result<Vec<Format>, Failure> {
 
 /// The usual places of some hosts, or of all.
 pub(crate) fn places(hosts: &[Format]) -> Result<Vec<Place>, Failure> {
-    let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-    let home = home
+    let home = crate::settings::path_in("HOME")
         .ok_or_else(|| Failure::usage("there is no home folder to look in").hint("give a file or folder"))?;
     let mut places = usual_places(&crate::place::variable, &home);
     if let Some(host) = hosts.iter().find(|host| !places.iter().any(|place| place.format == **host)) {

@@ -5,14 +5,14 @@ use acpdb_proof::origin;
 use serde_json::json;
 
 use super::{Code, Failure, Global, Output, place};
-use crate::args::{Key, KeyAct};
+use crate::args::KeyAct;
 use crate::keys::{self, Kept};
 use crate::passphrases;
 use crate::rings::{self, New};
 
-pub(crate) fn run(global: &Global, args: &Key, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, act: &KeyAct, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "key")?;
-    match &args.act {
+    match act {
         KeyAct::New { name, passphrase, keyring } => {
             let kept = match (passphrase, keyring) {
                 (true, _) => Kept::UnderPassphrase,

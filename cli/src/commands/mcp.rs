@@ -46,10 +46,7 @@ fn serve_http(
     let served = serve_http(tools, &Options { listen, token }, &mut |address| {
         told = output.line(format!("http://{address}{PATH}")).and_then(|()| output.flush());
     });
-    served.map_err(|error| {
-        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-        Failure::new(Code::Failure, format!("{error}{cause}"))
-    })?;
+    served.map_err(|error| Failure::new(Code::Failure, crate::failure::chained(&error)))?;
     told
 }
 

@@ -17,8 +17,7 @@ use super::{Code, Failure, Global, Output, describe, place};
 use acpdb_query::when::{self, Point};
 
 use crate::args::{
-    Memory, MemoryAct, MemoryAdd, MemoryKey, MemoryList, MemoryRetract, MemoryScope as ScopeArgs,
-    MemorySupersede,
+    MemoryAct, MemoryAdd, MemoryKey, MemoryList, MemoryRetract, MemoryScope as ScopeArgs, MemorySupersede,
 };
 
 pub(crate) use super::memory_history::history;
@@ -26,8 +25,8 @@ pub(crate) use super::memory_history::history;
 /// Schema of items that are printed for programs.
 const SCHEMA: &str = "acpdb.memory/1";
 
-pub(crate) fn run(global: &Global, args: &Memory, output: &mut Output) -> Result<Code, Failure> {
-    match &args.act {
+pub(crate) fn run(global: &Global, act: &MemoryAct, output: &mut Output) -> Result<Code, Failure> {
+    match act {
         MemoryAct::Add(args) => add(global, args, output),
         MemoryAct::Get(args) => get(global, args, output),
         MemoryAct::List(args) => list(global, args, output),

@@ -7,13 +7,13 @@ use acpdb_engine::ids::{Seq, StreamId};
 use serde_json::{Map, Value, json};
 
 use super::{Code, Escape, Failure, Global, Output, describe, place};
-use crate::args::{Policy, PolicyAct, PolicySet, SessionOption};
+use crate::args::{PolicyAct, PolicySet, SessionOption};
 
 /// Largest policy file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-pub(crate) fn run(global: &Global, args: &Policy, output: &mut Output) -> Result<Code, Failure> {
-    match &args.act {
+pub(crate) fn run(global: &Global, act: &PolicyAct, output: &mut Output) -> Result<Code, Failure> {
+    match act {
         PolicyAct::Show(session) => show(global, session, output),
         PolicyAct::Set(args) => set(global, args, output),
         PolicyAct::Import(args) => super::policy_import::run(global, args, output),

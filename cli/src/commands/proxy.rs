@@ -20,8 +20,7 @@ pub(crate) fn run(global: &Global, args: &Proxy, output: &mut Output) -> Result<
     use acpdb_live::proxy::{ProxyError, may_listen};
     super::at::refuse(global)?;
     let failure = |error: &ProxyError| {
-        let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
-        let message = format!("{error}{cause}");
+        let message = crate::failure::chained(error);
         match error {
             ProxyError::Exposed(_) | ProxyError::Upstream(_) => Failure::usage(message),
             _ => Failure::new(Code::Failure, message),

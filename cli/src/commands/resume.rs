@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::exports::{Sink, To};
 use super::{Code, Escape, Failure, Global, Output, describe, escape, find, place, sessions};
 use crate::args::{Resume, ResumeIn, Target};
+use crate::settings;
 
 /// What was written, for programs.
 #[derive(Serialize)]
@@ -115,7 +116,7 @@ fn home(host: ResumeHost) -> Result<PathBuf, Failure> {
         ResumeHost::ClaudeCode => ("CLAUDE_CONFIG_DIR", ".claude"),
         ResumeHost::Codex => ("CODEX_HOME", ".codex"),
     };
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let set = settings::path_in;
     set(variable).or_else(|| set("HOME").map(|home| home.join(name))).ok_or_else(|| {
         Failure::usage("there is no home folder in which the host keeps sessions")
             .hint("name the file: -o FILE")
@@ -124,10 +125,7 @@ fn home(host: ResumeHost) -> Result<PathBuf, Failure> {
 
 /// A random id of the form that hosts give sessions.
 fn new_id() -> Result<String, Failure> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Failure::new(Code::Failure, format!("the system gives no random bytes: {error}")))?;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = crate::keys::hex(&crate::keys::random::<16>()?);
     let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
     Ok(format!("{}-{}-4{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32)))
 }

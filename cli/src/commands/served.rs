@@ -63,7 +63,7 @@ fn print(again: &ServedAgain, output: &mut Output) -> Result<(), Failure> {
             format: &record.format,
             renderer: record.renderer,
             tokens: record.tokens,
-            digest: record.digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            digest: crate::keys::hex(&record.digest),
             same: again.is_same,
             body: String::from_utf8_lossy(&again.bytes),
         };

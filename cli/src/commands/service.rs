@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::{Code, Failure, Global, Output, place};
 use crate::args::{Manager, Service, ServiceAct, ServiceInstall};
+use crate::settings::{self, path_in};
 
 /// Name of the unit, and of the agent.
 const UNIT: &str = "acpdb-import.service";
@@ -29,7 +30,7 @@ const VARIABLES: [&str; 7] = [
 /// What is said for programs.
 #[derive(Debug, Serialize)]
 struct Said<'a> {
-    manager: &'static str,
+    manager: Manager,
     path: &'a Path,
     installed: bool,
     /// In the manager's own word; absent if it was not asked, or cannot be.
@@ -54,15 +55,14 @@ pub(crate) fn run(global: &Global, args: &Service, output: &mut Output) -> Resul
 
 /// Where the service's file lies.
 fn path_of(manager: Manager) -> Result<PathBuf, Failure> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = || {
         let failure = Failure::usage("there is no home folder to keep a service in");
-        set("HOME").ok_or_else(|| failure.hint("set HOME"))
+        path_in("HOME").ok_or_else(|| failure.hint("set HOME"))
     };
     Ok(match manager {
         Manager::Systemd => {
             let config =
-                set("XDG_CONFIG_HOME").map_or_else(|| home().map(|home| home.join(".config")), Ok)?;
+                path_in("XDG_CONFIG_HOME").map_or_else(|| home().map(|home| home.join(".config")), Ok)?;
             config.join("systemd/user").join(UNIT)
         }
         Manager::Launchd => home()?.join("Library/LaunchAgents").join(format!("{LABEL}.plist")),
@@ -83,7 +83,7 @@ fn put(
     if args.dry_run {
         return show((manager, path), &text, output);
     }
-    write(path, &text)?;
+    settings::replace(path, &text)?;
     output.note(format!("written: {}", path.display()));
     let start: &[&[&str]] = match manager {
         Manager::Systemd => {
@@ -137,8 +137,8 @@ fn plain(path: &Path) -> Result<String, Failure> {
 fn text(manager: Manager, words: &[String]) -> Result<String, Failure> {
     let mut variables = Vec::new();
     for name in VARIABLES {
-        if let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) {
-            variables.push((name, plain(Path::new(&value))?));
+        if let Some(value) = path_in(name) {
+            variables.push((name, plain(&value)?));
         }
     }
     Ok(match manager {
@@ -208,17 +208,6 @@ fn agent(words: &[String], variables: &[(&str, String)]) -> String {
     )
 }
 
-/// Writes the file whole or not at all.
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let wrong = Failure::io("write", path.display());
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(&wrong)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(&wrong)?;
-    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(&wrong)?;
-    file.persist(path).map_err(|error| wrong(error.error))?;
-    Ok(())
-}
-
 fn remove((manager, path): (Manager, &Path), output: &mut Output) -> Result<Code, Failure> {
     if !path.is_file() {
         let failure = Failure::not_found(format!("there is no service at {}", path.display()));
@@ -280,8 +269,7 @@ fn state(manager: Manager, words: &[&str]) -> Option<String> {
 
 fn show((manager, path): (Manager, &Path), text: &str, output: &mut Output) -> Result<Code, Failure> {
     if output.json {
-        let said =
-            Said { manager: name(manager), path, installed: path.is_file(), state: None, text: Some(text) };
+        let said = Said { manager, path, installed: path.is_file(), state: None, text: Some(text) };
         return output.json_object("acpdb.service/1", &said);
     }
     output.note(format!("would write {}:", path.display()));
@@ -295,15 +283,8 @@ fn tell(
     state: Option<String>,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let said = Said { manager: name(manager), path, installed, state, text: None };
-    output.json_object("acpdb.service/1", &said)
-}
-
-const fn name(manager: Manager) -> &'static str {
-    match manager {
-        Manager::Systemd => "systemd",
-        Manager::Launchd => "launchd",
-    }
+    let said = Said { manager, path, installed, state, text: None };
+    output.json_object("acpdb.service/1", &said).map(drop)
 }
 
 fn with_path(words: &[&str], path: &Path) -> Vec<String> {

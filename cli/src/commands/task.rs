@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
 use super::{Code, Escape, Failure, Global, Output, describe, place};
-use crate::args::{SessionOption, Task, TaskAct, TaskArchive};
+use crate::args::{SessionOption, TaskAct, TaskArchive};
 
-pub(crate) fn run(global: &Global, args: &Task, output: &mut Output) -> Result<Code, Failure> {
-    match &args.act {
+pub(crate) fn run(global: &Global, act: &TaskAct, output: &mut Output) -> Result<Code, Failure> {
+    match act {
         TaskAct::List(session) => list(global, session, output),
         TaskAct::Update(session) => update(global, session, output),
         TaskAct::Archive(args) => archive(global, args, output),

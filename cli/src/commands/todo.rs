@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
 use super::{Code, Failure, Global, Output, describe, place};
-use crate::args::{SessionOption, Todo, TodoAct};
+use crate::args::{SessionOption, TodoAct};
 
-pub(crate) fn run(global: &Global, args: &Todo, output: &mut Output) -> Result<Code, Failure> {
-    match &args.act {
+pub(crate) fn run(global: &Global, act: &TodoAct, output: &mut Output) -> Result<Code, Failure> {
+    match act {
         TodoAct::List(session) => list(global, session, output),
         TodoAct::Stuck(session) => stuck(global, session, output),
         TodoAct::History(session) => history(global, session, output),

@@ -23,10 +23,10 @@ use serde::Serialize;
 
 pub(crate) use self::target::{Sink, To};
 use super::{Code, Failure, Global, Output, describe, place};
-use crate::args::{Export, ExportAct, ExportLines, ExportSpans, ExportTables, Lines};
+use crate::args::{ExportAct, ExportLines, ExportSpans, ExportTables, Lines};
 
-pub(crate) fn run(global: &Global, args: &Export, output: &mut Output) -> Result<Code, Failure> {
-    match &args.act {
+pub(crate) fn run(global: &Global, act: &ExportAct, output: &mut Output) -> Result<Code, Failure> {
+    match act {
         ExportAct::Html(args) if args.all => pages::index(global, args, output),
         ExportAct::Html(args) => pages::page(global, args, output),
         ExportAct::Poster(args) => pages::poster(global, args, output),

@@ -30,7 +30,8 @@ pub(crate) fn run(global: &Global, args: &Ui, output: &mut Output) -> Result<Cod
     let options = crate::redaction::RedactOptions { redact: args.redact, ..Default::default() };
     let redactor = crate::redaction::rules(&options, false)?.map(|rules| std::sync::Arc::new(rules) as _);
     let store = crate::place::read_to_show(global, output)?;
-    let token = token()?;
+    // What the address holds so that no other page can guess it.
+    let token = crate::keys::hex(&crate::keys::random::<16>()?);
     let mut told = Ok(());
     let served = server::serve(store, redactor, args.listen, &token, &mut |address| {
         told = output.line(format!("http://{address}/{token}/")).and_then(|()| output.flush());
@@ -48,13 +49,4 @@ pub(crate) fn run(global: &Global, args: &Ui, output: &mut Output) -> Result<Cod
 pub(crate) fn run(_: &Global, _: &Ui, _: &mut Output) -> Result<Code, Failure> {
     let failure = Failure::usage("this program was built without the browser's pages");
     Err(failure.hint("build it with --features ui, or write pages with acpdb export html"))
-}
-
-/// What the address holds so that no other page can guess it.
-#[cfg(feature = "ui")]
-fn token() -> Result<String, Failure> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Failure::new(Code::Failure, format!("the system gives no random bytes: {error}")))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
