@@ -9,7 +9,7 @@ use acpdb_query::cost::{self, Asked, Bill, By, CostRow, PriceTable, Request, Req
 use acpdb_query::when;
 
 use super::lines::{clip, clip_path, one_line};
-use super::table::{Column, Wide, fitted};
+use super::table::{Column, fitted};
 use super::{Code, Escape, Failure, Global, Output, describe, escape, place, sessions};
 use crate::args::{Cost, CostBy, CostSort};
 use crate::spread;
@@ -207,10 +207,22 @@ fn name(row: &CostRow, by: CostBy) -> String {
 
 fn rows(bill: &Bill, by: CostBy, output: &mut Output) -> Result<(), Failure> {
     let is_session = by == CostBy::Session;
-    let column = |heading, rank| Column { heading, right: true, rank };
+    let sum = &bill.sum;
+    // A column in which nothing stands says nothing.
+    let is_told = |heading: &str| match heading {
+        "title" => is_session && bill.items.iter().any(|row| row.title.is_some()),
+        "input" => sum.dollars.input > 0.0,
+        "write" => sum.dollars.cache_write > 0.0,
+        "write 1h" => sum.dollars.cache_write_long > 0.0,
+        "subagents" => sum.subagents > 0.0,
+        "host says" => sum.host_total.is_some(),
+        "stale" => sum.stale.is_some(),
+        _ => true,
+    };
+    let column = |heading, rank| Column { heading, right: true, rank, is_told: is_told(heading) };
     let columns = [
-        Column { heading: bill.by, right: false, rank: 0 },
-        Column { heading: "title", right: false, rank: 6 },
+        Column { right: false, ..column(bill.by, 0) },
+        Column { right: false, ..column("title", 6) },
         column("requests", 5),
         column("tokens in", 9),
         column("out", 8),
@@ -244,29 +256,9 @@ fn rows(bill: &Bill, by: CostBy, output: &mut Output) -> Result<(), Failure> {
             row.stale.map_or_else(|| "-".to_owned(), dollars),
         ]
     };
-    // A column in which nothing stands says nothing.
-    let sum = &bill.sum;
-    let is_told = |heading: &str| match heading {
-        "title" => is_session && bill.items.iter().any(|row| row.title.is_some()),
-        "input" => sum.dollars.input > 0.0,
-        "write" => sum.dollars.cache_write > 0.0,
-        "write 1h" => sum.dollars.cache_write_long > 0.0,
-        "subagents" => sum.subagents > 0.0,
-        "host says" => sum.host_total.is_some(),
-        "stale" => sum.stale.is_some(),
-        _ => true,
-    };
-    let kept: Vec<bool> = columns.iter().map(|column| is_told(column.heading)).collect();
-    let only = |cells: Vec<String>| -> Vec<String> {
-        cells.into_iter().zip(&kept).filter(|(_, kept)| **kept).map(|(cell, _)| cell).collect()
-    };
-    let mut cells: Vec<Vec<String>> = bill.items.iter().map(|row| only(line(row, name(row, by)))).collect();
-    cells.push(only(line(sum, "sum".to_owned())));
-    let columns: Vec<Column> =
-        columns.into_iter().zip(&kept).filter(|(_, kept)| **kept).map(|(column, _)| column).collect();
-    let wide = columns.iter().position(|column| column.heading == "title");
-    let wide = wide.map(|column| Wide { column, least: TITLE_WIDTH_MIN });
-    output.line(fitted(output, &columns, cells, wide).to_string())
+    let mut cells: Vec<Vec<String>> = bill.items.iter().map(|row| line(row, name(row, by))).collect();
+    cells.push(line(sum, "sum".to_owned()));
+    output.line(fitted(output, &columns, cells, TITLE_WIDTH_MIN).to_string())
 }
 
 fn ways(bill: &Bill, waste: &Waste, output: &mut Output) -> Result<(), Failure> {

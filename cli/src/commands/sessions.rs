@@ -13,7 +13,7 @@ use acpdb_query::{Cursor, SessionRow, SessionsAsked};
 
 use super::cost::dollars;
 use super::lines::{clip, one_line};
-use super::table::{Column, Wide, fitted};
+use super::table::{Column, fitted};
 use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, place};
 use crate::args::{SessionSort, Sessions};
 use crate::spread;
@@ -149,19 +149,22 @@ fn table(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
     let ids = lengths.iter().copied().max().unwrap_or_default().min(room);
     let ids = if output.tabs { usize::MAX } else { ids };
     let when_width = if output.tabs || output.width >= WIDE_FROM { 16 } else { 10 };
-    let text = |heading, rank| Column { heading, right: false, rank };
-    let number = |heading, rank| Column { heading, right: true, rank };
+    let text = |heading, rank| Column { heading, right: false, rank, is_told: true };
+    let number = |heading, rank| Column { right: true, ..text(heading, rank) };
+    // A column in which nothing stands says nothing.
+    let has_matches = rows.iter().any(|row| row.matches.is_some());
+    let has_cost = rows.iter().any(|row| row.cost.is_some());
     let columns = [
         text("id", 0),
         text("host", 7),
         text("title", 0),
-        number("matches", 1),
+        Column { is_told: has_matches, ..number("matches", 1) },
         number("turns", 8),
         number("calls", 6),
         number("tokens", 4),
         number("shown", 5),
         number("superseded", 9),
-        number("cost", 3),
+        Column { is_told: has_cost, ..number("cost", 3) },
         text("when", 2),
         text("context", 10),
     ];
@@ -186,22 +189,8 @@ fn table(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
             sparkline(&sampled(&row.tokens_by_turn, CURVE_WIDTH)),
         ]
     };
-    // A column in which nothing stands says nothing.
-    let is_told = |heading: &str| match heading {
-        "matches" => rows.iter().any(|row| row.matches.is_some()),
-        "cost" => rows.iter().any(|row| row.cost.is_some()),
-        _ => true,
-    };
-    let kept: Vec<bool> = columns.iter().map(|column| is_told(column.heading)).collect();
-    let cells = rows.iter().zip(lengths).map(|(row, length)| {
-        let cells = line(row, length).into_iter().zip(&kept);
-        cells.filter(|(_, kept)| **kept).map(|(cell, _)| cell).collect()
-    });
-    let cells = cells.collect();
-    let columns: Vec<Column> =
-        columns.into_iter().zip(&kept).filter(|(_, kept)| **kept).map(|(column, _)| column).collect();
-    let wide = Wide { column: 2, least: TITLE_WIDTH_MIN };
-    output.line(fitted(output, &columns, cells, Some(wide)).to_string())
+    let cells = rows.iter().zip(lengths).map(|(row, length)| line(row, length)).collect();
+    output.line(fitted(output, &columns, cells, TITLE_WIDTH_MIN).to_string())
 }
 
 /// An id that is long enough to tell it from the others; if there is no room for that, its beginning and its end.
