@@ -65,24 +65,9 @@ fn detail(claim: &Claim) -> Option<String> {
 
 /// A claim for programs.
 pub(crate) fn value(claim: &Claim) -> Value {
-    let standing = match claim.standing {
-        Standing::Agrees => "agrees",
-        Standing::Unproven => "unproven",
-        Standing::Ahead => "ahead",
-        Standing::Replayed => "replayed",
-        Standing::Rewritten => "rewritten",
-        Standing::Backdated => "backdated",
-        Standing::OtherKey => "other_key",
-        Standing::OtherStore => "other_store",
-        Standing::Damaged => "damaged",
-    };
-    let source = match claim.source {
-        Source::SeenLast => "seen last",
-        Source::Kept => "kept",
-    };
     json!({
-        "source": source, "seq": claim.seq(), "time": claim.checkpoint.as_ref().map(time_of),
-        "standing": standing, "detail": detail(claim),
+        "source": claim.source, "seq": claim.seq(), "time": claim.checkpoint.as_ref().map(time_of),
+        "standing": claim.standing, "detail": detail(claim),
     })
 }
 

@@ -189,6 +189,11 @@ pub(crate) enum Verb {
     Man(Man),
 }
 
+/// A value as it is typed.
+pub(crate) fn typed(value: &impl clap::ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
 /// The table of arguments, with the examples of each verb.
 pub(crate) fn command() -> clap::Command {
     groups::with(examples::with(Args::command()))

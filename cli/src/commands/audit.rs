@@ -56,7 +56,7 @@ pub(crate) fn run(global: &Global, args: &Audit, output: &mut Output) -> Result<
     };
     let sink = Sink::open(&args.target, output)?;
     let store = place::read(global, output)?;
-    let session = args.session.as_deref().map(|session| sessions::find(&store, session)).transpose()?;
+    let session = sessions::named(&store, args.session.as_deref())?;
     let after = match &args.since {
         Some(text) => {
             acpdb_query::when::resolve(&store, text, at::now())

@@ -51,7 +51,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     let since = moment(&args.since, "--since")?.map(|stretch| stretch.from);
     let until = moment(&args.until, "--until")?.map(|stretch| stretch.to);
     let store = place::read(global, output)?;
-    let only = args.session.as_deref().map(|session| sessions::find(&store, session)).transpose()?;
+    let only = sessions::named(&store, args.session.as_deref())?;
     let to = super::at::end(&store, global, only.as_ref())?.unwrap_or(store.head()?);
     let requests = cost::requests(&store, to)?;
     let root = only.as_ref().map(|only| only.id);

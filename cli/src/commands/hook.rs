@@ -107,7 +107,7 @@ pub(crate) fn refused(why: &str) {
     let why = format!("{why}; was it attached by another version? attach again with this one");
     // A host that this version does not know is named as the command names it.
     let named = named.unwrap_or_default();
-    let host = Host::from_name(named).map_or(named, Host::name);
+    let host = Host::from_name(named).map_or(named, |host| host.name());
     let line = Line { error: Some(why), ..line(host) };
     note(&line);
 }

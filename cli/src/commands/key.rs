@@ -70,7 +70,7 @@ fn encrypted(global: &Global, output: &Output) -> Result<Store, Failure> {
 /// Gives one session, else all, another data key.
 fn rotate_data(global: &Global, session: Option<&str>, output: &mut Output) -> Result<(), Failure> {
     let store = encrypted(global, output)?;
-    let session = session.map(|session| super::sessions::find(&store, session)).transpose()?;
+    let session = super::sessions::named(&store, session)?;
     let count = store.rotate_data_keys(session.map(|session| session.id))?;
     store.close()?;
     if output.json {

@@ -16,8 +16,7 @@ const TAB: usize = 8;
 pub(crate) fn run(global: &Global, args: &List, output: &mut Output) -> Result<Code, Failure> {
     let filter = args.ask.filter()?;
     let store = place::read(global, output)?;
-    let session =
-        args.session.as_deref().map(|session| super::sessions::find(&store, session)).transpose()?;
+    let session = super::sessions::named(&store, args.session.as_deref())?;
     let named = session.as_ref().map_or("", |session| session.name.as_str());
     let (after, digest) = args.ask.page(&["list", filter.text(), named])?;
     let to = super::at::end(&store, global, session.as_ref())?;

@@ -27,8 +27,7 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
         Some(text) => text.parse().map_err(|error| Failure::usage(format!("--from: {error}")))?,
         None => Seq(1),
     };
-    let session =
-        args.session.as_deref().map(|session| super::sessions::find(&store, session)).transpose()?;
+    let session = super::sessions::named(&store, args.session.as_deref())?;
     let asked = session.as_ref().map_or("", |session| session.name.as_str());
     let order = if args.reverse { "reverse" } else { "" };
     let (after, digest) = args.ask.page(&["log", filter.text(), asked, order])?;

@@ -98,7 +98,7 @@ fn moment(store: &Store, global: &Global, scope: &MemoryScope) -> Result<(Seq, M
 
 /// Whose memory is meant: as given, else the only project's, else the newest session's.
 pub(crate) fn whose(store: &Store, given: &ScopeArgs, output: &Output) -> Result<MemoryScope, Failure> {
-    let session = given.session.as_ref().map(|name| super::sessions::find(store, name)).transpose()?;
+    let session = super::sessions::named(store, given.session.as_deref())?;
     if session.is_some() || given.project.is_some() {
         return Ok(MemoryScope {
             session: session.map(|session| session.id),

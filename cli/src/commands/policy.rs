@@ -159,18 +159,22 @@ fn looks_like_a_file(name: &str) -> bool {
     matches!(extension, Some("toml" | "json")) || name.contains(std::path::MAIN_SEPARATOR)
 }
 
+/// A file that a person names cannot be read; one that is not there has a code of its own.
+pub(super) fn unread(name: &str) -> impl Fn(std::io::Error) -> Failure {
+    let failed = Failure::io("read", name);
+    move |error| {
+        let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+        let failure = failed(error);
+        if is_missing { failure.coded(Code::NotFound) } else { failure }
+    }
+}
+
 /// A file that a person names: at most [`FILE_BYTES_MAX`] of text. `what` it should be, for a message.
 pub(super) fn read(name: &str, what: &str) -> Result<String, Failure> {
     use std::io::Read as _;
-    let failed = |error: std::io::Error| {
-        let mut failure = Failure::io("read", name)(error);
-        if error.kind() == std::io::ErrorKind::NotFound {
-            failure.code = Code::NotFound;
-        }
-        failure
-    };
+    let failed = unread(name);
     let mut text = String::new();
-    let file = std::fs::File::open(name).map_err(failed)?;
+    let file = std::fs::File::open(name).map_err(&failed)?;
     let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
     if read as u64 > FILE_BYTES_MAX {
         return Err(Failure::usage(format!(
@@ -191,7 +195,7 @@ fn set(global: &Global, args: &PolicySet, output: &mut Output) -> Result<Code, F
     super::at::refuse(global)?;
     let wanted = wanted(&args.what)?;
     let store = place::open(global, output)?;
-    let session = args.session.as_ref().map(|name| super::sessions::find(&store, name)).transpose()?;
+    let session = super::sessions::named(&store, args.session.as_deref())?;
     let stream = session.as_ref().map(|session| session.id);
     // Asked before anything is recorded, so that a refusal reads as what it is.
     wanted.policy(&*store.policy(stream, Seq::MAX)?).map_err(refused)?;

@@ -6,7 +6,7 @@ use acpdb_hosts::resume::{Origin, Resume as Words, ResumeHost, write};
 use serde::Serialize;
 
 use super::exports::{Sink, To};
-use super::{Code, Escape, Failure, Global, Output, describe, escape, find, place, sessions};
+use super::{Code, Escape, Failure, Global, Output, describe, escape, find, place};
 use crate::args::{Resume, ResumeIn, Target};
 use crate::settings;
 
@@ -26,9 +26,7 @@ struct Answer<'a> {
 }
 
 pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result<Code, Failure> {
-    let store = place::read(global, output)?;
-    let session = sessions::default_session_noted(&store, args.session.name(), output)?;
-    let view = find::view(&store, global, &session)?;
+    let (store, session, view) = find::opened(global, args.session.name(), output)?;
     let host = match args.host {
         Some(ResumeIn::ClaudeCode) => ResumeHost::ClaudeCode,
         Some(ResumeIn::Codex) => ResumeHost::Codex,

@@ -63,7 +63,7 @@ impl Findings {
 /// Looks at every string of the log, of one session if it is named.
 pub(crate) fn look(store: &Store, session: Option<&str>, rules: &Rules) -> Result<Findings, Failure> {
     let names: BTreeMap<_, _> = store.stream_names()?.into_iter().map(|it| (it.id, it.name)).collect();
-    let only = session.map(|name| sessions::find(store, name)).transpose()?;
+    let only = sessions::named(store, session)?;
     let mut rows = Vec::new();
     for recorded in store.events(Seq(1), Seq::MAX)? {
         let recorded = recorded?;

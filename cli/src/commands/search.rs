@@ -44,7 +44,7 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
     })?;
     let filter = ask::filter(&conditions)?;
     let store = place::read(global, output)?;
-    let only = args.session.as_deref().map(|session| sessions::find(&store, session)).transpose()?;
+    let only = sessions::named(&store, args.session.as_deref())?;
     let at = super::at::end(&store, global, only.as_ref())?.unwrap_or(store.head()?);
     let filter = acpdb_query::settled(&store, filter)?;
     let streams = places(&store, only, &filter)?;

@@ -15,7 +15,7 @@ use super::cost::dollars;
 use super::lines::{clip, one_line};
 use super::table::{Column, fitted};
 use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, place};
-use crate::args::{SessionSort, Sessions};
+use crate::args::{SessionSort, Sessions, typed};
 use crate::spread;
 
 /// Columns of the picture of a context over turns.
@@ -30,7 +30,7 @@ const ID_LENGTH_MIN: usize = 8;
 pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Result<Code, Failure> {
     let filter = args.ask.filter()?;
     let store = place::read(global, output)?;
-    let only = args.session.as_deref().map(|session| find(&store, session)).transpose()?;
+    let only = named(&store, args.session.as_deref())?;
     let named = only.as_ref().map_or("", |only| only.name.as_str());
     let host = args.host.as_deref().unwrap_or_default();
     let subagents_too = args.all || args.graph;
@@ -40,7 +40,7 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
         host,
         named,
         if subagents_too { "all" } else { "" },
-        args.sort.label(),
+        &typed(&args.sort),
     ])?;
     let at = match after {
         Some(cursor) => cursor.at,
@@ -299,6 +299,11 @@ pub(crate) fn find(store: &Store, text: &str) -> Result<StreamName, Failure> {
         let failure = Failure::from(error);
         if hint { failure.hint("acpdb sessions lists them") } else { failure }
     })
+}
+
+/// The session that is named, if one is.
+pub(crate) fn named(store: &Store, name: Option<&str>) -> Result<Option<StreamName>, Failure> {
+    name.map(|name| find(store, name)).transpose()
 }
 
 /// The sessions that a question goes to: the one that is named, else all, subagents and forks included.

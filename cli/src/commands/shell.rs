@@ -7,18 +7,12 @@ use clap::Command;
 use clap_complete::env::Shells;
 
 use super::{Code, Failure, Output};
-use crate::args::{self, Completions, Man, Shell};
+use crate::args::{self, Completions, Man};
 
 pub(crate) fn completions(args: &Completions, output: &mut Output) -> Result<Code, Failure> {
-    let shell = match args.shell {
-        Shell::Bash => "bash",
-        Shell::Elvish => "elvish",
-        Shell::Fish => "fish",
-        Shell::Powershell => "powershell",
-        Shell::Zsh => "zsh",
-    };
+    let shell = args::typed(&args.shell);
     let shells = Shells::builtins();
-    let completer = shells.completer(shell).ok_or_else(|| {
+    let completer = shells.completer(&shell).ok_or_else(|| {
         Failure::new(Code::Failure, format!("this build of acpdb has no completion for {shell}"))
     })?;
     let mut script = Vec::new();

@@ -8,7 +8,7 @@ use acpdb_engine::event::{Face, MemoryKind, TaskStatus};
 use acpdb_engine::fold::CauseView;
 use acpdb_engine::fold::archive::{Scratchpad, archive_text};
 use acpdb_engine::ids::{BodyId, ItemId, Micros, Seq};
-use acpdb_engine::{ActReply, Error, MemoryScope, Store, View, store::StreamName};
+use acpdb_engine::{ActReply, Error, MemoryScope, View};
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
@@ -22,19 +22,6 @@ pub(crate) fn run(global: &Global, act: &TaskAct, output: &mut Output) -> Result
         TaskAct::Archive(args) => archive(global, args, output),
         TaskAct::Scratchpad(session) => scratchpad(global, session, output),
     }
-}
-
-type Open = fn(&Global, &Output) -> Result<Store, Failure>;
-
-fn opened(
-    open: Open,
-    global: &Global,
-    session: &SessionOption,
-    output: &Output,
-) -> Result<(Store, StreamName), Failure> {
-    let store = open(global, output)?;
-    let session = super::sessions::default_session_noted(&store, session.session.as_deref(), output)?;
-    Ok((store, session))
 }
 
 /// A task with its texts.
@@ -90,8 +77,7 @@ fn rows(view: &View) -> Result<(Vec<Row>, Option<String>), Failure> {
 }
 
 fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
-    let (store, session) = opened(place::read, global, session, output)?;
-    let view = super::find::view(&store, global, &session)?;
+    let (_store, session, view) = super::find::opened(global, session.session.as_deref(), output)?;
     let (rows, active) = rows(&view)?;
     if output.json {
         let items = rows.iter().map(|row| {
@@ -137,7 +123,8 @@ fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result
 
 fn update(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let (store, session) = opened(place::write, global, session, output)?;
+    let store = place::write(global, output)?;
+    let session = super::sessions::default_session_noted(&store, session.session.as_deref(), output)?;
     let mut json = Vec::new();
     // One byte more than is allowed, so that the engine says that it is too much.
     let limit = TASK_UPDATE_BYTES_MAX as u64 + 1;
@@ -192,8 +179,7 @@ fn evicted(view: &View, task: &str) -> Result<Vec<(ItemId, Option<String>, Strin
 }
 
 fn archive(global: &Global, args: &TaskArchive, output: &mut Output) -> Result<Code, Failure> {
-    let (store, session) = opened(place::read, global, &args.session, output)?;
-    let view = super::find::view(&store, global, &session)?;
+    let (store, session, view) = super::find::opened(global, args.session.session.as_deref(), output)?;
     let (rows, _) = rows(&view)?;
     let Some(row) = rows.iter().find(|row| row.id == args.id) else {
         let failure = Failure::not_found(format!("session {} has no task {:?}", session.name, args.id));
@@ -224,8 +210,7 @@ fn archive(global: &Global, args: &TaskArchive, output: &mut Output) -> Result<C
 }
 
 fn scratchpad(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
-    let (store, session) = opened(place::read, global, session, output)?;
-    let view = super::find::view(&store, global, &session)?;
+    let (store, session, view) = super::find::opened(global, session.session.as_deref(), output)?;
     let (rows, _) = rows(&view)?;
     let memory = store.memory(&MemoryScope::session(session.id), view.at())?;
     let now = Micros(jiff::Timestamp::now().as_microsecond());

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use acpdb_engine::View;
-use acpdb_engine::event::Scope;
 use acpdb_engine::fold::todo::{IN_PROGRESS, TodoView};
 use acpdb_engine::ids::{Seq, Turn};
 use acpdb_query::todos::{self, Entry, Texts};
@@ -11,31 +10,22 @@ use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
 use super::{Code, Failure, Global, Output, describe, place};
-use crate::args::{SessionOption, TodoAct};
+use crate::args::TodoAct;
 
 pub(crate) fn run(global: &Global, act: &TodoAct, output: &mut Output) -> Result<Code, Failure> {
+    let (TodoAct::List(session) | TodoAct::Stuck(session) | TodoAct::History(session)) = act;
+    let (_, session, view) = super::find::opened(global, session.session.as_deref(), output)?;
     match act {
-        TodoAct::List(session) => list(global, session, output),
-        TodoAct::Stuck(session) => stuck(global, session, output),
-        TodoAct::History(session) => history(global, session, output),
+        TodoAct::List(_) => list(&view, &session.name, output),
+        TodoAct::Stuck(_) => stuck(&view, &session.name, output),
+        TodoAct::History(_) => history(&view, &session.name, output),
     }
 }
 
-fn view(global: &Global, session: &SessionOption, output: &mut Output) -> Result<(View, String), Failure> {
-    let store = place::read(global, output)?;
-    let session = super::sessions::default_session_noted(&store, session.session.as_deref(), output)?;
-    Ok((super::find::view(&store, global, &session)?, session.name))
-}
-
-fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
-    let (view, name) = view(global, session, output)?;
-    let list = todos::list(&view)?;
+fn list(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure> {
+    let list = todos::list(view)?;
     if output.json {
-        let mut value = json!({"schema": "acpdb.todo/1"});
-        if let (Some(all), Value::Object(fields)) = (value.as_object_mut(), list.json(&name)) {
-            all.extend(fields);
-        }
-        return output.json_line(&value);
+        return output.json_object("acpdb.todo/1", &list.json(name));
     }
     let (Some(seq), Some(turn)) = (list.seq, list.turn) else {
         output.note(format!("session {name} has no todo list"));
@@ -88,8 +78,7 @@ fn mark(status: &str) -> char {
     }
 }
 
-fn stuck(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
-    let (view, name) = view(global, session, output)?;
+fn stuck(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure> {
     let (limit, now, found, stuck) = {
         let reading = view.read();
         let state = reading.state();
@@ -98,7 +87,7 @@ fn stuck(global: &Global, session: &SessionOption, output: &mut Output) -> Resul
         let stuck: Vec<_> = state.todos().stuck(view.at(), now, limit).collect();
         (limit, now, state.todos().list(view.at()).cloned(), stuck)
     };
-    let entries = found.as_ref().map(|list| Texts::new(&view).entries(list)).transpose()?.unwrap_or_default();
+    let entries = found.as_ref().map(|list| Texts::new(view).entries(list)).transpose()?.unwrap_or_default();
     let stuck: Vec<(&Entry, u32)> = stuck
         .iter()
         .filter_map(|stuck| {
@@ -156,9 +145,8 @@ fn changes<'e>(before: &[Entry], after: &'e [Entry]) -> Vec<(&'static str, &'e E
         .collect()
 }
 
-fn history(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
-    let (view, name) = view(global, session, output)?;
-    let versions = versions(&view)?;
+fn history(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure> {
+    let versions = versions(view)?;
     if output.json {
         let items = versions.iter().map(|(seq, turn, entries)| {
             json!({"seq": seq, "turn": turn, "items": entries.iter().map(Entry::json).collect::<Vec<_>>()})
@@ -201,12 +189,7 @@ pub(crate) fn history_of(
     output: &mut Output,
 ) -> Result<Code, Failure> {
     let store = place::read(global, output)?;
-    let streams = if let Some(session) = session {
-        vec![super::sessions::find(&store, session)?]
-    } else {
-        let all = store.stream_names()?.into_iter();
-        all.filter(|stream| stream.scope == Scope::Session).collect()
-    };
+    let streams = super::sessions::asked(&store, session)?;
     let mut found: Vec<(String, Seq, Turn, Entry)> = Vec::new();
     let mut names = Vec::new();
     for stream in streams {

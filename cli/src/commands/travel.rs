@@ -192,7 +192,7 @@ fn signed(tokens: i64) -> String {
 
 pub(crate) fn blame(global: &Global, args: &Blame, output: &mut Output) -> Result<Code, Failure> {
     let store = place::read(global, output)?;
-    let session = args.session.as_deref().map(|name| sessions::find(&store, name)).transpose()?;
+    let session = sessions::named(&store, args.session.as_deref())?;
     // What has the form of an id is one, where it names something; a file may be called anything.
     let found = acpdb_query::find(&store, &args.what, session.as_ref());
     match found {
