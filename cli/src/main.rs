@@ -64,6 +64,7 @@ fn main() -> ExitCode {
         }
         Err(mut error) => {
             withhold(&mut error);
+            tell_of_ids(&mut error);
             let code = if error.use_stderr() { Code::Usage } else { Code::Ok };
             // Who names no verb wants to know which there are.
             if error.kind() == clap::error::ErrorKind::MissingSubcommand {
@@ -162,6 +163,15 @@ fn withhold(error: &mut clap::Error) {
             error.insert(ContextKind::SuggestedSubcommand, other);
         }
         None => {}
+    }
+}
+
+/// Nobody knows an item's id by heart: who gave none is told what lists them.
+fn tell_of_ids(error: &mut clap::Error) {
+    use clap::error::{ContextKind, ContextValue};
+    if error.get(ContextKind::InvalidArg) == Some(&ContextValue::String("--chain <ID>".to_owned())) {
+        let tip = "acpdb history lists ids".into();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     }
 }
 

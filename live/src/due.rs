@@ -7,6 +7,7 @@ use acpdb_engine::event::Scope;
 use acpdb_engine::fold::todo::TodoSource;
 use acpdb_engine::ids::{BodyId, Seq, StreamId};
 use acpdb_engine::{Error, MemoryScope, Store, View};
+use acpdb_query::sound::or_lost;
 use serde_json::Value;
 
 /// Most characters of the text: Claude Code passes on 10,000.
@@ -143,10 +144,7 @@ pub fn todos(view: &View) -> Result<Vec<(String, String)>, Error> {
 
 /// What a body of todos says; the inner error: why it says nothing.
 fn written(view: &View, id: BodyId) -> Result<Result<Value, String>, Error> {
-    match view.text(id) {
-        // The fold counted its todos, so it is JSON; a value without members would be a todo without a content.
-        Ok(text) => Ok(Ok(serde_json::from_str(&text).unwrap_or_default())),
-        Err(error @ (Error::Corrupt { .. } | Error::Erased { .. })) => Ok(Err(format!("[{error}]"))),
-        Err(error) => Err(error),
-    }
+    let text = or_lost(view.text(id))?.map_err(|lost| format!("[{lost}]"));
+    // The fold counted its todos, so it is JSON; a value without members would be a todo without a content.
+    Ok(text.map(|text| serde_json::from_str(&text).unwrap_or_default()))
 }

@@ -10,7 +10,6 @@
 //! Each step only sees what the one before left open. Nothing is gathered: memory is that of a chunk of frames, and of
 //! one session's fold where a filter asks for it.
 
-use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -228,27 +227,10 @@ impl EventRows {
                 _ => None,
             })
         };
-        if let Some(verdict) = filter.judge(&deeper) {
-            return Ok(verdict);
-        }
-        let scanned = Cell::new(self.scanned);
-        let failed = RefCell::new(None);
-        let deepest = |term: &Term| {
-            deeper(term).or_else(|| {
-                let Term::Text(needle) = term else { return Some(false) };
-                let mut counts = scanned.get();
-                let found =
-                    bodies::holds(&self.store, recorded.seq, &recorded.event.payload, needle, &mut counts);
-                scanned.set(counts);
-                Some(found.unwrap_or_else(|error| {
-                    failed.replace(Some(error));
-                    false
-                }))
-            })
-        };
-        let verdict = filter.judge(&deepest) == Some(true);
-        self.scanned = scanned.get();
-        failed.into_inner().map_or(Ok(verdict), Err)
+        let (seq, payload) = (recorded.seq, &recorded.event.payload);
+        filter.judge_texts(&deeper, |needle| {
+            bodies::holds(&self.store, seq, payload, needle, &mut self.scanned)
+        })
     }
 
     /// The items that an event recorded or finished, and its turn.

@@ -33,7 +33,7 @@ pub mod search;
 pub mod served;
 pub mod sessions;
 pub mod simulate;
-mod sound;
+pub mod sound;
 pub mod stats;
 pub mod titles;
 pub mod todos;

@@ -132,13 +132,7 @@ impl Names {
 
     /// As [`Names::is_possible`], of a stream whose name is at hand.
     pub(crate) fn may_hold(filter: &Filter, name: &StreamName) -> bool {
-        let verdict = filter.judge(&|term: &Term| match term {
-            Term::Session(globs) => Some(globs.is_match(&name.name)),
-            Term::Host(globs) => Some(globs.is_match(&name.host.to_lowercase())),
-            Term::In(streams) => Some(streams.contains(&name.id)),
-            _ => None,
-        });
-        verdict != Some(false)
+        filter.judge(&|term: &Term| of_stream(term, name)) != Some(false)
     }
 
     /// Makes `session:` mean the session of that very name where there is one, else those that begin so.
@@ -178,6 +172,16 @@ impl Names {
     fn missing(&self, name: &str) -> Error {
         let nearest = nearest(self.all.iter().map(|stream| &stream.name), name, 0.7).cloned();
         Error::NotFound { what: "session", name: name.to_owned(), nearest }
+    }
+}
+
+/// What the names of a stream say to a term.
+pub(crate) fn of_stream(term: &Term, name: &StreamName) -> Option<bool> {
+    match term {
+        Term::Session(globs) => Some(globs.is_match(&name.name)),
+        Term::Host(globs) => Some(globs.is_match(&name.host.to_lowercase())),
+        Term::In(streams) => Some(streams.contains(&name.id)),
+        _ => None,
     }
 }
 

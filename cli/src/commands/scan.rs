@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use acpdb_engine::event::{BodyAddress, Recorded};
 use acpdb_engine::ids::{BodyId, Seq};
-use acpdb_engine::{Error, Store};
+use acpdb_engine::Store;
 use acpdb_hosts::redact::Rules;
 use serde::Serialize;
 
@@ -135,11 +135,10 @@ fn places(store: &Store, recorded: &Recorded, rules: &Rules) -> Result<Vec<Place
         }
     };
     for row in 0..store.body_count(recorded.seq)? {
-        match store.body(BodyId { seq: recorded.seq, first: row, chunks: 1 }) {
-            Ok(bytes) => found_in(Some(row), &bytes),
-            // What is erased holds nothing; damage is for `verify`.
-            Err(Error::Erased { .. } | Error::Corrupt { .. }) => {}
-            Err(error) => return Err(error.into()),
+        let body = store.body(BodyId { seq: recorded.seq, first: row, chunks: 1 });
+        // What is erased holds nothing; damage is for `verify`.
+        if let Ok(bytes) = acpdb_query::sound::or_lost(body)? {
+            found_in(Some(row), &bytes);
         }
     }
     let spine = serde_json::to_value(recorded.event.payload.without_texts()).unwrap_or_default();
