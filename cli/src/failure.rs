@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use acpdb_engine::Error;
 use acpdb_engine::command::memory::MemoryRejection;
 use acpdb_engine::command::{ContextRejection, Rejection};
+pub(crate) use acpdb_live::plugin::chained;
 
 /// How the command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,22 +93,6 @@ impl Failure {
             Self { broken_pipe, ..failure }
         }
     }
-}
-
-/// An error with its causes, on one line.
-pub(crate) fn chained(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let said = error.to_string();
-        // Transparent errors repeat their cause's text.
-        if !text.ends_with(&said) {
-            text.push_str(": ");
-            text.push_str(&said);
-        }
-        cause = error.source();
-    }
-    text
 }
 
 /// A refused command is a mistake in its use; that it names nothing is a miss.

@@ -61,11 +61,8 @@ fn line(text: &str) -> String {
 
 /// Decisions, preferences and facts that hold in the project.
 fn remembered(store: &Store, project: &str) -> Result<Vec<String>, Error> {
-    let memory = match store.memory(&MemoryScope::project(project), Seq::MAX) {
-        Ok(memory) => memory,
-        Err(Error::NotFound { .. }) => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
+    let memory = crate::if_there(store.memory(&MemoryScope::project(project), Seq::MAX))?;
+    let Some(memory) = memory else { return Ok(Vec::new()) };
     Ok(memory.read(store.now(), |view| {
         let lines = view.current().into_iter().filter_map(|(_, item)| {
             let text = view.text(&item)?;

@@ -57,6 +57,7 @@ pub struct EventsQuestion {
 }
 
 /// Events that match, as an iterator. Damage comes as an error; the iterator goes on behind it.
+#[derive(Debug)]
 pub struct EventRows {
     store: Store,
     filter: Filter,
@@ -78,12 +79,6 @@ pub struct EventRows {
     digest: u32,
     folds: Vec<(StreamId, View)>,
     scanned: Scanned,
-}
-
-impl std::fmt::Debug for EventRows {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EventRows").field("filter", &self.filter.text()).finish_non_exhaustive()
-    }
 }
 
 /// Asks for events.

@@ -35,6 +35,7 @@ pub struct ItemsQuestion {
 }
 
 /// Items that match, as an iterator. A body that cannot be read comes as an error; the iterator goes on behind it.
+#[derive(Debug)]
 pub struct ItemRows {
     store: Store,
     view: View,
@@ -49,17 +50,12 @@ pub struct ItemRows {
 }
 
 /// An item that may match.
+#[derive(Debug)]
 struct Candidate {
     item: ItemId,
     row: ItemRow,
     verdict: Option<bool>,
     bodies: Vec<BodyId>,
-}
-
-impl std::fmt::Debug for ItemRows {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ItemRows").field("filter", &self.filter.text()).finish_non_exhaustive()
-    }
 }
 
 /// Asks for the items of a view. `stream` is what the view is of.

@@ -12,7 +12,7 @@ use acpdb_engine::text::HashTarget;
 use acpdb_engine::{ActReply, MemoryScope, Store};
 use serde_json::{Value, json};
 
-use super::{Code, Escape, Failure, Global, Output, place};
+use super::{Code, Escape, Failure, Global, Output, describe, place};
 use crate::args::{ContextAct, RestoreTargets, Targets};
 
 /// Longest request that is read from standard input.
@@ -164,11 +164,9 @@ fn from_stdin(store: &Store, stream: StreamId, verb: Verb, pin: bool) -> Result<
     if asked != name {
         return Err(Failure::usage(format!("the command is {name}, but standard input asks to {asked}")));
     }
-    if let Some(object) = call.as_object_mut() {
-        object.insert("action".to_owned(), name.into());
-        if pin {
-            object.insert("pin".to_owned(), true.into());
-        }
+    call = describe::with(call, json!({"action": name}));
+    if pin {
+        call = describe::with(call, json!({"pin": true}));
     }
     if let Verb::Context(_) = verb {
         return Ok(store.context_tool(stream, &call.to_string())?);

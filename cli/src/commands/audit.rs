@@ -22,7 +22,7 @@ use super::exports::{Sink, To};
 use super::{Code, Failure, Global, Output, at, audit_page, describe, place, sessions};
 use crate::args::Audit;
 use crate::claims;
-use crate::describe::StreamNames;
+use crate::describe::{StreamNames, with};
 
 /// The form of the report.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -96,14 +96,6 @@ struct Begun {
     seq: Seq,
     time: Option<Micros>,
     row: Value,
-}
-
-/// A row with more fields, in place of those of the same names.
-fn with(mut row: Value, more: Value) -> Value {
-    if let (Some(row), Value::Object(more)) = (row.as_object_mut(), more) {
-        row.extend(more);
-    }
-    row
 }
 
 fn seq_of(row: &Value) -> Option<u64> {

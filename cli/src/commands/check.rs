@@ -100,9 +100,7 @@ pub(crate) fn run(args: &Check, output: &mut Output) -> Result<Code, Failure> {
         }
         proven.lines.push(("witnesses", said));
         let names: Vec<&String> = quorum.signed.iter().map(|(name, _)| name).collect();
-        if let Some(fields) = proven.value.as_object_mut() {
-            fields.insert("witnesses".to_owned(), json!(names));
-        }
+        proven.value = describe::with(proven.value, json!({"witnesses": names}));
     }
     compare(&proven.checked.checkpoint, matches!(proof, Proof::Note(_)))?;
     print(&proven, output)?;

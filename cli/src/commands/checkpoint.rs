@@ -61,11 +61,7 @@ fn export_tiles(
     }
     let count = super::tile_export::run(store, &checkpoint, &note, folder)?;
     if output.json {
-        let mut value = value_of(store, seq, &note)?;
-        if let Some(fields) = value.as_object_mut() {
-            fields.insert("tiles".to_owned(), json!(count));
-            fields.insert("folder".to_owned(), json!(folder));
-        }
+        let value = describe::with(value_of(store, seq, &note)?, json!({"tiles": count, "folder": folder}));
         output.json_object("acpdb.checkpoint/1", &value)?;
     } else {
         let tiles = describe::count(count, "tile");

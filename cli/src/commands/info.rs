@@ -1,6 +1,7 @@
 //! `acpdb info`: what the store holds and where.
 
 use acpdb_engine::Store;
+use serde_json::json;
 
 use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::Info;
@@ -13,10 +14,7 @@ pub(crate) fn run(global: &Global, args: &Info, output: &mut Output) -> Result<C
     }
     let info = store.info()?;
     if output.json {
-        let mut value = serde_json::to_value(&info).unwrap_or_default();
-        if let Some(object) = value.as_object_mut() {
-            object.insert("schema".to_owned(), "acpdb.info/1".into());
-        }
+        let value = describe::with(json!(info), json!({"schema": "acpdb.info/1"}));
         return output.json_line(&value);
     }
     let mut field = |name: &str, value: String| output.line(format!("{name:<10} {value}"));
@@ -52,10 +50,7 @@ pub(crate) fn run(global: &Global, args: &Info, output: &mut Output) -> Result<C
 fn space(store: &Store, output: &mut Output) -> Result<Code, Failure> {
     let space = store.space()?;
     if output.json {
-        let mut value = serde_json::to_value(&space).unwrap_or_default();
-        if let Some(object) = value.as_object_mut() {
-            object.insert("schema".to_owned(), "acpdb.space/1".into());
-        }
+        let value = describe::with(json!(space), json!({"schema": "acpdb.space/1"}));
         return output.json_line(&value);
     }
     let percent = |thousandths: u64| format!("{}.{}%", thousandths / 10, thousandths % 10);

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
+use acpdb_engine::View;
 use acpdb_engine::event::Role;
 use acpdb_engine::fold::{FaceState, ItemKind, Status};
 use acpdb_engine::ids::ItemId;
-use acpdb_engine::View;
 use acpdb_query::ItemRow;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 

@@ -162,14 +162,12 @@ fn print(chains: &[Chain], output: &mut Output) -> Result<Code, Failure> {
                     .edges
                     .iter()
                     .map(|(edge, reason)| {
-                        let mut value = serde_json::to_value(edge).unwrap_or_default();
-                        if let Some(object) = value.as_object_mut() {
-                            object.insert("reason".to_owned(), json!(reason));
-                            for (name, item) in [("old_item", edge.old_item), ("new_item", edge.new_item)] {
-                                object.insert(name.to_owned(), json!(item.map(|item| item.to_string())));
-                            }
-                        }
-                        value
+                        let [old, new] =
+                            [edge.old_item, edge.new_item].map(|item| item.map(|item| item.to_string()));
+                        describe::with(
+                            json!(edge),
+                            json!({"reason": reason, "old_item": old, "new_item": new}),
+                        )
                     })
                     .collect();
                 json!({"title": chain.title, "items": items, "edges": edges})

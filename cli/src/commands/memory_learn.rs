@@ -132,12 +132,7 @@ pub(crate) fn insights(global: &Global, args: &ScopeArgs, output: &mut Output) -
         let items: Vec<Value> = all
             .iter()
             .map(|(stream, insights)| {
-                let mut value = serde_json::to_value(insights).unwrap_or_default();
-                if let Some(object) = value.as_object_mut() {
-                    object.insert("stream".to_owned(), json!(stream));
-                    object.insert("name".to_owned(), json!(names.full(*stream)));
-                }
-                value
+                describe::with(json!(insights), json!({"stream": stream, "name": names.full(*stream)}))
             })
             .collect();
         return output.json_items("acpdb.memory_insights/1", &items);

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use acpdb_engine::Store;
 use acpdb_engine::event::{BodyAddress, Recorded};
 use acpdb_engine::ids::{BodyId, Seq};
-use acpdb_engine::Store;
 use acpdb_hosts::redact::Rules;
 use serde::Serialize;
 

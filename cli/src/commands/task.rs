@@ -81,18 +81,11 @@ fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result
     let (rows, active) = rows(&view)?;
     if output.json {
         let items = rows.iter().map(|row| {
-            let mut value = row.fields.clone();
-            if let Some(fields) = value.as_object_mut() {
-                fields.insert("id".to_owned(), json!(row.id));
-                fields.insert("seq".to_owned(), json!(row.seq));
-                fields.insert("turn".to_owned(), json!(row.turn));
-                fields.insert("status".to_owned(), json!(label(row.status)));
-                fields.insert("content".to_owned(), json!(row.content));
-                fields.insert("result_summary".to_owned(), json!(row.summary));
-                fields.insert("evicted".to_owned(), json!(row.evicted));
-                fields.insert("validation".to_owned(), row.validation.clone());
-            }
-            value
+            let more = json!({
+                "id": row.id, "seq": row.seq, "turn": row.turn, "status": label(row.status), "content": row.content,
+                "result_summary": row.summary, "evicted": row.evicted, "validation": row.validation,
+            });
+            describe::with(row.fields.clone(), more)
         });
         let items: Vec<Value> = items.collect();
         let value =

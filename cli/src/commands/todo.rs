@@ -95,13 +95,7 @@ fn stuck(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure> 
         })
         .collect();
     if output.json {
-        let items = stuck.iter().map(|(entry, turns)| {
-            let mut value = entry.json();
-            if let Some(object) = value.as_object_mut() {
-                object.insert("turns".to_owned(), json!(turns));
-            }
-            value
-        });
+        let items = stuck.iter().map(|(entry, turns)| describe::with(entry.json(), json!({"turns": turns})));
         return output.json_line(&json!({
             "schema": "acpdb.todo_stuck/1",
             "session": name,

@@ -14,6 +14,7 @@
 use acpdb_engine::entry::{Bytes, Entry, ItemRef, PartEntry, fact};
 use acpdb_engine::event::{ReplaceCause, Role};
 
+use super::super::turns::message;
 use super::super::{json, time};
 use super::blocks::{Block, Blocks};
 use super::line::{Line, Speech};
@@ -95,15 +96,7 @@ impl Line {
         let origin = format!("msg:{key}#0");
         let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
         self.fold_in((1..=count).map(|part| ItemRef::Origin(origin.clone(), part)).collect());
-        let fact = fact::MessageRecorded {
-            key,
-            role,
-            parts,
-            parent: None,
-            hidden_from_model: false,
-            hidden_from_user: true,
-        };
-        Some(Entry::from(fact).origin(origin))
+        Some(message(&key, role, parts, true).origin(origin))
     }
 
     fn is_known(&self, block: &Block<'_>) -> bool {
