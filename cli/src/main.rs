@@ -166,7 +166,7 @@ fn withhold(error: &mut clap::Error) {
     }
 }
 
-/// Nobody knows an item's id by heart: who gave none is told what lists them.
+/// Ids of items are not known by heart: where one is missing, what lists them is told.
 fn tell_of_ids(error: &mut clap::Error) {
     use clap::error::{ContextKind, ContextValue};
     if error.get(ContextKind::InvalidArg) == Some(&ContextValue::String("--chain <ID>".to_owned())) {

@@ -121,6 +121,11 @@ impl Output {
         self.bytes(b"\n")
     }
 
+    /// One line of data in a style, if there are colours.
+    pub(crate) fn styled(&mut self, style: anstyle::Style, line: impl AsRef<str>) -> Result<(), Failure> {
+        self.line(self.paint(style, line.as_ref()))
+    }
+
     /// One line of data in pieces: those of `lead` as they are, `text` in a style, if there are colours.
     pub(crate) fn line_of(
         &mut self,

@@ -11,8 +11,8 @@ pub(crate) fn sound(
     events.filter(|recorded| !matches!(recorded, Err(Error::Corrupt { .. })))
 }
 
-/// What was read, or the error that says that it is erased or damaged. Of what cannot be opened or read nobody knows what it says:
-/// that is an error.
+/// What was read, or the error that says that it is erased or damaged. What cannot be opened or read may say anything: that is an
+/// error.
 ///
 /// # Errors
 /// Any other than [`Error::Erased`] and [`Error::Corrupt`].

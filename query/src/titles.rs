@@ -84,6 +84,7 @@ fn changed_title(store: &Store, seq: Option<Seq>) -> Result<Option<String>, Erro
 /// The prompt that a text holds. Those that are damaged or erased hold none.
 fn prompt_at(store: &Store, body: BodyId) -> Result<Option<String>, Error> {
     let bytes = or_lost(store.body(body))?;
+    // As above.
     Ok(bytes.ok().and_then(|bytes| prompt_in(&String::from_utf8_lossy(&bytes))))
 }
 

@@ -321,7 +321,7 @@ fn row(host: Host, attached: Vec<Place>, unreadable: Vec<String>, own: &[&Line])
 }
 
 fn say(row: &Row, output: &mut Output) -> Result<(), Failure> {
-    output.line(output.paint(describe::BOLD, row.host))?;
+    output.styled(describe::BOLD, row.host)?;
     for why in &row.unreadable {
         output.warn(format!("{}: it is not known whether it is attached: {why}", row.host));
     }

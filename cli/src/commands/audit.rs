@@ -172,8 +172,7 @@ impl<'a> Report<'a> {
             _ if !is_told => {}
             Payload::MessageRecorded(message) if message.role == Role::User => {
                 let texts = self.parts(*seq, &message.parts);
-                let row = self.row(recorded, json!({ "text": texts }));
-                self.asked.push(row);
+                self.asked.push(self.row(recorded, json!({ "text": texts })));
             }
             Payload::MessageFinished(message) => {
                 let report = &message.report;
@@ -187,18 +186,13 @@ impl<'a> Report<'a> {
             }
             Payload::HostRecorded(record) if is_approval(&record.record) => {
                 let text = record.raw.map(|raw| self.text(*seq, raw));
-                let row = self
-                    .row(recorded, json!({ "record": record.record, "about": record.about, "text": text }));
-                self.approvals.push(row);
+                let more = json!({ "record": record.record, "about": record.about, "text": text });
+                self.approvals.push(self.row(recorded, more));
             }
             Payload::FileChanged(changed) => {
-                let row = self.row(
-                    recorded,
-                    json!({
-                        "path": changed.key.given, "by": changed.by, "tool": null, "act": "changed",
-                    }),
-                );
-                self.files.push(row);
+                let path = &changed.key.given;
+                let more = json!({ "path": path, "by": changed.by, "tool": null, "act": "changed" });
+                self.files.push(self.row(recorded, more));
             }
             Payload::Discarded(_)
             | Payload::Distilled(_)
@@ -207,13 +201,8 @@ impl<'a> Report<'a> {
             | Payload::ContextReplaced(_)
             | Payload::HostCleared(_)
             | Payload::TaskEvicted(_) => {
-                let row = self.row(
-                    recorded,
-                    json!({
-                        "act": event.payload.label(), "detail": event.payload.in_words(), "rule": null,
-                    }),
-                );
-                self.hidden.push(row);
+                let (act, detail) = (event.payload.label(), event.payload.in_words());
+                self.hidden.push(self.row(recorded, json!({ "act": act, "detail": detail, "rule": null })));
             }
             Payload::DamageNoted(noted) => {
                 let (first, last) = (noted.first, noted.last);
@@ -260,13 +249,8 @@ impl<'a> Report<'a> {
         if is_told {
             let changes = matches!(call.class, ToolClass::Write | ToolClass::Edit | ToolClass::Delete);
             for key in call.keys.iter().filter(|key| changes && key.kind == KeyKind::File) {
-                let row = self.row(
-                    recorded,
-                    json!({
-                        "path": key.given, "by": "call", "tool": call.tool, "act": key.class,
-                    }),
-                );
-                self.files.push(row);
+                let more = json!({ "path": key.given, "by": "call", "tool": call.tool, "act": key.class });
+                self.files.push(self.row(recorded, more));
             }
         }
         let begun = Begun { seq, time: self.names.time(recorded), row };
@@ -302,8 +286,8 @@ impl<'a> Report<'a> {
         });
         if call.outcome == Outcome::Aborted {
             let record = "call aborted: cancelled, refused or interrupted";
-            let row = self.row(recorded, json!({ "record": record, "about": call.call, "text": null }));
-            self.approvals.push(row);
+            let more = json!({ "record": record, "about": call.call, "text": null });
+            self.approvals.push(self.row(recorded, more));
         }
         self.calls.push(with(row, ending));
     }
@@ -318,10 +302,9 @@ impl<'a> Report<'a> {
         if events.is_empty() && self.session.is_some() {
             return;
         }
-        let row = self.row(recorded, json!({
+        self.erased.push(self.row(recorded, json!({
             "by": erased.by, "reason": erased.reason.as_str(), "texts": erased.bodies.len(), "events": events,
-        }));
-        self.erased.push(row);
+        })));
     }
 
     /// What is left when the log ends: calls without results, and what rules hid.

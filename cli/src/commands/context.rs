@@ -42,9 +42,7 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
     header(&context, output)?;
     let left_out = context.item_count - items.remaining();
     if left_out > 0 {
-        output.line(
-            output.paint(describe::DIM, &format!("\n.. {} before", describe::count(left_out as u64, "item"))),
-        )?;
+        output.styled(describe::DIM, format!("\n.. {} before", describe::count(left_out as u64, "item")))?;
     }
     let mut is_cut = false;
     for item in items.without_words() {
@@ -102,7 +100,7 @@ fn header(context: &acpdb_query::Context, output: &mut Output) -> Result<(), Fai
     ))?;
     if context.tokens_by_turn.len() > 1 {
         let curve = sparkline(&context.tokens_by_turn);
-        output.line(output.paint(describe::DIM, &format!("over turns {curve}")))?;
+        output.styled(describe::DIM, format!("over turns {curve}"))?;
     }
     Ok(())
 }
@@ -204,10 +202,10 @@ fn face(face: &FaceText, mark: &str, line_count_max: usize, output: &mut Output)
         }
         is_cut = true;
         let more = describe::count(left as u64, "more line");
-        output.line(output.paint(
+        output.styled(
             describe::DIM,
-            &format!("  … {more}, ~{} tokens in all", describe::tokens(face.tokens_shown)),
-        ))?;
+            format!("  … {more}, ~{} tokens in all", describe::tokens(face.tokens_shown)),
+        )?;
     }
     Ok(is_cut)
 }
@@ -217,9 +215,7 @@ fn memory(rows: &[MemoryRow], output: &mut Output) -> Result<(), Failure> {
         return Ok(());
     }
     output.line("")?;
-    output.line(
-        output.paint(describe::BOLD, &format!("memory: {}", describe::count(rows.len() as u64, "item"))),
-    )?;
+    output.styled(describe::BOLD, format!("memory: {}", describe::count(rows.len() as u64, "item")))?;
     for row in rows {
         let seq = output.paint(describe::SEQ, &row.seq.to_string());
         let value = row.value.as_deref().map_or_else(|| "[not readable]".to_owned(), one_line);

@@ -25,17 +25,17 @@ pub(crate) fn run(global: &Global, args: &Explain, output: &mut Output) -> Resul
     for (number, sentence) in explained.sentences.iter().enumerate() {
         let sentence = escape(sentence, Escape::Line);
         let style = if number == 0 { describe::BOLD } else { anstyle::Style::new() };
-        output.line(output.paint(style, &sentence))?;
+        output.styled(style, &sentence)?;
     }
     let item = &explained.row.item;
-    output.line(output.paint(
+    output.styled(
         describe::DIM,
-        &format!(
+        format!(
             "~{} tokens recorded, ~{} shown, as of {}. Whole: acpdb show '{item}'",
             describe::tokens(explained.row.tokens),
             describe::tokens(explained.row.tokens_shown),
             view.at()
         ),
-    ))?;
+    )?;
     Ok(Code::Ok)
 }

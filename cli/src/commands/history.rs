@@ -129,7 +129,7 @@ impl Listing<'_> {
                     json.append(&mut ready);
                 } else if is_end || self.left == 0 || ready.len() == PAGE_COUNT {
                     if many && widths.is_none() && !ready.is_empty() {
-                        output.line(output.paint(describe::BOLD, &one_line(&stream.name)))?;
+                        output.styled(describe::BOLD, &one_line(&stream.name))?;
                     }
                     // Columns are as wide as the first rows need, so that the first are there at once.
                     let columns = *widths.get_or_insert_with(|| Widths::of(&ready, output, STANDING_WIDTH));
@@ -292,15 +292,15 @@ pub(crate) fn draw(
         let rail = if last { " " } else { "│" };
         for edge in chain.edges.iter().filter(|edge| edge.old == row.item) {
             let text = edge_words(edge, row);
-            output.line(output.paint(describe::DIM, &format!("{rail}   {text}")))?;
+            output.styled(describe::DIM, format!("{rail}   {text}"))?;
         }
     }
     for row in unseen(chain) {
         let words = format!("{}: no longer served since turn {} ({})", row.item, row.turn, row.seq);
-        output.line(output.paint(describe::DIM, &words))?;
+        output.styled(describe::DIM, &words)?;
     }
     if chain.is_cut {
-        output.line(output.paint(describe::DIM, "… and more, left out"))?;
+        output.styled(describe::DIM, "… and more, left out")?;
     }
     Ok(())
 }

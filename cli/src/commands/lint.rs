@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Lint, output: &mut Output) -> Result<Code, Failure> {
         output.line(format!("   expected {expected}, found {found}"))?;
         if !finding.says.is_empty() {
             let says = escape(&finding.says, Escape::Line);
-            output.line(output.paint(describe::DIM, &format!("   providers say: {says}")))?;
+            output.styled(describe::DIM, format!("   providers say: {says}"))?;
         }
     }
     if findings.is_empty() {

@@ -247,10 +247,10 @@ pub(crate) fn said(
         return Ok(Code::Ok);
     }
     for old in rows.iter().filter(|old| row.supersedes.contains(&old.id) && old.stream == row.stream) {
-        output.line(output.paint(
+        output.styled(
             describe::DIM,
-            &format!("  in the place of {}: {}", one_line(&old.id), clip(&old.text(), 60)),
-        ))?;
+            format!("  in the place of {}: {}", one_line(&old.id), clip(&old.text(), 60)),
+        )?;
     }
     Ok(Code::Ok)
 }

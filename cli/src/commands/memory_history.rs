@@ -185,7 +185,7 @@ fn print(chains: &[Chain], output: &mut Output) -> Result<Code, Failure> {
 }
 
 fn draw(chain: &Chain, output: &mut Output) -> Result<(), Failure> {
-    output.line(output.paint(describe::BOLD, &chain.title))?;
+    output.styled(describe::BOLD, &chain.title)?;
     let widest = |width: &dyn Fn(&Row) -> usize| {
         chain.members.iter().filter_map(|member| member.row.as_ref()).map(width).max().unwrap_or_default()
     };
@@ -203,7 +203,7 @@ fn draw(chain: &Chain, output: &mut Output) -> Result<(), Failure> {
     for member in &chain.members {
         let id = pad(&clip(&one_line(&member.id), ids), ids);
         let Some(row) = &member.row else {
-            output.line(output.paint(describe::DIM, &format!("◌ {id}  not recorded")))?;
+            output.styled(describe::DIM, format!("◌ {id}  not recorded"))?;
             continue;
         };
         let by: Vec<String> = chain
@@ -230,7 +230,7 @@ fn draw(chain: &Chain, output: &mut Output) -> Result<(), Failure> {
             None => "would close a circle; hides nothing".to_owned(),
         };
         let text = format!("  {} → {}: {why}", one_line(&edge.old), one_line(&edge.new));
-        output.line(output.paint(describe::DIM, &text))?;
+        output.styled(describe::DIM, &text)?;
     }
     Ok(())
 }

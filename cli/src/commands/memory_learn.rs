@@ -91,10 +91,7 @@ pub(crate) fn propose(global: &Global, args: &MemoryPropose, output: &mut Output
             proposal.rule.label(),
             f64::from(item.confidence) / 100.0
         );
-        output.line(
-            output
-                .paint(describe::DIM, &format!("     {about}: {}", clip(&one_line(&proposal.sentence), 70))),
-        )?;
+        output.styled(describe::DIM, format!("     {about}: {}", clip(&one_line(&proposal.sentence), 70)))?;
     }
     if !found.is_empty() {
         output.flush()?;
@@ -145,7 +142,7 @@ pub(crate) fn insights(global: &Global, args: &ScopeArgs, output: &mut Output) -
                 return Ok(());
             }
             any = true;
-            output.line(output.paint(describe::BOLD, title))?;
+            output.styled(describe::BOLD, title)?;
             lines.into_iter().try_for_each(|line| output.line(format!("  {line}")))
         };
         let unstable = insights.unstable.iter().map(|it| {

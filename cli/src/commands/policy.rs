@@ -66,7 +66,7 @@ fn show(global: &Global, session: &SessionOption, output: &mut Output) -> Result
     }
     let whose = session.map_or_else(|| "the store".to_owned(), |session| format!("session {}", session.name));
     let heading = format!("# policy of {whose}: preset {}", policy.preset);
-    output.line(output.paint(describe::DIM, &crate::output::escape(&heading, Escape::Line)))?;
+    output.styled(describe::DIM, &crate::output::escape(&heading, Escape::Line))?;
     for key in policy_keys() {
         let line = format!("{} = {}", key.name, key.value(&policy));
         let line = crate::output::escape(&line, Escape::Text).into_owned();
@@ -255,7 +255,7 @@ fn presets(output: &mut Output) -> Result<Code, Failure> {
     for name in PRESETS {
         output.line(format!("{}  {}", output.paint(describe::BOLD, name), purpose(name)))?;
         for (key, value) in differs(name) {
-            output.line(output.paint(describe::DIM, &format!("    {key} = {value}")))?;
+            output.styled(describe::DIM, format!("    {key} = {value}"))?;
         }
     }
     Ok(Code::Ok)

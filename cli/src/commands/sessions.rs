@@ -259,7 +259,7 @@ fn graph(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
                 rewind.to,
                 describe::count(rewind.item_count as u64, "item")
             );
-            output.line(output.paint(describe::DIM, &text))?;
+            output.styled(describe::DIM, &text)?;
         }
     }
     Ok(())

@@ -101,7 +101,7 @@ fn text(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<(), F
             describe::bytes(body.bytes),
             describe::tokens(body.tokens.into())
         );
-        output.line(output.paint(describe::DIM, &heading))?;
+        output.styled(describe::DIM, &heading)?;
         let bytes = match found {
             Ok(bytes) => bytes,
             Err(Error::Erased { detail }) => {

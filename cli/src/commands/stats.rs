@@ -141,7 +141,7 @@ fn list(heading: &str, rows: &[TallyRow], output: &mut Output) -> Result<(), Fai
     output.line(table.to_string())?;
     if rows.len() > TOOL_COUNT_MAX {
         let more = format!("and {} more", rows.len() - TOOL_COUNT_MAX);
-        output.line(output.paint(describe::DIM, &more))?;
+        output.styled(describe::DIM, &more)?;
     }
     Ok(())
 }

@@ -108,7 +108,7 @@ fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result
         output.line(format!("{seq}  t{:<4} {name}  {:<11}  {content}", row.turn, label(row.status)))?;
         if let Some(summary) = &row.summary {
             let summary = clip(&one_line(summary), output.room(8).max(20));
-            output.line(output.paint(describe::DIM, &format!("        {summary}")))?;
+            output.styled(describe::DIM, format!("        {summary}"))?;
         }
     }
     Ok(Code::Ok)

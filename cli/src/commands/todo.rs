@@ -168,7 +168,7 @@ fn history(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure
         let gone =
             gone.filter(|old| old.id.is_none() || !entries.iter().any(|entry| entry.id == old.id)).count();
         if gone > 0 {
-            output.line(output.paint(describe::DIM, &format!("  {gone} taken off the list")))?;
+            output.styled(describe::DIM, format!("  {gone} taken off the list"))?;
         }
         before = entries;
     }
@@ -221,7 +221,7 @@ pub(crate) fn history_of(
     let mut session = None;
     for (name, seq, turn, entry) in &found {
         if session != Some(name) {
-            output.line(output.paint(describe::BOLD, &one_line(name)))?;
+            output.styled(describe::BOLD, &one_line(name))?;
             session = Some(name);
         }
         let seq = output.paint(describe::SEQ, &seq.to_string());

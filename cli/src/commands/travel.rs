@@ -85,18 +85,14 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
         describe::tokens(context.tokens_whole)
     ))?;
     if context.tokens_by_turn.len() > 1 {
-        output.line(
-            output.paint(describe::DIM, &format!("over turns {}", sparkline(&context.tokens_by_turn))),
-        )?;
+        output.styled(describe::DIM, format!("over turns {}", sparkline(&context.tokens_by_turn)))?;
     }
     if let Some(recorded) = &recorded {
         let says = one_line(&recorded.event.payload.in_words());
         let line = format!("last event: {event} {says}");
         output.line(clip(line.trim_end(), output.width))?;
     }
-    output.line(
-        output.paint(describe::DIM, &format!("whole: acpdb context {} --at '{at}'", one_line(&session.name))),
-    )?;
+    output.styled(describe::DIM, format!("whole: acpdb context {} --at '{at}'", one_line(&session.name)))?;
     Ok(Code::Ok)
 }
 
@@ -155,7 +151,7 @@ pub(crate) fn diff(global: &Global, args: &Diff, output: &mut Output) -> Result<
         let widths = Widths::of(&plain, output, CHANGE_WIDTH);
         output.line("")?;
         let heading = format!("{} {}, {} tokens", meaning(sum.change), sum.count, signed(sum.tokens));
-        output.line(output.paint(describe::BOLD, &heading))?;
+        output.styled(describe::BOLD, &heading)?;
         for row in rows {
             let (mark, style) = match row.change {
                 Change::Came | Change::Restored => ("+", describe::GOOD),
@@ -242,7 +238,7 @@ fn of_item(report: &ItemBlame, output: &mut Output) -> Result<Code, Failure> {
 }
 
 fn of_file(report: &FileBlame, output: &mut Output) -> Result<(), Failure> {
-    output.line(output.paint(describe::BOLD, &one_line(&report.session)))?;
+    output.styled(describe::BOLD, &one_line(&report.session))?;
     let plain: Vec<_> = report.items.iter().map(|step| step.row.clone()).collect();
     let widths = Widths::of(&plain, output, CHANGE_WIDTH + 10);
     for step in &report.items {

@@ -270,6 +270,7 @@ fn call_span(
         ];
         for (key, body) in texts {
             let Some(body) = body else { continue };
+            // What is lost is left out.
             attributes.extend(or_lost(view.text(body))?.ok().map(|found| text(key, &found)));
         }
     }

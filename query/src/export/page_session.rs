@@ -109,6 +109,7 @@ impl<'v> Making<'v> {
         let prompts = items.filter(|item| item.role == Role::User && item.kind == ItemKind::Text);
         for item in prompts.take(PROMPT_COUNT_MAX) {
             let Some(part) = item.content.first() else { continue };
+            // What is lost gives no title.
             let text = or_lost(self.view.text(part.body))?.ok();
             if let Some(prompt) = text.and_then(|text| prompt_in(&text)) {
                 return Ok(short(&prompt));

@@ -219,6 +219,7 @@ fn state_record(seq: Seq, item: &ItemView) -> StateRecord {
 /// A body's text; `None` if it is not there any more.
 fn text(view: &View, body: BodyId, problem: &mut Option<String>) -> Result<Option<String>, ExportError> {
     let text = or_lost(view.text(body))?;
+    // Why it is not there is the row's problem.
     Ok(text.inspect_err(|lost| _ = problem.get_or_insert_with(|| lost.to_string())).ok())
 }
 
