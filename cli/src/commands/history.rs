@@ -129,7 +129,7 @@ impl Listing<'_> {
                     json.append(&mut ready);
                 } else if is_end || self.left == 0 || ready.len() == PAGE_COUNT {
                     if many && widths.is_none() && !ready.is_empty() {
-                        output.styled(describe::BOLD, &one_line(&stream.name))?;
+                        output.styled(describe::BOLD, one_line(&stream.name))?;
                     }
                     // Columns are as wide as the first rows need, so that the first are there at once.
                     let columns = *widths.get_or_insert_with(|| Widths::of(&ready, output, STANDING_WIDTH));

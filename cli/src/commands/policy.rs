@@ -66,7 +66,7 @@ fn show(global: &Global, session: &SessionOption, output: &mut Output) -> Result
     }
     let whose = session.map_or_else(|| "the store".to_owned(), |session| format!("session {}", session.name));
     let heading = format!("# policy of {whose}: preset {}", policy.preset);
-    output.styled(describe::DIM, &crate::output::escape(&heading, Escape::Line))?;
+    output.styled(describe::DIM, crate::output::escape(&heading, Escape::Line))?;
     for key in policy_keys() {
         let line = format!("{} = {}", key.name, key.value(&policy));
         let line = crate::output::escape(&line, Escape::Text).into_owned();

@@ -221,7 +221,7 @@ pub(crate) fn history_of(
     let mut session = None;
     for (name, seq, turn, entry) in &found {
         if session != Some(name) {
-            output.styled(describe::BOLD, &one_line(name))?;
+            output.styled(describe::BOLD, one_line(name))?;
             session = Some(name);
         }
         let seq = output.paint(describe::SEQ, &seq.to_string());

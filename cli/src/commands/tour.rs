@@ -278,8 +278,8 @@ impl Tour {
             }
         };
         let title = self.title.as_deref().map_or_else(|| self.session.clone(), one_line);
-        output.styled(describe::BOLD, &clip(&one_line(&title), output.width))?;
-        output.styled(describe::DIM, &clip(&one_line(&source), output.width))?;
+        output.styled(describe::BOLD, clip(&one_line(&title), output.width))?;
+        output.styled(describe::DIM, clip(&one_line(&source), output.width))?;
         let total = &self.stats.total;
         let prompts = if self.prompts > 0 {
             format!(", {}", describe::count(self.prompts.into(), "prompt"))
@@ -312,7 +312,7 @@ impl Tour {
         let rows: Vec<_> = self.stats.items.iter().filter(|row| row.count > 0 || row.freed > 0).collect();
         let most = rows.iter().map(|row| row.freed).max().unwrap_or_default();
         let heading = format!("  {:<18}{:>6}{:>9}", "by rule", "items", "freed");
-        output.styled(describe::DIM, &clip(&heading, output.width))?;
+        output.styled(describe::DIM, clip(&heading, output.width))?;
         let bar_room = output.room(38).min(BAR_WIDTH);
         for row in rows.iter().take(RULE_COUNT_MAX) {
             let bar = output.paint(describe::SEQ, &"█".repeat(scaled(row.freed, most, bar_room)));

@@ -238,7 +238,7 @@ fn of_item(report: &ItemBlame, output: &mut Output) -> Result<Code, Failure> {
 }
 
 fn of_file(report: &FileBlame, output: &mut Output) -> Result<(), Failure> {
-    output.styled(describe::BOLD, &one_line(&report.session))?;
+    output.styled(describe::BOLD, one_line(&report.session))?;
     let plain: Vec<_> = report.items.iter().map(|step| step.row.clone()).collect();
     let widths = Widths::of(&plain, output, CHANGE_WIDTH + 10);
     for step in &report.items {

@@ -63,7 +63,7 @@ fn failed(error: rusqlite::Error) -> ExportError {
     ExportError::Write(std::io::Error::other(error))
 }
 
-/// A value of JSON as SQLite keeps it, which counts to 2^63.
+/// A value of JSON as the database keeps it, which counts to 2^63.
 fn cell(value: Option<&Value>) -> Cell {
     match value {
         None | Some(Value::Null) => Cell::Null,
