@@ -65,24 +65,9 @@ fn detail(claim: &Claim) -> Option<String> {
 
 /// A claim for programs.
 pub(crate) fn value(claim: &Claim) -> Value {
-    let standing = match claim.standing {
-        Standing::Agrees => "agrees",
-        Standing::Unproven => "unproven",
-        Standing::Ahead => "ahead",
-        Standing::Replayed => "replayed",
-        Standing::Rewritten => "rewritten",
-        Standing::Backdated => "backdated",
-        Standing::OtherKey => "other_key",
-        Standing::OtherStore => "other_store",
-        Standing::Damaged => "damaged",
-    };
-    let source = match claim.source {
-        Source::SeenLast => "seen last",
-        Source::Kept => "kept",
-    };
     json!({
-        "source": source, "seq": claim.seq(), "time": claim.checkpoint.as_ref().map(time_of),
-        "standing": standing, "detail": detail(claim),
+        "source": claim.source, "seq": claim.seq(), "time": claim.checkpoint.as_ref().map(time_of),
+        "standing": claim.standing, "detail": detail(claim),
     })
 }
 
@@ -104,8 +89,7 @@ pub(crate) fn are_there(store: &Store) -> Result<bool, Failure> {
 
 /// What lies there was not put there by acpdb.
 fn strange(error: Error) -> Failure {
-    let mut failure = Failure::from(error);
-    failure.code = Code::Damage;
+    let failure = Failure::from(error).coded(Code::Damage);
     failure.hint("acpdb did not put it there; look at it, move it out of the store, and run this again")
 }
 

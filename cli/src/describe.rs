@@ -124,6 +124,14 @@ pub(crate) fn event_json(recorded: &Recorded, names: &StreamNames) -> Value {
     })
 }
 
+/// A value for programs with more members, in place of those of the same names.
+pub(crate) fn with(mut value: Value, more: Value) -> Value {
+    if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
+        value.extend(more);
+    }
+    value
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

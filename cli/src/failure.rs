@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use acpdb_engine::Error;
 use acpdb_engine::command::memory::MemoryRejection;
 use acpdb_engine::command::{ContextRejection, Rejection};
+pub(crate) use acpdb_live::plugin::chained;
 
 /// How the command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,11 +66,32 @@ impl Failure {
         self
     }
 
-    /// A file or stream could not be read or written.
-    pub(crate) fn io(action: &str, what: &str, error: &std::io::Error) -> Self {
-        let mut failure = Self::new(Code::Failure, format!("cannot {action} {what}: {error}"));
-        failure.broken_pipe = error.kind() == std::io::ErrorKind::BrokenPipe && what == "standard output";
-        failure
+    /// Asks whether the name that is near was meant, else says where to look.
+    pub(crate) fn near(self, near: Option<impl std::fmt::Display>, otherwise: impl Into<String>) -> Self {
+        match near {
+            Some(near) => self.hint(format!("did you mean {near}?")),
+            None => self.hint(otherwise),
+        }
+    }
+
+    /// The same, with another exit code.
+    pub(crate) fn coded(self, code: Code) -> Self {
+        Self { code, ..self }
+    }
+
+    /// The same, said of `place`.
+    pub(crate) fn in_place(self, place: impl std::fmt::Display) -> Self {
+        Self { message: format!("{place}: {}", self.message), ..self }
+    }
+
+    /// What it means that a file or stream failed: `action` cannot be done with `what`.
+    pub(crate) fn io(action: &str, what: impl std::fmt::Display) -> impl Fn(std::io::Error) -> Self {
+        move |error| {
+            let failure = Self::new(Code::Failure, format!("cannot {action} {what}: {error}"));
+            let is_output = || what.to_string() == "standard output";
+            let broken_pipe = error.kind() == std::io::ErrorKind::BrokenPipe && is_output();
+            Self { broken_pipe, ..failure }
+        }
     }
 }
 
@@ -106,17 +128,7 @@ impl From<Error> for Failure {
             _ => hint,
         };
         let is_open = matches!(error, Error::Poisoned | Error::Replaced { .. });
-        let mut message = error.to_string();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(error) = cause {
-            let text = error.to_string();
-            // Transparent errors repeat their cause's text.
-            if !message.ends_with(&text) {
-                message.push_str(": ");
-                message.push_str(&text);
-            }
-            cause = error.source();
-        }
+        let message = chained(&error);
         Self { code, message, hint: hint.map(str::to_owned), broken_pipe: false, is_open }
     }
 }

@@ -39,14 +39,14 @@ pub(crate) fn below(name: &str) -> Result<PathBuf, Failure> {
 
 /// The text of a file; `None` if there is none.
 pub(crate) fn read(path: &Path) -> Result<Option<String>, Failure> {
-    let failed = |error: &std::io::Error| Failure::io("read", &path.display().to_string(), error);
+    let failed = Failure::io("read", path.display());
     let file = match std::fs::File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed(&error)),
+        Err(error) => return Err(failed(error)),
     };
     let mut text = String::new();
-    file.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(|error| failed(&error))?;
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(&failed)?;
     Ok(Some(text))
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn entry_of(path: &Path) -> Result<Option<String>, Failure> {
 pub(crate) fn make_folder(path: &Path) -> Result<(), Failure> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|error| Failure::io("make", &folder.display().to_string(), &error))
+    made.map_err(Failure::io("make", folder.display()))
 }
 
 /// Gives a file its name for good; durable when it returns.
@@ -69,22 +69,22 @@ pub(crate) fn put(from: &Path, to: &Path) -> Result<(), Failure> {
     let folder = to.parent().unwrap_or_else(|| Path::new("."));
     let done = std::fs::rename(from, to);
     let done = done.and_then(|()| std::fs::File::open(folder)?.sync_all());
-    done.map_err(|error| Failure::io("write", &to.display().to_string(), &error))
+    done.map_err(Failure::io("write", to.display()))
 }
 
 /// Puts a file in place as a whole, for its owner only; durable when it returns.
 pub(crate) fn write(path: &Path, text: &str, is_new: bool) -> Result<(), Failure> {
     let shown = path.display().to_string();
-    let failed = |error: &std::io::Error| Failure::io("write", &shown, error);
+    let failed = Failure::io("write", &shown);
     make_folder(path)?;
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     // Made with mode 0600.
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
-    file.write_all(text.as_bytes()).map_err(|error| failed(&error))?;
-    file.as_file().sync_all().map_err(|error| failed(&error))?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(&failed)?;
+    file.write_all(text.as_bytes()).map_err(&failed)?;
+    file.as_file().sync_all().map_err(&failed)?;
     let kept = if is_new { file.persist_noclobber(path) } else { file.persist(path) };
-    kept.map_err(|error| failed(&error.error))?;
-    std::fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| failed(&error))
+    kept.map_err(|error| failed(error.error))?;
+    std::fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(&failed)
 }
 
 fn key_path(name: &str) -> Result<PathBuf, Failure> {
@@ -251,14 +251,14 @@ pub(crate) fn is_trusted_for(store: StoreId) -> Result<bool, Failure> {
 
 /// The files of a folder, in order of their paths; none if there is no such folder.
 fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let failed = |error: &std::io::Error| Failure::io("read", &folder.display().to_string(), error);
+    let failed = Failure::io("read", folder.display());
     let entries = match folder.read_dir() {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(failed(&error)),
+        Err(error) => return Err(failed(error)),
     };
     let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>();
-    let mut paths = paths.map_err(|error| failed(&error))?;
+    let mut paths = paths.map_err(&failed)?;
     paths.sort();
     Ok(paths)
 }

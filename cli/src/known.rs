@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use acpdb_engine::Store;
-use acpdb_hosts::import::{Format, ImportReport};
+use acpdb_hosts::import::ImportReport;
 use serde::{Deserialize, Serialize};
 
 use crate::reader::FileReport;
@@ -105,32 +105,14 @@ struct Held {
     is_unsettled: bool,
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Counts {
-    format: String,
-    sessions: u64,
-    subagents: u64,
-    records: u64,
-    calls_main: u64,
-    calls_subagent: u64,
-    failed: u64,
-    without_result: u64,
-    todo_snapshots: u64,
-    todo_deltas: u64,
-    duplicates: u64,
+    #[serde(flatten)]
+    report: ImportReport,
     facts: u64,
     /// When it was read, in microseconds since 1970.
     #[serde(default)]
     read: i64,
-    /// Versions of the host that wrote it.
-    #[serde(default)]
-    versions: BTreeSet<String>,
-    /// Records of unknown kinds, by kind.
-    #[serde(default)]
-    unknown: BTreeMap<String, u64>,
-    /// Tables of a database that are not read although they are not known.
-    #[serde(default)]
-    tables: BTreeSet<String>,
 }
 
 /// What the files of one host held when they were read.
@@ -185,7 +167,7 @@ impl KnownFiles {
         let Some(counts) = &held.session else { return Some(Known::Other) };
         Some(Known::Session(Box::new(FileReport {
             path: path.to_owned(),
-            report: counts.report()?,
+            report: counts.report.clone(),
             event_count: 0,
             known_count: counts.facts,
             bytes: stamp.bytes,
@@ -242,12 +224,13 @@ impl KnownFiles {
     pub(crate) fn seen(&self) -> BTreeMap<String, Seen> {
         let mut all: BTreeMap<String, Seen> = BTreeMap::new();
         for counts in self.files.values().filter_map(|held| held.session.as_ref()) {
-            let seen = all.entry(counts.format.clone()).or_default();
+            let Counts { report, read, .. } = counts;
+            let seen = all.entry(report.format.name().to_owned()).or_default();
             seen.files = seen.files.saturating_add(1);
-            seen.read = seen.read.max(counts.read);
-            seen.versions.extend(counts.versions.iter().cloned());
-            seen.tables.extend(counts.tables.iter().cloned());
-            for (kind, count) in &counts.unknown {
+            seen.read = seen.read.max(*read);
+            seen.versions.extend(report.versions.iter().cloned());
+            seen.tables.extend(report.unknown_tables.iter().cloned());
+            for (kind, count) in &report.unknown_records {
                 let sum = seen.unknown.entry(kind.clone()).or_default();
                 *sum = sum.saturating_add(*count);
             }
@@ -269,42 +252,8 @@ impl KnownFiles {
 
 impl Counts {
     fn of(file: &FileReport) -> Self {
-        let report = &file.report;
-        Self {
-            format: report.format.name().to_owned(),
-            sessions: report.sessions,
-            subagents: report.subagents,
-            records: report.records,
-            calls_main: report.calls_main,
-            calls_subagent: report.calls_subagent,
-            failed: report.failed,
-            without_result: report.without_result,
-            todo_snapshots: report.todo_snapshots,
-            todo_deltas: report.todo_deltas,
-            duplicates: report.duplicates,
-            facts: file.event_count.saturating_add(file.known_count),
-            read: jiff::Timestamp::now().as_microsecond(),
-            versions: report.versions.clone(),
-            unknown: report.unknown_records.clone(),
-            tables: report.unknown_tables.clone(),
-        }
-    }
-
-    fn report(&self) -> Option<ImportReport> {
-        let mut report = ImportReport::new(Format::from_name(&self.format)?);
-        report.sessions = self.sessions;
-        report.subagents = self.subagents;
-        report.records = self.records;
-        report.calls_main = self.calls_main;
-        report.calls_subagent = self.calls_subagent;
-        report.failed = self.failed;
-        report.without_result = self.without_result;
-        report.todo_snapshots = self.todo_snapshots;
-        report.todo_deltas = self.todo_deltas;
-        report.duplicates = self.duplicates;
-        report.versions.clone_from(&self.versions);
-        report.unknown_tables.clone_from(&self.tables);
-        Some(report)
+        let facts = file.event_count.saturating_add(file.known_count);
+        Self { report: file.report.clone(), facts, read: jiff::Timestamp::now().as_microsecond() }
     }
 }
 

@@ -64,6 +64,7 @@ fn main() -> ExitCode {
         }
         Err(mut error) => {
             withhold(&mut error);
+            tell_of_ids(&mut error);
             let code = if error.use_stderr() { Code::Usage } else { Code::Ok };
             // Who names no verb wants to know which there are.
             if error.kind() == clap::error::ErrorKind::MissingSubcommand {
@@ -165,6 +166,15 @@ fn withhold(error: &mut clap::Error) {
     }
 }
 
+/// Ids of items are not known by heart: where one is missing, what lists them is told.
+fn tell_of_ids(error: &mut clap::Error) {
+    use clap::error::{ContextKind, ContextValue};
+    if error.get(ContextKind::InvalidArg) == Some(&ContextValue::String("--chain <ID>".to_owned())) {
+        let tip = "acpdb history lists ids".into();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+}
+
 /// `context discrad r_a1b2c` is refused for having two words too many; what is wrong is the first of them.
 fn act_that_was_meant() -> Option<&'static str> {
     // A word that is no UTF-8 is none of ours.
@@ -240,7 +250,7 @@ fn act(verb: &Verb, global: &Global, output: &mut Output) -> Result<Code, Failur
         Verb::Log(args) => commands::log::run(global, args, output),
         Verb::Show(args) => commands::show::run(global, args, output),
         Verb::List(args) => commands::list::run(global, args, output),
-        Verb::Export(args) => commands::exports::run(global, args, output),
+        Verb::Export(act) => commands::exports::run(global, act, output),
         Verb::Tui => commands::tui::run(global, output),
         Verb::Ui(args) => commands::ui::run(global, args, output),
         Verb::Scan(args) => commands::scan::run(global, args, output),
@@ -258,14 +268,14 @@ fn act(verb: &Verb, global: &Global, output: &mut Output) -> Result<Code, Failur
         Verb::Search(args) => commands::search::run(global, args, output),
         Verb::Cost(args) => commands::cost::run(global, args, output),
         Verb::Simulate(args) => commands::simulate::run(global, args, output),
-        Verb::Todo(args) => commands::todo::run(global, args, output),
-        Verb::Memory(args) => commands::memory::run(global, args, output),
-        Verb::Task(args) => commands::task::run(global, args, output),
-        Verb::Policy(args) => commands::policy::run(global, args, output),
+        Verb::Todo(act) => commands::todo::run(global, act, output),
+        Verb::Memory(act) => commands::memory::run(global, act, output),
+        Verb::Task(act) => commands::task::run(global, act, output),
+        Verb::Policy(act) => commands::policy::run(global, act, output),
         Verb::Verify(args) => commands::verify::run(global, args, output),
         Verb::Head(args) => commands::head::run(global, args, output),
         Verb::Audit(args) => commands::audit::run(global, args, output),
-        Verb::Key(args) => commands::key::run(global, args, output),
+        Verb::Key(act) => commands::key::run(global, act, output),
         Verb::Checkpoint(args) => commands::checkpoint::run(global, args, output),
         Verb::Prove(args) => commands::prove::run(global, args, output),
         Verb::Check(args) => commands::check::run(args, output),
@@ -277,7 +287,7 @@ fn act(verb: &Verb, global: &Global, output: &mut Output) -> Result<Code, Failur
         Verb::Erase(args) => commands::erase::run(global, args, output),
         Verb::Reindex(args) => commands::reindex::run(global, args, output),
         Verb::Trust(args) => commands::trust::run(args, output),
-        Verb::Config(args) => commands::config::run(global, args, output),
+        Verb::Config(act) => commands::config::run(global, act, output),
         Verb::Completions(args) => commands::shell::completions(args, output),
         Verb::Man(args) => commands::shell::man(args, output),
     }

@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, IsTerminal as _, Write};
 use acpdb_engine::Store;
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::global::{ColorChoice, Global};
 use crate::pager::{self, Pager};
 
@@ -121,6 +121,11 @@ impl Output {
         self.bytes(b"\n")
     }
 
+    /// One line of data in a style, if there are colours.
+    pub(crate) fn styled(&mut self, style: anstyle::Style, line: impl AsRef<str>) -> Result<(), Failure> {
+        self.line(self.paint(style, line.as_ref()))
+    }
+
     /// One line of data in pieces: those of `lead` as they are, `text` in a style, if there are colours.
     pub(crate) fn line_of(
         &mut self,
@@ -139,19 +144,18 @@ impl Output {
 
     /// Data as it is.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.out.write_all(bytes).map_err(|error| Failure::io("write", "standard output", &error))
+        self.out.write_all(bytes).map_err(Failure::io("write", "standard output"))
     }
 
-    /// One JSON value on a line.
-    pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<(), Failure> {
-        let text = serde_json::to_string(value).map_err(|error| {
-            Failure::new(crate::failure::Code::Failure, format!("cannot print JSON: {error}"))
-        })?;
-        self.line(text)
+    /// One JSON value on a line. With it most verbs end, and end well.
+    pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<Code, Failure> {
+        let text = serde_json::to_string(value)
+            .map_err(|error| Failure::new(Code::Failure, format!("cannot print JSON: {error}")))?;
+        self.line(text).map(|()| Code::Ok)
     }
 
     /// A list for programs: `{"schema", "items", ..}`.
-    pub(crate) fn json_items(&mut self, schema: &str, items: &impl Serialize) -> Result<(), Failure> {
+    pub(crate) fn json_items(&mut self, schema: &str, items: &impl Serialize) -> Result<Code, Failure> {
         #[derive(Serialize)]
         struct List<'a, T: Serialize> {
             schema: &'a str,
@@ -161,7 +165,7 @@ impl Output {
     }
 
     /// A single answer for programs: its fields behind `schema`.
-    pub(crate) fn json_object(&mut self, schema: &str, value: &impl Serialize) -> Result<(), Failure> {
+    pub(crate) fn json_object(&mut self, schema: &str, value: &impl Serialize) -> Result<Code, Failure> {
         #[derive(Serialize)]
         struct Object<'a, T: Serialize> {
             schema: &'a str,
@@ -202,7 +206,7 @@ impl Output {
 
     /// Makes everything printed so far visible.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
-        self.out.flush().map_err(|error| Failure::io("write", "standard output", &error))
+        self.out.flush().map_err(Failure::io("write", "standard output"))
     }
 
     /// A remark on stderr, unless it is to be quiet.

@@ -9,6 +9,7 @@ use crate::failure::{Code, Failure};
 use crate::global::Global;
 use crate::output::Output;
 use crate::redaction::RedactOptions;
+use crate::settings;
 use crate::subject;
 use crate::trust;
 
@@ -88,9 +89,8 @@ pub(crate) fn find(global: &Global) -> Result<Found, Failure> {
     if let Some(path) = &global.settings.db {
         return Ok(named(path.clone()));
     }
-    let home = || std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-    let data = std::env::var_os("XDG_DATA_HOME").filter(|data| !data.is_empty()).map(PathBuf::from);
-    let data = data.or_else(|| home().map(|home| home.join(".local/share")));
+    let data = settings::path_in("XDG_DATA_HOME");
+    let data = data.or_else(|| Some(settings::path_in("HOME")?.join(".local/share")));
     data.map(|data| named(data.join("acpdb"))).ok_or_else(|| {
         Failure::usage("there is no home folder to keep a store in").hint("name a store with --db PATH")
     })
@@ -103,7 +103,7 @@ fn working_folder(global: &Global) -> Result<Option<PathBuf>, Failure> {
         Ok(here) => Ok(Some(here)),
         // A store that the settings name is meant wherever a command runs.
         Err(_) if global.settings.db.is_some() => Ok(None),
-        Err(error) => Err(Failure::io("find", "the working folder", &error)
+        Err(error) => Err(Failure::io("find", "the working folder")(error)
             .hint("go to a folder that is there, or name the store with --db PATH")),
     }
 }

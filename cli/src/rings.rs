@@ -86,10 +86,8 @@ fn kept(id: &[u8; 16]) -> Result<Option<Ring>, Failure> {
     if path.symlink_metadata().is_ok() { file(&path).map(Some) } else { Ok(None) }
 }
 
-fn failed(path: &Path, action: &str, error: &io::Error) -> Failure {
-    let mut failure = Failure::io(action, &format!("the key {}", path.display()), error);
-    failure.code = Code::Locked;
-    failure
+fn failed(path: &Path, action: &str, error: io::Error) -> Failure {
+    Failure::io(action, format!("the key {}", path.display()))(error).coded(Code::Locked)
 }
 
 /// The key in a file, or the one that a file refers to.
@@ -99,7 +97,7 @@ fn file(path: &Path) -> Result<Ring, Failure> {
     }
     match FileKeyRing::open(path) {
         Ok(ring) => Ok(Arc::new(ring)),
-        Err(error) => Err(failed(path, "use", &error)),
+        Err(error) => Err(failed(path, "use", error)),
     }
 }
 
@@ -133,7 +131,7 @@ pub(crate) fn new(place: New<'_>) -> Result<(Ring, String), Failure> {
             // Left by a program that was stopped here; no store was made with it.
             let _ = std::fs::remove_file(&first);
             let ring = made(&first)?;
-            let id = ring.id(NO_STORE).map_err(|error| failed(&first, "use", &error))?;
+            let id = ring.id(NO_STORE).map_err(|error| failed(&first, "use", error))?;
             let path = path_of(&id)?;
             keys::put(&first, &path)?;
             Ok((file(&path)?, path.display().to_string()))
@@ -158,7 +156,7 @@ fn in_keyring(path_of: impl Fn(&[u8; 16]) -> Result<PathBuf, Failure>) -> Result
 fn made(path: &Path) -> Result<Ring, Failure> {
     match FileKeyRing::create(path) {
         Ok(ring) => Ok(Arc::new(ring)),
-        Err(error) => Err(failed(path, "make", &error)),
+        Err(error) => Err(failed(path, "make", error)),
     }
 }
 

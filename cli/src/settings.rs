@@ -146,11 +146,15 @@ pub(crate) struct Settings {
     pub(crate) remarks: Vec<String>,
 }
 
+/// The path that a variable of the environment holds, if it is set and not empty.
+pub(crate) fn path_in(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
 /// The file of settings, be it there or not. `None` without a home.
 pub(crate) fn path() -> Option<PathBuf> {
-    let given = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    given("ACPDB_CONFIG").or_else(|| {
-        let folder = given("XDG_CONFIG_HOME").or_else(|| given("HOME").map(|home| home.join(".config")));
+    path_in("ACPDB_CONFIG").or_else(|| {
+        let folder = path_in("XDG_CONFIG_HOME").or_else(|| path_in("HOME").map(|home| home.join(".config")));
         folder.map(|folder| folder.join("acpdb/config.toml"))
     })
 }
@@ -158,23 +162,14 @@ pub(crate) fn path() -> Option<PathBuf> {
 /// A key by its name.
 pub(crate) fn key(name: &str) -> Result<&'static Key, Failure> {
     KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
-        let failure = Failure::usage(format!("there is no setting {name:?}"));
-        match near(name) {
-            Some(near) => failure.hint(format!("did you mean {near}?")),
-            None => failure.hint(format!("settings: {}", names().join(", "))),
-        }
+        let names: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
+        let otherwise = format!("settings: {}", names.join(", "));
+        Failure::usage(format!("there is no setting {name:?}")).near(near(name), otherwise)
     })
 }
 
-fn names() -> Vec<&'static str> {
-    KEYS.iter().map(|key| key.name).collect()
-}
-
 fn near(name: &str) -> Option<&'static str> {
-    let near = KEYS.iter().map(|key| (strsim::jaro_winkler(key.name, name), key.name));
-    near.filter(|(score, _)| *score > 0.7)
-        .max_by(|left, right| left.0.total_cmp(&right.0))
-        .map(|(_, name)| name)
+    acpdb_query::nearest(KEYS.iter().map(|key| key.name), name, 0.7)
 }
 
 /// The file as it is written; empty if there is none.
@@ -184,11 +179,11 @@ pub(crate) fn document(path: &Path) -> Result<DocumentMut, Failure> {
     let file = match std::fs::File::open(path) {
         Ok(file) => file,
         Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound) => return Ok(DocumentMut::new()),
-        Err(error) => return Err(Failure::io("read", &shown, &error)),
+        Err(error) => return Err(Failure::io("read", &shown)(error)),
     };
     let mut text = String::new();
     let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
-    let read = read.map_err(|error| Failure::io("read", &shown, &error))?;
+    let read = read.map_err(Failure::io("read", &shown))?;
     if read as u64 > FILE_BYTES_MAX {
         return Err(Failure::usage(format!("{shown} is larger than a file of settings can be")));
     }
@@ -211,10 +206,7 @@ pub(crate) fn read() -> Result<Settings, Failure> {
     let mut settings = Settings::default();
     for (name, item) in document.iter() {
         if name == TRUSTED {
-            settings.trusted = trusted(&document).map_err(|failure| Failure {
-                message: format!("{}: {}", path.display(), failure.message),
-                ..failure
-            })?;
+            settings.trusted = trusted(&document).map_err(|failure| failure.in_place(path.display()))?;
             continue;
         }
         let Some(known) = KEYS.iter().find(|key| key.name == name) else {
@@ -223,17 +215,11 @@ pub(crate) fn read() -> Result<Settings, Failure> {
             continue;
         };
         if known.kind == Kind::Subject {
-            settings.subjects = subjects(item).map_err(|failure| Failure {
-                message: format!("{}: {}", path.display(), failure.message),
-                ..failure
-            })?;
+            settings.subjects = subjects(item).map_err(|failure| failure.in_place(path.display()))?;
             continue;
         }
         let text = text(item).and_then(|text| check(known, &text).map(|()| text));
-        let text = text.map_err(|failure| Failure {
-            message: format!("{}: {}", path.display(), failure.message),
-            ..failure
-        })?;
+        let text = text.map_err(|failure| failure.in_place(path.display()))?;
         match name {
             "db" => settings.db = Some(at_home(&text)),
             "color" => settings.color = Some(text),
@@ -337,7 +323,7 @@ pub(crate) fn write_subject(path: &Path, folder: &Path, name: Option<&str>) -> R
             document.remove(SUBJECT);
         }
     }
-    save(path, &document)
+    replace(path, &document.to_string())
 }
 
 /// Writes a key, or takes it out; comments and order of the file stay. The file is replaced as a whole.
@@ -354,7 +340,7 @@ pub(crate) fn write(path: &Path, key: &Key, value: Option<&str>) -> Result<(), F
             document.remove(key.name);
         }
     }
-    save(path, &document)
+    replace(path, &document.to_string())
 }
 
 /// The stores that the file says are trusted.
@@ -380,19 +366,18 @@ pub(crate) fn write_trusted(path: &Path, stores: &[PathBuf]) -> Result<(), Failu
     } else {
         document.insert(TRUSTED, Item::Value(Value::Array(list)));
     }
-    save(path, &document)
+    replace(path, &document.to_string())
 }
 
-/// Puts the file in place as a whole.
-fn save(path: &Path, document: &DocumentMut) -> Result<(), Failure> {
-    let failed = |error: &std::io::Error| Failure::io("write", &path.display().to_string(), error);
+/// Puts a file of the user's in the place of the one before, in one step.
+pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
+    let failed = Failure::io("write", path.display());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or_else(|| Path::new("."));
-    std::fs::create_dir_all(folder).map_err(|error| failed(&error))?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
-    std::io::Write::write_all(&mut file, document.to_string().as_bytes()).map_err(|error| failed(&error))?;
-    file.persist(path).map_err(|error| failed(&error.error))?;
-    Ok(())
+    std::fs::create_dir_all(folder).map_err(&failed)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(&failed)?;
+    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(&failed)?;
+    file.persist(path).map(drop).map_err(|error| failed(error.error))
 }
 
 /// Without a home there is no file to write.

@@ -85,10 +85,7 @@ pub(crate) fn signed(store: &Store, name: &str, output: &Output) -> Result<(Chec
     let key = keys::signer(name)?;
     let mut made = tiles::Made::new();
     let judged = claims::judge_with(store, &[], |leaf| made.push(store, leaf))?;
-    agreed(&judged).map_err(|mut failure| {
-        failure.message = format!("nothing was signed: {}", failure.message);
-        failure
-    })?;
+    agreed(&judged).map_err(|failure| failure.in_place("nothing was signed"))?;
     if judged.head == Seq::ZERO {
         return Err(Failure::not_found("nothing was recorded that could be signed"));
     }

@@ -24,3 +24,8 @@ pub mod resume;
 pub mod sqlite;
 
 pub use registry::registry;
+
+/// Whether names, with blanks between them, hold this one.
+fn is_among(names: &str, name: &str) -> bool {
+    names.split_whitespace().any(|known| known == name)
+}

@@ -7,6 +7,7 @@ use acpdb_engine::event::Scope;
 use acpdb_engine::fold::todo::TodoSource;
 use acpdb_engine::ids::{BodyId, Seq, StreamId};
 use acpdb_engine::{Error, MemoryScope, Store, View};
+use acpdb_query::sound::or_lost;
 use serde_json::Value;
 
 /// Most characters of the text: Claude Code passes on 10,000.
@@ -60,11 +61,8 @@ fn line(text: &str) -> String {
 
 /// Decisions, preferences and facts that hold in the project.
 fn remembered(store: &Store, project: &str) -> Result<Vec<String>, Error> {
-    let memory = match store.memory(&MemoryScope::project(project), Seq::MAX) {
-        Ok(memory) => memory,
-        Err(Error::NotFound { .. }) => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
+    let memory = crate::if_there(store.memory(&MemoryScope::project(project), Seq::MAX))?;
+    let Some(memory) = memory else { return Ok(Vec::new()) };
     Ok(memory.read(store.now(), |view| {
         let lines = view.current().into_iter().filter_map(|(_, item)| {
             let text = view.text(&item)?;
@@ -143,10 +141,7 @@ pub fn todos(view: &View) -> Result<Vec<(String, String)>, Error> {
 
 /// What a body of todos says; the inner error: why it says nothing.
 fn written(view: &View, id: BodyId) -> Result<Result<Value, String>, Error> {
-    match view.text(id) {
-        // The fold counted its todos, so it is JSON; a value without members would be a todo without a content.
-        Ok(text) => Ok(Ok(serde_json::from_str(&text).unwrap_or_default())),
-        Err(error @ (Error::Corrupt { .. } | Error::Erased { .. })) => Ok(Err(format!("[{error}]"))),
-        Err(error) => Err(error),
-    }
+    let text = or_lost(view.text(id))?.map_err(|lost| format!("[{lost}]"));
+    // The fold counted its todos, so it is JSON; a value without members would be a todo without a content.
+    Ok(text.map(|text| serde_json::from_str(&text).unwrap_or_default()))
 }

@@ -21,7 +21,7 @@ use acpdb_hosts::import::Format;
 use crate::host::{Host, Mode};
 use crate::recording::{self, RecordingError};
 use crate::told::{Answer, Call, Event, Source, Told};
-use crate::{birth, compaction, damage, due};
+use crate::{birth, compaction, damage, due, if_there};
 
 /// Largest recording that is read for one call; a longer one waits for the end of the batch.
 const CALL_BYTES_MAX: u64 = 8 << 20;
@@ -106,10 +106,8 @@ impl Hook<'_> {
             }
             Event::FoldAsked(asked) if self.may_replace() => {
                 let key = format!("compaction-{}", store.now().0);
-                done.answer.folded = match compaction::answer(&store.session(self.info()), asked, &key) {
-                    Err(Error::NotFound { .. }) => None,
-                    other => other?,
-                };
+                let folded = compaction::answer(&store.session(self.info()), asked, &key);
+                done.answer.folded = if_there(folded)?.flatten();
             }
             _ => {}
         }
@@ -213,21 +211,14 @@ impl Hook<'_> {
     }
 
     fn reminder(&self, store: &Store) -> Result<Option<String>, HookError> {
-        match store.view(self.info().id()) {
-            Ok(view) => Ok(view.reminder_due().map(|reminder| reminder.text)),
-            Err(Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        let view = if_there(store.view(self.info().id()))?;
+        Ok(view.and_then(|view| view.reminder_due()).map(|reminder| reminder.text))
     }
 
     /// Puts a pointer in place of a result that the model still sees; the original is recorded before.
     fn replace(&self, store: &Store, call: &Call, done: &mut Done) -> Result<(), HookError> {
         let Some(id) = call.id.as_ref().filter(|_| birth::is_worth_a_look(call)) else { return Ok(()) };
-        let view = match store.view(self.info().id()) {
-            Ok(view) => view,
-            Err(Error::NotFound { .. }) => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
+        let Some(view) = if_there(store.view(self.info().id()))? else { return Ok(()) };
         if has_ended(&view, id) {
             // A row that the host writes again: what stands in it was decided before.
             return Ok(());

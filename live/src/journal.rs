@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 const BYTES_MAX: u64 = 512 << 10;
 
 /// What one hook did.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Line {
     /// When, in microseconds since 1970.
     pub at: i64,

@@ -29,3 +29,11 @@ pub mod recording;
 pub mod told;
 
 pub use host::{Host, Mode};
+
+/// What was looked for, if the store has it.
+fn if_there<T>(found: Result<T, acpdb_engine::Error>) -> Result<Option<T>, acpdb_engine::Error> {
+    match found {
+        Err(acpdb_engine::Error::NotFound { .. }) => Ok(None),
+        found => found.map(Some),
+    }
+}

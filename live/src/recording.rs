@@ -64,14 +64,9 @@ pub fn import(store: &Store, path: &Path, format: Format) -> Result<u64, Recordi
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.split('.').next().unwrap_or_default();
     let input = import::decompressed(BufReader::new(file), &options.limits).map_err(failed)?;
-    let mut gather = Gather { store, batches: Vec::new(), count: 0, events: 0, error: None };
+    let mut gather = Gather::new(store);
     let read = import::read(format, name, input, &options, &mut gather);
-    gather.flush();
-    match (gather.error, read) {
-        (Some(error), _) => Err(error.into()),
-        (None, Err(source)) => Err(RecordingError::Import { path: path.to_owned(), source }),
-        (None, Ok(_)) => Ok(gather.events),
-    }
+    gather.ended(read.map_err(|source| RecordingError::Import { path: path.to_owned(), source }))
 }
 
 /// Records messages of an opencode session that its plug-in tells, as JSON; how many events were new. Durable when it returns.
@@ -79,14 +74,9 @@ pub fn import(store: &Store, path: &Path, format: Format) -> Result<u64, Recordi
 /// # Errors
 /// If they are no such messages, or the store cannot be written.
 pub fn opencode_messages(store: &Store, messages: &str) -> Result<u64, RecordingError> {
-    let mut gather = Gather { store, batches: Vec::new(), count: 0, events: 0, error: None };
+    let mut gather = Gather::new(store);
     let read = import::read_opencode_messages(messages.as_bytes(), &Options::default(), &mut gather);
-    gather.flush();
-    match (gather.error, read) {
-        (Some(error), _) => Err(error.into()),
-        (None, Err(source)) => Err(RecordingError::Messages(source)),
-        (None, Ok(_)) => Ok(gather.events),
-    }
+    gather.ended(read.map_err(RecordingError::Messages))
 }
 
 /// The recording of a subagent of the session whose own recording is at `path`.
@@ -166,7 +156,20 @@ struct Gather<'s> {
     error: Option<Error>,
 }
 
-impl Gather<'_> {
+impl<'s> Gather<'s> {
+    fn new(store: &'s Store) -> Self {
+        Self { store, batches: Vec::new(), count: 0, events: 0, error: None }
+    }
+
+    /// How many events came of what was read.
+    fn ended<R>(mut self, read: Result<R, RecordingError>) -> Result<u64, RecordingError> {
+        self.flush();
+        match self.error {
+            Some(error) => Err(error.into()),
+            None => read.map(|_| self.events),
+        }
+    }
+
     fn flush(&mut self) {
         self.count = 0;
         let batches: Vec<Batch> = self.batches.drain(..).map(|(_, batch)| batch).collect();

@@ -21,7 +21,8 @@ use crate::{ProofError, event};
 const CLOCK_SLACK_SECONDS: u64 = 120;
 
 /// How a checkpoint stands to the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// Its root is that of the log.
     Agrees,
@@ -44,9 +45,11 @@ pub enum Standing {
 }
 
 /// Where a claim was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Source {
     /// In the user's own memory of what was seen last.
+    #[serde(rename = "seen last")]
     SeenLast,
     /// Beside the log.
     Kept,

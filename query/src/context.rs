@@ -12,6 +12,7 @@ use acpdb_engine::{Error, Store, View};
 use serde::Serialize;
 
 use crate::items::{ItemRow, spell_by};
+use crate::sound::or_lost;
 use crate::titles::title_of;
 
 /// Points of the series of a session: as many as a small picture has columns.
@@ -327,10 +328,9 @@ const fn is_hidden(state: FaceState) -> bool {
 }
 
 fn face(shown: Result<ShownFace, Error>, known: &FaceView) -> Result<FaceText, Error> {
-    let (text, problem) = match shown {
+    let (text, problem) = match or_lost(shown)? {
         Ok(shown) => (Some(shown.text), None),
-        Err(error @ (Error::Corrupt { .. } | Error::Erased { .. })) => (None, Some(error.to_string())),
-        Err(error) => return Err(error),
+        Err(lost) => (None, Some(lost.to_string())),
     };
     let (tokens, tokens_shown) = (known.tokens, known.tokens_shown);
     Ok(FaceText { state: known.state, text, problem, tokens, tokens_shown })

@@ -10,7 +10,6 @@
 //! Each step only sees what the one before left open. Nothing is gathered: memory is that of a chunk of frames, and of
 //! one session's fold where a filter asks for it.
 
-use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -58,6 +57,7 @@ pub struct EventsQuestion {
 }
 
 /// Events that match, as an iterator. Damage comes as an error; the iterator goes on behind it.
+#[derive(Debug)]
 pub struct EventRows {
     store: Store,
     filter: Filter,
@@ -79,12 +79,6 @@ pub struct EventRows {
     digest: u32,
     folds: Vec<(StreamId, View)>,
     scanned: Scanned,
-}
-
-impl std::fmt::Debug for EventRows {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EventRows").field("filter", &self.filter.text()).finish_non_exhaustive()
-    }
 }
 
 /// Asks for events.
@@ -228,27 +222,10 @@ impl EventRows {
                 _ => None,
             })
         };
-        if let Some(verdict) = filter.judge(&deeper) {
-            return Ok(verdict);
-        }
-        let scanned = Cell::new(self.scanned);
-        let failed = RefCell::new(None);
-        let deepest = |term: &Term| {
-            deeper(term).or_else(|| {
-                let Term::Text(needle) = term else { return Some(false) };
-                let mut counts = scanned.get();
-                let found =
-                    bodies::holds(&self.store, recorded.seq, &recorded.event.payload, needle, &mut counts);
-                scanned.set(counts);
-                Some(found.unwrap_or_else(|error| {
-                    failed.replace(Some(error));
-                    false
-                }))
-            })
-        };
-        let verdict = filter.judge(&deepest) == Some(true);
-        self.scanned = scanned.get();
-        failed.into_inner().map_or(Ok(verdict), Err)
+        let (seq, payload) = (recorded.seq, &recorded.event.payload);
+        filter.judge_texts(&deeper, |needle| {
+            bodies::holds(&self.store, seq, payload, needle, &mut self.scanned)
+        })
     }
 
     /// The items that an event recorded or finished, and its turn.

@@ -132,13 +132,7 @@ impl Names {
 
     /// As [`Names::is_possible`], of a stream whose name is at hand.
     pub(crate) fn may_hold(filter: &Filter, name: &StreamName) -> bool {
-        let verdict = filter.judge(&|term: &Term| match term {
-            Term::Session(globs) => Some(globs.is_match(&name.name)),
-            Term::Host(globs) => Some(globs.is_match(&name.host.to_lowercase())),
-            Term::In(streams) => Some(streams.contains(&name.id)),
-            _ => None,
-        });
-        verdict != Some(false)
+        filter.judge(&|term: &Term| of_stream(term, name)) != Some(false)
     }
 
     /// Makes `session:` mean the session of that very name where there is one, else those that begin so.
@@ -176,9 +170,32 @@ impl Names {
     }
 
     fn missing(&self, name: &str) -> Error {
-        let likeness = self.all.iter().map(|stream| (strsim::jaro_winkler(&stream.name, name), &stream.name));
-        let near = likeness.filter(|(likeness, _)| *likeness > 0.7);
-        let near = near.max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, name)| name.clone());
-        Error::NotFound { what: "session", name: name.to_owned(), nearest: near }
+        let nearest = nearest(self.all.iter().map(|stream| &stream.name), name, 0.7).cloned();
+        Error::NotFound { what: "session", name: name.to_owned(), nearest }
     }
+}
+
+/// What the names of a stream say to a term.
+pub(crate) fn of_stream(term: &Term, name: &StreamName) -> Option<bool> {
+    match term {
+        Term::Session(globs) => Some(globs.is_match(&name.name)),
+        Term::Host(globs) => Some(globs.is_match(&name.host.to_lowercase())),
+        Term::In(streams) => Some(streams.contains(&name.id)),
+        _ => None,
+    }
+}
+
+/// The name that is most like `asked`, if one is like it by more than `least` (of 1): what was meant, perhaps.
+///
+/// # Examples
+/// ```
+/// use acpdb_query::nearest;
+///
+/// assert_eq!(nearest(["pager", "color"], "colour", 0.7), Some("color"));
+/// assert_eq!(nearest(["pager"], "colour", 0.7), None);
+/// ```
+pub fn nearest<N: AsRef<str>>(names: impl IntoIterator<Item = N>, asked: &str, least: f64) -> Option<N> {
+    let likeness = names.into_iter().map(|name| (strsim::jaro_winkler(name.as_ref(), asked), name));
+    let near = likeness.filter(|(likeness, _)| *likeness > least);
+    near.max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, name)| name)
 }

@@ -3,7 +3,6 @@
 //! A few hundred items are read from the fold at once; what they leave open (times, actors, texts) is looked up in the
 //! log for those that may match. Nothing is gathered.
 
-use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
 use acpdb_engine::event::Recorded;
@@ -17,7 +16,7 @@ use crate::cursor::Cursor;
 use crate::events::is_tool;
 use crate::filter::{Filter, Term};
 use crate::items::{ItemRow, spell};
-use crate::names::{Names, time_of};
+use crate::names::{Names, of_stream, time_of};
 
 /// Items that are read from the fold at once.
 const CHUNK_COUNT: usize = 256;
@@ -36,6 +35,7 @@ pub struct ItemsQuestion {
 }
 
 /// Items that match, as an iterator. A body that cannot be read comes as an error; the iterator goes on behind it.
+#[derive(Debug)]
 pub struct ItemRows {
     store: Store,
     view: View,
@@ -50,17 +50,12 @@ pub struct ItemRows {
 }
 
 /// An item that may match.
+#[derive(Debug)]
 struct Candidate {
     item: ItemId,
     row: ItemRow,
     verdict: Option<bool>,
     bodies: Vec<BodyId>,
-}
-
-impl std::fmt::Debug for ItemRows {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ItemRows").field("filter", &self.filter.text()).finish_non_exhaustive()
-    }
 }
 
 /// Asks for the items of a view. `stream` is what the view is of.
@@ -133,27 +128,9 @@ impl ItemRows {
         let recorded = self.store.event(candidate.item.seq)?;
         let shallow = |term: &Term| known(term, &candidate.row, &self.stream);
         let deeper = |term: &Term| shallow(term).or_else(|| of_event(term, recorded.as_ref(), &self.stream));
-        if let Some(verdict) = self.filter.judge(&deeper) {
-            return Ok(verdict);
-        }
-        let scanned = Cell::new(self.scanned);
-        let failed = RefCell::new(None);
-        let deepest = |term: &Term| {
-            deeper(term).or_else(|| {
-                let Term::Text(needle) = term else { return Some(false) };
-                let mut counts = scanned.get();
-                let bodies = candidate.bodies.iter().copied();
-                let found = bodies::any_holds(&self.store, bodies, needle, &mut counts);
-                scanned.set(counts);
-                Some(found.unwrap_or_else(|error| {
-                    failed.replace(Some(error));
-                    false
-                }))
-            })
-        };
-        let verdict = self.filter.judge(&deepest) == Some(true);
-        self.scanned = scanned.get();
-        failed.into_inner().map_or(Ok(verdict), Err)
+        self.filter.judge_texts(&deeper, |needle| {
+            bodies::any_holds(&self.store, candidate.bodies.iter().copied(), needle, &mut self.scanned)
+        })
     }
 }
 
@@ -210,8 +187,7 @@ pub(crate) fn known(term: &Term, row: &ItemRow, stream: &StreamName) -> Option<b
         Term::Kind(words) => words.iter().any(|word| word.is_item(row.kind)),
         Term::Tool(globs) => row.tool.as_ref().is_some_and(|tool| is_tool(globs, tool)),
         Term::File(globs) => row.keys.iter().any(|key| globs.is_match(&plain(key))),
-        Term::Session(globs) => globs.is_match(&stream.name),
-        Term::Host(globs) => globs.is_match(&stream.host.to_lowercase()),
+        Term::Session(_) | Term::Host(_) | Term::In(_) => return of_stream(term, stream),
         Term::Call(globs) => row.call.as_ref().is_some_and(|call| globs.is_match(call)),
         Term::State(states) => states.iter().any(|state| state.is(row)),
         Term::Status(statuses) => row.status.is_some_and(|status| statuses.contains(&status)),
@@ -219,7 +195,6 @@ pub(crate) fn known(term: &Term, row: &ItemRow, stream: &StreamName) -> Option<b
         Term::Turn(range) => range.holds(u64::from(row.turn)),
         Term::Seq(range) => range.holds(row.seq.get()),
         Term::Tokens(range) => range.holds(row.tokens),
-        Term::In(streams) => streams.contains(&stream.id),
         Term::Since(_) | Term::Until(_) | Term::Text(_) | Term::Actor(_) => return None,
         // Settled before anything is asked.
         Term::Title(_) | Term::Project(_) | Term::Model(_) | Term::Cost(_) | Term::Duration(_) => {
@@ -231,9 +206,7 @@ pub(crate) fn known(term: &Term, row: &ItemRow, stream: &StreamName) -> Option<b
 /// What its session says to a term about something that is no item.
 pub(crate) fn known_of_session(term: &Term, stream: &StreamName) -> Option<bool> {
     match term {
-        Term::Session(globs) => Some(globs.is_match(&stream.name)),
-        Term::Host(globs) => Some(globs.is_match(&stream.host.to_lowercase())),
-        Term::In(streams) => Some(streams.contains(&stream.id)),
+        Term::Session(_) | Term::Host(_) | Term::In(_) => of_stream(term, stream),
         Term::Since(_) | Term::Until(_) | Term::Actor(_) => None,
         _ => Some(false),
     }

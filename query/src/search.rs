@@ -20,7 +20,7 @@ use crate::filter::{Filter, Term};
 use crate::items::{ItemRow, spell};
 use crate::names::time_of;
 use crate::rows;
-use crate::sound::sound;
+use crate::sound::{or_lost, sound};
 
 mod excerpt;
 
@@ -239,11 +239,7 @@ impl Search<'_> {
         let mut texts = self.store.bodies(&ids).into_iter();
         for (recorded, bodies) in held.drain(..) {
             for (place, body) in bodies.iter().enumerate() {
-                let bytes = match texts.next() {
-                    Some(Ok(bytes)) => bytes,
-                    Some(Err(Error::Erased { .. } | Error::Corrupt { .. })) | None => continue,
-                    Some(Err(error)) => return Err(error),
-                };
+                let Some(Ok(bytes)) = texts.next().map(or_lost).transpose()? else { continue };
                 scanned.bodies += 1;
                 scanned.bytes += bytes.len() as u64;
                 if !self.question.patterns.are_in(&bytes) {

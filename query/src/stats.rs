@@ -66,7 +66,7 @@ pub struct StatsReport {
     pub sum: Stats,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Sum {
     total: Total,
     stats: Stats,
@@ -107,16 +107,10 @@ pub fn stats<'v>(views: impl IntoIterator<Item = (&'v str, &'v View)>) -> StatsR
 }
 
 /// Figures in the making, for views that do not live at the same time.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct StatsSums {
     all: Sum,
     hosts: BTreeMap<String, Sum>,
-}
-
-impl std::fmt::Debug for StatsSums {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StatsSums").field("total", &self.all.total).finish_non_exhaustive()
-    }
 }
 
 impl StatsSums {

@@ -7,7 +7,7 @@ use acpdb_engine::event::{Body, PartKind, Payload, Role};
 use acpdb_engine::ids::{BodyId, Seq};
 use acpdb_engine::{Error, Store, store::StreamName};
 
-use crate::sound::sound;
+use crate::sound::{or_lost, sound};
 
 /// Messages of the user that are looked at.
 const PROMPT_COUNT_MAX: usize = 12;
@@ -83,11 +83,9 @@ fn changed_title(store: &Store, seq: Option<Seq>) -> Result<Option<String>, Erro
 
 /// The prompt that a text holds. Those that are damaged or erased hold none.
 fn prompt_at(store: &Store, body: BodyId) -> Result<Option<String>, Error> {
-    match store.body(body) {
-        Ok(bytes) => Ok(prompt_in(&String::from_utf8_lossy(&bytes))),
-        Err(Error::Corrupt { .. } | Error::Erased { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
+    let bytes = or_lost(store.body(body))?;
+    // As above.
+    Ok(bytes.ok().and_then(|bytes| prompt_in(&String::from_utf8_lossy(&bytes))))
 }
 
 fn is_telling(title: &str) -> bool {

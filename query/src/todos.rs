@@ -60,13 +60,20 @@ impl Entry {
 pub struct Texts<'v> {
     view: &'v View,
     lists: HashMap<BodyId, Vec<Value>>,
+    /// Damaged texts are empty, as erased ones always are.
+    skips_damage: bool,
 }
 
 impl<'v> Texts<'v> {
     /// Nothing was read yet.
     #[must_use]
     pub fn new(view: &'v View) -> Self {
-        Self { view, lists: HashMap::new() }
+        Self { view, lists: HashMap::new(), skips_damage: false }
+    }
+
+    /// The same, and damaged texts are empty.
+    pub(crate) fn of_what_is_left(view: &'v View) -> Self {
+        Self { skips_damage: true, ..Self::new(view) }
     }
 
     /// The entries of a list that were not deleted.
@@ -84,19 +91,15 @@ impl<'v> Texts<'v> {
                 TodoSource::List { body, index } => {
                     self.list(*body)?.get(*index as usize).cloned().unwrap_or_default()
                 }
-                TodoSource::Change { body } => parsed(&read(self.view, *body)?),
+                TodoSource::Change { body } => self.read(*body)?,
             };
             if let Value::Object(more) = value {
                 fields.extend(more.into_iter().filter(|(_, value)| !value.is_null()));
             }
         }
-        // Hosts call it by different names.
-        let names = ["content", "step", "description", "subject", "title"];
-        let content =
-            names.iter().find_map(|name| fields.get(*name).and_then(Value::as_str)).unwrap_or_default();
         Ok(Entry {
             id: item.id.clone(),
-            content: content.to_owned(),
+            content: content(&fields).unwrap_or_default().to_owned(),
             status: item.status.clone(),
             priority: item.priority.clone(),
             position: item.position,
@@ -107,7 +110,7 @@ impl<'v> Texts<'v> {
 
     fn list(&mut self, body: BodyId) -> Result<&[Value], Error> {
         if !self.lists.contains_key(&body) {
-            let items = match parsed(&read(self.view, body)?) {
+            let items = match self.read(body)? {
                 Value::Array(items) => items,
                 _ => Vec::new(),
             };
@@ -115,18 +118,22 @@ impl<'v> Texts<'v> {
         }
         Ok(self.lists.get(&body).map(Vec::as_slice).unwrap_or_default())
     }
-}
 
-/// A body's text; what was erased is empty.
-fn read(view: &View, body: BodyId) -> Result<String, Error> {
-    match view.text(body) {
-        Err(Error::Erased { .. }) => Ok(String::new()),
-        other => other,
+    /// What a body says; what was erased says nothing.
+    fn read(&self, body: BodyId) -> Result<Value, Error> {
+        match self.view.text(body) {
+            Ok(text) => Ok(serde_json::from_str(&text).unwrap_or_default()),
+            Err(Error::Erased { .. }) => Ok(Value::Null),
+            Err(Error::Corrupt { .. }) if self.skips_damage => Ok(Value::Null),
+            Err(error) => Err(error),
+        }
     }
 }
 
-fn parsed(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_default()
+/// What an entry says: hosts call it by different names.
+pub(crate) fn content(fields: &Map<String, Value>) -> Option<&str> {
+    let names = ["content", "step", "description", "subject", "title"];
+    names.iter().find_map(|name| fields.get(*name).and_then(Value::as_str))
 }
 
 /// The list as of a view.

@@ -4,12 +4,6 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Export {
-    #[command(subcommand)]
-    pub(crate) act: ExportAct,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExportAct {
     /// One page that needs nothing else: conversation, history, context at any turn, chains, todos, memory; or an index

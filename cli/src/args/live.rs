@@ -1,55 +1,53 @@
 //! What runs beside an agent.
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use acpdb_hosts::export::Format;
+use acpdb_live::{Host, Mode};
 
-/// The hosts that acpdb can be attached to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum HostName {
-    /// Claude Code
-    #[value(alias = "claude")]
-    ClaudeCode,
-    /// Codex
-    Codex,
-    /// Gemini CLI
-    #[value(alias = "gemini")]
-    GeminiCli,
-    /// Copilot CLI
-    #[value(alias = "copilot")]
-    CopilotCli,
-    /// opencode
-    Opencode,
-    /// Pi
-    Pi,
-    /// Cursor
-    Cursor,
-    /// The chat of VS Code
-    #[value(name = "vscode", alias = "code")]
-    VsCode,
-}
+/// Hosts in the order of the help: what each is, and the short name that people type.
+const HOSTS: [(Host, &str, &[&str]); 8] = [
+    (Host::ClaudeCode, "Claude Code", &["claude"]),
+    (Host::Codex, "Codex", &[]),
+    (Host::GeminiCli, "Gemini CLI", &["gemini"]),
+    (Host::CopilotCli, "Copilot CLI", &["copilot"]),
+    (Host::Opencode, "opencode", &[]),
+    (Host::Pi, "Pi", &[]),
+    (Host::Cursor, "Cursor", &[]),
+    (Host::VsCode, "The chat of VS Code", &["code"]),
+];
 
 /// What acpdb may do in a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum HookMode {
-    /// Record, and say nothing
-    Record,
-    /// Also give open todos, decisions and preferences, and reminders that are due
-    Suggest,
-    /// Also keep results away from the model that it has elsewhere, or that are superseded
-    Prune,
+const MODES: [(Mode, &str); 3] = [
+    (Mode::Record, "Record, and say nothing"),
+    (Mode::Suggest, "Also give open todos, decisions and preferences, and reminders that are due"),
+    (Mode::Prune, "Also keep results away from the model that it has elsewhere, or that are superseded"),
+];
+
+/// A host that acpdb can be attached to: all of them, or those that take a plug-in.
+fn host(is_meant: fn(Host) -> bool) -> impl TypedValueParser<Value = Host> {
+    let hosts = HOSTS.into_iter().filter(move |(host, ..)| is_meant(*host));
+    let values = hosts.map(|(host, about, short)| PossibleValue::new(host.name()).help(about).aliases(short));
+    PossibleValuesParser::new(values)
+        .try_map(|name| Host::from_name(&name).ok_or_else(|| format!("no host is called {name}")))
+}
+
+fn mode() -> impl TypedValueParser<Value = Mode> {
+    PossibleValuesParser::new(MODES.map(|(mode, about)| PossibleValue::new(mode.name()).help(about)))
+        .try_map(|name| Mode::from_name(&name).ok_or_else(|| format!("no mode is called {name}")))
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Attach {
     /// The host; with --status none means all
-    #[arg(value_name = "HOST", required_unless_present = "status")]
-    pub(crate) host: Option<HostName>,
+    #[arg(value_name = "HOST", value_parser = host(|_| true), required_unless_present = "status")]
+    pub(crate) host: Option<Host>,
     #[command(flatten)]
     pub(crate) reach: AttachReach,
     /// The mode in which acpdb acts there
-    #[arg(long, value_name = "MODE", default_value = "suggest")]
-    pub(crate) mode: HookMode,
+    #[arg(long, value_name = "MODE", value_parser = mode(), default_value = "suggest")]
+    pub(crate) mode: Mode,
     /// The subject of new sessions: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
     #[arg(long, value_name = "NAME")]
     pub(crate) subject: Option<String>,
@@ -64,8 +62,8 @@ pub(crate) struct Attach {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Detach {
     /// The host
-    #[arg(value_name = "HOST")]
-    pub(crate) host: HostName,
+    #[arg(value_name = "HOST", value_parser = host(|_| true))]
+    pub(crate) host: Host,
     #[command(flatten)]
     pub(crate) reach: AttachReach,
     /// Show the change and make none
@@ -86,11 +84,11 @@ pub(crate) struct AttachReach {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Hook {
     /// The host whose event it is
-    #[arg(value_name = "HOST")]
-    pub(crate) host: HostName,
+    #[arg(value_name = "HOST", value_parser = host(|_| true))]
+    pub(crate) host: Host,
     /// The mode in which acpdb acts
-    #[arg(long, value_name = "MODE", default_value = "record")]
-    pub(crate) mode: HookMode,
+    #[arg(long, value_name = "MODE", value_parser = mode(), default_value = "record")]
+    pub(crate) mode: Mode,
     /// The event, where the host's JSON does not name it
     #[arg(long, value_name = "NAME")]
     pub(crate) event: Option<String>,
@@ -105,23 +103,14 @@ pub(crate) struct Hook {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Plugin {
     /// The host whose plug-in asks
-    #[arg(value_name = "HOST")]
-    pub(crate) host: PluginHost,
+    #[arg(value_name = "HOST", value_parser = host(Host::takes_plugin))]
+    pub(crate) host: Host,
     /// The mode in which acpdb acts
-    #[arg(long, value_name = "MODE", default_value = "record")]
-    pub(crate) mode: HookMode,
+    #[arg(long, value_name = "MODE", value_parser = mode(), default_value = "record")]
+    pub(crate) mode: Mode,
     /// The subject of new sessions: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
     #[arg(long, value_name = "NAME")]
     pub(crate) subject: Option<String>,
-}
-
-/// Hosts that take a plug-in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PluginHost {
-    /// opencode
-    Opencode,
-    /// Pi
-    Pi,
 }
 
 #[derive(Debug, clap::Args)]

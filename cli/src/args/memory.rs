@@ -4,12 +4,6 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Memory {
-    #[command(subcommand)]
-    pub(crate) act: MemoryAct,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum MemoryAct {
     /// Record a fact, preference, decision or note

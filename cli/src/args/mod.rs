@@ -24,37 +24,23 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::global::Global;
 
-pub(crate) use context::{Context, ContextAct, RestoreTargets, Targets};
-pub(crate) use cost::{Cost, CostBy, CostSort};
-pub(crate) use export::{
-    Export, ExportAct, ExportLines, ExportPage, ExportPoster, ExportSpans, ExportTables, Lines, Target,
-};
-#[cfg(feature = "proxy")]
-pub(crate) use live::ProxyMode;
-pub(crate) use live::{
-    Attach, AttachReach, Detach, Hook, HookMode, HostName, Mcp, Plugin, PluginHost, Proxy, Step,
-};
-pub(crate) use look::{Resume, ResumeIn, Ui};
-pub(crate) use memory::{
-    Memory, MemoryAct, MemoryAdd, MemoryImport, MemoryKey, MemoryList, MemoryPropose, MemoryRetract,
-    MemoryScope, MemorySupersede,
-};
-pub(crate) use policy::{Policy, PolicyAct, PolicyImport, PolicySet};
-pub(crate) use proof::{Audit, Check, CheckpointAct, CheckpointVerb, Key, KeyAct, Prove, Push};
-pub(crate) use read::{
-    Ask, Explain, History, HistorySort, List, Log, SessionNamed, SessionOption, SessionSort, Sessions, Show,
-    Simulate, SimulateMode, Stats, StatsStyle,
-};
-pub(crate) use store::{Backup, Demo, Erase, Head, Info, Init, Reindex, Salvage, Seal, Verify};
-
-pub(crate) use request::{ExportMode, ExportOptions, Lint};
-
-pub(crate) use search::{Search, SearchSort};
-pub(crate) use service::{Manager, Service, ServiceAct, ServiceInstall};
-pub(crate) use shell::{Completions, Config, ConfigAct, Man, Shell, Trust};
-pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
-pub(crate) use time::{AtPoint, Blame, Diff, Fork, Rewind, Undo};
-pub(crate) use write::{Append, Import, Merge, Scan};
+pub(crate) use context::*;
+pub(crate) use cost::*;
+pub(crate) use export::*;
+pub(crate) use live::*;
+pub(crate) use look::*;
+pub(crate) use memory::*;
+pub(crate) use policy::*;
+pub(crate) use proof::*;
+pub(crate) use read::*;
+pub(crate) use request::*;
+pub(crate) use search::*;
+pub(crate) use service::*;
+pub(crate) use shell::*;
+pub(crate) use store::*;
+pub(crate) use task::*;
+pub(crate) use time::*;
+pub(crate) use write::*;
 
 /// An append-only log of what AI agents see and do: the current context, the full history, and the reason for the
 /// difference. ("acp" is agent context pruning, not the Agent Client Protocol.)
@@ -135,7 +121,8 @@ pub(crate) enum Verb {
     /// Make an act hold again that was taken back, the newest such by default
     Redo(Undo),
     /// Sessions as files for browsers, databases and trace viewers; with all recorded texts, secrets included
-    Export(Export),
+    #[command(subcommand)]
+    Export(ExportAct),
     /// All sessions on the whole terminal: timeline, chains, the context at a turn, search
     Tui,
     /// All sessions in a browser, as they grow; on this machine only, and to read only
@@ -151,19 +138,24 @@ pub(crate) enum Verb {
     /// The cost of other policies and modes
     Simulate(Simulate),
     /// The todo list as it is and as it was
-    Todo(Todo),
+    #[command(subcommand)]
+    Todo(TodoAct),
     /// Facts, preferences and decisions
-    Memory(Memory),
+    #[command(subcommand)]
+    Memory(MemoryAct),
     /// Tasks, and the items that were evicted with them
-    Task(Task),
+    #[command(subcommand)]
+    Task(TaskAct),
     /// The rules by which newer items supersede older ones
-    Policy(Policy),
+    #[command(subcommand)]
+    Policy(PolicyAct),
     /// Check every digest and link: 0 sound, 3 damage, 4 acknowledged events missing
     Verify(Verify),
     /// The durable end of the log: its seq and link, to be kept elsewhere
     Head(Head),
     /// Keys that sign checkpoints, and keys of others that are believed
-    Key(Key),
+    #[command(subcommand)]
+    Key(KeyAct),
     /// Sign the history; show and export checkpoints
     Checkpoint(CheckpointVerb),
     /// A file that proves one event, or that the history only grew, to people who have no store
@@ -189,11 +181,17 @@ pub(crate) enum Verb {
     /// Use a store of another user, or one that others may write, wherever it is found upwards
     Trust(Trust),
     /// Your settings: list, get, set, unset, path
-    Config(Config),
+    #[command(subcommand)]
+    Config(ConfigAct),
     /// A script that lets your shell complete verbs, options, sessions and ids
     Completions(Completions),
     /// Write the pages of the manual
     Man(Man),
+}
+
+/// A value as it is typed.
+pub(crate) fn typed(value: &impl clap::ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 /// The table of arguments, with the examples of each verb.
@@ -271,11 +269,11 @@ impl Verb {
             | Self::Cost(_)
             | Self::Stats(_)
             | Self::Todo(_) => true,
-            Self::Memory(args) => {
-                matches!(args.act, MemoryAct::List(_) | MemoryAct::History(_) | MemoryAct::Insights(_))
+            Self::Memory(act) => {
+                matches!(act, MemoryAct::List(_) | MemoryAct::History(_) | MemoryAct::Insights(_))
             }
-            Self::Task(args) => !matches!(args.act, TaskAct::Update(_)),
-            Self::Policy(args) => !matches!(args.act, PolicyAct::Set(_) | PolicyAct::Import(_)),
+            Self::Task(act) => !matches!(act, TaskAct::Update(_)),
+            Self::Policy(act) => !matches!(act, PolicyAct::Set(_) | PolicyAct::Import(_)),
             _ => false,
         }
     }

@@ -4,12 +4,6 @@ use clap::Subcommand;
 
 use super::SessionOption;
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Policy {
-    #[command(subcommand)]
-    pub(crate) act: PolicyAct,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyAct {
     /// The policy in force

@@ -4,12 +4,6 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Key {
-    #[command(subcommand)]
-    pub(crate) act: KeyAct,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyAct {
     /// Make a key to sign with; it is kept beside your settings, readable by you only

@@ -73,24 +73,6 @@ pub(crate) enum SessionSort {
     Host,
 }
 
-impl SessionSort {
-    /// As it is typed.
-    pub(crate) const fn label(self) -> &'static str {
-        match self {
-            Self::Time => "time",
-            Self::Cost => "cost",
-            Self::Duration => "duration",
-            Self::Tokens => "tokens",
-            Self::Turns => "turns",
-            Self::Calls => "calls",
-            Self::Title => "title",
-            Self::Project => "project",
-            Self::Model => "model",
-            Self::Host => "host",
-        }
-    }
-}
-
 #[derive(Debug, clap::Args)]
 #[command(after_help = QUERY_HELP)]
 pub(crate) struct History {

@@ -35,7 +35,8 @@ pub(crate) struct ServiceInstall {
 }
 
 /// What keeps a user's services.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Manager {
     /// A user's unit, in ~/.config/systemd/user
     Systemd,

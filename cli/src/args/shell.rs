@@ -4,12 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Config {
-    #[command(subcommand)]
-    pub(crate) act: ConfigAct,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigAct {
     /// Every setting, its value and its meaning

@@ -4,12 +4,6 @@ use clap::Subcommand;
 
 use super::SessionOption;
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Todo {
-    #[command(subcommand)]
-    pub(crate) act: TodoAct,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum TodoAct {
     /// The list
@@ -18,12 +12,6 @@ pub(crate) enum TodoAct {
     Stuck(SessionOption),
     /// The list at each of its changes
     History(SessionOption),
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Task {
-    #[command(subcommand)]
-    pub(crate) act: TaskAct,
 }
 
 #[derive(Debug, Subcommand)]

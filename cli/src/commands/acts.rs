@@ -12,11 +12,8 @@ use acpdb_engine::text::HashTarget;
 use acpdb_engine::{ActReply, MemoryScope, Store};
 use serde_json::{Value, json};
 
+use super::{Code, Escape, Failure, Global, Output, describe, place};
 use crate::args::{ContextAct, RestoreTargets, Targets};
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output};
-use crate::place;
 
 /// Longest request that is read from standard input.
 const REQUEST_BYTES_MAX: u64 = 16 << 20;
@@ -159,7 +156,7 @@ fn restore_memory(store: &Store, stream: StreamId, targets: &[Target]) -> Result
 fn from_stdin(store: &Store, stream: StreamId, verb: Verb, pin: bool) -> Result<ActReply, Failure> {
     let mut text = String::new();
     let read = std::io::stdin().lock().take(REQUEST_BYTES_MAX).read_to_string(&mut text);
-    read.map_err(|error| Failure::io("read", "standard input", &error))?;
+    read.map_err(Failure::io("read", "standard input"))?;
     let mut call: Value = serde_json::from_str(&text)
         .map_err(|error| Failure::usage(format!("standard input is not JSON: {error}")))?;
     let name = verb.name();
@@ -167,11 +164,9 @@ fn from_stdin(store: &Store, stream: StreamId, verb: Verb, pin: bool) -> Result<
     if asked != name {
         return Err(Failure::usage(format!("the command is {name}, but standard input asks to {asked}")));
     }
-    if let Some(object) = call.as_object_mut() {
-        object.insert("action".to_owned(), name.into());
-        if pin {
-            object.insert("pin".to_owned(), true.into());
-        }
+    call = describe::with(call, json!({"action": name}));
+    if pin {
+        call = describe::with(call, json!({"pin": true}));
     }
     if let Verb::Context(_) = verb {
         return Ok(store.context_tool(stream, &call.to_string())?);

@@ -7,12 +7,9 @@ use acpdb_engine::Store;
 use acpdb_engine::entry::Entry;
 use acpdb_hosts::registry::{is_known_host, known_hosts};
 
+use super::{Code, Failure, Global, Output, place};
 use crate::args::Append;
-use crate::failure::{Code, Failure};
 use crate::feed::{self, Act};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 /// Longest line that is read; a longer one is refused before it is held in memory.
 const LINE_BYTES_MAX: u64 = 64 << 20;
@@ -29,7 +26,7 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
         line.clear();
         let mut limited = std::io::Read::take(&mut input, LINE_BYTES_MAX);
         let read = limited.read_until(b'\n', &mut line);
-        if read.map_err(|error| Failure::io("read", "standard input", &error))? == 0 {
+        if read.map_err(Failure::io("read", "standard input"))? == 0 {
             break;
         }
         if !line.ends_with(b"\n") && line.len() as u64 == LINE_BYTES_MAX {

@@ -3,11 +3,8 @@
 use acpdb_query::cursor::{self, Cursor};
 use acpdb_query::{Filter, Scanned};
 
-use super::at;
+use super::{Failure, Output, at, describe};
 use crate::args::Ask;
-use crate::describe;
-use crate::failure::Failure;
-use crate::output::Output;
 
 /// The filter that words of the command line mean.
 pub(crate) fn filter(words: &[String]) -> Result<Filter, Failure> {

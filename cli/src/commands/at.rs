@@ -5,9 +5,7 @@ use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::when::{self, Point, WhenError};
 
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
+use super::{Code, Failure, Global, Output};
 
 /// The clock, in the form that questions take.
 pub(crate) fn now() -> Micros {

@@ -11,16 +11,12 @@ use acpdb_live::proxy::prune::Places;
 use acpdb_live::{Host, Mode};
 use serde::Serialize;
 
-use super::hook::{host as host_of, mode as mode_of};
+use super::{Code, Escape, Failure, Global, Output, describe, escape};
 use crate::args::{Attach, AttachReach, Detach};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
 use crate::place::variable;
 
 fn here() -> Result<PathBuf, Failure> {
-    std::env::current_dir().map_err(|error| Failure::io("find", "the working folder", &error))
+    std::env::current_dir().map_err(Failure::io("find", "the working folder"))
 }
 
 /// Where the hooks go: as asked, else the user's settings, else the project's.
@@ -39,9 +35,7 @@ fn place(host: Host, reach: &AttachReach) -> Result<PathBuf, Failure> {
 }
 
 fn failure(error: &AttachError) -> Failure {
-    let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-    let said = error.to_string();
-    let message = if cause.is_empty() || said.ends_with(&cause) { said } else { format!("{said}: {cause}") };
+    let message = crate::failure::chained(error);
     match error {
         AttachError::Settings { .. } => Failure::new(Code::Failure, message)
             .hint("mend the file, or add the hook by hand; see docs/LIVE.md"),
@@ -75,8 +69,7 @@ fn carry_out(
     if output.json {
         let made = !is_dry && !plan.is_nothing();
         let answer = Answer { host: host.name(), path: &plan.path, changed: !plan.is_nothing(), made, diff };
-        output.json_object("acpdb.attach/1", &answer)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.attach/1", &answer);
     }
     output.line(escape(diff.trim_end(), Escape::Text))?;
     let path = plan.path.display();
@@ -92,14 +85,14 @@ fn carry_out(
 
 pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Result<Code, Failure> {
     if args.status {
-        return status(args.host.map(host_of), output);
+        return status(args.host, output);
     }
-    let Some(name) = args.host else { return Err(Failure::usage("name a host")) };
-    let (host, mode) = (host_of(name), mode_of(args.mode));
+    let Some(host) = args.host else { return Err(Failure::usage("name a host")) };
+    let mode = args.mode;
     let path = place(host, &args.reach)?;
-    let program = std::env::current_exe().map_err(|error| Failure::io("find", "this program", &error))?;
+    let program = std::env::current_exe().map_err(Failure::io("find", "this program"))?;
     let absolute = |path: &Option<PathBuf>, what: &'static str| {
-        path.as_ref().map(|path| std::path::absolute(path).map_err(|error| Failure::io("name", what, &error)))
+        path.as_ref().map(|path| std::path::absolute(path).map_err(Failure::io("name", what)))
     };
     let store = absolute(&global.db, "the store").transpose()?;
     let key_file = absolute(&global.key_file, "the key").transpose()?;
@@ -151,7 +144,7 @@ fn remarks(host: Host, mode: Mode) -> Vec<&'static str> {
 }
 
 pub(crate) fn detach(args: &Detach, output: &mut Output) -> Result<Code, Failure> {
-    let host = host_of(args.host);
+    let host = args.host;
     let path = place(host, &args.reach)?;
     let plan = if host.takes_plugin() { plugin::detach(&path) } else { attach::detach(&path, host) };
     let plan = plan.map_err(|error| failure(&error))?;
@@ -282,9 +275,7 @@ fn status(asked: Option<Host>, output: &mut Output) -> Result<Code, Failure> {
 /// How each host stands that acpdb knows something of.
 fn rows(asked: Option<Host>) -> Result<Vec<Row>, Failure> {
     let lines = match journal::path(&variable) {
-        Some(path) => {
-            journal::read(&path).map_err(|error| Failure::io("read", &path.display().to_string(), &error))?
-        }
+        Some(path) => journal::read(&path).map_err(Failure::io("read", path.display()))?,
         None => Vec::new(),
     };
     let project = here()?;
@@ -330,7 +321,7 @@ fn row(host: Host, attached: Vec<Place>, unreadable: Vec<String>, own: &[&Line])
 }
 
 fn say(row: &Row, output: &mut Output) -> Result<(), Failure> {
-    output.line(output.paint(describe::BOLD, row.host))?;
+    output.styled(describe::BOLD, row.host)?;
     for why in &row.unreadable {
         output.warn(format!("{}: it is not known whether it is attached: {why}", row.host));
     }

@@ -19,15 +19,10 @@ use acpdb_query::items::{Which, items};
 use serde_json::{Value, json};
 
 use super::exports::{Sink, To};
-use super::{at, audit_page, sessions};
+use super::{Code, Failure, Global, Output, at, audit_page, describe, place, sessions};
 use crate::args::Audit;
 use crate::claims;
-use crate::describe;
-use crate::describe::StreamNames;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
+use crate::describe::{StreamNames, with};
 
 /// The form of the report.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,7 +56,7 @@ pub(crate) fn run(global: &Global, args: &Audit, output: &mut Output) -> Result<
     };
     let sink = Sink::open(&args.target, output)?;
     let store = place::read(global, output)?;
-    let session = args.session.as_deref().map(|session| sessions::find(&store, session)).transpose()?;
+    let session = sessions::named(&store, args.session.as_deref())?;
     let after = match &args.since {
         Some(text) => {
             acpdb_query::when::resolve(&store, text, at::now())
@@ -80,7 +75,7 @@ pub(crate) fn run(global: &Global, args: &Audit, output: &mut Output) -> Result<
                 .and_then(|()| out.write_all(b"\n")),
             Form::Html => audit_page::write(&value, out),
         }
-        .map_err(|error| Failure::io("write", "the report", &error))?;
+        .map_err(Failure::io("write", "the report"))?;
         Ok(report.calls.len())
     })?;
     let To::File { path, bytes } = to else { return Ok(code) };
@@ -101,14 +96,6 @@ struct Begun {
     seq: Seq,
     time: Option<Micros>,
     row: Value,
-}
-
-/// A row with more fields, in place of those of the same names.
-fn with(mut row: Value, more: Value) -> Value {
-    if let (Some(row), Value::Object(more)) = (row.as_object_mut(), more) {
-        row.extend(more);
-    }
-    row
 }
 
 fn seq_of(row: &Value) -> Option<u64> {
@@ -185,8 +172,7 @@ impl<'a> Report<'a> {
             _ if !is_told => {}
             Payload::MessageRecorded(message) if message.role == Role::User => {
                 let texts = self.parts(*seq, &message.parts);
-                let row = self.row(recorded, json!({ "text": texts }));
-                self.asked.push(row);
+                self.asked.push(self.row(recorded, json!({ "text": texts })));
             }
             Payload::MessageFinished(message) => {
                 let report = &message.report;
@@ -200,18 +186,13 @@ impl<'a> Report<'a> {
             }
             Payload::HostRecorded(record) if is_approval(&record.record) => {
                 let text = record.raw.map(|raw| self.text(*seq, raw));
-                let row = self
-                    .row(recorded, json!({ "record": record.record, "about": record.about, "text": text }));
-                self.approvals.push(row);
+                let more = json!({ "record": record.record, "about": record.about, "text": text });
+                self.approvals.push(self.row(recorded, more));
             }
             Payload::FileChanged(changed) => {
-                let row = self.row(
-                    recorded,
-                    json!({
-                        "path": changed.key.given, "by": changed.by, "tool": null, "act": "changed",
-                    }),
-                );
-                self.files.push(row);
+                let path = &changed.key.given;
+                let more = json!({ "path": path, "by": changed.by, "tool": null, "act": "changed" });
+                self.files.push(self.row(recorded, more));
             }
             Payload::Discarded(_)
             | Payload::Distilled(_)
@@ -220,13 +201,8 @@ impl<'a> Report<'a> {
             | Payload::ContextReplaced(_)
             | Payload::HostCleared(_)
             | Payload::TaskEvicted(_) => {
-                let row = self.row(
-                    recorded,
-                    json!({
-                        "act": event.payload.label(), "detail": event.payload.in_words(), "rule": null,
-                    }),
-                );
-                self.hidden.push(row);
+                let (act, detail) = (event.payload.label(), event.payload.in_words());
+                self.hidden.push(self.row(recorded, json!({ "act": act, "detail": detail, "rule": null })));
             }
             Payload::DamageNoted(noted) => {
                 let (first, last) = (noted.first, noted.last);
@@ -273,13 +249,8 @@ impl<'a> Report<'a> {
         if is_told {
             let changes = matches!(call.class, ToolClass::Write | ToolClass::Edit | ToolClass::Delete);
             for key in call.keys.iter().filter(|key| changes && key.kind == KeyKind::File) {
-                let row = self.row(
-                    recorded,
-                    json!({
-                        "path": key.given, "by": "call", "tool": call.tool, "act": key.class,
-                    }),
-                );
-                self.files.push(row);
+                let more = json!({ "path": key.given, "by": "call", "tool": call.tool, "act": key.class });
+                self.files.push(self.row(recorded, more));
             }
         }
         let begun = Begun { seq, time: self.names.time(recorded), row };
@@ -315,8 +286,8 @@ impl<'a> Report<'a> {
         });
         if call.outcome == Outcome::Aborted {
             let record = "call aborted: cancelled, refused or interrupted";
-            let row = self.row(recorded, json!({ "record": record, "about": call.call, "text": null }));
-            self.approvals.push(row);
+            let more = json!({ "record": record, "about": call.call, "text": null });
+            self.approvals.push(self.row(recorded, more));
         }
         self.calls.push(with(row, ending));
     }
@@ -331,10 +302,9 @@ impl<'a> Report<'a> {
         if events.is_empty() && self.session.is_some() {
             return;
         }
-        let row = self.row(recorded, json!({
+        self.erased.push(self.row(recorded, json!({
             "by": erased.by, "reason": erased.reason.as_str(), "texts": erased.bodies.len(), "events": events,
-        }));
-        self.erased.push(row);
+        })));
     }
 
     /// What is left when the log ends: calls without results, and what rules hid.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use acpdb_query::export::html_text;
 use serde_json::Value;
 
-use crate::output::{Escape, escape};
+use super::{Escape, escape};
 
 const STYLE: &str = "body{font:14px/1.45 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#111;background:#fff}\
 table{border-collapse:collapse;width:100%;margin:.5rem 0 1.5rem}th,td{border:1px solid #bbb;padding:.25rem .4rem;text-align:left;vertical-align:top;\
@@ -13,115 +13,53 @@ overflow-wrap:anywhere;unicode-bidi:isolate}th{background:#eee}pre{margin:0;whit
 .none{color:#555}@media print{body{margin:0;max-width:none;font-size:9pt}thead{display:table-header-group}tr{break-inside:avoid}\
 h2{break-after:avoid}pre{font-size:7.5pt}@page{margin:15mm}}";
 
-/// A section: its field, its heading, what it is, and its columns.
-type Section = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
+/// A section: its field, its heading, what it is, and the fields of its columns, with a heading where that is another word.
+type Section = (&'static str, &'static str, &'static str, &'static str);
 
 const SECTIONS: &[Section] = &[
-    (
-        "gaps",
-        "Gaps",
-        "What is not there, or not proven.",
-        &[("what", "what"), ("seq", "event"), ("detail", "detail")],
-    ),
+    ("gaps", "Gaps", "What is not there, or not proven.", "what, seq: event, detail"),
     (
         "checkpoints",
         "Checkpoints",
         "Signed checkpoints, and whether the log still agrees with them.",
-        &[
-            ("seq", "ends at"),
-            ("covers", "covers"),
-            ("time", "signed"),
-            ("standing", "standing"),
-            ("says", "in words"),
-        ],
+        "seq: ends at, covers, time: signed, standing, says: in words",
     ),
     (
         "who",
         "Who",
         "Sessions, the programs that ran them, and the models that answered.",
-        &[
-            ("session", "session"),
-            ("host", "host"),
-            ("models", "models and providers"),
-            ("began", "began"),
-            ("folder", "folder"),
-            ("parent", "started by"),
-            ("title", "title"),
-        ],
+        "session, host, models: models and providers, began, folder, parent: started by, title",
     ),
-    (
-        "asked",
-        "What the user said",
-        "Messages under the user's name.",
-        &[("seq", "event"), ("session", "session"), ("time", "time"), ("text", "text")],
-    ),
+    ("asked", "What the user said", "Messages under the user's name.", "seq: event, session, time, text"),
     (
         "calls",
         "What was done",
         "Each call of a tool, with its parameters, its result, how long it took and how it ended.",
-        &[
-            ("seq", "event"),
-            ("session", "session"),
-            ("time", "time"),
-            ("tool", "tool"),
-            ("params", "parameters"),
-            ("result", "result"),
-            ("duration_ms", "ms"),
-            ("outcome", "outcome"),
-        ],
+        "seq: event, session, time, tool, params: parameters, result, duration_ms: ms, outcome",
     ),
     (
         "approvals",
         "Approvals and denials",
         "As far as hosts recorded them; calls that were cancelled, refused or interrupted.",
-        &[
-            ("seq", "event"),
-            ("session", "session"),
-            ("time", "time"),
-            ("record", "record"),
-            ("about", "about"),
-            ("text", "text"),
-        ],
+        "seq: event, session, time, record, about, text",
     ),
     (
         "files",
         "Files changed",
         "By calls that write, edit or delete, and as hosts noticed.",
-        &[
-            ("seq", "event"),
-            ("session", "session"),
-            ("time", "time"),
-            ("path", "path"),
-            ("act", "act"),
-            ("by", "by"),
-            ("tool", "tool"),
-        ],
+        "seq: event, session, time, path, act, by, tool",
     ),
     (
         "hidden",
         "Hidden from the model",
         "Nothing of it is gone: acpdb history shows it.",
-        &[
-            ("seq", "event"),
-            ("session", "session"),
-            ("act", "act"),
-            ("rule", "rule"),
-            ("actor", "by"),
-            ("detail", "what"),
-        ],
+        "seq: event, session, act, rule, actor: by, detail: what",
     ),
     (
         "erased",
         "Erased",
         "Texts that are gone; their digests and this record stay.",
-        &[
-            ("seq", "event"),
-            ("time", "time"),
-            ("by", "by"),
-            ("reason", "reason"),
-            ("texts", "texts"),
-            ("events", "of events"),
-        ],
+        "seq: event, time, by, reason, texts, events: of events",
     ),
 ];
 
@@ -186,10 +124,11 @@ pub(crate) fn write(report: &Value, out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "<p class=\"none\">None.</p>")?;
             continue;
         }
-        let headings: String = columns.iter().map(|(_, heading)| format!("<th>{heading}</th>")).collect();
+        let columns = columns.split(", ").map(|column| column.split_once(": ").unwrap_or((column, column)));
+        let headings: String = columns.clone().map(|(_, heading)| format!("<th>{heading}</th>")).collect();
         writeln!(out, "<table><thead><tr>{headings}</tr></thead><tbody>")?;
         for row in rows {
-            let cells = columns.iter().map(|(name, _)| cell(row.get(*name).unwrap_or(&Value::Null)));
+            let cells = columns.clone().map(|(name, _)| cell(row.get(name).unwrap_or(&Value::Null)));
             let cells: String = cells.map(|cell| format!("<td>{cell}</td>")).collect();
             writeln!(out, "<tr>{cells}</tr>")?;
         }

@@ -1,12 +1,7 @@
 //! `acpdb backup`: a verified copy beside the writers.
 
-use super::progress;
+use super::{Code, Failure, Global, Output, describe, place, progress};
 use crate::args::Backup;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "backup")?;
@@ -53,10 +48,9 @@ pub(crate) fn taken(error: acpdb_engine::Error, what: &str) -> Failure {
         &error,
         acpdb_engine::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists
     );
-    let mut failure = Failure::from(error);
-    if is_taken {
-        failure.code = Code::Usage;
-        failure = failure.hint(format!("a {what} needs a folder that is empty or does not exist yet"));
+    let failure = Failure::from(error);
+    if !is_taken {
+        return failure;
     }
-    failure
+    failure.coded(Code::Usage).hint(format!("a {what} needs a folder that is empty or does not exist yet"))
 }

@@ -10,13 +10,8 @@ use acpdb_query::EventsQuestion;
 use acpdb_query::undo::{self, UndoPlan};
 use serde_json::json;
 
-use super::{ask, find, sessions};
+use super::{Code, Failure, Global, Output, ask, describe, find, place, sessions};
 use crate::args::{Fork, Rewind, Undo};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 /// Numbers that are tried for the id of a fork.
 const FORK_NUMBER_MAX: u32 = 9_999;
@@ -43,10 +38,9 @@ pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Res
         return Ok(Code::Ok);
     };
     if output.json {
-        output.json_line(&json!({
+        return output.json_line(&json!({
             "schema": "acpdb.rewind/1", "session": session.name, "to": to, "last_seq": seq, "left": left,
-        }))?;
-        return Ok(Code::Ok);
+        }));
     }
     output.line(format!(
         "{} rewound to {to}: {} left the branch (event {seq})",
@@ -84,11 +78,10 @@ pub(crate) fn fork(global: &Global, args: &Fork, output: &mut Output) -> Result<
     let forked = store.view(info.id())?;
     let count = forked.current().len();
     if output.json {
-        output.json_line(&json!({
+        return output.json_line(&json!({
             "schema": "acpdb.fork/1", "session": name, "from": parent.name, "at": at, "items": count,
             "last_seq": receipt.last_seq,
-        }))?;
-        return Ok(Code::Ok);
+        }));
     }
     output.line(format!(
         "{name} continues {} from {at}: {} in its context, none copied",
@@ -187,12 +180,11 @@ fn go(way: Way, global: &Global, args: &Undo, output: &mut Output) -> Result<Cod
             Way::Undo => ("acpdb.undo/1", "undone"),
             Way::Redo => ("acpdb.redo/1", "redone"),
         };
-        output.json_line(&json!({
+        return output.json_line(&json!({
             "schema": schema, "session": session.name, done: seq, "event": label, "dry_run": args.dry_run,
             "restored": ids(&plan.restore), "discarded": ids(&plan.discard), "distilled": ids(&distilled),
             "pinned": ids(&plan.pin), "unpinned": ids(&plan.unpin), "last_seq": last,
-        }))?;
-        return Ok(Code::Ok);
+        }));
     }
     if plan.is_empty() {
         output.line(format!("{seq} {label}: everything stands as before it already"))?;

@@ -7,17 +7,14 @@ use acpdb_engine::event::KIND_LABELS;
 use acpdb_engine::ids::StoreId;
 use acpdb_proof::file::EVENT_PROOF;
 use acpdb_proof::{
-    Checked, Checkpoint, ConsistencyProof, EventProof, EventsProof, Note, ProofError, VerifierKey,
+    Checked, Checkpoint, ConsistencyProof, EventProof, EventsProof, Note, Opening, ProofError, VerifierKey,
 };
 use serde_json::{Value, json};
 
-use super::push;
+use super::{Code, Escape, Failure, Output, describe, escape, push};
 use crate::args::Check;
 use crate::claims;
-use crate::describe;
-use crate::failure::{Code, Failure};
 use crate::keys;
-use crate::output::{Escape, Output, escape};
 
 /// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 256 << 20;
@@ -68,10 +65,10 @@ struct Proven<'k> {
 
 pub(crate) fn run(args: &Check, output: &mut Output) -> Result<Code, Failure> {
     let shown = args.file.display().to_string();
-    let failed = |error: &std::io::Error| Failure::io("read", &shown, error);
-    let file = std::fs::File::open(&args.file).map_err(|error| failed(&error))?;
+    let failed = Failure::io("read", &shown);
+    let file = std::fs::File::open(&args.file).map_err(&failed)?;
     let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(&failed)?;
     let nothing = |error: &ProofError| Failure::new(Code::Damage, format!("{shown} proves nothing: {error}"));
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(Failure::new(Code::Damage, format!("{shown} is larger than a proof can be")));
@@ -103,9 +100,7 @@ pub(crate) fn run(args: &Check, output: &mut Output) -> Result<Code, Failure> {
         }
         proven.lines.push(("witnesses", said));
         let names: Vec<&String> = quorum.signed.iter().map(|(name, _)| name).collect();
-        if let Some(fields) = proven.value.as_object_mut() {
-            fields.insert("witnesses".to_owned(), json!(names));
-        }
+        proven.value = describe::with(proven.value, json!({"witnesses": names}));
     }
     compare(&proven.checked.checkpoint, matches!(proof, Proof::Note(_)))?;
     print(&proven, output)?;
@@ -135,27 +130,29 @@ fn check<'k>(proof: &Proof, keys: &'k [VerifierKey]) -> Result<Proven<'k>, Proof
 fn of_event<'k>(proof: &EventProof, keys: &'k [VerifierKey]) -> Result<Proven<'k>, ProofError> {
     let checked = proof.check(keys)?;
     let event = proof.opening.read()?;
-    let kind = kind_of(&event);
-    let bodies = &proof.opening.bodies;
     let mut lines = vec![
-        ("proves", format!("{} {kind} was recorded", event.seq)),
+        ("proves", format!("{} {} was recorded", event.seq, kind_of(&event))),
         ("recorded", describe::time(event.time)),
         ("stream", event.envelope.stream.to_string()),
-        ("texts", format!("{} of {} shown", bodies.len(), event.rows.len())),
+        ("texts", format!("{} of {} shown", proof.opening.bodies.len(), event.rows.len())),
     ];
-    for body in bodies {
+    let value = describe::with(json!({ "proves": "event" }), shown(&proof.opening, &mut lines)?);
+    Ok(Proven { checked, lines, value })
+}
+
+/// An event for programs, and its texts that are shown as lines for people.
+fn shown(opening: &Opening, lines: &mut Vec<(&'static str, String)>) -> Result<Value, ProofError> {
+    let event = opening.read()?;
+    let mut texts = Vec::new();
+    for body in &opening.bodies {
         let text = String::from_utf8_lossy(&body.bytes);
         lines.push(("text", escape(&text, Escape::Line).into_owned()));
+        texts.push(json!({ "row": body.row, "text": text }));
     }
-    let texts: Vec<Value> = bodies
-        .iter()
-        .map(|body| json!({ "row": body.row, "text": String::from_utf8_lossy(&body.bytes) }))
-        .collect();
-    let value = json!({
-        "proves": "event", "event": event.seq, "kind": kind, "recorded_at": describe::time(event.time),
+    Ok(json!({
+        "event": event.seq, "kind": kind_of(&event), "recorded_at": describe::time(event.time),
         "stream": event.envelope.stream, "text_count": event.rows.len(), "texts": texts,
-    });
-    Ok(Proven { checked, lines, value })
+    }))
 }
 
 /// Lines and values of events that are shown.
@@ -168,18 +165,8 @@ fn of_events<'k>(proof: &EventsProof, keys: &'k [VerifierKey]) -> Result<Proven<
     let mut events = Vec::new();
     for opening in &proof.openings {
         let event = opening.read()?;
-        let (kind, time) = (kind_of(&event), describe::time(event.time));
-        lines.push(("event", format!("{} {kind} {time}", event.seq)));
-        let mut texts = Vec::new();
-        for body in &opening.bodies {
-            let text = String::from_utf8_lossy(&body.bytes);
-            lines.push(("text", escape(&text, Escape::Line).into_owned()));
-            texts.push(json!({ "row": body.row, "text": text }));
-        }
-        events.push(json!({
-            "event": event.seq, "kind": kind, "recorded_at": time, "stream": event.envelope.stream,
-            "text_count": event.rows.len(), "texts": texts,
-        }));
+        lines.push(("event", format!("{} {} {}", event.seq, kind_of(&event), describe::time(event.time))));
+        events.push(shown(opening, &mut lines)?);
     }
     let value =
         json!({ "proves": "events", "from": first, "to": last, "stream": found.stream, "events": events });
@@ -212,13 +199,10 @@ fn print(proven: &Proven<'_>, output: &mut Output) -> Result<(), Failure> {
     let Checked { checkpoint, key } = &proven.checked;
     let time = claims::time_of(checkpoint);
     if output.json {
-        let mut value = proven.value.clone();
-        if let Some(fields) = value.as_object_mut() {
-            let store = checkpoint.store;
-            let more = json!({ "store": store, "seq": checkpoint.seq, "time": time, "key": key.to_string() });
-            fields.extend(more.as_object().cloned().unwrap_or_default());
-        }
-        return output.json_object("acpdb.check/1", &value);
+        let (store, seq) = (checkpoint.store, checkpoint.seq);
+        let more = json!({ "store": store, "seq": seq, "time": time, "key": key.to_string() });
+        let value = describe::with(proven.value.clone(), more);
+        return output.json_object("acpdb.check/1", &value).map(drop);
     }
     let last = [
         ("store", checkpoint.store.to_string()),

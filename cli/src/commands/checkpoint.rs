@@ -7,15 +7,11 @@ use acpdb_engine::ids::Seq;
 use acpdb_proof::{Checkpoint, Note};
 use serde_json::json;
 
-use super::head;
+use super::{Code, Failure, Global, Output, describe, head, place};
 use crate::args::{CheckpointAct, CheckpointVerb};
 use crate::claims;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
+use crate::keys;
 use crate::signing::{damaged, signed};
-use crate::{keys, place};
 
 pub(crate) fn run(global: &Global, args: &CheckpointVerb, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "checkpoint")?;
@@ -65,11 +61,7 @@ fn export_tiles(
     }
     let count = super::tile_export::run(store, &checkpoint, &note, folder)?;
     if output.json {
-        let mut value = value_of(store, seq, &note)?;
-        if let Some(fields) = value.as_object_mut() {
-            fields.insert("tiles".to_owned(), json!(count));
-            fields.insert("folder".to_owned(), json!(folder));
-        }
+        let value = describe::with(value_of(store, seq, &note)?, json!({"tiles": count, "folder": folder}));
         output.json_object("acpdb.checkpoint/1", &value)?;
     } else {
         let tiles = describe::count(count, "tile");

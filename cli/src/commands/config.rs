@@ -2,11 +2,8 @@
 
 use serde::Serialize;
 
-use crate::args::{Config, ConfigAct};
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
+use super::{Code, Failure, Global, Output, place};
+use crate::args::ConfigAct;
 use crate::settings::{self, KEYS, Kind};
 
 /// A setting as it stands.
@@ -19,9 +16,9 @@ struct Row {
     about: &'static str,
 }
 
-pub(crate) fn run(global: &Global, args: &Config, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, act: &ConfigAct, output: &mut Output) -> Result<Code, Failure> {
     let path = settings::path_or_failure()?;
-    match &args.act {
+    match act {
         ConfigAct::Path => {
             if output.json {
                 output.json_line(&serde_json::json!({"schema": "acpdb.config_path/1", "path": path}))?;
@@ -37,8 +34,7 @@ pub(crate) fn run(global: &Global, args: &Config, output: &mut Output) -> Result
                 rows.push(Row { key: key.name, value, default: key.default, about: key.about });
             }
             if output.json {
-                output.json_items("acpdb.config/1", &rows)?;
-                return Ok(Code::Ok);
+                return output.json_items("acpdb.config/1", &rows);
             }
             let mut table = super::table::new(output, &["setting", "value", "what it is"]);
             table.prose();

@@ -9,13 +9,9 @@ use acpdb_query::sessions::sparkline;
 use acpdb_query::{ContextItem, Layer, Window};
 
 use super::lines::{clip, clipped, one_line, standing, what};
-use super::{find, sessions};
+use super::{Code, Escape, Failure, Global, Output, describe, escape, find, place, sessions};
 use crate::args::Context;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape, is_plain};
-use crate::place;
+use crate::output::is_plain;
 
 /// Lines of a text that are shown without `--full`.
 const TEXT_LINES: usize = 6;
@@ -40,21 +36,22 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
     let window = Window { last: args.last, layer };
     if output.json {
         let context = acpdb_query::context(&store, &view, window, store.now())?;
-        output.json_object("acpdb.context/1", &context)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.context/1", &context);
     }
     let (context, items) = acpdb_query::context_items(&store, &view, window, store.now())?;
     header(&context, output)?;
     let left_out = context.item_count - items.remaining();
     if left_out > 0 {
-        output.line(
-            output.paint(describe::DIM, &format!("\n.. {} before", describe::count(left_out as u64, "item"))),
-        )?;
+        output.styled(describe::DIM, format!("\n.. {} before", describe::count(left_out as u64, "item")))?;
     }
+    let mut is_cut = false;
     for item in items.without_words() {
-        print(&item?, args.full, output)?;
+        is_cut |= print(&item?, args.full, output)?;
     }
     memory(&context.memory, output)?;
+    if is_cut && output.terminal {
+        output.note("texts are cut; acpdb context --full shows them whole");
+    }
     Ok(Code::Ok)
 }
 
@@ -69,9 +66,7 @@ fn perhaps_an_act(failure: Failure, session: Option<&str>) -> Failure {
 
 /// The act that a word is a slip for.
 pub(crate) fn near_act(word: &str) -> Option<&'static str> {
-    let acts = ["discard", "distill", "restore", "pin", "unpin"].into_iter();
-    let near = acts.map(|act| (strsim::jaro_winkler(act, word), act)).filter(|(score, _)| *score > 0.85);
-    near.max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, act)| act)
+    acpdb_query::nearest(["discard", "distill", "restore", "pin", "unpin"], word, 0.85)
 }
 
 fn header(context: &acpdb_query::Context, output: &mut Output) -> Result<(), Failure> {
@@ -105,12 +100,13 @@ fn header(context: &acpdb_query::Context, output: &mut Output) -> Result<(), Fai
     ))?;
     if context.tokens_by_turn.len() > 1 {
         let curve = sparkline(&context.tokens_by_turn);
-        output.line(output.paint(describe::DIM, &format!("over turns {curve}")))?;
+        output.styled(describe::DIM, format!("over turns {curve}"))?;
     }
     Ok(())
 }
 
-fn print(item: &ContextItem, full: bool, output: &mut Output) -> Result<(), Failure> {
+/// Prints an item; says whether less than all of it.
+fn print(item: &ContextItem, full: bool, output: &mut Output) -> Result<bool, Failure> {
     let row = &item.row;
     let seq = output.paint(describe::SEQ, &row.item);
     let name = what(row);
@@ -122,12 +118,13 @@ fn print(item: &ContextItem, full: bool, output: &mut Output) -> Result<(), Fail
     let stands = output.paint(if hidden { describe::BAD } else { describe::DIM }, &format!("{hash}{stands}"));
     output.line("")?;
     output.line(format!("{seq} t{} {name}{stands}", row.turn))?;
+    let mut is_cut = false;
     if let Some(input) = &item.input {
-        if full {
-            face(input, "", usize::MAX, output)?;
+        is_cut |= if full {
+            face(input, "", usize::MAX, output)?
         } else {
-            face(&on_one_line(input), "", 1, output)?;
-        }
+            face(&on_one_line(input), "", 1, output)?
+        };
     }
     if let Some(result) = &item.output {
         let lines = match (full, item.input.is_some()) {
@@ -136,9 +133,9 @@ fn print(item: &ContextItem, full: bool, output: &mut Output) -> Result<(), Fail
             _ => TEXT_LINES,
         };
         let mark = if item.input.is_some() { "→ " } else { "" };
-        face(result, mark, lines, output)?;
+        is_cut |= face(result, mark, lines, output)?;
     }
-    Ok(())
+    Ok(is_cut)
 }
 
 /// Parameters on one line: some hosts write them over several.
@@ -158,8 +155,9 @@ fn on_one_line(input: &FaceText) -> Cow<'_, FaceText> {
     }
 }
 
-/// The beginning of a face: at most so many lines, each as wide as there is room; whole if there is no limit.
-fn face(face: &FaceText, mark: &str, line_count_max: usize, output: &mut Output) -> Result<(), Failure> {
+/// The beginning of a face: at most so many lines, each as wide as there is room; whole if there is no limit. Says whether
+/// something was left out.
+fn face(face: &FaceText, mark: &str, line_count_max: usize, output: &mut Output) -> Result<bool, Failure> {
     let style = match face.state {
         FaceState::Whole | FaceState::Shortened | FaceState::Absent => anstyle::Style::new(),
         FaceState::Summary => describe::GOOD,
@@ -172,6 +170,7 @@ fn face(face: &FaceText, mark: &str, line_count_max: usize, output: &mut Output)
     let mark = if face.state == FaceState::Summary { format!("{mark}summary: ") } else { mark.to_owned() };
     let full = line_count_max == usize::MAX;
     let text = text.trim_end();
+    let mut is_cut = false;
     for (number, line) in text.lines().take(line_count_max).enumerate() {
         let lead = if number == 0 { mark.as_str() } else { "" };
         if full {
@@ -189,7 +188,9 @@ fn face(face: &FaceText, mark: &str, line_count_max: usize, output: &mut Output)
         let end = if is_long { line.char_indices().nth(output.width).map(|(end, _)| end) } else { None };
         let head = escape(end.and_then(|end| line.get(..end)).unwrap_or(line), Escape::Text);
         let head = if head.contains('\t') { Cow::Owned(head.replace('\t', "  ")) } else { head };
-        output.line_of(&["  ", lead], style, &clipped(&head, width))?;
+        let shown = clipped(&head, width);
+        is_cut |= end.is_some() || shown != head;
+        output.line_of(&["  ", lead], style, &shown)?;
     }
     if !full {
         // The text ends without a line feed. Most of it is not shown, and may be megabytes.
@@ -197,15 +198,16 @@ fn face(face: &FaceText, mark: &str, line_count_max: usize, output: &mut Output)
         // Fewer lines than may be shown leave none.
         let left = (feed_count + 1).saturating_sub(line_count_max);
         if left == 0 {
-            return Ok(());
+            return Ok(is_cut);
         }
+        is_cut = true;
         let more = describe::count(left as u64, "more line");
-        output.line(output.paint(
+        output.styled(
             describe::DIM,
-            &format!("  … {more}, ~{} tokens in all", describe::tokens(face.tokens_shown)),
-        ))?;
+            format!("  … {more}, ~{} tokens in all", describe::tokens(face.tokens_shown)),
+        )?;
     }
-    Ok(())
+    Ok(is_cut)
 }
 
 fn memory(rows: &[MemoryRow], output: &mut Output) -> Result<(), Failure> {
@@ -213,9 +215,7 @@ fn memory(rows: &[MemoryRow], output: &mut Output) -> Result<(), Failure> {
         return Ok(());
     }
     output.line("")?;
-    output.line(
-        output.paint(describe::BOLD, &format!("memory: {}", describe::count(rows.len() as u64, "item"))),
-    )?;
+    output.styled(describe::BOLD, format!("memory: {}", describe::count(rows.len() as u64, "item")))?;
     for row in rows {
         let seq = output.paint(describe::SEQ, &row.seq.to_string());
         let value = row.value.as_deref().map_or_else(|| "[not readable]".to_owned(), one_line);

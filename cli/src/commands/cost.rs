@@ -9,14 +9,9 @@ use acpdb_query::cost::{self, Asked, Bill, By, CostRow, PriceTable, Request, Req
 use acpdb_query::when;
 
 use super::lines::{clip, clip_path, one_line};
-use super::sessions;
-use super::table::{Column, Wide, fitted};
+use super::table::{Column, fitted};
+use super::{Code, Escape, Failure, Global, Output, describe, escape, place, sessions};
 use crate::args::{Cost, CostBy, CostSort};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
 use crate::spread;
 
 /// Columns of a title, a folder or a model.
@@ -56,7 +51,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     let since = moment(&args.since, "--since")?.map(|stretch| stretch.from);
     let until = moment(&args.until, "--until")?.map(|stretch| stretch.to);
     let store = place::read(global, output)?;
-    let only = args.session.as_deref().map(|session| sessions::find(&store, session)).transpose()?;
+    let only = sessions::named(&store, args.session.as_deref())?;
     let to = super::at::end(&store, global, only.as_ref())?.unwrap_or(store.head()?);
     let requests = cost::requests(&store, to)?;
     let root = only.as_ref().map(|only| only.id);
@@ -89,8 +84,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     }
     let waste = wasted.as_ref().map(|(_, waste)| waste);
     if output.json {
-        output.json_object("acpdb.cost/1", &Answer { bill: &bill, waste })?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.cost/1", &Answer { bill: &bill, waste });
     }
     if bill.sum.requests == 0 {
         output.note("no request in the store matches; hosts tell of them with their messages");
@@ -111,7 +105,7 @@ pub(super) fn table(global: &Global, own: Option<&std::path::Path>) -> Result<Pr
         return Ok(built_in);
     };
     let shown = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::io("read", &shown, &error))?;
+    let text = std::fs::read_to_string(path).map_err(Failure::io("read", &shown))?;
     let own = PriceTable::from_toml(&text).map_err(|error| {
         Failure::usage(format!("{shown}: {error}"))
             .hint("acpdb cost --show-prices prints a table to begin with")
@@ -213,10 +207,22 @@ fn name(row: &CostRow, by: CostBy) -> String {
 
 fn rows(bill: &Bill, by: CostBy, output: &mut Output) -> Result<(), Failure> {
     let is_session = by == CostBy::Session;
-    let column = |heading, rank| Column { heading, right: true, rank };
+    let sum = &bill.sum;
+    // A column in which nothing stands says nothing.
+    let is_told = |heading: &str| match heading {
+        "title" => is_session && bill.items.iter().any(|row| row.title.is_some()),
+        "input" => sum.dollars.input > 0.0,
+        "write" => sum.dollars.cache_write > 0.0,
+        "write 1h" => sum.dollars.cache_write_long > 0.0,
+        "subagents" => sum.subagents > 0.0,
+        "host says" => sum.host_total.is_some(),
+        "stale" => sum.stale.is_some(),
+        _ => true,
+    };
+    let column = |heading, rank| Column { heading, right: true, rank, is_told: is_told(heading) };
     let columns = [
-        Column { heading: bill.by, right: false, rank: 0 },
-        Column { heading: "title", right: false, rank: 6 },
+        Column { right: false, ..column(bill.by, 0) },
+        Column { right: false, ..column("title", 6) },
         column("requests", 5),
         column("tokens in", 9),
         column("out", 8),
@@ -250,29 +256,9 @@ fn rows(bill: &Bill, by: CostBy, output: &mut Output) -> Result<(), Failure> {
             row.stale.map_or_else(|| "-".to_owned(), dollars),
         ]
     };
-    // A column in which nothing stands says nothing.
-    let sum = &bill.sum;
-    let is_told = |heading: &str| match heading {
-        "title" => is_session && bill.items.iter().any(|row| row.title.is_some()),
-        "input" => sum.dollars.input > 0.0,
-        "write" => sum.dollars.cache_write > 0.0,
-        "write 1h" => sum.dollars.cache_write_long > 0.0,
-        "subagents" => sum.subagents > 0.0,
-        "host says" => sum.host_total.is_some(),
-        "stale" => sum.stale.is_some(),
-        _ => true,
-    };
-    let kept: Vec<bool> = columns.iter().map(|column| is_told(column.heading)).collect();
-    let only = |cells: Vec<String>| -> Vec<String> {
-        cells.into_iter().zip(&kept).filter(|(_, kept)| **kept).map(|(cell, _)| cell).collect()
-    };
-    let mut cells: Vec<Vec<String>> = bill.items.iter().map(|row| only(line(row, name(row, by)))).collect();
-    cells.push(only(line(sum, "sum".to_owned())));
-    let columns: Vec<Column> =
-        columns.into_iter().zip(&kept).filter(|(_, kept)| **kept).map(|(column, _)| column).collect();
-    let wide = columns.iter().position(|column| column.heading == "title");
-    let wide = wide.map(|column| Wide { column, least: TITLE_WIDTH_MIN });
-    output.line(fitted(output, &columns, cells, wide).to_string())
+    let mut cells: Vec<Vec<String>> = bill.items.iter().map(|row| line(row, name(row, by))).collect();
+    cells.push(line(sum, "sum".to_owned()));
+    output.line(fitted(output, &columns, cells, TITLE_WIDTH_MIN).to_string())
 }
 
 fn ways(bill: &Bill, waste: &Waste, output: &mut Output) -> Result<(), Failure> {

@@ -15,11 +15,8 @@ use acpdb_engine::{Store, store::StreamName};
 use acpdb_hosts::import::{Format, Options};
 
 use super::tour::{self, Source};
+use super::{Code, Failure, Global, Output, place};
 use crate::args::Demo;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 use crate::reader::{self, Candidate, ReadError, Recognised};
 
 /// The session that comes with the program.
@@ -31,7 +28,7 @@ const CALL_COUNT_MIN: u64 = 8;
 
 pub(crate) fn run(global: &Global, args: &Demo, output: &mut Output) -> Result<Code, Failure> {
     let folder = tempfile::Builder::new().prefix("acpdb-demo-").tempdir();
-    let folder = folder.map_err(|error| Failure::io("make", "a temporary folder", &error))?;
+    let folder = folder.map_err(Failure::io("make", "a temporary folder"))?;
     crate::interrupt::scratch(folder.path());
     let chosen = choose(global, args, folder.path(), output)?;
     let (store, path) = match &args.keep {
@@ -68,8 +65,7 @@ struct Chosen {
 
 fn choose(global: &Global, args: &Demo, folder: &Path, output: &Output) -> Result<Chosen, Failure> {
     if let Some(path) = &args.file {
-        let bytes = std::fs::metadata(path)
-            .map_err(|error| Failure::io("read", &path.display().to_string(), &error))?;
+        let bytes = std::fs::metadata(path).map_err(Failure::io("read", path.display()))?;
         let candidate = Candidate { path: path.clone(), bytes: bytes.len(), named: true };
         let format = match reader::recognise(&candidate, None) {
             Recognised::Session(format) => format,
@@ -96,8 +92,7 @@ fn choose(global: &Global, args: &Demo, folder: &Path, output: &Output) -> Resul
         return Ok(chosen);
     }
     let file = folder.join("demo-session.jsonl");
-    std::fs::write(&file, BUNDLED)
-        .map_err(|error| Failure::io("write", &file.display().to_string(), &error))?;
+    std::fs::write(&file, BUNDLED).map_err(Failure::io("write", file.display()))?;
     let store = place::open_scratch(&folder.join("bundled"), output)?;
     let format = Format::ClaudeCode;
     import(&store, &file, format)?;
@@ -144,7 +139,7 @@ fn import(store: &Store, path: &Path, format: Format) -> Result<(), Failure> {
     match reader::read(store, path, format, &Options::default(), &mut |_| {}) {
         Ok(_) => Ok(()),
         Err(ReadError::Store(error)) => Err(error.into()),
-        Err(ReadError::File(error)) => Err(Failure::io("read", &path.display().to_string(), &error)),
+        Err(ReadError::File(error)) => Err(Failure::io("read", path.display())(error)),
         Err(ReadError::Import { error, .. }) => {
             Err(Failure::new(Code::Failure, format!("{}: {error}", path.display())))
         }

@@ -9,11 +9,8 @@ use acpdb_engine::storage::{Access, FileStorage, Storage as _, free_bytes, untru
 use acpdb_engine::store::{VerifyOptions, verify_store};
 use acpdb_engine::verify::{Report, Verdict};
 
-use crate::describe;
-use crate::failure::{Code, Failure, KEY_HINT};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
+use super::{Code, Failure, Global, Output, describe, place};
+use crate::failure::KEY_HINT;
 
 /// Below this a store can still be read, and soon not be appended to.
 const FREE_BYTES_MIN: u64 = 64 << 20;

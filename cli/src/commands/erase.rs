@@ -5,12 +5,8 @@ use acpdb_engine::ids::{ItemId, Seq, StreamId};
 use acpdb_engine::store::{ErasedWhy, StreamName};
 use serde_json::json;
 
+use super::{Code, Escape, Failure, Global, Output, describe, escape, place};
 use crate::args::Erase;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
 
 /// What no erasure covers; also in the help.
 const NOT_COVERED: &str = "not covered: ids, names of tools, paths; \
@@ -76,8 +72,7 @@ pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<
             "files_removed": report.figures.files_removed,
             "not_covered": NOT_COVERED.trim_start_matches("not covered: "),
         });
-        output.json_line(&value)?;
-        return Ok(Code::Ok);
+        return output.json_line(&value);
     }
     if report.hit.is_empty() {
         output.line(format!("{}: nothing left to erase", report.item))?;
@@ -129,8 +124,7 @@ fn shred(global: &Global, args: &Erase, output: &mut Output) -> Result<Code, Fai
     };
     if output.json {
         let value = json!({ "dry_run": args.dry_run, "subject": args.subject, "items": rows });
-        output.json_object("acpdb.shred/1", &value)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.shred/1", &value);
     }
     if rows.is_empty() {
         let done = if args.dry_run { "would be destroyed" } else { "is destroyed" };

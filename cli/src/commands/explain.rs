@@ -1,12 +1,7 @@
 //! `acpdb explain ID`: why something is or is not in the current context.
 
-use super::find;
+use super::{Code, Escape, Failure, Global, Output, describe, escape, find, place};
 use crate::args::Explain;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Explain, output: &mut Output) -> Result<Code, Failure> {
     let store = place::read(global, output)?;
@@ -25,23 +20,22 @@ pub(crate) fn run(global: &Global, args: &Explain, output: &mut Output) -> Resul
         ));
     }
     if output.json {
-        output.json_object("acpdb.explain/1", &explained)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.explain/1", &explained);
     }
     for (number, sentence) in explained.sentences.iter().enumerate() {
         let sentence = escape(sentence, Escape::Line);
         let style = if number == 0 { describe::BOLD } else { anstyle::Style::new() };
-        output.line(output.paint(style, &sentence))?;
+        output.styled(style, &sentence)?;
     }
     let item = &explained.row.item;
-    output.line(output.paint(
+    output.styled(
         describe::DIM,
-        &format!(
+        format!(
             "~{} tokens recorded, ~{} shown, as of {}. Whole: acpdb show '{item}'",
             describe::tokens(explained.row.tokens),
             describe::tokens(explained.row.tokens_shown),
             view.at()
         ),
-    ))?;
+    )?;
     Ok(Code::Ok)
 }

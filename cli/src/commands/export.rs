@@ -5,9 +5,8 @@ use acpdb_hosts::export::{Format, Options, Report, Selection, Unfinished, export
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::{Code, Escape, Failure, Output};
 use crate::args::{ExportMode, ExportOptions};
-use crate::failure::{Code, Failure};
-use crate::output::{Escape, Output};
 
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -70,8 +69,7 @@ pub(crate) fn run(
             report: &export.report,
             body,
         };
-        output.json_object("acpdb.export/1", &answer)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.export/1", &answer);
     }
     for line in export.report.lines() {
         output.note(line);

@@ -6,12 +6,11 @@ use acpdb_engine::store::{At, StreamName};
 use acpdb_engine::{Store, View};
 use acpdb_query::{FindError, Found, when};
 
-use crate::failure::{Code, Failure};
-use crate::global::Global;
+use super::{Code, Failure, Global, Output, place};
 
 /// The item or event that `text` names, in one session or in all.
 pub(crate) fn item(store: &Store, text: &str, session: Option<&str>) -> Result<Found, Failure> {
-    let session = session.map(|session| super::sessions::find(store, session)).transpose()?;
+    let session = super::sessions::named(store, session)?;
     acpdb_query::find(store, text, session.as_ref()).map_err(failure)
 }
 
@@ -54,6 +53,18 @@ pub(crate) fn target(store: &Store, global: &Global, found: &Found) -> Result<(V
         return Err(Failure::not_found(format!("{} was not recorded yet at {}", found.item, view.at())));
     }
     Ok((view, ix))
+}
+
+/// The store to read, the session that is named or else meant, and its view at `--at`.
+pub(crate) fn opened(
+    global: &Global,
+    named: Option<&str>,
+    output: &Output,
+) -> Result<(Store, StreamName, View), Failure> {
+    let store = place::read(global, output)?;
+    let session = super::sessions::default_session_noted(&store, named, output)?;
+    let view = view(&store, global, &session)?;
+    Ok((store, session, view))
 }
 
 /// A stream as of `--at`, or at its head.

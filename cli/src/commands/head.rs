@@ -7,12 +7,8 @@ use acpdb_engine::store::HeadPlace;
 use acpdb_engine::verify::Expected;
 use serde_json::json;
 
+use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::Head;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Head, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "head")?;
@@ -63,14 +59,11 @@ pub(crate) fn expected(text: &str) -> Result<Expected, Failure> {
 /// The links in a file of lines that `acpdb head` printed, as text or as JSON; also `SEQ=LINK`.
 pub(crate) fn expected_in(path: &Path) -> Result<Vec<(Expected, Option<StoreId>)>, Failure> {
     let shown = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::io("read", &shown, &error))?;
+    let text = std::fs::read_to_string(path).map_err(Failure::io("read", &shown))?;
     let mut found = Vec::new();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         let read = read_line(line.trim());
-        found.push(read.map_err(|mut failure| {
-            failure.message = format!("{shown}, line {number}: {}", failure.message);
-            failure
-        })?);
+        found.push(read.map_err(|failure| failure.in_place(format!("{shown}, line {number}")))?);
     }
     Ok(found)
 }

@@ -9,13 +9,8 @@ use acpdb_query::served::ServedRow;
 use acpdb_query::{ChainReport, Cursor, EdgeRow, Filter, ItemRow, ItemsQuestion, Scanned, Which};
 
 use super::lines::{Widths, about, one_line, standing_painted};
-use super::{ask, find, sessions};
+use super::{Code, Failure, Global, Output, ask, describe, find, place, sessions};
 use crate::args::{History, HistorySort};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 /// Schema of what is printed for programs.
 const SCHEMA: &str = "acpdb.history/1";
@@ -134,7 +129,7 @@ impl Listing<'_> {
                     json.append(&mut ready);
                 } else if is_end || self.left == 0 || ready.len() == PAGE_COUNT {
                     if many && widths.is_none() && !ready.is_empty() {
-                        output.line(output.paint(describe::BOLD, &one_line(&stream.name)))?;
+                        output.styled(describe::BOLD, one_line(&stream.name))?;
                     }
                     // Columns are as wide as the first rows need, so that the first are there at once.
                     let columns = *widths.get_or_insert_with(|| Widths::of(&ready, output, STANDING_WIDTH));
@@ -157,8 +152,7 @@ impl Listing<'_> {
                 #[serde(skip_serializing_if = "Option::is_none")]
                 next_cursor: Option<Cursor>,
             }
-            output.json_object(SCHEMA, &Page { items: &json, next_cursor: next })?;
-            return Ok(Code::Ok);
+            return output.json_object(SCHEMA, &Page { items: &json, next_cursor: next });
         }
         if row_count == 0 && self.after.is_none() {
             if !self.filter.is_empty() {
@@ -243,8 +237,7 @@ fn of_chain(global: &Global, id: &str, session: Option<&str>, output: &mut Outpu
     let chain = chain
         .ok_or_else(|| Failure::not_found(format!("{} was not recorded yet at {}", found.item, view.at())))?;
     if output.json {
-        output.json_object(SCHEMA, &chain)?;
-        return Ok(Code::Ok);
+        return output.json_object(SCHEMA, &chain);
     }
     let old: std::collections::BTreeSet<&str> =
         chain.edges.iter().filter(|edge| !edge.released).map(|edge| edge.old.as_str()).collect();
@@ -299,15 +292,15 @@ pub(crate) fn draw(
         let rail = if last { " " } else { "│" };
         for edge in chain.edges.iter().filter(|edge| edge.old == row.item) {
             let text = edge_words(edge, row);
-            output.line(output.paint(describe::DIM, &format!("{rail}   {text}")))?;
+            output.styled(describe::DIM, format!("{rail}   {text}"))?;
         }
     }
     for row in unseen(chain) {
         let words = format!("{}: no longer served since turn {} ({})", row.item, row.turn, row.seq);
-        output.line(output.paint(describe::DIM, &words))?;
+        output.styled(describe::DIM, &words)?;
     }
     if chain.is_cut {
-        output.line(output.paint(describe::DIM, "… and more, left out"))?;
+        output.styled(describe::DIM, "… and more, left out")?;
     }
     Ok(())
 }

@@ -16,10 +16,9 @@ use acpdb_live::hook::{self, Done};
 use acpdb_live::journal::{self, Line};
 use acpdb_live::{Host, Mode, dialect};
 
-use crate::args::{Hook, HookMode, HostName};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
+use super::{Global, Output, place};
+use crate::args::Hook;
+use crate::failure::chained;
 
 /// Most bytes that a host may say.
 const INPUT_BYTES_MAX: u64 = 64 << 20;
@@ -45,23 +44,14 @@ struct Work {
 pub(crate) fn run(global: &Global, args: &Hook) {
     let began = Instant::now();
     let work = Work {
-        host: host(args.host),
-        mode: mode(args.mode),
+        host: args.host,
+        mode: args.mode,
         event: args.event.clone(),
         subject: args.subject.clone(),
         global: global.apart(),
     };
-    let mut line = Line {
-        at: super::at::now().0,
-        host: work.host.name().to_owned(),
-        event: args.event.clone().unwrap_or_default(),
-        session: String::new(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        milliseconds: 0,
-        event_count: 0,
-        has_answered: false,
-        error: None,
-    };
+    let event = args.event.clone().unwrap_or_default();
+    let mut line = Line { event, ..line(work.host.name()) };
     let deadline = Duration::from_millis(args.deadline);
     let (tell, told) = mpsc::channel();
     // The thread ends with the process: what it had not committed by then is told again by the next event.
@@ -95,6 +85,12 @@ pub(crate) fn run(global: &Global, args: &Hook) {
     note(&line);
 }
 
+/// A line of the journal that begins now, about a host that goes by this name.
+pub(crate) fn line(host: &str) -> Line {
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    Line { at: super::at::now().0, host: host.to_owned(), version, ..Line::default() }
+}
+
 /// Takes a line into the journal.
 fn note(line: &Line) {
     if let Some(path) = journal::path(&place::variable) {
@@ -107,47 +103,17 @@ fn note(line: &Line) {
 pub(crate) fn refused(why: &str) {
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let named = words.iter().skip_while(|word| *word != "hook").nth(1).map(String::as_str);
-    // A host that this version does not know is named as the command names it.
-    let host = named.and_then(|name| <HostName as clap::ValueEnum>::from_str(name, false).ok());
     let why = why.trim().lines().next().unwrap_or_default().trim_start_matches("error: ");
-    let line = Line {
-        at: super::at::now().0,
-        host: host
-            .map_or_else(|| named.unwrap_or_default().to_owned(), |name| self::host(name).name().to_owned()),
-        event: String::new(),
-        session: String::new(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        milliseconds: 0,
-        event_count: 0,
-        has_answered: false,
-        error: Some(format!("{why}; was it attached by another version? attach again with this one")),
-    };
+    let why = format!("{why}; was it attached by another version? attach again with this one");
+    // A host that this version does not know is named as the command names it.
+    let named = named.unwrap_or_default();
+    let host = Host::from_name(named).map_or(named, |host| host.name());
+    let line = Line { error: Some(why), ..line(host) };
     note(&line);
 }
 
 /// The answer that says nothing.
 pub(crate) const NOTHING: &str = "{}";
-
-pub(crate) const fn host(name: HostName) -> Host {
-    match name {
-        HostName::ClaudeCode => Host::ClaudeCode,
-        HostName::Codex => Host::Codex,
-        HostName::GeminiCli => Host::GeminiCli,
-        HostName::CopilotCli => Host::CopilotCli,
-        HostName::Cursor => Host::Cursor,
-        HostName::VsCode => Host::VsCode,
-        HostName::Opencode => Host::Opencode,
-        HostName::Pi => Host::Pi,
-    }
-}
-
-pub(crate) const fn mode(name: HookMode) -> Mode {
-    match name {
-        HookMode::Record => Mode::Record,
-        HookMode::Suggest => Mode::Suggest,
-        HookMode::Prune => Mode::Prune,
-    }
-}
 
 impl Work {
     fn run(&self, tell: &mpsc::Sender<News>) {
@@ -205,19 +171,4 @@ fn enter(folder: &std::path::Path) -> Result<(), String> {
     }
     // A relative path of which nothing is there says nothing: the hook stays where the host runs it.
     Ok(())
-}
-
-/// An error with its causes, on one line.
-fn chained(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let said = error.to_string();
-        if !text.ends_with(&said) {
-            text.push_str(": ");
-            text.push_str(&said);
-        }
-        cause = error.source();
-    }
-    text
 }

@@ -10,13 +10,9 @@ use acpdb_engine::event::Scope;
 use acpdb_engine::ids::Micros;
 use acpdb_hosts::import::Format;
 
-use crate::describe;
-use crate::failure::{Code, Failure};
+use super::{Code, Escape, Failure, Global, Output, describe, escape, place};
 use crate::follow::Root;
-use crate::global::Global;
 use crate::known::{KnownFiles, Seen};
-use crate::output::{Escape, Output, escape};
-use crate::place;
 
 /// Kinds of records that are named for people; programs are told of all.
 const KINDS_SHOWN: usize = 5;
@@ -66,8 +62,7 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
     }
     let rows: Vec<Row> = rows.into_values().collect();
     if output.json {
-        output.json_items("acpdb.hosts/1", &rows)?;
-        return Ok(Code::Ok);
+        return output.json_items("acpdb.hosts/1", &rows);
     }
     print(&rows, output)?;
     Ok(Code::Ok)

@@ -13,14 +13,10 @@ use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::merge::Merged;
+use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::Import;
-use crate::describe;
-use crate::failure::{Code, Failure};
 use crate::follow::{self, Plan, Root};
-use crate::global::Global;
 use crate::known::{self, Known, KnownFiles};
-use crate::output::Output;
-use crate::place;
 use crate::reader::{
     self, AHEAD_COUNT, Ahead, Begun, Candidate, FileReport, ReadError, Recognised, Skipped, notes, refused,
 };
@@ -149,7 +145,7 @@ impl<'c> Upcoming<'c> {
         bar: &ProgressBar,
     ) -> Result<Self, Failure> {
         let ahead = Ahead::start(format, options.clone(), bar.clone());
-        let ahead = ahead.map_err(|error| Failure::io("begin", "a thread that reads", &error))?;
+        let ahead = ahead.map_err(Failure::io("begin", "a thread that reads"))?;
         Ok(Self { ahead, rest: all.iter().peekable(), queue: VecDeque::new() })
     }
 
@@ -235,11 +231,11 @@ fn piped(args: &Import) -> Result<(Option<tempfile::TempDir>, std::borrow::Cow<'
     if !args.paths.iter().any(is_piped) {
         return Ok((None, std::borrow::Cow::Borrowed(args)));
     }
-    let failed = |error: std::io::Error| Failure::io("keep", "what came on standard input", &error);
-    let folder = tempfile::Builder::new().prefix("acpdb-import-").tempdir().map_err(failed)?;
+    let failed = Failure::io("keep", "what came on standard input");
+    let folder = tempfile::Builder::new().prefix("acpdb-import-").tempdir().map_err(&failed)?;
     let path = folder.path().join("stdin.jsonl");
-    let mut file = std::fs::File::create(&path).map_err(failed)?;
-    let bytes = std::io::copy(&mut std::io::stdin().lock(), &mut file).map_err(failed)?;
+    let mut file = std::fs::File::create(&path).map_err(&failed)?;
+    let bytes = std::io::copy(&mut std::io::stdin().lock(), &mut file).map_err(&failed)?;
     if bytes == 0 {
         return Err(Failure::usage("nothing came on standard input").hint("acpdb import - < session.jsonl"));
     }
@@ -314,7 +310,7 @@ fn follow(
     } else {
         let root = |path: &PathBuf| match std::fs::canonicalize(path) {
             Ok(path) => Ok(Root { path, place: None }),
-            Err(error) => Err(Failure::io("follow", &path.display().to_string(), &error)
+            Err(error) => Err(Failure::io("follow", path.display())(error)
                 .hint("make the folder first, or leave it out to follow the usual places")),
         };
         args.paths.iter().map(root).collect::<Result<_, _>>()?
@@ -333,8 +329,7 @@ fn hosts(args: &Import) -> Result<Vec<Format>, Failure> {
 
 /// The usual places of some hosts, or of all.
 pub(crate) fn places(hosts: &[Format]) -> Result<Vec<Place>, Failure> {
-    let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-    let home = home
+    let home = crate::settings::path_in("HOME")
         .ok_or_else(|| Failure::usage("there is no home folder to look in").hint("give a file or folder"))?;
     let mut places = usual_places(&crate::place::variable, &home);
     if let Some(host) = hosts.iter().find(|host| !places.iter().any(|place| place.format == **host)) {
@@ -429,9 +424,8 @@ fn render(
     if output.json {
         let items: Vec<&Sum> = sums.values().collect();
         let merged: Vec<Merged<'_>> = merged.iter().map(|(path, report)| Merged { path, report }).collect();
-        return output.json_line(
-            &json!({"schema": "acpdb.import/1", "items": items, "merged": merged, "skipped": skipped}),
-        );
+        let value = json!({"items": items, "merged": merged, "skipped": skipped});
+        return output.json_object("acpdb.import/1", &value).map(drop);
     }
     for (path, report) in merged {
         super::merge::say(path, report, output)?;

@@ -1,13 +1,10 @@
 //! `acpdb info`: what the store holds and where.
 
 use acpdb_engine::Store;
+use serde_json::json;
 
+use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::Info;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Info, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "info")?;
@@ -17,12 +14,8 @@ pub(crate) fn run(global: &Global, args: &Info, output: &mut Output) -> Result<C
     }
     let info = store.info()?;
     if output.json {
-        let mut value = serde_json::to_value(&info).unwrap_or_default();
-        if let Some(object) = value.as_object_mut() {
-            object.insert("schema".to_owned(), "acpdb.info/1".into());
-        }
-        output.json_line(&value)?;
-        return Ok(Code::Ok);
+        let value = describe::with(json!(info), json!({"schema": "acpdb.info/1"}));
+        return output.json_line(&value);
     }
     let mut field = |name: &str, value: String| output.line(format!("{name:<10} {value}"));
     field("store", store.root().display().to_string())?;
@@ -57,12 +50,8 @@ pub(crate) fn run(global: &Global, args: &Info, output: &mut Output) -> Result<C
 fn space(store: &Store, output: &mut Output) -> Result<Code, Failure> {
     let space = store.space()?;
     if output.json {
-        let mut value = serde_json::to_value(&space).unwrap_or_default();
-        if let Some(object) = value.as_object_mut() {
-            object.insert("schema".to_owned(), "acpdb.space/1".into());
-        }
-        output.json_line(&value)?;
-        return Ok(Code::Ok);
+        let value = describe::with(json!(space), json!({"schema": "acpdb.space/1"}));
+        return output.json_line(&value);
     }
     let percent = |thousandths: u64| format!("{}.{}%", thousandths / 10, thousandths % 10);
     output.line(format!("log        {} on disk", describe::bytes(space.log_bytes)))?;

@@ -5,12 +5,10 @@ use std::path::{Path, PathBuf};
 use acpdb_engine::Store;
 use serde::Serialize;
 
+use super::{Code, Failure, Global, Output, place};
 use crate::args::Init;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
+use crate::passphrases;
 use crate::rings::{self, New};
-use crate::{passphrases, place};
 
 /// What came of it, for programs.
 #[derive(Serialize)]
@@ -34,8 +32,7 @@ pub(crate) fn run(global: &Global, args: &Init, output: &mut Output) -> Result<C
         make(global, args, &folder)?
     };
     if output.json {
-        output.json_object("acpdb.init/1", &made)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.init/1", &made);
     }
     let shown = made.path.display();
     match (&made.key, made.created) {

@@ -4,17 +4,15 @@ use acpdb_engine::Store;
 use acpdb_proof::origin;
 use serde_json::json;
 
-use crate::args::{Key, KeyAct};
-use crate::failure::{Code, Failure};
-use crate::global::Global;
+use super::{Code, Failure, Global, Output, place};
+use crate::args::KeyAct;
 use crate::keys::{self, Kept};
-use crate::output::Output;
+use crate::passphrases;
 use crate::rings::{self, New};
-use crate::{passphrases, place};
 
-pub(crate) fn run(global: &Global, args: &Key, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, act: &KeyAct, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "key")?;
-    match &args.act {
+    match act {
         KeyAct::New { name, passphrase, keyring } => {
             let kept = match (passphrase, keyring) {
                 (true, _) => Kept::UnderPassphrase,
@@ -72,7 +70,7 @@ fn encrypted(global: &Global, output: &Output) -> Result<Store, Failure> {
 /// Gives one session, else all, another data key.
 fn rotate_data(global: &Global, session: Option<&str>, output: &mut Output) -> Result<(), Failure> {
     let store = encrypted(global, output)?;
-    let session = session.map(|session| super::sessions::find(&store, session)).transpose()?;
+    let session = super::sessions::named(&store, session)?;
     let count = store.rotate_data_keys(session.map(|session| session.id))?;
     store.close()?;
     if output.json {

@@ -2,16 +2,15 @@
 
 use std::borrow::Cow;
 
+use acpdb_engine::View;
 use acpdb_engine::event::Role;
 use acpdb_engine::fold::{FaceState, ItemKind, Status};
 use acpdb_engine::ids::ItemId;
-use acpdb_engine::{Error, View};
 use acpdb_query::ItemRow;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use crate::describe;
-use crate::failure::Failure;
-use crate::output::{Escape, Output, escape, is_plain};
+use super::{Escape, Failure, Output, describe, escape};
+use crate::output::is_plain;
 
 /// Longest piece of a text that is looked at for a preview, in bytes.
 const PREVIEW_BYTES_MAX: usize = 1 << 10;
@@ -195,13 +194,8 @@ pub(crate) fn about(view: &View, row: &ItemRow) -> Result<String, Failure> {
     if row.kind == ItemKind::Media {
         return Ok(String::new());
     }
-    match view.text(body) {
-        Ok(text) => Ok(one_line(&text)),
-        Err(error @ (Error::Corrupt { .. } | Error::Erased { .. })) => {
-            Ok(format!("[{}]", one_line(&error.to_string())))
-        }
-        Err(error) => Err(error.into()),
-    }
+    let text = acpdb_query::sound::or_lost(view.text(body))?;
+    Ok(text.map_or_else(|lost| format!("[{}]", one_line(&lost.to_string())), |text| one_line(&text)))
 }
 
 /// Widths of the columns of a list of items.

@@ -7,10 +7,8 @@ use std::path::Path;
 
 use acpdb_hosts::lint::{Known, lint};
 
+use super::{Code, Escape, Failure, Output, describe, escape};
 use crate::args::Lint;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::output::{Escape, Output, escape};
 
 /// Longest body that is read.
 const BODY_BYTES_MAX: u64 = 512 << 20;
@@ -37,7 +35,7 @@ pub(crate) fn run(args: &Lint, output: &mut Output) -> Result<Code, Failure> {
         output.line(format!("   expected {expected}, found {found}"))?;
         if !finding.says.is_empty() {
             let says = escape(&finding.says, Escape::Line);
-            output.line(output.paint(describe::DIM, &format!("   providers say: {says}")))?;
+            output.styled(describe::DIM, format!("   providers say: {says}"))?;
         }
     }
     if findings.is_empty() {
@@ -65,6 +63,6 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Err(Failure::not_found(format!("there is no file {name}")))
         }
-        Err(error) => Err(Failure::io("read", &name, &error)),
+        Err(error) => Err(Failure::io("read", &name)(error)),
     }
 }

@@ -7,12 +7,8 @@ use acpdb_engine::ids::Seq;
 use acpdb_query::{EventsQuestion, bodies};
 
 use super::lines::clipped;
-use super::log;
+use super::{Code, Escape, Failure, Global, Output, escape, log, place};
 use crate::args::List;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
 
 /// Columns up to the first tab stop.
 const TAB: usize = 8;
@@ -20,8 +16,7 @@ const TAB: usize = 8;
 pub(crate) fn run(global: &Global, args: &List, output: &mut Output) -> Result<Code, Failure> {
     let filter = args.ask.filter()?;
     let store = place::read(global, output)?;
-    let session =
-        args.session.as_deref().map(|session| super::sessions::find(&store, session)).transpose()?;
+    let session = super::sessions::named(&store, args.session.as_deref())?;
     let named = session.as_ref().map_or("", |session| session.name.as_str());
     let (after, digest) = args.ask.page(&["list", filter.text(), named])?;
     let to = super::at::end(&store, global, session.as_ref())?;

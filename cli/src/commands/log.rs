@@ -7,13 +7,8 @@ use acpdb_engine::event::{KIND_LABELS, Payload, Recorded};
 use acpdb_engine::ids::Seq;
 use acpdb_query::{EventRows, EventsQuestion};
 
-use super::ask;
+use super::{Code, Failure, Global, Output, ask, describe, place};
 use crate::args::Log;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 /// How long one wait for the next commit lasts; each is followed by another.
 const FOLLOW_WAIT: Duration = Duration::from_secs(60);
@@ -32,8 +27,7 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
         Some(text) => text.parse().map_err(|error| Failure::usage(format!("--from: {error}")))?,
         None => Seq(1),
     };
-    let session =
-        args.session.as_deref().map(|session| super::sessions::find(&store, session)).transpose()?;
+    let session = super::sessions::named(&store, args.session.as_deref())?;
     let asked = session.as_ref().map_or("", |session| session.name.as_str());
     let order = if args.reverse { "reverse" } else { "" };
     let (after, digest) = args.ask.page(&["log", filter.text(), asked, order])?;
@@ -131,7 +125,7 @@ pub(crate) fn finish(rows: &EventRows, output: &mut Output, paged: bool) -> Resu
     ask::searched(rows.scanned(), output);
     let Some(cursor) = rows.next_cursor().filter(|_| paged) else { return Ok(()) };
     if output.json {
-        return output.json_line(&serde_json::json!({"schema": "acpdb.page/1", "next_cursor": cursor}));
+        return output.json_object("acpdb.page/1", &serde_json::json!({"next_cursor": cursor})).map(drop);
     }
     ask::more(Some(cursor), output);
     Ok(())
@@ -141,18 +135,16 @@ fn check_kind(kind: &str) -> Result<(), Failure> {
     if KIND_LABELS.iter().any(|(_, label)| label == &kind) {
         return Ok(());
     }
-    let near = KIND_LABELS.iter().map(|(_, label)| (strsim::jaro_winkler(label, kind), label));
-    let near = near.max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, label)| *label);
+    // However unlike it is, one of them is the nearest.
+    let near =
+        acpdb_query::nearest(KIND_LABELS.iter().map(|(_, label)| *label), kind, -1.0).unwrap_or_default();
     let failure = Failure::usage(format!("there is no kind of event {kind:?}"));
-    Err(match near {
-        Some(near) => failure.hint(format!("did you mean {near}?")),
-        None => failure,
-    })
+    Err(failure.hint(format!("did you mean {near}?")))
 }
 
 fn print(recorded: &Recorded, names: &describe::StreamNames, output: &mut Output) -> Result<(), Failure> {
     if output.json {
-        return output.json_line(&describe::event_json(recorded, names));
+        return output.json_line(&describe::event_json(recorded, names)).map(drop);
     }
     let name = names.short(recorded.event.stream);
     let kind = match &recorded.event.payload {

@@ -4,11 +4,8 @@ use std::net::SocketAddr;
 
 use acpdb_live::mcp::tools::Tools;
 
+use super::{Code, Failure, Global, Output, place};
 use crate::args::Mcp;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 /// Variables in which hosts name the session that they run a program for.
 const SESSION_VARIABLES: [&str; 2] = ["ACPDB_SESSION", "CLAUDE_CODE_SESSION_ID"];
@@ -49,10 +46,7 @@ fn serve_http(
     let served = serve_http(tools, &Options { listen, token }, &mut |address| {
         told = output.line(format!("http://{address}{PATH}")).and_then(|()| output.flush());
     });
-    served.map_err(|error| {
-        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-        Failure::new(Code::Failure, format!("{error}{cause}"))
-    })?;
+    served.map_err(|error| Failure::new(Code::Failure, crate::failure::chained(&error)))?;
     told
 }
 

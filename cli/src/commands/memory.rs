@@ -13,25 +13,20 @@ use serde_json::json;
 
 use super::lines::{clip, one_line};
 use super::memory_rows::{Row, Words as _};
-use crate::describe;
+use super::{Code, Failure, Global, Output, describe, place};
 use acpdb_query::when::{self, Point};
 
 use crate::args::{
-    Memory, MemoryAct, MemoryAdd, MemoryKey, MemoryList, MemoryRetract, MemoryScope as ScopeArgs,
-    MemorySupersede,
+    MemoryAct, MemoryAdd, MemoryKey, MemoryList, MemoryRetract, MemoryScope as ScopeArgs, MemorySupersede,
 };
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 pub(crate) use super::memory_history::history;
 
 /// Schema of items that are printed for programs.
 const SCHEMA: &str = "acpdb.memory/1";
 
-pub(crate) fn run(global: &Global, args: &Memory, output: &mut Output) -> Result<Code, Failure> {
-    match &args.act {
+pub(crate) fn run(global: &Global, act: &MemoryAct, output: &mut Output) -> Result<Code, Failure> {
+    match act {
         MemoryAct::Add(args) => add(global, args, output),
         MemoryAct::Get(args) => get(global, args, output),
         MemoryAct::List(args) => list(global, args, output),
@@ -103,7 +98,7 @@ fn moment(store: &Store, global: &Global, scope: &MemoryScope) -> Result<(Seq, M
 
 /// Whose memory is meant: as given, else the only project's, else the newest session's.
 pub(crate) fn whose(store: &Store, given: &ScopeArgs, output: &Output) -> Result<MemoryScope, Failure> {
-    let session = given.session.as_ref().map(|name| super::sessions::find(store, name)).transpose()?;
+    let session = super::sessions::named(store, given.session.as_deref())?;
     if session.is_some() || given.project.is_some() {
         return Ok(MemoryScope {
             session: session.map(|session| session.id),
@@ -136,14 +131,9 @@ pub(crate) fn whose(store: &Store, given: &ScopeArgs, output: &Output) -> Result
 fn kind(text: &str) -> Result<MemoryKind, Failure> {
     let kinds = [MemoryKind::Fact, MemoryKind::Preference, MemoryKind::Decision, MemoryKind::Note];
     kinds.into_iter().find(|kind| kind_label(*kind).eq_ignore_ascii_case(text)).ok_or_else(|| {
-        let near =
-            kinds.into_iter().map(|kind| (strsim::jaro_winkler(kind_label(kind), text), kind_label(kind)));
-        let near = near.filter(|(score, _)| *score > 0.7).max_by(|left, right| left.0.total_cmp(&right.0));
+        let near = acpdb_query::nearest(kinds.map(kind_label), text, 0.7);
         let failure = Failure::usage(format!("{text:?} is no kind of memory"));
-        match near {
-            Some((_, near)) => failure.hint(format!("did you mean {near}?")),
-            None => failure.hint("kinds: fact, preference, decision, note"),
-        }
+        failure.near(near, "kinds: fact, preference, decision, note")
     })
 }
 
@@ -243,11 +233,10 @@ pub(crate) fn said(
     let rows = opened.rows();
     let row = rows.iter().rev().find(|row| row.id == receipt.id && row.stream == receipt.stream);
     if output.json {
-        output.json_line(&json!({
+        return output.json_line(&json!({
             "schema": "acpdb.memory_act/1", "last_seq": receipt.last_seq, "id": receipt.id,
             "stream": receipt.stream, "added": receipt.item.is_some(), "item": row,
-        }))?;
-        return Ok(Code::Ok);
+        }));
     }
     let seq = output.paint(describe::SEQ, &receipt.last_seq.to_string());
     let Some(row) = row else { return output.line(format!("{seq} {what}")).map(|()| Code::Ok) };
@@ -258,10 +247,10 @@ pub(crate) fn said(
         return Ok(Code::Ok);
     }
     for old in rows.iter().filter(|old| row.supersedes.contains(&old.id) && old.stream == row.stream) {
-        output.line(output.paint(
+        output.styled(
             describe::DIM,
-            &format!("  in the place of {}: {}", one_line(&old.id), clip(&old.text(), 60)),
-        ))?;
+            format!("  in the place of {}: {}", one_line(&old.id), clip(&old.text(), 60)),
+        )?;
     }
     Ok(Code::Ok)
 }
@@ -282,13 +271,8 @@ pub(crate) fn miss(rows: &[Row], text: &str) -> Failure {
         let keys = row.key.iter().flat_map(|key| [key.clone(), format!("{}/{key}", row.category)]);
         keys.chain([row.id.clone()]).collect::<Vec<_>>()
     });
-    let near = names.map(|name| (strsim::jaro_winkler(&name, text), name));
-    let near = near.filter(|(score, _)| *score > 0.75).max_by(|left, right| left.0.total_cmp(&right.0));
     let failure = Failure::not_found(format!("no memory item has the key or id {text:?}"));
-    match near {
-        Some((_, name)) => failure.hint(format!("did you mean {name}?")),
-        None => failure.hint("acpdb memory list --all shows them"),
-    }
+    failure.near(acpdb_query::nearest(names, text, 0.75), "acpdb memory list --all shows them")
 }
 
 fn get(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
@@ -350,8 +334,7 @@ fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code,
     let opened = Opened::new(&store, global, &args.scope, output)?;
     let rows = listed(&opened, args);
     if output.json {
-        output.json_items(SCHEMA, &rows)?;
-        return Ok(Code::Ok);
+        return output.json_items(SCHEMA, &rows);
     }
     if rows.is_empty() {
         output.note(if args.all {

@@ -18,12 +18,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::memory_rows::{ITEM_SCHEMA, Row};
+use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::MemoryImport;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 use crate::reader::{self, Candidate, Recognised};
 
 /// Longest line that is read.
@@ -166,29 +162,23 @@ fn is_own(line: &[u8]) -> bool {
 pub(crate) fn import(global: &Global, args: &MemoryImport, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let name = args.file.display().to_string();
-    let failed = |error: &std::io::Error| {
-        let mut failure = Failure::io("read", &name, error);
-        if error.kind() == std::io::ErrorKind::NotFound {
-            failure.code = Code::NotFound;
-        }
-        failure
-    };
+    let failed = super::policy::unread(&name);
     let stem = args.file.file_name().unwrap_or_default().to_string_lossy();
     let stem = stem.split('.').next().unwrap_or_default().to_owned();
     let project = args.project.clone().unwrap_or(stem);
     let stream = StreamInfo::project(&project);
     let mut first = Vec::new();
-    let file = File::open(&args.file).map_err(|error| failed(&error))?;
+    let file = File::open(&args.file).map_err(&failed)?;
     let mut input = BufReader::new(file).take(LINE_BYTES_MAX);
     while first.trim_ascii().is_empty() {
         first.clear();
-        if input.read_until(b'\n', &mut first).map_err(|error| failed(&error))? == 0 {
+        if input.read_until(b'\n', &mut first).map_err(&failed)? == 0 {
             break;
         }
     }
     let (added, known, skipped) = if is_own(&first) {
         own(global, &args.file, stream, output).map_err(|error| match error {
-            OwnError::File(error) => failed(&error),
+            OwnError::File(error) => failed(error),
             OwnError::Failure(failure) => failure,
         })?
     } else {
@@ -283,7 +273,7 @@ fn foreign(
     let store = place::open(global, output)?;
     let options = Options { memory: Some(stream), ..Options::default() };
     let report = reader::read(&store, path, format, &options, &mut |_| {}).map_err(|error| match error {
-        reader::ReadError::File(error) => Failure::io("read", &path.display().to_string(), &error),
+        reader::ReadError::File(error) => Failure::io("read", path.display())(error),
         reader::ReadError::Import { error, .. } => {
             Failure::new(Code::Failure, format!("{}: {error}", path.display()))
         }

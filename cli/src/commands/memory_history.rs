@@ -16,12 +16,8 @@ use serde_json::{Value, json};
 use super::lines::{clip, one_line, pad};
 use super::memory::{Opened, miss, named, scopes};
 use super::memory_rows::{Row, Words as _};
+use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::MemoryKey;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 /// A member of a chain: an item, or an id that only edges name.
 struct Member {
@@ -166,21 +162,18 @@ fn print(chains: &[Chain], output: &mut Output) -> Result<Code, Failure> {
                     .edges
                     .iter()
                     .map(|(edge, reason)| {
-                        let mut value = serde_json::to_value(edge).unwrap_or_default();
-                        if let Some(object) = value.as_object_mut() {
-                            object.insert("reason".to_owned(), json!(reason));
-                            for (name, item) in [("old_item", edge.old_item), ("new_item", edge.new_item)] {
-                                object.insert(name.to_owned(), json!(item.map(|item| item.to_string())));
-                            }
-                        }
-                        value
+                        let [old, new] =
+                            [edge.old_item, edge.new_item].map(|item| item.map(|item| item.to_string()));
+                        describe::with(
+                            json!(edge),
+                            json!({"reason": reason, "old_item": old, "new_item": new}),
+                        )
                     })
                     .collect();
                 json!({"title": chain.title, "items": items, "edges": edges})
             })
             .collect();
-        output.json_items("acpdb.memory_history/1", &chains)?;
-        return Ok(Code::Ok);
+        return output.json_items("acpdb.memory_history/1", &chains);
     }
     for (number, chain) in chains.iter().enumerate() {
         if number > 0 {
@@ -192,7 +185,7 @@ fn print(chains: &[Chain], output: &mut Output) -> Result<Code, Failure> {
 }
 
 fn draw(chain: &Chain, output: &mut Output) -> Result<(), Failure> {
-    output.line(output.paint(describe::BOLD, &chain.title))?;
+    output.styled(describe::BOLD, &chain.title)?;
     let widest = |width: &dyn Fn(&Row) -> usize| {
         chain.members.iter().filter_map(|member| member.row.as_ref()).map(width).max().unwrap_or_default()
     };
@@ -210,7 +203,7 @@ fn draw(chain: &Chain, output: &mut Output) -> Result<(), Failure> {
     for member in &chain.members {
         let id = pad(&clip(&one_line(&member.id), ids), ids);
         let Some(row) = &member.row else {
-            output.line(output.paint(describe::DIM, &format!("◌ {id}  not recorded")))?;
+            output.styled(describe::DIM, format!("◌ {id}  not recorded"))?;
             continue;
         };
         let by: Vec<String> = chain
@@ -237,7 +230,7 @@ fn draw(chain: &Chain, output: &mut Output) -> Result<(), Failure> {
             None => "would close a circle; hides nothing".to_owned(),
         };
         let text = format!("  {} → {}: {why}", one_line(&edge.old), one_line(&edge.new));
-        output.line(output.paint(describe::DIM, &text))?;
+        output.styled(describe::DIM, &text)?;
     }
     Ok(())
 }

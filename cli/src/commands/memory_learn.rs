@@ -7,12 +7,8 @@ use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
 use super::memory::{Opened, said};
+use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::{MemoryPropose, MemoryScope as ScopeArgs};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 /// Proposals that are listed, at most.
 const PROPOSAL_COUNT_MAX: usize = 1000;
@@ -66,8 +62,7 @@ pub(crate) fn propose(global: &Global, args: &MemoryPropose, output: &mut Output
     if output.json {
         let items: Vec<Value> =
             found.iter().zip(1..).map(|(proposal, number)| proposal_json(number, proposal)).collect();
-        output.json_items("acpdb.memory_propose/1", &items)?;
-        return Ok(Code::Ok);
+        return output.json_items("acpdb.memory_propose/1", &items);
     }
     if found.is_empty() {
         output.note("the messages suggest nothing to remember");
@@ -96,10 +91,7 @@ pub(crate) fn propose(global: &Global, args: &MemoryPropose, output: &mut Output
             proposal.rule.label(),
             f64::from(item.confidence) / 100.0
         );
-        output.line(
-            output
-                .paint(describe::DIM, &format!("     {about}: {}", clip(&one_line(&proposal.sentence), 70))),
-        )?;
+        output.styled(describe::DIM, format!("     {about}: {}", clip(&one_line(&proposal.sentence), 70)))?;
     }
     if !found.is_empty() {
         output.flush()?;
@@ -137,16 +129,10 @@ pub(crate) fn insights(global: &Global, args: &ScopeArgs, output: &mut Output) -
         let items: Vec<Value> = all
             .iter()
             .map(|(stream, insights)| {
-                let mut value = serde_json::to_value(insights).unwrap_or_default();
-                if let Some(object) = value.as_object_mut() {
-                    object.insert("stream".to_owned(), json!(stream));
-                    object.insert("name".to_owned(), json!(names.full(*stream)));
-                }
-                value
+                describe::with(json!(insights), json!({"stream": stream, "name": names.full(*stream)}))
             })
             .collect();
-        output.json_items("acpdb.memory_insights/1", &items)?;
-        return Ok(Code::Ok);
+        return output.json_items("acpdb.memory_insights/1", &items);
     }
     let ids = |list: &[String]| list.iter().map(|id| one_line(id)).collect::<Vec<_>>();
     let mut any = false;
@@ -156,7 +142,7 @@ pub(crate) fn insights(global: &Global, args: &ScopeArgs, output: &mut Output) -
                 return Ok(());
             }
             any = true;
-            output.line(output.paint(describe::BOLD, title))?;
+            output.styled(describe::BOLD, title)?;
             lines.into_iter().try_for_each(|line| output.line(format!("  {line}")))
         };
         let unstable = insights.unstable.iter().map(|it| {

@@ -5,12 +5,8 @@ use std::path::{Path, PathBuf};
 use acpdb_engine::store::{MergeOptions, MergeReport};
 use serde::Serialize;
 
+use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::Merge;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Merge, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "merge")?;

@@ -72,3 +72,9 @@ pub(crate) mod tui;
 pub(crate) mod ui;
 pub(crate) mod verify;
 mod verify_host;
+
+// What nearly every verb speaks of: each takes it from here, in one line.
+use crate::failure::{Code, Failure};
+use crate::global::Global;
+use crate::output::{Escape, Output, escape};
+use crate::{describe, place};

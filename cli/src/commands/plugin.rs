@@ -6,37 +6,28 @@
 use std::io::{BufRead as _, Write as _};
 use std::time::Instant;
 
-use acpdb_live::Host;
 use acpdb_live::journal::{self, Line};
 use acpdb_live::plugin::Desk;
 
-use super::hook::mode;
-use crate::args::{Plugin, PluginHost};
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
+use super::hook::line;
+use super::{Code, Failure, Global, Output, place};
+use crate::args::Plugin;
 
 pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let host = match args.host {
-        PluginHost::Opencode => Host::Opencode,
-        PluginHost::Pi => Host::Pi,
-    };
     let (global, subject) = (global.apart(), args.subject.clone());
     let open = move || {
         let output = Output::new(&global);
         place::open_live(&global, subject.as_deref(), &output).map_err(|failure| failure.message)
     };
-    let mut desk = Desk::new(host, mode(args.mode), Box::new(open));
+    let mut desk = Desk::new(args.host, args.mode, Box::new(open));
     let journal = journal::path(&place::variable);
     let mut input = std::io::stdin().lock();
     let mut out = std::io::stdout().lock();
     let mut text = String::new();
     loop {
         text.clear();
-        let read =
-            input.read_line(&mut text).map_err(|error| Failure::io("read", "standard input", &error))?;
+        let read = input.read_line(&mut text).map_err(Failure::io("read", "standard input"))?;
         if read == 0 {
             break;
         }
@@ -50,15 +41,13 @@ pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
             continue;
         }
         let line = Line {
-            at: super::at::now().0,
-            host: host.name().to_owned(),
             event: done.op,
             session: done.session,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
             milliseconds: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             event_count: done.event_count,
             has_answered: done.has_answered,
             error: done.error,
+            ..line(args.host.name())
         };
         if let Some(path) = &journal {
             // As for a hook: the journal is no record.

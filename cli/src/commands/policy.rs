@@ -6,18 +6,14 @@ use acpdb_engine::fold::{Policy as Rules, PolicyError, policy_keys};
 use acpdb_engine::ids::{Seq, StreamId};
 use serde_json::{Map, Value, json};
 
-use crate::args::{Policy, PolicyAct, PolicySet, SessionOption};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output};
-use crate::place;
+use super::{Code, Escape, Failure, Global, Output, describe, place};
+use crate::args::{PolicyAct, PolicySet, SessionOption};
 
 /// Largest policy file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-pub(crate) fn run(global: &Global, args: &Policy, output: &mut Output) -> Result<Code, Failure> {
-    match &args.act {
+pub(crate) fn run(global: &Global, act: &PolicyAct, output: &mut Output) -> Result<Code, Failure> {
+    match act {
         PolicyAct::Show(session) => show(global, session, output),
         PolicyAct::Set(args) => set(global, args, output),
         PolicyAct::Import(args) => super::policy_import::run(global, args, output),
@@ -60,18 +56,17 @@ fn show(global: &Global, session: &SessionOption, output: &mut Output) -> Result
     let policy = store.policy(session.as_ref().map(|session| session.id), at)?;
     let changed = policy.compact();
     if output.json {
-        output.json_line(&json!({
+        return output.json_line(&json!({
             "schema": "acpdb.policy/1",
             "session": session.map(|session| session.name),
             "preset": policy.preset,
             "changed": changed,
             "policy": policy.to_value(),
-        }))?;
-        return Ok(Code::Ok);
+        }));
     }
     let whose = session.map_or_else(|| "the store".to_owned(), |session| format!("session {}", session.name));
     let heading = format!("# policy of {whose}: preset {}", policy.preset);
-    output.line(output.paint(describe::DIM, &crate::output::escape(&heading, Escape::Line)))?;
+    output.styled(describe::DIM, crate::output::escape(&heading, Escape::Line))?;
     for key in policy_keys() {
         let line = format!("{} = {}", key.name, key.value(&policy));
         let line = crate::output::escape(&line, Escape::Text).into_owned();
@@ -164,18 +159,22 @@ fn looks_like_a_file(name: &str) -> bool {
     matches!(extension, Some("toml" | "json")) || name.contains(std::path::MAIN_SEPARATOR)
 }
 
+/// A file that a person names cannot be read; one that is not there has a code of its own.
+pub(super) fn unread(name: &str) -> impl Fn(std::io::Error) -> Failure {
+    let failed = Failure::io("read", name);
+    move |error| {
+        let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+        let failure = failed(error);
+        if is_missing { failure.coded(Code::NotFound) } else { failure }
+    }
+}
+
 /// A file that a person names: at most [`FILE_BYTES_MAX`] of text. `what` it should be, for a message.
 pub(super) fn read(name: &str, what: &str) -> Result<String, Failure> {
     use std::io::Read as _;
-    let failed = |error: std::io::Error| {
-        let mut failure = Failure::io("read", name, &error);
-        if error.kind() == std::io::ErrorKind::NotFound {
-            failure.code = Code::NotFound;
-        }
-        failure
-    };
+    let failed = unread(name);
     let mut text = String::new();
-    let file = std::fs::File::open(name).map_err(failed)?;
+    let file = std::fs::File::open(name).map_err(&failed)?;
     let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
     if read as u64 > FILE_BYTES_MAX {
         return Err(Failure::usage(format!(
@@ -189,31 +188,26 @@ pub(crate) fn from_file(name: &str) -> Result<Rules, Failure> {
     let text = read(name, "policy")?;
     let is_json = std::path::Path::new(name).extension().is_some_and(|extension| extension == "json");
     let parsed = if is_json { Rules::from_json(&text) } else { Rules::from_toml(&text) };
-    parsed.map_err(|error| {
-        let mut failure = refused(error);
-        failure.message = format!("{name}: {}", failure.message);
-        failure
-    })
+    parsed.map_err(|error| refused(error).in_place(name))
 }
 
 fn set(global: &Global, args: &PolicySet, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let wanted = wanted(&args.what)?;
     let store = place::open(global, output)?;
-    let session = args.session.as_ref().map(|name| super::sessions::find(&store, name)).transpose()?;
+    let session = super::sessions::named(&store, args.session.as_deref())?;
     let stream = session.as_ref().map(|session| session.id);
     // Asked before anything is recorded, so that a refusal reads as what it is.
     wanted.policy(&*store.policy(stream, Seq::MAX)?).map_err(refused)?;
     let seq = store.change_policy(stream, args.reason.as_deref(), &|current| wanted.policy(current))?;
     let policy = store.policy(stream, Seq::MAX)?;
     if output.json {
-        output.json_line(&json!({
+        return output.json_line(&json!({
             "schema": "acpdb.policy_set/1",
             "seq": seq,
             "session": session.map(|session| session.name),
             "policy": policy.to_value(),
-        }))?;
-        return Ok(Code::Ok);
+        }));
     }
     let whose = session.map_or_else(|| "the store".to_owned(), |session| format!("session {}", session.name));
     let text = format!("{seq} policy of {whose} from here on: {}", policy.compact());
@@ -256,13 +250,12 @@ fn presets(output: &mut Output) -> Result<Code, Failure> {
                 json!({"name": name, "purpose": purpose(name), "differs_from_acp": differs(name), "policy": whole})
             })
             .collect();
-        output.json_items("acpdb.policy_presets/1", &items)?;
-        return Ok(Code::Ok);
+        return output.json_items("acpdb.policy_presets/1", &items);
     }
     for name in PRESETS {
         output.line(format!("{}  {}", output.paint(describe::BOLD, name), purpose(name)))?;
         for (key, value) in differs(name) {
-            output.line(output.paint(describe::DIM, &format!("    {key} = {value}")))?;
+            output.styled(describe::DIM, format!("    {key} = {value}"))?;
         }
     }
     Ok(Code::Ok)

@@ -8,11 +8,8 @@ use acpdb_engine::fold::Policy as Rules;
 use acpdb_engine::ids::Seq;
 use serde_json::{Map, Value, json};
 
+use super::{Code, Escape, Failure, Global, Output, escape, place};
 use crate::args::PolicyImport;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
 
 /// Where a setting stands, and the key of the policy that says the same.
 const COPIED: &[(&str, &str)] = &[
@@ -83,13 +80,12 @@ pub(crate) fn run(global: &Global, args: &PolicyImport, output: &mut Output) -> 
         Some(seq)
     };
     if output.json {
-        output.json_line(&json!({
+        return output.json_line(&json!({
             "schema": "acpdb.policy_import/1",
             "seq": seq,
             "changed": policy.compact(),
             "left": imported.left,
-        }))?;
-        return Ok(Code::Ok);
+        }));
     }
     let done = seq.map_or_else(|| "would be".to_owned(), |seq| format!("{seq}"));
     output.line(escape(

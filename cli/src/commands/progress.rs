@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::output::Output;
+use super::Output;
 
 /// How often a picture moves.
 const TICK: Duration = Duration::from_millis(100);

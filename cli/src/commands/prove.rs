@@ -15,13 +15,9 @@ use acpdb_proof::{
 };
 use serde_json::json;
 
-use super::{checkpoint, head, sessions};
+use super::{Code, Failure, Global, Output, checkpoint, describe, head, place, sessions};
 use crate::args::Prove;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::{keys, place, tiles};
+use crate::{keys, tiles};
 
 pub(crate) fn run(global: &Global, args: &Prove, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "prove")?;
@@ -49,8 +45,8 @@ pub(crate) fn run(global: &Global, args: &Prove, output: &mut Output) -> Result<
         }
     };
     if let Some(path) = &args.output {
-        let failed = |error: &std::io::Error| Failure::io("write", &path.display().to_string(), error);
-        std::fs::write(path, &text).map_err(|error| failed(&error))?;
+        let failed = Failure::io("write", path.display());
+        std::fs::write(path, &text).map_err(&failed)?;
         output.note(format!(
             "{} proves it to those who have the key that acpdb key show prints",
             path.display()

@@ -1,9 +1,7 @@
 //! `acpdb proxy URL`: between a host and its provider, on this machine.
 
+use super::{Code, Failure, Global, Output};
 use crate::args::Proxy;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
 
 /// Says that an exchange went through and is not recorded.
 #[cfg(feature = "proxy")]
@@ -22,8 +20,7 @@ pub(crate) fn run(global: &Global, args: &Proxy, output: &mut Output) -> Result<
     use acpdb_live::proxy::{ProxyError, may_listen};
     super::at::refuse(global)?;
     let failure = |error: &ProxyError| {
-        let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
-        let message = format!("{error}{cause}");
+        let message = crate::failure::chained(error);
         match error {
             ProxyError::Exposed(_) | ProxyError::Upstream(_) => Failure::usage(message),
             _ => Failure::new(Code::Failure, message),

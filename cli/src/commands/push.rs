@@ -18,13 +18,10 @@ use acpdb_proof::witness::{Member, Quorum, REQUEST_HASH_COUNT_MAX, request};
 use acpdb_proof::{Checkpoint, Hash, Note, Policy, WitnessKey};
 use serde_json::json;
 
-use super::{checkpoint, head, prove};
+use super::{Code, Failure, Output, checkpoint, describe, head, prove};
 use crate::args::Push;
 use crate::claims;
-use crate::describe;
-use crate::failure::{Code, Failure};
 use crate::keys;
-use crate::output::Output;
 
 /// Largest answer that is read.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
@@ -141,7 +138,7 @@ fn tell(seq: Seq, told: &[Told<'_>], quorum: &Quorum, output: &mut Output) -> Re
             "seq": seq, "witnesses": witnesses, "needed": quorum.rule, "missing": quorum.missing,
             "is_enough": quorum.is_enough,
         });
-        return output.json_object("acpdb.push/1", &value);
+        return output.json_object("acpdb.push/1", &value).map(drop);
     }
     for (member, answered) in told {
         match answered {

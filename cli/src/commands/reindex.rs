@@ -2,12 +2,8 @@
 
 use acpdb_engine::index::LiveComparison;
 
+use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::Reindex;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Reindex, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "reindex")?;
@@ -20,7 +16,7 @@ pub(crate) fn run(global: &Global, args: &Reindex, output: &mut Output) -> Resul
         done
     };
     if output.json {
-        output.json_line(&serde_json::json!({
+        return output.json_line(&serde_json::json!({
             "schema": "acpdb.reindex/1",
             "event_count": done.event_count,
             "row_count": done.row_count,
@@ -28,8 +24,7 @@ pub(crate) fn run(global: &Global, args: &Reindex, output: &mut Output) -> Resul
             "digest": done.digest,
             "live": format!("{:?}", done.live).to_lowercase(),
             "set_aside": set_aside,
-        }))?;
-        return Ok(Code::Ok);
+        }));
     }
     for name in &set_aside {
         output.line(format!("set aside: {}", store.root().join(name).display()))?;

@@ -6,13 +6,9 @@ use acpdb_hosts::resume::{Origin, Resume as Words, ResumeHost, write};
 use serde::Serialize;
 
 use super::exports::{Sink, To};
-use super::{find, sessions};
+use super::{Code, Escape, Failure, Global, Output, describe, escape, find, place};
 use crate::args::{Resume, ResumeIn, Target};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
+use crate::settings;
 
 /// What was written, for programs.
 #[derive(Serialize)]
@@ -30,9 +26,7 @@ struct Answer<'a> {
 }
 
 pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result<Code, Failure> {
-    let store = place::read(global, output)?;
-    let session = sessions::default_session_noted(&store, args.session.name(), output)?;
-    let view = find::view(&store, global, &session)?;
+    let (store, session, view) = find::opened(global, args.session.name(), output)?;
     let host = match args.host {
         Some(ResumeIn::ClaudeCode) => ResumeHost::ClaudeCode,
         Some(ResumeIn::Codex) => ResumeHost::Codex,
@@ -56,8 +50,7 @@ pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result
     let command = host.opens(&words.id);
     if !args.dry_run {
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            std::fs::create_dir_all(parent)
-                .map_err(|error| Failure::io("make", &parent.display().to_string(), &error))?;
+            std::fs::create_dir_all(parent).map_err(Failure::io("make", parent.display()))?;
         }
         let sink = Sink::open(&Target { output: Some(path.clone()), force: args.force }, output)?;
         let ((), to) = sink.fill(|out| {
@@ -81,8 +74,7 @@ pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result
             folder: &words.folder,
             command: &command,
         };
-        output.json_object("acpdb.resume/1", &answer)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.resume/1", &answer);
     }
     let made = match written.origin {
         Origin::Records => "its host's own records",
@@ -105,11 +97,10 @@ pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result
 /// Where the host goes on: in the folder that is named, else in that of the session, else here.
 fn folder(args: &Resume, view: &acpdb_engine::View) -> Result<String, Failure> {
     let own = view.read().state().info(view.at()).and_then(|info| info.cwd.clone());
-    let here = || std::env::current_dir().map_err(|error| Failure::io("read", "the current folder", &error));
+    let here = || std::env::current_dir().map_err(Failure::io("read", "the current folder"));
     match (&args.folder, own) {
         (Some(folder), _) => {
-            let whole = std::path::absolute(folder)
-                .map_err(|error| Failure::io("find", &folder.display().to_string(), &error))?;
+            let whole = std::path::absolute(folder).map_err(Failure::io("find", folder.display()))?;
             Ok(whole.to_string_lossy().into_owned())
         }
         (None, Some(own)) => Ok(own),
@@ -123,7 +114,7 @@ fn home(host: ResumeHost) -> Result<PathBuf, Failure> {
         ResumeHost::ClaudeCode => ("CLAUDE_CONFIG_DIR", ".claude"),
         ResumeHost::Codex => ("CODEX_HOME", ".codex"),
     };
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let set = settings::path_in;
     set(variable).or_else(|| set("HOME").map(|home| home.join(name))).ok_or_else(|| {
         Failure::usage("there is no home folder in which the host keeps sessions")
             .hint("name the file: -o FILE")
@@ -132,10 +123,7 @@ fn home(host: ResumeHost) -> Result<PathBuf, Failure> {
 
 /// A random id of the form that hosts give sessions.
 fn new_id() -> Result<String, Failure> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Failure::new(Code::Failure, format!("the system gives no random bytes: {error}")))?;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = crate::keys::hex(&crate::keys::random::<16>()?);
     let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
     Ok(format!("{}-{}-4{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32)))
 }

@@ -3,13 +3,8 @@
 use acpdb_engine::store::salvage;
 use indicatif::ProgressBar;
 
-use super::backup;
+use super::{Code, Failure, Global, Output, backup, describe, place};
 use crate::args::Salvage;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "salvage")?;

@@ -3,19 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use acpdb_engine::Store;
 use acpdb_engine::event::{BodyAddress, Recorded};
 use acpdb_engine::ids::{BodyId, Seq};
-use acpdb_engine::{Error, Store};
 use acpdb_hosts::redact::Rules;
 use serde::Serialize;
 
-use super::sessions;
+use super::{Code, Escape, Failure, Global, Output, describe, escape, place, sessions};
 use crate::args::Scan;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
 use crate::redaction;
 
 /// A place that holds what looks like a secret.
@@ -68,7 +63,7 @@ impl Findings {
 /// Looks at every string of the log, of one session if it is named.
 pub(crate) fn look(store: &Store, session: Option<&str>, rules: &Rules) -> Result<Findings, Failure> {
     let names: BTreeMap<_, _> = store.stream_names()?.into_iter().map(|it| (it.id, it.name)).collect();
-    let only = session.map(|name| sessions::find(store, name)).transpose()?;
+    let only = sessions::named(store, session)?;
     let mut rows = Vec::new();
     for recorded in store.events(Seq(1), Seq::MAX)? {
         let recorded = recorded?;
@@ -140,11 +135,10 @@ fn places(store: &Store, recorded: &Recorded, rules: &Rules) -> Result<Vec<Place
         }
     };
     for row in 0..store.body_count(recorded.seq)? {
-        match store.body(BodyId { seq: recorded.seq, first: row, chunks: 1 }) {
-            Ok(bytes) => found_in(Some(row), &bytes),
-            // What is erased holds nothing; damage is for `verify`.
-            Err(Error::Erased { .. } | Error::Corrupt { .. }) => {}
-            Err(error) => return Err(error.into()),
+        let body = store.body(BodyId { seq: recorded.seq, first: row, chunks: 1 });
+        // What is erased holds nothing; damage is for `verify`.
+        if let Ok(bytes) = acpdb_query::sound::or_lost(body)? {
+            found_in(Some(row), &bytes);
         }
     }
     let spine = serde_json::to_value(recorded.event.payload.without_texts()).unwrap_or_default();

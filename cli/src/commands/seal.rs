@@ -1,11 +1,9 @@
 //! `acpdb seal`: complete segments rewritten once, smaller.
 
+use serde_json::json;
+
+use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::Seal;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Seal, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "seal")?;
@@ -24,10 +22,7 @@ pub(crate) fn run(global: &Global, args: &Seal, output: &mut Output) -> Result<C
         Code::Ok
     };
     if output.json {
-        let mut value = serde_json::to_value(&report).unwrap_or_default();
-        if let Some(object) = value.as_object_mut() {
-            object.insert("schema".to_owned(), "acpdb.seal/1".into());
-        }
+        let value = describe::with(json!(report), json!({"schema": "acpdb.seal/1"}));
         output.json_line(&value)?;
         return Ok(code);
     }

@@ -16,13 +16,8 @@ use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search};
 use acpdb_query::{Filter, ItemRow, Scanned};
 
 use super::lines::{clip, cut, one_line, standing, what};
-use super::{ask, sessions};
+use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, place, sessions};
 use crate::args::{Search, SearchSort};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
 
 /// Columns before a line of a text.
 const INDENT: usize = 9;
@@ -49,7 +44,7 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
     })?;
     let filter = ask::filter(&conditions)?;
     let store = place::read(global, output)?;
-    let only = args.session.as_deref().map(|session| sessions::find(&store, session)).transpose()?;
+    let only = sessions::named(&store, args.session.as_deref())?;
     let at = super::at::end(&store, global, only.as_ref())?.unwrap_or(store.head()?);
     let filter = acpdb_query::settled(&store, filter)?;
     let streams = places(&store, only, &filter)?;

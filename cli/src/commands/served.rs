@@ -7,9 +7,7 @@ use acpdb_hosts::export::Exporter;
 use acpdb_query::when::{self, Point};
 use serde::Serialize;
 
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output};
+use super::{Code, Escape, Failure, Global, Output};
 
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -65,11 +63,11 @@ fn print(again: &ServedAgain, output: &mut Output) -> Result<(), Failure> {
             format: &record.format,
             renderer: record.renderer,
             tokens: record.tokens,
-            digest: record.digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            digest: crate::keys::hex(&record.digest),
             same: again.is_same,
             body: String::from_utf8_lossy(&again.bytes),
         };
-        return output.json_object("acpdb.served/1", &answer);
+        return output.json_object("acpdb.served/1", &answer).map(drop);
     }
     if output.terminal {
         let text = String::from_utf8_lossy(&again.bytes).into_owned();

@@ -8,11 +8,9 @@ use std::process::Command;
 
 use serde::Serialize;
 
+use super::{Code, Failure, Global, Output, place};
 use crate::args::{Manager, Service, ServiceAct, ServiceInstall};
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
+use crate::settings::{self, path_in};
 
 /// Name of the unit, and of the agent.
 const UNIT: &str = "acpdb-import.service";
@@ -32,7 +30,7 @@ const VARIABLES: [&str; 7] = [
 /// What is said for programs.
 #[derive(Debug, Serialize)]
 struct Said<'a> {
-    manager: &'static str,
+    manager: Manager,
     path: &'a Path,
     installed: bool,
     /// In the manager's own word; absent if it was not asked, or cannot be.
@@ -57,15 +55,14 @@ pub(crate) fn run(global: &Global, args: &Service, output: &mut Output) -> Resul
 
 /// Where the service's file lies.
 fn path_of(manager: Manager) -> Result<PathBuf, Failure> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = || {
         let failure = Failure::usage("there is no home folder to keep a service in");
-        set("HOME").ok_or_else(|| failure.hint("set HOME"))
+        path_in("HOME").ok_or_else(|| failure.hint("set HOME"))
     };
     Ok(match manager {
         Manager::Systemd => {
             let config =
-                set("XDG_CONFIG_HOME").map_or_else(|| home().map(|home| home.join(".config")), Ok)?;
+                path_in("XDG_CONFIG_HOME").map_or_else(|| home().map(|home| home.join(".config")), Ok)?;
             config.join("systemd/user").join(UNIT)
         }
         Manager::Launchd => home()?.join("Library/LaunchAgents").join(format!("{LABEL}.plist")),
@@ -86,7 +83,7 @@ fn put(
     if args.dry_run {
         return show((manager, path), &text, output);
     }
-    write(path, &text)?;
+    settings::replace(path, &text)?;
     output.note(format!("written: {}", path.display()));
     let start: &[&[&str]] = match manager {
         Manager::Systemd => {
@@ -112,14 +109,13 @@ fn put(
 
 /// The words of the service's command.
 fn words(global: &Global, args: &ServiceInstall, output: &Output) -> Result<Vec<String>, Failure> {
-    let own = std::env::current_exe().map_err(|error| Failure::io("find", "this program", &error))?;
+    let own = std::env::current_exe().map_err(Failure::io("find", "this program"))?;
     let folder = place::folder(global, output)?;
-    let store = std::path::absolute(&folder)
-        .map_err(|error| Failure::io("name", &folder.display().to_string(), &error))?;
+    let store = std::path::absolute(&folder).map_err(Failure::io("name", folder.display()))?;
     let mut words = vec![plain(&own)?, "--quiet".to_owned(), "--db".to_owned(), plain(&store)?];
     if let Some(file) = &global.key_file {
-        let failed = |error| Failure::io("name", &file.display().to_string(), &error);
-        words.extend(["--key-file".to_owned(), plain(&std::path::absolute(file).map_err(failed)?)?]);
+        let failed = Failure::io("name", file.display());
+        words.extend(["--key-file".to_owned(), plain(&std::path::absolute(file).map_err(&failed)?)?]);
     }
     words.extend(["import", "--follow"].map(str::to_owned));
     for host in &args.hosts {
@@ -141,8 +137,8 @@ fn plain(path: &Path) -> Result<String, Failure> {
 fn text(manager: Manager, words: &[String]) -> Result<String, Failure> {
     let mut variables = Vec::new();
     for name in VARIABLES {
-        if let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) {
-            variables.push((name, plain(Path::new(&value))?));
+        if let Some(value) = path_in(name) {
+            variables.push((name, plain(&value)?));
         }
     }
     Ok(match manager {
@@ -212,17 +208,6 @@ fn agent(words: &[String], variables: &[(&str, String)]) -> String {
     )
 }
 
-/// Writes the file whole or not at all.
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let wrong = |error: &std::io::Error| Failure::io("write", &path.display().to_string(), error);
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(|error| wrong(&error))?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| wrong(&error))?;
-    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(|error| wrong(&error))?;
-    file.persist(path).map_err(|error| wrong(&error.error))?;
-    Ok(())
-}
-
 fn remove((manager, path): (Manager, &Path), output: &mut Output) -> Result<Code, Failure> {
     if !path.is_file() {
         let failure = Failure::not_found(format!("there is no service at {}", path.display()));
@@ -237,7 +222,7 @@ fn remove((manager, path): (Manager, &Path), output: &mut Output) -> Result<Code
         output.warn(format!("{trouble}; if it runs, it runs until you log out"));
         code = Code::Partial;
     }
-    std::fs::remove_file(path).map_err(|error| Failure::io("remove", &path.display().to_string(), &error))?;
+    std::fs::remove_file(path).map_err(Failure::io("remove", path.display()))?;
     output.note(format!("removed: {}", path.display()));
     if manager == Manager::Systemd && code == Code::Ok {
         // The unit is stopped and its file is gone: systemd forgets it at its next reload.
@@ -284,10 +269,8 @@ fn state(manager: Manager, words: &[&str]) -> Option<String> {
 
 fn show((manager, path): (Manager, &Path), text: &str, output: &mut Output) -> Result<Code, Failure> {
     if output.json {
-        let said =
-            Said { manager: name(manager), path, installed: path.is_file(), state: None, text: Some(text) };
-        output.json_object("acpdb.service/1", &said)?;
-        return Ok(Code::Ok);
+        let said = Said { manager, path, installed: path.is_file(), state: None, text: Some(text) };
+        return output.json_object("acpdb.service/1", &said);
     }
     output.note(format!("would write {}:", path.display()));
     output.bytes(text.as_bytes())?;
@@ -300,15 +283,8 @@ fn tell(
     state: Option<String>,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let said = Said { manager: name(manager), path, installed, state, text: None };
-    output.json_object("acpdb.service/1", &said)
-}
-
-const fn name(manager: Manager) -> &'static str {
-    match manager {
-        Manager::Systemd => "systemd",
-        Manager::Launchd => "launchd",
-    }
+    let said = Said { manager, path, installed, state, text: None };
+    output.json_object("acpdb.service/1", &said).map(drop)
 }
 
 fn with_path(words: &[&str], path: &Path) -> Vec<String> {

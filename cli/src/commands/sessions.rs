@@ -12,16 +12,11 @@ use acpdb_query::context::sampled;
 use acpdb_query::sessions::{Branch, forest, sparkline};
 use acpdb_query::{Cursor, SessionRow, SessionsAsked};
 
-use super::ask;
 use super::cost::dollars;
 use super::lines::{clip, one_line};
-use super::table::{Column, Wide, fitted};
-use crate::args::{SessionSort, Sessions};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
+use super::table::{Column, fitted};
+use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, place};
+use crate::args::{SessionSort, Sessions, typed};
 use crate::spread;
 
 /// Columns of the picture of a context over turns.
@@ -36,7 +31,7 @@ const ID_LENGTH_MIN: usize = 8;
 pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Result<Code, Failure> {
     let filter = args.ask.filter()?;
     let store = place::read(global, output)?;
-    let only = args.session.as_deref().map(|session| find(&store, session)).transpose()?;
+    let only = named(&store, args.session.as_deref())?;
     let named = only.as_ref().map_or("", |only| only.name.as_str());
     let host = args.host.as_deref().unwrap_or_default();
     let subagents_too = args.all || args.graph;
@@ -46,7 +41,7 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
         host,
         named,
         if subagents_too { "all" } else { "" },
-        args.sort.label(),
+        &typed(&args.sort),
     ])?;
     let at = match after {
         Some(cursor) => cursor.at,
@@ -78,8 +73,7 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
             #[serde(skip_serializing_if = "Option::is_none")]
             next_cursor: Option<Cursor>,
         }
-        output.json_object("acpdb.sessions/1", &Page { items: &rows, next_cursor: next })?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.sessions/1", &Page { items: &rows, next_cursor: next });
     }
     if rows.is_empty() {
         let what = args.host.as_ref().map(|host| format!(" of host {host}")).unwrap_or_default();
@@ -156,19 +150,22 @@ fn table(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
     let ids = lengths.iter().copied().max().unwrap_or_default().min(room);
     let ids = if output.tabs { usize::MAX } else { ids };
     let when_width = if output.tabs || output.width >= WIDE_FROM { 16 } else { 10 };
-    let text = |heading, rank| Column { heading, right: false, rank };
-    let number = |heading, rank| Column { heading, right: true, rank };
+    let text = |heading, rank| Column { heading, right: false, rank, is_told: true };
+    let number = |heading, rank| Column { right: true, ..text(heading, rank) };
+    // A column in which nothing stands says nothing.
+    let has_matches = rows.iter().any(|row| row.matches.is_some());
+    let has_cost = rows.iter().any(|row| row.cost.is_some());
     let columns = [
         text("id", 0),
         text("host", 7),
         text("title", 0),
-        number("matches", 1),
+        Column { is_told: has_matches, ..number("matches", 1) },
         number("turns", 8),
         number("calls", 6),
         number("tokens", 4),
         number("shown", 5),
         number("superseded", 9),
-        number("cost", 3),
+        Column { is_told: has_cost, ..number("cost", 3) },
         text("when", 2),
         text("context", 10),
     ];
@@ -193,22 +190,8 @@ fn table(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
             sparkline(&sampled(&row.tokens_by_turn, CURVE_WIDTH)),
         ]
     };
-    // A column in which nothing stands says nothing.
-    let is_told = |heading: &str| match heading {
-        "matches" => rows.iter().any(|row| row.matches.is_some()),
-        "cost" => rows.iter().any(|row| row.cost.is_some()),
-        _ => true,
-    };
-    let kept: Vec<bool> = columns.iter().map(|column| is_told(column.heading)).collect();
-    let cells = rows.iter().zip(lengths).map(|(row, length)| {
-        let cells = line(row, length).into_iter().zip(&kept);
-        cells.filter(|(_, kept)| **kept).map(|(cell, _)| cell).collect()
-    });
-    let cells = cells.collect();
-    let columns: Vec<Column> =
-        columns.into_iter().zip(&kept).filter(|(_, kept)| **kept).map(|(column, _)| column).collect();
-    let wide = Wide { column: 2, least: TITLE_WIDTH_MIN };
-    output.line(fitted(output, &columns, cells, Some(wide)).to_string())
+    let cells = rows.iter().zip(lengths).map(|(row, length)| line(row, length)).collect();
+    output.line(fitted(output, &columns, cells, TITLE_WIDTH_MIN).to_string())
 }
 
 /// An id that is long enough to tell it from the others; if there is no room for that, its beginning and its end.
@@ -277,7 +260,7 @@ fn graph(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
                 rewind.to,
                 describe::count(rewind.item_count as u64, "item")
             );
-            output.line(output.paint(describe::DIM, &text))?;
+            output.styled(describe::DIM, &text)?;
         }
     }
     Ok(())
@@ -317,6 +300,11 @@ pub(crate) fn find(store: &Store, text: &str) -> Result<StreamName, Failure> {
         let failure = Failure::from(error);
         if hint { failure.hint("acpdb sessions lists them") } else { failure }
     })
+}
+
+/// The session that is named, if one is.
+pub(crate) fn named(store: &Store, name: Option<&str>) -> Result<Option<StreamName>, Failure> {
+    name.map(|name| find(store, name)).transpose()
 }
 
 /// The sessions that a question goes to: the one that is named, else all, subagents and forks included.

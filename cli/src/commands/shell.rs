@@ -6,26 +6,19 @@ use std::path::Path;
 use clap::Command;
 use clap_complete::env::Shells;
 
-use crate::args::{self, Completions, Man, Shell};
-use crate::failure::{Code, Failure};
-use crate::output::Output;
+use super::{Code, Failure, Output};
+use crate::args::{self, Completions, Man};
 
 pub(crate) fn completions(args: &Completions, output: &mut Output) -> Result<Code, Failure> {
-    let shell = match args.shell {
-        Shell::Bash => "bash",
-        Shell::Elvish => "elvish",
-        Shell::Fish => "fish",
-        Shell::Powershell => "powershell",
-        Shell::Zsh => "zsh",
-    };
+    let shell = args::typed(&args.shell);
     let shells = Shells::builtins();
-    let completer = shells.completer(shell).ok_or_else(|| {
+    let completer = shells.completer(&shell).ok_or_else(|| {
         Failure::new(Code::Failure, format!("this build of acpdb has no completion for {shell}"))
     })?;
     let mut script = Vec::new();
     completer
         .write_registration(crate::complete::VARIABLE, "acpdb", "acpdb", &program(), &mut script)
-        .map_err(|error| Failure::io("write", "the script", &error))?;
+        .map_err(Failure::io("write", "the script"))?;
     output.bytes(&script)?;
     Ok(Code::Ok)
 }
@@ -45,11 +38,11 @@ pub(crate) fn man(args: &Man, output: &mut Output) -> Result<Code, Failure> {
         output.bytes(reference().as_bytes())?;
         return Ok(Code::Ok);
     };
-    let failed = |error: std::io::Error| Failure::io("write", &folder.display().to_string(), &error);
-    std::fs::create_dir_all(folder).map_err(failed)?;
+    let failed = Failure::io("write", folder.display());
+    std::fs::create_dir_all(folder).map_err(&failed)?;
     // Pages do not depend on how wide a terminal is.
     let command = args::command().disable_help_subcommand(true);
-    clap_mangen::generate_to(command, folder).map_err(failed)?;
+    clap_mangen::generate_to(command, folder).map_err(&failed)?;
     output.note(format!(
         "the pages are in {}; man {}/acpdb.1 shows the first",
         folder.display(),

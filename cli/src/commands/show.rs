@@ -5,13 +5,10 @@ use std::io::IsTerminal as _;
 use acpdb_engine::event::{NamedBody, Payload, Recorded};
 use acpdb_engine::ids::BodyId;
 use acpdb_engine::{Error, Store};
+use serde_json::json;
 
+use super::{Code, Escape, Failure, Global, Output, describe, escape, place};
 use crate::args::Show;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<Code, Failure> {
     let store = place::read(global, output)?;
@@ -36,7 +33,7 @@ pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<C
         return raw(&record, output);
     }
     if output.json {
-        let mut value = describe::event_json(&recorded, &describe::StreamNames::new(&store));
+        let value = describe::event_json(&recorded, &describe::StreamNames::new(&store));
         let bodies: serde_json::Map<String, serde_json::Value> = recorded
             .event
             .payload
@@ -44,12 +41,7 @@ pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<C
             .into_iter()
             .map(|it| Ok((it.name.into_owned(), body_json(&store, it.body.id(seq))?)))
             .collect::<Result<_, Failure>>()?;
-        if let Some(object) = value.as_object_mut() {
-            object.insert("schema".to_owned(), "acpdb.show/1".into());
-            object.insert("bodies".to_owned(), bodies.into());
-        }
-        output.json_line(&value)?;
-        return Ok(Code::Ok);
+        return output.json_line(&describe::with(value, json!({"schema": "acpdb.show/1", "bodies": bodies})));
     }
     text(&store, &recorded, output)?;
     if matches!(recorded.event.payload, Payload::ToolCallStarted(_))
@@ -109,7 +101,7 @@ fn text(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<(), F
             describe::bytes(body.bytes),
             describe::tokens(body.tokens.into())
         );
-        output.line(output.paint(describe::DIM, &heading))?;
+        output.styled(describe::DIM, &heading)?;
         let bytes = match found {
             Ok(bytes) => bytes,
             Err(Error::Erased { detail }) => {

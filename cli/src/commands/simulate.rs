@@ -15,13 +15,8 @@ use acpdb_query::export::ExportError;
 use acpdb_query::simulate::{self, Chart, Outcome, PriceList, Recording, Row, Setup};
 
 use super::exports::{Sink, To};
-use super::{policy, sessions};
+use super::{Code, Failure, Global, Output, describe, place, policy, sessions};
 use crate::args::{Simulate, SimulateMode, Target};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 use crate::spread;
 
 /// Policies that are compared if none is named.
@@ -88,8 +83,7 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
         }
     }
     if output.json {
-        output.json_items("acpdb.simulate/1", &rows)?;
-        return Ok(Code::Ok);
+        return output.json_items("acpdb.simulate/1", &rows);
     }
     table(&rows, output)?;
     if args.missed {
@@ -211,7 +205,7 @@ fn prices(global: &Global, args: &Simulate) -> Result<(PriceList, Prices), Failu
     };
     let path = std::path::Path::new(name);
     let list = if path.is_file() {
-        let text = std::fs::read_to_string(path).map_err(|error| Failure::io("read", name, &error))?;
+        let text = std::fs::read_to_string(path).map_err(Failure::io("read", name))?;
         PriceList::from_toml(&text)
     } else {
         PriceList::of(&super::cost::table(global, None)?, name)

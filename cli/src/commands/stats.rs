@@ -6,13 +6,8 @@ use acpdb_query::sessions::sparkline;
 use acpdb_query::stats::TallyRow;
 use acpdb_query::{Filter, ItemsQuestion, StatsReport, StatsSums, Tally, TallySums};
 
-use super::{ask, find, sessions};
+use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, find, place, sessions};
 use crate::args::{Stats, StatsStyle};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
 
 /// Tools that are listed for people.
 const TOOL_COUNT_MAX: usize = 12;
@@ -44,8 +39,7 @@ pub(crate) fn run(global: &Global, args: &Stats, output: &mut Output) -> Result<
     let report = sums.report();
     if output.json {
         let answer = Answer { session: only, tokens_by_turn: &curve, report: &report };
-        output.json_object("acpdb.stats/1", &answer)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.stats/1", &answer);
     }
     match args.style {
         StatsStyle::Acp => output.line(report.sum.acp_block())?,
@@ -114,8 +108,8 @@ fn matching(
             #[serde(flatten)]
             tally: &'a Tally,
         }
-        output.json_object("acpdb.tally/1", &Matching { session, query: filter.text(), tally: &tally })?;
-        return Ok(Code::Ok);
+        return output
+            .json_object("acpdb.tally/1", &Matching { session, query: filter.text(), tally: &tally });
     }
     output.line(format!(
         "{} in {} match: ~{} of ~{} tokens shown",
@@ -148,7 +142,7 @@ fn list(heading: &str, rows: &[TallyRow], output: &mut Output) -> Result<(), Fai
     output.line(table.to_string())?;
     if rows.len() > TOOL_COUNT_MAX {
         let more = format!("and {} more", rows.len() - TOOL_COUNT_MAX);
-        output.line(output.paint(describe::DIM, &more))?;
+        output.styled(describe::DIM, &more)?;
     }
     Ok(())
 }

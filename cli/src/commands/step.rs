@@ -9,11 +9,8 @@ use acpdb_hosts::export::Exporter;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::{Code, Failure, Global, Output, place};
 use crate::args::Step;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 /// A step, for programs.
 #[derive(Serialize)]
@@ -85,8 +82,7 @@ pub(crate) fn run(global: &Global, args: &Step, output: &mut Output) -> Result<C
             notes: &context.notes,
             body,
         };
-        output.json_object("acpdb.step/1", &answer)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.step/1", &answer);
     }
     for note in &context.notes {
         output.note(note);

@@ -7,8 +7,8 @@ use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, Tab
 
 use unicode_width::UnicodeWidthStr as _;
 
+use super::Output;
 use super::lines::clip;
-use crate::output::Output;
 
 /// Narrowest a column of texts is made before columns are left out.
 const TEXT_WIDTH_MIN: usize = 14;
@@ -157,33 +157,30 @@ pub(crate) struct Column {
     pub(crate) right: bool,
     /// Which goes first where there is no room: the highest. 0 stays.
     pub(crate) rank: u8,
+    /// Something stands in it.
+    pub(crate) is_told: bool,
 }
 
-/// A column of texts that takes the room which the others leave.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wide {
-    pub(crate) column: usize,
-    /// Columns are left out before it gets narrower than this.
-    pub(crate) least: usize,
-}
-
-/// A table of the columns that fit: others are left out, not wrapped.
+/// A table of the columns that are told and fit: others are left out, not wrapped. The column of titles takes the room that
+/// the others leave; one is left out before titles get narrower than `title_width_min`.
 pub(crate) fn fitted(
     output: &Output,
     columns: &[Column],
     mut cells: Vec<Vec<String>>,
-    wide: Option<Wide>,
+    title_width_min: usize,
 ) -> Rows {
+    let title = columns.iter().position(|column| column.heading == "title" && column.is_told);
     let natural = |column: usize| {
         let heading = columns.get(column).map_or(0, |column| column.heading.width());
         cells.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).fold(heading, usize::max)
     };
-    let least = |column: usize| match wide {
-        Some(wide) if wide.column == column => natural(column).min(wide.least),
-        _ => natural(column),
+    let least = |column: usize| {
+        let most = if title == Some(column) { title_width_min } else { usize::MAX };
+        natural(column).min(most)
     };
     let widths: Vec<usize> = (0..columns.len()).map(least).collect();
-    let mut kept: Vec<usize> = (0..columns.len()).collect();
+    let mut kept: Vec<usize> =
+        columns.iter().enumerate().filter(|(_, column)| column.is_told).map(|(place, _)| place).collect();
     let needed = |kept: &[usize]| -> usize {
         kept.iter().filter_map(|column| widths.get(*column)).map(|width| width + 2).sum::<usize>()
     };
@@ -193,10 +190,9 @@ pub(crate) fn fitted(
         let Some(last) = ranked.max_by_key(|place| rank(place)) else { break };
         kept.retain(|place| *place != last);
     }
-    if let Some(wide) = wide.filter(|_| !output.tabs) {
-        let spare = output.room(needed(&kept));
-        let room = least(wide.column) + spare;
-        for cell in cells.iter_mut().filter_map(|row| row.get_mut(wide.column)) {
+    if let Some(title) = title.filter(|_| !output.tabs) {
+        let room = least(title) + output.room(needed(&kept));
+        for cell in cells.iter_mut().filter_map(|row| row.get_mut(title)) {
             *cell = clip(cell, room);
         }
     }

@@ -8,37 +8,20 @@ use acpdb_engine::event::{Face, MemoryKind, TaskStatus};
 use acpdb_engine::fold::CauseView;
 use acpdb_engine::fold::archive::{Scratchpad, archive_text};
 use acpdb_engine::ids::{BodyId, ItemId, Micros, Seq};
-use acpdb_engine::{ActReply, Error, MemoryScope, Store, View, store::StreamName};
+use acpdb_engine::{ActReply, Error, MemoryScope, View};
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
-use crate::args::{SessionOption, Task, TaskAct, TaskArchive};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output};
-use crate::place;
+use super::{Code, Escape, Failure, Global, Output, describe, place};
+use crate::args::{SessionOption, TaskAct, TaskArchive};
 
-pub(crate) fn run(global: &Global, args: &Task, output: &mut Output) -> Result<Code, Failure> {
-    match &args.act {
+pub(crate) fn run(global: &Global, act: &TaskAct, output: &mut Output) -> Result<Code, Failure> {
+    match act {
         TaskAct::List(session) => list(global, session, output),
         TaskAct::Update(session) => update(global, session, output),
         TaskAct::Archive(args) => archive(global, args, output),
         TaskAct::Scratchpad(session) => scratchpad(global, session, output),
     }
-}
-
-type Open = fn(&Global, &Output) -> Result<Store, Failure>;
-
-fn opened(
-    open: Open,
-    global: &Global,
-    session: &SessionOption,
-    output: &Output,
-) -> Result<(Store, StreamName), Failure> {
-    let store = open(global, output)?;
-    let session = super::sessions::default_session_noted(&store, session.session.as_deref(), output)?;
-    Ok((store, session))
 }
 
 /// A task with its texts.
@@ -94,29 +77,20 @@ fn rows(view: &View) -> Result<(Vec<Row>, Option<String>), Failure> {
 }
 
 fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
-    let (store, session) = opened(place::read, global, session, output)?;
-    let view = super::find::view(&store, global, &session)?;
+    let (_store, session, view) = super::find::opened(global, session.session.as_deref(), output)?;
     let (rows, active) = rows(&view)?;
     if output.json {
         let items = rows.iter().map(|row| {
-            let mut value = row.fields.clone();
-            if let Some(fields) = value.as_object_mut() {
-                fields.insert("id".to_owned(), json!(row.id));
-                fields.insert("seq".to_owned(), json!(row.seq));
-                fields.insert("turn".to_owned(), json!(row.turn));
-                fields.insert("status".to_owned(), json!(label(row.status)));
-                fields.insert("content".to_owned(), json!(row.content));
-                fields.insert("result_summary".to_owned(), json!(row.summary));
-                fields.insert("evicted".to_owned(), json!(row.evicted));
-                fields.insert("validation".to_owned(), row.validation.clone());
-            }
-            value
+            let more = json!({
+                "id": row.id, "seq": row.seq, "turn": row.turn, "status": label(row.status), "content": row.content,
+                "result_summary": row.summary, "evicted": row.evicted, "validation": row.validation,
+            });
+            describe::with(row.fields.clone(), more)
         });
         let items: Vec<Value> = items.collect();
         let value =
             json!({"schema": "acpdb.task/1", "session": session.name, "active": active, "items": items});
-        output.json_line(&value)?;
-        return Ok(Code::Ok);
+        return output.json_line(&value);
     }
     if rows.is_empty() {
         output.note(format!("session {} has no tasks", session.name));
@@ -134,7 +108,7 @@ fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result
         output.line(format!("{seq}  t{:<4} {name}  {:<11}  {content}", row.turn, label(row.status)))?;
         if let Some(summary) = &row.summary {
             let summary = clip(&one_line(summary), output.room(8).max(20));
-            output.line(output.paint(describe::DIM, &format!("        {summary}")))?;
+            output.styled(describe::DIM, format!("        {summary}"))?;
         }
     }
     Ok(Code::Ok)
@@ -142,12 +116,13 @@ fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result
 
 fn update(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let (store, session) = opened(place::write, global, session, output)?;
+    let store = place::write(global, output)?;
+    let session = super::sessions::default_session_noted(&store, session.session.as_deref(), output)?;
     let mut json = Vec::new();
     // One byte more than is allowed, so that the engine says that it is too much.
     let limit = TASK_UPDATE_BYTES_MAX as u64 + 1;
     let read = std::io::stdin().lock().take(limit).read_to_end(&mut json);
-    read.map_err(|error| Failure::io("read", "standard input", &error))?;
+    read.map_err(Failure::io("read", "standard input"))?;
     let reply = match store.update_tasks(session.id, &json) {
         Err(Error::Rejected(rejection)) if output.json => {
             // A host hands the agent's reply on, whatever it is.
@@ -197,17 +172,12 @@ fn evicted(view: &View, task: &str) -> Result<Vec<(ItemId, Option<String>, Strin
 }
 
 fn archive(global: &Global, args: &TaskArchive, output: &mut Output) -> Result<Code, Failure> {
-    let (store, session) = opened(place::read, global, &args.session, output)?;
-    let view = super::find::view(&store, global, &session)?;
+    let (store, session, view) = super::find::opened(global, args.session.session.as_deref(), output)?;
     let (rows, _) = rows(&view)?;
     let Some(row) = rows.iter().find(|row| row.id == args.id) else {
-        let names = rows.iter().map(|row| (strsim::jaro_winkler(&row.id, &args.id), &row.id));
-        let near = names.filter(|(score, _)| *score > 0.7).max_by(|left, right| left.0.total_cmp(&right.0));
         let failure = Failure::not_found(format!("session {} has no task {:?}", session.name, args.id));
-        return Err(match near {
-            Some((_, name)) => failure.hint(format!("did you mean {name}?")),
-            None => failure.hint("acpdb task list shows them"),
-        });
+        let near = acpdb_query::nearest(rows.iter().map(|row| &row.id), &args.id, 0.7);
+        return Err(failure.near(near, "acpdb task list shows them"));
     };
     let items = evicted(&view, &row.id)?;
     let evicted_at = row.evicted.map(|seq| store.event(seq)).transpose()?.flatten();
@@ -216,15 +186,14 @@ fn archive(global: &Global, args: &TaskArchive, output: &mut Output) -> Result<C
         let items = items
             .iter()
             .map(|(item, tool, text)| json!({"item": item.to_string(), "tool": tool, "text": text}));
-        output.json_line(&json!({
+        return output.json_line(&json!({
             "schema": "acpdb.task_archive/1",
             "session": session.name,
             "task": row.id,
             "archived_at": describe::time(archived_at),
             "summary": row.summary,
             "items": items.collect::<Vec<_>>(),
-        }))?;
-        return Ok(Code::Ok);
+        }));
     }
     let summary = row.summary.as_deref();
     let text = archive_text(archived_at, summary, items.iter().map(|(_, _, text)| text.as_str()));
@@ -234,8 +203,7 @@ fn archive(global: &Global, args: &TaskArchive, output: &mut Output) -> Result<C
 }
 
 fn scratchpad(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
-    let (store, session) = opened(place::read, global, session, output)?;
-    let view = super::find::view(&store, global, &session)?;
+    let (store, session, view) = super::find::opened(global, session.session.as_deref(), output)?;
     let (rows, _) = rows(&view)?;
     let memory = store.memory(&MemoryScope::session(session.id), view.at())?;
     let now = Micros(jiff::Timestamp::now().as_microsecond());

@@ -14,7 +14,7 @@ use acpdb_engine::ids::Seq;
 use acpdb_proof::tree::leaf_hash;
 use acpdb_proof::{Checkpoint, Tile, Tiler, commitment, tiles};
 
-use crate::failure::Failure;
+use super::Failure;
 
 /// Writes a file as a whole: readers of the folder see the one of before, or this one.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
@@ -29,7 +29,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         file.persist(path).map_err(|error| error.error)?;
         Ok(())
     });
-    written.map_err(|error| Failure::io("write", &path.display().to_string(), &error))
+    written.map_err(Failure::io("write", path.display()))
 }
 
 /// Writes a tile unless it is there: a whole tile never changes.

@@ -3,44 +3,29 @@
 use std::collections::HashMap;
 
 use acpdb_engine::View;
-use acpdb_engine::event::Scope;
 use acpdb_engine::fold::todo::{IN_PROGRESS, TodoView};
 use acpdb_engine::ids::{Seq, Turn};
 use acpdb_query::todos::{self, Entry, Texts};
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
-use crate::args::{SessionOption, Todo, TodoAct};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
+use super::{Code, Failure, Global, Output, describe, place};
+use crate::args::TodoAct;
 
-pub(crate) fn run(global: &Global, args: &Todo, output: &mut Output) -> Result<Code, Failure> {
-    match &args.act {
-        TodoAct::List(session) => list(global, session, output),
-        TodoAct::Stuck(session) => stuck(global, session, output),
-        TodoAct::History(session) => history(global, session, output),
+pub(crate) fn run(global: &Global, act: &TodoAct, output: &mut Output) -> Result<Code, Failure> {
+    let (TodoAct::List(session) | TodoAct::Stuck(session) | TodoAct::History(session)) = act;
+    let (_, session, view) = super::find::opened(global, session.session.as_deref(), output)?;
+    match act {
+        TodoAct::List(_) => list(&view, &session.name, output),
+        TodoAct::Stuck(_) => stuck(&view, &session.name, output),
+        TodoAct::History(_) => history(&view, &session.name, output),
     }
 }
 
-fn view(global: &Global, session: &SessionOption, output: &mut Output) -> Result<(View, String), Failure> {
-    let store = place::read(global, output)?;
-    let session = super::sessions::default_session_noted(&store, session.session.as_deref(), output)?;
-    Ok((super::find::view(&store, global, &session)?, session.name))
-}
-
-fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
-    let (view, name) = view(global, session, output)?;
-    let list = todos::list(&view)?;
+fn list(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure> {
+    let list = todos::list(view)?;
     if output.json {
-        let mut value = json!({"schema": "acpdb.todo/1"});
-        if let (Some(all), Value::Object(fields)) = (value.as_object_mut(), list.json(&name)) {
-            all.extend(fields);
-        }
-        output.json_line(&value)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.todo/1", &list.json(name));
     }
     let (Some(seq), Some(turn)) = (list.seq, list.turn) else {
         output.note(format!("session {name} has no todo list"));
@@ -93,8 +78,7 @@ fn mark(status: &str) -> char {
     }
 }
 
-fn stuck(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
-    let (view, name) = view(global, session, output)?;
+fn stuck(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure> {
     let (limit, now, found, stuck) = {
         let reading = view.read();
         let state = reading.state();
@@ -103,7 +87,7 @@ fn stuck(global: &Global, session: &SessionOption, output: &mut Output) -> Resul
         let stuck: Vec<_> = state.todos().stuck(view.at(), now, limit).collect();
         (limit, now, state.todos().list(view.at()).cloned(), stuck)
     };
-    let entries = found.as_ref().map(|list| Texts::new(&view).entries(list)).transpose()?.unwrap_or_default();
+    let entries = found.as_ref().map(|list| Texts::new(view).entries(list)).transpose()?.unwrap_or_default();
     let stuck: Vec<(&Entry, u32)> = stuck
         .iter()
         .filter_map(|stuck| {
@@ -111,21 +95,14 @@ fn stuck(global: &Global, session: &SessionOption, output: &mut Output) -> Resul
         })
         .collect();
     if output.json {
-        let items = stuck.iter().map(|(entry, turns)| {
-            let mut value = entry.json();
-            if let Some(object) = value.as_object_mut() {
-                object.insert("turns".to_owned(), json!(turns));
-            }
-            value
-        });
-        output.json_line(&json!({
+        let items = stuck.iter().map(|(entry, turns)| describe::with(entry.json(), json!({"turns": turns})));
+        return output.json_line(&json!({
             "schema": "acpdb.todo_stuck/1",
             "session": name,
             "turn": now,
             "stuck_task_turns": limit,
             "items": items.collect::<Vec<_>>(),
-        }))?;
-        return Ok(Code::Ok);
+        }));
     }
     if stuck.is_empty() {
         output.note(format!("nothing has been in progress for {limit} turns or more"));
@@ -162,19 +139,17 @@ fn changes<'e>(before: &[Entry], after: &'e [Entry]) -> Vec<(&'static str, &'e E
         .collect()
 }
 
-fn history(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
-    let (view, name) = view(global, session, output)?;
-    let versions = versions(&view)?;
+fn history(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure> {
+    let versions = versions(view)?;
     if output.json {
         let items = versions.iter().map(|(seq, turn, entries)| {
             json!({"seq": seq, "turn": turn, "items": entries.iter().map(Entry::json).collect::<Vec<_>>()})
         });
-        output.json_line(&json!({
+        return output.json_line(&json!({
             "schema": "acpdb.todo_history/1",
             "session": name,
             "items": items.collect::<Vec<_>>(),
-        }))?;
-        return Ok(Code::Ok);
+        }));
     }
     if versions.is_empty() {
         output.note(format!("session {name} has no todo list"));
@@ -193,7 +168,7 @@ fn history(global: &Global, session: &SessionOption, output: &mut Output) -> Res
         let gone =
             gone.filter(|old| old.id.is_none() || !entries.iter().any(|entry| entry.id == old.id)).count();
         if gone > 0 {
-            output.line(output.paint(describe::DIM, &format!("  {gone} taken off the list")))?;
+            output.styled(describe::DIM, format!("  {gone} taken off the list"))?;
         }
         before = entries;
     }
@@ -208,12 +183,7 @@ pub(crate) fn history_of(
     output: &mut Output,
 ) -> Result<Code, Failure> {
     let store = place::read(global, output)?;
-    let streams = if let Some(session) = session {
-        vec![super::sessions::find(&store, session)?]
-    } else {
-        let all = store.stream_names()?.into_iter();
-        all.filter(|stream| stream.scope == Scope::Session).collect()
-    };
+    let streams = super::sessions::asked(&store, session)?;
     let mut found: Vec<(String, Seq, Turn, Entry)> = Vec::new();
     let mut names = Vec::new();
     for stream in streams {
@@ -237,26 +207,21 @@ pub(crate) fn history_of(
         }
     }
     if found.is_empty() {
-        let near = names.into_iter().map(|name| (strsim::jaro_winkler(&name, id), name));
-        let near = near.filter(|(score, _)| *score > 0.7).max_by(|left, right| left.0.total_cmp(&right.0));
         let failure = Failure::not_found(format!("no todo entry has the id or content {id:?}"));
-        return Err(match near {
-            Some((_, name)) => failure.hint(format!("did you mean {name}?")),
-            None => failure.hint("acpdb todo list shows the entries"),
-        });
+        let near = acpdb_query::nearest(names, id, 0.7);
+        return Err(failure.near(near, "acpdb todo list shows the entries"));
     }
     if output.json {
         let items = found.iter().map(|(session, seq, turn, entry)| {
             json!({"session": session, "seq": seq, "turn": turn, "entry": entry.json()})
         });
         let items: Vec<Value> = items.collect();
-        output.json_items("acpdb.todo_entry/1", &items)?;
-        return Ok(Code::Ok);
+        return output.json_items("acpdb.todo_entry/1", &items);
     }
     let mut session = None;
     for (name, seq, turn, entry) in &found {
         if session != Some(name) {
-            output.line(output.paint(describe::BOLD, &one_line(name)))?;
+            output.styled(describe::BOLD, one_line(name))?;
             session = Some(name);
         }
         let seq = output.paint(describe::SEQ, &seq.to_string());

@@ -11,12 +11,8 @@ use acpdb_query::{ChainReport, HalfTime, StatsReport};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::history;
 use super::lines::{about, clip, one_line};
-use crate::describe;
-use crate::failure::Failure;
-use crate::global::Global;
-use crate::output::Output;
+use super::{Failure, Global, Output, describe, history};
 
 /// Most rules that are shown.
 const RULE_COUNT_MAX: usize = 6;
@@ -282,8 +278,8 @@ impl Tour {
             }
         };
         let title = self.title.as_deref().map_or_else(|| self.session.clone(), one_line);
-        output.line(output.paint(describe::BOLD, &clip(&one_line(&title), output.width)))?;
-        output.line(output.paint(describe::DIM, &clip(&one_line(&source), output.width)))?;
+        output.styled(describe::BOLD, clip(&one_line(&title), output.width))?;
+        output.styled(describe::DIM, clip(&one_line(&source), output.width))?;
         let total = &self.stats.total;
         let prompts = if self.prompts > 0 {
             format!(", {}", describe::count(self.prompts.into(), "prompt"))
@@ -316,7 +312,7 @@ impl Tour {
         let rows: Vec<_> = self.stats.items.iter().filter(|row| row.count > 0 || row.freed > 0).collect();
         let most = rows.iter().map(|row| row.freed).max().unwrap_or_default();
         let heading = format!("  {:<18}{:>6}{:>9}", "by rule", "items", "freed");
-        output.line(output.paint(describe::DIM, &clip(&heading, output.width)))?;
+        output.styled(describe::DIM, clip(&heading, output.width))?;
         let bar_room = output.room(38).min(BAR_WIDTH);
         for row in rows.iter().take(RULE_COUNT_MAX) {
             let bar = output.paint(describe::SEQ, &"█".repeat(scaled(row.freed, most, bar_room)));
@@ -343,10 +339,8 @@ impl Tour {
         let mut told = std::collections::BTreeSet::new();
         shown.edges.retain(|edge| !edge.released && told.insert(edge.old.clone()));
         if skipped > 0 {
-            output.line(
-                output
-                    .paint(describe::DIM, &format!("… {} before", describe::count(skipped as u64, "member"))),
-            )?;
+            output
+                .styled(describe::DIM, format!("… {} before", describe::count(skipped as u64, "member")))?;
         }
         history::draw(&shown, &|row| about(&view, row), output)
     }

@@ -9,13 +9,8 @@ use acpdb_query::when::Clock;
 use acpdb_query::{Change, FindError, Window};
 
 use super::lines::{Widths, about, clip, one_line, standing};
-use super::{find, sessions};
+use super::{Code, Failure, Global, Output, describe, find, place, sessions};
 use crate::args::{AtPoint, Blame, Diff};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 /// Columns for what became of an item.
 const CHANGE_WIDTH: usize = 30;
@@ -71,8 +66,7 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
             hidden: context.hidden_count,
             event,
         };
-        output.json_object("acpdb.at/1", &report)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.at/1", &report);
     }
     let asked = one_line(&args.when);
     let seq = output.paint(describe::SEQ, &at.to_string());
@@ -91,18 +85,14 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
         describe::tokens(context.tokens_whole)
     ))?;
     if context.tokens_by_turn.len() > 1 {
-        output.line(
-            output.paint(describe::DIM, &format!("over turns {}", sparkline(&context.tokens_by_turn))),
-        )?;
+        output.styled(describe::DIM, format!("over turns {}", sparkline(&context.tokens_by_turn)))?;
     }
     if let Some(recorded) = &recorded {
         let says = one_line(&recorded.event.payload.in_words());
         let line = format!("last event: {event} {says}");
         output.line(clip(line.trim_end(), output.width))?;
     }
-    output.line(
-        output.paint(describe::DIM, &format!("whole: acpdb context {} --at '{at}'", one_line(&session.name))),
-    )?;
+    output.styled(describe::DIM, format!("whole: acpdb context {} --at '{at}'", one_line(&session.name)))?;
     Ok(Code::Ok)
 }
 
@@ -125,8 +115,7 @@ pub(crate) fn diff(global: &Global, args: &Diff, output: &mut Output) -> Result<
     }
     let report = acpdb_query::diff(&from, &to, &session.name);
     if output.json {
-        output.json_object("acpdb.diff/1", &report)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.diff/1", &report);
     }
     let backwards = if report.from > report.to { ", backwards in time" } else { "" };
     output.line(format!(
@@ -162,7 +151,7 @@ pub(crate) fn diff(global: &Global, args: &Diff, output: &mut Output) -> Result<
         let widths = Widths::of(&plain, output, CHANGE_WIDTH);
         output.line("")?;
         let heading = format!("{} {}, {} tokens", meaning(sum.change), sum.count, signed(sum.tokens));
-        output.line(output.paint(describe::BOLD, &heading))?;
+        output.styled(describe::BOLD, &heading)?;
         for row in rows {
             let (mark, style) = match row.change {
                 Change::Came | Change::Restored => ("+", describe::GOOD),
@@ -199,7 +188,7 @@ fn signed(tokens: i64) -> String {
 
 pub(crate) fn blame(global: &Global, args: &Blame, output: &mut Output) -> Result<Code, Failure> {
     let store = place::read(global, output)?;
-    let session = args.session.as_deref().map(|name| sessions::find(&store, name)).transpose()?;
+    let session = sessions::named(&store, args.session.as_deref())?;
     // What has the form of an id is one, where it names something; a file may be called anything.
     let found = acpdb_query::find(&store, &args.what, session.as_ref());
     match found {
@@ -225,8 +214,7 @@ pub(crate) fn blame(global: &Global, args: &Blame, output: &mut Output) -> Resul
         return Err(Failure::from(error).hint("acpdb history --file PATH suggests what is near"));
     }
     if output.json {
-        output.json_items("acpdb.blame/1", &reports)?;
-        return Ok(Code::Ok);
+        return output.json_items("acpdb.blame/1", &reports);
     }
     for report in &reports {
         of_file(report, output)?;
@@ -236,8 +224,7 @@ pub(crate) fn blame(global: &Global, args: &Blame, output: &mut Output) -> Resul
 
 fn of_item(report: &ItemBlame, output: &mut Output) -> Result<Code, Failure> {
     if output.json {
-        output.json_object("acpdb.blame/1", report)?;
-        return Ok(Code::Ok);
+        return output.json_object("acpdb.blame/1", report);
     }
     for step in &report.items {
         let actor = format!("{:?}", step.actor).to_lowercase();
@@ -251,7 +238,7 @@ fn of_item(report: &ItemBlame, output: &mut Output) -> Result<Code, Failure> {
 }
 
 fn of_file(report: &FileBlame, output: &mut Output) -> Result<(), Failure> {
-    output.line(output.paint(describe::BOLD, &one_line(&report.session)))?;
+    output.styled(describe::BOLD, one_line(&report.session))?;
     let plain: Vec<_> = report.items.iter().map(|step| step.row.clone()).collect();
     let widths = Widths::of(&plain, output, CHANGE_WIDTH + 10);
     for step in &report.items {

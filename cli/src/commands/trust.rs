@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::{Code, Failure, Output};
 use crate::args::Trust;
-use crate::failure::{Code, Failure};
-use crate::output::Output;
 use crate::settings;
 
 /// A store that is trusted.

@@ -9,14 +9,9 @@ use acpdb_engine::verify::{Report, Verdict};
 use acpdb_proof::VerifierKey;
 use acpdb_proof::claims::Judged;
 
-use super::head;
+use super::{Code, Failure, Global, Output, describe, head, place};
 use crate::args::Verify;
 use crate::claims;
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "verify")?;

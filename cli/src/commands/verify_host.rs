@@ -8,11 +8,7 @@ use acpdb_hosts::export::{Format, Options, Selection, export};
 use acpdb_hosts::proof::{Prover, Verdict};
 use serde::Serialize;
 
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::{Escape, Output, escape};
-use crate::place;
+use super::{Code, Escape, Failure, Global, Output, describe, escape, place};
 
 /// The host that records digests of what it sends.
 const HOST: &str = "claude-code";

@@ -384,7 +384,7 @@ impl Follower<'_> {
             let line = serde_json::json!({
                 "schema": "acpdb.follow/1", "path": path, "format": format.name(), "events_new": event_count,
             });
-            return self.output.json_line(&line);
+            return self.output.json_line(&line).map(drop);
         }
         if self.output.quiet {
             return Ok(());

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acpdb_engine::entry::{Entry, fact};
-use acpdb_engine::event::Report;
+use acpdb_engine::entry::{Entry, PartEntry, fact};
+use acpdb_engine::event::{Report, Usage};
 use serde_json::Value;
 
 use super::Talk;
 use crate::export::Format;
+use crate::import::json::{elements, owned, pick};
 
 /// What an answer says.
 #[derive(Clone, PartialEq, Debug)]
@@ -106,4 +107,36 @@ pub(crate) fn add(texts: &mut BTreeMap<&'static str, String>, name: &'static str
     if let Some(piece) = text(piece, name) {
         texts.entry(name).or_default().push_str(piece);
     }
+}
+
+/// What a provider says of its tokens, where it names those it read `asked` and those it wrote `said`.
+pub(crate) fn usage_of(usage: &Value, asked: &str, said: &str) -> Usage {
+    let count = |place: &str| usage.pointer(place).and_then(Value::as_u64);
+    let cached = count(&format!("/{asked}_tokens_details/cached_tokens"));
+    Usage {
+        // The provider's count includes what came from the cache.
+        input: count(&format!("/{asked}_tokens")).map(|all| all.saturating_sub(cached.unwrap_or(0))),
+        output: count(&format!("/{said}_tokens")),
+        cache_read: cached,
+        reasoning: count(&format!("/{said}_tokens_details/reasoning_tokens")),
+        ..Usage::default()
+    }
+}
+
+/// A text, or a list of texts, refusals, images, which `image` reads, and whatever else. An empty text is no part.
+pub(crate) fn parts(content: Option<&str>, image: impl Fn(&str) -> Option<PartEntry>) -> Vec<PartEntry> {
+    if let Some(text) = owned(content) {
+        return if text.is_empty() { Vec::new() } else { vec![PartEntry::text(text)] };
+    }
+    let part = |piece: &str| {
+        let [text, refusal] = pick(piece, ["text", "refusal"]).unwrap_or_default();
+        let text = owned(text).or_else(|| owned(refusal)).map(PartEntry::text);
+        text.or_else(|| image(piece)).unwrap_or_else(|| PartEntry::opaque(piece))
+    };
+    content.and_then(elements).unwrap_or_default().into_iter().map(part).collect()
+}
+
+/// What parts say, each as a text.
+pub(crate) fn texts(parts: Vec<PartEntry>) -> Vec<String> {
+    parts.into_iter().map(|part| String::from_utf8_lossy(&part.bytes).into_owned()).collect()
 }

@@ -23,7 +23,7 @@ use crate::export::Format;
 pub use answer::{Answer, answer};
 pub use talk::{Answered, Asked, Extent, Head, Message, Talk};
 
-pub(crate) use answer::{Made, add, count, text};
+pub(crate) use answer::{Made, add, count, parts, text, texts, usage_of};
 pub(crate) use talk::{Call, Names, canonical, note_unknown, params};
 
 /// Reads a request; `None`: it is no such request.

@@ -7,6 +7,7 @@ use acpdb_engine::entry::{Bytes, Entry, ItemRef, PartEntry, fact};
 use acpdb_engine::event::{Outcome, PartKind, Role};
 
 use crate::import::{Occurrences, content_digest, json, prompt, step};
+use crate::is_among;
 
 /// What stands before the messages.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -323,15 +324,15 @@ impl Talk<'_> {
 /// whatever they like there, keys too.
 pub(crate) fn params(
     body: &str,
-    known: &[&str],
-    passed: &[&str],
+    known: &str,
+    passed: &str,
     unknown: &mut BTreeSet<String>,
 ) -> Option<String> {
     let mut out = Vec::new();
     for (name, value) in json::members(body)? {
-        if known.contains(&&*name) {
+        if is_among(known, &name) {
             out.push(format!("\"{name}\":{value}"));
-        } else if !passed.contains(&&*name) {
+        } else if !is_among(passed, &name) {
             unknown.insert(name);
         }
     }
@@ -339,7 +340,7 @@ pub(crate) fn params(
 }
 
 /// Notes members of an object that are none of these.
-pub(crate) fn note_unknown(object: &str, known: &[&str], unknown: &mut BTreeSet<String>) {
+pub(crate) fn note_unknown(object: &str, known: &str, unknown: &mut BTreeSet<String>) {
     let members = json::members(object).unwrap_or_default();
-    unknown.extend(members.into_iter().map(|(name, _)| name).filter(|name| !known.contains(&&**name)));
+    unknown.extend(members.into_iter().map(|(name, _)| name).filter(|name| !is_among(known, name)));
 }

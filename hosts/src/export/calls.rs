@@ -118,6 +118,15 @@ impl<'a> Media<'a> {
     }
 
     /// As an address with the data in it.
+    /// The same, if it is a picture.
+    pub(super) fn image(body: &'a str, media_type: Option<&'a str>) -> Option<Self> {
+        let is_image = |kind: &str| kind.starts_with("image/");
+        Self::of(body, media_type).filter(|media| match media {
+            Self::Data { media_type, .. } => is_image(media_type),
+            Self::Address(_) => media_type.is_none_or(is_image),
+        })
+    }
+
     pub(super) fn address(&self) -> String {
         match self {
             Self::Data { media_type, data } => format!("data:{media_type};base64,{data}"),

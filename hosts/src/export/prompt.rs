@@ -13,19 +13,11 @@ use super::report::{LeftOut, Report};
 use super::source::Source;
 use super::write::{Json, quote};
 use crate::import::json::{elements, member, members, owned};
+use crate::is_among;
 
 /// Members that an export writes itself.
-const OWN: &[&str] = &[
-    "model",
-    "system",
-    "instructions",
-    "systemInstruction",
-    "tools",
-    "messages",
-    "input",
-    "contents",
-    "context_management",
-];
+const OWN: &str = "
+    model system instructions systemInstruction tools messages input contents context_management";
 
 /// What of the policy a provider can be told, so that it clears by itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -103,7 +95,7 @@ pub(super) fn head(source: &mut Source<'_>, json: &mut Json) -> Result<(), Error
     let foreign = source.home().is_some_and(|home| Some(home) != source.format.provider());
     match members(&params) {
         Some(members) if !foreign => {
-            for (name, value) in members.iter().filter(|(name, _)| !OWN.contains(&name.as_str())) {
+            for (name, value) in members.iter().filter(|(name, _)| !is_among(OWN, name)) {
                 json.member(name, value);
             }
         }

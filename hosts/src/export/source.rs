@@ -233,36 +233,33 @@ impl<'v> Source<'v> {
         self.home
     }
 
-    /// A body as text; what cannot be read is said so.
-    pub(super) fn text(&mut self, body: BodyId, item: Option<ItemId>) -> Result<String, Error> {
+    /// A body; `None`, and a note, if it is erased or damaged.
+    fn bytes(&mut self, body: BodyId, item: Option<ItemId>) -> Result<Option<Vec<u8>>, Error> {
         match self.ahead.body(self.view, body) {
-            Ok(bytes) => Ok(String::from_utf8(bytes)
-                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())),
-            Err(Error::Erased { .. } | Error::Corrupt { .. }) => {
-                self.report.note(LeftOut::Unreadable, item);
-                Ok(UNREADABLE.to_owned())
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// A body that makes no sense in part: a signature, parameters. `None` if it cannot be read.
-    pub(super) fn exact(&mut self, body: BodyId, item: Option<ItemId>) -> Result<Option<String>, Error> {
-        match self.ahead.body(self.view, body) {
-            Ok(bytes) => {
-                // What is no text is nothing that a provider takes.
-                let text = String::from_utf8(bytes).ok();
-                if text.is_none() {
-                    self.report.note(LeftOut::Unreadable, item);
-                }
-                Ok(text)
-            }
             Err(Error::Erased { .. } | Error::Corrupt { .. }) => {
                 self.report.note(LeftOut::Unreadable, item);
                 Ok(None)
             }
-            Err(error) => Err(error),
+            bytes => bytes.map(Some),
         }
+    }
+
+    /// A body as text; what cannot be read is said so.
+    pub(super) fn text(&mut self, body: BodyId, item: Option<ItemId>) -> Result<String, Error> {
+        let Some(bytes) = self.bytes(body, item)? else { return Ok(UNREADABLE.to_owned()) };
+        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok(String::from_utf8(bytes).unwrap_or_else(|error| lossy(error.as_bytes())))
+    }
+
+    /// A body that makes no sense in part: a signature, parameters. `None` if it cannot be read.
+    pub(super) fn exact(&mut self, body: BodyId, item: Option<ItemId>) -> Result<Option<String>, Error> {
+        let Some(bytes) = self.bytes(body, item)? else { return Ok(None) };
+        // What is no text is nothing that a provider takes.
+        let text = String::from_utf8(bytes).ok();
+        if text.is_none() {
+            self.report.note(LeftOut::Unreadable, item);
+        }
+        Ok(text)
     }
 
     /// The text of a stand-in; `None` where the face is shown whole after all.

@@ -54,6 +54,15 @@ impl Json {
         self.quoted(text);
     }
 
+    /// An object whose members are texts.
+    pub(super) fn texts(&mut self, members: &[(&str, &str)]) {
+        self.open(b'{');
+        for (name, text) in members {
+            self.text(name, text);
+        }
+        self.close(b'}');
+    }
+
     /// A member whose value is JSON as it is.
     pub(super) fn member(&mut self, name: &str, json: &str) {
         self.name(name);

@@ -28,7 +28,7 @@ use acpdb_engine::ids::Seq;
 
 use super::json::{count, elements, member, owned, pick};
 use super::lines::{Found, LineImporter, read_lines, span};
-use super::turns::{Calls, Occurrences, digest, picture, prompt, step};
+use super::turns::{Calls, Occurrences, digest, message, picture, prompt, step};
 use super::{Beside, Context, ImportError, Input, time};
 
 const HOST: &str = "codex";
@@ -146,12 +146,8 @@ impl Codex {
         }
         let system = owned(instructions).or_else(|| owned(member(instructions, "text")));
         if let Some(system) = system {
-            let set = fact::PromptSet {
-                system: Some(system.into_bytes().into()),
-                tools: None,
-                model: None,
-                params: None,
-            };
+            let system = Some(system.into_bytes().into());
+            let set = fact::PromptSet { system, ..fact::PromptSet::default() };
             out.push(Entry::from(set).origin(origin));
         }
         if let Some(base) = base {
@@ -387,18 +383,6 @@ fn without_ordinal(line: &str) -> Cow<'_, str> {
         (None, None) => (before, rest),
     };
     Cow::Owned(format!("{before}{rest}"))
-}
-
-fn message(origin: &str, role: Role, parts: Vec<PartEntry>, hidden_from_user: bool) -> Entry {
-    let fact = fact::MessageRecorded {
-        key: origin.to_string(),
-        role,
-        parts,
-        parent: None,
-        hidden_from_model: false,
-        hidden_from_user,
-    };
-    Entry::from(fact).origin(origin)
 }
 
 fn hidden(entry: Option<&Entry>) -> bool {

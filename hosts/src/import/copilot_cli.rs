@@ -17,7 +17,7 @@ use acpdb_engine::event::{Outcome, Report, Role, Usage};
 
 use super::json::{count, elements, member, owned, pick};
 use super::lines::{Found, LineImporter, read_lines};
-use super::turns::{Calls, Occurrences, digest, prompt, step};
+use super::turns::{Calls, Occurrences, digest, message, not_for_the_model, prompt, step};
 use super::{Context, ImportError, Input, time};
 
 const HOST: &str = "copilot-cli";
@@ -98,7 +98,7 @@ impl Copilot {
             }
             "system.notification" => {
                 if let Some(text) = owned(member(Some(data), "content")) {
-                    out.push(message(origin, Role::User, vec![PartEntry::text(text)], true).origin(origin));
+                    out.push(message(origin, Role::User, vec![PartEntry::text(text)], true));
                 }
             }
             "user.message" => {
@@ -108,16 +108,11 @@ impl Copilot {
                 // What was sent has the time before it, and more; people read what was typed.
                 let typed = sent.as_ref().is_some_and(|sent| *sent != text).then(|| text.clone());
                 let sent = vec![PartEntry::text(sent.unwrap_or(text))];
-                out.push(message(origin, Role::User, sent, typed.is_some()).origin(origin));
+                out.push(message(origin, Role::User, sent, typed.is_some()));
                 if let Some(typed) = typed {
                     let key = format!("{origin}/typed");
-                    let mut typed = message(&key, Role::User, vec![PartEntry::text(typed)], false);
-                    if let Fact::MessageRecorded(fact::MessageRecorded { hidden_from_model, .. }) =
-                        &mut typed.fact
-                    {
-                        *hidden_from_model = true;
-                    }
-                    out.push(typed.origin(key));
+                    let typed = message(&key, Role::User, vec![PartEntry::text(typed)], false);
+                    out.push(not_for_the_model(typed));
                 }
             }
             "assistant.turn_start" => out.push(step(origin)),
@@ -219,18 +214,6 @@ impl Copilot {
         }
         out.push(entry);
     }
-}
-
-fn message(key: &str, role: Role, parts: Vec<PartEntry>, hidden_from_user: bool) -> Entry {
-    let fact = fact::MessageRecorded {
-        key: key.to_string(),
-        role,
-        parts,
-        parent: None,
-        hidden_from_model: false,
-        hidden_from_user,
-    };
-    fact.into()
 }
 
 /// What the model sees of a result: the text of `content` or `message`, a bare string, or blocks.

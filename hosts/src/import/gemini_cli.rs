@@ -28,12 +28,12 @@ use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role};
 
 use super::gemini_parts::{content_parts, output, thought, usage};
 use super::json::{elements, member, members, owned, pick};
-use super::lines::{Found, Tally, attach, document, opened};
+use super::lines::{Found, Tally, attach, document, keep, opened};
 use super::report::Admitted;
 use super::retold::Retold;
-use super::turns::{Occurrences, digest, prompt, step};
+use super::turns::{self, Occurrences, digest, not_for_the_model, prompt, step};
 use super::values::ValueReader;
-use super::{Context, ImportError, Input, kept_record, time, wire};
+use super::{Context, ImportError, Input, time, wire};
 
 const HOST: &str = "gemini-cli";
 
@@ -77,15 +77,11 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     let mut kept = Occurrences::default();
     while let Some(value) = reader.read()? {
         let (line, at) = (value.line, value.offset);
-        let mut raw = |bytes: &[u8]| {
-            let n = kept.next(blake3::hash(bytes).to_hex().as_str());
-            kept_record("raw", bytes, u64::from(n))
-        };
         let entries = match context.report.admit(&value) {
             Admitted::Nothing => continue,
             Admitted::Raw(bytes) => {
                 context.report.records += 1;
-                vec![raw(bytes)]
+                vec![keep(&mut kept, bytes)]
             }
             Admitted::Text(text) => match Shape::of(text) {
                 Shape::Document(messages) => {
@@ -95,19 +91,8 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
                 shape => {
                     context.report.records += 1;
                     let mut entries = Vec::new();
-                    match gemini.line(text, &shape, &mut entries) {
-                        Found::Known => {}
-                        Found::Unknown(kind) => context.report.unknown(&kind),
-                        Found::Unfit(reason) => {
-                            context.report.keep_raw(line, at, format!("{reason}; kept as it is"));
-                            entries.clear();
-                        }
-                    }
-                    if entries.is_empty() {
-                        entries.push(raw(text.as_bytes()));
-                    } else {
-                        attach(text, &mut entries);
-                    }
+                    let found = gemini.line(text, &shape, &mut entries);
+                    found.told(text, (line, at), &mut entries, &mut kept, &mut context.report);
                     entries
                 }
             },
@@ -422,16 +407,9 @@ impl Gemini {
         // The parts of a reply come one by one: versions of it differ in their number.
         let whole = if role == Role::Assistant { Vec::new() } else { content.clone() };
         items.extend((1..).zip(&whole).map(|(part, _)| ItemRef::Origin(origin.clone(), part)));
-        let fact = fact::MessageRecorded {
-            key: key.clone(),
-            role,
-            parts: whole,
-            parent: None,
-            // Notices of the program (info, warning, error) are shown to the user only.
-            hidden_from_model: role == Role::System,
-            hidden_from_user: false,
-        };
-        out.push(Entry::from(fact).origin(&origin));
+        let entry = turns::message(&key, role, whole, false).origin(&origin);
+        // Notices of the program (info, warning, error) are shown to the user only.
+        out.push(if role == Role::System { not_for_the_model(entry) } else { entry });
         if role == Role::Assistant {
             for (name, parts) in [("thought", thoughts), ("part", content)] {
                 for (place, part) in parts.into_iter().enumerate() {

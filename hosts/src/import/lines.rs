@@ -31,6 +31,32 @@ pub(super) enum Found {
     Unfit(&'static str),
 }
 
+impl Found {
+    /// Says what became of a record at this line and offset, and gives its bytes to its facts: to itself, kept as it is, if it has none.
+    pub(super) fn told(
+        self,
+        record: &str,
+        (line, offset): (u64, u64),
+        entries: &mut Vec<Entry>,
+        kept: &mut Occurrences,
+        report: &mut ImportReport,
+    ) {
+        match self {
+            Self::Known => {}
+            Self::Unknown(kind) => report.unknown(&kind),
+            Self::Unfit(reason) => {
+                report.keep_raw(line, offset, format!("{reason}; kept as it is"));
+                entries.clear();
+            }
+        }
+        if entries.is_empty() {
+            entries.push(keep(kept, record.as_bytes()));
+        } else {
+            attach(record, entries);
+        }
+    }
+}
+
 /// Makes facts of the records of one session, in order.
 pub(super) trait LineImporter {
     /// Adds the facts of one record, without wire.
@@ -57,19 +83,7 @@ pub(super) fn read_lines(
         match context.report.admit(&value) {
             Admitted::Text(text) => {
                 let found = importer.record(text, &mut entries);
-                match &found {
-                    Found::Known => {}
-                    Found::Unknown(kind) => context.report.unknown(kind),
-                    Found::Unfit(reason) => {
-                        context.report.keep_raw(line, at, format!("{reason}; kept as it is"));
-                        entries.clear();
-                    }
-                }
-                if entries.is_empty() {
-                    entries.push(keep(&mut kept, text.as_bytes()));
-                } else {
-                    attach(text, &mut entries);
-                }
+                found.told(text, (line, at), &mut entries, &mut kept, &mut context.report);
             }
             Admitted::Raw(bytes) => entries.push(keep(&mut kept, bytes)),
             Admitted::Nothing => continue,
@@ -100,7 +114,8 @@ pub(super) fn opened(mut info: StreamInfo, context: &mut Context<'_>) -> Arc<Str
     Arc::new(info)
 }
 
-fn keep(kept: &mut Occurrences, raw: &[u8]) -> Entry {
+/// A record that is kept as it is, numbered among those of the same bytes.
+pub(super) fn keep(kept: &mut Occurrences, raw: &[u8]) -> Entry {
     let n = kept.next(blake3::hash(raw).to_hex().as_str());
     kept_record("raw", raw, u64::from(n))
 }
@@ -191,6 +206,5 @@ fn literal(text: &str, from: usize, to: usize, pieces: &mut Vec<WirePiece>) {
 
 /// Where `part`, a slice of `whole`, begins in it.
 pub(super) fn span(whole: &str, part: &str) -> Option<usize> {
-    let at = part.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;
-    (at.checked_add(part.len())? <= whole.len()).then_some(at)
+    super::json::range_in(whole, part).map(|range| range.start)
 }

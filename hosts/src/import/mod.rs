@@ -44,6 +44,7 @@ use std::sync::Arc;
 use acpdb_engine::entry::{Bytes, Entry, Fact, StreamInfo, WirePiece, fact};
 use acpdb_engine::ids::Micros;
 use acpdb_engine::secret::DERIVED;
+use serde::{Deserialize, Serialize};
 
 pub(crate) use claude_code::ATTACHED;
 pub use detect::{HEAD_BYTES, decompressed, detect};
@@ -58,7 +59,8 @@ pub(crate) use turns::{Occurrences, digest as content_digest, picture, prompt, s
 pub const READERS: u32 = 5;
 
 /// A format that can be imported.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Format {
     /// Claude Code: one record a line.
     ClaudeCode,

@@ -20,11 +20,11 @@ use acpdb_engine::event::{Actor, Outcome, Role};
 use acpdb_engine::secret::DERIVED;
 
 use super::json::{elements, member, owned, pick};
-use super::lines::{Tally, attach, document, opened, span};
+use super::lines::{Tally, attach, document, keep, opened, span};
 use super::report::Admitted;
 use super::turns::{Occurrences, digest, picture, prompt, step};
 use super::values::ValueReader;
-use super::{Context, ImportError, Input, digest_origin, kept_record, time};
+use super::{Context, ImportError, Input, digest_origin, time};
 
 const HOST: &str = "openai-messages";
 
@@ -219,8 +219,7 @@ impl Loose {
                     attach(&text, &mut entries);
                 }
                 Line::Kept(bytes) => {
-                    let n = kept.next(blake3::hash(&bytes).to_hex().as_str());
-                    entries.push(kept_record("raw", &bytes, u64::from(n)));
+                    entries.push(keep(&mut kept, &bytes));
                 }
             }
             context.report.records += 1;

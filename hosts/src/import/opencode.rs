@@ -34,6 +34,7 @@ use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, StreamInfo, WirePiece
 use acpdb_engine::event::{Outcome, PartKind, ReplaceCause, Report, Role, Usage};
 
 use super::report::{Admitted, NOTES_MAX};
+use super::turns;
 use super::values::ValueReader;
 use super::{Context, Format, ImportError, Input, bytes, digest_origin, json, millis, small_fields, wire};
 
@@ -265,15 +266,9 @@ fn read_message(document: &mut Document<'_>, message: &str, context: &mut Contex
         let fact =
             fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before: None };
         entries.push(Entry::from(fact).origin(format!("replaced:{}", head.id)).at(head.created));
-        let fact = fact::MessageRecorded {
-            key: format!("question:{}", head.id),
-            role: Role::User,
-            parts: vec![PartEntry::text(QUESTION)],
-            parent: None,
-            hidden_from_model: false,
-            hidden_from_user: true,
-        };
-        entries.push(Entry::from(fact).origin(format!("question:{}", head.id)).at(head.created));
+        let key = format!("question:{}", head.id);
+        entries
+            .push(turns::message(&key, Role::User, vec![PartEntry::text(QUESTION)], true).at(head.created));
     }
     if head.role == Role::User && !is_compaction {
         entries.push(Entry::prompt(head.id.as_str()).origin(format!("prompt:{}", head.id)).at(head.created));
@@ -283,10 +278,8 @@ fn read_message(document: &mut Document<'_>, message: &str, context: &mut Contex
         let fact = fact::MessageRecorded {
             key: head.id.clone(),
             role: head.role,
-            parts: Vec::new(),
             parent: head.parent.clone(),
-            hidden_from_model: false,
-            hidden_from_user: false,
+            ..fact::MessageRecorded::default()
         };
         entries.push(Entry::from(fact).origin(format!("msg:{}", head.id)).at(head.created));
         entries.push(own_record("message", &head.id, info, &[]).at(head.created));

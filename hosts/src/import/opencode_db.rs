@@ -29,6 +29,7 @@ use super::report::Admitted;
 use super::values::{Shape, Value, ValueReader};
 use super::{Context, ImportError, ImportReport, Options, Sink, json, opencode};
 use crate::import::Format;
+use crate::is_among;
 use crate::sqlite::{self, Database, Source, Table, Unreadable};
 use broken::Broken;
 use group::{Group, Names, Row};
@@ -37,30 +38,10 @@ use group::{Group, Names, Row};
 const TRIES: usize = 3;
 
 /// Tables that are known, and hold nothing of a session that is not read elsewhere.
-const KNOWN_TABLES: &[&str] = &[
-    "session",
-    "message",
-    "part",
-    "event",
-    "session_v2",
-    "session_message",
-    "event_sequence",
-    "session_input",
-    "session_context_epoch",
-    "session_share",
-    "todo",
-    "project",
-    "project_directory",
-    "workspace",
-    "permission",
-    "account",
-    "account_state",
-    "control_account",
-    "credential",
-    "migration",
-    "data_migration",
-    "__drizzle_migrations",
-];
+const KNOWN_TABLES: &str = "
+    session message part event session_v2 session_message event_sequence session_input
+    session_context_epoch session_share todo project project_directory workspace permission account
+    account_state control_account credential migration data_migration __drizzle_migrations";
 
 /// What the sessions of a database were when they were read last.
 #[derive(Debug, Default)]
@@ -208,7 +189,7 @@ impl Rows {
         let tables = database.tables()?;
         let mut rows = Self::default();
         for table in &tables {
-            let is_known = KNOWN_TABLES.contains(&table.name.as_str()) || table.name.starts_with("sqlite_");
+            let is_known = is_among(KNOWN_TABLES, &table.name) || table.name.starts_with("sqlite_");
             if !is_known && rows.unknown.len() < 100 {
                 rows.unknown.insert(table.name.chars().take(64).collect());
             }

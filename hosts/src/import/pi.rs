@@ -30,7 +30,7 @@ use self::parts::{Piece, bash, content, pieces, usage_of};
 use self::system::System;
 use super::json::{boolean, count, member, owned, pick};
 use super::lines::{Found, LineImporter, read_lines};
-use super::turns::{Calls, Occurrences, digest, prompt, step};
+use super::turns::{Calls, Occurrences, digest, message, not_for_the_model, prompt, step};
 use super::{Context, ImportError, Input, small_fields, time};
 
 const HOST: &str = "pi";
@@ -309,14 +309,9 @@ impl Pi {
             "assistant" => self.reply(said, origin, out),
             "toolResult" => self.result(said, origin, out),
             "bashExecution" => {
-                let mut entry = message(origin, Role::User, vec![PartEntry::text(bash(said))], false);
+                let entry = message(origin, Role::User, vec![PartEntry::text(bash(said))], false);
                 let is_left_out = boolean(member(Some(said), "excludeFromContext")) == Some(true);
-                if let Fact::MessageRecorded(fact::MessageRecorded { hidden_from_model, .. }) =
-                    &mut entry.fact
-                {
-                    *hidden_from_model = is_left_out;
-                }
-                out.push(entry);
+                out.push(if is_left_out { not_for_the_model(entry) } else { entry });
             }
             "system" => {
                 Rc::make_mut(&mut self.system).change(said);
@@ -339,10 +334,8 @@ impl Pi {
         // What failed on its way is not sent again, and its calls were not made.
         let is_void = matches!(stop.as_deref(), Some("error" | "aborted"));
         out.push(step(origin));
-        let mut told = message(origin, Role::Assistant, Vec::new(), false);
-        if let Fact::MessageRecorded(fact::MessageRecorded { hidden_from_model, .. }) = &mut told.fact {
-            *hidden_from_model = is_void;
-        }
+        let told = message(origin, Role::Assistant, Vec::new(), false);
+        let told = if is_void { not_for_the_model(told) } else { told };
         let mut text: Vec<PartEntry> = Vec::new();
         let mut first = Some(told);
         for piece in pieces(blocks, owned(api).as_deref().unwrap_or_default()) {
@@ -461,19 +454,6 @@ fn tell(first: &mut Option<Entry>, text: &mut Vec<PartEntry>, origin: &str, out:
             out.push(Entry::from(fact).origin(format!("{origin}/{}", out.len())));
         }
     }
-}
-
-/// A message, whose key is its origin.
-fn message(origin: &str, role: Role, parts: Vec<PartEntry>, hidden_from_user: bool) -> Entry {
-    let fact = fact::MessageRecorded {
-        key: origin.to_owned(),
-        role,
-        parts,
-        parent: None,
-        hidden_from_model: false,
-        hidden_from_user,
-    };
-    Entry::from(fact).origin(origin)
 }
 
 #[cfg(test)]

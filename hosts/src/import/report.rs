@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
+use serde::{Deserialize, Serialize};
+
 use super::Format;
 use super::limits::Exceeded;
 use super::values::{Shape, Value};
@@ -24,9 +26,9 @@ pub struct Note {
     pub reason: String,
 }
 
-/// What an import found.
+/// What an import found. Places in the input are left out of what is serialized.
 #[must_use]
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ImportReport {
     /// The format.
     pub format: Format,
@@ -51,18 +53,25 @@ pub struct ImportReport {
     /// Records that repeat the id of an earlier one and were left out.
     pub duplicates: u64,
     /// Records of kinds that the importer does not know, by kind: kept as they are.
+    #[serde(default, rename = "unknown")]
     pub unknown_records: BTreeMap<String, u64>,
     /// Tables of a database that the importer does not know; their rows are not read.
+    #[serde(default, rename = "tables")]
     pub unknown_tables: BTreeSet<String>,
     /// Versions of the host that wrote the records, as far as they say so; at most a hundred.
+    #[serde(default)]
     pub versions: BTreeSet<String>,
     /// Records that could not be understood: kept as they are.
+    #[serde(skip)]
     pub kept_raw: Vec<Note>,
     /// Bytes that were left out.
+    #[serde(skip)]
     pub skipped: Vec<Note>,
     /// The last value is not complete yet: import again when it is.
+    #[serde(skip)]
     pub cut: Option<Note>,
     /// Notes beyond a thousand, of all kinds.
+    #[serde(skip)]
     pub notes_left_out: u64,
 }
 

@@ -9,7 +9,8 @@
 
 use std::collections::HashMap;
 
-use acpdb_engine::entry::{Entry, PartEntry};
+use acpdb_engine::entry::{Entry, Fact, PartEntry, fact};
+use acpdb_engine::event::Role;
 use acpdb_engine::secret::DERIVED;
 
 use super::calls;
@@ -78,6 +79,21 @@ pub(crate) fn step(origin: &str) -> Entry {
 /// A prompt that begins with the fact of this origin.
 pub(crate) fn prompt(origin: &str) -> Entry {
     Entry::prompt(origin).origin(format!("prompt:{origin}"))
+}
+
+/// A message of this key, which is its origin too.
+pub(crate) fn message(key: &str, role: Role, parts: Vec<PartEntry>, hidden_from_user: bool) -> Entry {
+    let (key, origin) = (key.to_owned(), key);
+    let default = fact::MessageRecorded::default();
+    Entry::from(fact::MessageRecorded { key, role, parts, hidden_from_user, ..default }).origin(origin)
+}
+
+/// The same message, for people only.
+pub(crate) fn not_for_the_model(mut message: Entry) -> Entry {
+    if let Fact::MessageRecorded(fact::MessageRecorded { hidden_from_model, .. }) = &mut message.fact {
+        *hidden_from_model = true;
+    }
+    message
 }
 
 /// An id from a record's bytes: half of their digest. The engine keys it with the store's secret.

@@ -8,6 +8,8 @@
 //!
 //! A command line that does more than one thing is no check.
 
+use crate::is_among;
+
 /// A check.
 pub(super) struct Check {
     /// How its key prints: `cargo test`.
@@ -42,26 +44,9 @@ const BY_SUBCOMMAND: &[(&str, &[&str])] = &[
 ];
 
 /// Programs that are a check whatever they are asked about.
-const ALWAYS: &[&str] = &[
-    "ctest",
-    "eslint",
-    "flake8",
-    "golangci-lint",
-    "jest",
-    "make",
-    "mocha",
-    "mypy",
-    "ninja",
-    "phpunit",
-    "pylint",
-    "pyright",
-    "pytest",
-    "rspec",
-    "rubocop",
-    "tox",
-    "tsc",
-    "vitest",
-];
+const ALWAYS: &str = "
+    ctest eslint flake8 golangci-lint jest make mocha mypy ninja phpunit pylint pyright pytest rspec
+    rubocop tox tsc vitest";
 
 /// What runs another program.
 const RUNNERS: &[&[&str]] = &[
@@ -121,7 +106,7 @@ pub(super) fn check(command: &str) -> Option<Check> {
 
 /// What a program with these words runs, and what it is asked about.
 fn named<'w>(program: &str, words: &'w [&'w str]) -> Option<(String, &'w [&'w str])> {
-    if ALWAYS.contains(&program) {
+    if is_among(ALWAYS, program) {
         return Some((program.to_owned(), words));
     }
     let (first, rest) = words.split_first()?;

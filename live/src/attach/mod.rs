@@ -25,19 +25,7 @@ use crate::host::{Host, Mode};
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Folders that attaching may have made.
-const FOLDERS: &[&str] = &[
-    ".claude",
-    ".codex",
-    ".gemini",
-    ".cursor",
-    "hooks",
-    ".github",
-    ".opencode",
-    "plugin",
-    ".pi",
-    "agent",
-    "extensions",
-];
+const FOLDERS: &str = ".claude .codex .gemini .cursor hooks .github .opencode plugin .pi agent extensions";
 
 /// Whose settings are meant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -115,18 +103,13 @@ pub fn place(
 ) -> Result<PathBuf, AttachError> {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = || set("HOME").ok_or(AttachError::NoHome);
+    let folder = |name: &str, usual: &str| set(name).map_or_else(|| Ok(home()?.join(usual)), Ok);
     Ok(match (host, reach) {
         // It holds a path of this machine, so it is not the file that a team shares.
         (Host::ClaudeCode, Reach::Project) => project.join(".claude/settings.local.json"),
-        (Host::ClaudeCode, Reach::User) => match set("CLAUDE_CONFIG_DIR") {
-            Some(folder) => folder.join("settings.json"),
-            None => home()?.join(".claude/settings.json"),
-        },
+        (Host::ClaudeCode, Reach::User) => folder("CLAUDE_CONFIG_DIR", ".claude")?.join("settings.json"),
         (Host::Codex, Reach::Project) => project.join(".codex/hooks.json"),
-        (Host::Codex, Reach::User) => match set("CODEX_HOME") {
-            Some(folder) => folder.join("hooks.json"),
-            None => home()?.join(".codex/hooks.json"),
-        },
+        (Host::Codex, Reach::User) => folder("CODEX_HOME", ".codex")?.join("hooks.json"),
         (Host::GeminiCli, Reach::Project) => project.join(".gemini/settings.json"),
         (Host::GeminiCli, Reach::User) => home()?.join(".gemini/settings.json"),
         (Host::CopilotCli, Reach::Project) => project.join(".github/hooks/acpdb-copilot.json"),
@@ -135,16 +118,10 @@ pub fn place(
         (Host::Opencode, Reach::Project) => project.join(".opencode/plugin/acpdb.js"),
         (Host::Opencode, Reach::User) => match set("OPENCODE_CONFIG_DIR") {
             Some(folder) => folder.join("plugin/acpdb.js"),
-            None => match set("XDG_CONFIG_HOME") {
-                Some(folder) => folder.join("opencode/plugin/acpdb.js"),
-                None => home()?.join(".config/opencode/plugin/acpdb.js"),
-            },
+            None => folder("XDG_CONFIG_HOME", ".config")?.join("opencode/plugin/acpdb.js"),
         },
         (Host::Pi, Reach::Project) => project.join(".pi/extensions/acpdb.ts"),
-        (Host::Pi, Reach::User) => match set("PI_CODING_AGENT_DIR") {
-            Some(folder) => folder.join("extensions/acpdb.ts"),
-            None => home()?.join(".pi/agent/extensions/acpdb.ts"),
-        },
+        (Host::Pi, Reach::User) => folder("PI_CODING_AGENT_DIR", ".pi/agent")?.join("extensions/acpdb.ts"),
         (Host::VsCode, Reach::Project) => project.join(".github/hooks/acpdb-vscode.json"),
         (Host::CopilotCli | Host::VsCode, Reach::User) => {
             return Err(AttachError::NoPlace { host, takes: "a project (--project)" });
@@ -311,7 +288,7 @@ impl Plan {
     fn remove_empty_folder(&self) {
         let mut folder = self.path.parent();
         while let Some(path) = folder {
-            let is_own = path.file_name().is_some_and(|name| FOLDERS.iter().any(|known| name == *known));
+            let is_own = path.file_name().is_some_and(|name| FOLDERS.split(' ').any(|known| name == known));
             if !is_own {
                 return;
             }

@@ -49,46 +49,22 @@ fn is_ours(host: Host, command: &str) -> bool {
 }
 
 /// Events that acpdb is told of by each host.
-pub const fn events(host: Host) -> &'static [&'static str] {
-    match host {
-        Host::ClaudeCode => &[
-            "SessionStart",
-            "UserPromptSubmit",
-            "PostToolUse",
-            "PostToolBatch",
-            "PreCompact",
-            "Stop",
-            "SubagentStop",
-            "SessionEnd",
-        ],
-        Host::Codex => &[
-            "SessionStart",
-            "UserPromptSubmit",
-            "PostToolUse",
-            "PreCompact",
-            "Stop",
-            "SubagentStop",
-            "SessionEnd",
-        ],
-        Host::GeminiCli => &["SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"],
-        Host::CopilotCli => {
-            &["sessionStart", "userPromptSubmitted", "agentStop", "subagentStop", "sessionEnd"]
+fn events(host: Host) -> impl Iterator<Item = &'static str> {
+    let names = match host {
+        Host::ClaudeCode => {
+            "SessionStart UserPromptSubmit PostToolUse PostToolBatch PreCompact Stop SubagentStop SessionEnd"
         }
-        Host::Cursor => &[
-            "sessionStart",
-            "beforeSubmitPrompt",
-            "postToolUse",
-            "postToolUseFailure",
-            "afterAgentResponse",
-            "stop",
-            "sessionEnd",
-        ],
+        Host::Codex => "SessionStart UserPromptSubmit PostToolUse PreCompact Stop SubagentStop SessionEnd",
+        Host::GeminiCli => "SessionStart BeforeAgent AfterAgent SessionEnd",
+        Host::CopilotCli => "sessionStart userPromptSubmitted agentStop subagentStop sessionEnd",
+        Host::Cursor => {
+            "sessionStart beforeSubmitPrompt postToolUse postToolUseFailure afterAgentResponse stop sessionEnd"
+        }
         // They take a plug-in, in a file of its own.
-        Host::Opencode | Host::Pi => &[],
-        Host::VsCode => {
-            &["SessionStart", "UserPromptSubmit", "PostToolUse", "PreCompact", "Stop", "SubagentStop"]
-        }
-    }
+        Host::Opencode | Host::Pi => "",
+        Host::VsCode => "SessionStart UserPromptSubmit PostToolUse PreCompact Stop SubagentStop",
+    };
+    names.split_whitespace()
 }
 
 /// The group that stands in the list of an event.
@@ -139,11 +115,11 @@ pub fn attached(text: &str, command: &Command) -> Result<String, SettingsError> 
     let hooks = hooks.as_object_mut().ok_or(SettingsError::Shape("hooks"))?;
     let emptied = take_out(hooks, host);
     for event in events(host) {
-        let list = hooks.entry(*event).or_insert_with(|| json!([]));
+        let list = hooks.entry(event).or_insert_with(|| json!([]));
         let list = list.as_array_mut().ok_or(SettingsError::Shape("hooks"))?;
         list.push(group(host, event, &command.line(event)));
     }
-    for event in emptied.iter().filter(|event| !events(host).contains(&event.as_str())) {
+    for event in emptied.iter().filter(|event| events(host).all(|known| known != *event)) {
         hooks.shift_remove(event);
     }
     Ok(print(&settings, text))

@@ -17,8 +17,6 @@ pub struct Tool {
     pub output: Value,
     /// It changes nothing.
     pub is_read_only: bool,
-    /// Twice is once.
-    pub is_idempotent: bool,
 }
 
 fn object(properties: &Value, required: &[&str]) -> Value {
@@ -62,7 +60,6 @@ pub fn tools() -> Vec<Tool> {
             input: input(json!({"targets": strings(target)}), &["targets"]),
             output: act(),
             is_read_only: false,
-            is_idempotent: true,
         },
         Tool {
             name: "context_distill",
@@ -77,7 +74,6 @@ pub fn tools() -> Vec<Tool> {
             ),
             output: act(),
             is_read_only: false,
-            is_idempotent: true,
         },
         Tool {
             name: "context_restore",
@@ -86,7 +82,6 @@ pub fn tools() -> Vec<Tool> {
             input: input(json!({"targets": strings(target)}), &["targets"]),
             output: act(),
             is_read_only: false,
-            is_idempotent: true,
         },
         Tool {
             name: "recall",
@@ -100,7 +95,6 @@ pub fn tools() -> Vec<Tool> {
             ),
             output: rows("items"),
             is_read_only: true,
-            is_idempotent: true,
         },
         Tool {
             name: "history_chain",
@@ -109,7 +103,6 @@ pub fn tools() -> Vec<Tool> {
             input: input(json!({"item": text("An item, a hash or a call's id")}), &["item"]),
             output: object(&json!({"chain": {"type": "object"}}), &["chain"]),
             is_read_only: true,
-            is_idempotent: true,
         },
         Tool {
             name: "explain",
@@ -118,7 +111,6 @@ pub fn tools() -> Vec<Tool> {
             input: input(json!({"item": text("An item, a hash or a call's id")}), &["item"]),
             output: object(&json!({"explanation": {"type": "object"}}), &["explanation"]),
             is_read_only: true,
-            is_idempotent: true,
         },
         Tool {
             name: "todo",
@@ -127,7 +119,6 @@ pub fn tools() -> Vec<Tool> {
             input: input(json!({}), &[]),
             output: rows("todos"),
             is_read_only: true,
-            is_idempotent: true,
         },
         Tool {
             name: "memory_remember",
@@ -145,7 +136,6 @@ pub fn tools() -> Vec<Tool> {
             ),
             output: object(&json!({"id": {"type": "string"}}), &["id"]),
             is_read_only: false,
-            is_idempotent: true,
         },
         Tool {
             name: "memory_recall",
@@ -154,7 +144,6 @@ pub fn tools() -> Vec<Tool> {
             input: input(json!({"query": text("Words; none: everything")}), &[]),
             output: rows("items"),
             is_read_only: true,
-            is_idempotent: true,
         },
         Tool {
             name: "memory_forget",
@@ -163,7 +152,6 @@ pub fn tools() -> Vec<Tool> {
             input: input(json!({"id": text("Its id"), "reason": text("Why it no longer holds")}), &["id"]),
             output: object(&json!({"id": {"type": "string"}}), &["id"]),
             is_read_only: false,
-            is_idempotent: true,
         },
     ]
 }

@@ -120,7 +120,7 @@ impl ServerHandler for Server {
             let hints = ToolAnnotations::with_title(tool.title)
                 .read_only(tool.is_read_only)
                 .destructive(false)
-                .idempotent(tool.is_idempotent)
+                .idempotent(true) // twice is once, for all of them
                 .open_world(false);
             Tool::new(tool.name, tool.description, schema(tool.input))
                 .with_title(tool.title)

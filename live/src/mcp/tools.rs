@@ -7,6 +7,7 @@ use acpdb_engine::event::{MemoryKind, Scope};
 use acpdb_engine::fold::Ix;
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::{Error, MemoryScope, Store, View, store::StreamName};
+use acpdb_query::sound::or_lost;
 use acpdb_query::{Filter, ItemsQuestion};
 use serde_json::{Map, Value, json};
 
@@ -187,10 +188,7 @@ impl Tools {
                 ItemsQuestion { filter: filter.clone(), limit: Some(left), ..ItemsQuestion::default() };
             for row in acpdb_query::item_rows(&self.store, &view, &stream, question)? {
                 // Damage costs the row that it is in, and is told with the answer; without a key nothing could be said at all.
-                let row = match row {
-                    Err(Error::Corrupt { .. } | Error::Erased { .. }) => continue,
-                    row => row?,
-                };
+                let Ok(row) = or_lost(row)? else { continue };
                 let excerpt = excerpt(&texts(&self.store, &stream, &row.item)?, query);
                 items.push(json!({"item": row.item, "session": row.session, "turn": row.turn, "tool": row.tool, "hash": row.hash,
                     "keys": row.keys, "in_context": row.in_context, "excerpt": excerpt}));
@@ -337,11 +335,8 @@ pub fn texts(store: &Store, stream: &StreamName, item: &str) -> Result<String, T
         let Some(item) = reading.state().item(ix, found.view.at()) else { return Ok(String::new()) };
         item.params.into_iter().chain(item.content.iter().map(|part| part.body)).collect()
     };
-    let text = |body| match found.view.text(body) {
-        Err(error @ (Error::Corrupt { .. } | Error::Erased { .. })) => Ok(format!("[{error}]")),
-        text => text,
-    };
-    Ok(bodies.into_iter().map(text).collect::<Result<Vec<_>, _>>()?.join("\n"))
+    let text = |body| Ok(or_lost(found.view.text(body))?.unwrap_or_else(|lost| format!("[{lost}]")));
+    Ok(bodies.into_iter().map(text).collect::<Result<Vec<_>, Error>>()?.join("\n"))
 }
 
 /// The surroundings of the first word of a query in a text, else its beginning.

@@ -467,11 +467,12 @@ fn toast(view: &View) -> String {
 }
 
 /// An error with its causes, on one line.
-pub(crate) fn chained(error: &dyn std::error::Error) -> String {
+pub fn chained(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
         let said = error.to_string();
+        // Transparent errors repeat their cause's text.
         if !text.ends_with(&said) {
             text.push_str(": ");
             text.push_str(&said);

@@ -191,11 +191,7 @@ fn merged(now: &Head, before: &Head) -> Head {
 
 /// What the store knows to be in force; nothing of a session that is new.
 fn head_in_store(store: &Store, info: &StreamInfo) -> Result<Head, Error> {
-    let view = match store.view(info.id()) {
-        Ok(view) => view,
-        Err(Error::NotFound { .. }) => return Ok(Head::default()),
-        Err(error) => return Err(error),
-    };
+    let Some(view) = crate::if_there(store.view(info.id()))? else { return Ok(Head::default()) };
     let sets: Vec<_> = {
         let reading = view.read();
         reading.state().prompts(view.at()).to_vec()

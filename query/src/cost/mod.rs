@@ -17,8 +17,8 @@ mod waste;
 
 pub use bill::{Asked, Bill, By, CostRow, Tokens, Unpriced, bill};
 pub use requests::{Request, Requests, requests};
-pub(crate) use table::Pricing;
 pub use table::{BUILT_IN, Dollars, ModelPrice, PriceTable, Sizes, TableError};
+pub(crate) use table::{Pricing, float};
 pub use waste::{Reported, WASTE_WAYS, Waste, Way, prices_of, reported, stale, waste};
 
 #[cfg(test)]

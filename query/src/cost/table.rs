@@ -266,8 +266,9 @@ pub(super) fn all_input(usage: &Usage) -> u64 {
     counts.into_iter().flatten().fold(0, u64::saturating_add)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of tokens stay far below 2^52")]
-fn float(tokens: u64) -> f64 {
+/// A count as a number to reckon with.
+#[expect(clippy::cast_precision_loss, reason = "counts, of tokens too, stay far below 2^52")]
+pub(crate) fn float(tokens: u64) -> f64 {
     tokens as f64
 }
 

@@ -17,14 +17,14 @@ use std::io::Write;
 use acpdb_engine::event::{Payload, Report};
 use acpdb_engine::fold::{ItemKind, ItemView, Ix, Status};
 use acpdb_engine::ids::{ItemId, Micros, Seq, StreamId};
-use acpdb_engine::{At, Error, Store, View};
+use acpdb_engine::{At, Store, View};
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{ExportError, page_past};
 use crate::items::ItemRow;
-use crate::sound::sound;
+use crate::sound::{or_lost, sound};
 
 /// Deepest nesting of subagents that is followed to find the trace.
 const DEPTH_MAX: usize = 32;
@@ -270,11 +270,8 @@ fn call_span(
         ];
         for (key, body) in texts {
             let Some(body) = body else { continue };
-            match view.text(body) {
-                Ok(found) => attributes.push(text(key, &found)),
-                Err(Error::Corrupt { .. } | Error::Erased { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
+            // What is lost is left out.
+            attributes.extend(or_lost(view.text(body))?.ok().map(|found| text(key, &found)));
         }
     }
     let start = told.times.get(&item.item.seq).copied().unwrap_or(told.first);

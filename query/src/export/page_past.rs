@@ -4,37 +4,40 @@ use std::collections::HashMap;
 
 use acpdb_engine::event::Payload;
 use acpdb_engine::fold::memory::{MemoryEdge, Standing, kind_label};
-use acpdb_engine::fold::todo::{TodoEntry, TodoSource, TodoView};
-use acpdb_engine::ids::{BodyId, Micros, Seq};
+use acpdb_engine::fold::todo::TodoView;
+use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::store::MemoryScope;
-use acpdb_engine::{Error, Store, View};
-use serde_json::{Map, Value};
+use acpdb_engine::{Store, View};
+use serde_json::Value;
 
 use super::ExportError;
 use super::page_data::{MemoryData, TodoData, Words};
 use super::texts::Texts;
+use crate::todos;
 
 /// Longest text of a mark, in characters.
 const MARK_LENGTH_MAX: usize = 160;
 
-/// What hosts call the text of a todo.
-const CONTENT_NAMES: [&str; 5] = ["content", "step", "description", "subject", "title"];
-
 /// The versions of the todo list up to the view's seq.
-pub(super) fn todos(view: &View, texts: &mut Texts<'_>, words: &mut Words) -> Result<TodoData, ExportError> {
+pub(super) fn todo_data(
+    view: &View,
+    texts: &mut Texts<'_>,
+    words: &mut Words,
+) -> Result<TodoData, ExportError> {
     let versions: Vec<TodoView> = {
         let reading = view.read();
         let todos = reading.state().todos();
         todos.history().filter(|list| list.seq <= view.at()).cloned().collect()
     };
     let mut data = TodoData::default();
-    let mut bodies = HashMap::new();
+    let mut said = todos::Texts::of_what_is_left(view);
     let mut places: HashMap<(Option<String>, String), usize> = HashMap::new();
     for version in &versions {
         let mut row = Vec::new();
-        for entry in version.items.iter().filter(|entry| !entry.is_deleted()) {
-            let content = content(view, entry, &mut bodies)?;
-            let known = match entry.id.clone() {
+        for entry in said.entries(version)? {
+            let content =
+                todos::content(&entry.fields).or(entry.id.as_deref()).unwrap_or("[not there]").to_owned();
+            let known = match entry.id {
                 // An entry with an id stays the same entry when its text changes.
                 Some(id) => (Some(id), String::new()),
                 None => (None, content.clone()),
@@ -51,36 +54,6 @@ pub(super) fn todos(view: &View, texts: &mut Texts<'_>, words: &mut Words) -> Re
         data.versions.push((version.seq.get(), version.turn.get(), row));
     }
     Ok(data)
-}
-
-/// What an entry says; later sources overlay earlier ones.
-fn content(
-    view: &View,
-    entry: &TodoEntry,
-    bodies: &mut HashMap<BodyId, Value>,
-) -> Result<String, ExportError> {
-    let mut fields = Map::new();
-    for source in &entry.entry {
-        let (TodoSource::List { body, .. } | TodoSource::Change { body }) = source;
-        if !bodies.contains_key(body) {
-            let text = match view.text(*body) {
-                Ok(text) => text,
-                Err(Error::Corrupt { .. } | Error::Erased { .. }) => String::new(),
-                Err(error) => return Err(error.into()),
-            };
-            bodies.insert(*body, serde_json::from_str(&text).unwrap_or_default());
-        }
-        let value = bodies.get(body);
-        let value = match source {
-            TodoSource::List { index, .. } => value.and_then(|list| list.get(*index as usize)),
-            TodoSource::Change { .. } => value,
-        };
-        if let Some(Value::Object(more)) = value {
-            fields.extend(more.clone().into_iter().filter(|(_, value)| !value.is_null()));
-        }
-    }
-    let text = CONTENT_NAMES.iter().find_map(|name| fields.get(*name).and_then(Value::as_str));
-    Ok(text.or(entry.id.as_deref()).unwrap_or("[not there]").to_owned())
 }
 
 /// Everything that the session and its project ever remembered.

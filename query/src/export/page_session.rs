@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use acpdb_engine::event::{Face, MessageFinished, PartKind, Payload, Recorded, Role, Usage};
 use acpdb_engine::fold::{CauseView, FaceState, FaceView, ItemKind, ItemView, Ix, State, Status};
 use acpdb_engine::ids::{ItemId, Micros, Seq};
-use acpdb_engine::{Error, Store, View};
+use acpdb_engine::{Store, View};
 
 use super::page_data::{
     HiddenData, ItemData, PointData, Redaction, RequestData, SessionData, SessionPage, Words, place,
@@ -20,7 +20,7 @@ use super::texts::{TextNumber, Texts};
 use super::{ExportError, page_past};
 use crate::cost::PriceTable;
 use crate::items::cause_label;
-use crate::sound::sound;
+use crate::sound::{or_lost, sound};
 use crate::titles::prompt_in;
 
 /// Longest title, in characters.
@@ -88,7 +88,7 @@ impl<'v> Making<'v> {
     ) -> Result<SessionPage, ExportError> {
         let title = self.title()?;
         self.items(texts)?;
-        self.data.todos = page_past::todos(self.view, texts, &mut self.words)?;
+        self.data.todos = page_past::todo_data(self.view, texts, &mut self.words)?;
         self.data.memory = page_past::memory(store, self.view, now, texts, &mut self.words)?;
         self.rest(title);
         Ok(self.data)
@@ -109,14 +109,10 @@ impl<'v> Making<'v> {
         let prompts = items.filter(|item| item.role == Role::User && item.kind == ItemKind::Text);
         for item in prompts.take(PROMPT_COUNT_MAX) {
             let Some(part) = item.content.first() else { continue };
-            match self.view.text(part.body) {
-                Ok(text) => {
-                    if let Some(prompt) = prompt_in(&text) {
-                        return Ok(short(&prompt));
-                    }
-                }
-                Err(Error::Corrupt { .. } | Error::Erased { .. }) => {}
-                Err(error) => return Err(error.into()),
+            // What is lost gives no title.
+            let text = or_lost(self.view.text(part.body))?.ok();
+            if let Some(prompt) = text.and_then(|text| prompt_in(&text)) {
+                return Ok(short(&prompt));
             }
         }
         Ok(short(&info.name))
@@ -248,10 +244,9 @@ impl<'v> Making<'v> {
         if !matches!(state, FaceState::Tombstone | FaceState::Summary | FaceState::Shortened) {
             return Ok(None);
         }
-        match self.view.with_at(then.since).shown(then.item.ix, face) {
+        match or_lost(self.view.with_at(then.since).shown(then.item.ix, face))? {
             Ok(shown) => texts.number(&shown.text).map(Some),
-            Err(error @ (Error::Corrupt { .. } | Error::Erased { .. })) => texts.problem(&error).map(Some),
-            Err(error) => Err(error.into()),
+            Err(lost) => texts.problem(&lost).map(Some),
         }
     }
 

@@ -11,6 +11,7 @@ use acpdb_engine::fold::TurnTokens;
 use serde::Serialize;
 
 use super::{ExportError, html_text};
+use crate::cost::float;
 
 const WIDTH: usize = 1200;
 const HEIGHT: usize = 630;
@@ -94,9 +95,4 @@ fn area(turns: &[TurnTokens], peak: u64, of: impl Fn(&TurnTokens) -> u64) -> Str
 
 fn thousands(tokens: u64) -> String {
     if tokens < 1000 { tokens.to_string() } else { format!("{:.1}k", float(tokens) / 1000.0) }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "tokens of a session are far below 2^52")]
-fn float(number: u64) -> f64 {
-    number as f64
 }

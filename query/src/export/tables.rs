@@ -15,7 +15,7 @@ use acpdb_engine::event::PartKind;
 use acpdb_engine::fold::{FaceState, ItemView, Ix};
 use acpdb_engine::ids::{BodyId, Micros, Seq};
 use acpdb_engine::{
-    Error, Store, View,
+    Store, View,
     store::{SessionSummary, StreamName},
 };
 use serde::Serialize;
@@ -23,7 +23,7 @@ use serde::Serialize;
 use super::ExportError;
 use crate::chain::EdgeRow;
 use crate::items::{ItemRow, cause_label};
-use crate::sound::sound;
+use crate::sound::{or_lost, sound};
 
 /// An item, with its texts and the reasons.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -218,14 +218,9 @@ fn state_record(seq: Seq, item: &ItemView) -> StateRecord {
 
 /// A body's text; `None` if it is not there any more.
 fn text(view: &View, body: BodyId, problem: &mut Option<String>) -> Result<Option<String>, ExportError> {
-    match view.text(body) {
-        Ok(text) => Ok(Some(text)),
-        Err(error @ (Error::Corrupt { .. } | Error::Erased { .. })) => {
-            problem.get_or_insert_with(|| error.to_string());
-            Ok(None)
-        }
-        Err(error) => Err(error.into()),
-    }
+    let text = or_lost(view.text(body))?;
+    // Why it is not there is the row's problem.
+    Ok(text.inspect_err(|lost| _ = problem.get_or_insert_with(|| lost.to_string())).ok())
 }
 
 fn content(

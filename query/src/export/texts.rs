@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::page_data::Redaction;
 use super::{ExportError, JsonText};
+use crate::sound::or_lost;
 
 /// Longest text that a page holds whole, in bytes; a browser gets slow with more.
 pub(super) const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -63,14 +64,13 @@ impl<'w> Texts<'w> {
         if let Some(number) = self.bodies.get(&body) {
             return Ok(*number);
         }
-        let number = match view.text(body) {
+        let number = match or_lost(view.text(body))? {
             Ok(text) => {
                 // What is cut off could end within a secret.
                 let text = self.redaction.of(&text).into_owned();
                 self.number(&clipped(text, body))?
             }
-            Err(error @ (Error::Corrupt { .. } | Error::Erased { .. })) => self.problem(&error)?,
-            Err(error) => return Err(error.into()),
+            Err(lost) => self.problem(&lost)?,
         };
         self.bodies.insert(body, number);
         Ok(number)
@@ -82,10 +82,10 @@ impl<'w> Texts<'w> {
         let media_type = part.media_type.as_deref().unwrap_or("of unknown type");
         let says = format!("[media {media_type}, {} B]", part.bytes);
         let is_held = self.redaction.0.is_none() && part.bytes <= TEXT_BYTES_MAX as u64;
-        let held = match view.text(part.body) {
+        let held = match or_lost(view.text(part.body)) {
             _ if !is_held => None,
-            Ok(text) => picture(media_type, &text),
-            Err(error @ (Error::Corrupt { .. } | Error::Erased { .. })) => return self.problem(&error),
+            Ok(Ok(text)) => picture(media_type, &text),
+            Ok(Err(lost)) => return self.problem(&lost),
             Err(error) => return Err(error.into()),
         };
         match held {

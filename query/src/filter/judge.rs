@@ -3,31 +3,50 @@
 //! Kleene's logic of three values: `not known and false` is false, `not known or true` is true. So a filter is decided
 //! as early as what is cheap to know allows, and bodies are only read when everything else leaves it open.
 
-use super::{Expr, Filter, Term};
+use std::cell::RefCell;
 
-/// What is known of something that a filter is asked about: `None` is "not at this stage".
-pub trait Known {
-    /// Whether a term holds.
-    fn holds(&self, term: &Term) -> Option<bool>;
-}
+use acpdb_engine::Error;
 
-impl<F: Fn(&Term) -> Option<bool>> Known for F {
-    fn holds(&self, term: &Term) -> Option<bool> {
-        self(term)
-    }
-}
+use super::{Expr, Filter, Needle, Term};
+
+/// Whether a term holds of what a filter is asked about: `None` is "not known at this stage".
+pub type Known<'k> = dyn Fn(&Term) -> Option<bool> + 'k;
 
 impl Filter {
     /// Whether something passes, as far as it can be told.
-    pub fn judge(&self, known: &dyn Known) -> Option<bool> {
+    pub fn judge(&self, known: &Known<'_>) -> Option<bool> {
         self.expr.as_ref().map_or(Some(true), |expr| judge(expr, known))
+    }
+
+    /// Whether something passes, with what its texts say where everything else that is known leaves it open.
+    pub(crate) fn judge_texts(
+        &self,
+        known: &Known<'_>,
+        mut holds: impl FnMut(&Needle) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        if let Some(verdict) = self.judge(known) {
+            return Ok(verdict);
+        }
+        let holds = RefCell::new(|needle: &Needle| holds(needle));
+        let failed = RefCell::new(None);
+        let verdict = self.judge(&|term: &Term| {
+            known(term).or_else(|| {
+                let Term::Text(needle) = term else { return Some(false) };
+                let found = (holds.borrow_mut())(needle);
+                Some(found.unwrap_or_else(|error| {
+                    failed.replace(Some(error));
+                    false
+                }))
+            })
+        });
+        failed.into_inner().map_or(Ok(verdict == Some(true)), Err)
     }
 }
 
 /// Nesting is bounded by the parser, so this recursion is.
-fn judge(expr: &Expr, known: &dyn Known) -> Option<bool> {
+fn judge(expr: &Expr, known: &Known<'_>) -> Option<bool> {
     match expr {
-        Expr::Term(term) => known.holds(term),
+        Expr::Term(term) => known(term),
         Expr::Not(inner) => judge(inner, known).map(|verdict| !verdict),
         Expr::All(all) => until(all, known, false),
         Expr::Any(any) => until(any, known, true),
@@ -35,7 +54,7 @@ fn judge(expr: &Expr, known: &dyn Known) -> Option<bool> {
 }
 
 /// The first verdict that decides, else "not known" if anything was, else the other.
-fn until(parts: &[Expr], known: &dyn Known, decides: bool) -> Option<bool> {
+fn until(parts: &[Expr], known: &Known<'_>, decides: bool) -> Option<bool> {
     let mut verdict = Some(!decides);
     for part in parts {
         match judge(part, known) {

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use super::{Outcome, Row};
+use crate::cost::float;
 use crate::export::html_text as escaped;
 
 /// A session under one policy.
@@ -67,11 +68,6 @@ pub fn html(title: &str, conditions: &str, rows: &[Row], charts: &[Chart<'_>]) -
     }
     out.push_str("</body>\n</html>\n");
     out
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a picture")]
-fn float(number: u64) -> f64 {
-    number as f64
 }
 
 fn figure(chart: &Chart<'_>) -> String {

@@ -12,7 +12,7 @@ use acpdb_engine::{Error, Store};
 use super::edits::Replaced;
 use super::{Outcome, Request};
 use crate::cost::{ModelPrice, PriceTable, Sizes};
-use crate::sound::sound;
+use crate::sound::{or_lost, sound};
 
 /// Tokens of system prompt and tools where nothing is known about them.
 const PREFIX_TOKENS: u64 = 8_000;
@@ -152,10 +152,9 @@ impl Recording {
         }
         events.sort_by_key(|recorded| recorded.seq);
         let failed = RefCell::new(None);
-        let text = |body| match store.body(body) {
-            Ok(bytes) => Some(bytes),
-            // It has no words that an item could need again.
-            Err(Error::Corrupt { .. } | Error::Erased { .. }) => None,
+        let text = |body| match or_lost(store.body(body)) {
+            // What is lost has no words that an item could need again.
+            Ok(read) => read.ok(),
             Err(error) => {
                 failed.borrow_mut().get_or_insert(error);
                 None

@@ -4,9 +4,10 @@ use acpdb_engine::fold::policy::ServeMode;
 use serde::Serialize;
 
 use super::{Missed, Outcome};
+use crate::cost::float;
 
 /// A policy in a mode, over some sessions.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Row {
     /// The policy's name.
     pub policy: String,
@@ -52,11 +53,6 @@ pub struct Row {
     pub missed: Vec<Missed>,
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
-fn float(number: u64) -> f64 {
-    number as f64
-}
-
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
@@ -71,28 +67,7 @@ pub fn row<'o>(
     mode: ServeMode,
     outcomes: impl Iterator<Item = (&'o Outcome, &'o Outcome)>,
 ) -> Row {
-    let mut row = Row {
-        policy: policy.to_owned(),
-        mode: mode.label(),
-        session_count: 0,
-        request_count: 0,
-        price_ratio: 0.0,
-        price_ratio_with_fetches: 0.0,
-        tokens_ratio: 0.0,
-        tokens_per_turn: 0.0,
-        tokens_per_turn_unpruned: 0.0,
-        peak_tokens: 0,
-        peak_tokens_unpruned: 0,
-        rewrites: 0,
-        cache_read_share: 0.0,
-        needed_again: 0.0,
-        blind_edits: 0.0,
-        blind_edits_unpruned: 0.0,
-        steps_affected: 0.0,
-        warm_requests: 0,
-        dollars: None,
-        missed: Vec::new(),
-    };
+    let mut row = Row { policy: policy.to_owned(), mode: mode.label(), ..Row::default() };
     let (mut price, mut with_fetches, mut price_unpruned) = (0.0, 0.0, 0.0);
     let (mut tokens, mut tokens_unpruned, mut read) = (0_u64, 0_u64, 0_u64);
     let (mut hidden, mut needed, mut affected) = (0, 0, 0);

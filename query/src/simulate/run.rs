@@ -24,6 +24,7 @@ use slot::{Slot, rule_of};
 
 use super::recording::{Recording, is_written_by_model};
 use super::{Missed, Outcome, Request, Setup, Traced, TracedRequest};
+use crate::cost::float;
 
 struct Simulation<'r> {
     recording: &'r Recording,
@@ -151,11 +152,6 @@ fn policy_set(policy: &Policy) -> Recorded {
 
 fn signed(tokens: u64) -> i64 {
     i64::try_from(tokens).unwrap_or(i64::MAX)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^52")]
-fn float(tokens: u64) -> f64 {
-    tokens as f64
 }
 
 impl<'r> Simulation<'r> {

@@ -525,21 +525,10 @@ fn weekday(word: &str) -> Option<Weekday> {
 }
 
 fn month(word: &str) -> Option<i8> {
-    const MONTHS: [&str; 12] = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ];
-    let place = named(word, MONTHS.into_iter()).or_else(|| named(word, ["sept"].into_iter()).map(|_| 8))?;
+    const MONTHS: &str = "
+        january february march april may june july august september october november december";
+    let place =
+        named(word, MONTHS.split_whitespace()).or_else(|| named(word, ["sept"].into_iter()).map(|_| 8))?;
     i8::try_from(place + 1).ok()
 }
 

@@ -68,6 +68,24 @@ fn a_list_on_a_terminal_has_beginnings_and_programs_read_whole_texts() {
     world.run(&["list", "--short", "--full"]).says(2, &["--short", "--full"]);
 }
 
+/// Newcomers saw the beginning of a text and did not know how to see the rest.
+#[test]
+fn who_sees_beginnings_on_a_terminal_is_told_once_how_to_see_whole_texts() {
+    let world = World::new();
+    for (session, text) in [("long", "all of it ".repeat(2000)), ("short", "all of it".to_owned())] {
+        for role in ["user", "assistant"] {
+            let line = serde_json::json!({"session": session, "message": {"role": role, "text": text}});
+            world.run_with(&["append", "--stdin"], format!("{line}\n")).ok();
+        }
+    }
+    let words = "acpdb context --full";
+    let on_terminal = |arguments: &[&str]| paged(&world, "cat", arguments).1.matches(words).count();
+    assert_eq!(on_terminal(&["context", "long"]), 1);
+    assert_eq!(on_terminal(&["context", "long", "--full"]), 0);
+    assert_eq!(on_terminal(&["context", "short"]), 0);
+    assert!(!world.run(&["context", "long"]).err.contains(words));
+}
+
 #[test]
 fn long_answers_on_a_terminal_go_through_the_pager_and_words_follow_it() {
     let world = World::fed();

@@ -22,15 +22,11 @@ use acpdb_query::export::tables::{self, JsonLines, TablesReport};
 use serde::Serialize;
 
 pub(crate) use self::target::{Sink, To};
-use crate::args::{Export, ExportAct, ExportLines, ExportSpans, ExportTables, Lines};
-use crate::describe;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
+use super::{Code, Failure, Global, Output, describe, place};
+use crate::args::{ExportAct, ExportLines, ExportSpans, ExportTables, Lines};
 
-pub(crate) fn run(global: &Global, args: &Export, output: &mut Output) -> Result<Code, Failure> {
-    match &args.act {
+pub(crate) fn run(global: &Global, act: &ExportAct, output: &mut Output) -> Result<Code, Failure> {
+    match act {
         ExportAct::Html(args) if args.all => pages::index(global, args, output),
         ExportAct::Html(args) => pages::page(global, args, output),
         ExportAct::Poster(args) => pages::poster(global, args, output),

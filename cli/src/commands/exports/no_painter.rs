@@ -1,6 +1,6 @@
 //! Stands in for the painter in a program that was built without it.
 
-use crate::failure::Failure;
+use crate::commands::Failure;
 
 /// Draws nothing.
 pub(super) struct Painter(std::convert::Infallible);

@@ -16,11 +16,7 @@ use acpdb_query::{SessionRow, SessionsAsked};
 use super::painter::Painter;
 use super::{Sink, finish, view};
 use crate::args::{ExportPage, ExportPoster, Target};
-use crate::commands::{at, find, sessions};
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
-use crate::place;
+use crate::commands::{Code, Failure, Global, Output, at, find, place};
 use crate::redaction::{self, RedactOptions};
 use crate::spread;
 
@@ -28,9 +24,7 @@ use crate::spread;
 pub(super) fn page(global: &Global, args: &ExportPage, output: &mut Output) -> Result<Code, Failure> {
     let options = PageOptions { redactor: redactor(args)?, live: false };
     let sink = Sink::open(&args.target, output)?;
-    let store = place::read(global, output)?;
-    let session = sessions::default_session_noted(&store, args.session.name(), output)?;
-    let view = find::view(&store, global, &session)?;
+    let (store, _, view) = find::opened(global, args.session.name(), output)?;
     let (report, to) = sink.fill(|out| Ok(page::page(&store, &view, store.now(), &options, out)?))?;
     finish("html", &to, report, output)
 }
@@ -39,9 +33,7 @@ pub(super) fn page(global: &Global, args: &ExportPage, output: &mut Output) -> R
 pub(super) fn poster(global: &Global, args: &ExportPoster, output: &mut Output) -> Result<Code, Failure> {
     let painter = args.is_png().then(Painter::new).transpose()?;
     let sink = Sink::open(&args.target, output)?;
-    let store = place::read(global, output)?;
-    let session = sessions::default_session_noted(&store, args.session.name(), output)?;
-    let view = find::view(&store, global, &session)?;
+    let (_store, session, view) = find::opened(global, args.session.name(), output)?;
     let (report, to) = sink.fill(|out| {
         let Some(painter) = painter else { return Ok(poster::poster(&view, &session.host, out)?) };
         let mut svg = Vec::new();
@@ -88,8 +80,7 @@ fn pages(
             .hint("it is made beside the index, so that both can be moved together"));
     }
     let place = index.parent().unwrap_or(Path::new("")).join(folder);
-    std::fs::create_dir_all(&place)
-        .map_err(|error| Failure::io("make", &place.display().to_string(), &error))?;
+    std::fs::create_dir_all(&place).map_err(Failure::io("make", place.display()))?;
     let mut links = Vec::with_capacity(rows.len());
     for (number, row) in rows.iter().enumerate() {
         let name = &row.summary.name;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree, fontdb};
 
-use crate::failure::{Code, Failure};
+use crate::commands::{Code, Failure};
 
 /// Points for each unit of the picture, so that it is sharp on dense screens.
 const SCALE: f32 = 2.0;

@@ -7,20 +7,20 @@ use std::sync::Arc;
 use acpdb_engine::store::SessionSummary;
 use acpdb_query::export::ExportError;
 use acpdb_query::export::tables::{ItemRecord, Sink, TurnRecord};
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
+use parquet::basic::{Compression, Type, ZstdLevel};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
-use serde::Serialize;
+use serde_json::Value;
 
 /// Items of a row group, at most.
 const GROUP_COUNT_MAX: usize = 16 << 10;
 /// Bytes of texts of a row group, at most, before it is written.
 const GROUP_BYTES_MAX: usize = 32 << 20;
 
-/// Columns in the order in which [`Table::write`] writes them.
+/// Columns, by the names that the values of an item have in JSON.
 const SCHEMA: &str = "message acpdb_items {
   required binary session (utf8); required binary host (utf8); required binary item (utf8); required int64 seq;
   required int64 turn; required binary kind (utf8); required binary role (utf8); optional binary tool (utf8);
@@ -67,36 +67,30 @@ impl Table {
         if held.is_empty() {
             return Ok(());
         }
-        let mut columns = Columns { group: self.writer.next_row_group().map_err(failed)?, items: &held };
-        columns.texts(|item| Some(item.row.session.clone()), true)?;
-        columns.texts(|item| Some(item.host.clone()), true)?;
-        columns.texts(|item| Some(item.row.item.clone()), true)?;
-        columns.numbers(|item| Some(number(item.row.seq.get())), true)?;
-        columns.numbers(|item| Some(i64::from(item.row.turn)), true)?;
-        columns.texts(|item| word(&item.row.kind), true)?;
-        columns.texts(|item| word(&item.row.role), true)?;
-        columns.texts(|item| item.row.tool.clone(), false)?;
-        columns.texts(|item| item.row.call.clone(), false)?;
-        columns.texts(|item| item.row.hash.clone(), false)?;
-        columns.texts(|item| word(&item.row.status), false)?;
-        columns.texts(|item| json(&item.row.keys), true)?;
-        columns.numbers(|item| Some(item.time.get()), true)?;
-        columns.numbers(|item| item.finished_time.map(acpdb_engine::ids::Micros::get), false)?;
-        columns.texts(|item| word(&item.row.state), true)?;
-        columns.texts(|item| item.row.cause.map(str::to_owned), false)?;
-        columns.texts(|item| item.row.rule.map(|rule| rule.label().to_owned()), false)?;
-        columns.texts(|item| item.row.superseded_by.clone(), false)?;
-        columns.flags(|item| item.row.in_context)?;
-        columns.flags(|item| item.row.pinned)?;
-        columns.numbers(|item| Some(number(item.row.tokens)), true)?;
-        columns.numbers(|item| Some(number(item.row.tokens_shown)), true)?;
-        columns.texts(|item| Some(item.reason.clone()), true)?;
-        columns.texts(|item| item.input.clone(), false)?;
-        columns.texts(|item| item.output.clone(), false)?;
-        columns.texts(|item| item.problem.clone(), false)?;
-        columns.texts(|item| json(&item.states), true)?;
-        columns.texts(|item| json(&item.edges), true)?;
-        columns.group.close().map(|_| ()).map_err(failed)
+        let items = held.iter().map(serde_json::to_value).collect::<Result<Vec<Value>, _>>()?;
+        let schema = self.writer.schema_descr().columns().to_vec();
+        let mut group = self.writer.next_row_group().map_err(failed)?;
+        for column in schema {
+            let (name, required) = (column.name(), column.max_def_level() == 0);
+            let found = items.iter().map(|item| item.get(name).filter(|value| !value.is_null()));
+            match column.physical_type() {
+                Type::BOOLEAN => {
+                    write::<BoolType>(&mut group, found.map(|value| value?.as_bool()), required)?;
+                }
+                // Parquet's numbers are signed.
+                Type::INT64 => {
+                    let number = |value: &Value| value.as_i64().unwrap_or(i64::MAX);
+                    write::<Int64Type>(&mut group, found.map(|value| value.map(number)), required)?;
+                }
+                _ => {
+                    let text =
+                        |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                    let bytes = |value: &Value| ByteArray::from(text(value).into_bytes());
+                    write::<ByteArrayType>(&mut group, found.map(|value| value.map(bytes)), required)?;
+                }
+            }
+        }
+        group.close().map(|_| ()).map_err(failed)
     }
 }
 
@@ -116,70 +110,18 @@ impl Sink for Table {
     }
 }
 
-/// A row group whose columns are written one after the other.
-struct Columns<'g> {
-    group: SerializedRowGroupWriter<'g, File>,
-    items: &'g [ItemRecord],
-}
-
-impl Columns<'_> {
-    /// Writes the next column. An optional one says of each row whether it has a value.
-    fn next<T: parquet::data_type::DataType>(
-        &mut self,
-        of: impl Fn(&ItemRecord) -> Option<T::T>,
-        required: bool,
-    ) -> Result<(), ExportError> {
-        let found: Vec<Option<T::T>> = self.items.iter().map(of).collect();
-        let levels: Vec<i16> = found.iter().map(|value| i16::from(value.is_some())).collect();
-        let values: Vec<T::T> = found.into_iter().flatten().collect();
-        let column = self.group.next_column().map_err(failed)?;
-        let mut column =
-            column.ok_or_else(|| ExportError::Form { detail: "a column too many".to_owned() })?;
-        let levels = (!required).then_some(levels.as_slice());
-        column.typed::<T>().write_batch(&values, levels, None).map_err(failed)?;
-        column.close().map_err(failed)
-    }
-
-    fn texts(
-        &mut self,
-        of: impl Fn(&ItemRecord) -> Option<String>,
-        required: bool,
-    ) -> Result<(), ExportError> {
-        let filled = |item: &ItemRecord| match of(item) {
-            None if required => Some(String::new()),
-            other => other,
-        };
-        self.next::<ByteArrayType>(
-            |item| filled(item).map(|text| ByteArray::from(text.into_bytes())),
-            required,
-        )
-    }
-
-    fn numbers(
-        &mut self,
-        of: impl Fn(&ItemRecord) -> Option<i64>,
-        required: bool,
-    ) -> Result<(), ExportError> {
-        self.next::<Int64Type>(of, required)
-    }
-
-    fn flags(&mut self, of: impl Fn(&ItemRecord) -> bool) -> Result<(), ExportError> {
-        self.next::<BoolType>(|item| Some(of(item)), true)
-    }
-}
-
-/// The name that a plain variant has in JSON.
-fn word(value: &impl Serialize) -> Option<String> {
-    // Plain variants and lists of texts can always be written; so below.
-    serde_json::to_value(value).ok()?.as_str().map(str::to_owned)
-}
-
-fn json(value: &impl Serialize) -> Option<String> {
-    // As above.
-    serde_json::to_string(value).ok()
-}
-
-/// Parquet's numbers are signed.
-fn number(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
+/// Writes the next column. An optional one says of each row whether it has a value.
+fn write<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, File>,
+    found: impl Iterator<Item = Option<T::T>>,
+    required: bool,
+) -> Result<(), ExportError> {
+    let found: Vec<Option<T::T>> = found.collect();
+    let levels: Vec<i16> = found.iter().map(|value| i16::from(value.is_some())).collect();
+    let values: Vec<T::T> = found.into_iter().flatten().collect();
+    let column = group.next_column().map_err(failed)?;
+    let mut column = column.ok_or_else(|| ExportError::Form { detail: "a column too many".to_owned() })?;
+    let levels = (!required).then_some(levels.as_slice());
+    column.typed::<T>().write_batch(&values, levels, None).map_err(failed)?;
+    column.close().map_err(failed)
 }

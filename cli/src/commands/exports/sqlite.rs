@@ -8,8 +8,10 @@ use std::path::Path;
 use acpdb_engine::store::SessionSummary;
 use acpdb_query::export::ExportError;
 use acpdb_query::export::tables::{ItemRecord, Sink, TurnRecord};
-use rusqlite::{Connection, params};
+use rusqlite::types::Value as Cell;
+use rusqlite::{Connection, params_from_iter};
 use serde::Serialize;
+use serde_json::Value;
 
 const SCHEMA: &str = "
 pragma journal_mode = off;
@@ -39,6 +41,18 @@ create index edges_by_new on edges (stream, new);
 commit;
 ";
 
+/// Columns of a session behind its stream, by the names that its values have in JSON; so below.
+const SESSION: &str = "
+    id host title project parent began ended turns prompts calls superseded tokens tokens_shown
+    tokens_freed";
+const TURN: &str = "turn seq tokens_shown tokens_whole tokens_recorded";
+const ITEM: &str = "
+    item seq turn kind role tool call hash status keys time finished_time state cause rule superseded_by
+    in_context pinned tokens tokens_shown reason input output problem";
+/// Behind stream and item.
+const STATE: &str = "seq in_context input output cause tokens_shown";
+const EDGE: &str = "old new rule key seq turn released tokens_freed";
+
 /// A database in the making.
 pub(super) struct Database {
     connection: Connection,
@@ -49,15 +63,15 @@ fn failed(error: rusqlite::Error) -> ExportError {
     ExportError::Write(std::io::Error::other(error))
 }
 
-/// The name that a plain variant has in JSON.
-fn word(value: &impl Serialize) -> Option<String> {
-    // Plain variants can always be written.
-    serde_json::to_value(value).ok()?.as_str().map(str::to_owned)
-}
-
-/// SQLite counts to 2^63.
-fn number(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
+/// A value of JSON as the database keeps it, which counts to 2^63.
+fn cell(value: Option<&Value>) -> Cell {
+    match value {
+        None | Some(Value::Null) => Cell::Null,
+        Some(Value::Bool(is_so)) => Cell::Integer(i64::from(*is_so)),
+        Some(Value::Number(number)) => Cell::Integer(number.as_i64().unwrap_or(i64::MAX)),
+        Some(Value::String(text)) => Cell::Text(text.clone()),
+        Some(list) => Cell::Text(list.to_string()),
+    }
 }
 
 impl Database {
@@ -74,115 +88,37 @@ impl Database {
         self.connection.close().map_err(|(_, error)| failed(error))
     }
 
-    fn insert(&self, sql: &str, values: impl rusqlite::Params) -> Result<(), ExportError> {
-        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
-        statement.execute(values).map(|_| ()).map_err(failed)
+    /// Adds a row: the stream, what else comes first, and these columns of a record.
+    fn insert(
+        &self,
+        into: &str,
+        first: Option<&str>,
+        columns: &str,
+        record: &impl Serialize,
+    ) -> Result<(), ExportError> {
+        let record = serde_json::to_value(record)?;
+        let first =
+            std::iter::once(self.stream.as_str()).chain(first).map(|text| Cell::Text(text.to_owned()));
+        let row: Vec<Cell> =
+            first.chain(columns.split_whitespace().map(|name| cell(record.get(name)))).collect();
+        let sql = format!("{into} values ({})", vec!["?"; row.len()].join(","));
+        let mut statement = self.connection.prepare_cached(&sql).map_err(failed)?;
+        statement.execute(params_from_iter(row)).map(|_| ()).map_err(failed)
     }
 }
 
 impl Sink for Database {
     fn session(&mut self, session: &SessionSummary, turns: &[TurnRecord]) -> Result<(), ExportError> {
         self.stream = session.name.id.to_hex();
-        let name = &session.name;
-        self.insert(
-            "insert into sessions values (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-            params![
-                self.stream,
-                name.name,
-                name.host,
-                name.title,
-                session.project,
-                name.parent.map(|parent| parent.to_hex()),
-                name.began.map(acpdb_engine::ids::Micros::get),
-                session.ended.map(acpdb_engine::ids::Micros::get),
-                session.turns.get(),
-                session.prompts,
-                number(session.calls),
-                number(session.superseded),
-                number(session.tokens),
-                number(session.tokens_shown),
-                number(session.tokens_freed),
-            ],
-        )?;
-        for turn in turns {
-            self.insert(
-                "insert or replace into turns values (?,?,?,?,?,?)",
-                params![
-                    self.stream,
-                    turn.turn,
-                    number(turn.seq.get()),
-                    number(turn.tokens_shown),
-                    number(turn.tokens_whole),
-                    number(turn.tokens_recorded),
-                ],
-            )?;
-        }
-        Ok(())
+        self.insert("insert into sessions", None, SESSION, session)?;
+        turns.iter().try_for_each(|turn| self.insert("insert or replace into turns", None, TURN, turn))
     }
 
     fn item(&mut self, item: &ItemRecord) -> Result<(), ExportError> {
-        let row = &item.row;
-        self.insert(
-            "insert into items values (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-            params![
-                self.stream,
-                row.item,
-                number(row.seq.get()),
-                row.turn,
-                word(&row.kind),
-                word(&row.role),
-                row.tool,
-                row.call,
-                row.hash,
-                word(&row.status),
-                serde_json::to_string(&row.keys)?,
-                item.time.get(),
-                item.finished_time.map(acpdb_engine::ids::Micros::get),
-                word(&row.state),
-                row.cause,
-                row.rule.map(acpdb_engine::fold::RuleKind::label),
-                row.superseded_by,
-                row.in_context,
-                row.pinned,
-                number(row.tokens),
-                number(row.tokens_shown),
-                item.reason,
-                item.input,
-                item.output,
-                item.problem,
-            ],
-        )?;
+        self.insert("insert into items", None, ITEM, item)?;
         for state in &item.states {
-            self.insert(
-                "insert into states values (?,?,?,?,?,?,?,?)",
-                params![
-                    self.stream,
-                    row.item,
-                    number(state.seq.get()),
-                    state.in_context,
-                    word(&state.input),
-                    word(&state.output),
-                    state.cause,
-                    number(state.tokens_shown),
-                ],
-            )?;
+            self.insert("insert into states", Some(&item.row.item), STATE, state)?;
         }
-        for edge in &item.edges {
-            self.insert(
-                "insert into edges values (?,?,?,?,?,?,?,?,?)",
-                params![
-                    self.stream,
-                    edge.old,
-                    edge.new,
-                    edge.rule.label(),
-                    edge.key,
-                    number(edge.seq.get()),
-                    edge.turn,
-                    edge.released,
-                    number(edge.tokens_freed),
-                ],
-            )?;
-        }
-        Ok(())
+        item.edges.iter().try_for_each(|edge| self.insert("insert into edges", None, EDGE, edge))
     }
 }

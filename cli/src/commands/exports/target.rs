@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use acpdb_query::export::ExportError;
 
 use crate::args::Target;
-use crate::failure::{Code, Failure};
-use crate::output::Output;
+use crate::commands::{Code, Failure, Output};
 
 /// Why an export stopped.
 pub(crate) enum Stop {
@@ -72,8 +71,7 @@ impl Sink {
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let temporary = tempfile::Builder::new().prefix(".acpdb-export-").tempfile_in(folder);
-        let temporary =
-            temporary.map_err(|error| Failure::io("write in", &folder.display().to_string(), &error))?;
+        let temporary = temporary.map_err(Failure::io("write in", folder.display()))?;
         Ok(Self::File { path, temporary, force: target.force })
     }
 
@@ -86,14 +84,14 @@ impl Sink {
             Self::Stdout => {
                 let mut out = BufWriter::with_capacity(64 << 10, std::io::stdout().lock());
                 let report = write(&mut out).map_err(|error| failure(error, "standard output"))?;
-                out.flush().map_err(|error| Failure::io("write", "standard output", &error))?;
+                out.flush().map_err(Failure::io("write", "standard output"))?;
                 Ok((report, To::Stdout))
             }
             Self::File { path, temporary, force } => {
                 let name = path.display().to_string();
                 let mut out = BufWriter::with_capacity(256 << 10, temporary.as_file());
                 let report = write(&mut out).map_err(|error| failure(error, &name))?;
-                out.flush().map_err(|error| Failure::io("write", &name, &error))?;
+                out.flush().map_err(Failure::io("write", &name))?;
                 drop(out);
                 Ok((report, Self::name(temporary, path, force)?))
             }
@@ -117,11 +115,11 @@ impl Sink {
         let name = path.display().to_string();
         let file = temporary.as_file();
         let written = file.sync_all().and_then(|()| file.metadata());
-        let bytes = written.map_err(|error| Failure::io("write", &name, &error))?.len();
+        let bytes = written.map_err(Failure::io("write", &name))?.len();
         let kept = if force { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
         kept.map_err(|error| match error.error.kind() {
             std::io::ErrorKind::AlreadyExists => exists(&path),
-            _ => Failure::io("write", &name, &error.error),
+            _ => Failure::io("write", &name)(error.error),
         })?;
         Ok(To::File { path, bytes })
     }
@@ -135,7 +133,7 @@ fn failure(stop: Stop, what: &str) -> Failure {
     match stop {
         Stop::Failure(failure) => failure,
         Stop::Export(ExportError::Store(error)) => error.into(),
-        Stop::Export(ExportError::Write(error)) => Failure::io("write", what, &error),
+        Stop::Export(ExportError::Write(error)) => Failure::io("write", what)(error),
         Stop::Export(other) => Failure::new(Code::Failure, other.to_string()),
     }
 }

@@ -7,9 +7,7 @@ use super::super::ask;
 use super::super::lines::{Widths, about, clip, one_line, standing_painted};
 use super::{SCHEMA, STANDING_WIDTH, chosen, view_of};
 use crate::args::HistorySort;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
+use crate::commands::{Code, Failure, Global, Output};
 
 /// Columns of a session's id, which any command takes as the beginning of the whole.
 const SESSION_WIDTH: usize = 14;
@@ -76,8 +74,7 @@ impl Sorted<'_> {
         ask::searched(scanned, output);
         if output.json {
             let rows: Vec<ItemRow> = found.into_iter().map(|(row, _)| row).collect();
-            output.json_items(SCHEMA, &rows)?;
-            return Ok(Code::Ok);
+            return output.json_items(SCHEMA, &rows);
         }
         if found.is_empty() {
             output.note("0 items matched");

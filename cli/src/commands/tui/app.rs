@@ -11,9 +11,7 @@ use ratatui::crossterm::event::KeyCode;
 use super::questions::{Questions, is_dim};
 use crate::commands::cost::dollars;
 use crate::commands::lines::{one_line, standing, what};
-use crate::describe;
-use crate::failure::Failure;
-use crate::output::{Escape, escape};
+use crate::commands::{Escape, Failure, describe, escape};
 
 /// Lines that are no rows: title, a rule, what keys do, what is said.
 const FRAME_HEIGHT: usize = 4;

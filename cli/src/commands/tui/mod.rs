@@ -17,9 +17,7 @@ mod questions;
 #[cfg(all(test, feature = "tui"))]
 mod tests;
 
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
+use super::{Code, Failure, Global, Output};
 
 #[cfg(feature = "tui")]
 pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
@@ -32,8 +30,8 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
     }
     let store = crate::place::read(global, output)?;
     let mut app = app::App::new(questions::Questions::new(store))?;
-    let failed = |error: std::io::Error| Failure::io("use", "the terminal", &error);
-    let mut terminal = ratatui::try_init().map_err(failed)?;
+    let failed = Failure::io("use", "the terminal");
+    let mut terminal = ratatui::try_init().map_err(&failed)?;
     let ended = shown(&mut terminal, &mut app);
     ratatui::restore();
     ended?;
@@ -44,12 +42,12 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
 #[cfg(feature = "tui")]
 fn shown(terminal: &mut ratatui::DefaultTerminal, app: &mut app::App) -> Result<(), Failure> {
     use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-    let failed = |error: std::io::Error| Failure::io("use", "the terminal", &error);
+    let failed = Failure::io("use", "the terminal");
     while !app.is_over() {
-        let height = usize::from(terminal.size().map_err(failed)?.height);
+        let height = usize::from(terminal.size().map_err(&failed)?.height);
         app.prepare(height)?;
-        terminal.draw(|frame| draw::draw(app, frame)).map_err(failed)?;
-        let Event::Key(key) = event::read().map_err(failed)? else { continue };
+        terminal.draw(|frame| draw::draw(app, frame)).map_err(&failed)?;
+        let Event::Key(key) = event::read().map_err(&failed)? else { continue };
         if key.kind == KeyEventKind::Release {
             continue;
         }

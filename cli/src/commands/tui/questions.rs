@@ -9,8 +9,7 @@ use acpdb_query::{
     ChainReport, ContextItem, ItemRow, ItemsQuestion, Layer, Scanned, SessionRow, SessionsAsked, Window,
 };
 
-use crate::commands::lines;
-use crate::failure::Failure;
+use crate::commands::{Failure, lines};
 
 /// Most hits that a search shows: more are not read.
 const HIT_COUNT_MAX: usize = 500;

@@ -16,10 +16,8 @@ mod route;
 #[cfg(feature = "ui")]
 mod server;
 
+use super::{Code, Failure, Global, Output};
 use crate::args::Ui;
-use crate::failure::{Code, Failure};
-use crate::global::Global;
-use crate::output::Output;
 
 #[cfg(feature = "ui")]
 pub(crate) fn run(global: &Global, args: &Ui, output: &mut Output) -> Result<Code, Failure> {
@@ -32,14 +30,15 @@ pub(crate) fn run(global: &Global, args: &Ui, output: &mut Output) -> Result<Cod
     let options = crate::redaction::RedactOptions { redact: args.redact, ..Default::default() };
     let redactor = crate::redaction::rules(&options, false)?.map(|rules| std::sync::Arc::new(rules) as _);
     let store = crate::place::read_to_show(global, output)?;
-    let token = token()?;
+    // What the address holds so that no other page can guess it.
+    let token = crate::keys::hex(&crate::keys::random::<16>()?);
     let mut told = Ok(());
     let served = server::serve(store, redactor, args.listen, &token, &mut |address| {
         told = output.line(format!("http://{address}/{token}/")).and_then(|()| output.flush());
         output.note("open this address in a browser; Ctrl-C ends it");
     });
     served.map_err(|error| {
-        let failure = Failure::io("listen on", &args.listen.to_string(), &error);
+        let failure = Failure::io("listen on", args.listen)(error);
         failure.hint("--listen 127.0.0.1:0 takes a port that is free")
     })?;
     told?;
@@ -50,13 +49,4 @@ pub(crate) fn run(global: &Global, args: &Ui, output: &mut Output) -> Result<Cod
 pub(crate) fn run(_: &Global, _: &Ui, _: &mut Output) -> Result<Code, Failure> {
     let failure = Failure::usage("this program was built without the browser's pages");
     Err(failure.hint("build it with --features ui, or write pages with acpdb export html"))
-}
-
-/// What the address holds so that no other page can guess it.
-#[cfg(feature = "ui")]
-fn token() -> Result<String, Failure> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Failure::new(Code::Failure, format!("the system gives no random bytes: {error}")))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

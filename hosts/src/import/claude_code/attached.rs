@@ -55,7 +55,7 @@ impl Line {
             let role = if is_system { Role::System } else { Role::User };
             let kept = fact::HostRecorded { record: "attachment".to_owned(), about: None, raw: None };
             entries.push(Entry::from(kept).origin(format!("record:{uuid}")));
-            entries.extend(self.again(format!("{ATTACHED}{uuid}"), role, rendered));
+            entries.extend(self.again(&format!("{ATTACHED}{uuid}"), role, rendered));
         } else if !rendered.is_empty() {
             let is_system = json::string(record.rendered_role).as_deref() == Some("system");
             let role = if is_system { Role::System } else { Role::User };

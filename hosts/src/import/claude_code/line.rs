@@ -52,6 +52,7 @@ pub(super) struct Speech {
 }
 
 /// State of one line.
+#[derive(Default)]
 pub(super) struct Line {
     info: Arc<StreamInfo>,
     cwd: Option<String>,
@@ -110,27 +111,7 @@ struct Message {
 
 impl Line {
     pub(super) fn new(info: Arc<StreamInfo>) -> Self {
-        Self {
-            cwd: info.cwd.clone(),
-            info,
-            seen: HashMap::new(),
-            occurrences: HashMap::new(),
-            calls: Calls::default(),
-            todo_calls: HashMap::new(),
-            groups: Vec::new(),
-            path: Vec::new(),
-            by_message: HashMap::new(),
-            by_call: HashMap::new(),
-            message: None,
-            last_origin: None,
-            prompt: None,
-            items: HashMap::new(),
-            kept: None,
-            fold: None,
-            said: HashMap::new(),
-            call_items: HashMap::new(),
-            outputs: HashMap::new(),
-        }
+        Self { cwd: info.cwd.clone(), info, ..Self::default() }
     }
 
     pub(super) fn info(&self) -> &Arc<StreamInfo> {
@@ -182,12 +163,7 @@ impl Line {
             return;
         }
         self.cwd = Some(cwd.to_owned());
-        let fact = fact::SessionChanged {
-            title: None,
-            cwd: Some(cwd.to_owned()),
-            project: None,
-            host_version: None,
-        };
+        let fact = fact::SessionChanged { cwd: Some(cwd.to_owned()), ..fact::SessionChanged::default() };
         entries.push(Entry::from(fact).origin(format!("cwd:{uuid}")).at(time(record.timestamp)));
     }
 

@@ -52,6 +52,7 @@ use self::record::Record;
 use super::report::Admitted;
 use super::values::ValueReader;
 use super::{Context, ImportError, Input, bytes, digest_origin, is_uuid, json, time, wire};
+use crate::is_among;
 
 /// Name of the host.
 const HOST: &str = "claude-code";
@@ -59,40 +60,14 @@ const HOST: &str = "claude-code";
 /// Records that may come before one that names the session and its folder.
 const PENDING_MAX: usize = 64;
 
-/// Kinds of records that are known to say nothing about the context, besides those handled by name.
-const KNOWN: &[&str] = &[
-    "user",
-    "assistant",
-    "system",
-    "progress",
-    "summary",
-    "file-history-snapshot",
-    "queue-operation",
-    "attachment",
-    "last-prompt",
-    "custom-title",
-    "mode",
-    "pr-link",
-    "api-request",
-    "api-request-shape",
-    "api-request-blob",
-    "tools-used",
-    "atis-latch",
-    "cost-state",
-    "content-replacement",
-    "continued-in",
-    // Names, colours, links and places of the host's own display.
-    "agent-color",
-    "agent-name",
-    "agent-setting",
-    "ai-title",
-    "attribution-snapshot",
-    "bridge-session",
-    "file-history-delta",
-    "frame-link",
-    "tag",
-    "worktree-state",
-];
+/// Kinds of records that are known to say nothing about the context, besides those handled by name. The last two lines: names,
+/// colours, links and places of the host's own display.
+const KNOWN: &str = "
+    user assistant system progress summary file-history-snapshot queue-operation attachment last-prompt
+    custom-title mode pr-link api-request api-request-shape api-request-blob tools-used atis-latch
+    cost-state content-replacement continued-in
+    agent-color agent-name agent-setting ai-title attribution-snapshot bridge-session file-history-delta
+    frame-link tag worktree-state";
 
 /// Imports one file.
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
@@ -386,7 +361,7 @@ impl Importer<'_, '_> {
                 let reason = format!("a record of type {name} without a message; kept as it is");
                 self.context.report.keep_raw(place.line, place.offset, reason);
             }
-            _ if !KNOWN.contains(&&*record.kind) => self.context.report.unknown(&name),
+            _ if !is_among(KNOWN, &record.kind) => self.context.report.unknown(&name),
             _ => {}
         }
         if name == "progress/agent_progress" && self.nested(line, raw, record, place)? {
@@ -411,9 +386,7 @@ impl Importer<'_, '_> {
             }
             "custom-title" if record.title.is_some() => Fact::SessionChanged(fact::SessionChanged {
                 title: json::owned(record.title),
-                cwd: None,
-                project: None,
-                host_version: None,
+                ..fact::SessionChanged::default()
             }),
             _ => {
                 state.link(record);

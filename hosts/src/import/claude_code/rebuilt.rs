@@ -14,6 +14,7 @@
 use acpdb_engine::entry::{Bytes, Entry, ItemRef, PartEntry, fact};
 use acpdb_engine::event::{ReplaceCause, Role};
 
+use super::super::turns::message;
 use super::super::{json, time};
 use super::blocks::{Block, Blocks};
 use super::line::{Line, Speech};
@@ -79,7 +80,7 @@ impl Line {
                 self.fold.iter_mut().for_each(|fold| fold.shorter.extend(shorter.clone()));
             } else {
                 let role = if record.kind == "assistant" { Role::Assistant } else { Role::User };
-                let entry = self.again(format!("{uuid}#{index}"), role, vec![block.part()]);
+                let entry = self.again(&format!("{uuid}#{index}"), role, vec![block.part()]);
                 entries.extend(entry.map(|entry| entry.at(at)));
             }
         }
@@ -87,7 +88,7 @@ impl Line {
     }
 
     /// A message in a fold: the one of before, or a new one.
-    pub(super) fn again(&mut self, key: String, role: Role, parts: Vec<PartEntry>) -> Option<Entry> {
+    pub(super) fn again(&mut self, key: &str, role: Role, parts: Vec<PartEntry>) -> Option<Entry> {
         if let Some(items) = self.said.get(&said_key(role, &parts)).cloned() {
             self.fold_in(items);
             return None;
@@ -95,15 +96,7 @@ impl Line {
         let origin = format!("msg:{key}#0");
         let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
         self.fold_in((1..=count).map(|part| ItemRef::Origin(origin.clone(), part)).collect());
-        let fact = fact::MessageRecorded {
-            key,
-            role,
-            parts,
-            parent: None,
-            hidden_from_model: false,
-            hidden_from_user: true,
-        };
-        Some(Entry::from(fact).origin(origin))
+        Some(message(key, role, parts, true).origin(origin))
     }
 
     fn is_known(&self, block: &Block<'_>) -> bool {

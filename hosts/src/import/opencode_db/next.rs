@@ -25,6 +25,7 @@ use acpdb_engine::ids::Micros;
 
 use super::super::json::{self, elements, member, owned, pick};
 use super::super::opencode::{ABORTED, usage_of};
+use super::super::turns::message;
 use super::super::{Context, ImportError, ImportReport, bytes, millis, small_fields, wire};
 use super::broken::Broken;
 use super::group::Data;
@@ -122,15 +123,7 @@ impl<'a> Message<'a> {
     }
 
     fn message(&self, role: Role, parts: Vec<PartEntry>, hidden_from_user: bool) -> Entry {
-        let fact = fact::MessageRecorded {
-            key: self.id.to_owned(),
-            role,
-            parts,
-            parent: None,
-            hidden_from_model: false,
-            hidden_from_user,
-        };
-        Entry::from(fact).origin(format!("msg:{}", self.id)).at(self.created)
+        message(self.id, role, parts, hidden_from_user).origin(format!("msg:{}", self.id)).at(self.created)
     }
 
     /// The summary, and the words that the host keeps beside it, as it sends both.

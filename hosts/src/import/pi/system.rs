@@ -57,8 +57,7 @@ impl System {
         Fact::PromptSet(fact::PromptSet {
             system: Some(texts.join("\n\n").into_bytes().into()),
             tools: Some(format!("[{}]", tools.join(",")).into_bytes().into()),
-            model: None,
-            params: None,
+            ..fact::PromptSet::default()
         })
     }
 }

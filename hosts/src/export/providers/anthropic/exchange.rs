@@ -12,19 +12,10 @@ use crate::exchange::{
 use crate::import::json::{elements, member, owned, pick};
 
 /// Parameters that are recorded.
-const PARAMS: &[&str] = &[
-    "max_tokens",
-    "output_config",
-    "service_tier",
-    "stop_sequences",
-    "temperature",
-    "thinking",
-    "tool_choice",
-    "top_k",
-    "top_p",
-];
+const PARAMS: &str = "
+    max_tokens output_config service_tier stop_sequences temperature thinking tool_choice top_k top_p";
 /// What is recorded elsewhere, is about the connection, or names a user.
-const PASSED: &[&str] = &["model", "messages", "system", "tools", "stream", "metadata", "cache_control"];
+const PASSED: &str = "model messages system tools stream metadata cache_control";
 
 /// The conversation of a request.
 pub(super) fn request<'a>(body: &'a str, _: Option<&str>) -> Option<Talk<'a>> {
@@ -37,7 +28,7 @@ pub(super) fn request<'a>(body: &'a str, _: Option<&str>) -> Option<Talk<'a>> {
     let mut names = Names::default();
     let mut list = Vec::new();
     for text in elements(messages?)? {
-        note_unknown(text, &["role", "content"], &mut unknown);
+        note_unknown(text, "role content", &mut unknown);
         list.push(message(text, &mut names)?);
     }
     let extent = Extent::Whole;

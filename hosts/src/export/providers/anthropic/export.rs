@@ -81,10 +81,7 @@ fn write_system(texts: &[String], json: &mut Json) {
 }
 
 fn text_block(text: &str, json: &mut Json) {
-    json.open(b'{');
-    json.text("type", "text");
-    json.text("text", text);
-    json.close(b'}');
+    json.texts(&[("type", "text"), ("text", text)]);
 }
 
 struct Writer {
@@ -179,17 +176,10 @@ impl Writer {
         match piece {
             Piece::Text { text, .. } => text_block(text, json),
             Piece::Reasoning { opaque: Opaque::Redacted(data), .. } => {
-                json.open(b'{');
-                json.text("type", "redacted_thinking");
-                json.text("data", data);
-                json.close(b'}');
+                json.texts(&[("type", "redacted_thinking"), ("data", data)]);
             }
             Piece::Reasoning { text, opaque: Opaque::Signature(signature) } => {
-                json.open(b'{');
-                json.text("type", "thinking");
-                json.text("thinking", text);
-                json.text("signature", signature);
-                json.close(b'}');
+                json.texts(&[("type", "thinking"), ("thinking", text), ("signature", signature)]);
             }
             Piece::Opaque { json: block } => json.raw(block),
             Piece::Gap(_) => {}

@@ -30,13 +30,8 @@ pub(super) fn check(body: &Value, previous: Option<&Value>, model: Option<&str>,
         // Neighbours on the user's side are taken as one.
         if role_before == Some(role) && role == "assistant" {
             let says = "messages: roles must alternate between \"user\" and \"assistant\"";
-            out.add(
-                "A3",
-                at.clone(),
-                "neighbours of one role to be one message",
-                format!("{role} twice"),
-                says,
-            );
+            let expected = "neighbours of one role to be one message";
+            out.add("A3", at.clone(), expected, format!("{role} twice"), says);
         }
         role_before = Some(role);
         let is_last = number + 1 == messages.len();
@@ -52,13 +47,8 @@ pub(super) fn check(body: &Value, previous: Option<&Value>, model: Option<&str>,
                 Some("tool_use") => {
                     if role != "assistant" {
                         let says = "`tool_use` blocks can only be in `assistant` messages";
-                        out.add(
-                            "A1",
-                            at.clone(),
-                            "calls in messages of the assistant",
-                            role.to_owned(),
-                            says,
-                        );
+                        let expected = "calls in messages of the assistant";
+                        out.add("A1", at.clone(), expected, role.to_owned(), says);
                     }
                     if let Some(id) = call(block, &at, &mut ids, out) {
                         calls.insert(id);
@@ -192,13 +182,8 @@ fn content<'v>(message: &'v Value, at: &str, is_prefill: bool, out: &mut Finding
         }
         other => {
             let found = other.map_or("nothing", kind_of);
-            out.add(
-                "A3",
-                format!("{at}/content"),
-                "a text or a list of blocks",
-                found,
-                "content: Field required",
-            );
+            let expected = "a text or a list of blocks";
+            out.add("A3", format!("{at}/content"), expected, found, "content: Field required");
             &[]
         }
     }
@@ -275,13 +260,8 @@ fn results(
         seen.insert(id);
         if let Some(other) = other_at {
             let says = "`tool_use` ids were found without `tool_result` blocks immediately after";
-            out.add(
-                "A2",
-                at.clone(),
-                "results before anything else",
-                format!("block {other} before it"),
-                says,
-            );
+            let expected = "results before anything else";
+            out.add("A2", at.clone(), expected, format!("block {other} before it"), says);
         }
         result(block, &at, out);
     }
@@ -357,13 +337,8 @@ fn present(body: &Value, base: &str, messages: &[Value], out: &mut Findings) {
         let says = format!(
             "Expected `thinking` or `redacted_thinking`, but found `{found}`. When `thinking` is enabled, a final `assistant` message must start with a thinking block"
         );
-        out.add(
-            "A4",
-            format!("{base}/{number}/content/0"),
-            "the reasoning that led to the calls",
-            found,
-            says,
-        );
+        let expected = "the reasoning that led to the calls";
+        out.add("A4", format!("{base}/{number}/content/0"), expected, found, says);
     }
 }
 

@@ -14,31 +14,12 @@ use crate::exchange::{
 use crate::import::json::{elements, member, owned, pick};
 
 /// Parameters that are recorded.
-const PARAMS: &[&str] = &[
-    "generationConfig",
-    "generation_config",
-    "safetySettings",
-    "safety_settings",
-    "toolConfig",
-    "tool_config",
-];
-const PASSED: &[&str] = &["contents", "model", "systemInstruction", "system_instruction", "tools"];
-const PART: &[&str] = &[
-    "text",
-    "thought",
-    "thoughtSignature",
-    "thought_signature",
-    "functionCall",
-    "function_call",
-    "functionResponse",
-    "function_response",
-    "inlineData",
-    "inline_data",
-    "fileData",
-    "file_data",
-    "executableCode",
-    "codeExecutionResult",
-];
+const PARAMS: &str = "
+    generationConfig generation_config safetySettings safety_settings toolConfig tool_config";
+const PASSED: &str = "contents model systemInstruction system_instruction tools";
+const PART: &str = "
+    text thought thoughtSignature thought_signature functionCall function_call functionResponse
+    function_response inlineData inline_data fileData file_data executableCode codeExecutionResult";
 
 /// The conversation of a request.
 pub(super) fn request<'a>(body: &'a str, model: Option<&str>) -> Option<Talk<'a>> {

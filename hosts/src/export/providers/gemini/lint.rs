@@ -36,13 +36,8 @@ pub(super) fn check(body: &Value, previous: Option<&Value>, model: Option<&str>,
             let answered = next.is_some_and(|next| !named(next, "functionResponse").is_empty());
             if !answered {
                 let says = "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.";
-                out.add(
-                    "G1",
-                    at.clone(),
-                    format!("{} responses in the next turn", calls.len()),
-                    "none",
-                    says,
-                );
+                let expected = format!("{} responses in the next turn", calls.len());
+                out.add("G1", at.clone(), expected, "none", says);
             }
         }
         if !responses.is_empty() {

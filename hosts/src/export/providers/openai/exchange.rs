@@ -5,48 +5,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use acpdb_engine::entry::PartEntry;
-use acpdb_engine::event::{Outcome, Report, Role, Usage};
+use acpdb_engine::event::{Outcome, Report, Role};
 use serde_json::{Map, Value, json};
 
 use crate::exchange::{
-    Call, Extent, Head, Made, Message, Names, Talk, add, canonical, count, note_unknown, params, text,
+    self, Call, Extent, Head, Made, Message, Names, Talk, add, canonical, note_unknown, params, text, texts,
+    usage_of,
 };
 use crate::import::json::{elements, member, owned, pick};
 use crate::import::picture;
 
 /// Parameters that are recorded.
-const PARAMS: &[&str] = &[
-    "frequency_penalty",
-    "logit_bias",
-    "max_completion_tokens",
-    "max_tokens",
-    "n",
-    "parallel_tool_calls",
-    "presence_penalty",
-    "reasoning_effort",
-    "response_format",
-    "seed",
-    "service_tier",
-    "stop",
-    "temperature",
-    "tool_choice",
-    "top_p",
-    "verbosity",
-];
+const PARAMS: &str = "
+    frequency_penalty logit_bias max_completion_tokens max_tokens n parallel_tool_calls presence_penalty
+    reasoning_effort response_format seed service_tier stop temperature tool_choice top_p verbosity";
 /// What is recorded elsewhere, or is about the connection.
-const PASSED: &[&str] = &["model", "messages", "tools", "stream", "stream_options", "store"];
-const MESSAGE: &[&str] = &[
-    "role",
-    "content",
-    "tool_calls",
-    "tool_call_id",
-    "name",
-    "refusal",
-    "annotations",
-    "audio",
-    "reasoning_content",
-    "reasoning",
-];
+const PASSED: &str = "model messages tools stream stream_options store";
+const MESSAGE: &str = "
+    role content tool_calls tool_call_id name refusal annotations audio reasoning_content reasoning";
 
 /// The conversation of a request.
 pub(super) fn request<'a>(body: &'a str, _: Option<&str>) -> Option<Talk<'a>> {
@@ -58,7 +34,7 @@ pub(super) fn request<'a>(body: &'a str, _: Option<&str>) -> Option<Talk<'a>> {
     let leading = messages.iter().take_while(is_system).count();
     let (first, rest) = messages.split_at_checked(leading)?;
     let texts: Vec<String> =
-        first.iter().flat_map(|message| texts(member(Some(message), "content"))).collect();
+        first.iter().flat_map(|message| texts(parts(member(Some(message), "content")))).collect();
     let system = (!texts.is_empty()).then(|| texts.join("\n\n"));
     let head = Head { model: owned(model), system, tools: tools.map(str::to_owned), params };
     let mut names = Names::default();
@@ -121,24 +97,11 @@ pub(super) fn message<'a>(text: &'a str, names: &mut Names) -> Option<Message<'a
 
 /// A text, or a list of texts, images and whatever else. An empty text is no part.
 fn parts(content: Option<&str>) -> Vec<PartEntry> {
-    if let Some(text) = owned(content) {
-        return if text.is_empty() { Vec::new() } else { vec![PartEntry::text(text)] };
-    }
-    let part = |piece: &str| {
-        let [text, refusal, image] = pick(piece, ["text", "refusal", "image_url"]).unwrap_or_default();
-        let url = owned(image).or_else(|| owned(member(image, "url")));
-        match (owned(text).or_else(|| owned(refusal)), url) {
-            (Some(text), _) => PartEntry::text(text),
-            (None, Some(url)) => picture(url, None),
-            (None, None) => PartEntry::opaque(piece),
-        }
-    };
-    content.and_then(elements).unwrap_or_default().into_iter().map(part).collect()
-}
-
-fn texts(content: Option<&str>) -> Vec<String> {
-    let text = |part: PartEntry| String::from_utf8_lossy(&part.bytes).into_owned();
-    parts(content).into_iter().map(text).collect()
+    exchange::parts(content, |piece| {
+        let image = member(Some(piece), "image_url");
+        let url = owned(image).or_else(|| owned(member(image, "url")))?;
+        Some(picture(url, None))
+    })
 }
 
 /// An answer, put together of its pieces.
@@ -153,7 +116,7 @@ pub(super) fn answer(pieces: &[Value]) -> Option<Made> {
         report.request = own("id").or(report.request);
         report.service_tier = own("service_tier").or(report.service_tier);
         if let Some(usage) = piece.get("usage").filter(|usage| usage.is_object()) {
-            report.usage = usage_of(usage);
+            report.usage = usage_of(usage, "prompt", "completion");
         }
         for choice in piece.get("choices").and_then(Value::as_array).into_iter().flatten() {
             if choice.get("index").and_then(Value::as_u64).is_some_and(|index| index > 0) {
@@ -201,17 +164,5 @@ fn call_piece(call: &mut Value, piece: &Value) {
         if let (Some(Value::String(text)), Some(more)) = (place, more) {
             text.push_str(more);
         }
-    }
-}
-
-fn usage_of(usage: &Value) -> Usage {
-    let cached = count(usage, "/prompt_tokens_details/cached_tokens");
-    Usage {
-        // The provider's count of the prompt includes what came from the cache.
-        input: count(usage, "/prompt_tokens").map(|all| all.saturating_sub(cached.unwrap_or(0))),
-        output: count(usage, "/completion_tokens"),
-        cache_read: cached,
-        reasoning: count(usage, "/completion_tokens_details/reasoning_tokens"),
-        ..Usage::default()
     }
 }

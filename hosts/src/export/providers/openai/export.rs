@@ -41,10 +41,7 @@ pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
     let mut count = 0;
     for text in prompt::system(&mut source, false)? {
         count += 1;
-        json.open(b'{');
-        json.text("role", "system");
-        json.text("content", &prompt::system_text(&text));
-        json.close(b'}');
+        json.texts(&[("role", "system"), ("content", &prompt::system_text(&text))]);
     }
     let mut ids = CallIds::new(Provider::Openai, 40, 64);
     for number in 0..source.groups.len() {
@@ -131,10 +128,7 @@ fn turn(source: &mut Source<'_>, turned: &Turned, json: &mut Json) -> usize {
 }
 
 fn text_part(text: &str, json: &mut Json) {
-    json.open(b'{');
-    json.text("type", "text");
-    json.text("text", text);
-    json.close(b'}');
+    json.texts(&[("type", "text"), ("text", text)]);
 }
 
 /// Results are text only.
@@ -162,15 +156,7 @@ fn spoken(source: &mut Source<'_>, said: &[Said], json: &mut Json) {
                     Said::Text { text, .. } => text_part(text, json),
                     Said::Opaque { json: part } => json.raw(part),
                     Said::Media { body, media_type, .. } => {
-                        let media = Media::of(body, media_type.as_deref());
-                        let is_image = match &media {
-                            Some(Media::Data { media_type, .. }) => media_type.starts_with("image/"),
-                            Some(Media::Address(_)) => {
-                                media_type.as_deref().is_none_or(|kind| kind.starts_with("image/"))
-                            }
-                            None => false,
-                        };
-                        if let Some(media) = media.filter(|_| is_image) {
+                        if let Some(media) = Media::image(body, media_type.as_deref()) {
                             json.open(b'{');
                             json.text("type", "image_url");
                             json.open_member("image_url", b'{');

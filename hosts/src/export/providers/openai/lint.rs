@@ -29,13 +29,8 @@ pub(super) fn check(body: &Value, _: Option<&Value>, _: Option<&str>, out: &mut 
                 let says =
                     "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.";
                 let found = if answered.contains(id) { "a second result" } else { "a result without call" };
-                out.add(
-                    "O2",
-                    format!("{at}/tool_call_id"),
-                    "an open call of that id",
-                    format!("{found}: {id:?}"),
-                    says,
-                );
+                let expected = "an open call of that id";
+                out.add("O2", format!("{at}/tool_call_id"), expected, format!("{found}: {id:?}"), says);
             }
             continue;
         }
@@ -51,13 +46,8 @@ pub(super) fn check(body: &Value, _: Option<&Value>, _: Option<&str>, out: &mut 
             }
             if id.len() > 40 {
                 let says = "Invalid 'messages[N].tool_calls[N].id': string too long. Expected a string with maximum length 40";
-                out.add(
-                    "O1",
-                    format!("{at}/id"),
-                    "an id of at most 40 bytes",
-                    format!("{} bytes", id.len()),
-                    says,
-                );
+                let expected = "an id of at most 40 bytes";
+                out.add("O1", format!("{at}/id"), expected, format!("{} bytes", id.len()), says);
             }
             let arguments = call.get("function").and_then(|function| function.get("arguments"));
             if !arguments.is_some_and(Value::is_string) {

@@ -10,64 +10,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use acpdb_engine::entry::PartEntry;
-use acpdb_engine::event::{Outcome, Report, Role, Usage};
+use acpdb_engine::event::{Outcome, Report, Role};
 use serde_json::Value;
 
 use crate::exchange::{
-    Answered, Call, Extent, Head, Made, Message, Names, Talk, canonical, count, note_unknown, params, text,
+    self, Answered, Call, Extent, Head, Made, Message, Names, Talk, canonical, note_unknown, params, text,
+    texts, usage_of,
 };
 use crate::import::json::{elements, member, owned, pick};
 use crate::import::picture;
 
 /// Parameters that are recorded.
-const PARAMS: &[&str] = &[
-    "include",
-    "max_output_tokens",
-    "max_tool_calls",
-    "parallel_tool_calls",
-    "reasoning",
-    "service_tier",
-    "store",
-    "temperature",
-    "text",
-    "tool_choice",
-    "top_logprobs",
-    "top_p",
-    "truncation",
-];
+const PARAMS: &str = "
+    include max_output_tokens max_tool_calls parallel_tool_calls reasoning service_tier store
+    temperature text tool_choice top_logprobs top_p truncation";
 /// What is recorded elsewhere, is about the connection, or names a user.
-const PASSED: &[&str] = &[
-    "background",
-    "conversation",
-    "input",
-    "instructions",
-    "metadata",
-    "model",
-    "previous_response_id",
-    "prompt_cache_key",
-    "prompt_cache_retention",
-    "safety_identifier",
-    "stream",
-    "stream_options",
-    "tools",
-    "user",
-];
+const PASSED: &str = "
+    background conversation input instructions metadata model previous_response_id prompt_cache_key
+    prompt_cache_retention safety_identifier stream stream_options tools user";
 /// What items have, of those kinds that are taken apart.
-const ITEM: &[&str] = &[
-    "arguments",
-    "call_id",
-    "content",
-    "encrypted_content",
-    "id",
-    "input",
-    "name",
-    "namespace",
-    "output",
-    "role",
-    "status",
-    "summary",
-    "type",
-];
+const ITEM: &str = "
+    arguments call_id content encrypted_content id input name namespace output role status summary type";
 
 /// The conversation of a request.
 pub(super) fn request<'a>(body: &'a str, _: Option<&str>) -> Option<Talk<'a>> {
@@ -89,7 +52,7 @@ pub(super) fn request<'a>(body: &'a str, _: Option<&str>) -> Option<Talk<'a>> {
         let is_system = |item: &&&str| Kind::of(item) == Some(Kind::System);
         let leading = if system.is_empty() { items.iter().take_while(is_system).count() } else { 0 };
         let (first, rest) = items.split_at_checked(leading)?;
-        system.extend(first.iter().flat_map(|item| texts(member(Some(item), "content"))));
+        system.extend(first.iter().flat_map(|item| texts(parts(member(Some(item), "content")))));
         refers |= rest.iter().any(|item| Kind::of(item) == Some(Kind::Reference));
         list = messages(rest, &mut names, &mut unknown)?;
     }
@@ -239,24 +202,10 @@ fn result<'a>(item: &'a str, names: &mut Names) -> Option<Answered<'a>> {
 
 /// A text, or a list of texts, images and whatever else. An empty text is no part.
 fn parts(content: Option<&str>) -> Vec<PartEntry> {
-    if let Some(text) = owned(content) {
-        return if text.is_empty() { Vec::new() } else { vec![PartEntry::text(text)] };
-    }
-    let part = |piece: &str| {
-        let [text, refusal, image, detail] =
-            pick(piece, ["text", "refusal", "image_url", "detail"]).unwrap_or_default();
-        match (owned(text).or_else(|| owned(refusal)), owned(image)) {
-            (Some(text), _) => PartEntry::text(text),
-            (None, Some(url)) => picture(url, owned(detail)),
-            (None, None) => PartEntry::opaque(piece),
-        }
-    };
-    content.and_then(elements).unwrap_or_default().into_iter().map(part).collect()
-}
-
-fn texts(content: Option<&str>) -> Vec<String> {
-    let text = |part: PartEntry| String::from_utf8_lossy(&part.bytes).into_owned();
-    parts(content).into_iter().map(text).collect()
+    exchange::parts(content, |piece| {
+        let [image, detail] = pick(piece, ["image_url", "detail"])?;
+        Some(picture(owned(image)?, owned(detail)))
+    })
 }
 
 /// An answer, put together of its pieces.
@@ -283,22 +232,10 @@ pub(super) fn answer(pieces: &[Value]) -> Option<Made> {
     report.request = text(whole, "id").map(str::to_owned);
     report.service_tier = text(whole, "service_tier").map(str::to_owned);
     if let Some(usage) = whole.get("usage").filter(|usage| usage.is_object()) {
-        report.usage = usage_of(usage);
+        report.usage = usage_of(usage, "input", "output");
     }
     // Some providers tell the items in the stream only.
     let output = whole.get("output").and_then(Value::as_array).filter(|output| !output.is_empty());
     let items = output.cloned().unwrap_or_else(|| items.into_values().collect());
     Some(Made { message: items.into(), report })
-}
-
-fn usage_of(usage: &Value) -> Usage {
-    let cached = count(usage, "/input_tokens_details/cached_tokens");
-    Usage {
-        // The provider's count of the input includes what came from the cache.
-        input: count(usage, "/input_tokens").map(|all| all.saturating_sub(cached.unwrap_or(0))),
-        output: count(usage, "/output_tokens"),
-        cache_read: cached,
-        reasoning: count(usage, "/output_tokens_details/reasoning_tokens"),
-        ..Usage::default()
-    }
 }

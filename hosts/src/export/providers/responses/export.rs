@@ -166,10 +166,7 @@ impl Writer {
     }
 
     fn part(&mut self, kind: &str, text: &str) {
-        self.json.open(b'{');
-        self.json.text("type", kind);
-        self.json.text("text", text);
-        self.json.close(b'}');
+        self.json.texts(&[("type", kind), ("text", text)]);
     }
 
     fn call(&mut self, call: &CallPiece, dialect: Dialect) {
@@ -225,15 +222,7 @@ impl Writer {
             Said::Text { text, .. } => self.part("input_text", text),
             Said::Opaque { json } => self.json.raw(json),
             Said::Media { body, media_type, .. } => {
-                let media = Media::of(body, media_type.as_deref());
-                let is_image = match &media {
-                    Some(Media::Data { media_type, .. }) => media_type.starts_with("image/"),
-                    Some(Media::Address(_)) => {
-                        media_type.as_deref().is_none_or(|kind| kind.starts_with("image/"))
-                    }
-                    None => false,
-                };
-                if let Some(media) = media.filter(|_| is_image) {
+                if let Some(media) = Media::image(body, media_type.as_deref()) {
                     self.json.open(b'{');
                     self.json.text("type", "input_image");
                     self.json.text("image_url", &media.address());
