@@ -11,6 +11,7 @@ mod intake;
 use std::sync::Arc;
 
 use super::history::{Cause, History, Total};
+use super::memory::MemoryState;
 use super::number::{Ix, NONE, index};
 use super::op::{Op, Rewind};
 use super::policy::Policy;
@@ -189,7 +190,7 @@ impl State {
 
     /// A newer session of the project began: what was remembered for the length of this one is over.
     pub(crate) fn end_session_memory(&mut self, at: Seq) {
-        if self.subs.memory.known().is_some_and(|memory| memory.has_session_items()) {
+        if self.subs.memory.known().is_some_and(MemoryState::has_session_items) {
             self.step(at, &Op::Closed);
             self.ops.push(at, Op::Closed);
         }
