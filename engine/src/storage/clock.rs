@@ -142,6 +142,9 @@ impl FixedClock {
     }
 }
 
+/// How long a thread that sleeps on a fixed clock stands still.
+const REAL_PAUSE: Duration = Duration::from_micros(100);
+
 impl Clock for FixedClock {
     fn now(&self) -> Micros {
         Micros(self.advance(self.step))
@@ -153,6 +156,8 @@ impl Clock for FixedClock {
 
     fn sleep(&self, time: Duration) {
         self.advance(i64::try_from(time.as_micros()).unwrap_or(i64::MAX));
+        // Another thread may hold what is waited for, and takes real time to let go of it: seconds of this clock would pass at once.
+        std::thread::sleep(REAL_PAUSE);
     }
 }
 
