@@ -25,8 +25,10 @@ use crate::locks::{steady, steady_into};
 const BATCH_BYTES: usize = 4 << 20;
 /// Bytes from which on a second thread is worth its beginning: on a busy machine it may be a while until it begins.
 const SHARED_BYTES_MIN: usize = 1 << 20;
-/// Items that a thread takes at a time.
-const SHARE_COUNT: usize = 8;
+/// Most items that a thread takes at a time.
+const SHARE_COUNT_MAX: usize = 8;
+/// Shares that there are at least, where there are as many items: a few large ones are not all taken by one thread.
+const SHARES_MIN: usize = 8;
 
 /// A row whose bytes are not what its digest says, and what is wrong with them.
 pub(super) type Damaged = (BodyRow, Invalid);
@@ -125,17 +127,18 @@ pub(super) fn beside<I: Sync, R: Send, T>(
         let done = meanwhile();
         return (items.iter().map(work).collect(), done);
     }
+    let share_count = (items.len() / SHARES_MIN).clamp(1, SHARE_COUNT_MAX);
     let next = AtomicUsize::new(0);
     let shares: Mutex<Vec<(usize, Vec<R>)>> = Mutex::default();
     let help = || {
         loop {
-            let start = next.fetch_add(SHARE_COUNT, Ordering::Relaxed);
+            let start = next.fetch_add(share_count, Ordering::Relaxed);
             // Past the end: all is taken.
             let share = items.get(start..).unwrap_or_default();
             if share.is_empty() {
                 return;
             }
-            let made = share.iter().take(SHARE_COUNT).map(&work).collect();
+            let made = share.iter().take(share_count).map(&work).collect();
             steady(&shares).push((start, made));
         }
     };
@@ -171,7 +174,9 @@ mod tests {
         for bytes in [0, SHARED_BYTES_MIN] {
             let (made, done) = beside(&items, bytes, |item| item + 1, || "done");
             assert_eq!((made, done), ((1..=1000).collect(), "done"));
-            assert!(beside(&items[..0], bytes, |item| *item, || ()).0.is_empty());
+            for few in 0..20 {
+                assert_eq!(beside(&items[..few], bytes, |item| *item, || ()).0, items[..few]);
+            }
         }
     }
 }

@@ -18,8 +18,7 @@ use crate::storage::{Access, FileStorage, Storage, read_up_to};
 use crate::verify::{Expected, Report, SavedFault, verify_claims};
 
 use super::Store;
-use super::kept::FOLDER;
-use super::kept::StreamWriter;
+use super::kept::{FOLDER, StreamWriter};
 use super::snapshots::{self, Footing};
 use super::writers;
 
