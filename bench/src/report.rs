@@ -1,5 +1,7 @@
 //! Rows with their targets, as a Markdown table.
 
+use std::path::Path;
+
 use crate::Options;
 
 /// What a figure should be.
@@ -16,6 +18,8 @@ pub(crate) struct Report {
     rows: Vec<[String; 4]>,
     missed: usize,
     judged: usize,
+    /// File system of the stores that grow, if they are not where the others are.
+    grown_on: Option<String>,
 }
 
 impl Report {
@@ -38,12 +42,17 @@ impl Report {
         self.rows.push(row);
     }
 
+    /// Says that stores which grow are in a folder of their own.
+    pub(crate) fn grown_in(&mut self, folder: &Path) {
+        self.grown_on = Some(crate::measure::file_system(folder));
+    }
+
     pub(crate) fn print(&self, options: &Options) {
-        println!(
-            "Store on {}; {}.",
-            crate::measure::file_system(&options.scratch),
-            crate::measure::machine()
-        );
+        let (scratch, machine) = (crate::measure::file_system(&options.scratch), crate::measure::machine());
+        match &self.grown_on {
+            Some(grown_on) => println!("Stores that grow on {grown_on}, others on {scratch}; {machine}."),
+            None => println!("Store on {scratch}; {machine}."),
+        }
         println!("\n| what | measured | target | met |\n|---|---|---|---|");
         for row in &self.rows {
             println!("| {} |", row.join(" | "));
