@@ -12,7 +12,7 @@
 //! A process that lives shortly never gets that far. When many segments wait, it seals one as it goes, within a time budget.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::Waker;
 use std::thread::JoinHandle;
@@ -182,8 +182,6 @@ const LEAVING_BUDGET: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 pub(super) struct Upkeep {
     enabled: bool,
-    /// The segment that this handle last appended to.
-    pub(super) segment: AtomicU32,
     thread: Mutex<Option<JoinHandle<()>>>,
     shared: Arc<Shared>,
 }
@@ -219,8 +217,8 @@ impl Upkeep {
             .ok();
     }
 
-    /// Ends the thread; a process that leaves many segments behind seals one.
-    pub(super) fn finish(&self, log: &Log) {
+    /// Ends the thread; a process that leaves many segments behind seals one. `segment` is the one that it last appended to, 0 if it did not.
+    pub(super) fn finish(&self, log: &Log, segment: u32) {
         self.shared.stopped.store(true, Ordering::Relaxed);
         {
             let _held = steady(&self.shared.lock);
@@ -232,8 +230,7 @@ impl Upkeep {
             let _ = thread.join();
             return;
         }
-        let segment = self.segment.load(Ordering::Relaxed) as usize;
-        if !self.enabled || segment <= BACKLOG_LEAVING {
+        if !self.enabled || segment as usize <= BACKLOG_LEAVING {
             return;
         }
         let Ok(waiting) = log.unsealed() else { return };

@@ -1,6 +1,7 @@
 //! How a store is opened.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
@@ -300,6 +301,7 @@ impl Builder {
             erasures: Mutex::new(Erasures::new(log.secret().clone())),
             damage: Mutex::default(),
             upkeep: Upkeep::new(own_files && self.sealing),
+            segment: AtomicU32::default(),
             snapshots,
             durability: self.durability,
             settler: Settler::default(),
@@ -362,7 +364,7 @@ impl Drop for Inner {
         self.save_folds();
         self.save_ingest_states();
         // Nothing becomes durable here: a checkpoint only witnesses what is.
-        self.upkeep.finish(&self.log);
+        self.upkeep.finish(&self.log, self.segment.load(Ordering::Relaxed));
         // As above: without it the next opening looks at the log.
         let _ = self.log.write_checkpoint();
     }

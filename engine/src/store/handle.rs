@@ -3,6 +3,7 @@
 //! All that a handle does is done by `impl` blocks in the files above this one.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, RwLock};
 
 use crate::error::Error;
@@ -59,6 +60,8 @@ pub(super) struct Inner {
     pub(super) damage: Mutex<Vec<String>>,
     pub(super) snapshots: Snapshots,
     pub(super) upkeep: Upkeep,
+    /// The segment that this handle last appended to; 0 if it appended to none.
+    pub(super) segment: AtomicU32,
     pub(super) durability: Durability,
     pub(super) settler: Settler,
     /// What was acknowledged last without a sync.

@@ -297,7 +297,7 @@ impl Inner {
     pub(super) fn after_sync(&self) {
         self.nudge_index();
         let segment = self.log.head().position.segment();
-        let before = self.upkeep.segment.swap(segment, Ordering::Relaxed);
+        let before = self.segment.swap(segment, Ordering::Relaxed);
         // A handle's first commit completes nothing.
         if before != segment && before != 0 {
             self.upkeep.begin(&self.log);
