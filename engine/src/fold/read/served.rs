@@ -278,6 +278,9 @@ impl State {
     /// What hides behind a task's summary must not be sent without it: where its bearer would still be shown as it was, it
     /// is moved on at once.
     fn bring_summaries(&self, places: &mut [ServedPlace], at: Seq) {
+        if self.facts.rare.evictions.is_empty() {
+            return;
+        }
         let (mut hidden, mut said) = (BTreeSet::new(), BTreeSet::new());
         for place in places.iter() {
             if let Some((eviction, last)) = self.evicted(place.ix, place.output_at) {
