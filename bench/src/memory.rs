@@ -4,8 +4,8 @@ use acpdb_engine::command::memory::MemoryCommand;
 use acpdb_engine::entry::{Entry, Fact, MemoryEntry, StreamInfo};
 use acpdb_engine::event::{Lifespan, MemoryKind, Recorded, Role};
 use acpdb_engine::ids::Seq;
-use acpdb_engine::propose::propose;
 use acpdb_engine::{Atomicity, Batch, MemoryScope, Store};
+use acpdb_query::propose::propose;
 
 use crate::measure::{float, median, middle, own, spent};
 use crate::report::{Report, Target};

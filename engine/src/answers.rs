@@ -6,18 +6,18 @@ pub use crate::command::{ContextRejection, Rejection};
 pub use crate::fold::memory::{
     Confidence, MemoryAt, MemoryChain, MemoryEdge, MemoryInsights, MemoryItem, MemoryLayer, MemoryView,
 };
-pub use crate::fold::todo::{Reflection, Reminder};
 pub use crate::fold::{
     CauseView, ChainMember, EdgeView, FaceState, FaceView, ItemKind, KindStats, PartView, PendingItem,
     Protection, Rested, RuleKind, ShortenKind, StandIn, Stats, StatsKind, Status, Visibility,
 };
 pub use crate::log::Recovery;
 pub use crate::serve::plan::FlushPlan;
+pub use crate::serve::reminder::{Reflection, Reminder};
 pub use crate::store::{
     Backup, Branched, EraseReport, ErasedContent, ErasedThere, ErasedWhy, Erasure, Events, Injection,
     MemoryReceipt, MergeOptions, MergeReport, Obstacle, OverBudget, Rendered, Resumed, SealReport, Served,
-    ServedAgain, ServedItem, SessionProposal, SessionSummary, ShownFace, Space, StateSpace, StoreInfo,
-    StreamName, VerifyOptions,
+    ServedAgain, ServedItem, SessionSummary, ShownFace, Space, StateSpace, StoreInfo, StreamName,
+    VerifyOptions,
 };
 pub use crate::text::{HashTarget, Json, Label};
 pub use crate::verify::{Contradiction, Report, Verdict, verify_folder};

@@ -40,7 +40,7 @@
 //! acpdb's own crates use them.
 //!
 //! ```text
-//! ids secret text event registry entry travel fold propose serve command codec storage log index verify store
+//! ids secret text event registry entry travel fold serve command codec storage log index verify store
 //! <---------------- pure -------------------------------->  <----------- shell ----------->
 //! ```
 //!
@@ -94,10 +94,6 @@ mod locks;
 pub mod log;
 #[cfg(not(feature = "internals"))]
 mod log;
-#[cfg(feature = "internals")]
-pub mod propose;
-#[cfg(not(feature = "internals"))]
-mod propose;
 #[cfg(feature = "internals")]
 pub mod registry;
 #[cfg(not(feature = "internals"))]

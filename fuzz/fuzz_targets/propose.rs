@@ -7,7 +7,7 @@
 use acpdb_engine::event::Role;
 use acpdb_engine::fold::memory::MemoryView;
 use acpdb_engine::ids::{Micros, Seq};
-use acpdb_engine::propose::{PROPOSAL_COUNT_MAX, corrections, propose};
+use acpdb_query::propose::{PROPOSAL_COUNT_MAX, corrections, propose};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -9,6 +9,7 @@
 //! Every answer is a value that derives `Serialize` with the glossary's names; the caller renders it. Nothing here
 //! writes, opens a file, reads a clock or knows a terminal. A view is frozen, so an answer is a function of the view.
 
+pub mod archive;
 mod bearers;
 pub mod blame;
 pub mod bodies;
@@ -28,6 +29,7 @@ pub mod items;
 pub mod kept;
 pub mod memory;
 mod names;
+pub mod propose;
 pub mod rows;
 pub mod search;
 pub mod served;

@@ -7,6 +7,8 @@ use acpdb_engine::{Memory, Store};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::when::precise;
+
 /// One item with its texts.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
@@ -126,10 +128,4 @@ pub fn text(store: &Store, body: BodyId) -> Option<String> {
 /// An id as people and programs name it.
 fn shown<S: serde::Serializer>(item: &ItemId, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(item)
-}
-
-/// A time as RFC 3339 with its fraction, so that an export loses nothing.
-fn precise(micros: Micros) -> String {
-    let time = jiff::Timestamp::from_microsecond(micros.get());
-    time.map_or_else(|_| "-".to_owned(), |time| time.to_string())
 }

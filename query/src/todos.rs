@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use acpdb_engine::fold::todo::Reminder;
+use acpdb_engine::answers::Reminder;
 use acpdb_engine::fold::todo::{TodoEntry, TodoSource, TodoView};
 use acpdb_engine::ids::{BodyId, Seq, Turn};
 use acpdb_engine::{Error, View};

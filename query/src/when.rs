@@ -147,6 +147,12 @@ impl Found {
     }
 }
 
+/// A time as RFC 3339 with its fraction, so that an export loses nothing; a year that it cannot spell is `-`.
+pub(crate) fn precise(micros: Micros) -> String {
+    let time = Timestamp::from_microsecond(micros.get());
+    time.map_or_else(|_| "-".to_owned(), |time| time.to_string())
+}
+
 /// Reads a point. Local time is that of the system's zone.
 ///
 /// # Errors

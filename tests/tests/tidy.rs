@@ -51,7 +51,6 @@ const ENGINE_MODULES: &[&str] = &[
     "entry",
     "travel",
     "fold",
-    "propose",
     "serve",
     "command",
     "codec",
@@ -69,7 +68,7 @@ const ENGINE_MODULES: &[&str] = &[
 
 /// Modules of the engine that do no IO.
 const PURE_MODULES: &[&str] = &[
-    "ids", "secret", "text", "event", "registry", "entry", "travel", "fold", "propose", "serve", "command",
+    "ids", "secret", "text", "event", "registry", "entry", "travel", "fold", "serve", "command",
     "codec",
 ];
 

@@ -7,7 +7,7 @@ use acpdb_engine::entry::MemoryEntry;
 use acpdb_engine::event::{Lifespan, MemoryKind, Payload, Scope};
 use acpdb_engine::fold::memory::{MemoryView, Standing, kind_label};
 use acpdb_engine::ids::{BodyId, Micros, Seq};
-use acpdb_engine::propose::PreferenceTable;
+use acpdb_query::propose::PreferenceTable;
 use acpdb_engine::{MemoryScope, Store, store::MemoryReceipt};
 use serde_json::json;
 

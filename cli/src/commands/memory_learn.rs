@@ -1,8 +1,9 @@
 //! What can be learned: `acpdb memory propose` from messages, `acpdb memory insights` from what became of items.
 
+use acpdb_engine::MemoryScope;
 use acpdb_engine::fold::memory::{MemoryInsights, kind_label, lifespan_label};
 use acpdb_engine::ids::StreamId;
-use acpdb_engine::{MemoryScope, store::SessionProposal};
+use acpdb_query::propose::{self as proposals, SessionProposal};
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
@@ -15,9 +16,7 @@ const PROPOSAL_COUNT_MAX: usize = 1000;
 
 fn proposal_json(number: usize, proposal: &SessionProposal) -> Value {
     let SessionProposal { source, role, proposal } = proposal;
-    let ids = |known: &[acpdb_engine::propose::Known]| {
-        known.iter().map(|known| known.id.clone()).collect::<Vec<_>>()
-    };
+    let ids = |known: &[proposals::Known]| known.iter().map(|known| known.id.clone()).collect::<Vec<_>>();
     json!({
         "number": number,
         "source": source.to_string(),
@@ -44,7 +43,7 @@ pub(crate) fn propose(global: &Global, args: &MemoryPropose, output: &mut Output
     let open = if args.accept.is_empty() { place::read } else { place::write };
     let store = open(global, output)?;
     let session = super::sessions::find(&store, &args.session)?;
-    let mut found = store.propose(session.id)?;
+    let mut found = proposals::of_session(&store, session.id)?;
     if found.len() > PROPOSAL_COUNT_MAX {
         output.note(format!("the first {PROPOSAL_COUNT_MAX} of {} proposals", found.len()));
         found.truncate(PROPOSAL_COUNT_MAX);
@@ -52,7 +51,11 @@ pub(crate) fn propose(global: &Global, args: &MemoryPropose, output: &mut Output
     if !args.accept.is_empty() {
         let chosen = chosen(&args.accept, &found)?;
         let scope = MemoryScope::session(session.id);
-        let receipts = store.accept(session.id, &chosen)?;
+        let mut receipts = Vec::new();
+        for proposal in &chosen {
+            let command = proposals::acceptance(&store, session.id, proposal)?;
+            receipts.push(store.remember(&scope, &command)?);
+        }
         for receipt in &receipts {
             let what = if receipt.item.is_some() { "recorded" } else { "known already: reinforced" };
             said(&store, global, &scope, receipt, what, output)?;

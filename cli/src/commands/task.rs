@@ -6,9 +6,9 @@ use acpdb_engine::command::Rejection;
 use acpdb_engine::command::task::{TASK_UPDATE_BYTES_MAX, merge_json};
 use acpdb_engine::event::{Face, MemoryKind, TaskStatus};
 use acpdb_engine::fold::CauseView;
-use acpdb_engine::fold::archive::{Scratchpad, archive_text};
 use acpdb_engine::ids::{BodyId, ItemId, Micros, Seq};
 use acpdb_engine::{ActReply, Error, MemoryScope, View};
+use acpdb_query::archive::{Scratchpad, archive_text};
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};

@@ -23,7 +23,6 @@ use crate::fold::memory::{
     value_signature,
 };
 use crate::ids::{ItemId, StreamId};
-use crate::propose::Proposal;
 use crate::text::Signer;
 
 pub use rejection::MemoryRejection;
@@ -118,23 +117,6 @@ pub enum MemoryCommand {
         /// The item.
         item: MemoryRef,
     },
-}
-
-impl MemoryCommand {
-    /// The command that accepts a proposal; `source` is the item that holds the text.
-    pub fn accept(proposal: &Proposal, source: Option<ItemId>) -> Self {
-        if let Some(known) = &proposal.reinforces {
-            return Self::Reinforce { item: MemoryRef::Item(known.item) };
-        }
-        let mut item = proposal.item.clone();
-        let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-        item.source = source.map(|source| (source, place(proposal.start), place(proposal.end)));
-        // A preference takes the place of the one with its key by that rule; others need to be told.
-        if item.kind != MemoryKind::Preference {
-            item.replaces = proposal.supersedes.iter().map(|known| known.item.to_string()).collect();
-        }
-        Self::Add(item)
-    }
 }
 
 /// What records a command.

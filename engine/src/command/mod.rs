@@ -7,6 +7,7 @@ pub mod memory;
 pub mod record;
 pub mod target;
 pub mod task;
+pub mod validate;
 
 pub use context::{Command, Decision, Rejection as ContextRejection, TextSource, decide};
 pub use target::{ContextAction, Target};

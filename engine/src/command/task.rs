@@ -18,9 +18,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::draft::{Bodies, EventDraft};
+use super::validate::{Requirements, validate};
 use crate::event::{TaskChanged, TaskEvicted, TaskFields, TaskStatus};
 use crate::fold::task::{TaskState, TaskView};
-use crate::fold::validate::{Requirements, validate};
 use crate::ids::{BodyId, Seq};
 
 /// Characters that the summary of a completed task has at least, without white space around it.
@@ -321,7 +321,7 @@ fn evicted_draft(
         let task = merge_json(earlier.chain(entry.extra.clone().map(String::into_bytes)));
         validate(&Requirements::of(&task), &summary)
     });
-    let validation = judged.as_ref().map(crate::fold::validate::Validated::to_event);
+    let validation = judged.as_ref().map(super::validate::Validated::to_event);
     let annotated = judged.map_or(summary, |judged| judged.annotated_summary);
     let mut bodies = Bodies::default();
     let summary = Some(bodies.add_copied(annotated));

@@ -21,7 +21,6 @@
 //! what was concluded from them, at their own seqs. Read before its own beginning, it shows the parent.
 
 mod apply;
-pub mod archive;
 mod claims;
 pub mod eviction;
 mod facts;
@@ -42,7 +41,6 @@ pub mod task;
 #[cfg(test)]
 mod tests;
 pub mod todo;
-pub mod validate;
 mod world;
 
 pub(crate) use apply::Place;

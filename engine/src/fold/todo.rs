@@ -371,32 +371,21 @@ mod source;
 pub use super::policy_values::{ReflectionSettings, ReminderSettings};
 
 /// A reminder that is due.
-#[derive(Serialize, Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Reminder {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReminderDue {
     /// The turn it is due in.
     pub turn: Turn,
     /// Turns since the list was updated.
     pub turns_since_update: u32,
     /// Turns that the longest stuck task has been in progress, if one is stuck.
     pub stuck_turns: Option<u32>,
-    /// What to show.
-    pub text: String,
-}
-
-/// A reflection that is due.
-#[derive(Serialize, Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Reflection {
-    /// The turn it is due in.
-    pub turn: Turn,
-    /// What to show.
-    pub text: String,
 }
 
 impl TodoState {
     /// The reminder that is due at turn `now`, read at `at`, if one is.
     ///
     /// Only lists with something pending or in progress are reminded of. Cost: O(items of the list).
-    pub fn reminder_due(&self, at: Seq, now: Turn, settings: &ReminderSettings) -> Option<Reminder> {
+    pub fn reminder_due(&self, at: Seq, now: Turn, settings: &ReminderSettings) -> Option<ReminderDue> {
         let list = self.list(at).filter(|_| settings.enabled)?;
         if !list.items.iter().any(|item| item.is_open()) {
             return None;
@@ -411,51 +400,20 @@ impl TodoState {
             return None;
         }
         let stuck_turns = self.stuck(at, now, settings.stuck_task_turns).map(|stuck| stuck.turns).max();
-        let text = reminder_text(turns_since_update, stuck_turns);
-        Some(Reminder { turn: now, turns_since_update, stuck_turns, text })
+        Some(ReminderDue { turn: now, turns_since_update, stuck_turns })
     }
 
-    /// The reflection that is due at turn `now`, read at `at`, if one is.
-    pub fn reflection_due(&self, at: Seq, now: Turn, settings: &ReflectionSettings) -> Option<Reflection> {
-        let begun = self.automata_since(at).filter(|_| settings.enabled)?;
+    /// Whether a reflection is due at turn `now`, read at `at`.
+    pub fn is_reflection_due(&self, at: Seq, now: Turn, settings: &ReflectionSettings) -> bool {
+        let Some(begun) = self.automata_since(at).filter(|_| settings.enabled) else { return false };
         let last = self.last_reflection(at).filter(|last| last.seq > begun.seq).unwrap_or(begun);
-        (now.since(last.turn) >= settings.initial_turns)
-            .then(|| Reflection { turn: now, text: REFLECTION_TEXT.to_owned() })
+        now.since(last.turn) >= settings.initial_turns
     }
 
     /// Whether automata mode is on as of `at`.
     pub fn is_automata(&self, at: Seq) -> bool {
         self.automata_since(at).is_some()
     }
-}
-
-/// What a reflection says.
-pub const REFLECTION_TEXT: &str = "---
-🤖 **Reflection** (automata mode)
-Compare progress with the plan, look for new goals, reorder the tasks, name what could be simpler.
----";
-
-/// What a reminder says; the guidance is there if a task is stuck.
-pub fn reminder_text(turns_since_update: u32, stuck_turns: Option<u32>) -> String {
-    let guidance = stuck_turns.map_or_else(String::new, |turns| {
-        format!(
-            "
-⚠️ **Task Breakdown Suggestion**
-A task has been in progress for {turns} turns. If you're finding it difficult to complete, consider:
-- Breaking it into smaller, more specific subtasks
-- Identifying blockers or dependencies that need resolution first
-- Marking it as blocked and moving to another task
-
-Use `todowrite` to split the task or update its status.
-"
-        )
-    });
-    format!(
-        "---
-📋 **Todo reminder** (list not updated for {turns_since_update} turns)
-Bring the list up to date with `todowrite` before the next task.
-{guidance}---"
-    )
 }
 
 #[cfg(test)]

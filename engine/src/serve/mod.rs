@@ -1,4 +1,4 @@
-//! Serving: when a conclusion is worth a rewrite of the provider's cache, and what need not be sent twice at all.
+//! Serving: when a conclusion is worth a rewrite of the provider's cache, what need not be sent twice at all, and what reminders say.
 //!
 //! ```text
 //! pending items, bounds of the cache, prices  --plan-->  wait, or rewrite from here on
@@ -11,3 +11,4 @@
 pub mod breakpoints;
 pub mod plan;
 pub mod point;
+pub mod reminder;

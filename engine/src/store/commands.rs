@@ -23,7 +23,6 @@ use crate::entry::fact::Cleaner as _;
 use crate::error::Error;
 use crate::event::{Actor, Payload};
 use crate::fold::Policy;
-use crate::fold::todo::{Reflection, Reminder};
 use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId};
 use crate::index::FramePlace;
 
@@ -280,24 +279,6 @@ impl Store {
         }
         let last_seq = written.map(|written| written.last_seq);
         Ok(ActReply { text, last_seq, ..ActReply::default() })
-    }
-}
-
-impl View {
-    /// The todo reminder that is due at the watermark, if one is. A host that shows it records it as injected.
-    pub fn reminder_due(&self) -> Option<Reminder> {
-        let reading = self.read();
-        let state = reading.state();
-        let settings = state.policy(self.at()).reminder;
-        state.todos().reminder_due(self.at(), state.turn(self.at()), &settings)
-    }
-
-    /// The reflection that is due at the watermark, if automata mode is on and one is.
-    pub fn reflection_due(&self) -> Option<Reflection> {
-        let reading = self.read();
-        let state = reading.state();
-        let settings = state.policy(self.at()).automata;
-        state.todos().reflection_due(self.at(), state.turn(self.at()), &settings)
     }
 }
 

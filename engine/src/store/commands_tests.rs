@@ -176,25 +176,6 @@ fn memory_that_cannot_be_is_refused() {
 }
 
 #[test]
-fn proposals_are_accepted_once_and_each_sees_the_ones_before() {
-    let fixture = fixture();
-    let info = session(Some("p"));
-    fixture.say(&info, Role::User, "I always use npm here.");
-    fixture.say(&info, Role::User, "Not npm, use pnpm.");
-    let found = fixture.store.propose(info.id()).unwrap();
-    let values: Vec<&str> = found.iter().map(|it| it.proposal.item.value.as_str()).collect();
-    assert_eq!(values, ["npm", "pnpm"]);
-    let receipts = fixture.store.accept(info.id(), &found).unwrap();
-    assert_eq!(receipts.len(), 2);
-    let scope = MemoryScope::session(info.id());
-    assert_eq!(fixture.current(&scope), ["p2 pnpm"]);
-    let memory = fixture.store.memory(&scope, Seq::MAX).unwrap();
-    let source = memory.read(fixture.store.now(), |view| view.by_id("p2").unwrap().1.facts().record.source);
-    assert_eq!(source.unwrap().item, found[1].source);
-    assert_eq!(fixture.store.propose(info.id()).unwrap(), []);
-}
-
-#[test]
 fn a_policy_holds_for_what_comes_and_for_one_stream_if_it_is_asked() {
     let fixture = fixture();
     let info = session(None);

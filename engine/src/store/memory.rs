@@ -18,11 +18,9 @@ use crate::command::memory::{self as command, MemoryCommand, MemoryRejection};
 use crate::entry::StreamInfo;
 use crate::entry::fact::Cleaner as _;
 use crate::error::Error;
-use crate::event::{Actor, Lifespan, Payload, Role, Scope};
+use crate::event::{Actor, Lifespan, Payload, Scope};
 use crate::fold::memory::{MemoryLayer, MemoryState, MemoryView};
-use crate::fold::{CauseView, ItemKind};
 use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId};
-use crate::propose::{Proposal, propose};
 use crate::text::Signer;
 
 use super::events::bare;
@@ -73,17 +71,6 @@ pub struct MemoryReceipt {
     pub item: Option<ItemId>,
     /// Last seq of the commit.
     pub last_seq: Seq,
-}
-
-/// Something that a message of a session suggests to remember.
-#[derive(Clone, PartialEq, Debug)]
-pub struct SessionProposal {
-    /// The part that says so.
-    pub source: ItemId,
-    /// Who said it.
-    pub role: Role,
-    /// What to remember.
-    pub proposal: Proposal,
 }
 
 /// The memory of a scope as of one seq.
@@ -209,64 +196,6 @@ impl Store {
         Ok(MemoryReceipt { id, stream, item, last_seq })
     }
 
-    /// What the messages of a session suggest to remember, given what is remembered now; in order of the messages.
-    /// What was recorded from the same place before is left out. Nothing is recorded.
-    ///
-    /// Cost: reads every text of the session.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] for an unknown session.
-    pub fn propose(&self, session: StreamId) -> Result<Vec<SessionProposal>, Error> {
-        let view = self.view(session)?;
-        let memory = self.memory(&MemoryScope::session(session), Seq::MAX)?;
-        let texts = texts(&view);
-        memory.read(self.now(), |remembered| {
-            let sources: std::collections::BTreeSet<(ItemId, u32, u32)> = remembered
-                .all()
-                .iter()
-                .filter_map(|(_, item)| item.facts().record.source)
-                .map(|source| (source.item, source.start, source.end))
-                .collect();
-            let mut all = Vec::new();
-            for (source, role, bodies) in texts {
-                let proposals = propose(role, &self.joined(&bodies)?, remembered);
-                let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-                all.extend(
-                    proposals
-                        .into_iter()
-                        .filter(|it| !sources.contains(&(source, place(it.start), place(it.end))))
-                        .map(|proposal| SessionProposal { source, role, proposal }),
-                );
-            }
-            Ok(all)
-        })
-    }
-
-    /// Records proposals of a session, in order, each against what the ones before it made of memory.
-    ///
-    /// # Errors
-    /// As [`Store::remember`]; the proposals before the refused one stand.
-    pub fn accept(&self, session: StreamId, chosen: &[SessionProposal]) -> Result<Vec<MemoryReceipt>, Error> {
-        let scope = MemoryScope::session(session);
-        let view = self.view(session)?;
-        let mut texts = texts(&view);
-        texts.retain(|(source, ..)| chosen.iter().any(|it| it.source == *source));
-        let mut receipts = Vec::new();
-        for SessionProposal { source, role, proposal } in chosen {
-            let found = texts.iter().find(|(item, ..)| item == source);
-            // A source that is not among the texts proposes nothing.
-            let text = found.map(|(_, _, bodies)| self.joined(bodies)).transpose()?.unwrap_or_default();
-            let memory = self.memory_of(&scope, &Signers::new())?;
-            let fresh = memory.read(self.now(), |view| propose(*role, &text, view));
-            let is_same =
-                |it: &&Proposal| (it.rule, it.start, it.end) == (proposal.rule, proposal.start, proposal.end);
-            let command =
-                MemoryCommand::accept(fresh.iter().find(is_same).unwrap_or(proposal), Some(*source));
-            receipts.push(self.remember(&scope, &command)?);
-        }
-        Ok(receipts)
-    }
-
     /// The project of a scope, if it has one.
     pub(super) fn project_of(&self, scope: &MemoryScope) -> Result<Option<String>, Error> {
         if scope.project.is_some() {
@@ -323,33 +252,6 @@ impl Store {
         let nearest = near.map(|(_, name)| name);
         Ok(Error::NotFound { what: "project", name: name.to_owned(), nearest })
     }
-
-    fn joined(&self, bodies: &[BodyId]) -> Result<String, Error> {
-        let mut text = String::new();
-        for body in bodies {
-            match self.inner.body(*body) {
-                Ok(bytes) => text.push_str(&String::from_utf8_lossy(&bytes)),
-                // What was erased suggests nothing any more.
-                Err(Error::Erased { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(text)
-    }
-}
-
-/// The texts of a session's users and assistants on the active branch, in order: item, role, bodies.
-fn texts(view: &View) -> Vec<(ItemId, Role, Vec<BodyId>)> {
-    let reading = view.read();
-    let state = reading.state();
-    let items = state.items(view.at()).filter_map(|ix| state.item(ix, view.at()));
-    items
-        .filter(|item| item.kind == ItemKind::Text && matches!(item.role, Role::User | Role::Assistant))
-        .filter(|item| {
-            !matches!(item.output.cause, Some(CauseView::OffBranch { .. } | CauseView::Erased { .. }))
-        })
-        .map(|item| (item.item, item.role, item.content.iter().map(|part| part.body).collect()))
-        .collect()
 }
 
 fn project_id(name: &str) -> StreamId {

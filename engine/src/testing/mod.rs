@@ -11,6 +11,7 @@ pub mod script;
 pub mod tape;
 pub mod tools;
 
+pub use crate::fold::memory::testing as memory;
 pub use everything::{everything_in, whereabouts};
 pub use script::{Script, Step};
 pub use tape::Tape;

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use acpdb_engine::command::memory::{MemoryCommand, decide};
+use acpdb_engine::command::memory::decide;
 use acpdb_engine::event::{Event, MemoryKind, Payload, Recorded, Role, Stamp};
 use acpdb_engine::fold::memory::{
     LIFESPANS_INNER_FIRST, MemoryItem, MemoryLayer, MemoryState, MemoryView, Standing, lifespan_label,
 };
 use acpdb_engine::ids::{BodyId, ItemId, Micros, Origin, Seq, StreamId};
-use acpdb_engine::propose::{corrections, propose};
 use acpdb_engine::text::Signer;
+use acpdb_query::propose::{command, corrections, propose};
 use serde_json::{Map, Value, json};
 
 /// What one vector comes to: an object with the fields that vectors of its profile expect.
@@ -106,7 +106,7 @@ fn run_memory(vector: &Value) -> Value {
     let mut memory = Memory::default();
     for (role, text) in messages(vector) {
         for proposal in memory.with_view(|view| propose(role, text, view)) {
-            let command = MemoryCommand::accept(&proposal, None);
+            let command = command(&proposal, None);
             let Ok(decision) = memory.with_view(|view| decide(view, &command)) else { continue };
             for draft in decision.drafts {
                 let bodies = draft.bodies.iter().map(|bytes| bytes.to_vec()).collect();

@@ -10,7 +10,7 @@ use acpdb_engine::entry::{Entry, PartEntry, fact};
 use acpdb_engine::event::{
     Face, PartKind, PolicySet, Role, TaskChanged, TaskEvicted, TaskFields, TaskStatus,
 };
-use acpdb_engine::fold::validate::{Requirements, validate};
+use acpdb_engine::command::validate::{Requirements, validate};
 use acpdb_engine::fold::{Policy, Render, render};
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::testing::Tape;

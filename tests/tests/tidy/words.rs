@@ -24,9 +24,9 @@ const PEOPLE: &[&str] = &[
 /// Files in which such words are data, and how many there are: what users say, and the story of the demo.
 const DATA: &[(&str, usize)] = &[
     ("docs/START.md", 1),
-    ("engine/src/propose/decisions.rs", 2),
-    ("engine/src/propose/rivals.rs", 1),
-    ("engine/src/propose/says.rs", 1),
+    ("query/src/propose/decisions.rs", 2),
+    ("query/src/propose/rivals.rs", 1),
+    ("query/src/propose/says.rs", 1),
     ("tests/tests/cli/reads.md", 1),
 ];
 

@@ -6,7 +6,6 @@ use super::*;
 use crate::event::Payload;
 use crate::fold::memory::testing::{Bench, preference, record, stream};
 use crate::ids::Seq;
-use crate::propose::propose;
 
 fn bench() -> Bench {
     let mut bench = Bench::default();
@@ -215,37 +214,4 @@ fn confidences_and_lifespans_are_read_strictly() {
     assert_eq!(parse_lifespan(" Project"), Ok(Lifespan::Project));
     let refused = parse_lifespan("forever").unwrap_err();
     assert_eq!(refused.to_string(), "unknown lifespan 'forever'; use session, project or permanent");
-}
-
-#[test]
-fn what_is_decided_folds_to_what_was_asked() {
-    let mut bench = bench();
-    for (text, current) in
-        [("not pnpm, use yarn", "yarn"), ("I prefer YARN", "yarn"), ("I've switched to bun, always", "bun")]
-    {
-        let proposals = bench.view(|view| propose(crate::event::Role::User, text, view));
-        for proposal in proposals {
-            let source = ItemId::first(Seq(77));
-            let command = MemoryCommand::accept(&proposal, Some(source));
-            let decision = bench.view(|view| decide(view, &command)).unwrap();
-            assert_eq!(decision.stream, stream(Lifespan::Project));
-            for draft in decision.drafts {
-                let bodies: Vec<_> =
-                    draft.bodies.iter().map(|body| std::str::from_utf8(body).unwrap()).collect();
-                bench.push(Lifespan::Project, draft.event.payload, &bodies);
-            }
-        }
-        bench.view(|view| {
-            let (_, item) = view.by_key("tooling", "package_manager").unwrap();
-            assert_eq!(view.text(&item).as_deref(), Some(current), "{text}");
-            assert!(item.facts().record.source.is_some_and(|source| source.end > source.start));
-        });
-    }
-    bench.view(|view| {
-        let (_, item) = view.by_key("tooling", "package_manager").unwrap();
-        let (_, memory) = view.stream(stream(Lifespan::Project)).unwrap();
-        let values: Vec<_> =
-            memory.chain(&item).members.iter().filter_map(|member| view.text(&member.item?)).collect();
-        assert_eq!(values, ["npm", "pnpm", "yarn", "bun"]);
-    });
 }

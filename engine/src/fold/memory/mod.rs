@@ -3,7 +3,7 @@
 //! ```text
 //! events of one stream --apply--> MemoryState --at(seq)--> MemoryAt: items, chains, lookups
 //!                                                 |
-//!        session + project + user + now + texts --+--> MemoryView --> propose, decide
+//!        session + project + user + now + texts --+--> MemoryView --> decide
 //!                                                                \--> insights
 //! ```
 //!
@@ -15,7 +15,7 @@
 //! What depends on the time of day is a function of (item, now). Texts are bodies and never read by the fold, which
 //! compares [`value_signature`]s; reads that need a text are given a [`TextSource`].
 //!
-//! Not here: what a message suggests to remember (`propose`), what may be asked (`command::memory`).
+//! Not here: what a message suggests to remember (`propose` of `acpdb-query`), what may be asked (`command::memory`).
 
 mod chain;
 mod confidence;
@@ -28,8 +28,8 @@ mod read;
 #[cfg(test)]
 mod laws;
 
-#[cfg(test)]
-pub(crate) mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 

@@ -7,15 +7,16 @@ use crate::event::{Body, Event, Lifespan, MemoryKind, MemoryRecorded, Payload, R
 use crate::ids::{BodyId, Micros, Origin, Seq, StreamId};
 use crate::text::Signer;
 
-pub(crate) const HOUR: i64 = 3_600_000_000;
+/// Microseconds of an hour.
+pub const HOUR: i64 = 3_600_000_000;
 
 /// Signs for all test streams.
-pub(crate) fn signer() -> Signer {
+pub fn signer() -> Signer {
     Signer::new([7; 32])
 }
 
 /// A record with a value in body 0.
-pub(crate) fn record(id: &str, kind: MemoryKind, category: &str, value: &str) -> MemoryRecorded {
+pub fn record(id: &str, kind: MemoryKind, category: &str, value: &str) -> MemoryRecorded {
     MemoryRecorded {
         id: id.to_owned(),
         kind,
@@ -29,12 +30,12 @@ pub(crate) fn record(id: &str, kind: MemoryKind, category: &str, value: &str) ->
 }
 
 /// A preference.
-pub(crate) fn preference(id: &str, key: &str, value: &str) -> MemoryRecorded {
+pub fn preference(id: &str, key: &str, value: &str) -> MemoryRecorded {
     MemoryRecorded { key: Some(key.into()), ..record(id, MemoryKind::Preference, "tooling", value) }
 }
 
 /// An event of a stream.
-pub(crate) fn recorded(seq: u64, stream: StreamId, payload: impl Into<Payload>) -> Recorded {
+pub fn recorded(seq: u64, stream: StreamId, payload: impl Into<Payload>) -> Recorded {
     let event = Event {
         stream,
         origin: Origin::ZERO,
@@ -42,30 +43,39 @@ pub(crate) fn recorded(seq: u64, stream: StreamId, payload: impl Into<Payload>) 
         stamp: Stamp::default(),
         payload: payload.into(),
     };
-    Recorded { seq: Seq(seq), recorded_at: Micros(i64::try_from(seq).unwrap() * HOUR), event }
+    Recorded { seq: Seq(seq), recorded_at: time(seq), event }
+}
+
+/// When an event of this seq was recorded.
+fn time(seq: u64) -> Micros {
+    Micros(i64::try_from(seq).map_or(i64::MAX, |seq| seq.saturating_mul(HOUR)))
 }
 
 /// When this store says something with an event of this seq.
-pub(crate) fn moment(seq: u64) -> Moment {
-    Moment { at: Micros(i64::try_from(seq).unwrap() * HOUR), is_dated: false }
+pub fn moment(seq: u64) -> Moment {
+    Moment { at: time(seq), is_dated: false }
 }
 
 /// Three streams of memory, one hour between events.
 #[derive(Default)]
-pub(crate) struct Bench {
-    pub(crate) states: [MemoryState; 3],
-    pub(crate) bodies: BTreeMap<BodyId, String>,
-    pub(crate) seq: u64,
+pub struct Bench {
+    /// The session's, the project's and the user's, by the number of their lifespan.
+    pub states: [MemoryState; 3],
+    /// Texts by their bodies.
+    pub bodies: BTreeMap<BodyId, String>,
+    /// The newest seq.
+    pub seq: u64,
 }
 
 /// The stream of items of a lifespan.
-pub(crate) fn stream(lifespan: Lifespan) -> StreamId {
+pub fn stream(lifespan: Lifespan) -> StreamId {
     StreamId([lifespan as u8 + 1; 16])
 }
 
 impl Bench {
     /// Records into the stream of `lifespan`.
-    pub(crate) fn push(&mut self, lifespan: Lifespan, payload: impl Into<Payload>, bodies: &[&str]) -> Seq {
+    #[expect(clippy::indexing_slicing, reason = "a lifespan is less than three")]
+    pub fn push(&mut self, lifespan: Lifespan, payload: impl Into<Payload>, bodies: &[&str]) -> Seq {
         self.seq += 1;
         let seq = Seq(self.seq);
         for (first, text) in (0..).zip(bodies) {
@@ -76,18 +86,19 @@ impl Bench {
     }
 
     /// Records an item with its text, into the stream of its lifespan.
-    pub(crate) fn item(&mut self, record: MemoryRecorded, value: &str) -> Seq {
+    pub fn item(&mut self, record: MemoryRecorded, value: &str) -> Seq {
         let record = MemoryRecorded { value_signature: value_signature(&signer(), value), ..record };
         self.push(record.lifespan, record, &[value])
     }
 
     /// Reads as a session does, now.
-    pub(crate) fn view<T>(&self, read: impl FnOnce(&MemoryView<'_>) -> T) -> T {
-        self.view_at(Micros(i64::try_from(self.seq).unwrap() * HOUR), read)
+    pub fn view<T>(&self, read: impl FnOnce(&MemoryView<'_>) -> T) -> T {
+        self.view_at(time(self.seq), read)
     }
 
     /// Reads as a session does, at a time.
-    pub(crate) fn view_at<T>(&self, now: Micros, read: impl FnOnce(&MemoryView<'_>) -> T) -> T {
+    #[expect(clippy::indexing_slicing, reason = "a lifespan is less than three")]
+    pub fn view_at<T>(&self, now: Micros, read: impl FnOnce(&MemoryView<'_>) -> T) -> T {
         let texts = |body: BodyId| self.bodies.get(&body).cloned();
         let layers = LIFESPANS_INNER_FIRST.into_iter().map(|records| MemoryLayer {
             stream: stream(records),

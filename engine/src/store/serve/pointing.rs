@@ -17,7 +17,7 @@ use crate::ids::{BodyId, ItemId, Seq};
 use crate::serve::point::{Lines, PointLimits, Run, Seen, pointed};
 
 use super::served::{Served, ServedItem};
-use super::view::View;
+use crate::store::view::View;
 
 /// Bytes of a string in parameters from which on it is worth pointing at.
 const STRING_BYTES_MIN: usize = 200;

@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use crate::text::is_space;
+use acpdb_engine::text::is_space;
 
 /// What stands between a token and the one before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

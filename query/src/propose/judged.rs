@@ -3,8 +3,8 @@
 //! Matches say what is to be remembered; near-misses share the words and mean nothing of the kind. The figures stand in
 //! docs/RULES.md, and this test counts them.
 
-use crate::event::{MemoryKind, Role};
-use crate::fold::memory::testing::{Bench, record};
+use acpdb_engine::event::{MemoryKind, Role};
+use acpdb_engine::testing::memory::{Bench, record};
 
 use super::*;
 

@@ -16,9 +16,10 @@ use crate::error::Error;
 use crate::event::InjectedKind;
 use crate::fold::memory::kind_label;
 use crate::ids::{Micros, Seq};
+use crate::serve::reminder::{Reflection, Reminder};
 
-use super::session::Session;
-use super::{MemoryScope, Receipt};
+use crate::store::session::Session;
+use crate::store::{MemoryScope, Receipt, View};
 
 /// A text that is due.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
@@ -27,6 +28,25 @@ pub struct Injection {
     pub what: InjectedKind,
     /// The text.
     pub text: String,
+}
+
+impl View {
+    /// The todo reminder that is due at the watermark, if one is. A host that shows it records it as injected.
+    pub fn reminder_due(&self) -> Option<Reminder> {
+        let reading = self.read();
+        let state = reading.state();
+        let settings = state.policy(self.at()).reminder;
+        state.todos().reminder_due(self.at(), state.turn(self.at()), &settings).map(Reminder::from)
+    }
+
+    /// The reflection that is due at the watermark, if automata mode is on and one is.
+    pub fn reflection_due(&self) -> Option<Reflection> {
+        let reading = self.read();
+        let state = reading.state();
+        let settings = state.policy(self.at()).automata;
+        let (at, now) = (self.at(), state.turn(self.at()));
+        state.todos().is_reflection_due(at, now, &settings).then(|| Reflection::due_in(now))
+    }
 }
 
 impl Session {
@@ -53,7 +73,7 @@ impl Session {
     /// Records what is due as injected; `None` if nothing is.
     ///
     /// # Errors
-    /// As [`Store::append`](super::Store::append).
+    /// As [`Store::append`](crate::store::Store::append).
     pub fn inject(&self) -> Result<Option<Receipt>, Error> {
         let due = self.injections()?;
         if due.is_empty() {
@@ -66,7 +86,7 @@ impl Session {
     }
 
     /// The memory block that is due: all that holds at the beginning of an epoch, then what has changed.
-    fn memory_due(&self, view: &super::View) -> Result<Option<String>, Error> {
+    fn memory_due(&self, view: &View) -> Result<Option<String>, Error> {
         let (shown_at, epoch) = {
             let reading = view.read();
             let state = reading.state();

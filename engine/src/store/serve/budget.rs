@@ -12,9 +12,9 @@ use crate::event::{Discarded, Face, Hidden, Role, ToolClass};
 use crate::fold::{FaceState, ItemKind, ServedPlace, State};
 use crate::ids::{ItemId, Seq};
 
-use super::View;
 use super::served::Served;
-use super::session::Session;
+use crate::store::View;
+use crate::store::session::Session;
 
 /// Items that are named as standing in the way of a budget.
 const OBSTACLE_COUNT_MAX: usize = 16;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::scan::{Gap, Scan, same};
-use crate::event::Lifespan;
+use acpdb_engine::event::Lifespan;
 
 /// Characters of a role, at most.
 const ROLE_CHARS_MAX: usize = 100;

@@ -1,4 +1,4 @@
-//! What a message suggests to remember. Pure: text and memory in, proposals out; recording is the host's decision.
+//! What a message suggests to remember. Pure: text and memory in, proposals out; recording is the host's decision. What is asked of a session is in [`of_session`].
 //!
 //! ```text
 //! user's text      --scan--> facts, corrections, preferences --compare with MemoryView--> Proposal
@@ -18,6 +18,7 @@ mod preferences;
 mod rivals;
 mod says;
 mod scan;
+mod session;
 mod table;
 
 #[cfg(test)]
@@ -28,15 +29,16 @@ mod tests;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::entry::MemoryEntry;
-use crate::event::{Lifespan, MemoryKind, Role};
-use crate::fold::memory::{MemoryItem, MemoryView, default_category, value_signature};
-use crate::ids::{ItemId, StreamId};
+use acpdb_engine::entry::MemoryEntry;
+use acpdb_engine::event::{Lifespan, MemoryKind, Role};
+use acpdb_engine::fold::memory::{MemoryItem, MemoryView, default_category, value_signature};
+use acpdb_engine::ids::{ItemId, StreamId};
 
 use self::scan::Scan;
 use self::table::Hit;
 
 pub use corrections::{Correction, CorrectionCategory};
+pub use session::{SessionProposal, acceptance, command, of_session};
 pub use table::{PreferenceRule, PreferenceTable, PreferenceValue};
 
 /// Bytes of a message that are looked at; what follows is not.

@@ -7,7 +7,9 @@
 
 use std::fmt::Write as _;
 
-use crate::ids::Micros;
+use acpdb_engine::ids::Micros;
+
+use crate::when::precise;
 
 /// The archive of a task: when, the summary, then each hidden item as recorded, with a line `---` before each.
 pub fn archive_text<'a>(
@@ -15,7 +17,7 @@ pub fn archive_text<'a>(
     summary: Option<&str>,
     items: impl IntoIterator<Item = &'a str>,
 ) -> String {
-    let mut text = format!("--- ARCHIVED AT {} ---\n", rfc3339(archived_at));
+    let mut text = format!("--- ARCHIVED AT {} ---\n", precise(archived_at));
     if let Some(summary) = summary {
         push_line(&mut text, &format!("SUMMARY: {summary}"));
     }
@@ -72,41 +74,6 @@ fn push_line(text: &mut String, line: &str) {
     if !line.ends_with('\n') {
         text.push('\n');
     }
-}
-
-/// A moment as RFC 3339 in UTC, such as `2026-01-02T03:04:05Z`; with its fraction if it has one.
-///
-/// Years beyond 0000 to 9999, which RFC 3339 cannot spell, come out with their sign or more digits.
-pub fn rfc3339(moment: Micros) -> String {
-    const SECOND: i64 = 1_000_000;
-    let seconds = moment.get().div_euclid(SECOND);
-    let micros = moment.get().rem_euclid(SECOND);
-    let (year, month, day) = civil(seconds.div_euclid(86_400));
-    let time = seconds.rem_euclid(86_400);
-    let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
-    let mut text = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}");
-    if micros != 0 {
-        let fraction = format!("{micros:06}");
-        let _ = write!(text, ".{}", fraction.trim_end_matches('0'));
-    }
-    text.push('Z');
-    text
-}
-
-/// Year, month, day of a day counted from 1970-01-01, in the Gregorian calendar.
-///
-/// Counts in years that begin in March, so that the leap day is the last day of a year; 400 years have 146,097 days.
-fn civil(days: i64) -> (i64, i64, i64) {
-    // 719,468 days lie between 0000-03-01 and 1970-01-01.
-    let days = days.saturating_add(719_468);
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]

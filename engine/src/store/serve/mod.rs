@@ -21,11 +21,20 @@ use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId, Turn};
 use crate::serve::breakpoints::breakpoints;
 use crate::serve::plan::{Advice, Bound, Cache, Candidate, FlushPlan, is_cold, plan};
 
-use super::budget::{OverBudget, obstacles, shortening};
-use super::served::{Renderer, Served};
 use super::session::Session;
 use super::write::Recording;
 use super::{At, Store, View};
+
+use self::budget::{obstacles, shortening};
+
+pub use budget::{Obstacle, OverBudget};
+pub use injections::Injection;
+pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
+
+mod budget;
+mod injections;
+mod pointing;
+mod served;
 
 /// How a context is asked for.
 ///

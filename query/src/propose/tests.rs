@@ -6,9 +6,9 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::*;
-use crate::event::MemoryKind;
-use crate::fold::memory::testing::{Bench, preference, record};
-use crate::ids::Seq;
+use acpdb_engine::event::MemoryKind;
+use acpdb_engine::ids::Seq;
+use acpdb_engine::testing::memory::{Bench, preference, record};
 
 /// What a message of `role` suggests, given what `bench` holds; one line a proposal.
 fn proposals(bench: &Bench, role: Role, text: &str) -> String {
@@ -471,7 +471,8 @@ fn with_preferences() -> Bench {
     let mut bench = Bench::default();
     bench.item(preference("p1", "package_manager", "x"), "npm");
     bench.item(preference("p2", "editor", "x"), "VS Code");
-    let color = crate::event::MemoryRecorded { category: "style".into(), ..preference("p3", "color", "x") };
+    let color =
+        acpdb_engine::event::MemoryRecorded { category: "style".into(), ..preference("p3", "color", "x") };
     bench.item(color, "red");
     bench
 }
@@ -520,7 +521,7 @@ fn corrections_are_applied_to_what_is_known() {
 #[test]
 fn a_contradicted_fact_gains_and_an_equal_one_is_confirmed() {
     let mut bench = Bench::default();
-    let name = crate::event::MemoryRecorded {
+    let name = acpdb_engine::event::MemoryRecorded {
         subject: Some("name".into()),
         lifespan: Lifespan::Permanent,
         ..record("f1", MemoryKind::Fact, "personal", "x")
@@ -693,11 +694,11 @@ proptest! {
         let mut end = 0;
         for index in 0..scan.len() {
             let token = scan.token(index).unwrap();
-            prop_assert!(text[end..token.start].chars().all(crate::text::is_space));
+            prop_assert!(text[end..token.start].chars().all(acpdb_engine::text::is_space));
             prop_assert_eq!(&text[token.start..token.end()], token.text);
             end = token.end();
         }
-        prop_assert!(text[end..].chars().all(crate::text::is_space));
+        prop_assert!(text[end..].chars().all(acpdb_engine::text::is_space));
     }
 }
 
@@ -707,7 +708,7 @@ fn a_forks_parent_is_read_and_never_written() {
     bench.item(preference("p1", "package_manager", "x"), "npm");
     bench.view(|view| {
         let layers = view.layers().iter().cloned();
-        let layers = layers.map(|layer| crate::fold::memory::MemoryLayer { until: Seq(9), ..layer });
+        let layers = layers.map(|layer| acpdb_engine::fold::memory::MemoryLayer { until: Seq(9), ..layer });
         let none = |_| None;
         let read_only = MemoryView::new(layers.collect(), Seq::MAX, view.now(), &none);
         let found = propose(Role::User, "I prefer pnpm", &read_only);
@@ -718,10 +719,9 @@ fn a_forks_parent_is_read_and_never_written() {
 /// The quick look never says no where the full comparison says yes.
 #[test]
 fn a_quick_look_at_a_word_misses_nothing() {
-    let begins =
-        crate::propose::scan::Begins::of(["let's", "N spaces", "Object-oriented", "élan"].into_iter());
+    let begins = super::scan::Begins::of(["let's", "N spaces", "Object-oriented", "élan"].into_iter());
     assert!(["Let", "2", "14", "OBJECT", "Élan", "x"].iter().all(|word| begins.may_begin_with(word)));
-    let begins = crate::propose::scan::Begins::of(["let's", "N spaces", "a"].into_iter());
+    let begins = super::scan::Begins::of(["let's", "N spaces", "a"].into_iter());
     let may: Vec<&str> = ["LETTER", "led", "lot", "7", "77", "7a", "A", "an", "\u{212a}", ""]
         .into_iter()
         .filter(|word| begins.may_begin_with(word))

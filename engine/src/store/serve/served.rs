@@ -13,7 +13,7 @@ use crate::event::Face;
 use crate::fold::{FaceState, ItemKind, ItemView, PendingItem, ServedPlace};
 use crate::ids::{BodyId, Seq};
 
-use super::view::{ShownFace, View};
+use crate::store::view::{ShownFace, View};
 
 /// An item as it is served.
 #[derive(Clone, PartialEq, Debug)]
