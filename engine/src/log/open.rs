@@ -121,7 +121,8 @@ impl Log {
             },
         };
         let segments = Segments::new(storage.clone(), store);
-        let newer = unknown_writes(&segments, &writes)?;
+        let bits = segment_writes(&segments)?;
+        let newer = unknown_writes(&writes, bits);
         let reads_only = options.read_only || damage.is_some() || newer.is_some();
         let (tail, on_read_only_disk) = open_tail(&*storage, reads_only)?;
         let tail = tail.map(|file| Tail::new(storage.clone(), file));
@@ -131,8 +132,7 @@ impl Log {
             Err(why) => (Secret::missing(), Some(why)),
         };
         // A store whose own file was changed to hide that it is encrypted still has its keys, and its segments say so.
-        let is_encrypted =
-            writes.iter().any(|name| name == ENCRYPTION) || segment_writes(&segments)? & ENCRYPTION_BIT != 0;
+        let is_encrypted = writes.iter().any(|name| name == ENCRYPTION) || bits & ENCRYPTION_BIT != 0;
         if is_encrypted {
             let keys = KeyChain::new(storage.clone(), entropy.clone(), store, ring.clone());
             if keys.has_ring() {
@@ -502,11 +502,11 @@ fn segment_writes(segments: &Segments) -> Result<u64, LogError> {
 }
 
 /// A feature that writing needs and this program does not know, by the store's file or by its last segment.
-fn unknown_writes(segments: &Segments, names: &[String]) -> Result<Option<String>, LogError> {
+fn unknown_writes(names: &[String], bits: u64) -> Option<String> {
     let unknown: Vec<&str> = names.iter().map(String::as_str).filter(|name| *name != ENCRYPTION).collect();
     if !unknown.is_empty() {
-        return Ok(Some(format!("is written to with the features {}", unknown.join(", "))));
+        return Some(format!("is written to with the features {}", unknown.join(", ")));
     }
-    let bits = segment_writes(segments)? & !ENCRYPTION_BIT;
-    Ok((bits != 0).then(|| format!("is written to with features of the numbers {bits:#x}")))
+    let bits = bits & !ENCRYPTION_BIT;
+    (bits != 0).then(|| format!("is written to with features of the numbers {bits:#x}"))
 }
