@@ -10,7 +10,6 @@ use crate::storage::{Access, Storage, StoredFile};
 use super::file::Table;
 use super::heads::Heads;
 use super::layout::Fault;
-use super::lookup;
 use super::{Durability, Identity};
 
 /// A new table, until it replaces the index's file.
@@ -107,7 +106,7 @@ pub(super) fn adopt(table: Table, identity: Identity) -> Result<(Table, Heads), 
 }
 
 fn heads_of(table: &Table, identity: Identity) -> Result<Heads, Fault> {
-    let Some((meta, heads)) = table.read(|rows| Ok((rows.meta()?, lookup::resume(rows)?)))? else {
+    let Some(meta) = table.read(|rows| rows.meta())? else {
         let heads = Heads::new(identity);
         let (key, value) = heads.meta().row();
         table.commit(&[(key, value)].into(), Durability::None)?;
@@ -116,7 +115,7 @@ fn heads_of(table: &Table, identity: Identity) -> Result<Heads, Fault> {
     if meta.identity != identity {
         return Err(Fault::new("it belongs to another store"));
     }
-    Ok(heads)
+    Ok(Heads::resume(&meta))
 }
 
 pub(super) fn remove(storage: &dyn Storage, name: &str) -> Result<(), Fault> {

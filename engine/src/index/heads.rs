@@ -1,58 +1,118 @@
-//! The state that adding a frame needs: the watermark, and each stream's number and head. Pure.
+//! The state that adding a frame needs: the watermark, and number and head of the streams that were asked about. Pure.
 //!
 //! Absorbing rows updates this and collects the table rows that change, each once however many frames changed it, in
 //! the order of their keys.
+//!
+//! A stream is looked for in the table when it is first asked about. That there is no such stream is believed once all of them were read
+//! and counted: a row that was lost is a fault, and not a stream without events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 
-use crate::ids::StreamId;
+use crate::ids::{Seq, StreamId};
 
 use super::layout::{self, Fault, Meta, Row};
+use super::lookup::{self, Sorted};
 use super::rows::Rows;
-use super::{INDEX_VERSION, Identity, StreamEntry, Watermark};
+use super::{INDEX_VERSION, Identity, NameEntry, StreamEntry, Watermark};
 
 /// Table rows that change, by key.
 pub(super) type Changes = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Watermark, streams and their numbers.
+/// Watermark, and the streams that are known so far, with their numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Heads {
     identity: Identity,
     watermark: Watermark,
     frame_count: u64,
+    stream_count: u32,
     /// By number.
-    streams: Vec<StreamEntry>,
+    streams: FxHashMap<u32, StreamEntry>,
     numbers: FxHashMap<StreamId, u32>,
+    /// Whether all streams are known.
+    is_whole: bool,
 }
 
 impl Heads {
+    /// Of an empty index.
     pub(super) fn new(identity: Identity) -> Self {
         Self {
             identity,
             watermark: Watermark::default(),
             frame_count: 0,
-            streams: Vec::new(),
+            stream_count: 0,
+            streams: FxHashMap::default(),
             numbers: FxHashMap::default(),
+            is_whole: true,
         }
     }
 
-    /// Takes over what an index holds. `streams` is in order of their numbers.
-    pub(super) fn resume(meta: &Meta, streams: Vec<StreamEntry>) -> Result<Self, Fault> {
-        let mut numbers = FxHashMap::default();
-        for (number, entry) in (0_u32..).zip(&streams) {
-            if numbers.insert(entry.stream, number).is_some() {
-                return Err(Fault::new("a stream has two numbers"));
-            }
-        }
-        Ok(Self {
-            identity: meta.identity,
+    /// Of an index with these figures; no stream is known yet.
+    pub(super) fn resume(meta: &Meta) -> Self {
+        Self {
             watermark: meta.watermark,
             frame_count: meta.frame_count,
-            streams,
-            numbers,
-        })
+            stream_count: meta.stream_count,
+            is_whole: false,
+            ..Self::new(meta.identity)
+        }
+    }
+
+    /// Learns of these streams what the table says.
+    pub(super) fn learn(
+        &mut self,
+        rows: &dyn Sorted,
+        streams: impl IntoIterator<Item = StreamId>,
+    ) -> Result<(), Fault> {
+        for stream in streams {
+            if self.told(stream).is_some() {
+                continue;
+            }
+            match lookup::number(rows, stream)? {
+                Some(number) => self.learn_numbers(rows, [number])?,
+                None => return self.learn_all(rows),
+            }
+            if self.number(stream).is_none() {
+                return Err(Fault(format!("the number of {stream} is another stream's")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same by their numbers.
+    pub(super) fn learn_numbers(
+        &mut self,
+        rows: &dyn Sorted,
+        numbers: impl IntoIterator<Item = u32>,
+    ) -> Result<(), Fault> {
+        for number in numbers {
+            if !self.streams.contains_key(&number)
+                && let Some(entry) = lookup::stream(rows, number)?
+            {
+                self.put(number, entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Learns of all streams. Those that were changed meanwhile are known, and newer than their rows.
+    fn learn_all(&mut self, rows: &dyn Sorted) -> Result<(), Fault> {
+        for (number, entry) in (0..).zip(lookup::streams(rows)?) {
+            if !self.streams.contains_key(&number) {
+                self.put(number, entry)?;
+            }
+        }
+        self.is_whole = true;
+        Ok(())
+    }
+
+    fn put(&mut self, number: u32, entry: StreamEntry) -> Result<(), Fault> {
+        if self.numbers.insert(entry.stream, number).is_some() {
+            return Err(Fault::new("a stream has two numbers"));
+        }
+        self.streams.insert(number, entry);
+        Ok(())
     }
 
     pub(super) const fn watermark(&self) -> Watermark {
@@ -63,8 +123,19 @@ impl Heads {
         self.numbers.get(&stream).copied()
     }
 
-    pub(super) fn stream(&self, number: u32) -> Option<StreamId> {
-        self.streams.get(number as usize).map(|entry| entry.stream)
+    /// A stream's number if it is known, or `Some(None)` if it is known that there is no such stream.
+    pub(super) fn told(&self, stream: StreamId) -> Option<Option<u32>> {
+        let number = self.number(stream);
+        (number.is_some() || self.is_whole).then_some(number)
+    }
+
+    /// What was found by a name, with the streams' ids in place of their numbers.
+    pub(super) fn named(&self, found: Vec<(u32, Seq)>) -> Result<Vec<NameEntry>, Fault> {
+        let entry = |(number, seq)| {
+            let entry = self.streams.get(&number).ok_or_else(|| Fault::new("a name names no stream"))?;
+            Ok(NameEntry { stream: entry.stream, seq })
+        };
+        found.into_iter().map(entry).collect()
     }
 
     pub(super) fn meta(&self) -> Meta {
@@ -72,7 +143,7 @@ impl Heads {
             version: INDEX_VERSION,
             identity: self.identity,
             watermark: self.watermark,
-            stream_count: u32::try_from(self.streams.len()).unwrap_or(u32::MAX),
+            stream_count: self.stream_count,
             frame_count: self.frame_count,
         }
     }
@@ -110,15 +181,19 @@ impl Heads {
             }
             next = rows.place.last_seq;
         }
-        let mut touched = BTreeSet::new();
         let watermark = self.watermark.seq;
         let new = || frames.iter().filter(move |rows| rows.place.last_seq > watermark);
+        let mut streams = new().flat_map(|rows| &rows.streams);
+        if streams.any(|part| self.told(part.stream).is_none()) {
+            return Err(Fault::new("a stream was not looked for"));
+        }
+        let mut touched = BTreeSet::new();
         for rows in new() {
             put(layout::frame_row(rows.place));
             self.frame_count += 1;
             let mut numbers = Vec::with_capacity(rows.streams.len());
             for part in &rows.streams {
-                let number = self.numbered(part.stream, || StreamEntry {
+                let number = self.numbered(part.stream, put, || StreamEntry {
                     stream: part.stream,
                     first_seq: part.first_seq,
                     first_frame: rows.place,
@@ -127,7 +202,7 @@ impl Heads {
                     head: part.first_seq,
                 });
                 numbers.push(number);
-                let Some(entry) = self.streams.get_mut(number as usize) else { continue };
+                let Some(entry) = self.streams.get_mut(&number) else { continue };
                 put(layout::part_row(number, entry.frame_count, rows.place));
                 entry.frame_count = entry.frame_count.saturating_add(1);
                 entry.event_count = entry.event_count.saturating_add(part.event_count);
@@ -151,17 +226,24 @@ impl Heads {
     /// The rows of these streams, and meta.
     pub(super) fn settle(&self, streams: impl IntoIterator<Item = u32>, mut put: impl FnMut(Row)) {
         for number in streams {
-            if let Some(entry) = self.streams.get(number as usize) {
+            if let Some(entry) = self.streams.get(&number) {
                 put(layout::stream_row(number, entry));
             }
         }
         put(self.meta().row());
     }
 
-    fn numbered(&mut self, stream: StreamId, new: impl FnOnce() -> StreamEntry) -> u32 {
+    fn numbered(
+        &mut self,
+        stream: StreamId,
+        put: &mut impl FnMut(Row),
+        new: impl FnOnce() -> StreamEntry,
+    ) -> u32 {
         *self.numbers.entry(stream).or_insert_with(|| {
-            let number = u32::try_from(self.streams.len()).unwrap_or(u32::MAX);
-            self.streams.push(new());
+            let number = self.stream_count;
+            self.stream_count = number.saturating_add(1);
+            self.streams.insert(number, new());
+            put(layout::number_row(stream, number));
             number
         })
     }

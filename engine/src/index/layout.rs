@@ -3,6 +3,7 @@
 //! ```text
 //! 00                          meta     identity, watermark, counts
 //! 20 stream number            stream   id, first event and frame, counts, head
+//! 28 stream id                number   the number of a stream
 //! 30 stream number, seq       part     a frame of the stream: position, events, ordinal within the stream
 //! 41-45 text, 00, number      name     newest seq that bears it; a byte for each kind
 //! f0 seq                      frame    a frame: position, events
@@ -33,6 +34,7 @@ impl Fault {
 
 pub(super) const META_KEY: [u8; 1] = [0x00];
 const STREAM: u8 = 0x20;
+const NUMBER: u8 = 0x28;
 const PART: u8 = 0x30;
 /// Plus the kind.
 const NAME: u8 = 0x40;
@@ -266,6 +268,20 @@ pub(super) fn read_stream(key: &[u8], value: &[u8]) -> Result<StreamEntry, Fault
     let head = Seq(take.u64());
     let frame_count = take.u32();
     take.end(StreamEntry { stream, first_seq, first_frame, event_count, frame_count, head })
+}
+
+pub(super) fn number_key(stream: StreamId) -> Vec<u8> {
+    Put::key(NUMBER).bytes(stream.as_bytes()).0
+}
+
+pub(super) fn number_row(stream: StreamId, number: u32) -> Row {
+    Put::value().u32(number).seal(number_key(stream))
+}
+
+pub(super) fn read_number(key: &[u8], value: &[u8]) -> Result<u32, Fault> {
+    let mut take = Take::open(key, value, "number")?;
+    let number = take.u32();
+    take.end(number)
 }
 
 pub(super) fn part_key(number: u32, first_seq: Seq) -> Vec<u8> {

@@ -3,11 +3,10 @@
 //! Each answer comes from one snapshot and is checked against the counts in it, so that a row that went missing is a
 //! fault and not a shorter answer.
 
-use crate::ids::{Digest, Seq};
+use crate::ids::{Digest, Seq, StreamId};
 
-use super::heads::Heads;
 use super::layout::{self, Fault, KEYS_END, META_KEY, Meta, Row};
-use super::{Contents, FramePlace, NameEntry, NameKind, StreamEntry};
+use super::{Contents, FramePlace, NameKind, StreamEntry};
 
 /// Sees a row; says whether to go on.
 pub(super) type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> Result<bool, Fault>;
@@ -43,10 +42,16 @@ pub(super) fn no_meta() -> Fault {
     Fault::new("its first row is missing")
 }
 
-/// The heads that these rows hold, to go on from.
-pub(super) fn resume(rows: &dyn Sorted) -> Result<Heads, Fault> {
-    let meta = rows.meta()?;
-    Heads::resume(&meta, streams(rows)?)
+/// The number of a stream.
+pub(super) fn number(rows: &dyn Sorted, stream: StreamId) -> Result<Option<u32>, Fault> {
+    let key = layout::number_key(stream);
+    rows.get(&key)?.map(|value| layout::read_number(&key, &value)).transpose()
+}
+
+/// Stream `number`. One may get its number a moment before its first rows are committed.
+pub(super) fn stream(rows: &dyn Sorted, number: u32) -> Result<Option<StreamEntry>, Fault> {
+    let key = layout::stream_key(number);
+    rows.get(&key)?.map(|value| layout::read_stream(&key, &value)).transpose()
 }
 
 pub(super) fn streams(rows: &dyn Sorted) -> Result<Vec<StreamEntry>, Fault> {
@@ -68,10 +73,7 @@ pub(super) fn streams(rows: &dyn Sorted) -> Result<Vec<StreamEntry>, Fault> {
 
 /// Frames of stream `number` past `after`.
 pub(super) fn frames_of(rows: &dyn Sorted, number: u32, after: Seq) -> Result<Vec<FramePlace>, Fault> {
-    let key = layout::stream_key(number);
-    // A stream may get its number a moment before its first rows are committed.
-    let Some(value) = rows.get(&key)? else { return Ok(Vec::new()) };
-    let entry = layout::read_stream(&key, &value)?;
+    let Some(entry) = stream(rows, number)? else { return Ok(Vec::new()) };
     if entry.head <= after {
         return Ok(Vec::new());
     }
@@ -98,9 +100,7 @@ pub(super) fn frames_of(rows: &dyn Sorted, number: u32, after: Seq) -> Result<Ve
 
 /// The last `limit` frames of stream `number`, oldest first.
 pub(super) fn last_frames_of(rows: &dyn Sorted, number: u32, limit: usize) -> Result<Vec<FramePlace>, Fault> {
-    let key = layout::stream_key(number);
-    let Some(value) = rows.get(&key)? else { return Ok(Vec::new()) };
-    let entry = layout::read_stream(&key, &value)?;
+    let Some(entry) = stream(rows, number)? else { return Ok(Vec::new()) };
     let missing = || Fault(format!("rows of frames of stream {} are missing", entry.stream));
     let mut ordinals = (0..entry.frame_count).rev();
     let mut places = Vec::new();
@@ -173,15 +173,6 @@ pub(super) fn names(
         Ok(found.len() < limit)
     })?;
     Ok(found)
-}
-
-/// The same with the streams' ids.
-pub(super) fn named(heads: &Heads, found: Vec<(u32, Seq)>) -> Result<Vec<NameEntry>, Fault> {
-    let entry = |(number, seq)| {
-        let stream = heads.stream(number).ok_or_else(|| Fault::new("a name names no stream"))?;
-        Ok(NameEntry { stream, seq })
-    };
-    found.into_iter().map(entry).collect()
 }
 
 /// Digest over all rows in order, and their tally.

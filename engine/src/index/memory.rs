@@ -93,6 +93,11 @@ impl Lookup for MemoryIndex {
         Ok(lookup::streams(&self.rows)?)
     }
 
+    fn stream(&self, stream: StreamId) -> Result<Option<StreamEntry>, Bypassed> {
+        let Some(number) = self.heads.number(stream) else { return Ok(None) };
+        Ok(lookup::stream(&self.rows, number)?)
+    }
+
     fn frames_of(&self, stream: StreamId, after: Seq) -> Result<Vec<FramePlace>, Bypassed> {
         let Some(number) = self.heads.number(stream) else { return Ok(Vec::new()) };
         Ok(lookup::frames_of(&self.rows, number, after)?)
@@ -119,7 +124,7 @@ impl Lookup for MemoryIndex {
         limit: usize,
     ) -> Result<Vec<NameEntry>, Bypassed> {
         let found = lookup::names(&self.rows, kind, text, prefix, limit)?;
-        Ok(lookup::named(&self.heads, found)?)
+        Ok(self.heads.named(found)?)
     }
 
     fn digest(&self) -> Result<Digest, Bypassed> {

@@ -54,7 +54,7 @@ pub(crate) use rows::SESSION_OPENED;
 pub use rows::{Rows, from_its_end, rows_of};
 
 /// Version of the rows. An index of any other version is removed and rebuilt.
-pub const INDEX_VERSION: u32 = 3;
+pub const INDEX_VERSION: u32 = 4;
 /// Longest name that is indexed, in bytes. Longer ones are found by folding only, but for files: of these it is the end that is kept.
 pub const NAME_BYTES_MAX: usize = 512;
 
@@ -162,6 +162,9 @@ pub trait Lookup {
 
     /// All streams, in order of their first event.
     fn streams(&self) -> Result<Vec<StreamEntry>, Bypassed>;
+
+    /// A stream; `None` if it has no events up to here.
+    fn stream(&self, stream: StreamId) -> Result<Option<StreamEntry>, Bypassed>;
 
     /// Frames that hold events of `stream` past `after`, oldest first.
     fn frames_of(&self, stream: StreamId, after: Seq) -> Result<Vec<FramePlace>, Bypassed>;

@@ -99,7 +99,7 @@ impl Index {
     ///
     /// `durable` is the log's durable head, and its end: an index that knows more is of another history, and
     /// [`IndexState::Evidence`]. What is damaged, foreign or of another version is removed, and [`Index::notice`] says so.
-    /// Cost: 5 ms or less, growing with the number of streams, plus a check of every page for small files.
+    /// Cost: 1 ms or less, plus a check of every page for small files.
     pub fn open(
         storage: &Arc<dyn Storage>,
         identity: Identity,
@@ -240,6 +240,8 @@ impl Index {
         let table = self.table()?;
         let (changes, watermark) = {
             let mut heads = self.whole(self.heads.write())?;
+            let streams = frames.iter().flat_map(|rows| &rows.streams).map(|part| part.stream);
+            self.learn(&mut heads, streams)?;
             (heads.absorb(frames)?, heads.watermark())
         };
         if durability == Durability::Immediate && self.nameless.load(Ordering::Relaxed) {
@@ -314,6 +316,25 @@ impl Index {
         held.map_err(|_| self.fail(&Fault::new("a thread panicked while it changed it")))
     }
 
+    /// The number of a stream.
+    fn number(&self, stream: StreamId) -> Result<Option<u32>, Bypassed> {
+        if let Some(told) = self.whole(self.heads.read())?.told(stream) {
+            return Ok(told);
+        }
+        let mut heads = self.whole(self.heads.write())?;
+        self.learn(&mut heads, [stream])?;
+        Ok(heads.number(stream))
+    }
+
+    fn learn(&self, heads: &mut Heads, streams: impl IntoIterator<Item = StreamId>) -> Result<(), Bypassed> {
+        let mut unknown = streams.into_iter().filter(|stream| heads.told(*stream).is_none()).peekable();
+        if unknown.peek().is_none() {
+            return Ok(());
+        }
+        let unknown: Vec<StreamId> = unknown.collect();
+        self.ask(|rows| heads.learn(rows, unknown))
+    }
+
     fn ask<T>(&self, ask: impl FnOnce(&dyn Sorted) -> Result<T, Fault>) -> Result<T, Bypassed> {
         let answer = self.table()?.read(ask).map_err(|fault| self.fail(&fault))?;
         answer.ok_or_else(|| self.fail(&Fault::new("its table is missing")))
@@ -345,14 +366,19 @@ impl Lookup for Index {
         self.ask(lookup::streams)
     }
 
+    fn stream(&self, stream: StreamId) -> Result<Option<StreamEntry>, Bypassed> {
+        let Some(number) = self.number(stream)? else { return Ok(None) };
+        self.ask(|rows| lookup::stream(rows, number))
+    }
+
     fn frames_of(&self, stream: StreamId, after: Seq) -> Result<Vec<FramePlace>, Bypassed> {
-        let number = self.whole(self.heads.read())?.number(stream);
-        self.ask(|rows| number.map_or(Ok(Vec::new()), |number| lookup::frames_of(rows, number, after)))
+        let Some(number) = self.number(stream)? else { return Ok(Vec::new()) };
+        self.ask(|rows| lookup::frames_of(rows, number, after))
     }
 
     fn last_frames_of(&self, stream: StreamId, limit: usize) -> Result<Vec<FramePlace>, Bypassed> {
-        let number = self.whole(self.heads.read())?.number(stream);
-        self.ask(|rows| number.map_or(Ok(Vec::new()), |number| lookup::last_frames_of(rows, number, limit)))
+        let Some(number) = self.number(stream)? else { return Ok(Vec::new()) };
+        self.ask(|rows| lookup::last_frames_of(rows, number, limit))
     }
 
     fn contents(&self) -> Result<Contents, Bypassed> {
@@ -376,8 +402,11 @@ impl Lookup for Index {
         limit: usize,
     ) -> Result<Vec<NameEntry>, Bypassed> {
         let found = self.ask(|rows| lookup::names(rows, kind, text, prefix, limit))?;
-        let heads = self.whole(self.heads.read())?;
-        lookup::named(&heads, found).map_err(|fault| self.fail(&fault))
+        let mut heads = self.whole(self.heads.write())?;
+        self.ask(|rows| {
+            heads.learn_numbers(rows, found.iter().map(|(number, _)| *number))?;
+            heads.named(found)
+        })
     }
 
     fn digest(&self) -> Result<Digest, Bypassed> {

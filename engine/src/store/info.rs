@@ -119,8 +119,8 @@ impl Store {
     /// # Errors
     /// If the log cannot be read.
     pub fn stream_name(&self, stream: StreamId) -> Result<Option<StreamName>, Error> {
-        let places = self.inner.stream_places()?.into_iter();
-        Ok(self.names_of(places.filter(|place| place.stream == stream).collect())?.pop())
+        let place = self.inner.stream_place(stream)?;
+        Ok(self.names_of(place.into_iter().collect())?.pop())
     }
 
     /// As [`Store::stream_names`], of these streams only. Cost: one look at the first event of each.
@@ -129,6 +129,10 @@ impl Store {
     /// If the log cannot be read.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn stream_names_among(&self, streams: &BTreeSet<StreamId>) -> Result<Vec<StreamName>, Error> {
+        if let (Some(one), 1) = (streams.first(), streams.len()) {
+            return Ok(self.stream_name(*one)?.into_iter().collect());
+        }
+        // Their order is known of all of them together.
         let places = self.inner.stream_places()?.into_iter();
         self.names_of(places.filter(|place| streams.contains(&place.stream)).collect())
     }
@@ -249,10 +253,7 @@ impl Store {
             }
             if !entries.is_empty() {
                 let known: BTreeSet<StreamId> = entries.into_iter().map(|entry| entry.stream).collect();
-                let places = self.inner.stream_places()?.into_iter();
-                return self
-                    .names_of(places.filter(|place| known.contains(&place.stream)).collect())
-                    .map(Some);
+                return self.stream_names_among(&known).map(Some);
             }
         }
         Ok(None)

@@ -275,6 +275,11 @@ impl Inner {
         self.frames_of(&streams, after)
     }
 
+    /// One stream; `None` if it has no events.
+    pub(super) fn stream_place(&self, stream: StreamId) -> Result<Option<StreamPlace>, Error> {
+        Ok(self.ask(&|locator| Ok(locator.stream(stream)?))?.0)
+    }
+
     /// All streams, in order of their first event.
     pub(super) fn stream_places(&self) -> Result<Vec<StreamPlace>, Error> {
         Ok(self.ask(&|locator| Ok(locator.streams()?))?.0)

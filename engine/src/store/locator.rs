@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use crate::codec::{Frame, FramePlace};
 use crate::error::Error;
 use crate::ids::{Position, Seq, StreamId};
-use crate::index::{Bypassed, Index, Indexer, Lookup as _};
+use crate::index::{Bypassed, Index, Indexer, Lookup as _, StreamEntry};
 use crate::log::{CompleteSegment, Log};
 
 /// Pause before an index that could not be opened is tried again: the first and the longest. Each doubles the last.
@@ -77,6 +77,12 @@ pub(super) struct StreamPlace {
     pub(super) stream: StreamId,
     pub(super) first: FramePlace,
     pub(super) head: Seq,
+}
+
+impl From<StreamEntry> for StreamPlace {
+    fn from(entry: StreamEntry) -> Self {
+        Self { stream: entry.stream, first: entry.first_frame, head: entry.head }
+    }
 }
 
 impl Locator {
@@ -176,6 +182,20 @@ impl Locator {
         Ok(found)
     }
 
+    /// One stream; `None` if it has no events.
+    pub(super) fn stream(&self, stream: StreamId) -> Result<Option<StreamPlace>, Bypassed> {
+        let known = self.index.as_ref().map(|index| index.stream(stream)).transpose()?.flatten();
+        // What the index knows beyond the base is in the tail, too.
+        let known = known.filter(|entry| entry.first_seq <= self.base).map(StreamPlace::from);
+        let complete = self.segments.stream(stream).filter(|place| place.head > self.base);
+        let fresh = self.tail.stream(stream).and_then(|places| {
+            Some(StreamPlace { stream, first: *places.frames.first()?, head: places.head })
+        });
+        // The first that knows it has its beginning, and any of them its end.
+        let all = [known, complete, fresh].into_iter().flatten();
+        Ok(all.reduce(|first, next| StreamPlace { head: first.head.max(next.head), ..first }))
+    }
+
     /// All streams, in order of their first event.
     pub(super) fn streams(&self) -> Result<Vec<StreamPlace>, Bypassed> {
         let mut found: Vec<StreamPlace> = Vec::new();
@@ -185,11 +205,7 @@ impl Locator {
                 // What the index knows beyond the base is in the tail, too.
                 if entry.first_seq <= self.base {
                     known.insert(entry.stream, found.len());
-                    found.push(StreamPlace {
-                        stream: entry.stream,
-                        first: entry.first_frame,
-                        head: entry.head,
-                    });
+                    found.push(entry.into());
                 }
             }
         }
@@ -276,6 +292,10 @@ impl SegmentFrames {
             found.extend(log.segment_frames_of(segment.number, stream, after)?);
         }
         Ok(found)
+    }
+
+    pub(super) fn stream(&self, stream: StreamId) -> Option<StreamPlace> {
+        self.streams.get(&stream).and_then(|at| self.order.get(*at)).copied()
     }
 
     /// All streams, in order of their first event.

@@ -277,8 +277,7 @@ impl Inner {
 
     /// The signer of an open stream, from its first event. A stream whose key was erased recognises nothing any more.
     fn signer(&self, stream: StreamId) -> Result<Signer, Error> {
-        let first = self.stream_places()?.into_iter().find(|place| place.stream == stream);
-        let Some(place) = first else { return Ok(unsigned()) };
+        let Some(place) = self.stream_place(stream)? else { return Ok(unsigned()) };
         let frame = self.first_part_of(place.first.position, stream)?;
         let Some(event) = frame.events().find(|event| event.envelope.stream == stream) else {
             return Ok(unsigned());

@@ -5,12 +5,15 @@ use std::path::PathBuf;
 
 use redb::{Builder, Database, TableDefinition};
 
-use super::sample::{IDENTITY, Judge, frames, head, open, rows, steady, storage};
+use super::sample::{IDENTITY, Judge, frames, head, open, rows, steady, storage, stream};
 use crate::codec::Frame;
 use crate::ids::{Position, Seq, StoreId};
+use crate::index::layout;
 use crate::index::{
     Durability, Identity, Index, IndexOptions, IndexState, IndexWitness, Lookup, Watermark, set_aside,
 };
+
+const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("acpdb");
 
 struct Place {
     folder: tempfile::TempDir,
@@ -44,6 +47,13 @@ impl Place {
         assert_eq!(index.watermark(), Watermark::default());
         assert!(index.streams().unwrap().is_empty());
         index.notice().expect("there is a reason").to_owned()
+    }
+
+    /// Changes rows as redb has them.
+    fn change(&self, change: impl FnOnce(&mut redb::Table<'_, &[u8], &[u8]>)) {
+        let transaction = Database::open(self.path()).unwrap().begin_write().unwrap();
+        change(&mut transaction.open_table(TABLE).unwrap());
+        transaction.commit().unwrap();
     }
 
     fn bypass(&self) -> String {
@@ -115,15 +125,10 @@ fn an_index_that_knows_more_than_the_log_is_kept_until_it_is_set_aside() {
 #[test]
 fn an_index_of_another_version_is_begun_anew() {
     let place = Place::new();
-    let table: TableDefinition<&[u8], &[u8]> = TableDefinition::new("acpdb");
-    let database = Database::open(place.path()).unwrap();
-    let transaction = database.begin_write().unwrap();
     let newer = [9_u32.to_le_bytes().as_slice(), b"whatever a later version puts there"].concat();
-    transaction.open_table(table).unwrap().insert([0].as_slice(), newer.as_slice()).unwrap();
-    transaction.commit().unwrap();
-    drop(database);
+    place.change(|table| drop(table.insert([0].as_slice(), newer.as_slice()).unwrap()));
     let reason = place.notice(IDENTITY, head(&place.frames));
-    assert_eq!(reason, "the index is rebuilt: it has version 9, this program makes 3");
+    assert_eq!(reason, "the index is rebuilt: it has version 9, this program makes 4");
 }
 
 #[test]
@@ -256,4 +261,41 @@ fn a_witness_says_how_far_an_index_had_come_and_changes_nothing() {
     }
     assert_eq!(Index::witness(&*files, options), IndexWitness::Absent);
     assert_eq!(fs::read_dir(place.folder.path()).unwrap().count(), 0, "asking made a file");
+}
+
+/// The number of a stream is a shortcut: without it, all streams are read.
+#[test]
+fn a_stream_whose_number_was_lost_is_found_among_all() {
+    let place = Place::new();
+    let judge = Judge::new(&steady(20), &place.frames);
+    place.change(|table| {
+        for number in 0..6 {
+            drop(table.remove(layout::number_key(stream(number)).as_slice()).unwrap());
+        }
+    });
+    let index = place.open_as(IDENTITY, head(&place.frames)).owner().unwrap();
+    judge.check_places(&*index).unwrap();
+}
+
+#[test]
+fn a_number_of_another_stream_puts_the_index_aside() {
+    let place = Place::new();
+    let (key, value) = layout::number_row(stream(1), 0);
+    place.change(|table| drop(table.insert(key.as_slice(), value.as_slice()).unwrap()));
+    let index = place.open_as(IDENTITY, head(&place.frames)).owner().unwrap();
+    let refused = index.frames_of(stream(1), Seq::ZERO).unwrap_err();
+    assert!(refused.reason.ends_with("is another stream's"), "{}", refused.reason);
+}
+
+/// A stream that has neither row is one without events for a lookup that believes what it finds.
+#[test]
+fn a_stream_that_was_lost_is_not_one_without_events() {
+    let place = Place::new();
+    place.change(|table| {
+        drop(table.remove(layout::number_key(stream(1)).as_slice()).unwrap());
+        drop(table.remove(layout::stream_key(1).as_slice()).unwrap());
+    });
+    let index = place.open_as(IDENTITY, head(&place.frames)).owner().unwrap();
+    let refused = index.frames_of(stream(1), Seq::ZERO).unwrap_err();
+    assert!(refused.reason.contains("the row of stream 1 is missing"), "{}", refused.reason);
 }

@@ -93,11 +93,11 @@ fn streams_frames_and_names_of_a_small_log() {
 
 /// Rows are kept over program versions. If this changes, `INDEX_VERSION` must change with it.
 #[test]
-fn rows_of_version_3_are_these() {
+fn rows_of_version_4_are_these() {
     let frames = frames(&script());
     let mut index = MemoryIndex::new(IDENTITY);
     index.apply(&rows(&frames)).unwrap();
-    expect!["27 rows, fdc517d4201dfb66c6d7270135e65d3bcaaf0e67358588fb0658fe6d21d938ed"].assert_eq(&format!(
+    expect!["30 rows, 2f562c88a2da31ee0c4b4a42ef7f9ef76168b3edb702f88d96e8ff5be10a4ffe"].assert_eq(&format!(
         "{} rows, {}",
         index.row_count(),
         index.digest().unwrap()
