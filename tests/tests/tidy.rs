@@ -67,10 +67,8 @@ const ENGINE_MODULES: &[&str] = &[
 ];
 
 /// Modules of the engine that do no IO.
-const PURE_MODULES: &[&str] = &[
-    "ids", "secret", "text", "event", "registry", "entry", "travel", "fold", "serve", "command",
-    "codec",
-];
+const PURE_MODULES: &[&str] =
+    &["ids", "secret", "text", "event", "registry", "entry", "travel", "fold", "serve", "command", "codec"];
 
 /// Folders whose members must not form circles: a title, the folder, the crate's folder.
 const ROOMS: &[(&str, &str, &str)] = &[

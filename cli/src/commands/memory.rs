@@ -7,8 +7,8 @@ use acpdb_engine::entry::MemoryEntry;
 use acpdb_engine::event::{Lifespan, MemoryKind, Payload, Scope};
 use acpdb_engine::fold::memory::{MemoryView, Standing, kind_label};
 use acpdb_engine::ids::{BodyId, Micros, Seq};
-use acpdb_query::propose::PreferenceTable;
 use acpdb_engine::{MemoryScope, Store, store::MemoryReceipt};
+use acpdb_query::propose::PreferenceTable;
 use serde_json::json;
 
 use super::lines::{clip, one_line};

@@ -6,11 +6,11 @@
 
 use acpdb_engine::command::draft::{Bodies, EventDraft};
 use acpdb_engine::command::task::TaskUpdate;
+use acpdb_engine::command::validate::{Requirements, validate};
 use acpdb_engine::entry::{Entry, PartEntry, fact};
 use acpdb_engine::event::{
     Face, PartKind, PolicySet, Role, TaskChanged, TaskEvicted, TaskFields, TaskStatus,
 };
-use acpdb_engine::command::validate::{Requirements, validate};
 use acpdb_engine::fold::{Policy, Render, render};
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::testing::Tape;
