@@ -66,7 +66,7 @@ impl Heads {
         streams: impl IntoIterator<Item = StreamId>,
     ) -> Result<(), Fault> {
         for stream in streams {
-            if self.told(stream).is_some() {
+            if self.is_told(stream) {
                 continue;
             }
             match lookup::number(rows, stream)? {
@@ -123,10 +123,9 @@ impl Heads {
         self.numbers.get(&stream).copied()
     }
 
-    /// A stream's number if it is known, or `Some(None)` if it is known that there is no such stream.
-    pub(super) fn told(&self, stream: StreamId) -> Option<Option<u32>> {
-        let number = self.number(stream);
-        (number.is_some() || self.is_whole).then_some(number)
+    /// Whether it is known of a stream which number it has, or that there is none.
+    pub(super) fn is_told(&self, stream: StreamId) -> bool {
+        self.is_whole || self.numbers.contains_key(&stream)
     }
 
     /// What was found by a name, with the streams' ids in place of their numbers.
@@ -184,7 +183,7 @@ impl Heads {
         let watermark = self.watermark.seq;
         let new = || frames.iter().filter(move |rows| rows.place.last_seq > watermark);
         let mut streams = new().flat_map(|rows| &rows.streams);
-        if streams.any(|part| self.told(part.stream).is_none()) {
+        if streams.any(|part| !self.is_told(part.stream)) {
             return Err(Fault::new("a stream was not looked for"));
         }
         let mut touched = BTreeSet::new();

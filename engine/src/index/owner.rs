@@ -318,8 +318,11 @@ impl Index {
 
     /// The number of a stream.
     fn number(&self, stream: StreamId) -> Result<Option<u32>, Bypassed> {
-        if let Some(told) = self.whole(self.heads.read())?.told(stream) {
-            return Ok(told);
+        {
+            let heads = self.whole(self.heads.read())?;
+            if heads.is_told(stream) {
+                return Ok(heads.number(stream));
+            }
         }
         let mut heads = self.whole(self.heads.write())?;
         self.learn(&mut heads, [stream])?;
@@ -327,11 +330,11 @@ impl Index {
     }
 
     fn learn(&self, heads: &mut Heads, streams: impl IntoIterator<Item = StreamId>) -> Result<(), Bypassed> {
-        let mut unknown = streams.into_iter().filter(|stream| heads.told(*stream).is_none()).peekable();
-        if unknown.peek().is_none() {
+        let unknown = streams.into_iter().filter(|stream| !heads.is_told(*stream));
+        let unknown: Vec<StreamId> = unknown.collect();
+        if unknown.is_empty() {
             return Ok(());
         }
-        let unknown: Vec<StreamId> = unknown.collect();
         self.ask(|rows| heads.learn(rows, unknown))
     }
 
