@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use acpdb_engine::event::MemoryKind;
 use acpdb_engine::fold::memory::MemoryView;
-use acpdb_engine::fold::{CauseView, ItemKind};
+use acpdb_engine::fold::{CauseView, ItemKind, Ix, State};
 use acpdb_engine::ids::{BodyId, ItemId, Seq, StreamId};
 use acpdb_engine::{Error, MemoryCommand, MemoryScope, Role, Store, View};
 
@@ -66,7 +66,11 @@ pub fn acceptance(
 ) -> Result<MemoryCommand, Error> {
     let SessionProposal { source, role, proposal } = chosen;
     let view = store.view(session)?;
-    let said = texts(&view).into_iter().find(|(item, ..)| item == source);
+    let said = {
+        let reading = view.read();
+        let state = reading.state();
+        state.find(*source).and_then(|ix| said(state, ix, view.at()))
+    };
     // A source that is not among the texts proposes nothing.
     let text = said.map(|(_, _, bodies)| joined(&view, &bodies)).transpose()?.unwrap_or_default();
     let memory = store.memory(&MemoryScope::session(session), Seq::MAX)?;
@@ -99,18 +103,22 @@ fn place(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// The texts of a session's users and assistants on the active branch, in order: item, role, bodies.
-fn texts(view: &View) -> Vec<(ItemId, Role, Vec<BodyId>)> {
+/// A text: its item, who said it, its bodies.
+type Said = (ItemId, Role, Vec<BodyId>);
+
+/// The texts of a session's users and assistants on the active branch, in order.
+fn texts(view: &View) -> Vec<Said> {
     let reading = view.read();
     let state = reading.state();
-    let items = state.items(view.at()).filter_map(|ix| state.item(ix, view.at()));
-    items
-        .filter(|item| item.kind == ItemKind::Text && matches!(item.role, Role::User | Role::Assistant))
-        .filter(|item| {
-            !matches!(item.output.cause, Some(CauseView::OffBranch { .. } | CauseView::Erased { .. }))
-        })
-        .map(|item| (item.item, item.role, item.content.iter().map(|part| part.body).collect()))
-        .collect()
+    state.items(view.at()).filter_map(|ix| said(state, ix, view.at())).collect()
+}
+
+/// What an item says, if a user or an assistant said it on the active branch.
+fn said(state: &State, ix: Ix, at: Seq) -> Option<Said> {
+    let item = state.item(ix, at)?;
+    let is_said = item.kind == ItemKind::Text && matches!(item.role, Role::User | Role::Assistant);
+    let is_gone = matches!(item.output.cause, Some(CauseView::OffBranch { .. } | CauseView::Erased { .. }));
+    (is_said && !is_gone).then(|| (item.item, item.role, item.content.iter().map(|part| part.body).collect()))
 }
 
 fn joined(view: &View, bodies: &[BodyId]) -> Result<String, Error> {
