@@ -15,9 +15,9 @@ pub use crate::serve::plan::FlushPlan;
 pub use crate::serve::reminder::{Reflection, Reminder};
 pub use crate::store::{
     Backup, Branched, EraseReport, ErasedContent, ErasedThere, ErasedWhy, Erasure, Events, Injection,
-    MemoryReceipt, MergeOptions, MergeReport, Obstacle, OverBudget, Rendered, Resumed, SealReport, Served,
-    ServedAgain, ServedItem, SessionSummary, ShownFace, Space, StateSpace, StoreInfo, StreamName,
-    VerifyOptions,
+    MemoryReceipt, MergeOptions, MergeReport, Obstacle, OverBudget, Remembered, Rendered, Resumed,
+    SealReport, Served, ServedAgain, ServedItem, SessionSummary, ShownFace, Space, StateSpace, StoreInfo,
+    StreamName, VerifyOptions,
 };
 pub use crate::text::{HashTarget, Json, Label};
 pub use crate::verify::{Contradiction, Report, Verdict, verify_folder};

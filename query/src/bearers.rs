@@ -154,6 +154,15 @@ mod tests {
         // An end without a start.
         let orphan = Entry::tool_completed("call-orphan-1", "late");
         let _ = store.append(&StreamInfo::session("host", "s39"), vec![orphan]).unwrap();
+        // Longer than names in the index may be, and alike up to there.
+        for (session, end) in [("s11", "a"), ("s12", "b")] {
+            let entry = Entry::tool_started(long_call(end), "read", r#"{"filePath":"x.rs"}"#);
+            let _ = store.append(&StreamInfo::session("host", session), vec![entry]).unwrap();
+        }
+    }
+
+    fn long_call(end: &str) -> String {
+        format!("{}{end}", "ü".repeat(300))
     }
 
     /// The rows and how many events were looked at.
@@ -182,9 +191,12 @@ mod tests {
             ("file:nowhere.rs", 0, true),
             ("call:call-39-1", 22, true),
             ("call:call-orphan-1", 1, true),
+            // The index had no name of more than 512 bytes, and the call was nowhere.
+            (&format!("call:{}", long_call("b")), 1, true),
+            ("call:üü*", 2, true),
             ("(file:auth.rs or call:call-5-7)", 4, true),
             ("file:auth.rs or tool:nothing", 2, false),
-            ("not file:auth.rs kind:tool", 4_799, false),
+            ("not file:auth.rs kind:tool", 4_801, false),
             ("file:file-3.rs", 120, false),
             ("file:src/**", 2_400, false),
             ("file:auth.rs -call:call-3-5", 1, true),

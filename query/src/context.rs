@@ -219,6 +219,7 @@ pub fn items(
     };
     context.title = title(store, view, &context)?;
     context.memory = memory(store, view, now)?;
+    view.check()?;
     let session = context.session.clone();
     let layer = window.layer;
     let (view, ready) = (view.clone(), VecDeque::new());
@@ -273,6 +274,10 @@ impl ContextItems {
             });
             rows.collect()
         };
+        if let Err(error) = self.view.check() {
+            self.ready.push_back(Err(error));
+            return;
+        }
         let has_input = |item: &ItemView| item.kind == ItemKind::Call;
         let has_output = |item: &ItemView| item.output.state != FaceState::Absent;
         let faces = rows.iter().flat_map(|(ix, _, item)| {

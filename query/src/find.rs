@@ -183,9 +183,9 @@ const NAMED_COUNT_MAX: usize = 64;
 /// Names of calls near a text that are looked at.
 const NEAR_COUNT_MAX: usize = 12;
 
-/// Whether the index knows names of this form: hashes without a letter are in no index, nor are very long names.
+/// Whether the index knows names of this form: hashes without a letter are in no index, and of very long names it has the beginning.
 fn has_known_form(text: &str) -> bool {
-    !text.is_empty() && text.len() <= NAME_BYTES_MAX && HashTarget::parse_bare(text).is_none()
+    !text.is_empty() && text.len() < NAME_BYTES_MAX && HashTarget::parse_bare(text).is_none()
 }
 
 /// Text of a hash as the index knows it.

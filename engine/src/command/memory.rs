@@ -82,7 +82,8 @@ impl From<&str> for MemoryRef {
 /// let entry = MemoryEntry { kind: MemoryKind::Decision, value: "the store is one folder".into(), ..Default::default() };
 /// let _ = store.remember(&MemoryScope::project("shop"), &MemoryCommand::Add(entry))?;
 /// let memory = store.memory(&MemoryScope::project("shop"), Seq::MAX)?;
-/// assert_eq!(memory.read(store.now(), |view| view.current().len()), 1);
+/// let held = memory.current(store.now());
+/// assert_eq!(held[0].value.as_deref(), Some("the store is one folder"));
 /// # Ok(())
 /// # }
 /// ```

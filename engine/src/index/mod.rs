@@ -51,11 +51,11 @@ pub use memory::MemoryIndex;
 pub use owner::{Index, IndexState};
 pub use rebuild::{LiveComparison, Rebuilt, reindex};
 pub(crate) use rows::SESSION_OPENED;
-pub use rows::{Rows, from_its_end, rows_of};
+pub use rows::{Rows, as_kept, from_its_end, rows_of};
 
 /// Version of the rows. An index of any other version is removed and rebuilt.
-pub const INDEX_VERSION: u32 = 4;
-/// Longest name that is indexed, in bytes. Longer ones are found by folding only, but for files: of these it is the end that is kept.
+pub const INDEX_VERSION: u32 = 5;
+/// Longest name in the index, in bytes. Of a longer one the beginning is kept; of a file, the end.
 pub const NAME_BYTES_MAX: usize = 512;
 
 /// How far an index has come.

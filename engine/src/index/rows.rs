@@ -92,8 +92,9 @@ pub fn rows_of(frame: &Frame, secret: &Secret) -> Rows {
                 event_count: 1,
             }),
         }
-        names_of(&event, secret, |kind, text| {
-            if !text.is_empty() && text.len() <= NAME_BYTES_MAX {
+        names_of(&event, secret, |kind, mut text| {
+            text.truncate(as_kept(&text).len());
+            if !text.is_empty() {
                 rows.names.push(Name { kind, text, stream: ordinal, seq: event.seq });
             }
         });
@@ -151,6 +152,13 @@ fn files_of(key: Key, name: &mut impl FnMut(NameKind, String)) {
             name(NameKind::File, from_its_end(&resolved));
         }
     }
+}
+
+/// The part of a name that the index keeps: all of it, or of a very long one its first [`NAME_BYTES_MAX`] bytes, less what would cut a
+/// letter. Names are asked for in the same way, so of a long one the index finds at least those that bear it.
+pub fn as_kept(name: &str) -> &str {
+    let end = (0..=NAME_BYTES_MAX.min(name.len())).rev().find(|end| name.is_char_boundary(*end));
+    end.and_then(|end| name.get(..end)).unwrap_or(name)
 }
 
 /// A path as the index keeps it, last letter first: people name a file by the end of its path. At most as long as a name may be,

@@ -198,7 +198,7 @@ impl Log {
     /// [`LogError::Busy`], [`LogError::Io`], [`LogError::NoSpace`].
     pub fn name_features(&self, needs: &[&str], writes: &[&str]) -> Result<(), LogError> {
         // The lock of a file does not tell threads apart.
-        let _writer = steady(&self.writer);
+        let _writer = self.writer()?;
         let tail = self.check_appendable()?;
         let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
         let Identity::Store(mut file) = identify(&*self.storage)? else {

@@ -88,7 +88,8 @@ impl Log {
     /// others. Call under the lock of SEAL.
     fn keys_changed(&self) -> Result<(), LogError> {
         let Some(tail) = &self.tail else { return Ok(()) };
-        // The lock of a file does not tell threads apart.
+        // The lock of a file does not tell threads apart. What it guards is not looked at, and a key that is destroyed has to be told
+        // of even after a panic.
         let _writer = steady(&self.writer);
         let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
         tail.raise_generation()

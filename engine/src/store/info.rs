@@ -243,8 +243,8 @@ impl Store {
     /// The streams that the index knows by a name, or else by names that begin with it; `None` if it cannot tell, or knows
     /// none.
     fn known_by(&self, name: &str) -> Result<Option<Vec<StreamName>>, Error> {
-        // Ids of streams are no names, and longer names are in no index.
-        let in_index = !name.is_empty() && name.len() <= NAME_BYTES_MAX && !is_hex_id(name);
+        // Ids of streams are no names, and of longer names the index knows the beginning.
+        let in_index = !name.is_empty() && name.len() < NAME_BYTES_MAX && !is_hex_id(name);
         for prefix in [false, true] {
             let known = || self.named(NameKind::Session, name, prefix, FOUND_COUNT_MAX);
             let Some(entries) = in_index.then(known).flatten() else { return Ok(None) };

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::ids::{Position, Seq, StreamId};
 use crate::index::{
     Bypassed, Evidence, FramePlace, INDEX_NAME, Identity, Index, IndexOptions, IndexState, Indexer,
-    IndexerOptions, Lookup as _, NameEntry, NameKind, Rebuilt, reindex, set_aside,
+    IndexerOptions, Lookup as _, NameEntry, NameKind, Rebuilt, as_kept, reindex, set_aside,
 };
 use crate::locks::{renewed_read, renewed_write};
 use crate::log::LogError;
@@ -303,7 +303,7 @@ impl Inner {
             return None;
         }
         // As above.
-        index.names(kind, text, prefix, limit).ok()
+        index.names(kind, as_kept(text), prefix, limit).ok()
     }
 
     /// Whether the index is used, and if not, why.
@@ -353,7 +353,8 @@ impl Store {
         }
     }
 
-    /// Streams whose events bear a name, as the index knows them: at most `limit`, each with its newest such event.
+    /// Streams whose events bear a name, as the index knows them: at most `limit`, each with its newest such event. Of names longer
+    /// than [`NAME_BYTES_MAX`](crate::index::NAME_BYTES_MAX), those that begin alike are found, too.
     ///
     /// `None` if there is no index, or it does not go up to the head: then only a fold can tell. A name that is not found is
     /// a hint, not a proof.
@@ -389,7 +390,7 @@ impl Store {
         };
         // Read before the names: what comes in between is counted twice rather than not at all.
         let known = index.watermark().seq;
-        let Ok(entries) = index.names(kind, text, true, limit) else { return Ok(None) };
+        let Ok(entries) = index.names(kind, as_kept(text), true, limit) else { return Ok(None) };
         if entries.len() >= limit {
             return Ok(None);
         }

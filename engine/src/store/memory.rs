@@ -18,7 +18,7 @@ use crate::command::memory::{self as command, MemoryCommand, MemoryRejection};
 use crate::entry::StreamInfo;
 use crate::entry::fact::Cleaner as _;
 use crate::error::Error;
-use crate::event::{Actor, Lifespan, Payload, Scope};
+use crate::event::{Actor, Lifespan, MemoryKind, Payload, Scope};
 use crate::fold::memory::{MemoryLayer, MemoryState, MemoryView};
 use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId};
 use crate::text::Signer;
@@ -73,6 +73,29 @@ pub struct MemoryReceipt {
     pub last_seq: Seq,
 }
 
+/// An item of memory that holds.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Remembered {
+    /// Its id, such as `p3`, by which commands name it.
+    pub id: String,
+    /// The stream that it lives in: the session's, its project's or the user's.
+    pub stream: StreamId,
+    /// Its place in the log, by which it is restored or explained.
+    pub item: ItemId,
+    /// A fact, a preference, a decision or a note.
+    pub kind: MemoryKind,
+    /// How long it is to hold.
+    pub lifespan: Lifespan,
+    /// What it is about, in a word of the caller's.
+    pub category: String,
+    /// Of a preference, what it sets: a later value of the same category and key takes its place.
+    pub key: Option<String>,
+    /// The text; `None` if it was erased, or is damaged.
+    pub value: Option<String>,
+    /// How sure it is, in hundredths from 0 to 100: as recorded, more with each confirmation, less with time.
+    pub confidence: u32,
+}
+
 /// The memory of a scope as of one seq.
 ///
 /// ```
@@ -84,11 +107,10 @@ pub struct MemoryReceipt {
 /// use acpdb_engine::{MemoryScope, Seq};
 ///
 /// let memory = store.memory(&MemoryScope::session(session.id()), Seq::MAX)?;
-/// memory.read(store.now(), |view| {
-///     for (_, item) in view.current() {
-///         println!("{}", view.text(&item).unwrap_or_default());
-///     }
-/// });
+/// for held in memory.current(store.now()) {
+///     println!("{}: {}", held.id, held.value.as_deref().unwrap_or("(erased)"));
+/// }
+/// assert!(memory.current(store.now()).is_empty()); // nothing was remembered yet
 /// # Ok(())
 /// # }
 /// ```
@@ -121,7 +143,33 @@ impl Memory {
         self.layers.iter().all(|layer| layer.view.as_ref().is_none_or(is_empty))
     }
 
-    /// Calls `read` with what is remembered, seen at the time `now`. Be brief: appends to the same folds wait.
+    /// What holds at the time `now`, in the order of recording. Of a preference that several scopes have, the innermost one: the
+    /// session's before the project's before the user's. Later appends do not show.
+    ///
+    /// Cost: O(items that were ever remembered), and a read of each value.
+    pub fn current(&self, now: Micros) -> Vec<Remembered> {
+        self.read(now, |view| {
+            let current = view.current().into_iter();
+            let held = current.map(|(stream, item)| Remembered {
+                id: item.id().to_owned(),
+                stream,
+                item: item.item(),
+                kind: item.kind(),
+                lifespan: item.lifespan(),
+                category: item.category().to_owned(),
+                key: item.key().map(str::to_owned),
+                value: view.text(&item),
+                confidence: item.confidence(now).hundredths(),
+            });
+            held.collect()
+        })
+    }
+
+    /// Calls `read` with what is remembered, seen at the time `now`.
+    ///
+    /// Ask nothing else of the store within `read`: appends to the same folds wait until it returns, and one that it waits for
+    /// would have both wait for ever.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn read<T>(&self, now: Micros, read: impl FnOnce(&MemoryView<'_>) -> T) -> T {
         static EMPTY: LazyLock<MemoryState> = LazyLock::new(MemoryState::default);
         let readings: Vec<_> = self.layers.iter().map(|layer| layer.view.as_ref().map(View::read)).collect();

@@ -81,7 +81,7 @@ pub use erasure_list::Erasure;
 pub use handle::Store;
 pub use info::{SessionSummary, StoreInfo, StreamName};
 pub use leaves::{Leaf, Leaves, SaltedBody};
-pub use memory::{Memory, MemoryReceipt, MemoryScope};
+pub use memory::{Memory, MemoryReceipt, MemoryScope, Remembered};
 pub use merge::{Branched, ErasedThere, MergeOptions, MergeReport, Outline, ParcelSource, Take};
 pub use redact::Redactor;
 pub use salvage::{Salvaged, salvage, salvage_storage};
@@ -145,8 +145,13 @@ impl Store {
     /// another process wrote to the stream meanwhile, what is known is looked up again: nothing is recorded twice.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] over a limit, [`Error::Busy`] when the lock cannot be had, [`Error::NoSpace`],
-    /// [`Error::Poisoned`], [`Error::ReadOnly`]; in each case nothing was recorded.
+    /// Nothing was recorded: [`Error::TooLarge`] over a limit, [`Error::Busy`] when the lock cannot be had, [`Error::NoSpace`],
+    /// [`Error::ReadOnly`], [`Error::Locked`] and [`Error::Erased`] without the stream's key, [`Error::Upgraded`].
+    ///
+    /// Whether it was recorded is not known: [`Error::Poisoned`] (the disk did not say that the bytes are safe), [`Error::Replaced`].
+    /// Open the store again and repeat the call: facts with an origin that were recorded are skipped.
+    ///
+    /// [`Error::Io`] and [`Error::Corrupt`] while reading what is known of the stream: nothing was recorded.
     pub fn append(&self, stream: &StreamInfo, entries: Vec<Entry>) -> Result<Receipt, Error> {
         self.commit(&[Batch { stream: stream.clone(), entries }], Atomicity::One)
     }

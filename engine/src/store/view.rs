@@ -11,7 +11,7 @@ use crate::fold::{
 use crate::ids::{BodyId, ItemId, Seq, StreamId, Turn};
 use crate::locks::steady_read;
 
-use super::kept::{Loaded, whole};
+use super::kept::{Loaded, half_folded, whole};
 use super::{Erasure, Inner, Store};
 
 /// A point in a stream's time.
@@ -72,7 +72,10 @@ pub enum At {
 pub struct View {
     pub(super) inner: Arc<Inner>,
     loaded: Arc<RwLock<Loaded>>,
-    anew: OnceLock<Arc<RwLock<Loaded>>>,
+    /// Up to where the fold went when the view was made: a commit ends there.
+    folded: Seq,
+    /// In place of a fold that a panic left half done; absent if the log could not be read then.
+    anew: OnceLock<Option<Arc<RwLock<Loaded>>>>,
     stream: StreamId,
     at: Seq,
 }
@@ -140,7 +143,7 @@ impl View {
 
     fn of(store: &Store, loaded: Arc<RwLock<Loaded>>, stream: StreamId, at: &At) -> Result<Self, Error> {
         let inner = Arc::clone(&store.inner);
-        let watermark = {
+        let (folded, watermark) = {
             let reading = whole(&loaded)?;
             let not_found = |what, name: String| Error::NotFound { what, name, nearest: None };
             let state = match reading.world.stream(stream) {
@@ -151,14 +154,15 @@ impl View {
                 }
                 None => return Err(not_found("stream", stream.to_hex())),
             };
-            match at {
+            let at = match at {
                 At::Head => reading.watermark,
                 // Frozen also if the point is yet to come.
                 At::Seq(seq) => (*seq).min(reading.watermark),
                 At::Turn(turn) => state.turn_end(*turn).ok_or_else(|| not_found("turn", turn.to_string()))?,
-            }
+            };
+            (reading.watermark, at)
         };
-        Ok(Self { inner, loaded, anew: OnceLock::new(), stream, at: watermark })
+        Ok(Self { inner, loaded, folded, anew: OnceLock::new(), stream, at: watermark })
     }
 
     /// The stream.
@@ -221,24 +225,35 @@ impl View {
     /// would have both wait for ever.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn read(&self) -> Reading<'_> {
-        // A panic of another thread may have left the fold half done: it is folded anew.
-        let guard = self.loaded.read().or_else(|_| self.anew().read());
-        let guard = guard.unwrap_or_else(|_| {
-            self.inner.note_damage(format!("a view of {} shows nothing: folding it panics", self.stream));
-            steady_read(empty_fold())
-        });
-        Reading { guard, stream: self.stream }
+        // A panic of another thread may have left the fold half done.
+        let whole = self.loaded.read().ok();
+        let whole = whole.or_else(|| self.anew().and_then(|anew| anew.read().ok()));
+        Reading { guard: whole.unwrap_or_else(|| steady_read(empty_fold())), stream: self.stream }
     }
 
-    /// The fold in place of one that a panic left half done. If the log cannot be read now, the view shows nothing, and the store's
-    /// damage says so.
-    fn anew(&self) -> &RwLock<Loaded> {
-        self.anew.get_or_init(|| {
-            self.inner.fold(self.stream).unwrap_or_else(|error| {
+    /// The fold in place of one that a panic left half done, made from the log up to where the view's fold went: what made another
+    /// thread panic came later. `None` if the log cannot be read now: the view shows nothing then, and the store's damage says so.
+    fn anew(&self) -> Option<&RwLock<Loaded>> {
+        let made = self.anew.get_or_init(|| match self.inner.fold_anew(self.stream, self.folded) {
+            Ok(loaded) => Some(Arc::new(RwLock::new(loaded))),
+            Err(error) => {
                 self.inner.note_damage(format!("a view of {} shows nothing: {error}", self.stream));
-                Arc::default()
-            })
-        })
+                None
+            }
+        });
+        made.as_deref()
+    }
+
+    /// An error if the view lost its fold, so that it shows nothing. Asked after what is served was read, and before it is sent.
+    ///
+    /// # Errors
+    /// [`Error::Busy`]: a new view shows the stream, or says what is wrong with it.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    pub fn check(&self) -> Result<(), Error> {
+        match self.anew.get() {
+            Some(None) => Err(half_folded()),
+            None | Some(Some(_)) => Ok(()),
+        }
     }
 
     /// The bytes of a body, checked against their digest.

@@ -237,7 +237,13 @@ impl Judge {
             Act::Memory { id, .. } => vec![(NameKind::Memory, id)],
             Act::Turn | Act::Garbled | Act::Unknown => Vec::new(),
         };
-        names.retain(|(_, name)| !name.is_empty() && name.len() <= 512);
+        for (_, name) in &mut names {
+            // No more letters than fit.
+            while name.len() > 512 {
+                name.pop();
+            }
+        }
+        names.retain(|(_, name)| !name.is_empty());
         names
     }
 

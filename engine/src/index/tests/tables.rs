@@ -93,7 +93,7 @@ fn streams_frames_and_names_of_a_small_log() {
 
 /// Rows are kept over program versions. If this changes, `INDEX_VERSION` must change with it.
 #[test]
-fn rows_of_version_4_are_these() {
+fn rows_of_version_5_are_these() {
     let frames = frames(&script());
     let mut index = MemoryIndex::new(IDENTITY);
     index.apply(&rows(&frames)).unwrap();

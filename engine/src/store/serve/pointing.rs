@@ -38,14 +38,15 @@ impl View {
     /// # Errors
     /// As [`View::body`]. Texts that are damaged or erased are nothing to point at.
     pub fn to_send(&self) -> Result<Served, Error> {
-        let served = self.served();
+        let mut served = self.served();
         let settings = self.read().state().policy(self.at()).serve;
-        if !settings.pointing {
-            return Ok(served);
+        if settings.pointing {
+            let mut items = served.items().to_vec();
+            self.point(&mut items, PointLimits::from(&settings));
+            served = Served::new(self.clone(), served.epoch(), items);
         }
-        let mut items = served.items().to_vec();
-        self.point(&mut items, PointLimits::from(&settings));
-        Ok(Served::new(self.clone(), served.epoch(), items))
+        self.check()?;
+        Ok(served)
     }
 
     fn point(&self, items: &mut [ServedItem], limits: PointLimits) {
