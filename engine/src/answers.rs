@@ -3,6 +3,7 @@
 pub use crate::command::ingest_state::OpenCall;
 pub use crate::command::memory::{MemoryRef, MemoryRejection};
 pub use crate::command::{ContextRejection, Rejection};
+pub use crate::error::Damage;
 pub use crate::fold::memory::{
     Confidence, MemoryAt, MemoryChain, MemoryEdge, MemoryInsights, MemoryItem, MemoryLayer, MemoryView,
 };

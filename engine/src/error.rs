@@ -152,8 +152,10 @@ pub enum Error {
     /// Recorded bytes are damaged. The rest of the store stays readable.
     #[error("{detail}; run acpdb verify to see what is affected")]
     Corrupt {
-        /// What is damaged and where.
+        /// What is damaged and where, in words.
         detail: String,
+        /// The same for programs, as far as it is known.
+        damage: Box<Damage>,
     },
     /// The index knows what the log does not: the log was rolled back, or an older copy was put in its place. A person has to
     /// say that this is explained before the index may be replaced.
@@ -206,6 +208,44 @@ impl From<Rejection> for Error {
     }
 }
 
+/// Where recorded bytes are damaged, and the events that this costs. Each part is absent if it is not known, or does not apply.
+///
+/// ```
+/// use acpdb_engine::Error;
+/// use acpdb_engine::answers::Damage;
+///
+/// fn lost(error: &Error) -> Option<String> {
+///     let Error::Corrupt { damage, .. } = error else { return None };
+///     let Damage { path, offset, first_seq, last_seq } = &**damage;
+///     Some(format!("{path:?} from byte {offset:?} on: events {first_seq:?} to {last_seq:?}"))
+/// }
+/// # assert!(lost(&Error::Poisoned).is_none());
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Damage {
+    /// The file.
+    pub path: Option<PathBuf>,
+    /// Where in it the damage begins, in bytes.
+    pub offset: Option<u64>,
+    /// First event that it costs.
+    pub first_seq: Option<Seq>,
+    /// Last event that it costs.
+    pub last_seq: Option<Seq>,
+}
+
+impl Error {
+    /// Damage of one event, or of what belongs to it.
+    pub(crate) fn damaged_event(seq: Seq, detail: String) -> Self {
+        let damage = Damage { first_seq: Some(seq), last_seq: Some(seq), ..Damage::default() };
+        Self::Corrupt { detail, damage: Box::new(damage) }
+    }
+
+    /// Damage of a file beside the log, or of one that the log has no place for.
+    pub(crate) fn damaged_file(path: Option<PathBuf>, detail: String) -> Self {
+        Self::Corrupt { detail, damage: Box::new(Damage { path, ..Damage::default() }) }
+    }
+}
+
 impl From<LogError> for Error {
     fn from(error: LogError) -> Self {
         let text = error.to_string();
@@ -236,7 +276,16 @@ impl From<LogError> for Error {
             }
             LogError::Moved { path } => Self::ReadOnly { path, detail: text },
             LogError::Io { action, path, source } => Self::Io { action, path, source },
-            LogError::Corrupt(_) | LogError::Encode(_) => Self::Corrupt { detail: text },
+            LogError::Corrupt(damage) => Self::Corrupt {
+                detail: text,
+                damage: Box::new(Damage {
+                    path: Some(damage.path),
+                    offset: Some(damage.offset),
+                    first_seq: damage.seq_first,
+                    last_seq: damage.seq_last,
+                }),
+            },
+            LogError::Encode(_) => Self::Corrupt { detail: text, damage: Box::default() },
         }
     }
 }

@@ -282,8 +282,8 @@ pub(crate) fn recorded_shreds(log: &Log, after: Seq, row: u32) -> Result<BTreeSe
 /// What a log records as erased, looked up when a body is met that is not what it was.
 struct Erasures<'a> {
     log: &'a Log,
-    /// Where those bodies lay, as of a head. Grows beside a live writer.
-    known: RefCell<Option<(Seq, BTreeSet<Position>)>>,
+    /// Where those bodies lay, up to a seq. Grows beside a live writer; only what is new is read.
+    known: RefCell<(Seq, BTreeSet<Position>)>,
 }
 
 impl<'a> Erasures<'a> {
@@ -295,12 +295,14 @@ impl<'a> Erasures<'a> {
     fn has(&self, position: Position) -> bool {
         let Ok(head) = self.log.refresh() else { return false };
         let mut known = self.known.borrow_mut();
-        if known.as_ref().is_none_or(|(seq, _)| *seq < head.seq) {
+        let (until, places) = &mut *known;
+        if *until < head.seq {
             // If they cannot be read, zeros count as damage: that is told rather than hidden.
-            let rows = recorded_erasures(self.log, Seq::ZERO).unwrap_or_default();
-            *known = Some((head.seq, rows.into_iter().map(|row| row.position).collect()));
+            let rows = recorded_erasures(self.log, *until).unwrap_or_default();
+            places.extend(rows.into_iter().map(|row| row.position));
+            *until = head.seq;
         }
-        known.as_ref().is_some_and(|(_, places)| places.contains(&position))
+        places.contains(&position)
     }
 
     /// Whether an erasure on record accounts for what was found in the place of a body: zeros always, a body half zeroed only

@@ -339,6 +339,27 @@ fn rotated_keys_open_with_the_new_ring_alone() {
     assert_eq!(texts(&place.builder().keys(new).open().unwrap(), &one).unwrap().len(), 2);
 }
 
+/// A process that was open across the change wrapped the keys of new sessions with the old ring, and acknowledged them: with the new
+/// ring alone they were lost.
+#[test]
+fn a_handle_with_the_old_ring_makes_no_more_keys() {
+    let place = Place::new();
+    let (one, two) = (session("one"), session("two"));
+    let live = place.open();
+    let _ = live.append(&one, entries("one", 1)).unwrap();
+    let new: Arc<dyn KeyRing> = Arc::new(FileKeyRing::create(&place.folder.path().join("new.key")).unwrap());
+    let _ = place.open().rotate_keys(&new).unwrap();
+    for begun in [two.clone(), about("zebra", "three")] {
+        assert!(matches!(live.append(&begun, entries("two", 1)), Err(Error::Locked { .. })), "{begun:?}");
+    }
+    // The keys that it has are still the sessions' own.
+    let _ = live.append(&one, entries("more", 1)).unwrap();
+    drop(live);
+    let store = place.builder().keys(new).open().unwrap();
+    let _ = store.append(&two, entries("two", 1)).unwrap();
+    assert_eq!((texts(&store, &one).unwrap().len(), texts(&store, &two).unwrap().len()), (2, 1));
+}
+
 const PERSON: &str = "zebra of the meadow";
 
 fn about(subject: &str, name: &str) -> StreamInfo {

@@ -12,7 +12,7 @@
 use std::sync::{Arc, Mutex};
 
 use acpdb_engine::command::{ContextAction, Target};
-use acpdb_engine::entry::{Entry, StreamInfo};
+use acpdb_engine::entry::{Entry, StreamInfo, fact};
 use acpdb_engine::event::{Payload, Role};
 use acpdb_engine::fold::CauseView;
 use acpdb_engine::ids::{ItemId, Seq};
@@ -380,6 +380,36 @@ fn nothing_of_it_is_left_in_a_folder() {
     assert!(store.damage_met().is_empty());
     let count = store.view(session(0).id()).unwrap().history().len();
     assert_eq!(count, 203);
+}
+
+/// A handle holds titles and what is remembered in memory. One of another process lived through the erasure, showed the title,
+/// and wrote it into the folder again when it saved what it held.
+#[test]
+fn what_another_handle_holds_in_memory_is_made_anew() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("store");
+    let open = || Store::builder(&path).registry(acpdb_hosts::registry()).any_file_system().open().unwrap();
+    let live = open();
+    for number in 0..300 {
+        let _ = live.append(&session(0), message(number)).unwrap();
+    }
+    let title = fact::SessionChanged { title: Some(format!("the key {SECRET}")), ..Default::default() };
+    let titled = live.append(&session(0), vec![title.into()]).unwrap().last_seq;
+    let title_of = |store: &Store| {
+        let view = store.view(session(0).id()).unwrap();
+        let reading = view.read();
+        reading.state().info(Seq::MAX).map(|info| format!("{:?}", info.title)).unwrap()
+    };
+    assert!(title_of(&live).contains(SECRET));
+    let _ = open().erase(ItemId::first(titled), "ada", "it leaked").unwrap();
+    assert!(!title_of(&live).contains(SECRET));
+    assert!(live.save_snapshot(session(0).id()).unwrap());
+    let _ = live.append(&session(0), message(301)).unwrap();
+    drop(live);
+    let files: Arc<dyn Storage> = Arc::new(FileStorage::new(&path));
+    assert_eq!(whereabouts(&files, SECRET.as_bytes()).unwrap(), [""; 0]);
+    let report = acpdb_engine::verify::verify_folder(&path, true).unwrap();
+    assert_eq!(report.verdict(), Verdict::Sound, "{report:#?}");
 }
 
 /// A command line was a key, as a path is, and stayed readable after its call was erased. Now a sign stands for it; a path

@@ -1,10 +1,10 @@
 //! What an embedder sees of the engine: names at its root, each with an example, and the same from the one crate that people add.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use expect_test::expect;
+use expect_test::{expect, expect_file};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
@@ -91,6 +91,100 @@ fn names_at_the_root_are_these() {
         View"#]]
     .assert_eq(&listed);
     assert!(names.len() <= 45, "{} names: the next one belongs into `answers` or `settings`", names.len());
+}
+
+/// A block of a file, and which of its lines are members.
+#[derive(Clone, Copy, PartialEq)]
+enum Block {
+    Impl,
+    Struct,
+    Enum,
+    Trait,
+}
+
+/// The type that a line at the left margin begins a block of.
+fn block(line: &str) -> Option<(Block, &str)> {
+    let (kind, rest) = [
+        ("pub struct ", Block::Struct),
+        ("pub enum ", Block::Enum),
+        ("pub trait ", Block::Trait),
+        ("impl", Block::Impl),
+    ]
+    .into_iter()
+    .find_map(|(start, kind)| Some((kind, line.strip_prefix(start)?)))?;
+    if kind == Block::Impl && (line.contains(" for ") || !line.ends_with('{')) {
+        return None;
+    }
+    let rest = rest.strip_prefix('<').map_or(rest, |rest| rest.split_once('>').map_or("", |(_, rest)| rest));
+    let name = rest.trim_start().split(|next: char| !next.is_alphanumeric()).next()?;
+    Some((kind, name)).filter(|(_, name)| !name.is_empty())
+}
+
+/// Adds the members of types that a file shows to everyone, as rustfmt writes them: what is hidden without `internals` is left out.
+fn members(text: &str, found: &mut BTreeMap<String, BTreeSet<String>>) {
+    let mut of: Option<(Block, &str)> = None;
+    let mut is_hidden = false;
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let Some(member) = line.strip_prefix("    ").filter(|rest| !rest.starts_with([' ', '}'])) else {
+            if !line.starts_with([' ', '}', '#', '/']) {
+                of = block(line);
+            }
+            continue;
+        };
+        let Some((kind, name)) = of else { continue };
+        if member.starts_with('#') {
+            is_hidden |= ["doc(hidden)", "cfg(test", "cfg(any(test", "feature = \"testing\""]
+                .iter()
+                .any(|mark| member.contains(mark));
+            continue;
+        }
+        if member.starts_with("//") || member.is_empty() {
+            continue;
+        }
+        let is_member = match kind {
+            Block::Impl | Block::Struct => member.starts_with("pub ") && !member.starts_with("pub("),
+            Block::Enum => member.starts_with(char::is_uppercase),
+            Block::Trait => member.starts_with("fn "),
+        };
+        let mut whole = member.to_owned();
+        // A signature ends where its body begins, a variant where its fields end.
+        let is_open = |whole: &str| match kind {
+            Block::Struct => false,
+            Block::Enum => whole.ends_with(['{', '(']) || whole.matches('{').count() > whole.matches('}').count(),
+            Block::Impl | Block::Trait => !whole.ends_with(['{', ';']) && !whole.ends_with('}'),
+        };
+        while is_member && is_open(&whole) {
+            let Some(next) = lines.next().map(str::trim) else { break };
+            if !next.starts_with("//") && !next.starts_with('#') {
+                whole = format!("{whole} {next}");
+            }
+        }
+        if is_member && !is_hidden {
+            let whole = whole.trim_end_matches([' ', '{', ',', ';']).to_owned();
+            found.entry(name.to_owned()).or_default().insert(whole);
+        }
+        is_hidden = false;
+    }
+}
+
+/// A signature, a field or a variant that changes is a change for all who build on it: it shows in the diff of the listing.
+#[test]
+fn their_functions_fields_and_variants_are_these() {
+    let mut texts = Vec::new();
+    sources(&root().join("engine/src"), &mut texts);
+    let mut found = BTreeMap::new();
+    texts.iter().for_each(|text| members(text, &mut found));
+    let lib = re_exported(&read(&root().join("engine/src/lib.rs")));
+    let answers = re_exported(&read(&root().join("engine/src/answers.rs")));
+    let mut listed = String::new();
+    for name in lib.union(&answers) {
+        // Ids are declared by a macro, and some types have nothing to be seen.
+        for member in found.get(name).into_iter().flatten() {
+            listed.push_str(&format!("{name}: {member}\n"));
+        }
+    }
+    expect_file!["face/signatures.txt"].assert_eq(&listed);
 }
 
 #[test]

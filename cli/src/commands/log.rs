@@ -81,7 +81,7 @@ fn follow(
         let commit = match commits.next_within(FOLLOW_WAIT) {
             Ok(Some(commit)) => commit,
             Ok(None) => continue,
-            Err(acpdb_engine::Error::Corrupt { detail }) => {
+            Err(acpdb_engine::Error::Corrupt { detail, .. }) => {
                 output.left_out(&detail);
                 continue;
             }
@@ -110,7 +110,7 @@ pub(crate) fn each(
     for recorded in rows.by_ref() {
         match recorded {
             Ok(recorded) => take(recorded, output)?,
-            Err(acpdb_engine::Error::Corrupt { detail }) => {
+            Err(acpdb_engine::Error::Corrupt { detail, .. }) => {
                 damaged += 1;
                 output.left_out(&detail);
             }

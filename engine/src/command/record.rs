@@ -80,10 +80,11 @@ pub fn opening(info: &StreamInfo, key: [u8; 32]) -> EventDraft {
     EventDraft::new(event, bodies)
 }
 
-/// What `info` knows better than the ingest state of an open stream; `None` if nothing.
-pub fn change(info: &StreamInfo, ingest_state: &IngestState) -> Option<Fact> {
+/// What `info` knows better than the ingest state of an open stream; `None` if nothing. An erased title that is told again is not news:
+/// what would be stored in its place would differ from it each time.
+pub fn change(info: &StreamInfo, ingest_state: &IngestState, withheld: &Withheld) -> Option<Fact> {
     let newer = |new: &Option<String>, now: &Option<String>| new.clone().filter(|_| new != now);
-    let title = newer(&info.title, &ingest_state.title);
+    let title = newer(&info.title, &ingest_state.title).filter(|title| !withheld.holds(title.as_bytes()));
     // A session may visit many folders; the one it began in is what relative paths mean.
     let cwd = info.cwd.clone().filter(|_| ingest_state.cwd.is_none());
     let project = newer(&info.project, &ingest_state.project);

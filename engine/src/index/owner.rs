@@ -435,7 +435,10 @@ impl Drop for Index {
             let _ = table.close();
             return;
         }
-        if self.broken.get().is_none() && table.close().is_ok() {
+        if self.broken.get().is_some() {
+            // Its own end would write to a file of which it is not known what it holds.
+            table.abandon();
+        } else if table.close().is_ok() {
             return;
         }
         // If it stays, the next opening finds that it was not closed, and begins anew.

@@ -173,6 +173,7 @@ impl KeyChain {
         name: Option<&str>,
     ) -> Result<(), LogError> {
         let _lock = self.folder.lock()?;
+        self.check_ring(stream)?;
         match self.file(stream)? {
             Ok(_) => return Ok(()),
             Err(Found::None) => {}

@@ -341,6 +341,7 @@ impl KeyChain {
             (number, Found::Key(key)) => (number, key),
             (_, Found::None) => {
                 let _lock = self.folder.lock()?;
+                self.check_ring(stream)?;
                 match self.load(stream, None)? {
                     (number, Found::Key(key)) => (number, key),
                     (_, Found::None) => (FIRST_KEY, self.make(Around::Ring(&**ring), stream)?),
@@ -365,6 +366,13 @@ impl KeyChain {
             Ok(_) => Err(LogError::Shredded { stream }),
             Err(found) => Err(self.refusal(stream, found)),
         }
+    }
+
+    /// Refuses to make a key with a ring that is not the store's any more: another process may have wrapped all keys anew, and nobody may
+    /// have this ring tomorrow. Call under the lock of the folder: the store's own key is the last that is wrapped anew.
+    pub(crate) fn check_ring(&self, stream: StreamId) -> Result<(), LogError> {
+        // The store's own key is the first of all.
+        if stream == StreamId::STORE { Ok(()) } else { self.own_key().map(drop) }
     }
 
     /// The private half of the store's secret.

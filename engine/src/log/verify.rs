@@ -1,5 +1,6 @@
 //! Checking everything: every byte, every link, every witness; never stopping at the first damage.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::create::{Identity, identify, read_secret, store_file_damage};
@@ -136,7 +137,7 @@ impl Log {
             log: self,
             deep,
             erased: &erased,
-            damaged_blocks: Vec::new(),
+            damaged_blocks: BTreeSet::new(),
             checkpoint: None,
             claims,
             cut: None,
@@ -167,7 +168,7 @@ struct Check<'a> {
     deep: bool,
     erased: &'a dyn Fn(&crate::codec::BodyRow, Part) -> bool,
     /// Blocks of bodies found damaged, for rows of later frames that refer to them.
-    damaged_blocks: Vec<Position>,
+    damaged_blocks: BTreeSet<Position>,
     checkpoint: Option<Checkpoint>,
     claims: Claims,
     /// The end of the file of the last segment, if that lies before the durable end.
@@ -466,7 +467,7 @@ impl Check<'_> {
             }
             let seq = Some(header.first_seq.plus(u64::from(row.event)));
             let (segment, offset) = (row.position.segment(), row.position.offset());
-            self.damaged_blocks.push(row.position);
+            self.damaged_blocks.insert(row.position);
             self.found(Corruption {
                 part: invalid.part,
                 path: self.log.segments.path(segment),

@@ -174,11 +174,21 @@ pub fn read_file(storage: &dyn Storage, name: &str, bytes_max: usize) -> io::Res
 pub fn write_file(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result<()> {
     let temporary = format!("{name}.tmp");
     let file = storage.open(&temporary, Access::Replace)?;
-    write_all(&*file, bytes, 0, &mut 0)?;
-    sync(&*file)?;
+    let put = || {
+        write_all(&*file, bytes, 0, &mut 0)?;
+        sync(&*file)?;
+        storage.rename(&temporary, name)
+    };
+    put().inspect_err(|_| give_back(storage, &*file, &temporary))?;
     drop(file);
-    storage.rename(&temporary, name)?;
     storage.sync_dir(name.rsplit_once('/').map_or("", |(directory, _)| directory))
+}
+
+/// Removes a temporary file that could not be put in place. On a full disk, the space that it took is the space that commits need.
+pub fn give_back(storage: &dyn Storage, file: &dyn StoredFile, temporary: &str) {
+    // The caller reports what came before; what stays is replaced by the next attempt.
+    let _ = file.set_len(0);
+    let _ = storage.remove(temporary);
 }
 
 // --- the files of one directory ----------------------------------------------------------------------------------------------

@@ -245,7 +245,7 @@ impl Store {
             let read = |body: BodyId| match self.inner.body(body) {
                 Ok(bytes) => Some(bytes),
                 Err(Error::Erased { .. }) => None,
-                Err(Error::Corrupt { detail }) => {
+                Err(Error::Corrupt { detail, .. }) => {
                     self.inner.note_damage(detail);
                     None
                 }

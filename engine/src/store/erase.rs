@@ -129,8 +129,15 @@ impl Store {
         inner.check_writable()?;
         check_reason(by, reason)?;
         let (by, reason) = (inner.cleaned(by), inner.cleaned(reason));
-        let mut wanted = wanted(inner)?;
         let erasing = inner.log.begin_erasing()?;
+        // Asked once others who erase have ended: what they, or anyone, recorded meanwhile is looked at, too.
+        let mut wanted = match wanted(inner) {
+            Ok(wanted) => wanted,
+            Err(error) => {
+                erasing.give_up();
+                return Err(error);
+            }
+        };
         let mut hits = Hits::new();
         let mut recorded = None;
         if let Err(error) = inner.record_all(&mut wanted, (&by, &reason), &mut hits, &mut recorded) {
@@ -252,7 +259,7 @@ impl Inner {
         for place in places {
             let parts = match self.parts_of(place.position, &[stream], item.seq) {
                 Ok(parts) => parts,
-                Err(Error::Corrupt { detail }) => {
+                Err(Error::Corrupt { detail, .. }) => {
                     self.note_damage(detail);
                     continue;
                 }

@@ -22,6 +22,8 @@ pub struct Erasure {
 #[derive(Debug, Default)]
 pub(super) struct Erasures {
     pub(super) watermark: Seq,
+    /// The newest event that records one. What was made of the log before it may hold a text that is erased.
+    pub(super) newest: Seq,
     /// Which event records the erasure of a row.
     pub(super) by_row: FxHashMap<(Seq, u32), Seq>,
     /// What such an event says, as far as that was asked for.

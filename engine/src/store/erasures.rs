@@ -81,7 +81,7 @@ impl Inner {
             at
         };
         let Some(erasure) = self.erasure(at)?.map(Arc::new) else { return Ok(None) };
-        let mut all = renewed(&self.erasures, |known| *known = Erasures::default());
+        let mut all = renewed(&self.erasures, |known| *known = self.no_erasures());
         all.told.insert(at, Arc::clone(&erasure));
         Ok(Some(erasure))
     }
@@ -93,16 +93,26 @@ impl Inner {
         Ok((known.withheld.clone(), known.watermark))
     }
 
+    /// The newest event that records an erasure, of any process; [`Seq::ZERO`] if there is none. What was made of the log before it, in
+    /// memory or in a file, may hold a text that is erased: it is thrown away.
+    pub(super) fn newest_erasure(&self) -> Result<Seq, Error> {
+        Ok(self.erasures(&|after| self.known_frames_of(&[StreamId::STORE], after))?.newest)
+    }
+
+    fn no_erasures(&self) -> Erasures {
+        Erasures::new(self.log.secret().clone())
+    }
+
     /// All erasures in the frames that `places` gives after a seq. Cost: what the store's own stream has that was not read
     /// yet.
     fn erasures(&self, places: &PlacesAfter<'_>) -> Result<MutexGuard<'_, Erasures>, Error> {
-        let mut known = renewed(&self.erasures, |known| *known = Erasures::default());
+        let mut known = renewed(&self.erasures, |known| *known = self.no_erasures());
         let after = known.watermark;
         let (places, watermark) = places(after)?;
         for place in places {
             let parts = match self.parts_of(place.position, &[StreamId::STORE], after) {
                 Ok(parts) => parts,
-                Err(Error::Corrupt { detail }) => {
+                Err(Error::Corrupt { detail, .. }) => {
                     self.note_damage(detail);
                     continue;
                 }
@@ -111,6 +121,7 @@ impl Inner {
             for frame in parts {
                 for event in frame.events().filter(|event| event.seq > after && event.envelope.kind == ERASED)
                 {
+                    known.newest = known.newest.max(event.seq);
                     let recorded = match bare(&frame, &event) {
                         Ok(recorded) => recorded,
                         Err(error) => {

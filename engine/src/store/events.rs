@@ -26,11 +26,10 @@ fn check_sight(event: &EventRef<'_>) -> Result<(), Error> {
         Sight::NoKey => Err(Error::Locked {
             detail: format!("event {seq} is sealed, and the key of its stream {stream} is not at hand"),
         }),
-        Sight::Forged => Err(Error::Corrupt {
-            detail: format!(
-                "event {seq} does not open with the key of its stream {stream}: it was altered or moved"
-            ),
-        }),
+        Sight::Forged => Err(Error::damaged_event(
+            seq,
+            format!("event {seq} does not open with the key of its stream {stream}: it was altered or moved"),
+        )),
     }
 }
 
@@ -47,11 +46,11 @@ pub(super) fn lend<'a>(event: &EventRef<'a>, secret: &Secret) -> Result<Option<F
 }
 
 fn unreadable(seq: Seq, error: &payload::PayloadError) -> Error {
-    Error::Corrupt { detail: format!("event {seq} cannot be read: {error}") }
+    Error::damaged_event(seq, format!("event {seq} cannot be read: {error}"))
 }
 
 fn no_row(seq: Seq, row: u32) -> Error {
-    Error::Corrupt { detail: format!("event {seq} names body row {row}, which it does not have") }
+    Error::damaged_event(seq, format!("event {seq} names body row {row}, which it does not have"))
 }
 
 /// Deepest nesting of wire forms: a document names records, and nothing names documents.
@@ -78,7 +77,7 @@ impl Inner {
                             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
                     ),
                     Err(Error::Erased { .. }) => text.fill(ERASED_TEXT.to_owned()),
-                    Err(Error::Corrupt { detail }) => {
+                    Err(Error::Corrupt { detail, .. }) => {
                         self.note_damage(detail);
                         text.fill(DAMAGED_TEXT.to_owned());
                     }
@@ -114,7 +113,7 @@ impl Inner {
 
     /// Takes note of damage for a caller that goes on without it: an answer that leaves events out has to say so.
     pub(super) fn noted<T>(&self, read: Result<T, Error>) -> Result<T, Error> {
-        if let Err(Error::Corrupt { detail }) = &read {
+        if let Err(Error::Corrupt { detail, .. }) = &read {
             self.note_damage(detail.clone());
         }
         read
@@ -208,7 +207,7 @@ impl Inner {
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let damaged =
-            |detail: String| Error::Corrupt { detail: format!("the wire form of event {seq} {detail}") };
+            |detail: String| Error::damaged_event(seq, format!("the wire form of event {seq} {detail}"));
         let depth = depth.checked_sub(1).ok_or_else(|| damaged("is nested too deeply".to_owned()))?;
         let bytes = self.body(template.id(seq))?;
         for piece in wire::pieces(&bytes).map_err(|error| damaged(format!("cannot be read: {error}")))? {

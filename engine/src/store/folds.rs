@@ -31,6 +31,10 @@ struct Missing {
     beginnings: bool,
 }
 
+impl Missing {
+    const NOTHING: Self = Self { streams: Vec::new(), beginnings: false };
+}
+
 impl Loaded {
     /// An empty fold of the same streams and what was missing.
     fn with(&self, missing: Missing) -> Self {
@@ -87,7 +91,10 @@ impl Inner {
         {
             *loaded = saved;
         }
-        if let Some(missing) = self.advance(&mut loaded, Seq::MAX)? {
+        // A fold keeps short texts, such as titles and keys of memory: one that was made before an erasure may hold what it erased.
+        let is_outdated = loaded.watermark != Seq::ZERO && loaded.watermark < self.newest_erasure()?;
+        let missing = if is_outdated { Some(Missing::NOTHING) } else { self.advance(&mut loaded, Seq::MAX)? };
+        if let Some(missing) = missing {
             // Begun anew aside: if reading fails, views of the fold keep what they show.
             let mut anew = loaded.with(missing);
             while let Some(missing) = self.advance(&mut anew, Seq::MAX)? {
@@ -146,7 +153,7 @@ impl Inner {
             };
             let parts = match parts {
                 Ok(parts) => parts,
-                Err(Error::Corrupt { detail }) => {
+                Err(Error::Corrupt { detail, .. }) => {
                     self.note_damage(detail);
                     loaded.has_gaps = true;
                     continue;
@@ -197,7 +204,7 @@ impl Inner {
             }
             loaded.event_count = loaded.event_count.saturating_add(1);
             let noted = |error| match error {
-                Error::Corrupt { detail } => {
+                Error::Corrupt { detail, .. } => {
                     self.note_damage(detail);
                     Ok(())
                 }
@@ -282,7 +289,8 @@ impl Inner {
         }
         let sound = found.and_then(|(footing, loaded)| {
             let (known, end) = self.footing_at(footing.position)?;
-            (known == footing).then_some(Loaded { end: Some(end), ..loaded })
+            let is_of_now = known == footing && !self.is_outdated(footing);
+            is_of_now.then_some(Loaded { end: Some(end), ..loaded })
         });
         if sound.is_none() {
             snapshots.forget(stream);
@@ -306,6 +314,16 @@ impl Inner {
         self.footing_at(position).map(|(footing, _)| footing).filter(|footing| footing.seq == seq)
     }
 
+    /// Whether something was erased since, so that a file of then may hold what must be nowhere. Unknown counts as yes.
+    pub(super) fn is_outdated(&self, footing: Footing) -> bool {
+        self.newest_erasure().map_or(true, |newest| footing.seq < newest)
+    }
+
+    /// What a file of now rests on.
+    pub(super) fn footing_to_save(&self, seq: Seq) -> Option<Footing> {
+        self.footing_of(seq).filter(|footing| !self.is_outdated(*footing))
+    }
+
     /// Saves a fold behind the caller's back if that is due and nothing else is being saved.
     pub(super) fn save_later(&self, stream: StreamId, shared: &Arc<RwLock<Loaded>>) {
         let snapshots = &self.snapshots;
@@ -324,7 +342,7 @@ impl Inner {
         if running.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return;
         }
-        let Some(footing) = self.footing_of(watermark) else { return };
+        let Some(footing) = self.footing_to_save(watermark) else { return };
         let (storage, store, shared) = (Arc::clone(&snapshots.storage), snapshots.store, Arc::clone(shared));
         let save = move || save(&*storage, store, stream, footing, &shared);
         // No thread to be had: no snapshot.
@@ -350,7 +368,7 @@ impl Inner {
             let Ok(loaded) = shared.read() else { return };
             is_due(&loaded).then_some(loaded.watermark)
         };
-        if let Some(footing) = watermark.and_then(|watermark| self.footing_of(watermark)) {
+        if let Some(footing) = watermark.and_then(|watermark| self.footing_to_save(watermark)) {
             save(&*snapshots.storage, snapshots.store, stream, footing, shared);
         }
     }
@@ -401,7 +419,7 @@ impl Store {
         let _ = self.view(stream)?;
         let shared = inner.fold(stream)?;
         let loaded = whole(&shared)?;
-        let Some(footing) = inner.footing_of(loaded.watermark) else { return Ok(false) };
+        let Some(footing) = inner.footing_to_save(loaded.watermark) else { return Ok(false) };
         let bytes = encode(inner.snapshots.store, stream, footing, &loaded);
         drop(loaded);
         // Its own errors concern those who append.

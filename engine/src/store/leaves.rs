@@ -77,7 +77,7 @@ impl Iterator for Leaves {
                 if event.seq != self.next {
                     let missing = self.next;
                     self.to = Seq::ZERO;
-                    return Some(Err(Error::Corrupt { detail: format!("event {missing} is missing") }));
+                    return Some(Err(Error::damaged_event(missing, format!("event {missing} is missing"))));
                 }
                 self.next = self.next.next();
                 return Some(Ok(self.inner.leaf_of(frame, &event)));
@@ -107,11 +107,12 @@ impl Inner {
         if self.log.secret().is_known() {
             return Ok(());
         }
+        let path = self.root.join("secret");
         let detail = format!(
             "{} is lost or damaged, and proofs are keyed with it; put it back from a backup",
-            self.root.join("secret").display()
+            path.display()
         );
-        Err(Error::Corrupt { detail })
+        Err(Error::damaged_file(Some(path), detail))
     }
 }
 
@@ -232,7 +233,11 @@ impl Store {
             source,
         })?;
         let text = bytes.map(String::from_utf8).transpose();
-        text.map_err(|_| Error::Corrupt { detail: format!("{} is no text", storage.path(&name).display()) })
+        text.map_err(|_| {
+            let path = storage.path(&name);
+            let detail = format!("{} is no text", path.display());
+            Error::damaged_file(Some(path), detail)
+        })
     }
 
     /// A tile of the tree as it lies beside the log, unchecked; `None` if there is none that can be read. What it says has to lead to a

@@ -241,7 +241,7 @@ impl Inner {
         match question(&locator) {
             Ok(answer) => Ok((answer, locator.tail.watermark)),
             Err(Unanswered::Log(error)) => Err(error),
-            Err(Unanswered::Index(why)) => Err(Error::Corrupt { detail: why.reason }),
+            Err(Unanswered::Index(why)) => Err(Error::damaged_file(None, why.reason)),
         }
     }
 

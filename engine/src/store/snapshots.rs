@@ -10,8 +10,9 @@
 //!
 //! A snapshot may be deleted at any time, by any process. It never decides anything: the link in it commits to the whole log up
 //! to its seq, and it holds only what a fold of that made. It is written behind an answer, never before one; whole, under
-//! another name first; and not synced, since one that a crash garbled fails its digest. Bodies are not in it: a fold knows
-//! where texts are, not what they say. What events themselves spell out (paths, tool names, keys, ids, titles) is.
+//! another name first; and not synced, since one that a crash garbled fails its digest. Of most texts it has the place, not what they
+//! say. What events themselves spell out (paths, tool names, keys, ids) and short texts (titles, keys of memory) are in it, so one from before
+//! an erasure is refused and removed.
 //!
 //! The digest finds accidents and careless hands. Who can write the folder can forge a snapshot as they can forge the index:
 //! `verify` compares the link of each with the log, and `verify --deep` each as a whole with a fold made anew.
@@ -22,7 +23,7 @@ use std::thread::JoinHandle;
 use crate::fold::{LAYOUT_VERSION, Pieces, TAKEN_BYTES_MAX, World};
 use crate::ids::{Link, Position, Seq, StoreId, StreamId};
 use crate::locks::steady;
-use crate::storage::{Access, Storage, bytes_between, expect_filled, read_up_to, write_all};
+use crate::storage::{Access, Storage, bytes_between, expect_filled, give_back, read_up_to, write_all};
 
 use super::kept::{FOLDER, Loaded, fold_name};
 
@@ -288,13 +289,16 @@ pub(super) fn put_in_place(storage: &dyn Storage, name: &str, parts: &[&[u8]]) -
     if !file.try_lock()? || !file.is_current()? {
         return Ok(());
     }
-    file.set_len(0)?;
-    let mut offset = 0_u64;
-    for part in parts {
-        write_all(&*file, part, offset, &mut 0)?;
-        offset = offset.saturating_add(part.len() as u64);
-    }
-    storage.rename(&temporary, name)
+    let put = || {
+        file.set_len(0)?;
+        let mut offset = 0_u64;
+        for part in parts {
+            write_all(&*file, part, offset, &mut 0)?;
+            offset = offset.saturating_add(part.len() as u64);
+        }
+        storage.rename(&temporary, name)
+    };
+    put().inspect_err(|_| give_back(storage, &*file, &temporary))
 }
 
 /// Puts a snapshot in place.

@@ -202,6 +202,7 @@ impl Inner {
             writer.restored != Some(restored.digest)
                 && self.footing_at(restored.footing.position).map(|(footing, _)| footing)
                     == Some(restored.footing)
+                && !self.is_outdated(restored.footing)
         });
         let Some(Restored { footing, digest, ingest_state }) = sound else {
             self.forget_ingest_state(stream);
@@ -247,7 +248,7 @@ impl Inner {
 
     /// Saves what is known of a stream. `false` if it could not be, or is of no use yet.
     pub(super) fn save_ingest_state(&self, stream: StreamId, writer: &mut StreamWriter) -> bool {
-        let Some(footing) = self.footing_of(writer.watermark) else { return false };
+        let Some(footing) = self.footing_to_save(writer.watermark) else { return false };
         let Some(saved) = writer.ingest_state.save() else { return false };
         let snapshots = &self.snapshots;
         let Some(header) = header_of(snapshots.store, stream, footing, &saved) else { return false };
@@ -299,7 +300,9 @@ impl Inner {
 impl Inner {
     /// Brings a stream's ingest state up to the durable head. It is sound then.
     pub(super) fn catch_up(&self, stream: StreamId, writer: &mut StreamWriter) -> Result<(), Error> {
-        if !writer.ingest_state.is_sound() {
+        // It keeps titles and the like: what it was made of may be erased since.
+        let is_outdated = writer.watermark != Seq::ZERO && writer.watermark < self.newest_erasure()?;
+        if is_outdated || !writer.ingest_state.is_sound() {
             self.start_over(writer)?;
         }
         if writer.watermark == Seq::ZERO && writer.ingest_state.head == Seq::ZERO {
@@ -320,11 +323,10 @@ impl Inner {
                 Err(Error::Erased { .. }) => self.entropy.array::<32>().to_vec(),
                 Err(error) => return Err(error),
             };
-            let key: [u8; 32] = bytes.as_slice().try_into().map_err(|_| Error::Corrupt {
-                detail: format!(
-                    "the signature key of stream {stream} has {} bytes, expected 32",
-                    bytes.len()
-                ),
+            let key: [u8; 32] = bytes.as_slice().try_into().map_err(|_| {
+                let found = bytes.len();
+                let detail = format!("the signature key of stream {stream} has {found} bytes, expected 32");
+                Error::damaged_event(key.seq, detail)
             })?;
             writer.signer = Some(self.signer_with(&key));
         }

@@ -97,7 +97,7 @@ fn rows_of_version_5_are_these() {
     let frames = frames(&script());
     let mut index = MemoryIndex::new(IDENTITY);
     index.apply(&rows(&frames)).unwrap();
-    expect!["30 rows, 2f562c88a2da31ee0c4b4a42ef7f9ef76168b3edb702f88d96e8ff5be10a4ffe"].assert_eq(&format!(
+    expect!["30 rows, 6664cd1f52281dc06618219aaa13edbaa98abc4dc32a2f586c3138100aa64d73"].assert_eq(&format!(
         "{} rows, {}",
         index.row_count(),
         index.digest().unwrap()

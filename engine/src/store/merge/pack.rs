@@ -104,7 +104,7 @@ impl Packer<'_> {
             }
             let recorded = match self.inner.decode(frame, &event) {
                 Ok(recorded) => recorded,
-                Err(Error::Corrupt { detail }) => {
+                Err(Error::Corrupt { detail, .. }) => {
                     take(Sent::Gap(Gap { detail }))?;
                     continue;
                 }

@@ -360,13 +360,16 @@ impl Taker<'_> {
         if let Payload::MemoryRecorded(memory) = &parcel.event {
             let key = (there, memory.id.clone());
             if !self.memory.contains_key(&key) {
-                let taken: FxHashSet<&String> = self.taken(stream).collect();
                 let mut id = memory.id.clone();
-                let mut number = taken.len() + 1;
-                let letter: String = id.chars().take(1).collect();
-                while taken.contains(&id) {
-                    id = format!("{letter}{number}");
-                    number += 1;
+                // Most are free, and all that are taken are many.
+                if self.taken(stream).any(|taken| *taken == id) {
+                    let taken: FxHashSet<&String> = self.taken(stream).collect();
+                    let mut number = taken.len() + 1;
+                    let letter: String = id.chars().take(1).collect();
+                    while taken.contains(&id) {
+                        id = format!("{letter}{number}");
+                        number += 1;
+                    }
                 }
                 self.memory.insert(key, id);
             }

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::entry::{Entry, StreamInfo};
 use crate::event::Role;
-use crate::storage::{Crash, SimWorld};
+use crate::storage::{Crash, Fault, FaultKind, SimWorld, write_file};
 use crate::store::{Store, View};
 
 fn session() -> StreamInfo {
@@ -229,4 +229,21 @@ fn what_is_new_is_read_from_where_the_snapshot_ends() {
     assert!(store.inner.knows_places(saved, false));
     drop((view, store));
     assert_eq!(later, folded(&folder));
+}
+
+/// A snapshot that found no space stayed as a temporary file, and took the space that the next commit needed.
+#[test]
+fn what_finds_no_space_gives_back_what_it_took() {
+    for after in 0..6 {
+        let process = SimWorld::new(after).process(1);
+        process.create_dir(FOLDER).unwrap();
+        process.plant(Fault { kind: FaultKind::NoSpace, after, once: false });
+        let stream = session().id();
+        let results =
+            [write(&process, stream, &[7; 4096]), write_file(&process, &format!("{FOLDER}/x"), &[7; 4096])];
+        process.heal();
+        let names = process.list(FOLDER).unwrap();
+        assert!(names.iter().all(|name| !name.ends_with(".tmp")), "{after}: {names:?}");
+        assert_eq!(names.len(), results.iter().filter(|result| result.is_ok()).count(), "{after}");
+    }
 }

@@ -1,6 +1,7 @@
 //! A thread panics while it holds a state: what it left half done is never used, shown or saved.
 
 use super::*;
+use crate::storage::{Fault, FaultKind, SimWorld};
 use crate::store::kept::Loaded;
 
 fn session() -> StreamInfo {
@@ -40,6 +41,48 @@ fn a_fold_that_was_left_half_done_is_folded_anew() {
     assert!(store.save_snapshot(session().id()).unwrap());
     drop((before, store));
     assert_eq!(shown(&open(&folder).view(session().id()).unwrap()), 4);
+}
+
+/// An embedder would have sent an empty context: the view had no other word for "I cannot say".
+#[test]
+fn a_view_that_lost_its_fold_says_so_and_is_not_served() {
+    let world = SimWorld::new(1);
+    let process = world.process(1);
+    let store = Store::builder("/sim").storage(Arc::new(process.clone())).open().unwrap();
+    for number in 0..3 {
+        let _ = store.append(&session(), said(number)).unwrap();
+    }
+    let [served, untouched] = [(); 2].map(|()| store.view(session().id()).unwrap());
+    let fold = store.inner.fold(session().id()).unwrap();
+    let poisoned = std::thread::spawn(move || {
+        let _half = fold.write().unwrap();
+        panic!("in the middle of a fold");
+    });
+    assert!(poisoned.join().is_err());
+    process.plant(Fault { kind: FaultKind::ReadError, after: 0, once: false });
+    assert!(matches!(served.to_send(), Err(Error::Busy { .. })));
+    assert!(matches!(served.check(), Err(Error::Busy { .. })));
+    process.heal();
+    // One that is asked once the disk reads again folds what it showed, from the log.
+    assert_eq!(untouched.to_send().unwrap().items().len(), 3);
+    assert!(untouched.check().is_ok());
+}
+
+/// What makes a fold panic makes it panic again: a view of before must not go there.
+#[test]
+fn a_view_is_folded_anew_only_up_to_where_it_was() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    let _ = store.append(&session(), said(0)).unwrap();
+    let before = store.view(session().id()).unwrap();
+    let _ = store.append(&session(), said(1)).unwrap();
+    let fold = store.inner.fold(session().id()).unwrap();
+    let poisoned = std::thread::spawn(move || {
+        let _half = fold.write().unwrap();
+        panic!("in the middle of a fold");
+    });
+    assert!(poisoned.join().is_err());
+    assert_eq!(before.read().world().stream(session().id()).unwrap().items(Seq::MAX).count(), 1);
 }
 
 #[test]

@@ -201,7 +201,7 @@ impl Inner {
                 && told.insert(id)
                 && let Some(writer) = streams.get(id)
                 && writer.ingest_state.opened
-                && let Some(change) = record::change(&batch.stream, &writer.ingest_state)
+                && let Some(change) = record::change(&batch.stream, &writer.ingest_state, withheld)
                 && let Draft::Record(drafts) = recorder.draft(&batch.stream, &change.into())
             {
                 plan.drafts.extend(drafts);

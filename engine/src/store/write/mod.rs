@@ -301,6 +301,21 @@ impl Inner {
         // A handle's first commit completes nothing.
         if before != segment && before != 0 {
             self.upkeep.begin(&self.log);
+            self.let_go_of_segments();
+        }
+    }
+
+    /// Forgets the places of commits that are durable: each holds the file that its segment was written to, which is to go once the
+    /// segment is sealed.
+    fn let_go_of_segments(&self) {
+        let head = self.log.head().seq;
+        for (_, writer) in steady(&self.writers).list() {
+            // One that is in use forgets its place when it is used again.
+            if let Ok(mut writer) = writer.try_lock()
+                && writer.watermark <= head
+            {
+                writer.placed = None;
+            }
         }
     }
 }
