@@ -140,7 +140,9 @@ pub(crate) fn inputs(data: &Path) -> Outcome<Vec<Input>> {
             })
             .collect();
     }
-    eprintln!("no recorded sessions in {}: the bundled one, repeated", data.display());
+    eprintln!(
+        "no recorded sessions: the bundled one, repeated; --data or ACPDB_RECORDINGS names a folder of others"
+    );
     let bundled = include_str!("../../cli/assets/demo-session.jsonl");
     let head = bundled.as_bytes().get(..import::HEAD_BYTES.min(bundled.len())).unwrap_or_default();
     let path = PathBuf::from("demo-session.jsonl");

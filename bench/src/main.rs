@@ -50,7 +50,7 @@ fn boxed(error: impl std::error::Error + 'static) -> Box<dyn std::error::Error> 
 struct Options {
     /// Smaller sizes and fewer rounds.
     quick: bool,
-    /// Recorded sessions to import.
+    /// Recorded sessions to import: `--data`, else what `ACPDB_RECORDINGS` names. Empty: none.
     data: PathBuf,
     /// Where stores are made.
     scratch: PathBuf,
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> Outcome<()> {
     let mut options = Options {
         quick: false,
-        data: PathBuf::from("../shared/data"),
+        data: std::env::var_os("ACPDB_RECORDINGS").unwrap_or_default().into(),
         scratch: measure::scratch_folder(),
         docs: false,
     };

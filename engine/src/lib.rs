@@ -36,8 +36,8 @@
 //! | erase for good | [`Store::erase`] |
 //!
 //! What is not here is in the modules: what is recorded ([`entry`] told, [`event`] kept, [`ids`]), what answers are made of
-//! ([`answers`]), what can be set ([`settings`]). The rooms behind are public with the feature `internals`, without any promise:
-//! acpdb's own crates use them.
+//! ([`answers`]), what can be set ([`settings`]), keys of encrypted stores ([`keys`]). The modules behind these are public with the
+//! feature `internals`, without any promise: acpdb's own crates use them.
 //!
 //! ```text
 //! ids secret text event registry entry travel fold serve command codec storage log index verify store

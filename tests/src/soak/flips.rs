@@ -173,16 +173,15 @@ impl Specimen {
         copy
     }
 
-    /// Flips bits: all of them, or one in `step`.
+    /// Flips bits: all of them, or one in `step`, from the `first` on.
     ///
     /// # Errors
     /// The first flip that was not taken as it should be.
-    pub fn flips(&self, step: usize, tally: &mut Tally) -> Result<(), Finding> {
+    pub fn flips(&self, first: usize, step: usize, tally: &mut Tally) -> Result<(), Finding> {
         for name in self.names() {
             let mut bytes = self.world.file(&name).unwrap_or_default();
-            for bit in (usize::try_from(tally.flips).unwrap_or(0) % step.max(1)..bytes.len() * 8)
-                .step_by(step.max(1))
-            {
+            let first = first.wrapping_add(usize::try_from(tally.flips).unwrap_or(0)) % step.max(1);
+            for bit in (first..bytes.len() * 8).step_by(step.max(1)) {
                 flip(&mut bytes, bit);
                 let copy = self.damaged(&name, &bytes);
                 flip(&mut bytes, bit);
@@ -321,6 +320,7 @@ pub fn all(seed: u64, step: usize) -> Result<Tally, Finding> {
     specimen.files(&mut tally)?;
     specimen.sectors(&mut tally)?;
     specimen.cuts(step, &mut tally)?;
-    specimen.flips(step, &mut tally)?;
+    // Of all places, another sample for each seed.
+    specimen.flips(usize::try_from(seed).unwrap_or(0), step, &mut tally)?;
     Ok(tally)
 }

@@ -58,6 +58,7 @@ fn proofs(world: &World) -> Vec<(&'static str, String)> {
 }
 
 #[test]
+#[ignore = "needs python3"]
 fn proofs_are_the_same_with_tiles_without_them_and_with_wrong_ones() {
     let world = tiled();
     let key = key(&world);

@@ -132,3 +132,18 @@ fn help_has_a_noun_where_it_could_say_what() -> io::Result<()> {
     );
     Ok(())
 }
+
+/// Pages called one thing a tombstone, a placeholder and a stand-in. Code keeps its `StandIn`; pages have the glossary's words.
+#[test]
+fn pages_have_one_word_for_what_is_shown_in_place_of_a_text() -> io::Result<()> {
+    let mut findings = Vec::new();
+    for (path, hits) in found(&[concat!("stand-", "in"), concat!("stand-", "ins")], true)? {
+        let is_page = path.starts_with("docs/") || path == "README.md";
+        findings.extend(hits.iter().filter(|_| is_page).map(|(line, word)| format!("{path}:{line}: {word}")));
+    }
+    report(
+        findings,
+        "a tombstone is what a hidden item shows, a placeholder any of them (docs/CONCEPTS.md).",
+    );
+    Ok(())
+}
