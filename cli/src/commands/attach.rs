@@ -52,6 +52,7 @@ struct Answer<'a> {
     path: &'a PathBuf,
     changed: bool,
     made: bool,
+    #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     diff: String,
 }
 
@@ -175,6 +176,7 @@ struct Place {
     path: PathBuf,
     command: String,
     /// The subject of new sessions.
+    #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
     /// The host finds no program there, and goes on without it.

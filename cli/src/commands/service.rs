@@ -36,6 +36,7 @@ struct Said<'a> {
     /// In the manager's own word; absent if it was not asked, or cannot be.
     state: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     text: Option<&'a str>,
 }
 

@@ -49,6 +49,7 @@ pub(crate) struct FileReport {
 pub(crate) struct Skipped {
     pub(crate) path: PathBuf,
     pub(crate) line: Option<u64>,
+    #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     pub(crate) reason: String,
 }
 

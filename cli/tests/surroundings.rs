@@ -1,0 +1,96 @@
+//! What a machine may hold beside a store: names that are no UTF-8, variables that are set to nothing, links, pipes, devices.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at what it did not expect")]
+#![cfg(unix)]
+
+mod done;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use done::{Done, finish};
+
+const LINE: &str = r#"{"session":"s1","message":{"role":"user","text":"a word"}}"#;
+
+/// A folder with an empty home. Its own name is no UTF-8.
+struct Place {
+    outer: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Self { outer: TempDir::new().unwrap() };
+        std::fs::create_dir_all(place.path("home")).unwrap();
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.outer.path().join(OsStr::from_bytes(b"odd-\xff")).join(name)
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
+        command.args(words).current_dir(self.path("")).env_clear();
+        command.env("HOME", self.path("home")).env("ACPDB_ANY_FILE_SYSTEM", "1").env("TZ", "UTC");
+        command
+    }
+
+    fn run(&self, words: &[&str], stdin: &str) -> Done {
+        finish(&mut self.command(words), stdin)
+    }
+
+    /// As [`Self::run`], in the folder's store, whose whole path is told.
+    fn told(&self, words: &[&str], stdin: &str) -> Done {
+        finish(self.command(words).env("ACPDB_PATH", self.path("store")), stdin)
+    }
+}
+
+/// `json!` unwraps, and a path that is no UTF-8 cannot be serialized: these verbs ended with a panic.
+#[test]
+fn answers_for_programs_show_a_name_that_is_no_utf8() {
+    let place = Place::new();
+    assert_eq!(place.told(&["append", "--stdin"], LINE).code, 0);
+    std::fs::write(place.path("none.jsonl"), "nothing that is known\n").unwrap();
+    let odd = |name: &str| place.path(name).display().to_string();
+    for (words, member, shown) in [
+        (&["init"][..], "/path", odd("store")),
+        (&["info"], "/path", odd("store")),
+        (&["doctor"], "/path", odd("store")),
+        (&["config", "path"], "/path", odd("home/.config/acpdb/config.toml")),
+        (&["key", "new"], "/path", odd("home/.config/acpdb/keys/default.key")),
+        (&["checkpoint", "sign"], "/note", String::new()),
+        (&["checkpoint", "export", "--tiles", "TILES"], "/folder", odd("tiles")),
+        (&["prove", "1", "-o", "PROOF"], "/path", odd("proof")),
+        (&["audit", "-o", "AUDIT.json"], "/path", odd("audit.json")),
+        (&["export", "html", "-o", "PAGE", "s1"], "/path", odd("page")),
+        (&["backup", "COPY"], "/path", odd("copy")),
+        (&["import", "NONE.jsonl"], "/skipped/0/path", odd("none.jsonl")),
+        (&["hosts"], "/items", String::new()),
+        (
+            &["service", "status", "--manager", "systemd"],
+            "/path",
+            odd("home/.config/systemd/user/acpdb-import.service"),
+        ),
+    ] {
+        let mut command = place.command(&["--json"]);
+        for word in words {
+            let is_name = word.starts_with(|c: char| c.is_ascii_uppercase());
+            if is_name {
+                command.arg(place.path(&word.to_lowercase()))
+            } else {
+                command.arg(word)
+            };
+        }
+        let done = finish(command.env("ACPDB_PATH", place.path("store")), "");
+        assert!(!done.err.contains("panicked") && done.code != 101, "{words:?}: {done:?}");
+        let value: Value =
+            serde_json::from_str(done.out.trim()).unwrap_or_else(|_| panic!("{words:?}: {done:?}"));
+        let found = value.pointer(member).unwrap_or_else(|| panic!("{words:?}: {value}"));
+        assert!(shown.is_empty() || *found == *shown, "{words:?}: {found} is not {shown}");
+    }
+}
