@@ -94,3 +94,16 @@ fn answers_for_programs_show_a_name_that_is_no_utf8() {
         assert!(shown.is_empty() || *found == *shown, "{words:?}: {found} is not {shown}");
     }
 }
+
+/// Settings are often a link into a folder under version control; setting a key put a file in its place.
+#[test]
+fn settings_that_are_a_link_stay_one() {
+    let place = Place::new();
+    let real = place.path("real.toml");
+    std::fs::write(&real, "color = \"never\"\n").unwrap();
+    std::os::unix::fs::symlink(&real, place.path("link.toml")).unwrap();
+    let mut set = place.command(&["config", "set", "pager", "never"]);
+    assert_eq!(finish(set.env("ACPDB_CONFIG", place.path("link.toml")), "").code, 0);
+    assert!(place.path("link.toml").symlink_metadata().unwrap().is_symlink());
+    assert_eq!(std::fs::read_to_string(&real).unwrap(), "color = \"never\"\npager = \"never\"\n");
+}

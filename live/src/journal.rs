@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::files::{Mode, replace};
+
 /// Past this size the older half is dropped.
 const BYTES_MAX: u64 = 512 << 10;
 
@@ -71,9 +73,7 @@ fn shorten(file: &mut File, path: &Path) -> std::io::Result<()> {
     let mut newer = Vec::new();
     file.read_to_end(&mut newer)?;
     let start = newer.iter().position(|byte| *byte == b'\n').map_or(0, |place| place + 1);
-    let other = path.with_extension(format!("{}.new", std::process::id()));
-    std::fs::write(&other, newer.get(start..).unwrap_or_default())?;
-    std::fs::rename(&other, path)
+    replace(path, newer.get(start..).unwrap_or_default(), Mode::Kept)
 }
 
 /// The lines that can be read, oldest first; none if there is no file.

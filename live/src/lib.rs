@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A host tells, acpdb records and answers. Nothing here may stop a host: every fault of ours ends in the answer that
-//! says nothing. Dialects are pure; `hook` uses the public handle of the store; `attach` and `journal` touch the disk.
+//! says nothing. Dialects are pure; `hook` uses the public handle of the store; `attach`, `files` and `journal` touch the disk.
 
 pub mod attach;
 pub mod birth;
@@ -19,6 +19,7 @@ pub mod compaction;
 pub(crate) mod damage;
 pub mod dialect;
 pub mod due;
+pub mod files;
 pub mod hook;
 pub mod host;
 pub mod journal;
