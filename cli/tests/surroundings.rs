@@ -95,6 +95,32 @@ fn answers_for_programs_show_a_name_that_is_no_utf8() {
     }
 }
 
+/// The service ran without the user's settings: with `redact = true` in a file that `$ACPDB_CONFIG` named, secrets were recorded.
+#[test]
+fn a_service_sees_the_users_variables_and_needs_no_passphrase() {
+    let outer = TempDir::new().unwrap();
+    let command = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
+        command.args(words).current_dir(outer.path()).env_clear().env("HOME", outer.path());
+        command.env("ACPDB_ANY_FILE_SYSTEM", "1").env("ACPDB_PATH", "store");
+        command
+    };
+    let install = ["service", "--manager", "systemd", "install", "--dry-run"];
+    let mut shown = command(&install);
+    for name in ["ACPDB_CONFIG", "ACPDB_SUBJECT", "PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR"] {
+        shown.env(name, format!("/of/{name}"));
+    }
+    let done = finish(&mut shown, "");
+    for name in ["ACPDB_CONFIG", "ACPDB_SUBJECT", "PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR"] {
+        assert!(done.out.contains(&format!("Environment=\"{name}=/of/{name}\"")), "{done:?}");
+    }
+    let made = finish(command(&["init", "--encrypt", "--passphrase"]).env("ACPDB_PASSPHRASE", "open"), "");
+    assert_eq!(made.code, 0, "{made:?}");
+    let refused = finish(command(&install).env("ACPDB_PASSPHRASE", "open"), "");
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("opened by a passphrase"), "{refused:?}");
+}
+
 /// Settings are often a link into a folder under version control; setting a key put a file in its place.
 #[test]
 fn settings_that_are_a_link_stay_one() {
