@@ -238,8 +238,8 @@ pub(crate) fn read() -> Result<Settings, Failure> {
 
 /// `~/x` is below the user's home.
 fn at_home(text: &str) -> PathBuf {
-    match (text.strip_prefix("~/"), std::env::var_os("HOME")) {
-        (Some(rest), Some(home)) => PathBuf::from(home).join(rest),
+    match (text.strip_prefix("~/"), path_in("HOME")) {
+        (Some(rest), Some(home)) => home.join(rest),
         _ => PathBuf::from(text),
     }
 }

@@ -95,6 +95,29 @@ fn answers_for_programs_show_a_name_that_is_no_utf8() {
     }
 }
 
+/// A variable that was set to nothing was a usage error, so hooks recorded nothing.
+#[test]
+fn a_variable_that_is_set_to_nothing_is_not_set() {
+    let place = Place::new();
+    for name in
+        ["ACPDB_PATH", "ACPDB_KEY_FILE", "ACPDB_SUBJECT", "ACPDB_CONFIG", "ACPDB_PAGER", "ACPDB_MCP_TOKEN"]
+    {
+        let mut append = place.command(&["append", "--stdin"]);
+        let done = finish(append.env(name, ""), LINE);
+        assert_eq!((done.code, done.err.as_str()), (0, ""), "{name}");
+        let done = finish(place.command(&["info"]).env(name, ""), "");
+        assert_eq!(done.code, 0, "{name}: {done:?}");
+    }
+    let mut hook = place.command(&["hook", "cursor"]);
+    let said = r#"{"conversation_id":"c1","hook_event_name":"postToolUse","tool_name":"Shell","tool_output":"a \ud83d","tool_use_id":"u1"}"#;
+    assert_eq!(finish(hook.env("ACPDB_PATH", "").env("ACPDB_KEY_FILE", ""), said).out, "{}\n");
+    // Half a character at the end of a text cost the whole event.
+    let list = place.run(&["list"], "").out;
+    assert!(list.contains("a \u{fffd}"), "{list}");
+    // On the command line nothing is a mistake.
+    assert_eq!(place.run(&["info", "--db", ""], "").code, 2);
+}
+
 /// The service ran without the user's settings: with `redact = true` in a file that `$ACPDB_CONFIG` named, secrets were recorded.
 #[test]
 fn a_service_sees_the_users_variables_and_needs_no_passphrase() {

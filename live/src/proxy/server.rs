@@ -90,7 +90,7 @@ pub fn serve(store: Store, options: &Options, ready: &mut dyn FnMut(SocketAddr))
         scheme: scheme.to_owned(),
         authority: authority.to_owned(),
         base: upstream.path().trim_end_matches('/').to_owned(),
-        token: options.token.clone(),
+        token: options.token.clone().filter(|token| !token.is_empty()),
         prune: options.prune.clone(),
         unrecorded: options.unrecorded,
         sent: Arc::default(),
