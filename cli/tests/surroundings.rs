@@ -144,6 +144,19 @@ fn a_service_sees_the_users_variables_and_needs_no_passphrase() {
     assert!(refused.err.contains("opened by a passphrase"), "{refused:?}");
 }
 
+/// What comes through a pipe does not come again: a file of memory lost the lines that were looked at first.
+#[test]
+fn memory_comes_through_a_pipe_whole() {
+    let place = Place::new();
+    let lines = [r#"{"kind":"fact","value":"one"}"#, r#"{"kind":"fact","value":"two"}"#, ""].join("\n");
+    let done = place.run(&["memory", "import", "/dev/stdin", "--project", "p"], &format!("\n\n{lines}"));
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.out.starts_with("2 events"), "{done:?}");
+    let bad = place
+        .run(&["memory", "import", "/dev/stdin", "--project", "p"], &format!("\n\n{lines}{{\"kind\":1}}\n"));
+    assert!(bad.err.contains("line 5 was not recorded"), "{bad:?}");
+}
+
 /// Settings are often a link into a folder under version control; setting a key put a file in its place.
 #[test]
 fn settings_that_are_a_link_stay_one() {
@@ -155,4 +168,31 @@ fn settings_that_are_a_link_stay_one() {
     assert_eq!(finish(set.env("ACPDB_CONFIG", place.path("link.toml")), "").code, 0);
     assert!(place.path("link.toml").symlink_metadata().unwrap().is_symlink());
     assert_eq!(std::fs::read_to_string(&real).unwrap(), "color = \"never\"\npager = \"never\"\n");
+}
+
+/// Ctrl-C left recorded text behind: what came on standard input, and the half of an export.
+#[test]
+fn what_is_broken_off_leaves_nothing_behind() {
+    use std::io::Write as _;
+    let place = Place::new();
+    assert_eq!(place.run(&["append", "--stdin"], LINE).code, 0);
+    let scratch = place.path("scratch");
+    std::fs::create_dir(&scratch).unwrap();
+    let count = |name: &str| std::fs::read_dir(place.path(name)).unwrap().count();
+    let broken = |command: &mut Command, begun: &dyn Fn() -> bool| {
+        let mut child = command.env("TMPDIR", &scratch).stdin(std::process::Stdio::piped()).spawn().unwrap();
+        // It waits for more.
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(b"{\"session\":").unwrap();
+        while !begun() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        let ended = child.wait().unwrap();
+        drop(stdin);
+        ended.code()
+    };
+    let ended = broken(&mut place.command(&["import", "-"]), &|| count("scratch") > 0);
+    assert_eq!((ended, count("scratch")), (Some(130), 0));
 }

@@ -7,6 +7,7 @@
 mod ahead;
 mod export_file;
 mod gather;
+mod kept;
 mod notes;
 
 use std::fs::File;
@@ -22,6 +23,7 @@ use acpdb_hosts::sqlite;
 pub(crate) use self::ahead::{Ahead, Begun, FILE_COUNT as AHEAD_COUNT};
 use self::export_file::ExportFile;
 pub(crate) use self::gather::Gather;
+pub(crate) use self::kept::{Kept, kept};
 pub(crate) use self::notes::{notes, refused};
 
 /// Deepest folder that is looked into.
@@ -47,9 +49,9 @@ pub(crate) struct FileReport {
 /// Why a file, or part of it, was not imported.
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct Skipped {
+    #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     pub(crate) path: PathBuf,
     pub(crate) line: Option<u64>,
-    #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     pub(crate) reason: String,
 }
 
