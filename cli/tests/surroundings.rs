@@ -157,6 +157,25 @@ fn memory_comes_through_a_pipe_whole() {
     assert!(bad.err.contains("line 5 was not recorded"), "{bad:?}");
 }
 
+/// `-o` with `--force` put a file in the place of a pipe or a device.
+#[test]
+fn a_pipe_is_written_into_and_stays() {
+    use std::os::unix::fs::FileTypeExt as _;
+    let place = Place::new();
+    assert_eq!(place.run(&["append", "--stdin"], LINE).code, 0);
+    let pipe = place.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    std::os::unix::fs::symlink(&pipe, place.path("link")).unwrap();
+    let refused = place.run(&["export", "html", "s1", "-o", "link"], "");
+    assert!(refused.code == 1 && refused.err.contains("--force writes into it"), "{refused:?}");
+    let reader = std::thread::spawn(move || std::fs::read(pipe).unwrap());
+    let done = place.run(&["export", "html", "s1", "-o", "link", "--force"], "");
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(String::from_utf8(reader.join().unwrap()).unwrap().contains("a word"));
+    assert!(place.path("pipe").metadata().unwrap().file_type().is_fifo());
+    assert!(place.path("link").symlink_metadata().unwrap().is_symlink());
+}
+
 /// Settings are often a link into a folder under version control; setting a key put a file in its place.
 #[test]
 fn settings_that_are_a_link_stay_one() {
