@@ -2,6 +2,7 @@
 //!
 //! Answers are made one after the other: the store is local, and a host waits for one at a time.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use acpdb_hosts::export::{Format, Options, export};
@@ -16,11 +17,13 @@ use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::Value;
 
+use tokio::io::{AsyncRead, ReadBuf};
 use super::catalog;
 use super::tools::{ToolError, Tools, texts};
 use crate::due;
 
 /// Sessions that are listed, the newest first.
+use crate::surrogates::Halves;
 const SESSION_COUNT_MAX: usize = 50;
 const SESSION: &str = "acpdb://session/";
 const ITEM: &str = "acpdb://item/";
@@ -60,7 +63,8 @@ pub enum ServerError {
 pub fn serve_stdio(tools: Tools) -> Result<(), ServerError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(ServerError::Start)?.block_on(async {
-        let running = match Server::new(tools).serve(rmcp::transport::stdio()).await {
+        let (input, output) = rmcp::transport::stdio();
+        let running = match Server::new(tools).serve((Mended::new(input), output)).await {
             Ok(running) => running,
             // A client that goes before it asked for anything leaves nothing to be done.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
@@ -72,6 +76,42 @@ pub fn serve_stdio(tools: Tools) -> Result<(), ServerError> {
 
 /// The protocol over one set of tools.
 #[derive(Clone, Debug)]
+/// Input with U+FFFD for halves of characters: the protocol's library answers nothing to a line that it cannot parse.
+struct Mended<R> {
+    inner: R,
+    halves: Halves,
+    ready: Vec<u8>,
+}
+
+impl<R> Mended<R> {
+    fn new(inner: R) -> Self {
+        Self { inner, halves: Halves::default(), ready: Vec::new() }
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Mended<R> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let Self { inner, halves, ready } = self.get_mut();
+        while ready.is_empty() {
+            let mut bytes = [0; 4096];
+            let mut piece = ReadBuf::new(&mut bytes);
+            std::task::ready!(Pin::new(&mut *inner).poll_read(context, &mut piece))?;
+            if piece.filled().is_empty() {
+                // The end. What is held is the beginning of an escape: no line, and no whole message.
+                return Poll::Ready(Ok(()));
+            }
+            halves.pass(piece.filled(), ready);
+        }
+        let count = ready.len().min(buffer.remaining());
+        buffer.put_slice(ready.drain(..count).as_slice());
+        Poll::Ready(Ok(()))
+    }
+}
+
 pub(super) struct Server {
     tools: Tools,
 }
