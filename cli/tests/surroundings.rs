@@ -215,3 +215,48 @@ fn what_is_broken_off_leaves_nothing_behind() {
     let ended = broken(&mut place.command(&["import", "-"]), &|| count("scratch") > 0);
     assert_eq!((ended, count("scratch")), (Some(130), 0));
 }
+
+/// Lists for programs had no tabs and cut their cells; on a terminal of 80 columns lines were wrapped.
+#[test]
+fn lists_are_whole_for_programs_and_fit_for_people() {
+    let place = Place::new();
+    let long = format!("/a/{}/end.rs", "long/".repeat(30));
+    let tool = |call: &str| {
+        let output = "x".repeat(300);
+        format!(
+            r#"{{"session":"s1","host":"opencode","turn":true,"tool":{{"call":"{call}","tool":"read","params":{{"filePath":"{long}"}},"output":"{output}"}}}}"#
+        )
+    };
+    let memory = format!(r#"{{"kind":"fact","value":"{}"}}"#, "word ".repeat(20).trim_end());
+    assert_eq!(place.run(&["append", "--stdin"], &[tool("c1"), tool("c2")].join("\n")).code, 0);
+    assert_eq!(place.run(&["memory", "import", "/dev/stdin", "--project", "p"], &memory).code, 0);
+    for words in [
+        &["history"][..],
+        &["history", "--sort", "tokens"],
+        &["history", "--chain", "c1"],
+        &["diff", "#1", "latest"],
+        &["blame", &long],
+        &["memory", "list", "--project", "p"],
+    ] {
+        let done = place.run(words, "");
+        assert_eq!(done.code, 0, "{words:?}: {done:?}");
+        let wanted =
+            if words[0] == "memory" { "word ".repeat(20).trim_end().to_owned() } else { long.clone() };
+        let line = done.out.lines().find(|line| line.contains('\t') && line.contains(&wanted));
+        assert!(line.is_some(), "{words:?}: {}", done.out);
+        assert!(!done.out.contains('…'), "{words:?}: {}", done.out);
+    }
+    for words in [
+        &["history"][..],
+        &["history", "--chain", "c1"],
+        &["diff", "#1", "latest"],
+        &["blame", &long],
+        &["sessions", "--graph"],
+    ] {
+        for columns in ["60", "80"] {
+            let done = finish(place.command(words).env("COLUMNS", columns), "");
+            let widest = done.out.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+            assert!(widest <= columns.parse().unwrap(), "{words:?} at {columns}: {}", done.out);
+        }
+    }
+}

@@ -8,7 +8,7 @@ use acpdb_query::items::names;
 use acpdb_query::served::ServedRow;
 use acpdb_query::{ChainReport, Cursor, EdgeRow, Filter, ItemRow, ItemsQuestion, Scanned, Which};
 
-use super::lines::{Widths, about, one_line, standing_painted};
+use super::lines::{Widths, about, cut, joined, one_line, standing_painted};
 use super::{Code, Failure, Global, Output, ask, describe, find, place, sessions};
 use crate::args::{History, HistorySort};
 
@@ -135,7 +135,7 @@ impl Listing<'_> {
                     let columns = *widths.get_or_insert_with(|| Widths::of(&ready, output, STANDING_WIDTH));
                     for row in ready.drain(..) {
                         let line = columns.line(&row, &about(&view, &row)?, output);
-                        output.line(format!("{line}  {}", standing_painted(&row, output)).trim_end())?;
+                        output.line(joined(&[&line, &standing_painted(&row, output)], output))?;
                     }
                 }
             }
@@ -287,12 +287,13 @@ pub(crate) fn draw(
         let is_old = chain.edges.iter().any(|edge| edge.old == row.item);
         let told_below = is_old && row.rule.is_some() && row.cause != Some("erased");
         let stands = if told_below { String::new() } else { standing_painted(row, output) };
-        output.line(format!("{mark} {line}  {stands}").trim_end())?;
+        let gap = if output.tabs { "\t" } else { " " };
+        output.line(joined(&[&format!("{mark}{gap}{line}"), &stands], output))?;
         let last = number + 1 == chain.members.len();
         let rail = if last { " " } else { "│" };
         for edge in chain.edges.iter().filter(|edge| edge.old == row.item) {
             let text = edge_words(edge, row);
-            output.styled(describe::DIM, format!("{rail}   {text}"))?;
+            output.line(cut(&output.paint(describe::DIM, &format!("{rail}   {text}")), output))?;
         }
     }
     for row in unseen(chain) {

@@ -8,7 +8,7 @@ use acpdb_query::sessions::sparkline;
 use acpdb_query::when::Clock;
 use acpdb_query::{Change, FindError, Window};
 
-use super::lines::{Widths, about, clip, one_line, standing};
+use super::lines::{Widths, about, clip, joined, one_line, standing};
 use super::{Code, Failure, Global, Output, describe, find, place, sessions};
 use crate::args::{AtPoint, Blame, Diff};
 
@@ -163,7 +163,9 @@ pub(crate) fn diff(global: &Global, args: &Diff, output: &mut Output) -> Result<
                 Change::Came | Change::Restored | Change::Revised => String::new(),
                 _ => standing(&row.row),
             };
-            output.line(format!("{} {line}  {why}", output.paint(style, mark)).trim_end())?;
+            let gap = if output.tabs { "\t" } else { " " };
+            let line = format!("{}{gap}{line}", output.paint(style, mark));
+            output.line(joined(&[&line, &why], output))?;
         }
     }
     Ok(Code::Ok)
@@ -248,7 +250,9 @@ fn of_file(report: &FileBlame, output: &mut Output) -> Result<(), Failure> {
         let mark = if is_last { "*" } else { " " };
         let key = step.row.keys.first().map(|key| one_line(key)).unwrap_or_default();
         let line = widths.line(&step.row, &key, output);
-        output.line(format!("{mark}{day} {line}  {}", standing(&step.row)).trim_end())?;
+        let (behind, gap) = if output.tabs { ("\t", "\t") } else { ("", " ") };
+        let line = format!("{mark}{behind}{day}{gap}{line}");
+        output.line(joined(&[&line, &standing(&step.row)], output))?;
     }
     match &report.last_write {
         Some(write) => output.line(format!("last written by {write} (*)"))?,
