@@ -4,6 +4,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use acpdb_hosts::export::{Format, Options, export};
 use rmcp::model::{
@@ -16,14 +17,15 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::Value;
-
 use tokio::io::{AsyncRead, ReadBuf};
+
 use super::catalog;
 use super::tools::{ToolError, Tools, texts};
+use super::uri::{decoded, encoded};
 use crate::due;
+use crate::surrogates::Halves;
 
 /// Sessions that are listed, the newest first.
-use crate::surrogates::Halves;
 const SESSION_COUNT_MAX: usize = 50;
 const SESSION: &str = "acpdb://session/";
 const ITEM: &str = "acpdb://item/";
@@ -74,8 +76,6 @@ pub fn serve_stdio(tools: Tools) -> Result<(), ServerError> {
     })
 }
 
-/// The protocol over one set of tools.
-#[derive(Clone, Debug)]
 /// Input with U+FFFD for halves of characters: the protocol's library answers nothing to a line that it cannot parse.
 struct Mended<R> {
     inner: R,
@@ -112,6 +112,8 @@ impl<R: AsyncRead + Unpin> AsyncRead for Mended<R> {
     }
 }
 
+/// The protocol over one set of tools.
+#[derive(Clone, Debug)]
 pub(super) struct Server {
     tools: Tools,
 }
@@ -198,7 +200,8 @@ impl ServerHandler for Server {
         let mut sessions = self.tools.sessions().map_err(|error| internal(&error))?;
         sessions.sort_by_key(|session| std::cmp::Reverse(session.head));
         let resources = sessions.into_iter().take(SESSION_COUNT_MAX).map(|session| {
-            let mut resource = Resource::new(format!("{SESSION}{}", session.name), session.name.clone());
+            let mut resource =
+                Resource::new(format!("{SESSION}{}", encoded(&session.name)), session.name.clone());
             resource.title = session.title;
             resource.description = Some(format!("The current context of a session of {}", session.host));
             resource.mime_type = Some(MARKDOWN.to_owned());
@@ -230,14 +233,14 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri;
-        let (text, media_type) = if let Some(name) = uri.strip_prefix(SESSION) {
-            let session = self.tools.session(Some(name)).map_err(|error| internal(&error))?;
+        let (text, media_type) = if let Some(name) = uri.strip_prefix(SESSION).map(decoded) {
+            let session = self.tools.session(Some(&name)).map_err(|error| internal(&error))?;
             let view = self.tools.store().view(session.id).map_err(|error| internal(&error.into()))?;
             let made = export(&view, Format::Markdown, &Options::default());
             let made = made.map_err(|error| internal(&error.into()))?;
             (String::from_utf8_lossy(&made.bytes).into_owned(), MARKDOWN)
-        } else if let Some(item) = uri.strip_prefix(ITEM) {
-            let found = acpdb_query::find(self.tools.store(), item, None);
+        } else if let Some(item) = uri.strip_prefix(ITEM).map(decoded) {
+            let found = acpdb_query::find(self.tools.store(), &item, None);
             let found = found.map_err(|error| internal(&ToolError::Argument(error.to_string())))?;
             let text = texts(self.tools.store(), &found.stream, &found.item.to_string());
             (text.map_err(|error| internal(&error))?, PLAIN)
