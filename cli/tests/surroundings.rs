@@ -260,3 +260,14 @@ fn lists_are_whole_for_programs_and_fit_for_people() {
         }
     }
 }
+
+/// Help that could not be written ended well.
+#[test]
+fn help_that_cannot_be_written_is_a_failure() {
+    let place = Place::new();
+    for words in [&["help", "ids"][..], &["--help"], &["--version"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let done = place.command(words).stdout(full).output().unwrap();
+        assert_eq!(done.status.code(), Some(1), "{words:?}: {done:?}");
+    }
+}
