@@ -288,6 +288,11 @@ fn without(text: &str, settings: &[(String, &str)], place: usize) -> String {
         return text.to_owned();
     };
     if place > 0 {
+        let rest = text.get(end..).unwrap_or_default();
+        // Settings on one line had the closing brace there, too.
+        let is_on_line = text.get(..before).is_some_and(|before| !before.contains('\n'));
+        let is_last = is_on_line && rest.trim_start().starts_with('}');
+        let end = if is_last { end + (rest.len() - rest.trim_start().len()) } else { end };
         return spliced(text, before..end, "");
     }
     let behind = text.get(end..).unwrap_or_default();
