@@ -22,7 +22,8 @@ fn half_a_character_costs_itself_and_not_the_event() {
         Host::Cursor,
         text,
         &expect![[r#"
-    "#]],
+            CallEnded(Call { id: Some("c1"), tool: "Shell", params: "{\"a\":\"�\"}", outcome: Completed, shown: Some("a �"), text: Some("a �"), raw: String("a �") })
+        "#]],
     );
 }
 
