@@ -214,8 +214,15 @@ pub(crate) struct Widths {
     about: usize,
 }
 
+/// Columns that are kept for what stands behind the others, with the gap before it: as many as the longest of these texts needs, at least
+/// `least`, and no more than half of them all.
+pub(crate) fn behind<'t>(texts: impl Iterator<Item = Cow<'t, str>>, least: usize, output: &Output) -> usize {
+    let longest = texts.map(|text| text.width()).max().unwrap_or_default();
+    longest.max(least).min(output.width / 2) + 2
+}
+
 impl Widths {
-    /// Widths for these rows; `reserve` columns are kept for what stands behind.
+    /// Widths for these rows; `reserve` columns are kept for what stands before and behind them.
     pub(crate) fn of(rows: &[ItemRow], output: &Output, reserve: usize) -> Self {
         let longest = |text: &dyn Fn(&ItemRow) -> usize| rows.iter().map(text).max().unwrap_or_default();
         let seq = longest(&|row| row.item.width());
