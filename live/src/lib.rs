@@ -14,12 +14,14 @@
 //! says nothing. Dialects are pure; `hook` uses the public handle of the store; `attach`, `files` and `journal` touch the disk.
 
 pub mod attach;
+pub mod below;
 pub mod birth;
 pub mod compaction;
 pub(crate) mod damage;
 pub mod dialect;
 pub mod due;
 pub mod files;
+pub mod gather;
 pub mod hook;
 pub mod host;
 pub mod journal;
