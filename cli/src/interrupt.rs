@@ -1,7 +1,7 @@
 //! Ctrl-C: nothing is left behind, and the exit code says so (130). A verb that runs until it is told ends in its own way.
 //!
 //! A commit that was cut off is there whole or not at all, whatever ends the process; so there is nothing to finish
-//! here, only temporary folders to take away. While a pager shows an answer, the key is the pager's.
+//! here, only temporary folders and files to take away. While a pager shows an answer, the key is the pager's.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,9 +49,9 @@ fn told() {
         stop();
         return;
     }
-    for folder in steady(&SCRATCH).drain(..) {
-        // The process ends; what stays is in the system's folder of temporary files.
-        let _ = std::fs::remove_dir_all(folder);
+    for path in steady(&SCRATCH).drain(..) {
+        // The process ends; what cannot be removed stays. A file that has its name by now is not there under this one.
+        let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
     }
     std::process::exit(INTERRUPTED);
 }
@@ -66,9 +66,9 @@ pub(crate) fn instead(stop: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// A temporary folder that goes when the command is broken off.
-pub(crate) fn scratch(folder: &Path) {
-    steady(&SCRATCH).push(folder.to_owned());
+/// A temporary folder or file that goes when the command is broken off.
+pub(crate) fn scratch(path: &Path) {
+    steady(&SCRATCH).push(path.to_owned());
 }
 
 /// Whether a pager has the terminal now.

@@ -50,8 +50,8 @@ fn main() -> ExitCode {
     tell_of_bugs();
     clap_complete::CompleteEnv::with_factory(args::command).var(complete::VARIABLE).complete();
     if let Some(text) = args::topic(std::env::args_os()) {
-        let _ = write!(anstream::stdout(), "{text}");
-        return Code::Ok.into();
+        let mut out = anstream::stdout();
+        return printed(write!(out, "{text}").and_then(|()| out.flush())).into();
     }
     let mut args = match Args::read(std::env::args_os()) {
         Ok(args) => args,
@@ -73,12 +73,9 @@ fn main() -> ExitCode {
                 return code.into();
             }
             // Help goes to standard output, and is data that was asked for; a mistake goes to standard error.
-            if let Err(unsaid) = error.print().and_then(|()| std::io::stdout().flush())
-                && !error.use_stderr()
-                && unsaid.kind() != std::io::ErrorKind::BrokenPipe
-            {
-                let _ = writeln!(std::io::stderr(), "error: cannot write standard output: {unsaid}");
-                return Code::Failure.into();
+            let said = error.print().and_then(|()| std::io::stdout().flush());
+            if !error.use_stderr() {
+                return printed(said).into();
             }
             if let Some(act) = act_that_was_meant() {
                 let _ = writeln!(std::io::stderr(), "\n  tip: did you mean 'context {act}'?");
@@ -127,6 +124,17 @@ fn main() -> ExitCode {
             output.failure(&failure);
             failure.code.into()
         }
+    }
+}
+
+/// How a program ends that was asked for help, or for its version. Who reads only the beginning has had enough.
+fn printed(said: std::io::Result<()>) -> Code {
+    match said {
+        Err(unsaid) if unsaid.kind() != std::io::ErrorKind::BrokenPipe => {
+            let _ = writeln!(std::io::stderr(), "error: cannot write standard output: {unsaid}");
+            Code::Failure
+        }
+        _ => Code::Ok,
     }
 }
 

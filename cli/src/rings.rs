@@ -54,6 +54,14 @@ pub(crate) fn tried(folder: &Path, key_file: Option<&Path>) -> Result<Option<Rin
     Ok(ring)
 }
 
+/// Whether the store in a folder is encrypted and no key of it lies beside the user's settings: a passphrase alone opens it.
+pub(crate) fn needs_passphrase(folder: &Path) -> Result<bool, Failure> {
+    match wanted(folder) {
+        Some(id) => Ok(kept(&id)?.is_none()),
+        None => Ok(false),
+    }
+}
+
 /// As [`of`], without a question: for what runs while a line is typed. A keyring that is locked would ask.
 pub(crate) fn at_hand(folder: &Path) -> Option<Ring> {
     let id = wanted(folder)?;

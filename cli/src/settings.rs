@@ -10,6 +10,7 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use acpdb_live::files;
 use toml_edit::{DocumentMut, Item, Value};
 
 use crate::failure::{Code, Failure};
@@ -237,8 +238,8 @@ pub(crate) fn read() -> Result<Settings, Failure> {
 
 /// `~/x` is below the user's home.
 fn at_home(text: &str) -> PathBuf {
-    match (text.strip_prefix("~/"), std::env::var_os("HOME")) {
-        (Some(rest), Some(home)) => PathBuf::from(home).join(rest),
+    match (text.strip_prefix("~/"), path_in("HOME")) {
+        (Some(rest), Some(home)) => home.join(rest),
         _ => PathBuf::from(text),
     }
 }
@@ -369,15 +370,9 @@ pub(crate) fn write_trusted(path: &Path, stores: &[PathBuf]) -> Result<(), Failu
     replace(path, &document.to_string())
 }
 
-/// Puts a file of the user's in the place of the one before, in one step.
+/// Puts a file of the user's in the place of the one before, in one step; one that was not there is for its owner alone.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = Failure::io("write", path.display());
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or_else(|| Path::new("."));
-    std::fs::create_dir_all(folder).map_err(&failed)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(&failed)?;
-    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(&failed)?;
-    file.persist(path).map(drop).map_err(|error| failed(error.error))
+    files::replace(path, text.as_bytes(), files::Mode::Private).map_err(Failure::io("write", path.display()))
 }
 
 /// Without a home there is no file to write.

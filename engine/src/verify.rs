@@ -101,6 +101,7 @@ pub struct SavedFault {
     /// Its stream.
     pub stream: StreamId,
     /// The file.
+    #[serde(serialize_with = "crate::text::paths::serialize_shown")]
     pub path: PathBuf,
     /// What is wrong.
     pub detail: String,

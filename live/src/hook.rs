@@ -18,6 +18,7 @@ use acpdb_engine::event::{Outcome, Role};
 use acpdb_engine::{Error, Store, View};
 use acpdb_hosts::import::Format;
 
+use crate::gather::is_shredded;
 use crate::host::{Host, Mode};
 use crate::recording::{self, RecordingError};
 use crate::told::{Answer, Call, Event, Source, Told};
@@ -89,6 +90,10 @@ impl Hook<'_> {
         if self.is_idle() {
             return Ok(Done { answer: self.idle_answer(), ..Done::default() });
         }
+        if self.is_shredded(store) {
+            // Its host still has it, and tells of it: that is no fault.
+            return Ok(Done::default());
+        }
         let mut done = Done::default();
         match self.host.format() {
             Some(format) => self.import(store, format, &mut done)?,
@@ -114,6 +119,12 @@ impl Hook<'_> {
         let both: Vec<String> = done.left_out.take().into_iter().chain(damage::met(store)).collect();
         done.left_out = (!both.is_empty()).then(|| both.join("; "));
         Ok(done)
+    }
+
+    /// Whether the session was shredded, or the one that its subagent works for.
+    fn is_shredded(&self, store: &Store) -> bool {
+        let whole = StreamInfo::session(self.host.name(), self.told.session.clone());
+        [whole, self.info()].iter().any(|info| is_shredded(store, info))
     }
 
     /// What an event is answered that needs no store.

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::files::{Mode, replace};
+
 /// Past this size the older half is dropped.
 const BYTES_MAX: u64 = 512 << 10;
 
@@ -71,9 +73,7 @@ fn shorten(file: &mut File, path: &Path) -> std::io::Result<()> {
     let mut newer = Vec::new();
     file.read_to_end(&mut newer)?;
     let start = newer.iter().position(|byte| *byte == b'\n').map_or(0, |place| place + 1);
-    let other = path.with_extension(format!("{}.new", std::process::id()));
-    std::fs::write(&other, newer.get(start..).unwrap_or_default())?;
-    std::fs::rename(&other, path)
+    replace(path, newer.get(start..).unwrap_or_default(), Mode::Kept)
 }
 
 /// The lines that can be read, oldest first; none if there is no file.
@@ -81,11 +81,31 @@ fn shorten(file: &mut File, path: &Path) -> std::io::Result<()> {
 /// # Errors
 /// If the file is there and cannot be read.
 pub fn read(path: &Path) -> std::io::Result<Vec<Line>> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    // Two processes that add a line while a third shortens the file may tear one; the journal is for people and no record.
-    Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+    // Two processes that add a line while a third shortens the file may tear one, in the midst of a character as well; the journal is
+    // for people and no record.
+    Ok(String::from_utf8_lossy(&bytes).lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One byte of a character that was torn off made the whole journal unreadable: `attach --status` failed.
+    #[test]
+    fn a_line_that_was_torn_costs_itself_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hooks.jsonl");
+        let line = Line { host: "codex".to_owned(), ..Line::default() };
+        add(&path, &line).unwrap();
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes.extend(b"{\"at\":1,\"host\":\"\xc3\n");
+        std::fs::write(&path, bytes).unwrap();
+        add(&path, &line).unwrap();
+        assert_eq!(read(&path).unwrap(), [line.clone(), line]);
+    }
 }

@@ -11,14 +11,17 @@
 //! ```
 //!
 //! A host tells, acpdb records and answers. Nothing here may stop a host: every fault of ours ends in the answer that
-//! says nothing. Dialects are pure; `hook` uses the public handle of the store; `attach` and `journal` touch the disk.
+//! says nothing. Dialects are pure; `hook` uses the public handle of the store; `attach`, `files` and `journal` touch the disk.
 
 pub mod attach;
+pub mod below;
 pub mod birth;
 pub mod compaction;
 pub(crate) mod damage;
 pub mod dialect;
 pub mod due;
+pub mod files;
+pub mod gather;
 pub mod hook;
 pub mod host;
 pub mod journal;
@@ -26,6 +29,7 @@ pub mod mcp;
 pub mod plugin;
 pub mod proxy;
 pub mod recording;
+pub mod surrogates;
 pub mod told;
 
 pub use host::{Host, Mode};

@@ -4,16 +4,16 @@
 //! skipped, what is longer now is added. What a hook was told before the recording had it bears the same origin.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use acpdb_engine::entry::StreamInfo;
-use acpdb_engine::{Atomicity, Batch, Error, Store};
-use acpdb_hosts::import::{self, Beside, Format, ImportError, Options, Sink, SinkStop};
+use acpdb_engine::{Error, Store};
+use acpdb_hosts::import::{self, Beside, Format, ImportError, Limits, Options};
 
-/// Facts that are gathered before they are recorded: what is interrupted then has come so far.
-const GATHER_COUNT: usize = 4 << 10;
+use crate::below;
+use crate::gather::Gather;
+
 /// Most bytes of a file beside a session.
 const BESIDE_BYTES_MAX: u64 = 64 << 20;
 /// Most recordings of subagents that are read at once.
@@ -61,12 +61,10 @@ pub fn import(store: &Store, path: &Path, format: Format) -> Result<u64, Recordi
         Err(error) => return Err(failed(error)),
     };
     let options = Options { beside: Some(beside(path)), ..Options::default() };
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let name = name.split('.').next().unwrap_or_default();
     let input = import::decompressed(BufReader::new(file), &options.limits).map_err(failed)?;
-    let mut gather = Gather::new(store);
-    let read = import::read(format, name, input, &options, &mut gather);
-    gather.ended(read.map_err(|source| RecordingError::Import { path: path.to_owned(), source }))
+    let mut gather = Gather::new(store, None).in_small_commits();
+    let read = import::read(format, &stem(path), input, &options, &mut gather);
+    ended(gather, read.map_err(|source| RecordingError::Import { path: path.to_owned(), source }))
 }
 
 /// Records messages of an opencode session that its plug-in tells, as JSON; how many events were new. Durable when it returns.
@@ -74,9 +72,9 @@ pub fn import(store: &Store, path: &Path, format: Format) -> Result<u64, Recordi
 /// # Errors
 /// If they are no such messages, or the store cannot be written.
 pub fn opencode_messages(store: &Store, messages: &str) -> Result<u64, RecordingError> {
-    let mut gather = Gather::new(store);
+    let mut gather = Gather::new(store, None).in_small_commits();
     let read = import::read_opencode_messages(messages.as_bytes(), &Options::default(), &mut gather);
-    gather.ended(read.map_err(RecordingError::Messages))
+    ended(gather, read.map_err(RecordingError::Messages))
 }
 
 /// The recording of a subagent of the session whose own recording is at `path`.
@@ -133,13 +131,23 @@ pub fn agents(path: &Path) -> Result<Agents, RecordingError> {
     Ok(Agents { files, left_out })
 }
 
-/// Reads long results of the session at `path`: those in its own folder of them, by their name alone.
-fn beside(path: &Path) -> Beside {
+/// A file's name without its endings: a session's id where its content gives none.
+pub fn stem(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.split('.').next().unwrap_or_default().to_owned()
+}
+
+/// Reads what the session at `path` names: long results, in its own folder of them, by their name alone; and of Codex the file
+/// of another thread, by the thread's id.
+pub fn beside(path: &Path) -> Beside {
     let folder = path.with_extension("").join("tool-results");
+    let own = path.to_owned();
     Beside(Arc::new(move |named| {
+        if import::is_uuid(named) {
+            return rollout(&own, named);
+        }
         let file = folder.join(Path::new(named).file_name()?);
-        // The session has the beginning of what is not read now. A later import, such as that of the next event, looks again:
-        // it knows by its origin that the whole is new.
+        // The session has the beginning of what is not read now; a later import looks again, and knows by its origin what is new.
         let metadata = std::fs::symlink_metadata(&file).ok()?;
         let fits = metadata.is_file() && metadata.len() <= BESIDE_BYTES_MAX;
         // As above.
@@ -147,56 +155,43 @@ fn beside(path: &Path) -> Beside {
     }))
 }
 
-/// Gathers facts into commits.
-struct Gather<'s> {
-    store: &'s Store,
-    batches: Vec<(Arc<StreamInfo>, Batch)>,
-    count: usize,
-    events: u64,
-    error: Option<Error>,
+/// What the file of a thread of Codex holds, which lies somewhere beside that at `own`; the longest, if there are several.
+fn rollout(own: &Path, thread: &str) -> Option<Vec<u8>> {
+    let is_root = |folder: &&Path| {
+        folder.file_name().is_some_and(|name| name == "sessions" || name == "archived_sessions")
+    };
+    let home = own.ancestors().find(is_root).and_then(Path::parent);
+    // Files that were taken out of their folders lie side by side.
+    let folders = match home {
+        Some(home) => vec![home.join("sessions"), home.join("archived_sessions")],
+        None => vec![own.parent()?.to_owned()],
+    };
+    let endings = [format!("-{thread}.jsonl"), format!("-{thread}.jsonl.zst")];
+    // A thread that cannot be read is noted by the importer as missing; so it is with what follows.
+    let found = folders.iter().filter_map(|folder| below::files(folder, below::DEPTH_MAX).ok()).flatten();
+    let named = found.filter(|(path, _)| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        path != own && endings.iter().any(|ending| name.ends_with(ending))
+    });
+    let longest = named.max_by_key(|(_, bytes)| *bytes).filter(|(_, bytes)| *bytes <= BESIDE_BYTES_MAX)?;
+    // As above.
+    let file = BufReader::new(File::open(longest.0).ok()?);
+    let mut bytes = Vec::new();
+    // As above.
+    let reader = import::decompressed(file, &Limits::default()).ok()?;
+    // As above.
+    reader.take(BESIDE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
-impl<'s> Gather<'s> {
-    fn new(store: &'s Store) -> Self {
-        Self { store, batches: Vec::new(), count: 0, events: 0, error: None }
+/// How many events came of what was read.
+fn ended<R>(mut gather: Gather<'_>, read: Result<R, RecordingError>) -> Result<u64, RecordingError> {
+    if gather.error.is_none() {
+        gather.flush();
     }
-
-    /// How many events came of what was read.
-    fn ended<R>(mut self, read: Result<R, RecordingError>) -> Result<u64, RecordingError> {
-        self.flush();
-        match self.error {
-            Some(error) => Err(error.into()),
-            None => read.map(|_| self.events),
-        }
-    }
-
-    fn flush(&mut self) {
-        self.count = 0;
-        let batches: Vec<Batch> = self.batches.drain(..).map(|(_, batch)| batch).collect();
-        if batches.is_empty() || self.error.is_some() {
-            return;
-        }
-        match self.store.commit(&batches, Atomicity::Split) {
-            Ok(receipt) => self.events = self.events.saturating_add(receipt.event_count),
-            Err(error) => self.error = Some(error),
-        }
-    }
-}
-
-impl Sink for Gather<'_> {
-    fn batch(&mut self, batch: import::Batch) -> Result<(), SinkStop> {
-        self.count = self.count.saturating_add(batch.entries.len());
-        match self.batches.last_mut() {
-            Some((stream, last)) if Arc::ptr_eq(stream, &batch.stream) => last.entries.extend(batch.entries),
-            _ => {
-                let stream = (*batch.stream).clone();
-                self.batches.push((batch.stream, Batch { stream, entries: batch.entries }));
-            }
-        }
-        if self.count >= GATHER_COUNT {
-            self.flush();
-        }
-        if self.error.is_some() { Err(SinkStop) } else { Ok(()) }
+    match gather.error {
+        Some(error) => Err(error.into()),
+        None => read.map(|_| gather.events),
     }
 }
 

@@ -14,6 +14,8 @@ mod rooms;
 mod silence;
 #[path = "tidy/source.rs"]
 mod source;
+#[path = "tidy/surroundings.rs"]
+mod surroundings;
 #[path = "tidy/words.rs"]
 mod words;
 

@@ -20,6 +20,8 @@ mod task;
 mod time;
 mod write;
 
+use std::ffi::OsString;
+
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::global::Global;
@@ -196,11 +198,30 @@ pub(crate) fn typed(value: &impl clap::ValueEnum) -> String {
 
 /// The table of arguments, with the examples of each verb.
 pub(crate) fn command() -> clap::Command {
-    groups::with(examples::with(Args::command()))
+    groups::with(examples::with(bare()))
+}
+
+/// The table of arguments alone. A variable that is set to nothing counts as one that is not set, as everywhere else: it gives no
+/// option a value.
+fn bare() -> clap::Command {
+    let is_empty = |(name, value): (OsString, OsString)| {
+        value.is_empty() && name.as_encoded_bytes().starts_with(b"ACPDB_")
+    };
+    let command = Args::command();
+    // Few set one so, and to look through all options takes time that each hook would wait.
+    if std::env::vars_os().any(is_empty) { without_empty(command) } else { command }
+}
+
+fn without_empty(command: clap::Command) -> clap::Command {
+    let unset = |arg: clap::Arg| {
+        let is_empty = arg.get_env().and_then(std::env::var_os).is_some_and(|value| value.is_empty());
+        if is_empty { arg.env(clap::builder::Resettable::Reset) } else { arg }
+    };
+    command.mut_args(unset).mut_subcommands(without_empty)
 }
 
 /// What `acpdb help TOPIC` says, if there is such a topic.
-pub(crate) fn topic(words: impl IntoIterator<Item = std::ffi::OsString>) -> Option<&'static str> {
+pub(crate) fn topic(words: impl IntoIterator<Item = OsString>) -> Option<&'static str> {
     let words: Vec<_> = words.into_iter().skip(1).collect();
     match words.as_slice() {
         [help, topic] if help == "help" => groups::topic(topic.to_str()?),
@@ -209,7 +230,7 @@ pub(crate) fn topic(words: impl IntoIterator<Item = std::ffi::OsString>) -> Opti
 }
 
 /// The help of the verb that these words lead to, as far as they do.
-pub(crate) fn help(words: impl IntoIterator<Item = std::ffi::OsString>) -> clap::builder::StyledStr {
+pub(crate) fn help(words: impl IntoIterator<Item = OsString>) -> clap::builder::StyledStr {
     let mut command = command();
     command.build();
     for word in words.into_iter().skip(1) {
@@ -225,11 +246,11 @@ impl Args {
     pub(crate) fn read<I, T>(words: I) -> Result<Self, clap::Error>
     where
         I: IntoIterator<Item = T>,
-        T: Into<std::ffi::OsString> + Clone,
+        T: Into<OsString> + Clone,
     {
-        let words: Vec<std::ffi::OsString> = words.into_iter().map(Into::into).collect();
+        let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
         // Examples and groups are seen by those who ask for help, or are told of a mistake: making them takes most of a hook's time.
-        match Self::command().try_get_matches_from_mut(&words) {
+        match bare().try_get_matches_from_mut(&words) {
             Ok(matches) => {
                 // A mistake is told below, with the help.
                 if let Ok(args) = Self::from_arg_matches(&matches) {

@@ -41,6 +41,9 @@ fn failure(error: &AttachError) -> Failure {
             .hint("mend the file, or add the hook by hand; see docs/LIVE.md"),
         AttachError::Taken { .. } => Failure::new(Code::Failure, message).hint("move that file away first"),
         AttachError::NoPlace { .. } | AttachError::NoHome => Failure::usage(message),
+        AttachError::Unnamable { .. } => {
+            Failure::usage(message).hint("give it a name of printable characters in UTF-8")
+        }
         _ => Failure::new(Code::Failure, message),
     }
 }
@@ -49,6 +52,7 @@ fn failure(error: &AttachError) -> Failure {
 #[derive(Serialize)]
 struct Answer<'a> {
     host: &'a str,
+    #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     path: &'a PathBuf,
     changed: bool,
     made: bool,
@@ -112,7 +116,7 @@ pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Res
     let plan = if host.takes_plugin() {
         plugin::attach(&path, &run)
     } else {
-        attach::attach(&path, &run.words(), host)
+        run.words().and_then(|words| attach::attach(&path, &words, host))
     };
     let plan = plan.map_err(|error| failure(&error))?;
     let about = subject.map(|name| format!(", new sessions are about {name}")).unwrap_or_default();
@@ -172,6 +176,7 @@ struct Row {
 
 #[derive(Serialize)]
 struct Place {
+    #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     path: PathBuf,
     command: String,
     /// The subject of new sessions.

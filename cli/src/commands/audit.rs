@@ -14,6 +14,7 @@ use acpdb_engine::event::{
     ToolCallStarted, ToolClass,
 };
 use acpdb_engine::ids::{ItemId, Micros, Seq, StreamId};
+use acpdb_engine::text::paths::shown;
 use acpdb_engine::{Error, Store, store::StreamName};
 use acpdb_query::items::{Which, items};
 use serde_json::{Value, json};
@@ -81,7 +82,7 @@ pub(crate) fn run(global: &Global, args: &Audit, output: &mut Output) -> Result<
     let To::File { path, bytes } = to else { return Ok(code) };
     if output.json {
         let gaps = report.gaps.len();
-        let value = json!({ "path": path, "bytes": bytes, "calls": count, "gaps": gaps });
+        let value = json!({ "path": shown(&path), "bytes": bytes, "calls": count, "gaps": gaps });
         output.json_object("acpdb.audited/1", &value)?;
     } else {
         let (calls, gaps) =

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use acpdb_engine::Store;
 use acpdb_engine::ids::Seq;
+use acpdb_engine::text::paths::shown;
 use acpdb_proof::{Checkpoint, Note};
 use serde_json::json;
 
@@ -61,7 +62,8 @@ fn export_tiles(
     }
     let count = super::tile_export::run(store, &checkpoint, &note, folder)?;
     if output.json {
-        let value = describe::with(value_of(store, seq, &note)?, json!({"tiles": count, "folder": folder}));
+        let value =
+            describe::with(value_of(store, seq, &note)?, json!({"tiles": count, "folder": shown(folder)}));
         output.json_object("acpdb.checkpoint/1", &value)?;
     } else {
         let tiles = describe::count(count, "tile");

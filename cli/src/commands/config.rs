@@ -1,5 +1,6 @@
 //! `acpdb config`: the user's settings, listed, read and written.
 
+use acpdb_engine::text::paths::shown;
 use serde::Serialize;
 
 use super::{Code, Failure, Global, Output, place};
@@ -21,7 +22,8 @@ pub(crate) fn run(global: &Global, act: &ConfigAct, output: &mut Output) -> Resu
     match act {
         ConfigAct::Path => {
             if output.json {
-                output.json_line(&serde_json::json!({"schema": "acpdb.config_path/1", "path": path}))?;
+                output
+                    .json_line(&serde_json::json!({"schema": "acpdb.config_path/1", "path": shown(&path)}))?;
             } else {
                 output.line(path.display().to_string())?;
             }

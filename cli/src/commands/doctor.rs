@@ -7,6 +7,7 @@ use std::path::Path;
 use acpdb_engine::Error;
 use acpdb_engine::storage::{Access, FileStorage, Storage as _, free_bytes, untrusted};
 use acpdb_engine::store::{VerifyOptions, verify_store};
+use acpdb_engine::text::paths::shown;
 use acpdb_engine::verify::{Report, Verdict};
 
 use super::{Code, Failure, Global, Output, describe, place};
@@ -41,7 +42,10 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
     let folder = place::folder(global, output)?;
     let (findings, code) = look(&folder, global);
     if output.json {
-        output.json_object("acpdb.doctor/1", &serde_json::json!({ "path": folder, "items": findings }))?;
+        output.json_object(
+            "acpdb.doctor/1",
+            &serde_json::json!({ "path": shown(&folder), "items": findings }),
+        )?;
         return Ok(code);
     }
     output.line(format!("{}:", folder.display()))?;

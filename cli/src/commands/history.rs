@@ -8,7 +8,7 @@ use acpdb_query::items::names;
 use acpdb_query::served::ServedRow;
 use acpdb_query::{ChainReport, Cursor, EdgeRow, Filter, ItemRow, ItemsQuestion, Scanned, Which};
 
-use super::lines::{Widths, about, one_line, standing_painted};
+use super::lines::{Widths, about, behind, cut, joined, one_line, standing, standing_painted};
 use super::{Code, Failure, Global, Output, ask, describe, find, place, sessions};
 use crate::args::{History, HistorySort};
 
@@ -18,6 +18,8 @@ const SCHEMA: &str = "acpdb.history/1";
 const PAGE_COUNT: usize = 256;
 /// Columns for where an item stands.
 const STANDING_WIDTH: usize = 34;
+/// The same for the last of a chain.
+const LAST_WIDTH: usize = 14;
 
 pub(crate) fn run(global: &Global, args: &History, output: &mut Output) -> Result<Code, Failure> {
     let session = args.session.as_deref();
@@ -132,10 +134,13 @@ impl Listing<'_> {
                         output.styled(describe::BOLD, one_line(&stream.name))?;
                     }
                     // Columns are as wide as the first rows need, so that the first are there at once.
-                    let columns = *widths.get_or_insert_with(|| Widths::of(&ready, output, STANDING_WIDTH));
+                    let columns = *widths.get_or_insert_with(|| {
+                        let stands = ready.iter().map(|row| standing(row).into());
+                        Widths::of(&ready, output, behind(stands, STANDING_WIDTH, output))
+                    });
                     for row in ready.drain(..) {
                         let line = columns.line(&row, &about(&view, &row)?, output);
-                        output.line(format!("{line}  {}", standing_painted(&row, output)).trim_end())?;
+                        output.line(joined(&[&line, &standing_painted(&row, output)], output))?;
                     }
                 }
             }
@@ -275,7 +280,13 @@ pub(crate) fn draw(
     about: &dyn Fn(&ItemRow) -> Result<String, Failure>,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let widths = Widths::of(&chain.members, output, 18);
+    // What superseded a member stands below it.
+    let is_told_below = |row: &ItemRow| {
+        let is_old = chain.edges.iter().any(|edge| edge.old == row.item);
+        is_old && row.rule.is_some() && row.cause != Some("erased")
+    };
+    let stands = chain.members.iter().filter(|row| !is_told_below(row)).map(|row| standing(row).into());
+    let widths = Widths::of(&chain.members, output, behind(stands, LAST_WIDTH, output) + 2);
     for (number, row) in chain.members.iter().enumerate() {
         let mark = if row.is_visible() {
             output.paint(describe::GOOD, "●")
@@ -283,16 +294,14 @@ pub(crate) fn draw(
             output.paint(describe::DIM, "○")
         };
         let line = widths.line(row, &about(row)?, output);
-        // What superseded it stands below.
-        let is_old = chain.edges.iter().any(|edge| edge.old == row.item);
-        let told_below = is_old && row.rule.is_some() && row.cause != Some("erased");
-        let stands = if told_below { String::new() } else { standing_painted(row, output) };
-        output.line(format!("{mark} {line}  {stands}").trim_end())?;
+        let stands = if is_told_below(row) { String::new() } else { standing_painted(row, output) };
+        let gap = if output.tabs { "\t" } else { " " };
+        output.line(joined(&[&format!("{mark}{gap}{line}"), &stands], output))?;
         let last = number + 1 == chain.members.len();
         let rail = if last { " " } else { "│" };
         for edge in chain.edges.iter().filter(|edge| edge.old == row.item) {
             let text = edge_words(edge, row);
-            output.styled(describe::DIM, format!("{rail}   {text}"))?;
+            output.line(cut(&output.paint(describe::DIM, &format!("{rail}   {text}")), output))?;
         }
     }
     for row in unseen(chain) {

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use acpdb_engine::Store;
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::Micros;
+use acpdb_engine::text::paths::shown;
 use acpdb_hosts::import::Format;
 
 use super::{Code, Escape, Failure, Global, Output, describe, escape, place};
@@ -23,7 +24,7 @@ struct Row {
     host: String,
     versions: BTreeSet<String>,
     /// Folders in which it keeps sessions, if they are there.
-    places: Vec<std::path::PathBuf>,
+    places: Vec<String>,
     /// Files in its usual places.
     files: u64,
     /// Files that were read, wherever they were.
@@ -48,8 +49,9 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
     for place in super::import::places(&[])? {
         let row = rows.entry(place.format.name().to_owned()).or_default();
         let root = Root { path: place.folder.clone(), place: Some(place) };
-        if root.path.exists() && !row.places.contains(&root.path) {
-            row.places.push(root.path.clone());
+        let name = shown(&root.path);
+        if root.path.exists() && !row.places.iter().any(|known| *known == name) {
+            row.places.push(name.into_owned());
         }
         row.files = row.files.saturating_add(root.files().map_or(0, |files| files.len() as u64));
     }

@@ -18,7 +18,8 @@ use crate::args::Import;
 use crate::follow::{self, Plan, Root};
 use crate::known::{self, Known, KnownFiles};
 use crate::reader::{
-    self, AHEAD_COUNT, Ahead, Begun, Candidate, FileReport, ReadError, Recognised, Skipped, notes, refused,
+    self, AHEAD_COUNT, Ahead, Begun, Candidate, FileReport, Kept, ReadError, Recognised, Skipped, notes,
+    refused,
 };
 
 pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result<Code, Failure> {
@@ -226,24 +227,21 @@ fn nothing_found(hosts: &[Format], output: &Output) -> Result<Failure, Failure> 
 }
 
 /// Standard input (`-`) as a file, since formats are told by looking at a file more than once; and the arguments that name it.
-fn piped(args: &Import) -> Result<(Option<tempfile::TempDir>, std::borrow::Cow<'_, Import>), Failure> {
+fn piped(args: &Import) -> Result<(Option<Kept>, std::borrow::Cow<'_, Import>), Failure> {
     let is_piped = |path: &PathBuf| path.as_os_str() == "-";
     if !args.paths.iter().any(is_piped) {
         return Ok((None, std::borrow::Cow::Borrowed(args)));
     }
-    let failed = Failure::io("keep", "what came on standard input");
-    let folder = tempfile::Builder::new().prefix("acpdb-import-").tempdir().map_err(&failed)?;
-    let path = folder.path().join("stdin.jsonl");
-    let mut file = std::fs::File::create(&path).map_err(&failed)?;
-    let bytes = std::io::copy(&mut std::io::stdin().lock(), &mut file).map_err(&failed)?;
-    if bytes == 0 {
+    let kept = reader::kept(&mut std::io::stdin().lock());
+    let kept = kept.map_err(Failure::io("keep", "what came on standard input"))?;
+    if kept.bytes() == 0 {
         return Err(Failure::usage("nothing came on standard input").hint("acpdb import - < session.jsonl"));
     }
     let mut args = args.clone();
     for given in args.paths.iter_mut().filter(|given| is_piped(given)) {
-        given.clone_from(&path);
+        kept.path().clone_into(given);
     }
-    Ok((Some(folder), std::borrow::Cow::Owned(args)))
+    Ok((Some(kept), std::borrow::Cow::Owned(args)))
 }
 
 /// How an import ended.

@@ -13,6 +13,7 @@ use crate::rings::{self, New};
 /// What came of it, for programs.
 #[derive(Serialize)]
 struct Made {
+    #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     path: PathBuf,
     id: String,
     /// Whether it was made now.

@@ -1,6 +1,7 @@
 //! `acpdb key`: make a key, show its public part, believe those of others.
 
 use acpdb_engine::Store;
+use acpdb_engine::text::paths::shown;
 use acpdb_proof::origin;
 use serde_json::json;
 
@@ -21,7 +22,7 @@ pub(crate) fn run(global: &Global, act: &KeyAct, output: &mut Output) -> Result<
             };
             let path = keys::make(name, kept)?;
             if output.json {
-                output.json_object("acpdb.key_new/1", &json!({ "name": name, "path": path }))?;
+                output.json_object("acpdb.key_new/1", &json!({ "name": name, "path": shown(&path) }))?;
             } else {
                 output.line(format!("{} is a new key", path.display()))?;
                 output.note(if kept == Kept::InKeyring {

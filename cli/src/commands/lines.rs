@@ -97,6 +97,12 @@ pub(crate) fn clip_path(text: &str, width: usize) -> String {
     format!("{mark}{}", text.get(start..).unwrap_or_default())
 }
 
+/// Puts cells of a line one behind the other: two blanks apart for people, with a tab between them for a program. What has no room is
+/// cut off for people.
+pub(crate) fn joined(cells: &[&str], output: &Output) -> String {
+    cut(&cells.join(if output.tabs { "\t" } else { "  " }), output)
+}
+
 /// A text filled up with blanks to `width` columns.
 pub(crate) fn pad(text: &str, width: usize) -> String {
     // What is wider already needs none.
@@ -208,8 +214,15 @@ pub(crate) struct Widths {
     about: usize,
 }
 
+/// Columns that are kept for what stands behind the others, with the gap before it: as many as the longest of these texts needs, at least
+/// `least`, and no more than half of them all.
+pub(crate) fn behind<'t>(texts: impl Iterator<Item = Cow<'t, str>>, least: usize, output: &Output) -> usize {
+    let longest = texts.map(|text| text.width()).max().unwrap_or_default();
+    longest.max(least).min(output.width / 2) + 2
+}
+
 impl Widths {
-    /// Widths for these rows; `reserve` columns are kept for what stands behind.
+    /// Widths for these rows; `reserve` columns are kept for what stands before and behind them.
     pub(crate) fn of(rows: &[ItemRow], output: &Output, reserve: usize) -> Self {
         let longest = |text: &dyn Fn(&ItemRow) -> usize| rows.iter().map(text).max().unwrap_or_default();
         let seq = longest(&|row| row.item.width());
@@ -220,8 +233,12 @@ impl Widths {
         Self { seq, turn, what, tokens, about: output.room(used).max(10) }
     }
 
-    /// One item: seq, turn, tool, what it is about, tokens.
+    /// One item: seq, turn, tool, what it is about, tokens. For a program as they are, with tabs between them.
     pub(crate) fn line(&self, row: &ItemRow, about: &str, output: &Output) -> String {
+        if output.tabs {
+            let seq = output.paint(describe::SEQ, &row.item);
+            return format!("{seq}\tt{}\t{}\t{about}\t{}", row.turn, what(row), tokens(row));
+        }
         let seq = output.paint(describe::SEQ, &pad(&row.item, self.seq));
         let turn = pad(&format!("t{}", row.turn), self.turn);
         let what = pad(&clip(&what(row), self.what), self.what);

@@ -346,14 +346,16 @@ fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code,
     }
     let mut table = super::table::new(output, &["id", "kind", "category/key", "value", "since", "standing"]);
     let room = output.room(76).max(20);
+    // A program gets whole cells.
+    let short = |text: &str, width| if output.tabs { text.to_owned() } else { clip(text, width) };
     for row in &rows {
         table.row([
-            clip(&one_line(&row.id), 24),
+            short(&one_line(&row.id), 24),
             row.label().to_owned(),
-            clip(&row.place(), 32),
-            clip(&row.text(), room),
+            short(&row.place(), 32),
+            short(&row.text(), room),
             row.day().to_owned(),
-            clip(&row.stands(), 32),
+            short(&row.stands(), 32),
         ]);
     }
     output.line(table.to_string())?;

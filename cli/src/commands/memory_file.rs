@@ -5,7 +5,7 @@
 //! that replace each other, preferences over time) are read by their own importer.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
 
 use acpdb_engine::command::memory::{confidence_hundredths, parse_lifespan};
@@ -167,22 +167,29 @@ pub(crate) fn import(global: &Global, args: &MemoryImport, output: &mut Output) 
     let stem = stem.split('.').next().unwrap_or_default().to_owned();
     let project = args.project.clone().unwrap_or(stem);
     let stream = StreamInfo::project(&project);
-    let mut first = Vec::new();
-    let file = File::open(&args.file).map_err(&failed)?;
-    let mut input = BufReader::new(file).take(LINE_BYTES_MAX);
-    while first.trim_ascii().is_empty() {
-        first.clear();
-        if input.read_until(b'\n', &mut first).map_err(&failed)? == 0 {
+    let mut file = BufReader::new(File::open(&args.file).map_err(&failed)?);
+    // What was read to see whose file it is: of a pipe it does not come again.
+    let mut begun = Vec::new();
+    let mut start = 0;
+    while begun.get(start..).unwrap_or_default().trim_ascii().is_empty() {
+        start = begun.len();
+        if file.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut begun).map_err(&failed)? == 0 {
             break;
         }
     }
-    let (added, known, skipped) = if is_own(&first) {
-        own(global, &args.file, stream, output).map_err(|error| match error {
+    let is_own = is_own(begun.get(start..).unwrap_or_default());
+    let mut input = begun.as_slice().chain(file);
+    let (added, known, skipped) = if is_own {
+        own(global, &mut input, stream, output).map_err(|error| match error {
             OwnError::File(error) => failed(error),
             OwnError::Failure(failure) => failure,
         })?
-    } else {
+    } else if args.file.is_file() {
         foreign(global, &args.file, stream, output)?
+    } else {
+        // A format is told by looking at a file more than once.
+        let kept = reader::kept(&mut input).map_err(&failed)?;
+        foreign(global, kept.path(), stream, output)?
     };
     if output.json {
         output.json_line(&json!({
@@ -210,17 +217,16 @@ impl<F: Into<Failure>> From<F> for OwnError {
 /// Reads an export: all of it is checked before anything is recorded.
 fn own(
     global: &Global,
-    path: &Path,
+    input: &mut impl BufRead,
     stream: StreamInfo,
     output: &mut Output,
 ) -> Result<(u64, u64, u64), OwnError> {
-    let mut input = BufReader::new(File::open(path).map_err(OwnError::File)?);
     let (mut entries, mut permanent) = (Vec::new(), Vec::new());
     let mut skipped = 0;
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
-        let mut limited = (&mut input).take(LINE_BYTES_MAX);
+        let mut limited = input.by_ref().take(LINE_BYTES_MAX);
         if limited.read_until(b'\n', &mut line).map_err(OwnError::File)? == 0 {
             break;
         }

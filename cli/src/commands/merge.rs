@@ -44,6 +44,7 @@ fn other_folder(named: &Path) -> PathBuf {
 /// What was merged, for programs.
 #[derive(Debug, Serialize)]
 pub(crate) struct Merged<'a> {
+    #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     pub(crate) path: &'a Path,
     #[serde(flatten)]
     pub(crate) report: &'a MergeReport,

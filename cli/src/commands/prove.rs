@@ -5,6 +5,7 @@ use std::path::Path;
 use acpdb_engine::Store;
 use acpdb_engine::ids::Seq;
 use acpdb_engine::store::{Leaf, SaltedBody};
+use acpdb_engine::text::paths::shown;
 use acpdb_proof::event::ShownBody;
 use acpdb_proof::tree::{
     consistency_ranges, cover_ranges, inclusion_ranges, verify_consistency, verify_cover, verify_inclusion,
@@ -53,11 +54,11 @@ pub(crate) fn run(global: &Global, args: &Prove, output: &mut Output) -> Result<
         ));
     }
     if output.json {
-        let shown = args.output.is_none().then_some(&text);
+        let printed = args.output.is_none().then_some(&text);
         let value = json!({
             // It was read above; without one, all is proven.
             "seq": args.seq.as_deref().and_then(|seq| head::seq_of(seq).ok()), "checkpoint": checkpoint.seq,
-            "path": args.output, "bytes": text.len(), "proof": shown,
+            "path": args.output.as_deref().map(shown), "bytes": text.len(), "proof": printed,
         });
         output.json_object("acpdb.prove/1", &value)?;
     } else if args.output.is_none() {

@@ -27,7 +27,8 @@ pub(crate) fn run(global: &Global, args: &Proxy, output: &mut Output) -> Result<
         }
     };
     may_listen(args.listen, args.token.as_deref()).map_err(|error| failure(&error))?;
-    let store = crate::place::open_about(global, args.subject.as_deref(), output)?;
+    // A request is held up while it waits for a lock.
+    let store = crate::place::open_live(global, args.subject.as_deref(), output)?;
     let prune = match args.mode {
         ProxyMode::Record => None,
         ProxyMode::Prune => Some(Places::usual(&crate::place::variable)),

@@ -1,7 +1,9 @@
 //! `acpdb resume SESSION --in HOST`: a session as a file that a host opens, as of any point.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use acpdb_engine::text::paths::shown;
 use acpdb_hosts::resume::{Origin, Resume as Words, ResumeHost, write};
 use serde::Serialize;
 
@@ -17,7 +19,7 @@ struct Answer<'a> {
     session: &'a str,
     id: &'a str,
     at: u64,
-    path: Option<&'a Path>,
+    path: Option<Cow<'a, str>>,
     lines: usize,
     origin: Origin,
     left_out: &'a [String],
@@ -67,7 +69,7 @@ pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result
             session: &session.name,
             id: &words.id,
             at: view.at().get(),
-            path: (!args.dry_run).then_some(path.as_path()),
+            path: (!args.dry_run).then(|| shown(&path)),
             lines: written.lines,
             origin: written.origin,
             left_out: &written.left_out,

@@ -16,13 +16,18 @@ use crate::settings::{self, path_in};
 const UNIT: &str = "acpdb-import.service";
 const LABEL: &str = "acpdb.import";
 
-/// Variables that say where hosts and settings are.
-const VARIABLES: [&str; 7] = [
+/// Variables that say where hosts and settings are, and what of a session is recorded. A tidy check compares them with those that
+/// the program reads.
+const VARIABLES: [&str; 11] = [
     "ACPDB_ANY_FILE_SYSTEM",
+    "ACPDB_CONFIG",
+    "ACPDB_SUBJECT",
     "CLAUDE_CONFIG_DIR",
     "CODEX_HOME",
     "COPILOT_HOME",
     "OPENCODE_DB",
+    "PI_CODING_AGENT_DIR",
+    "PI_CODING_AGENT_SESSION_DIR",
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
 ];
@@ -31,6 +36,7 @@ const VARIABLES: [&str; 7] = [
 #[derive(Debug, Serialize)]
 struct Said<'a> {
     manager: Manager,
+    #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     path: &'a Path,
     installed: bool,
     /// In the manager's own word; absent if it was not asked, or cannot be.
@@ -112,6 +118,13 @@ fn words(global: &Global, args: &ServiceInstall, output: &Output) -> Result<Vec<
     let own = std::env::current_exe().map_err(Failure::io("find", "this program"))?;
     let folder = place::folder(global, output)?;
     let store = std::path::absolute(&folder).map_err(Failure::io("name", folder.display()))?;
+    if global.key_file.is_none() && crate::rings::needs_passphrase(&folder)? {
+        let failure = Failure::usage(format!(
+            "{} is opened by a passphrase, which a service cannot ask for",
+            folder.display()
+        ));
+        return Err(failure.hint("acpdb key rotate --to FILE makes a key that lies in a file"));
+    }
     let mut words = vec![plain(&own)?, "--quiet".to_owned(), "--db".to_owned(), plain(&store)?];
     if let Some(file) = &global.key_file {
         let failed = Failure::io("name", file.display());

@@ -13,7 +13,7 @@ use acpdb_query::sessions::{Branch, forest, sparkline};
 use acpdb_query::{Cursor, SessionRow, SessionsAsked};
 
 use super::cost::dollars;
-use super::lines::{clip, one_line};
+use super::lines::{clip, cut, one_line};
 use super::table::{Column, fitted};
 use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, place};
 use crate::args::{SessionSort, Sessions, typed};
@@ -239,17 +239,15 @@ fn graph(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
             describe::count(u64::from(session.turns.get()), "turn"),
             describe::tokens(session.tokens_shown)
         );
-        let used = lead.chars().count() + 2 + id.chars().count() + how.chars().count() + figures.len() + 8;
+        let used = lead.chars().count() + 2 + id.chars().count() + how.chars().count() + figures.len() + 14;
         let title = clip(&title(row), output.room(used).max(8));
-        output.line(
-            format!(
-                "{lead}{mark} {}  {how}{}  {}  {figures}",
-                output.paint(describe::BOLD, &id),
-                title,
-                sparkline(&sampled(&row.tokens_by_turn, 8))
-            )
-            .trim_end(),
-        )?;
+        let line = format!(
+            "{lead}{mark} {}  {how}{}  {}  {figures}",
+            output.paint(describe::BOLD, &id),
+            title,
+            sparkline(&sampled(&row.tokens_by_turn, 8))
+        );
+        output.line(cut(&line, output))?;
         let has_children = nodes.get(number + 1).is_some_and(|next| next.depth > node.depth);
         for rewind in &row.rewinds {
             let rail = rail(&node.is_last);
@@ -260,7 +258,7 @@ fn graph(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
                 rewind.to,
                 describe::count(rewind.item_count as u64, "item")
             );
-            output.styled(describe::DIM, &text)?;
+            output.line(cut(&output.paint(describe::DIM, &text), output))?;
         }
     }
     Ok(())

@@ -30,9 +30,15 @@ const SPARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 #[serde(tag = "from", rename_all = "snake_case")]
 pub(crate) enum Source {
     /// The user named it.
-    File { path: PathBuf },
+    File {
+        #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
+        path: PathBuf,
+    },
     /// The newest one in the usual places.
-    Found { path: PathBuf },
+    Found {
+        #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
+        path: PathBuf,
+    },
     /// It comes with the program.
     Bundled { asked: bool },
 }

@@ -8,7 +8,7 @@ use acpdb_query::sessions::sparkline;
 use acpdb_query::when::Clock;
 use acpdb_query::{Change, FindError, Window};
 
-use super::lines::{Widths, about, clip, one_line, standing};
+use super::lines::{Widths, about, behind, clip, joined, one_line, standing};
 use super::{Code, Failure, Global, Output, describe, find, place, sessions};
 use crate::args::{AtPoint, Blame, Diff};
 
@@ -148,7 +148,12 @@ pub(crate) fn diff(global: &Global, args: &Diff, output: &mut Output) -> Result<
     for sum in &report.sums {
         let rows: Vec<&DiffRow> = report.items.iter().filter(|row| row.change == sum.change).collect();
         let plain: Vec<_> = rows.iter().map(|row| row.row.clone()).collect();
-        let widths = Widths::of(&plain, output, CHANGE_WIDTH);
+        let why = |row: &DiffRow| match row.change {
+            Change::Came | Change::Restored | Change::Revised => String::new(),
+            _ => standing(&row.row),
+        };
+        let reserve = behind(rows.iter().map(|row| why(row).into()), CHANGE_WIDTH, output) + 2;
+        let widths = Widths::of(&plain, output, reserve);
         output.line("")?;
         let heading = format!("{} {}, {} tokens", meaning(sum.change), sum.count, signed(sum.tokens));
         output.styled(describe::BOLD, &heading)?;
@@ -159,11 +164,9 @@ pub(crate) fn diff(global: &Global, args: &Diff, output: &mut Output) -> Result<
                 _ => ("-", describe::BAD),
             };
             let line = widths.line(&row.row, &about(latest, &row.row)?, output);
-            let why = match row.change {
-                Change::Came | Change::Restored | Change::Revised => String::new(),
-                _ => standing(&row.row),
-            };
-            output.line(format!("{} {line}  {why}", output.paint(style, mark)).trim_end())?;
+            let gap = if output.tabs { "\t" } else { " " };
+            let line = format!("{}{gap}{line}", output.paint(style, mark));
+            output.line(joined(&[&line, &why(row)], output))?;
         }
     }
     Ok(Code::Ok)
@@ -240,7 +243,8 @@ fn of_item(report: &ItemBlame, output: &mut Output) -> Result<Code, Failure> {
 fn of_file(report: &FileBlame, output: &mut Output) -> Result<(), Failure> {
     output.styled(describe::BOLD, one_line(&report.session))?;
     let plain: Vec<_> = report.items.iter().map(|step| step.row.clone()).collect();
-    let widths = Widths::of(&plain, output, CHANGE_WIDTH + 10);
+    let stands = plain.iter().map(|row| standing(row).into());
+    let widths = Widths::of(&plain, output, behind(stands, CHANGE_WIDTH, output) + 12);
     for step in &report.items {
         let day = describe::time_if_any(step.time);
         let day = day.get(..10).unwrap_or(&day);
@@ -248,7 +252,9 @@ fn of_file(report: &FileBlame, output: &mut Output) -> Result<(), Failure> {
         let mark = if is_last { "*" } else { " " };
         let key = step.row.keys.first().map(|key| one_line(key)).unwrap_or_default();
         let line = widths.line(&step.row, &key, output);
-        output.line(format!("{mark}{day} {line}  {}", standing(&step.row)).trim_end())?;
+        let (behind, gap) = if output.tabs { ("\t", "\t") } else { ("", " ") };
+        let line = format!("{mark}{behind}{day}{gap}{line}");
+        output.line(joined(&[&line, &standing(&step.row)], output))?;
     }
     match &report.last_write {
         Some(write) => output.line(format!("last written by {write} (*)"))?,

@@ -9,6 +9,7 @@ use crate::settings;
 /// A store that is trusted.
 #[derive(serde::Serialize)]
 struct Row<'a> {
+    #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     path: &'a Path,
 }
 

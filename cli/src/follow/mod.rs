@@ -23,6 +23,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use acpdb_engine::Store;
+use acpdb_engine::text::paths::shown;
 use acpdb_hosts::import::{Format, Options, ReadSessions};
 
 use self::schedule::Schedule;
@@ -382,7 +383,7 @@ impl Follower<'_> {
         self.event_count = self.event_count.saturating_add(event_count);
         if self.output.json {
             let line = serde_json::json!({
-                "schema": "acpdb.follow/1", "path": path, "format": format.name(), "events_new": event_count,
+                "schema": "acpdb.follow/1", "path": shown(path), "format": format.name(), "events_new": event_count,
             });
             return self.output.json_line(&line).map(drop);
         }

@@ -21,9 +21,11 @@ use std::time::{Duration, Instant};
 use acpdb_engine::Store;
 use acpdb_engine::entry::StreamInfo;
 use acpdb_hosts::import::{self, Format, Options, Retold, Sink as _};
+use acpdb_live::gather::Gather;
+use acpdb_live::recording::{beside, stem};
 
 use super::News;
-use crate::reader::{self, FileReport, Gather, ReadError};
+use crate::reader::{self, FileReport, ReadError};
 
 /// How long a file may stay as it is before it is closed. Its host may add to it later; then it is read anew.
 const STILL_MAX: Duration = Duration::from_secs(60 * 60);
@@ -97,13 +99,13 @@ fn read(
     options: &Options,
 ) -> Result<FileReport, ReadError> {
     let position = Rc::clone(&tail.position);
-    let options = Options { beside: Some(reader::beside(path)), grows: true, ..options.clone() };
+    let options = Options { beside: Some(beside(path)), grows: true, ..options.clone() };
     let input = import::decompressed(BufReader::with_capacity(64 << 10, tail), &options.limits)
         .map_err(ReadError::File)?;
-    let result = import::read(format, &reader::stem(path), input, &options, &mut Shared(Rc::clone(gather)));
+    let result = import::read(format, &stem(path), input, &options, &mut Shared(Rc::clone(gather)));
     let mut gathered = gather.borrow_mut();
     gathered.pass_on();
-    gathered.gather.report(path, position.get(), result)
+    reader::report(&mut gathered.gather, path, position.get(), result)
 }
 
 /// The gathered facts, which both the importer and the end of the file see.

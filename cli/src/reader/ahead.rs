@@ -12,9 +12,10 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 
 use acpdb_engine::Store;
 use acpdb_hosts::import::{self, Format, ImportError, ImportReport, Options, SinkStop};
+use acpdb_live::gather::{GATHER_BYTES, Gather, weight};
 use indicatif::ProgressBar;
 
-use super::gather::{GATHER_BYTES, Gather, weight};
+use super::gather::report;
 use super::{Candidate, FileReport, ReadError, Recognised, Skipped};
 
 /// Files that wait to be read, or were read and wait to be recorded.
@@ -93,13 +94,13 @@ impl Begun {
                 Ok(Told::Facts(batches)) => {
                     for batch in batches {
                         if import::Sink::batch(&mut gather, batch).is_err() {
-                            return gather.report(path, 0, Err(ImportError::Stopped));
+                            return report(&mut gather, path, 0, Err(ImportError::Stopped));
                         }
                     }
                 }
                 Ok(Told::End(end)) => {
                     let (bytes, result) = end.map_err(ReadError::File)?;
-                    return gather.report(path, bytes, result);
+                    return report(&mut gather, path, bytes, result);
                 }
                 Ok(Told::Found(_)) | Err(_) => return Err(ReadError::File(std::io::Error::other(LOST))),
             }

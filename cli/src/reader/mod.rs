@@ -7,25 +7,26 @@
 mod ahead;
 mod export_file;
 mod gather;
+mod kept;
 mod notes;
 
 use std::fs::File;
 use std::io::{BufReader, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use acpdb_engine::store::{MergeOptions, MergeReport};
 use acpdb_engine::{Error, Store};
 use acpdb_hosts::import::{self, Format, ImportError, ImportReport, Limits, Options, OwnExport};
 use acpdb_hosts::sqlite;
+use acpdb_live::below;
+use acpdb_live::gather::Gather;
+use acpdb_live::recording::{beside, stem};
 
 pub(crate) use self::ahead::{Ahead, Begun, FILE_COUNT as AHEAD_COUNT};
 use self::export_file::ExportFile;
-pub(crate) use self::gather::Gather;
+pub(crate) use self::gather::report;
+pub(crate) use self::kept::{Kept, kept};
 pub(crate) use self::notes::{notes, refused};
-
-/// Deepest folder that is looked into.
-const DEPTH_MAX: usize = 16;
 
 /// What became of one file.
 #[derive(Debug)]
@@ -47,6 +48,7 @@ pub(crate) struct FileReport {
 /// Why a file, or part of it, was not imported.
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct Skipped {
+    #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     pub(crate) path: PathBuf,
     pub(crate) line: Option<u64>,
     pub(crate) reason: String,
@@ -63,7 +65,7 @@ pub(crate) struct Candidate {
 
 /// Files below `path`, in order of their paths.
 pub(crate) fn files(path: &Path) -> std::io::Result<Vec<Candidate>> {
-    files_to(path, DEPTH_MAX)
+    files_to(path, below::DEPTH_MAX)
 }
 
 /// Files in the folder `path`, and not in folders below.
@@ -72,39 +74,9 @@ pub(crate) fn files_in(path: &Path) -> std::io::Result<Vec<Candidate>> {
 }
 
 fn files_to(path: &Path, depth_max: usize) -> std::io::Result<Vec<Candidate>> {
-    let metadata = std::fs::metadata(path)?;
-    if !metadata.is_dir() {
-        if !metadata.is_file() {
-            return Err(std::io::Error::other("it is neither a file nor a folder"));
-        }
-        return Ok(vec![Candidate { path: path.to_owned(), bytes: metadata.len(), named: true }]);
-    }
-    let mut found = Vec::new();
-    let mut folders = vec![(path.to_owned(), 0)];
-    while let Some((folder, depth)) = folders.pop() {
-        let entries = match std::fs::read_dir(&folder) {
-            // Gone since its own folder was listed.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && depth > 0 => continue,
-            entries => entries?,
-        };
-        for entry in entries {
-            let entry = entry?;
-            // Links are not followed: a folder that holds itself would never end.
-            let kind = entry.file_type()?;
-            if kind.is_dir() && depth < depth_max {
-                folders.push((entry.path(), depth + 1));
-            } else if kind.is_file() {
-                match entry.metadata() {
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                    metadata => {
-                        found.push(Candidate { path: entry.path(), bytes: metadata?.len(), named: false });
-                    }
-                }
-            }
-        }
-    }
-    found.sort_by(|left, right| left.path.cmp(&right.path));
-    Ok(found)
+    let named = !path.is_dir();
+    let found = below::files(path, depth_max)?.into_iter();
+    Ok(found.map(|(path, bytes)| Candidate { path, bytes, named }).collect())
 }
 
 /// Whether a file in a folder is worth a word if it is of no known format.
@@ -216,56 +188,6 @@ impl sqlite::Source for Anywhere {
     }
 }
 
-/// Most bytes of a file beside a session.
-const BESIDE_BYTES_MAX: u64 = 64 << 20;
-
-/// Reads what the session at `path` names: long results, in its own folder of them, by their name alone; and of Codex the file
-/// of another thread, by the thread's id.
-pub(crate) fn beside(path: &Path) -> import::Beside {
-    let folder = path.with_extension("").join("tool-results");
-    let own = path.to_owned();
-    import::Beside(Arc::new(move |named| {
-        if import::is_uuid(named) {
-            return rollout(&own, named);
-        }
-        let file = folder.join(Path::new(named).file_name()?);
-        // The session has the beginning of what is not read now; a later import looks again, and knows by its origin what is new.
-        let metadata = std::fs::symlink_metadata(&file).ok()?;
-        let fits = metadata.is_file() && metadata.len() <= BESIDE_BYTES_MAX;
-        // As above.
-        fits.then(|| std::fs::read(&file).ok())?
-    }))
-}
-
-/// What the file of a thread of Codex holds, which lies somewhere beside that at `own`; the longest, if there are several.
-fn rollout(own: &Path, thread: &str) -> Option<Vec<u8>> {
-    let is_root = |folder: &&Path| {
-        folder.file_name().is_some_and(|name| name == "sessions" || name == "archived_sessions")
-    };
-    let home = own.ancestors().find(is_root).and_then(Path::parent);
-    // Files that were taken out of their folders lie side by side.
-    let folders = match home {
-        Some(home) => vec![home.join("sessions"), home.join("archived_sessions")],
-        None => vec![own.parent()?.to_owned()],
-    };
-    let endings = [format!("-{thread}.jsonl"), format!("-{thread}.jsonl.zst")];
-    // A thread that cannot be read is noted by the importer as missing; so it is with what follows.
-    let found = folders.iter().filter_map(|folder| files(folder).ok()).flatten();
-    let named = found.filter(|file| {
-        let name = file.path.file_name().unwrap_or_default().to_string_lossy();
-        file.path != own && endings.iter().any(|ending| name.ends_with(ending))
-    });
-    let longest = named.max_by_key(|file| file.bytes).filter(|file| file.bytes <= BESIDE_BYTES_MAX)?;
-    // As above.
-    let file = BufReader::new(File::open(longest.path).ok()?);
-    let mut bytes = Vec::new();
-    // As above.
-    let reader = import::decompressed(file, &Limits::default()).ok()?;
-    // As above.
-    reader.take(BESIDE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
-}
-
 /// The write-ahead log of a database.
 pub(crate) fn log_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -310,7 +232,7 @@ pub(crate) fn read_changed(
     let mut gather = Gather::new(store, options.subject.clone());
     let (bytes, result) =
         parse(path, format, options, sessions, &mut gather, progress).map_err(ReadError::File)?;
-    gather.report(path, bytes, result)
+    report(&mut gather, path, bytes, result)
 }
 
 /// Reads one file into facts. Gives its length, too.
@@ -338,12 +260,6 @@ fn parse(
         import::read(format, name, input, options, sink)
     };
     Ok((bytes, result))
-}
-
-/// A file's name without its endings: a session's id where its content gives none.
-pub(crate) fn stem(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name.split('.').next().unwrap_or_default().to_owned()
 }
 
 /// Why a file could not be imported.

@@ -25,6 +25,7 @@ pub struct Violation {
     /// The damaged part.
     pub kind: Part,
     /// The file.
+    #[serde(serialize_with = "crate::text::paths::serialize_shown")]
     pub path: PathBuf,
     /// Its segment, 0 for other files.
     pub segment: u32,

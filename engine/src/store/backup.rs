@@ -17,6 +17,7 @@ pub struct Backup {
     /// Name of this shape.
     pub schema: &'static str,
     /// Its folder.
+    #[serde(serialize_with = "crate::text::paths::serialize_shown")]
     pub path: PathBuf,
     /// Its last seq: everything durable when the copy was made.
     pub head: Seq,

@@ -78,6 +78,7 @@ pub struct StoreInfo {
     /// Its id.
     pub id: StoreId,
     /// Its folder.
+    #[serde(serialize_with = "crate::text::paths::serialize_shown")]
     pub path: std::path::PathBuf,
     /// Version of its format.
     pub format_version: u32,

@@ -46,6 +46,7 @@ pub struct Salvaged {
     /// The store that was made.
     pub store: StoreId,
     /// Its folder.
+    #[serde(serialize_with = "crate::text::paths::serialize_shown")]
     pub path: PathBuf,
     /// Events copied.
     pub events: u64,

@@ -10,8 +10,25 @@
 //! kept and shown as given; all this is for comparing.
 
 use std::borrow::Cow;
+use std::path::Path;
 
+use serde::Serializer;
 use unicode_normalization::{UnicodeNormalization as _, is_nfc};
+
+/// A path of this machine as JSON and people are told it. A name may hold bytes that are no UTF-8; each stands as U+FFFD here.
+///
+/// `Path` itself must not be serialized: that fails at such a name, and `json!` panics then.
+pub fn shown(path: &Path) -> Cow<'_, str> {
+    path.to_string_lossy()
+}
+
+/// [`shown`] as what `#[serde(serialize_with)]` takes.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn serialize_shown<S: Serializer>(path: impl AsRef<Path>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&shown(path.as_ref()))
+}
 
 /// The path that `given` means in the folder `cwd`.
 ///

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! plan: read the file -> merge -> what would change        nothing is written
-//! apply: backup beside it, new file under another name, rename
+//! apply: backup beside it with the same mode, new file under another name, rename
 //! ```
 //!
 //! Detaching gives back the very bytes of before where nothing else changed the file: that is so when the backup, with
@@ -14,11 +14,11 @@ pub mod settings;
 #[cfg(test)]
 mod tests;
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use settings::{Command, SettingsError};
 
+use crate::files::{self, replace};
 use crate::host::{Host, Mode};
 
 /// Largest settings file that is read.
@@ -65,6 +65,12 @@ pub enum AttachError {
     #[error("{} is there already and is not the plug-in of acpdb; it is left alone", path.display())]
     Taken {
         /// The file.
+        path: PathBuf,
+    },
+    /// A path that settings cannot name.
+    #[error("{} cannot be written into a host's settings", path.display())]
+    Unnamable {
+        /// The path.
         path: PathBuf,
     },
     /// What it holds is not understood, so nothing of it is changed.
@@ -148,17 +154,33 @@ pub struct Run<'a> {
 
 impl Run<'_> {
     /// The words of the command that a host runs for an event, quoted for a shell.
-    pub fn words(&self) -> String {
+    ///
+    /// # Errors
+    /// If a path or the subject cannot stand on a line of text.
+    pub fn words(&self) -> Result<String, AttachError> {
         let quoted = |text: &str| {
-            shlex::try_quote(text).map_or_else(|_| text.to_owned(), std::borrow::Cow::into_owned)
+            let unnamable = |_| AttachError::Unnamable { path: text.into() };
+            shlex::try_quote(text).map(std::borrow::Cow::into_owned).map_err(unnamable)
         };
-        let path = |path: &Path| quoted(&path.to_string_lossy());
-        let store = self.store.map(|store| format!(" --db {}", path(store))).unwrap_or_default();
-        let key_file = self.key_file.map(|file| format!(" --key-file {}", path(file))).unwrap_or_default();
-        let subject = self.subject.map(|name| format!(" --subject={}", quoted(name))).unwrap_or_default();
+        let option = |name: &str, value: Option<&Path>| match value {
+            Some(path) => Ok(format!(" {name} {}", quoted(plain(path)?)?)),
+            None => Ok::<_, AttachError>(String::new()),
+        };
+        let (store, key_file) = (option("--db", self.store)?, option("--key-file", self.key_file)?);
+        let subject = match self.subject {
+            Some(name) => format!(" --subject={}", quoted(name)?),
+            None => String::new(),
+        };
         let (host, mode) = (self.host, self.mode);
-        format!("{}{store}{key_file} hook {host} --mode {mode}{subject}", path(self.program))
+        let program = quoted(plain(self.program)?)?;
+        Ok(format!("{program}{store}{key_file} hook {host} --mode {mode}{subject}"))
     }
+}
+
+/// A path as text that fits on a line. Of one that is no UTF-8 another path would be made, and the host would run what is not there.
+fn plain(path: &Path) -> Result<&str, AttachError> {
+    let fits = |text: &&str| !text.chars().any(char::is_control);
+    path.to_str().filter(fits).ok_or_else(|| AttachError::Unnamable { path: path.to_owned() })
 }
 
 /// The program of a command that [`settings::found`] gave.
@@ -266,13 +288,12 @@ impl Plan {
             move |source| AttachError::File { action, path, source }
         };
         if let (true, Some(before)) = (self.is_attach, &self.before) {
-            write(&self.backup, before, None).map_err(failed("write", &self.backup))?;
+            // It holds what the settings hold, keys among it, so it is for the same eyes.
+            let mode = files::Mode::Of(&self.path);
+            replace(&self.backup, before.as_bytes(), mode).map_err(failed("write", &self.backup))?;
         }
         if let Some(after) = &self.after {
-            if let Some(folder) = self.path.parent() {
-                std::fs::create_dir_all(folder).map_err(failed("make", folder))?;
-            }
-            write(&self.path, after, Some(&self.path)).map_err(failed("write", &self.path))?;
+            replace(&self.path, after.as_bytes(), files::Mode::Kept).map_err(failed("write", &self.path))?;
         } else {
             std::fs::remove_file(&self.path).map_err(failed("remove", &self.path))?;
             self.remove_empty_folder();
@@ -315,35 +336,6 @@ fn read(path: &Path) -> Result<Option<String>, AttachError> {
         Ok(_) => std::fs::read_to_string(path).map(Some).map_err(failed),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed(error)),
-    }
-}
-
-/// Writes a file under another name and renames it, with the mode of the one it replaces. A link is followed.
-fn write(path: &Path, text: &str, like: Option<&Path>) -> std::io::Result<()> {
-    let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.new", std::process::id()));
-    let other = path.with_file_name(name);
-    let mut file = std::fs::File::create(&other)?;
-    let done = permissions(like)
-        // Before the text is in it: settings may hold what others are not to read.
-        .and_then(|like| like.map_or(Ok(()), |like| file.set_permissions(like)))
-        .and_then(|()| file.write_all(text.as_bytes()))
-        .and_then(|()| file.sync_all())
-        .and_then(|()| std::fs::rename(&other, path));
-    if done.is_err() {
-        // The error that is returned says more than that this file could not be removed either.
-        let _ = std::fs::remove_file(&other);
-    }
-    done
-}
-
-/// The mode of the file that is to be replaced, if there is one.
-fn permissions(like: Option<&Path>) -> std::io::Result<Option<std::fs::Permissions>> {
-    match like.map(std::fs::metadata) {
-        None => Ok(None),
-        Some(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Some(found) => found.map(|metadata| Some(metadata.permissions())),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::{AttachError, Plan, Run, backup, read};
+use super::{AttachError, Plan, Run, backup, plain, read};
 use crate::host::Host;
 
 /// The plug-in for opencode, as it is published.
@@ -18,14 +18,14 @@ const MARK: &str = "// acpdb wrote this file; `acpdb detach ";
 const SETTINGS: &str = "const ATTACHED = {}";
 
 /// The file that attaching writes.
-fn text(run: &Run<'_>) -> String {
+fn text(run: &Run<'_>) -> Result<String, AttachError> {
     let mut settings = json!({
-        "program": run.program.to_string_lossy(),
-        "db": run.store.map(Path::to_string_lossy),
+        "program": plain(run.program)?,
+        "db": run.store.map(plain).transpose()?,
         "mode": run.mode.name(),
     });
-    let key_file = run.key_file.map(Path::to_string_lossy);
-    for (name, value) in [("key_file", key_file.as_deref()), ("subject", run.subject)] {
+    let key_file = run.key_file.map(plain).transpose()?;
+    for (name, value) in [("key_file", key_file), ("subject", run.subject)] {
         if let (Some(value), Some(settings)) = (value, settings.as_object_mut()) {
             settings.insert(name.to_owned(), value.into());
         }
@@ -33,16 +33,16 @@ fn text(run: &Run<'_>) -> String {
     let host = run.host;
     let source = if host == Host::Pi { PI } else { OPENCODE };
     let plugin = source.replacen(SETTINGS, &format!("const ATTACHED = {settings}"), 1);
-    format!("{MARK}{host}` removes it.\n{plugin}")
+    Ok(format!("{MARK}{host}` removes it.\n{plugin}"))
 }
 
 /// What attaching changes. Nothing is written.
 ///
 /// # Errors
-/// If the file cannot be read, or is of another program.
+/// If the file cannot be read, or is of another program, or a path cannot be written into it.
 pub fn attach(path: &Path, run: &Run<'_>) -> Result<Plan, AttachError> {
     let before = own(path)?;
-    let after = Some(text(run));
+    let after = Some(text(run)?);
     Ok(Plan { path: path.to_owned(), before, after, backup: backup(path), is_attach: false })
 }
 

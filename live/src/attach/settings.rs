@@ -4,9 +4,14 @@
 //! { "hooks": { "Stop": [ {their group}, {our group} ] }, .. }
 //! ```
 //!
-//! Everything else in the file stays, in its order. What was made only to hold our groups goes with them.
+//! Everything else in the file stays byte for byte: no value of others is read into a number or a text and written again. What was
+//! made only to hold our groups goes with them.
 
-use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::ops::Range;
+
+use acpdb_hosts::import::json::{elements, members, pick, quote, range_in, string};
+use serde_json::{Value, json};
 
 use crate::host::Host;
 
@@ -94,11 +99,32 @@ fn group(host: Host, event: &str, command: &str) -> Value {
 }
 
 /// Commands of a group, whatever its form.
-fn commands(group: &Value) -> Vec<&str> {
-    let own = ["command", "bash"].into_iter().filter_map(|name| group.get(name).and_then(Value::as_str));
-    let hooks = group.get("hooks").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let inner = hooks.iter().filter_map(|hook| hook.get("command").and_then(Value::as_str));
-    own.chain(inner).collect()
+fn commands(group: &str) -> Vec<Cow<'_, str>> {
+    let [command, bash, hooks] = pick(group, ["command", "bash", "hooks"]).unwrap_or_default();
+    let inner = hooks.and_then(elements).unwrap_or_default().into_iter().filter_map(command_of);
+    string(command).into_iter().chain(string(bash)).chain(inner).collect()
+}
+
+fn command_of(hook: &str) -> Option<Cow<'_, str>> {
+    let [command] = pick(hook, ["command"])?;
+    string(command)
+}
+
+/// JSON that is written: as it stood, or made here.
+enum Node<'a> {
+    Kept(&'a str),
+    Made(Value),
+    List(Vec<Node<'a>>),
+    Object(Vec<(String, Node<'a>)>),
+}
+
+/// Lists of groups by events, as they stand in `hooks`.
+fn lists(hooks: &str) -> Option<Vec<(String, Node<'_>)>> {
+    let list = |value| match elements(value) {
+        Some(groups) => Node::List(groups.into_iter().map(Node::Kept).collect()),
+        None => Node::Kept(value),
+    };
+    Some(members(hooks)?.into_iter().map(|(event, value)| (event, list(value))).collect())
 }
 
 /// Settings with the hooks of `command` in them, and no older ones of ours. `text` is empty if there is no file.
@@ -107,42 +133,38 @@ fn commands(group: &Value) -> Vec<&str> {
 /// If the text is no JSON object, or its hooks are of another shape.
 pub fn attached(text: &str, command: &Command) -> Result<String, SettingsError> {
     let host = command.host;
-    let mut settings = parse(text)?;
-    if matches!(host, Host::Cursor | Host::CopilotCli) && !settings.contains_key("version") {
-        settings.insert("version".to_owned(), 1.into());
+    let mut text = if text.trim().is_empty() { "{}\n" } else { text }.to_owned();
+    if matches!(host, Host::Cursor | Host::CopilotCli) && place_of(&parse(&text)?, "version").is_none() {
+        text = put(&text, "version", &Node::Made(1.into()))?;
     }
-    let hooks = settings.entry("hooks").or_insert_with(|| json!({}));
-    let hooks = hooks.as_object_mut().ok_or(SettingsError::Shape("hooks"))?;
-    let emptied = take_out(hooks, host);
+    let settings = parse(&text)?;
+    let hooks =
+        place_of(&settings, "hooks").and_then(|place| settings.get(place)).map_or("{}", |found| found.1);
+    let mut hooks = lists(hooks).ok_or(SettingsError::Shape("hooks"))?;
+    let emptied = take_out(&mut hooks, host);
     for event in events(host) {
-        let list = hooks.entry(event).or_insert_with(|| json!([]));
-        let list = list.as_array_mut().ok_or(SettingsError::Shape("hooks"))?;
-        list.push(group(host, event, &command.line(event)));
+        let group = Node::Made(group(host, event, &command.line(event)));
+        match hooks.iter_mut().rev().find(|(name, _)| name == event) {
+            Some((_, Node::List(list))) => list.push(group),
+            Some(_) => return Err(SettingsError::Shape("hooks")),
+            None => hooks.push((event.to_owned(), Node::List(vec![group]))),
+        }
     }
-    for event in emptied.iter().filter(|event| events(host).all(|known| known != *event)) {
-        hooks.shift_remove(event);
-    }
-    Ok(print(&settings, text))
+    hooks.retain(|(event, _)| !emptied.contains(event) || events(host).any(|known| known == event));
+    put(&text, "hooks", &Node::Object(hooks))
 }
 
 /// Takes our hooks out of the lists of events; the events of which nothing is left.
-fn take_out(hooks: &mut Map<String, Value>, host: Host) -> Vec<String> {
+fn take_out(hooks: &mut [(String, Node<'_>)], host: Host) -> Vec<String> {
     let mut emptied = Vec::new();
-    for (event, list) in hooks.iter_mut() {
-        let Some(list) = list.as_array_mut() else { continue };
+    for (event, list) in hooks {
+        let Node::List(list) = list else { continue };
         let before = list.len();
-        for group in list.iter_mut() {
-            // A group may hold hooks of others, too.
-            if let Some(inner) = group.get_mut("hooks").and_then(Value::as_array_mut) {
-                let theirs = |hook: &Value| {
-                    !hook.get("command").and_then(Value::as_str).is_some_and(|text| is_ours(host, text))
-                };
-                if inner.iter().any(theirs) {
-                    inner.retain(theirs);
-                }
-            }
-        }
-        list.retain(|group| !commands(group).iter().any(|command| is_ours(host, command)));
+        let groups = std::mem::take(list).into_iter();
+        list.extend(groups.filter_map(|group| match group {
+            Node::Kept(group) => without_ours(group, host),
+            made => Some(made),
+        }));
         if list.is_empty() && before > 0 {
             emptied.push(event.clone());
         }
@@ -150,25 +172,49 @@ fn take_out(hooks: &mut Map<String, Value>, host: Host) -> Vec<String> {
     emptied
 }
 
+/// A group without our hooks; `None` if nothing else is in it. A group may hold hooks of others, too.
+fn without_ours(group: &str, host: Host) -> Option<Node<'_>> {
+    let has_ours = |part: &str| commands(part).iter().any(|command| is_ours(host, command));
+    if !has_ours(group) {
+        return Some(Node::Kept(group));
+    }
+    let is_theirs = |hook: &&str| !command_of(hook).is_some_and(|command| is_ours(host, &command));
+    let mut theirs = 0_usize;
+    let parts = members(group).unwrap_or_default().into_iter().map(|(name, value)| {
+        let hooks = elements(value).filter(|_| name == "hooks");
+        let node = hooks.map_or(Node::Kept(value), |hooks| {
+            let left: Vec<Node<'_>> = hooks.into_iter().filter(is_theirs).map(Node::Kept).collect();
+            theirs = left.len();
+            Node::List(left)
+        });
+        (name, node)
+    });
+    let parts = parts.collect();
+    let [command, bash] = pick(group, ["command", "bash"]).unwrap_or_default();
+    let is_our_own = [command, bash].into_iter().filter_map(string).any(|command| is_ours(host, &command));
+    (theirs > 0 && !is_our_own).then_some(Node::Object(parts))
+}
+
 /// Settings without any hooks of ours. Empty if nothing else was in them.
 ///
 /// # Errors
 /// As [`attached`].
 pub fn detached(text: &str, host: Host) -> Result<String, SettingsError> {
-    let mut settings = parse(text)?;
     if found(text, host)?.is_empty() {
         return Ok(text.to_owned());
     }
-    if let Some(hooks) = settings.get_mut("hooks").and_then(Value::as_object_mut) {
-        for event in take_out(hooks, host) {
-            hooks.shift_remove(&event);
-        }
-        if hooks.is_empty() {
-            settings.shift_remove("hooks");
-        }
+    let settings = parse(text)?;
+    let Some(place) = place_of(&settings, "hooks") else { return Ok(text.to_owned()) };
+    let hooks = settings.get(place).and_then(|(_, hooks)| lists(hooks));
+    let mut hooks = hooks.ok_or(SettingsError::Shape("hooks"))?;
+    let emptied = take_out(&mut hooks, host);
+    hooks.retain(|(event, _)| !emptied.contains(event));
+    let is_bare = settings.iter().all(|(name, _)| name == "hooks" || name == "version");
+    match hooks.is_empty() {
+        true if is_bare => Ok(String::new()),
+        true => Ok(without(text, &settings, place)),
+        false => put(text, "hooks", &Node::Object(hooks)),
     }
-    let is_bare = settings.is_empty() || (settings.len() == 1 && settings.contains_key("version"));
-    Ok(if is_bare { String::new() } else { print(&settings, text) })
 }
 
 /// Our commands in settings, each once, in the order in which they stand.
@@ -178,43 +224,144 @@ pub fn detached(text: &str, host: Host) -> Result<String, SettingsError> {
 pub fn found(text: &str, host: Host) -> Result<Vec<String>, SettingsError> {
     let settings = parse(text)?;
     let mut all: Vec<String> = Vec::new();
-    let lists = settings.get("hooks").and_then(Value::as_object).into_iter().flatten();
-    for group in lists.filter_map(|(_, list)| list.as_array()).flatten() {
+    let hooks = place_of(&settings, "hooks").and_then(|place| members(settings.get(place)?.1));
+    for group in hooks.iter().flatten().filter_map(|(_, list)| elements(list)).flatten() {
         for command in commands(group).into_iter().filter(|command| is_ours(host, command)) {
-            if !all.iter().any(|known| known == command) {
-                all.push(command.to_owned());
+            if !all.iter().any(|known| *known == command) {
+                all.push(command.into_owned());
             }
         }
     }
     Ok(all)
 }
 
-fn parse(text: &str) -> Result<Map<String, Value>, SettingsError> {
+/// The members of settings, in their order, with their texts.
+fn parse(text: &str) -> Result<Vec<(String, &str)>, SettingsError> {
     if text.trim().is_empty() {
-        return Ok(Map::new());
+        return Ok(Vec::new());
     }
-    match serde_json::from_str(text) {
-        Ok(Value::Object(settings)) => Ok(settings),
-        Ok(_) => Err(SettingsError::Shape("{")),
-        Err(error) => Err(SettingsError::NotJson(error.to_string())),
+    if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
+        return Err(SettingsError::NotJson(error.to_string()));
     }
+    members(text).ok_or(SettingsError::Shape("{"))
 }
 
-/// JSON as people write it, indented as `like` is.
-fn print(settings: &Map<String, Value>, like: &str) -> String {
-    let indented = like.lines().find_map(|line| {
-        let rest = line.trim_start_matches([' ', '\t']);
-        (rest.len() < line.len() && rest.starts_with('"')).then(|| line.get(..line.len() - rest.len()))?
-    });
-    let indent = indented.unwrap_or("  ").as_bytes();
+/// The member of a name that counts: of several the last.
+fn place_of(settings: &[(String, &str)], name: &str) -> Option<usize> {
+    settings.iter().rposition(|(known, _)| known == name)
+}
+
+/// Settings with a member that has this value; no other byte is changed.
+fn put(text: &str, name: &str, value: &Node<'_>) -> Result<String, SettingsError> {
+    let settings = parse(text)?;
+    let indent = indent(text, &settings);
+    let mut out = String::new();
+    if let Some(range) = place_of(&settings, name).and_then(|place| range_of(text, &settings, place)) {
+        print(&mut out, value, indent, 1);
+        return Ok(spliced(text, range, &out));
+    }
+    let open = text.find('{').map_or(0, |place| place + 1);
+    let last = settings.len().checked_sub(1).and_then(|place| range_of(text, &settings, place));
+    let (start, comma) = last.map_or((open, ""), |range| (range.end, ","));
+    out.push_str(comma);
+    line(&mut out, indent, 1);
+    print_name(&mut out, name);
+    print(&mut out, value, indent, 1);
+    let end = text.rfind('}').unwrap_or(text.len());
+    // The closing brace stands on a line of its own.
+    let is_on_line = text.get(start..end).is_some_and(|rest| !rest.contains('\n'));
+    if is_on_line {
+        line(&mut out, indent, 0);
+    }
+    let end = if is_on_line { end } else { start };
+    Ok(spliced(text, start..end, &out))
+}
+
+/// Settings without a member that others stand beside.
+fn without(text: &str, settings: &[(String, &str)], place: usize) -> String {
+    let end_of = |place: usize| range_of(text, settings, place).map(|range| range.end);
+    let (Some(before), Some(end)) = (
+        // The comma before it goes; of the first member that is behind it.
+        place.checked_sub(1).map_or_else(|| text.find('{').map(|place| place + 1), end_of),
+        end_of(place),
+    ) else {
+        return text.to_owned();
+    };
+    if place > 0 {
+        let rest = text.get(end..).unwrap_or_default();
+        // Settings on one line had the closing brace there, too.
+        let is_on_line = text.get(..before).is_some_and(|before| !before.contains('\n'));
+        let is_last = is_on_line && rest.trim_start().starts_with('}');
+        let end = if is_last { end + (rest.len() - rest.trim_start().len()) } else { end };
+        return spliced(text, before..end, "");
+    }
+    let behind = text.get(end..).unwrap_or_default();
+    let comma = behind.find(',').map_or(end, |comma| end + comma + 1);
+    spliced(text, before..comma, "")
+}
+
+fn range_of(text: &str, settings: &[(String, &str)], place: usize) -> Option<Range<usize>> {
+    settings.get(place).and_then(|(_, value)| range_in(text, value))
+}
+
+fn spliced(text: &str, range: Range<usize>, new: &str) -> String {
+    let (before, behind) = (text.get(..range.start), text.get(range.end..));
+    [before.unwrap_or_default(), new, behind.unwrap_or_default()].concat()
+}
+
+/// The white space that the first member stands behind; two blanks if it stands on the line of the brace.
+fn indent<'a>(text: &'a str, settings: &[(String, &str)]) -> &'a str {
+    let open = text.find('{').map_or(0, |place| place + 1);
+    let rest = text.get(open..).unwrap_or_default();
+    let space = rest.len() - rest.trim_start().len();
+    let found = rest.get(..space).and_then(|space| space.rsplit_once('\n')).map(|(_, indent)| indent);
+    found.filter(|indent| !settings.is_empty() && !indent.is_empty()).unwrap_or("  ")
+}
+
+fn line(out: &mut String, indent: &str, depth: usize) {
+    out.push('\n');
+    out.push_str(&indent.repeat(depth));
+}
+
+fn print_name(out: &mut String, name: &str) {
+    let mut quoted = Vec::new();
+    quote(&mut quoted, name);
+    out.push_str(&String::from_utf8_lossy(&quoted));
+    out.push_str(": ");
+}
+
+/// JSON as people write it, but for what is kept as it stood.
+fn print(out: &mut String, node: &Node<'_>, indent: &str, depth: usize) {
+    let (list, braces): (Vec<(Option<&str>, &Node<'_>)>, _) = match node {
+        Node::Kept(text) => return out.push_str(text),
+        Node::Made(value) => {
+            // Values that are made here have no line break within a text.
+            let text = pretty(value, indent);
+            return out.push_str(&text.replace('\n', &format!("\n{}", indent.repeat(depth))));
+        }
+        Node::List(list) => (list.iter().map(|node| (None, node)).collect(), ('[', ']')),
+        Node::Object(list) => (list.iter().map(|(name, node)| (Some(&**name), node)).collect(), ('{', '}')),
+    };
+    out.push(braces.0);
+    for (place, (name, node)) in list.iter().enumerate() {
+        if place > 0 {
+            out.push(',');
+        }
+        line(out, indent, depth + 1);
+        name.into_iter().for_each(|name| print_name(out, name));
+        print(out, node, indent, depth + 1);
+    }
+    if !list.is_empty() {
+        line(out, indent, depth);
+    }
+    out.push(braces.1);
+}
+
+fn pretty(value: &Value, indent: &str) -> String {
     let mut out = Vec::new();
-    let formatter = serde_json::ser::PrettyFormatter::with_indent(indent);
+    let formatter = serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());
     let mut serializer = serde_json::Serializer::with_formatter(&mut out, formatter);
     // Writing values into memory cannot fail.
-    let _ = serde::Serialize::serialize(settings, &mut serializer);
-    let mut text = String::from_utf8(out).unwrap_or_default();
-    if like.is_empty() || like.ends_with('\n') {
-        text.push('\n');
-    }
-    text
+    let _ = serde::Serialize::serialize(value, &mut serializer);
+    String::from_utf8(out).unwrap_or_default()
 }

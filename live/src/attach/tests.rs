@@ -22,7 +22,7 @@ fn run(program: &str, host: Host, mode: Mode) -> Run<'_> {
 }
 
 fn command(host: Host) -> Command {
-    Command { words: run("/bin/acpdb", host, Mode::Prune).words(), host }
+    Command { words: run("/bin/acpdb", host, Mode::Prune).words().unwrap(), host }
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn what_was_attached_twice_is_attached_once() {
             assert_eq!(settings::attached(&once, &command(host)).unwrap(), once, "{host} {file:?}");
             let found = settings::found(&once, host).unwrap();
             assert!(!found.is_empty(), "{host} {file:?}");
-            let other = Command { words: run("/new/acpdb", host, Mode::Record).words(), host };
+            let other = Command { words: run("/new/acpdb", host, Mode::Record).words().unwrap(), host };
             let moved = settings::attached(&once, &other).unwrap();
             assert!(!moved.contains("/bin/acpdb"), "{host} {file:?}: {moved}");
             let without = settings::detached(&moved, host).unwrap();
@@ -122,14 +122,14 @@ fn detaching_gives_back_the_very_bytes() {
             attach(&path, &words.replace("prune", "record"), host).unwrap().apply().unwrap();
             assert!(std::fs::read_to_string(&path).unwrap().contains("--mode record"));
             let about = Run { subject: Some(NAME), ..run("/bin/acpdb", host, Mode::Record) };
-            attach(&path, &about.words(), host).unwrap().apply().unwrap();
+            attach(&path, &about.words().unwrap(), host).unwrap().apply().unwrap();
             let text = std::fs::read_to_string(&path).unwrap();
             let [command] = &*settings::found(&text, host).unwrap().into_iter().take(1).collect::<Vec<_>>()
             else {
                 panic!("{text}")
             };
             assert_eq!(subject_of(command).as_deref(), Some(NAME), "{command}");
-            assert!(attach(&path, &about.words(), host).unwrap().is_nothing());
+            assert!(attach(&path, &about.words().unwrap(), host).unwrap().is_nothing());
             detach(&path, host).unwrap().apply().unwrap();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), **file, "{host}");
             let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
@@ -164,12 +164,7 @@ fn what_others_changed_meanwhile_stays() {
     let changed = std::fs::read_to_string(&path).unwrap().replace("\"a\"", "\"b\"");
     std::fs::write(&path, changed).unwrap();
     detach(&path, Host::ClaudeCode).unwrap().apply().unwrap();
-    expect![[r#"
-        {
-          "model": "b"
-        }
-    "#]]
-    .assert_eq(&std::fs::read_to_string(&path).unwrap());
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"model\": \"b\"}\n");
 }
 
 #[test]
@@ -264,4 +259,79 @@ fn settings_that_cannot_be_read_are_no_empty_ones() {
         assert!(error.contains("settings.json"), "{error}");
     }
     assert!(plugin::found(&path).unwrap_err().to_string().contains("settings.json"), "it is no text");
+}
+
+/// `attach` read all settings into values and wrote them again: long numbers lost digits, `1.10` became `1.1`, and `1E400` made it
+/// refuse the file.
+#[test]
+fn what_is_not_ours_stays_byte_for_byte() {
+    let theirs = r#"{ "hooks": [ {"command": "say \ud83d", "n": 1.10} ] }"#;
+    let file = format!(
+        "{{\r\n   \"n\" : 12345678901234567890123,\n   \"\\u0061\": [1.10,  1E400, \"\\ud83d\"],\n   \"hooks\": {{\"Stop\": [{theirs}]}}, \"z\":-0 }}"
+    );
+    let host = Host::ClaudeCode;
+    let with = settings::attached(&file, &command(host)).unwrap();
+    let (before, rest) = file.split_once("{\"Stop\"").unwrap();
+    let behind = rest.split_once("]}").unwrap().1;
+    assert!(with.starts_with(before) && with.ends_with(behind), "{with}");
+    assert!(with.contains(theirs), "{with}");
+    assert_eq!(settings::found(&with, host).unwrap().len(), 1);
+    let without = settings::detached(&with, host).unwrap();
+    assert!(without.starts_with(before) && without.ends_with(behind), "{without}");
+    assert!(without.contains(theirs) && !without.contains("acpdb"), "{without}");
+    let plain = "{\n  \"n\": 1E400\n}\n";
+    let with = settings::attached(plain, &command(host)).unwrap();
+    assert!(with.starts_with("{\n  \"n\": 1E400,\n  \"hooks\": {\n    \"SessionStart\": ["), "{with}");
+    assert_eq!(settings::detached(&with, host).unwrap(), plain);
+    let first = with.replace("\"n\": 1E400,\n  ", "").replace("\n  }\n}", "\n  },\n  \"n\": 1E400\n}");
+    assert_eq!(settings::detached(&first, host).unwrap(), plain);
+}
+
+/// A path that is no UTF-8 was written as another path, so the host ran nothing and recorded nothing.
+#[test]
+#[cfg(unix)]
+fn a_path_that_settings_cannot_name_is_refused() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let odd = Path::new(std::ffi::OsStr::from_bytes(b"/bin/\xff/acpdb"));
+    let folder = tempfile::tempdir().unwrap();
+    for host in Host::ALL {
+        let known = run("/bin/acpdb", host, Mode::Record);
+        for run in [
+            Run { program: odd, ..known },
+            Run { store: Some(odd), ..known },
+            Run { key_file: Some(odd), ..known },
+            Run { store: Some(Path::new("/a\nb")), ..known },
+        ] {
+            let path = folder.path().join("acpdb.js");
+            let made = if host.takes_plugin() {
+                plugin::attach(&path, &run).map(drop)
+            } else {
+                run.words().map(drop)
+            };
+            assert!(made.unwrap_err().to_string().contains("cannot be written into"), "{host}");
+        }
+    }
+}
+
+/// The copy of the settings could be read by all users, with the keys in it.
+#[test]
+#[cfg(unix)]
+fn the_copy_of_the_settings_is_for_the_same_eyes() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("settings.json");
+    std::fs::write(&path, "{\"env\": {\"KEY\": \"secret\"}}").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let plan = attach(&path, WORDS, Host::ClaudeCode).unwrap();
+    // Left by an older version.
+    std::fs::write(&plan.backup, "old").unwrap();
+    plan.apply().unwrap();
+    for path in [&plan.backup, &path] {
+        assert_eq!(
+            std::fs::metadata(path).unwrap().permissions().mode() & 0o777,
+            0o600,
+            "{}",
+            path.display()
+        );
+    }
 }

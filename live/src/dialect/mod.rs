@@ -13,7 +13,7 @@
 //! | `copilot` | Copilot CLI | none: the command names it | `toolResult.textResultForLlm` |
 //! | `cursor` | Cursor | `hook_event_name` | `tool_output`, `output`, `result_json` |
 //!
-//! A field that is not there, or is of another type, costs what it would have told, never the event.
+//! A field that is not there, or is of another type, costs what it would have told, never the event. Half a character costs itself.
 
 mod claude;
 mod claude_module;
@@ -31,6 +31,7 @@ use acpdb_engine::event::Outcome;
 use serde_json::{Value, json};
 
 use crate::host::Host;
+use crate::surrogates::without_halves;
 use crate::told::{Answer, Call, Event, Told};
 
 /// Why something is no event.
@@ -53,7 +54,7 @@ pub enum DialectError {
 /// # Errors
 /// If it is no JSON object, or names no session or event.
 pub fn parse(host: Host, text: &str, event: Option<&str>) -> Result<Told, DialectError> {
-    let value: Value = serde_json::from_str(text).map_err(|_| DialectError::NoObject)?;
+    let value: Value = serde_json::from_str(&without_halves(text)).map_err(|_| DialectError::NoObject)?;
     if !value.is_object() {
         return Err(DialectError::NoObject);
     }
@@ -118,7 +119,9 @@ fn ended(value: &Value, raw: Value, text: Option<String>, outcome: Outcome) -> C
 /// Parameters of a call as JSON; a text that is JSON already stays as it is.
 fn params(value: Option<&Value>) -> String {
     match value {
-        Some(Value::String(text)) if serde_json::from_str::<Value>(text).is_ok() => text.clone(),
+        Some(Value::String(text)) if serde_json::from_str::<Value>(&without_halves(text)).is_ok() => {
+            text.clone()
+        }
         Some(value) if !value.is_null() => value.to_string(),
         _ => "{}".to_owned(),
     }

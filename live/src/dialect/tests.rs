@@ -14,6 +14,19 @@ fn check(host: Host, text: &str, want: &Expect) {
 const READ: &str = r#"{"session_id":"s1","transcript_path":"/t.jsonl","cwd":"/p","hook_event_name":"PostToolUse","tool_name":"Read","tool_input":{"file_path":"/p/a.py"},"tool_response":{"type":"text","file":{"filePath":"/p/a.py","content":"one\ntwo\n","numLines":3,"startLine":4,"totalLines":9}},"tool_use_id":"toolu_1","duration_ms":2}"#;
 const BASH: &str = r#"{"session_id":"s1","cwd":"/p","hook_event_name":"PostToolUse","tool_name":"Bash","tool_input":{"command":"ls"},"tool_response":{"stdout":"a\nb","stderr":"","interrupted":false,"isImage":false},"tool_use_id":"toolu_2"}"#;
 
+/// Hosts that cut texts by UTF-16 units leave half a character at the end: the whole event was refused, and never recorded.
+#[test]
+fn half_a_character_costs_itself_and_not_the_event() {
+    let text = r#"{"conversation_id":"s1","hook_event_name":"postToolUse","tool_name":"Shell","tool_input":{"a":"\ud83d"},"tool_output":"a \ud83d","tool_use_id":"c1"}"#;
+    check(
+        Host::Cursor,
+        text,
+        &expect![[r#"
+            CallEnded(Call { id: Some("c1"), tool: "Shell", params: "{\"a\":\"�\"}", outcome: Completed, shown: Some("a �"), text: Some("a �"), raw: String("a �") })
+        "#]],
+    );
+}
+
 #[test]
 fn a_file_is_shown_with_numbers_and_compared_without() {
     let told = parse(Host::ClaudeCode, READ, None).unwrap();

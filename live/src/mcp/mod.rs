@@ -15,6 +15,8 @@ pub mod http;
 #[cfg(feature = "mcp")]
 pub mod server;
 pub mod tools;
+#[cfg(feature = "mcp")]
+mod uri;
 
 #[cfg(test)]
 mod tests;

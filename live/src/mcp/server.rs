@@ -2,7 +2,9 @@
 //!
 //! Answers are made one after the other: the store is local, and a host waits for one at a time.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use acpdb_hosts::export::{Format, Options, export};
 use rmcp::model::{
@@ -15,10 +17,13 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::Value;
+use tokio::io::{AsyncRead, ReadBuf};
 
 use super::catalog;
 use super::tools::{ToolError, Tools, texts};
+use super::uri::{decoded, encoded};
 use crate::due;
+use crate::surrogates::Halves;
 
 /// Sessions that are listed, the newest first.
 const SESSION_COUNT_MAX: usize = 50;
@@ -60,7 +65,8 @@ pub enum ServerError {
 pub fn serve_stdio(tools: Tools) -> Result<(), ServerError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(ServerError::Start)?.block_on(async {
-        let running = match Server::new(tools).serve(rmcp::transport::stdio()).await {
+        let (input, output) = rmcp::transport::stdio();
+        let running = match Server::new(tools).serve((Mended::new(input), output)).await {
             Ok(running) => running,
             // A client that goes before it asked for anything leaves nothing to be done.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
@@ -68,6 +74,42 @@ pub fn serve_stdio(tools: Tools) -> Result<(), ServerError> {
         };
         running.waiting().await.map(drop).map_err(|error| ServerError::Broken(error.to_string()))
     })
+}
+
+/// Input with U+FFFD for halves of characters: the protocol's library answers nothing to a line that it cannot parse.
+struct Mended<R> {
+    inner: R,
+    halves: Halves,
+    ready: Vec<u8>,
+}
+
+impl<R> Mended<R> {
+    fn new(inner: R) -> Self {
+        Self { inner, halves: Halves::default(), ready: Vec::new() }
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Mended<R> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let Self { inner, halves, ready } = self.get_mut();
+        while ready.is_empty() {
+            let mut bytes = [0; 4096];
+            let mut piece = ReadBuf::new(&mut bytes);
+            std::task::ready!(Pin::new(&mut *inner).poll_read(context, &mut piece))?;
+            if piece.filled().is_empty() {
+                // The end. What is held is the beginning of an escape: no line, and no whole message.
+                return Poll::Ready(Ok(()));
+            }
+            halves.pass(piece.filled(), ready);
+        }
+        let count = ready.len().min(buffer.remaining());
+        buffer.put_slice(ready.drain(..count).as_slice());
+        Poll::Ready(Ok(()))
+    }
 }
 
 /// The protocol over one set of tools.
@@ -158,7 +200,8 @@ impl ServerHandler for Server {
         let mut sessions = self.tools.sessions().map_err(|error| internal(&error))?;
         sessions.sort_by_key(|session| std::cmp::Reverse(session.head));
         let resources = sessions.into_iter().take(SESSION_COUNT_MAX).map(|session| {
-            let mut resource = Resource::new(format!("{SESSION}{}", session.name), session.name.clone());
+            let mut resource =
+                Resource::new(format!("{SESSION}{}", encoded(&session.name)), session.name.clone());
             resource.title = session.title;
             resource.description = Some(format!("The current context of a session of {}", session.host));
             resource.mime_type = Some(MARKDOWN.to_owned());
@@ -190,14 +233,14 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri;
-        let (text, media_type) = if let Some(name) = uri.strip_prefix(SESSION) {
-            let session = self.tools.session(Some(name)).map_err(|error| internal(&error))?;
+        let (text, media_type) = if let Some(name) = uri.strip_prefix(SESSION).map(decoded) {
+            let session = self.tools.session(Some(&name)).map_err(|error| internal(&error))?;
             let view = self.tools.store().view(session.id).map_err(|error| internal(&error.into()))?;
             let made = export(&view, Format::Markdown, &Options::default());
             let made = made.map_err(|error| internal(&error.into()))?;
             (String::from_utf8_lossy(&made.bytes).into_owned(), MARKDOWN)
-        } else if let Some(item) = uri.strip_prefix(ITEM) {
-            let found = acpdb_query::find(self.tools.store(), item, None);
+        } else if let Some(item) = uri.strip_prefix(ITEM).map(decoded) {
+            let found = acpdb_query::find(self.tools.store(), &item, None);
             let found = found.map_err(|error| internal(&ToolError::Argument(error.to_string())))?;
             let text = texts(self.tools.store(), &found.stream, &found.item.to_string());
             (text.map_err(|error| internal(&error))?, PLAIN)

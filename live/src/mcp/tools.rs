@@ -80,7 +80,7 @@ impl Tools {
     }
 
     fn reply(&self, name: &str, arguments: &Map<String, Value>) -> Result<Reply, ToolError> {
-        let session = arguments.get("session").and_then(Value::as_str);
+        let session = arguments.get("session").and_then(Value::as_str).filter(|name| !name.is_empty());
         match name {
             "context_discard" => self.act((ContextAction::Discard, "discard"), session, arguments),
             "context_distill" => self.act((ContextAction::Distill, "distill"), session, arguments),

@@ -40,6 +40,7 @@ use crate::host::{Host, Mode};
 use crate::mcp::catalog;
 use crate::mcp::tools::{ToolError, Tools};
 use crate::recording::{self, RecordingError};
+use crate::surrogates::without_halves;
 use shown::Shown;
 
 /// Version of what is spoken here.
@@ -168,7 +169,8 @@ impl Desk {
     /// Answers a line with one line, without a line feed. What is recorded is durable when it returns.
     pub fn answer(&mut self, line: &str) -> (String, Done) {
         let mut done = Done::default();
-        let request: Request<'_> = match serde_json::from_str(line) {
+        let line = without_halves(line);
+        let request: Request<'_> = match serde_json::from_str(&line) {
             Ok(request) => request,
             Err(error) => {
                 let error = PluginError::Request(error.to_string());

@@ -11,6 +11,7 @@
 //! no recording of their own the conversation is recorded, too (`talk`).
 
 pub mod guard;
+pub mod hold;
 pub mod identity;
 pub mod prune;
 pub mod record;

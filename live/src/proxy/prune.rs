@@ -27,6 +27,7 @@ use acpdb_hosts::import::{Format, json};
 use acpdb_query::cost::PriceTable;
 use serde::Serialize;
 
+use super::hold::Hold;
 use super::identity::Identity;
 use super::sent::Sent;
 use super::talk::{Said, Talks, is_told};
@@ -80,6 +81,8 @@ pub struct Known<'a> {
     pub sent: &'a Sent,
     /// What was told last.
     pub talks: &'a Talks,
+    /// Whether the request still waits.
+    pub hold: &'a Hold,
 }
 
 /// What a request holds that matters here.
@@ -229,6 +232,9 @@ fn changes(
     let mode = waits.then_some(ServeMode::AppendOnly);
     let options = ServeOptions { mode, price: request.price(), ..ServeOptions::default() };
     let key = format!("request-{}", request.messages.len());
+    if !known.hold.begin() {
+        return Err(Error::Busy { detail: "the request has gone on as it was".to_owned() });
+    }
     let context = session.step_begun(key).context(&Shown::bare(is_bound), &options)?;
     let mut changes = Changes::default();
     let stale = if is_bound { shown::stale(&context.served) } else { HashSet::new() };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use acpdb_engine::Store;
+use acpdb_engine::{Error, Store};
 use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{ACCEPT_ENCODING, AUTHORIZATION, HOST, HeaderName, HeaderValue, ORIGIN};
@@ -19,6 +19,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
 use super::guard::{self, Caller};
+use super::hold::Hold;
 use super::identity::{self, Identity};
 use super::prune::{Asked, Known, Places, Pruned, prune};
 use super::record::{Exchange, KEPT_BYTES_MAX, record};
@@ -52,6 +53,9 @@ pub struct Options {
 const ACCEPT_WAIT: Duration = Duration::from_millis(20);
 /// How long a request is held up for what is served; past it, it goes on as it is.
 const PRUNE_WAIT: Duration = Duration::from_secs(3);
+
+/// How often an exchange is tried again that could not be recorded since another process held the lock.
+const RECORD_AGAIN_COUNT: usize = 3;
 
 struct Proxy {
     store: Store,
@@ -90,7 +94,7 @@ pub fn serve(store: Store, options: &Options, ready: &mut dyn FnMut(SocketAddr))
         scheme: scheme.to_owned(),
         authority: authority.to_owned(),
         base: upstream.path().trim_end_matches('/').to_owned(),
-        token: options.token.clone(),
+        token: options.token.clone().filter(|token| !token.is_empty()),
         prune: options.prune.clone(),
         unrecorded: options.unrecorded,
         sent: Arc::default(),
@@ -217,8 +221,17 @@ impl Proxy {
                 exchange.milliseconds = elapsed(began);
                 // Off this thread: the disk must not hold up the requests of others.
                 let session = identity.session.clone();
-                let kept =
-                    tokio::task::spawn_blocking(move || record(&store, &identity, &exchange, &talks)).await;
+                let kept = tokio::task::spawn_blocking(move || {
+                    let mut kept = record(&store, &identity, &exchange, &talks);
+                    // No request waits for it, while those who prune wait for a lock no longer than a request is held up.
+                    for _ in 0..RECORD_AGAIN_COUNT {
+                        if matches!(kept, Err(Error::Busy { .. })) {
+                            kept = record(&store, &identity, &exchange, &talks);
+                        }
+                    }
+                    kept
+                });
+                let kept = kept.await;
                 // The agent goes on without the record.
                 match kept {
                     Ok(Ok(())) => {}
@@ -250,19 +263,26 @@ impl Proxy {
     ) -> Result<(Request<BoxBody<Bytes, hyper::Error>>, Pruned, Option<Vec<u8>>), hyper::Error> {
         let (mut head, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
-        let work = {
+        let hold = Arc::new(Hold::default());
+        let mut work = {
             let (store, identity, places) = (self.store.clone(), identity.clone(), places.clone());
             let (path, number, body) = (exchange.path.clone(), exchange.number, body.clone());
             let (sent, talks) = (Arc::clone(&self.sent), Arc::clone(&self.talks));
+            let hold = Arc::clone(&hold);
             tokio::task::spawn_blocking(move || {
-                let known = Known { places: &places, sent: &sent, talks: &talks };
+                let known = Known { places: &places, sent: &sent, talks: &talks, hold: &hold };
                 prune(&store, &identity, Asked { number, path: &path, body: &body }, known)
             })
         };
         let late = |why: &str| {
             (None, Pruned { untouched: Some(why.to_owned()), bytes_before: body.len(), ..Pruned::default() })
         };
-        let (made, pruned) = match tokio::time::timeout(PRUNE_WAIT, work).await {
+        let mut done = tokio::time::timeout(PRUNE_WAIT, &mut work).await;
+        if done.is_err() && !hold.give_up() {
+            // It is being recorded as sent, so it is to be sent. A disk that hangs must not hold the agent up all the same.
+            done = tokio::time::timeout(PRUNE_WAIT, work).await;
+        }
+        let (made, pruned) = match done {
             Ok(Ok(done)) => done,
             Ok(Err(_)) => late("a bug ended what was being done"),
             Err(_) => late("the store is slow"),

@@ -128,6 +128,7 @@ mod pruning {
     use acpdb_engine::fold::Policy;
     use serde_json::{Value, json};
 
+    use crate::proxy::hold::Hold;
     use crate::proxy::identity::Identity;
     use crate::proxy::prune::{Asked, Known, Places, Pruned};
     use crate::proxy::sent::Sent;
@@ -161,7 +162,8 @@ mod pruning {
         body: &str,
         sent: &Sent,
     ) -> (Option<Vec<u8>>, Pruned) {
-        let known = Known { places: &Places::default(), sent, talks: &Talks::default() };
+        let known =
+            Known { places: &Places::default(), sent, talks: &Talks::default(), hold: &Hold::default() };
         let asked = Asked { number: 1, path, body: body.as_bytes() };
         crate::proxy::prune::prune(store, identity, asked, known)
     }
@@ -188,7 +190,7 @@ mod pruning {
         let body = body.to_string();
         let asked = Asked { number: 1, path: "/v1/messages", body: body.as_bytes() };
         let (sent, talks) = (Sent::default(), Talks::default());
-        let known = Known { places: &places, sent: &sent, talks: &talks };
+        let known = Known { places: &places, sent: &sent, talks: &talks, hold: &Hold::default() };
         let (_, pruned) = crate::proxy::prune::prune(&store, &identity, asked, known);
         assert!(pruned.recording.as_deref().is_some_and(|why| why.contains("one.jsonl")), "{pruned:?}");
         assert_eq!(pruned.untouched, None);

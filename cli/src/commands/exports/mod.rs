@@ -41,6 +41,7 @@ pub(crate) fn run(global: &Global, act: &ExportAct, output: &mut Output) -> Resu
 #[derive(Serialize)]
 struct Written<'a, R: Serialize> {
     format: &'static str,
+    #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     path: &'a Path,
     bytes: u64,
     #[serde(flatten)]

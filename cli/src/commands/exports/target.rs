@@ -1,9 +1,11 @@
 //! The file that an export is written to.
 //!
 //! It is written under a temporary name beside its place and takes its name when it is whole and on the disk, so a process that
-//! looks sees the old file or the new one. It can be read by its owner alone: it holds what was recorded.
+//! looks sees the old file or the new one. It can be read by its owner alone: it holds what was recorded. A pipe or a device is
+//! written into: a file in its place would take it from those who use it.
 
-use std::io::{BufWriter, IsTerminal as _, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
 use acpdb_query::export::ExportError;
@@ -34,7 +36,16 @@ impl From<Failure> for Stop {
 /// Where an export is going.
 pub(crate) enum Sink {
     Stdout,
-    File { path: PathBuf, temporary: tempfile::NamedTempFile, force: bool },
+    File {
+        path: PathBuf,
+        temporary: tempfile::NamedTempFile,
+        force: bool,
+    },
+    /// A pipe, a device: what is written there is gone.
+    Into {
+        path: PathBuf,
+        file: File,
+    },
 }
 
 /// Where an export went.
@@ -69,9 +80,16 @@ impl Sink {
         if !target.force && path.symlink_metadata().is_ok() {
             return Err(exists(&path));
         }
+        // Links are followed: what they lead to is meant.
+        if path.metadata().is_ok_and(|found| !found.is_file()) {
+            let file = OpenOptions::new().write(true).open(&path);
+            let file = file.map_err(Failure::io("write", path.display()))?;
+            return Ok(Self::Into { path, file });
+        }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let temporary = tempfile::Builder::new().prefix(".acpdb-export-").tempfile_in(folder);
         let temporary = temporary.map_err(Failure::io("write in", folder.display()))?;
+        crate::interrupt::scratch(temporary.path());
         Ok(Self::File { path, temporary, force: target.force })
     }
 
@@ -94,6 +112,14 @@ impl Sink {
                 out.flush().map_err(Failure::io("write", &name))?;
                 drop(out);
                 Ok((report, Self::name(temporary, path, force)?))
+            }
+            Self::Into { path, file } => {
+                let name = path.display().to_string();
+                let mut out = BufWriter::with_capacity(64 << 10, Counted { file, bytes: 0 });
+                let report = write(&mut out).map_err(|error| failure(error, &name))?;
+                out.flush().map_err(Failure::io("write", &name))?;
+                let bytes = out.get_ref().bytes;
+                Ok((report, To::File { path, bytes }))
             }
         }
     }
@@ -125,8 +151,29 @@ impl Sink {
     }
 }
 
+/// Counts what is written where nothing can be asked about it afterwards.
+struct Counted {
+    file: File,
+    bytes: u64,
+}
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.file.write(bytes)?;
+        self.bytes = self.bytes.saturating_add(count as u64);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
 fn exists(path: &Path) -> Failure {
-    Failure::new(Code::Failure, format!("{} exists", path.display())).hint("--force replaces it")
+    // As in `Sink::open`.
+    let is_replaced = path.metadata().map_or(true, |found| found.is_file());
+    let hint = if is_replaced { "--force replaces it" } else { "--force writes into it" };
+    Failure::new(Code::Failure, format!("{} exists", path.display())).hint(hint)
 }
 
 fn failure(stop: Stop, what: &str) -> Failure {

@@ -4,7 +4,7 @@ use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::{Filter, ItemRow, ItemsQuestion, Scanned, Which};
 
 use super::super::ask;
-use super::super::lines::{Widths, about, clip, one_line, standing_painted};
+use super::super::lines::{Widths, about, behind, clip, joined, one_line, standing, standing_painted};
 use super::{SCHEMA, STANDING_WIDTH, chosen, view_of};
 use crate::args::HistorySort;
 use crate::commands::{Code, Failure, Global, Output};
@@ -82,15 +82,15 @@ impl Sorted<'_> {
         }
         let (rows, texts): (Vec<ItemRow>, Vec<String>) = found.into_iter().unzip();
         let room = if many { SESSION_WIDTH + 2 } else { 0 };
-        let columns = Widths::of(&rows, output, STANDING_WIDTH + room);
+        let stands = rows.iter().map(|row| standing(row).into());
+        let columns = Widths::of(&rows, output, behind(stands, STANDING_WIDTH, output) + room);
         for (row, text) in rows.iter().zip(&texts) {
             let line = columns.line(row, text, output);
-            let session = if many {
-                format!("  {}", clip(&one_line(&row.session), SESSION_WIDTH))
-            } else {
-                String::new()
-            };
-            output.line(format!("{line}  {}{session}", standing_painted(row, output)).trim_end())?;
+            let stands = standing_painted(row, output);
+            let session = one_line(&row.session);
+            let session = if output.tabs { session } else { clip(&session, SESSION_WIDTH) };
+            let cells = [&*line, &stands, &session];
+            output.line(joined(if many { &cells } else { &cells[..2] }, output))?;
         }
         Ok(Code::Ok)
     }

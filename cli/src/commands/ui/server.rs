@@ -71,13 +71,17 @@ pub(super) fn serve(
         ready(address);
         let room = Arc::new(Semaphore::new(CONNECTION_COUNT_MAX));
         loop {
-            let Ok(place) = Arc::clone(&room).acquire_owned().await else { return Ok(()) };
+            // The word to end is heard while there is no room, too.
+            let accepted = async {
+                let place = Arc::clone(&room).acquire_owned().await.map_err(io::Error::other)?;
+                Ok::<_, io::Error>((place, listener.accept().await?.0))
+            };
             let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
+                accepted = accepted => accepted,
                 _ = stopped.changed() => return Ok(()),
             };
             // A connection that broke before it began is none; the next one may be better.
-            let Ok((stream, _)) = accepted else {
+            let Ok((place, stream)) = accepted else {
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 continue;
             };

@@ -7,6 +7,7 @@ use acpdb_hosts::export::{Format, Options, Selection, export};
 use serde_json::{Value, json};
 
 use crate::mcp::tools::Tools;
+use crate::proxy::hold::Hold;
 use crate::proxy::identity::Identity;
 use crate::proxy::prune::{Asked, Known, Places, Pruned, prune};
 use crate::proxy::record::{Exchange, record};
@@ -77,7 +78,12 @@ impl Desk {
 
     pub(super) fn prune(&self, body: &Value) -> (Value, Pruned) {
         let body = body.to_string();
-        let known = Known { places: &Places::default(), sent: &self.sent, talks: &self.talks };
+        let known = Known {
+            places: &Places::default(),
+            sent: &self.sent,
+            talks: &self.talks,
+            hold: &Hold::default(),
+        };
         let asked = Asked { number: self.talks.number(), path: self.path, body: body.as_bytes() };
         let (made, pruned) = prune(&self.store, &self.identity, asked, known);
         (serde_json::from_slice(&made.unwrap_or(body.into_bytes())).unwrap(), pruned)

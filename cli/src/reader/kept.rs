@@ -1,0 +1,32 @@
+//! What comes only once, such as through a pipe, as a file: formats are told by looking at a file more than once.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// A file that goes when this does, or when the command is broken off.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    path: PathBuf,
+    bytes: u64,
+    _folder: tempfile::TempDir,
+}
+
+/// Reads all of it.
+pub(crate) fn kept(input: &mut impl Read) -> io::Result<Kept> {
+    let folder = tempfile::Builder::new().prefix("acpdb-import-").tempdir()?;
+    crate::interrupt::scratch(folder.path());
+    let path = folder.path().join("stdin.jsonl");
+    let bytes = io::copy(input, &mut File::create(&path)?)?;
+    Ok(Kept { path, bytes, _folder: folder })
+}
+
+impl Kept {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}

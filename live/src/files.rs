@@ -1,0 +1,128 @@
+//! A file of the user's that is put in the place of the one before.
+//!
+//! ```text
+//! a new file beside it, with its mode -> bytes -> sync -> rename -> sync of the folder
+//! ```
+//!
+//! Who reads it sees the file of before or the new one, whole. A link is followed: what it leads to is replaced, and the link stays,
+//! for settings are often links into a folder that is kept under version control.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Links that are followed one after the other.
+const LINK_COUNT_MAX: usize = 40;
+
+/// The mode of the new file.
+#[derive(Clone, Copy, Debug)]
+pub enum Mode<'a> {
+    /// That of the file it replaces; where there is none, what the user's other files have.
+    Kept,
+    /// That of the file it replaces; where there is none, it is for its owner alone.
+    Private,
+    /// That of another file.
+    Of(&'a Path),
+}
+
+/// Puts `bytes` in the place of the file at `path`, and makes its folder if need be. Durable when it returns.
+///
+/// # Errors
+/// If it cannot be written; the file of before is there then.
+pub fn replace(path: &Path, bytes: &[u8], mode: Mode<'_>) -> io::Result<()> {
+    let path = followed(path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or_else(|| Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let permissions = match mode {
+        Mode::Of(other) => Some(std::fs::metadata(other)?.permissions()),
+        Mode::Kept | Mode::Private => permissions_of(&path)?,
+    };
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let other = path.with_file_name(name);
+    // Of a program that was stopped here and had the same number; a link of that name goes, and is not followed.
+    let _ = std::fs::remove_file(&other);
+    let is_private = permissions.is_some() || matches!(mode, Mode::Private);
+    let done = write(&other, bytes, permissions, is_private).and_then(|()| std::fs::rename(&other, &path));
+    if done.is_err() {
+        // The error that is returned says more than that this file could not be removed either.
+        let _ = std::fs::remove_file(&other);
+    }
+    done.and_then(|()| File::open(folder)?.sync_all())
+}
+
+fn write(path: &Path, bytes: &[u8], permissions: Option<Permissions>, is_private: bool) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    if is_private {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    let mut file = options.open(path)?;
+    // Before the bytes are in it: settings may hold what others are not to read.
+    permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions))?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn permissions_of(path: &Path) -> io::Result<Option<Permissions>> {
+    match std::fs::metadata(path) {
+        Ok(metadata) => Ok(Some(metadata.permissions())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The file that a path leads to, be it there or not.
+fn followed(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..LINK_COUNT_MAX {
+        match std::fs::symlink_metadata(&path) {
+            Ok(metadata) if metadata.is_symlink() => {
+                let target = std::fs::read_link(&path)?;
+                path = path.parent().map_or_else(|| target.clone(), |folder| folder.join(&target));
+            }
+            Ok(_) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(path),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::other("links lead from one to the other without an end"))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    /// `acpdb config set` put a file in the place of a link into a folder of settings, and gave it another mode.
+    #[test]
+    fn a_link_is_followed_and_the_mode_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for (link, target, before) in [("a", "real", Some(0o640)), ("b", "not/there/yet", None)] {
+            if let Some(mode) = before {
+                std::fs::write(at(target), "old").unwrap();
+                std::fs::set_permissions(at(target), Permissions::from_mode(mode)).unwrap();
+            }
+            symlink(target, at(link)).unwrap();
+            replace(&at(link), b"new", Mode::Private).unwrap();
+            assert!(at(link).symlink_metadata().unwrap().is_symlink(), "{link}");
+            assert_eq!(std::fs::read_to_string(at(target)).unwrap(), "new");
+            assert_eq!(mode(&at(target)), before.unwrap_or(0o600), "{target}");
+        }
+        symlink("around", at("around")).unwrap();
+        assert!(replace(&at("around"), b"new", Mode::Kept).is_err());
+        replace(&at("copy"), b"x", Mode::Of(&at("real"))).unwrap();
+        assert_eq!(mode(&at("copy")), 0o640);
+        replace(&at("copy"), b"x", Mode::Of(&at("b"))).unwrap();
+        assert_eq!(mode(&at("copy")), 0o600, "also where a file was there that more could read");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 6, "nothing else is left");
+    }
+}
