@@ -151,7 +151,9 @@ fn members(text: &str, found: &mut BTreeMap<String, BTreeSet<String>>) {
         // A signature ends where its body begins, a variant where its fields end.
         let is_open = |whole: &str| match kind {
             Block::Struct => false,
-            Block::Enum => whole.ends_with(['{', '(']) || whole.matches('{').count() > whole.matches('}').count(),
+            Block::Enum => {
+                whole.ends_with(['{', '(']) || whole.matches('{').count() > whole.matches('}').count()
+            }
             Block::Impl | Block::Trait => !whole.ends_with(['{', ';']) && !whole.ends_with('}'),
         };
         while is_member && is_open(&whole) {

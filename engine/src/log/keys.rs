@@ -368,8 +368,8 @@ impl KeyChain {
         }
     }
 
-    /// Refuses to make a key with a ring that is not the store's any more: another process may have wrapped all keys anew, and nobody may
-    /// have this ring tomorrow. Call under the lock of the folder: the store's own key is the last that is wrapped anew.
+    /// Refuses to make a key with a ring that is not the store's any more: another process may have wrapped all keys anew, and the ring of before may
+    /// be destroyed next. Call under the lock of the folder: the store's own key is the last that is wrapped anew.
     pub(crate) fn check_ring(&self, stream: StreamId) -> Result<(), LogError> {
         // The store's own key is the first of all.
         if stream == StreamId::STORE { Ok(()) } else { self.own_key().map(drop) }

@@ -186,8 +186,9 @@ pub fn write_file(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result
 
 /// Removes a temporary file that could not be put in place. On a full disk, the space that it took is the space that commits need.
 pub fn give_back(storage: &dyn Storage, file: &dyn StoredFile, temporary: &str) {
-    // The caller reports what came before; what stays is replaced by the next attempt.
+    // The caller reports what came before.
     let _ = file.set_len(0);
+    // A file that stays is replaced by the next attempt.
     let _ = storage.remove(temporary);
 }
 

@@ -130,7 +130,7 @@ impl Store {
         check_reason(by, reason)?;
         let (by, reason) = (inner.cleaned(by), inner.cleaned(reason));
         let erasing = inner.log.begin_erasing()?;
-        // Asked once others who erase have ended: what they, or anyone, recorded meanwhile is looked at, too.
+        // Asked once other erasures have ended: what was recorded meanwhile is looked at, too.
         let mut wanted = match wanted(inner) {
             Ok(wanted) => wanted,
             Err(error) => {

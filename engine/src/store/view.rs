@@ -227,6 +227,7 @@ impl View {
     pub fn read(&self) -> Reading<'_> {
         // A panic of another thread may have left the fold half done.
         let whole = self.loaded.read().ok();
+        // No thread writes to this one, so none leaves it half done.
         let whole = whole.or_else(|| self.anew().and_then(|anew| anew.read().ok()));
         Reading { guard: whole.unwrap_or_else(|| steady_read(empty_fold())), stream: self.stream }
     }
