@@ -120,7 +120,7 @@ fn block(line: &str) -> Option<(Block, &str)> {
     Some((kind, name)).filter(|(_, name)| !name.is_empty())
 }
 
-/// Adds the members of types that a file shows to everyone, as rustfmt writes them: what is hidden without `internals` is left out.
+/// Adds the members of types that a file shows to all users, as rustfmt writes them: what is hidden without `internals` is left out.
 fn members(text: &str, found: &mut BTreeMap<String, BTreeSet<String>>) {
     let mut of: Option<(Block, &str)> = None;
     let mut is_hidden = false;
