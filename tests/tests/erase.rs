@@ -230,6 +230,16 @@ fn moments_of(world: &SimWorld, act: impl FnOnce()) -> Moments {
 /// Opens a stopped machine: if the erasure is on record it is carried out to the end, else nothing of it happened.
 fn judge(image: &SimWorld, context: &str) -> bool {
     assert_sound(image, &format!("{context}: before any process recovers"));
+    // Once it is on record no reader shows it, though the bytes are still there: `show`, `list` and `merge` did.
+    let reader = open_with(image, 49, true).unwrap();
+    let is_erased = |store: &Store| {
+        let events = store.events(Seq(1), Seq::MAX).unwrap();
+        events.map(Result::unwrap).any(|event| event.event.payload.label() == "erased")
+    };
+    if is_erased(&reader) {
+        assert!(readable(&reader).iter().all(|line| !line.contains(SECRET)), "{context}: a reader shows it");
+    }
+    drop(reader);
     let store = open(image, 50);
     let lines = readable(&store).len();
     let events: Vec<_> = store.events(Seq(1), Seq::MAX).unwrap().map(Result::unwrap).collect();

@@ -12,6 +12,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::error::{Corruption, LogError};
 use super::fault::Fault;
@@ -24,6 +25,7 @@ use crate::codec::{
     BODY_CHUNK_BYTES_MAX, BlockRow, BodyRow, Frame, Invalid, Part, SALT_BYTES, STORED_BYTES_MAX,
     SealedLayout, check_body, check_stored, is_zero, unpack,
 };
+use crate::locks::{steady_read, steady_write};
 use crate::storage::{bytes_between, read_up_to};
 
 /// Most bytes that are read before they are checked.
@@ -149,6 +151,7 @@ impl Log {
     /// # Errors
     /// As [`Log::body`].
     pub fn salted_body(&self, row: &BodyRow) -> Result<([u8; SALT_BYTES], Vec<u8>), LogError> {
+        self.check_withheld(row)?;
         self.met(self.read_body(row).map_err(|fault| self.body_error(row, fault)))
     }
 
@@ -157,6 +160,7 @@ impl Log {
     /// # Errors
     /// As [`Log::body`].
     pub(crate) fn body_of(&self, frame: &Frame, row: &BodyRow) -> Result<Vec<u8>, LogError> {
+        self.check_withheld(row)?;
         let block = frame.block_at_hand(row).and_then(<[u8]>::split_first_chunk::<SALT_BYTES>);
         let at_hand = block.map(|(salt, stored)| checked_body(self.segments.keys(), row, salt, stored, None));
         // The file says what is wrong: it may have been erased by now.
@@ -178,6 +182,12 @@ impl Log {
         let mut order: Vec<(usize, &BodyRow)> = Vec::with_capacity(wanted.len());
         let mut at_hand = Vec::new();
         for (number, (frame, row)) in wanted.iter().enumerate() {
+            if let Err(error) = self.check_withheld(row) {
+                if let Some(place) = answers.get_mut(number) {
+                    *place = Some(Err(error));
+                }
+                continue;
+            }
             let block = frame.as_ref().and_then(|frame| frame.block_at_hand(row));
             match block.and_then(<[u8]>::split_first_chunk::<SALT_BYTES>) {
                 Some((salt, stored)) => {
@@ -221,6 +231,20 @@ impl Log {
         let unread = |row: &BodyRow| self.body_error(row, Fault::Nothing);
         let answers = answers.into_iter().zip(wanted);
         answers.map(|(answer, (_, row))| answer.unwrap_or_else(|| Err(unread(row)))).collect()
+    }
+
+    /// Takes bodies as erased whose erasure is on record while they are not zeros yet: who erases may have been killed in between.
+    pub(crate) fn withhold(&self, rows: impl Iterator<Item = BodyRow>) {
+        steady_write(&self.withheld).extend(rows.map(|row| row.position));
+        self.withholds.store(true, Ordering::Release);
+    }
+
+    fn check_withheld(&self, row: &BodyRow) -> Result<(), LogError> {
+        // Few stores ever have any: then it costs no lock.
+        if self.withholds.load(Ordering::Acquire) && steady_read(&self.withheld).contains(&row.position) {
+            return Err(LogError::Erased { position: row.position });
+        }
+        Ok(())
     }
 
     fn read_body(&self, row: &BodyRow) -> Result<([u8; SALT_BYTES], Vec<u8>), Fault> {

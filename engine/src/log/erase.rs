@@ -76,6 +76,14 @@ impl Log {
         Ok(read_note(&*self.storage)?.is_some())
     }
 
+    /// The seq after which erasures are on record that may not be carried out yet; `None` if all are.
+    ///
+    /// # Errors
+    /// [`LogError::Io`] if the storage fails.
+    pub(crate) fn erasing_after(&self) -> Result<Option<Seq>, LogError> {
+        read_note(&*self.storage)
+    }
+
     /// Begins an erasure: takes SEAL and leaves the note. An earlier one that did not end is taken up again with it.
     ///
     /// # Errors

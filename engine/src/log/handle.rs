@@ -3,10 +3,10 @@
 //!
 //! Others are seen by the tail page, which is read again at growing intervals. Commits of the same handle end a wait at once.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use super::commit_queue::{CommitDelay, CommitQueue};
@@ -192,6 +192,9 @@ pub struct Log {
     /// How often features had been added when this handle was opened, and those that writing needed then.
     pub(super) upgrades: AtomicU32,
     pub(super) writes: Vec<String>,
+    /// Bodies whose erasure is on record and was not carried out when this handle looked; whether there are any.
+    pub(super) withheld: RwLock<BTreeSet<Position>>,
+    pub(super) withholds: AtomicBool,
     /// Tables of pieces of large frames that were met.
     pub(super) tables: Mutex<Tables>,
     /// Positions of frames by first seq, at least [`MAP_STEP_BYTES`] apart.

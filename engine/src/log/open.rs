@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 
 use super::commit_queue::{CommitDelay, CommitQueue};
 use super::create::{Identity, identify, identity_from_log, make, open_tail, read_secret, store_file_damage};
@@ -173,6 +173,8 @@ impl Log {
             generation: AtomicU32::new(0),
             upgrades: AtomicU32::new(0),
             writes,
+            withheld: RwLock::default(),
+            withholds: AtomicBool::new(false),
             tables: Mutex::default(),
             map: Mutex::new(BTreeMap::new()),
         };

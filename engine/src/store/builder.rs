@@ -311,9 +311,12 @@ impl Builder {
         if !read_only && inner.refresh()? == Seq::ZERO {
             inner.begin()?;
         }
-        if !read_only && inner.log.is_erasing()? {
-            // If it cannot be ended now, the next opening tries again; no view shows what is to go.
-            let _ = inner.resume_erasing();
+        if inner.log.is_erasing()? {
+            if !read_only {
+                // If it cannot be ended now, the next opening tries again.
+                let _ = inner.resume_erasing();
+            }
+            inner.withhold_pending()?;
         }
         Ok(Store { inner: Arc::new(inner) })
     }

@@ -15,6 +15,7 @@ use super::erasure_list::{Erasure, Erasures};
 use super::events::bare;
 use super::{Inner, Store};
 use crate::secret::Withheld;
+use crate::verify::recorded_erasures;
 
 /// Frames with events past a seq, and the seq up to which that is all.
 type PlacesAfter<'a> = dyn Fn(Seq) -> Result<(Vec<FramePlace>, Seq), Error> + 'a;
@@ -99,6 +100,14 @@ impl Inner {
         Ok(self.erasures(&|after| self.known_frames_of(&[StreamId::STORE], after))?.newest)
     }
 
+    /// Has bodies taken as erased whose erasure is on record and not carried out: by a process that was killed, or is at it.
+    pub(super) fn withhold_pending(&self) -> Result<(), Error> {
+        if let Some(after) = self.log.erasing_after()? {
+            self.log.withhold(recorded_erasures(&self.log, after)?.into_iter());
+        }
+        Ok(())
+    }
+
     fn no_erasures(&self) -> Erasures {
         Erasures::new(self.log.secret().clone())
     }
@@ -107,7 +116,7 @@ impl Inner {
     /// yet.
     fn erasures(&self, places: &PlacesAfter<'_>) -> Result<MutexGuard<'_, Erasures>, Error> {
         let mut known = renewed(&self.erasures, |known| *known = self.no_erasures());
-        let after = known.watermark;
+        let (after, newest) = (known.watermark, known.newest);
         let (places, watermark) = places(after)?;
         for place in places {
             let parts = match self.parts_of(place.position, &[StreamId::STORE], after) {
@@ -136,6 +145,9 @@ impl Inner {
                     }
                 }
             }
+        }
+        if known.newest > newest {
+            self.withhold_pending()?;
         }
         known.watermark = after.max(watermark);
         Ok(known)

@@ -177,6 +177,8 @@ impl Store {
     pub fn events(&self, from: Seq, to: Seq) -> Result<Events, Error> {
         let inner = &self.inner;
         let until = inner.log.refresh()?;
+        // Another process may have erased something since, and been killed before it was gone.
+        inner.newest_erasure()?;
         let start = inner.known_place(from);
         let log = LogSource::new(Arc::clone(inner), from, start, until);
         Ok(self.events_of(Source::Log(log), None, from, to))
@@ -199,6 +201,8 @@ impl Store {
         streams.sort_unstable();
         let after = from.before();
         let (mut places, _) = self.inner.frames_of(&streams, after)?;
+        // As above.
+        self.inner.newest_erasure()?;
         places.retain(|place| place.first_seq <= to);
         let inner = Arc::clone(&self.inner);
         let source =

@@ -35,6 +35,8 @@ pub const VERSION: u32 = 3;
 /// Longest key that is stored with a call, and the most of all keys together: keys are repeated in the event.
 const KEY_BYTES_MAX: usize = 4 << 10;
 const KEYS_BYTES_MAX: usize = 256 << 10;
+/// Most keys of a call: each takes some 50 bytes of an event beside its text, and is compared with all before it.
+const KEY_COUNT_MAX: usize = 4096;
 
 /// Hosts whose tools are known by name, and those that have none.
 const KNOWN: &[&str] = &[
@@ -273,7 +275,7 @@ fn add_command(facts: &mut ToolFacts, params: &Json, name: &'static str, folders
 fn add(keys: &mut Vec<Key>, kind: KeyKind, class: ToolClass, given: &str, fields: Vec<String>) {
     let bytes =
         |given: &str, fields: &[String]| fields.iter().fold(given.len(), |sum, field| sum + field.len());
-    if given.is_empty() || bytes(given, &fields) > KEY_BYTES_MAX {
+    if given.is_empty() || keys.len() >= KEY_COUNT_MAX || bytes(given, &fields) > KEY_BYTES_MAX {
         return;
     }
     let all: usize = keys.iter().map(|key| bytes(&key.given, &key.fields)).sum();

@@ -330,6 +330,8 @@ fn backup(path: &Path) -> PathBuf {
 fn read(path: &Path) -> Result<Option<String>, AttachError> {
     let failed = |source| AttachError::File { action: "read", path: path.to_owned(), source };
     match std::fs::metadata(path) {
+        // A device or a pipe may have no end, and a project that was cloned may name one.
+        Ok(metadata) if !metadata.is_file() => Err(failed(std::io::Error::other("it is not a regular file"))),
         Ok(metadata) if metadata.len() > FILE_BYTES_MAX => {
             Err(failed(std::io::Error::other(format!("it is longer than {FILE_BYTES_MAX} bytes"))))
         }

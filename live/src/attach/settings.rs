@@ -348,7 +348,9 @@ fn print(out: &mut String, node: &Node<'_>, indent: &str, depth: usize) {
             out.push(',');
         }
         line(out, indent, depth + 1);
-        name.into_iter().for_each(|name| print_name(out, name));
+        if let Some(name) = name {
+            print_name(out, name);
+        }
         print(out, node, indent, depth + 1);
     }
     if !list.is_empty() {
