@@ -5,10 +5,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use acpdb_engine::locks::steady;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::{Handle, Signals};
 
 /// Exit code of a command that the user broke off.
@@ -21,6 +21,13 @@ static PAGED: AtomicBool = AtomicBool::new(false);
 static SCRATCH: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 static STOP: Mutex<Option<Stop>> = Mutex::new(None);
 static SIGNALS: OnceLock<Handle> = OnceLock::new();
+
+/// Has a write that would make a file longer than the process may fail as on a full disk. Unless a handler is there, the system ends the
+/// process, and a host would wait for a hook's answer.
+pub(crate) fn outlive_full_files() {
+    // Where it cannot, the system's own way stays.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+}
 
 /// Listens from now on. Where it cannot, the system's own way stays: the process ends at once.
 pub(crate) fn listen() {

@@ -48,6 +48,7 @@ use output::Output;
 
 fn main() -> ExitCode {
     tell_of_bugs();
+    interrupt::outlive_full_files();
     clap_complete::CompleteEnv::with_factory(args::command).var(complete::VARIABLE).complete();
     if let Some(text) = args::topic(std::env::args_os()) {
         let mut out = anstream::stdout();

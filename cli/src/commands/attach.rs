@@ -22,7 +22,13 @@ fn here() -> Result<PathBuf, Failure> {
 /// Where the hooks go: as asked, else the user's settings, else the project's.
 fn place(host: Host, reach: &AttachReach) -> Result<PathBuf, Failure> {
     let project = here()?;
-    let at = |reach| attach::place(host, reach, &project, &variable);
+    let at = |reach| {
+        let path = attach::place(host, reach, &project, &variable)?;
+        if reach == Reach::Project {
+            attach::check_within(&path, &project)?;
+        }
+        Ok(path)
+    };
     let found = if reach.project {
         at(Reach::Project)
     } else {
@@ -40,6 +46,9 @@ fn failure(error: &AttachError) -> Failure {
         AttachError::Settings { .. } => Failure::new(Code::Failure, message)
             .hint("mend the file, or add the hook by hand; see docs/LIVE.md"),
         AttachError::Taken { .. } => Failure::new(Code::Failure, message).hint("move that file away first"),
+        AttachError::Leaves { .. } => {
+            Failure::new(Code::Failure, message).hint("remove the link, or attach with --user")
+        }
         AttachError::NoPlace { .. } | AttachError::NoHome => Failure::usage(message),
         AttachError::Unnamable { .. } => {
             Failure::usage(message).hint("give it a name of printable characters in UTF-8")

@@ -47,7 +47,7 @@ pub(crate) fn run(global: &Global, args: &Prove, output: &mut Output) -> Result<
     };
     if let Some(path) = &args.output {
         let failed = Failure::io("write", path.display());
-        std::fs::write(path, &text).map_err(&failed)?;
+        write(path, &text, args.with_body).map_err(&failed)?;
         output.note(format!(
             "{} proves it to those who have the key that acpdb key show prints",
             path.display()
@@ -286,4 +286,19 @@ fn of_growth(store: &Store, from: &str, to: Option<&str>) -> Result<(String, Che
     }
     let proof = ConsistencyProof { old, new, hashes };
     Ok((proof.to_text().map_err(|error| keys::refused(&error))?, last))
+}
+
+/// Writes a proof. One that holds a text is for its owner alone, as other files with texts are.
+fn write(path: &Path, text: &str, has_text: bool) -> std::io::Result<()> {
+    use std::io::Write as _;
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    if has_text {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    #[cfg(not(unix))]
+    let _ = has_text; // Files have the rights of their folder there.
+    options.open(path)?.write_all(text.as_bytes())
 }

@@ -73,6 +73,14 @@ pub enum AttachError {
         /// The path.
         path: PathBuf,
     },
+    /// A file of a project is a link that leads out of the project. The author of the project would choose which file is changed.
+    #[error("{} leads out of the project, to {}; it is left alone", path.display(), to.display())]
+    Leaves {
+        /// The link.
+        path: PathBuf,
+        /// Where it leads.
+        to: PathBuf,
+    },
     /// What it holds is not understood, so nothing of it is changed.
     #[error("{} is left alone: {source}", path.display())]
     Settings {
@@ -133,6 +141,23 @@ pub fn place(
             return Err(AttachError::NoPlace { host, takes: "a project (--project)" });
         }
     })
+}
+
+/// Refuses settings of a project that are reached through a link out of it: a project that was cloned can name any file so.
+///
+/// # Errors
+/// [`AttachError::Leaves`]; also for a link to nothing, which would be made.
+pub fn check_within(path: &Path, project: &Path) -> Result<(), AttachError> {
+    for part in path.ancestors().take_while(|part| *part != project) {
+        // No link where nothing is.
+        let Ok(to) = std::fs::read_link(part) else { continue };
+        let inside = part.canonicalize().and_then(|real| Ok(real.starts_with(project.canonicalize()?)));
+        // One that leads nowhere cannot be told to stay inside.
+        if !inside.unwrap_or(false) {
+            return Err(AttachError::Leaves { path: part.to_owned(), to });
+        }
+    }
+    Ok(())
 }
 
 /// How a host runs acpdb.

@@ -335,3 +335,31 @@ fn the_copy_of_the_settings_is_for_the_same_eyes() {
         );
     }
 }
+
+/// A project that was cloned made `attach --project` rewrite a file of its choice, and `doctor` read a device without end.
+#[cfg(unix)]
+#[test]
+fn links_out_of_a_project_and_files_without_an_end_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let project = folder.path().join("project");
+    std::fs::create_dir_all(project.join(".claude")).unwrap();
+    std::fs::create_dir_all(project.join("config")).unwrap();
+    let path = project.join(".claude/settings.local.json");
+    let link = |to: &Path| {
+        // The one before, if there is one.
+        let _ = std::fs::remove_file(&path);
+        std::os::unix::fs::symlink(to, &path).unwrap();
+    };
+    let outside = folder.path().join("other.json");
+    std::fs::write(&outside, "{}").unwrap();
+    for to in [outside.as_path(), Path::new("../../nowhere.json"), Path::new("/dev/zero")] {
+        link(to);
+        let refused = check_within(&path, &project);
+        assert!(matches!(refused, Err(AttachError::Leaves { .. })), "{}", to.display());
+    }
+    assert!(attach(&path, WORDS, Host::ClaudeCode).is_err(), "a device");
+    std::fs::write(project.join("config/mine.json"), "{}").unwrap();
+    link(Path::new("../config/mine.json"));
+    check_within(&path, &project).unwrap();
+    check_within(&project.join(".codex/hooks.json"), &project).unwrap();
+}

@@ -42,6 +42,21 @@ fn in_a_home_that_takes_no_file_attaching_says_so_and_hooks_go_on() {
     assert!(world.list().contains("in a home of stone"));
 }
 
+/// A limit on the length of files ended the hook by a signal, and settings that are a pipe kept it waiting: the host got no answer.
+#[test]
+fn a_hook_answers_where_files_may_not_grow_and_where_settings_are_a_pipe() {
+    let world = World::new();
+    world.write("event", prompt(&world, "a prompt"));
+    for line in [
+        "ulimit -f 0; acpdb hook cursor <event",
+        "mkfifo settings && ACPDB_CONFIG=settings acpdb hook cursor <event",
+    ] {
+        let ran = world.shell(line);
+        assert_eq!((ran.code, ran.text().as_str()), (0, "{}\n"), "{line}: {}", ran.err);
+    }
+    world.shell("ACPDB_CONFIG=settings acpdb sessions").says(2, &["settings is a pipe"]);
+}
+
 #[test]
 fn a_host_in_a_folder_without_a_store_is_recorded_in_the_one_of_the_user() {
     let world = World::new();
