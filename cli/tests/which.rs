@@ -126,6 +126,52 @@ fn a_time_is_read_whole_and_where_it_is_typed() {
     );
 }
 
+/// Berlin's rules in a table of zones of the test's own, so that no machine's table is asked: TZif of version 2, with a rule.
+fn table_of_zones(world: &World) -> std::path::PathBuf {
+    let folder = world.path("zones");
+    let mut block = b"TZif2".to_vec();
+    block.extend([0; 15]);
+    for count in [0_u32, 0, 0, 0, 1, 4] {
+        block.extend(count.to_be_bytes());
+    }
+    block.extend(3600_i32.to_be_bytes());
+    block.extend(b"\0\0CET\0");
+    let bytes = [&block, &block, b"\nCET-1CEST,M3.5.0,M10.5.0/3\n".as_slice()].concat();
+    std::fs::create_dir_all(folder.join("Europe")).unwrap();
+    std::fs::write(folder.join("Europe/Berlin"), bytes).unwrap();
+    folder
+}
+
+/// `at "2026-01-12 18:00 Europe/Berlin"` knew no such zone, since the program had no table of zones; `TZ=America/New_York`
+/// silently meant UTC.
+#[test]
+fn zones_have_names_and_an_unknown_one_is_no_utc() {
+    let world = World::new();
+    let zones = table_of_zones(&world);
+    let run = |zone: &str, text: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
+        command.args(["at", text, "shop-1", "--json"]).current_dir(world.path("blog"));
+        command.env("ACPDB_PATH", world.path("store")).env("HOME", world.folder.path());
+        finish(command.env("TZ", zone).env("TZDIR", &zones), "")
+    };
+    let seq = |done: &Done| serde_json::from_str::<Value>(&done.out).unwrap_or_default()["seq"].clone();
+    let expected = seq(&run("UTC", "2026-03-12T09:09:32Z"));
+    assert!(expected.is_u64(), "{expected}");
+    for (zone, text) in [
+        ("UTC", "2026-03-12 10:09:32 Europe/Berlin"),
+        ("Europe/Berlin", "2026-03-12 10:09:32"),
+        (":Europe/Berlin", "2026-03-12 10:09:32"),
+        ("Mars/Olympus", "2026-03-12 09:09:32Z"),
+    ] {
+        assert_eq!(seq(&run(zone, text)), expected, "{text} in {zone}");
+    }
+    for text in ["2026-03-12 10:09:32", "yesterday", "2 days ago"] {
+        let done = run("Mars/Olympus", text);
+        assert_eq!(done.code, 2, "{text}: {done:?}");
+        assert!(done.err.contains("there is no time zone \"Mars/Olympus\" (from TZ); write one"), "{done:?}");
+    }
+}
+
 /// A session from a file without times had the time at which the file was read, and so was the newest. It is unknown when it
 /// was: it stands last, and says so.
 #[test]
