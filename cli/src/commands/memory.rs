@@ -352,7 +352,7 @@ fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code,
             row.label().to_owned(),
             clip(&row.place(), 32),
             clip(&row.text(), room),
-            row.day().to_owned(),
+            row.day(),
             clip(&row.stands(), 32),
         ]);
     }

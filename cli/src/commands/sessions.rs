@@ -3,11 +3,9 @@
 use std::path::Path;
 
 use acpdb_engine::event::Scope;
-use acpdb_engine::ids::{ItemId, Seq};
-use acpdb_engine::{
-    Store,
-    store::{SessionSummary, StreamName},
-};
+use acpdb_engine::ids::{ItemId, Micros, Seq};
+use acpdb_engine::index::{NAME_BYTES_MAX, NameKind};
+use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::context::sampled;
 use acpdb_query::sessions::{Branch, forest, sparkline};
 use acpdb_query::{Cursor, SessionRow, SessionsAsked};
@@ -149,7 +147,7 @@ fn table(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
     let room = (output.width / 4).max(ID_LENGTH_MIN);
     let ids = lengths.iter().copied().max().unwrap_or_default().min(room);
     let ids = if output.tabs { usize::MAX } else { ids };
-    let when_width = if output.tabs || output.width >= WIDE_FROM { 16 } else { 10 };
+    let when = if output.tabs || output.width >= WIDE_FROM { describe::minute } else { describe::day };
     let text = |heading, rank| Column { heading, right: false, rank, is_told: true };
     let number = |heading, rank| Column { right: true, ..text(heading, rank) };
     // A column in which nothing stands says nothing.
@@ -186,7 +184,7 @@ fn table(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
             },
             session.superseded.to_string(),
             row.cost.map_or_else(|| "-".to_owned(), dollars),
-            when(session, when_width),
+            session.ended.map_or_else(|| describe::NO_TIME.to_owned(), when),
             sparkline(&sampled(&row.tokens_by_turn, CURVE_WIDTH)),
         ]
     };
@@ -264,13 +262,6 @@ fn graph(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// When a session was last active: the first `width` characters of `2026-01-31 12:00`.
-fn when(session: &SessionSummary, width: usize) -> String {
-    let Some(ended) = session.ended else { return describe::NO_TIME.to_owned() };
-    let time = describe::time(ended);
-    time.get(..width).map_or_else(|| time.clone(), |cut| cut.replace('T', " "))
 }
 
 /// How many characters of each id tell it from the others.

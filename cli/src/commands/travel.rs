@@ -242,13 +242,12 @@ fn of_file(report: &FileBlame, output: &mut Output) -> Result<(), Failure> {
     let plain: Vec<_> = report.items.iter().map(|step| step.row.clone()).collect();
     let widths = Widths::of(&plain, output, CHANGE_WIDTH + 10);
     for step in &report.items {
-        let day = describe::time_if_any(step.time);
-        let day = day.get(..10).unwrap_or(&day);
+        let day = step.time.map_or_else(|| describe::NO_TIME.to_owned(), describe::day);
         let is_last = report.last_write.as_ref() == Some(&step.row.item);
         let mark = if is_last { "*" } else { " " };
         let key = step.row.keys.first().map(|key| one_line(key)).unwrap_or_default();
         let line = widths.line(&step.row, &key, output);
-        output.line(format!("{mark}{day} {line}  {}", standing(&step.row)).trim_end())?;
+        output.line(format!("{mark}{day:<11} {line}  {}", standing(&step.row)).trim_end())?;
     }
     match &report.last_write {
         Some(write) => output.line(format!("last written by {write} (*)"))?,
