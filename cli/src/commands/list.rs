@@ -25,6 +25,7 @@ pub(crate) fn run(global: &Global, args: &List, output: &mut Output) -> Result<C
         stream: session.map(|session| session.id),
         from: Seq(1),
         to,
+        with_texts: true,
         limit: args.ask.limit,
         after,
         digest,
@@ -44,9 +45,6 @@ pub(crate) fn run(global: &Global, args: &List, output: &mut Output) -> Result<C
 /// One event. Returns 1 if a body of it is damaged: then nothing of it is printed.
 fn print(store: &Store, recorded: &Recorded, short: bool, output: &mut Output) -> Result<u64, Failure> {
     let shown = bodies::telling(&recorded.event.payload);
-    if shown.is_empty() {
-        return Ok(0);
-    }
     let mut text = String::new();
     for body in shown {
         match store.body(body.id(recorded.seq)) {

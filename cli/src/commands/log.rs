@@ -40,6 +40,7 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
         to,
         // The newest few are found from the end, and then told in order.
         reverse: args.reverse || args.last.is_some(),
+        with_texts: false,
         limit: args.last.or(args.ask.limit),
         after,
         digest,
