@@ -302,3 +302,81 @@ fn an_unchanged_file_is_not_read_again() {
     let done = world.json("elsewhere", "UTC", &["import", "../shop-1.jsonl", "--redact"]);
     assert_eq!(done["items"][0]["unchanged"], 0);
 }
+
+/// `history latest`, `log shop`, `list latest` looked for these words in texts and found nothing; `stats` alone took a session,
+/// and took any word for one. Now one rule holds for all that take a question, and the others say how a session is named.
+#[test]
+fn a_session_can_come_first_in_a_question() {
+    let world = World::new();
+    for verb in ["history", "log", "list"] {
+        let named = world.run("elsewhere", "UTC", &[verb, "--session", "shop-1"]);
+        for place in ["shop-1", "shop"] {
+            let done = world.run("elsewhere", "UTC", &[verb, place]);
+            assert_eq!((done.code, &done.out), (0, &named.out), "{verb} {place}: {done:?}");
+            let note = format!("note: session shop-1; search for the text with text:{place}");
+            assert!(done.err.contains(&note), "{verb} {place}: {done:?}");
+        }
+        // Three characters are too few, and a condition is a condition.
+        for text in ["sho", "text:shop"] {
+            assert!(
+                !world.run("elsewhere", "UTC", &[verb, text]).err.contains("note: session"),
+                "{verb} {text}"
+            );
+        }
+        assert!(
+            world.run("elsewhere", "UTC", &[verb, "latest"]).err.contains("note: session blog-1"),
+            "{verb}"
+        );
+    }
+    assert_eq!(world.json("elsewhere", "UTC", &["stats", "shop"])["session"], "shop-1");
+    assert_eq!(world.json("elsewhere", "UTC", &["stats", "shop", "status:failed"])["items"], 1);
+    assert_eq!(world.json("elsewhere", "UTC", &["sessions", "shop"])["items"].as_array().unwrap().len(), 1);
+    for args in [&["todo", "list", "shop-1"][..], &["cost", "shop-1"], &["diff", "t1", "shop-1"]] {
+        let done = world.run("elsewhere", "UTC", args);
+        assert_eq!(done.code, 2, "{args:?}: {done:?}");
+        assert!(done.err.contains("did you mean --session shop-1?"), "{args:?}: {done:?}");
+    }
+    let done = world.run("elsewhere", "UTC", &["explain", "latest"]);
+    assert!(
+        done.code == 7 && done.err.contains("that is a session: acpdb context --session latest"),
+        "{done:?}"
+    );
+    // Who was named is named; who was not is told how.
+    assert!(!world.run("blog", "UTC", &["context", "latest"]).err.contains("name another"));
+    assert!(world.run("blog", "UTC", &["context"]).err.contains("name another with --session ID"));
+}
+
+/// `list --limit 3` printed nothing: the limit counted events that have no text.
+#[test]
+fn a_limit_counts_what_is_printed() {
+    let world = World::new();
+    let all = world.run("elsewhere", "UTC", &["list", "shop-1"]).out;
+    assert!(all.lines().count() > 2, "{all}");
+    for limit in 1..=2 {
+        let done = world.run("elsewhere", "UTC", &["list", "shop-1", "--limit", &limit.to_string()]);
+        assert_eq!(
+            done.out.lines().collect::<Vec<_>>(),
+            all.lines().take(limit).collect::<Vec<_>>(),
+            "{done:?}"
+        );
+    }
+    let first = world.run("elsewhere", "UTC", &["list", "shop-1", "--limit", "1"]);
+    let cursor = first.err.lines().find_map(|line| line.strip_prefix("more: --after ")).unwrap().to_owned();
+    let rest = world.run("elsewhere", "UTC", &["list", "shop-1", "--after", &cursor]);
+    assert_eq!(format!("{}{}", first.out, rest.out), all);
+}
+
+/// Of several sessions that begin alike the ids stood side by side in one line, and nothing told them apart.
+#[test]
+fn sessions_that_begin_alike_are_listed_with_their_titles() {
+    let world = World::new();
+    world.record(
+        "shop-2",
+        "shop",
+        &["2026-03-13T09:00:00.000Z", "2026-03-13T09:00:01.000Z", "2026-03-13T09:00:02.000Z"],
+    );
+    assert_eq!(world.run(".", "UTC", &["import", "-q", "shop-2.jsonl"]).code, 0);
+    let done = world.run(".", "UTC", &["context", "shop"]);
+    assert_eq!(done.code, 2, "{done:?}");
+    assert!(done.err.contains("\n  shop-1  work on shop\n  shop-2  work on shop\n"), "{done:?}");
+}

@@ -1,12 +1,14 @@
 //! `acpdb at`, `diff`, `blame`: what was there, what changed, who made it so.
 
-use acpdb_engine::Error;
+use acpdb_engine::event::Recorded;
 use acpdb_engine::ids::Seq;
+use acpdb_engine::store::StreamName;
+use acpdb_engine::{Error, Store, View};
 use acpdb_query::blame::{self, FileBlame, ItemBlame};
 use acpdb_query::diff::DiffRow;
 use acpdb_query::sessions::sparkline;
-use acpdb_query::when::Clock;
-use acpdb_query::{Change, FindError, Window};
+use acpdb_query::when::{Clock, WhenError};
+use acpdb_query::{Change, EventsQuestion, FindError, Window};
 
 use super::lines::{Widths, about, clip, one_line, standing};
 use super::{Code, Failure, Global, Output, describe, find, place, sessions};
@@ -40,8 +42,7 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
     }
     let store = place::read(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.name(), output)?;
-    let found = acpdb_query::when::view(&store, &session, Some(&args.when), super::at::now());
-    let (view, found) = found.map_err(super::at::failure)?;
+    let (view, found) = point(&store, &session, &args.when)?;
     if let Some(note) = &found.note {
         output.note(format!("note: {note}"));
     }
@@ -96,17 +97,45 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
     Ok(Code::Ok)
 }
 
+/// A session at a point. What is no point may be the name of a session.
+fn point(
+    store: &Store,
+    session: &StreamName,
+    text: &str,
+) -> Result<(View, acpdb_query::when::Found), Failure> {
+    acpdb_query::when::view(store, session, Some(text), super::at::now()).map_err(|error| {
+        let is_unread = matches!(error, WhenError::Unreadable { .. });
+        let failure = super::at::failure(error);
+        // If the store cannot say, the first failure is the one to tell.
+        match sessions::by_place(store, text.trim()) {
+            Ok(Some(_)) if is_unread => failure.hint(format!("did you mean --session {}?", text.trim())),
+            _ => failure,
+        }
+    })
+}
+
+/// The last event of a session up to a point; of a fork that had none of its own yet, the event at the point.
+fn last_event(store: &Store, session: &StreamName, at: Seq) -> Result<Option<Recorded>, Failure> {
+    let question = EventsQuestion {
+        stream: Some(session.id),
+        from: Seq(1),
+        to: Some(at),
+        reverse: true,
+        limit: Some(1),
+        ..EventsQuestion::default()
+    };
+    let own = acpdb_query::events(store, question)?.next().transpose()?;
+    Ok(if own.is_some() { own } else { store.event(at)? })
+}
+
 pub(crate) fn diff(global: &Global, args: &Diff, output: &mut Output) -> Result<Code, Failure> {
     if global.at.is_some() {
         return Err(Failure::usage("diff takes two points, and no --at"));
     }
     let store = place::read(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
-    let view = |text: &str| {
-        let found = acpdb_query::when::view(&store, &session, Some(text), super::at::now());
-        found.map_err(super::at::failure)
-    };
-    let ((from, first), (to, second)) = (view(&args.from)?, view(&args.to)?);
+    let ((from, first), (to, second)) =
+        (point(&store, &session, &args.from)?, point(&store, &session, &args.to)?);
     for found in [first, second] {
         global.clocks.used(&found);
         if let Some(note) = found.note {
@@ -201,7 +230,7 @@ pub(crate) fn blame(global: &Global, args: &Blame, output: &mut Output) -> Resul
         Err(FindError::NotFound { .. }) => {}
         Err(error) => return Err(find::failure(error)),
     }
-    let streams = sessions::asked(&store, args.session.as_deref())?;
+    let streams = sessions::asked(&store, session)?;
     let mut reports = Vec::new();
     for stream in &streams {
         match find::view_once(&store, global, stream) {
