@@ -9,6 +9,7 @@ pub(crate) use acpdb_engine::text::words::{count, tokens};
 use acpdb_engine::{Store, store::StreamName};
 use serde_json::{Value, json};
 
+use crate::failure::{Code, Failure};
 use crate::output::{Escape, escape};
 
 /// Style of seqs.
@@ -138,6 +139,16 @@ pub(crate) fn event_json(recorded: &Recorded, names: &StreamNames) -> Value {
         "origin": (!event.origin.is_zero()).then_some(event.origin),
         "payload": event.payload,
     })
+}
+
+/// A value for programs whose times are of RFC 3339, as they are in every answer: inside they are microseconds.
+pub(crate) fn timed(
+    value: &impl serde::Serialize,
+    times: &[(&str, Option<String>)],
+) -> Result<Value, Failure> {
+    let value = serde_json::to_value(value)
+        .map_err(|error| Failure::new(Code::Failure, format!("cannot print JSON: {error}")))?;
+    Ok(with(value, times.iter().map(|(name, time)| ((*name).to_owned(), json!(time))).collect()))
 }
 
 /// A value for programs with more members, in place of those of the same names.

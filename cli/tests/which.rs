@@ -380,3 +380,21 @@ fn sessions_that_begin_alike_are_listed_with_their_titles() {
     assert_eq!(done.code, 2, "{done:?}");
     assert!(done.err.contains("\n  shop-1  work on shop\n  shop-2  work on shop\n"), "{done:?}");
 }
+
+/// `at yesterday ID` gave a turn of January, and beside it the date of whatever session was recorded last. In JSON that time
+/// was called `recorded_at`, and `sessions` and `search` told times as numbers without a unit.
+#[test]
+fn times_are_those_of_the_session_that_is_named_and_of_one_form() {
+    let world = World::new();
+    let at = world.json("elsewhere", "UTC", &["at", "2026-03-25", "shop-1"]);
+    assert_eq!(at["time"], "2026-03-12T09:09:32Z");
+    assert!(at["recorded_at"].as_str().unwrap() > "2026-04", "{at}");
+    let sessions = world.json("elsewhere", "UTC", &["sessions", "shop"]);
+    assert_eq!(sessions["items"][0]["began"], "2026-03-12T09:09:30Z");
+    assert_eq!(sessions["items"][0]["ended"], "2026-03-12T11:00:00Z");
+    let found = world.json("elsewhere", "UTC", &["search", "work", "--session", "shop-1"]);
+    assert_eq!(found["items"][0]["time"], "2026-03-12T09:09:30Z");
+    // What a list prints says which time it is, and can be typed.
+    let listed = world.run("elsewhere", "UTC", &["sessions", "shop"]).out;
+    assert!(listed.contains("2026-03-12 11:00Z"), "{listed}");
+}

@@ -152,6 +152,16 @@ pub(crate) fn precise(micros: Micros) -> String {
     time.map_or_else(|_| "-".to_owned(), |time| time.to_string())
 }
 
+/// For programs: a time as RFC 3339, to the second and of UTC, as every answer has it; null if it is unknown.
+///
+/// # Errors
+/// Those of the serializer.
+#[expect(clippy::ref_option, reason = "serde hands over the field")]
+pub fn serialize<S: serde::Serializer>(time: &Option<Micros>, serializer: S) -> Result<S::Ok, S::Error> {
+    let known = time.and_then(|time| Timestamp::from_microsecond(time.get()).ok());
+    serde::Serialize::serialize(&known.map(|time| format!("{time:.0}")), serializer)
+}
+
 /// Reads a point. Local time is that of the system's zone.
 ///
 /// # Errors

@@ -67,11 +67,12 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
     if output.json {
         #[derive(serde::Serialize)]
         struct Page<'a> {
-            items: &'a [SessionRow],
+            items: &'a [serde_json::Value],
             #[serde(skip_serializing_if = "Option::is_none")]
             next_cursor: Option<Cursor>,
         }
-        return output.json_object("acpdb.sessions/1", &Page { items: &rows, next_cursor: next });
+        let items: Vec<serde_json::Value> = rows.iter().map(for_programs).collect::<Result<_, _>>()?;
+        return output.json_object("acpdb.sessions/1", &Page { items: &items, next_cursor: next });
     }
     if rows.is_empty() {
         let what = args.host.as_ref().map(|host| format!(" of host {host}")).unwrap_or_default();
@@ -89,6 +90,13 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
     }
     ask::more(next, output);
     Ok(Code::Ok)
+}
+
+/// A row, its times as all answers have them.
+fn for_programs(row: &SessionRow) -> Result<serde_json::Value, Failure> {
+    let time = |time: Option<Micros>| time.map(describe::time);
+    let times = [("began", time(row.summary.name.began)), ("ended", time(row.summary.ended))];
+    describe::timed(row, &times)
 }
 
 /// Cuts the rows to a page. Sessions are named by their first seqs, which no later event changes.

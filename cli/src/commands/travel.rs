@@ -24,7 +24,9 @@ struct PointReport<'a> {
     asked: &'a str,
     seq: Seq,
     turn: u32,
-    /// By the session's clock; absent if unknown.
+    /// When the last event was, by the session's clock; absent if unknown.
+    time: Option<String>,
+    /// When it was recorded.
     recorded_at: Option<String>,
     /// For a point that is a time: the clock it was looked up on.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,11 +49,11 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
         output.note(format!("note: {note}"));
     }
     let at = view.at();
-    let recorded = store.event(at)?;
+    let recorded = last_event(&store, &session, at)?;
     let context =
         acpdb_query::context(&store, &view, Window { last: Some(0), ..Window::default() }, store.now())?;
-    let time =
-        recorded.as_ref().and_then(|event| acpdb_query::time_of(event, Some(&session))).map(describe::time);
+    let time = recorded.as_ref().and_then(|event| acpdb_query::time_of(event, Some(&session)));
+    let time = time.map(describe::time);
     let event = recorded.as_ref().map_or("", |event| event.event.payload.label());
     if output.json {
         let report = PointReport {
@@ -59,7 +61,8 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
             asked: &args.when,
             seq: at,
             turn: context.turn,
-            recorded_at: time,
+            time,
+            recorded_at: recorded.as_ref().map(|event| describe::time(event.recorded_at)),
             clock: found.clock,
             tokens_shown: context.tokens_shown,
             tokens_whole: context.tokens_whole,
@@ -93,7 +96,10 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
         let line = format!("last event: {event} {says}");
         output.line(clip(line.trim_end(), output.width))?;
     }
-    output.styled(describe::DIM, format!("whole: acpdb context {} --at '{at}'", one_line(&session.name)))?;
+    output.styled(
+        describe::DIM,
+        format!("whole: acpdb context {} --at {}", one_line(&session.name), at.get()),
+    )?;
     Ok(Code::Ok)
 }
 
