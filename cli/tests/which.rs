@@ -398,3 +398,36 @@ fn times_are_those_of_the_session_that_is_named_and_of_one_form() {
     let listed = world.run("elsewhere", "UTC", &["sessions", "shop"]).out;
     assert!(listed.contains("2026-03-12 11:00Z"), "{listed}");
 }
+
+/// `init DIR` was refused. Other tools make what they keep in the folder that is named. A store of the folder above, which was
+/// used there so far, went out of sight without a word.
+#[test]
+fn a_store_is_made_in_the_folder_that_is_named_and_says_whose_place_it_takes() {
+    let world = World::new();
+    let run = |folder: &str, args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
+        command
+            .args(args)
+            .current_dir(world.path(folder))
+            .env_remove("ACPDB_PATH")
+            .env("HOME", world.path("home"));
+        finish(command.env_remove("XDG_DATA_HOME"), "")
+    };
+    std::fs::create_dir_all(world.path("home")).unwrap();
+    let first = run(".", &["init", "shop"]);
+    assert!(first.code == 0 && !first.err.contains("note:"), "{first:?}");
+    assert!(world.path("shop/.acpdb/acpdb.json").is_file());
+    // Again changes nothing, also by the store's own name.
+    for name in ["shop", "shop/.acpdb"] {
+        let again = run(".", &["init", name]);
+        assert!(again.out.contains("is a store already") && again.err.is_empty(), "{again:?}");
+    }
+    for (folder, args) in [("shop/src", &["init"][..]), ("shop", &["init", "deeper"])] {
+        std::fs::create_dir_all(world.path("shop/deeper")).unwrap();
+        let done = run(folder, args);
+        assert!(done.code == 0 && done.err.contains("used") && done.err.contains("merge"), "{done:?}");
+        assert!(done.err.contains("shop/.acpdb so far"), "{done:?}");
+    }
+    let twice = run(".", &["--db", "other", "init", "blog"]);
+    assert!(twice.code == 2 && twice.err.contains("named twice"), "{twice:?}");
+}
