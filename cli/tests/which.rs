@@ -431,3 +431,15 @@ fn a_store_is_made_in_the_folder_that_is_named_and_says_whose_place_it_takes() {
     let twice = run(".", &["--db", "other", "init", "blog"]);
     assert!(twice.code == 2 && twice.err.contains("named twice"), "{twice:?}");
 }
+
+/// A fork had its parent's beginning for an id, which names the parent, and no title. A list that is narrow prints both ends.
+#[test]
+fn a_fork_can_be_named_as_it_is_listed() {
+    let world = World::new();
+    let forked = world.json("elsewhere", "UTC", &["fork", "shop-1", "--at", "t1"]);
+    assert_eq!(forked["session"], "shop-1-fork-1");
+    let listed = world.json("elsewhere", "UTC", &["sessions", "shop-1-fork-1"]);
+    assert_eq!(listed["items"][0]["title"], "fork of work on shop at t1");
+    assert_eq!(world.json("elsewhere", "UTC", &["at", "head", "shop…rk-1"])["session"], "shop-1-fork-1");
+    assert_eq!(world.run("elsewhere", "UTC", &["at", "head", "sh…1"]).code, 2);
+}
