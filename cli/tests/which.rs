@@ -443,3 +443,43 @@ fn a_fork_can_be_named_as_it_is_listed() {
     assert_eq!(world.json("elsewhere", "UTC", &["at", "head", "shop…rk-1"])["session"], "shop-1-fork-1");
     assert_eq!(world.run("elsewhere", "UTC", &["at", "head", "sh…1"]).code, 2);
 }
+
+/// Verbs that people look for elsewhere are no second names: the message says where they are. `histroy` suggested `hosts` first.
+#[test]
+fn an_unknown_verb_says_where_it_is() {
+    let world = World::new();
+    for (typed, meant) in [
+        ("serve", "did you mean 'acpdb ui'?"),
+        ("restore", "did you mean 'acpdb context restore'?"),
+        ("discard", "did you mean 'acpdb context discard'?"),
+        ("propose", "did you mean 'acpdb memory propose'?"),
+        ("status", "did you mean 'acpdb attach --status'?"),
+        ("ls", "did you mean 'acpdb sessions'?"),
+    ] {
+        let done = world.run(".", "UTC", &[typed]);
+        assert!(done.code == 2 && done.err.contains(meant), "{typed}: {done:?}");
+    }
+    let done = world.run(".", "UTC", &["histroy"]);
+    assert!(done.err.contains("'history'") && !done.err.contains(", 'history'"), "{done:?}");
+    // A shell took `#297` for a comment.
+    for args in
+        [&["explain"][..], &["show"], &["blame"], &["at"], &["history", "--chain"], &["context", "pin"]]
+    {
+        let done = world.run(".", "UTC", args);
+        assert!(done.code == 2 && done.err.contains("in a shell, write 297 or '#297'"), "{args:?}: {done:?}");
+    }
+}
+
+/// Of a mistyped path `import` printed a warning, a sum of nothing and a note; a host that is not known got a list of formats.
+#[test]
+fn an_import_of_nothing_says_one_thing() {
+    let world = World::new();
+    let done = world.run(".", "UTC", &["import", "nosuch.jsonl"]);
+    assert_eq!((done.code, done.out.as_str(), done.err.trim()), (7, "", "error: nosuch.jsonl is not there"));
+    let done = world.run(".", "UTC", &["import", "--host", "claude"]);
+    assert!(done.code == 2 && done.err.contains("did you mean claude-code? hosts: claude-code"), "{done:?}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
+    command.args(["append", "--stdin", "--db"]).arg(world.path("other"));
+    let done = finish(&mut command, "no line\n");
+    assert!(done.err.contains("1 line was not recorded; there was no other"), "{done:?}");
+}
