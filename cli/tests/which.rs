@@ -366,21 +366,6 @@ fn a_limit_counts_what_is_printed() {
     assert_eq!(format!("{}{}", first.out, rest.out), all);
 }
 
-/// Of several sessions that begin alike the ids stood side by side in one line, and nothing told them apart.
-#[test]
-fn sessions_that_begin_alike_are_listed_with_their_titles() {
-    let world = World::new();
-    world.record(
-        "shop-2",
-        "shop",
-        &["2026-03-13T09:00:00.000Z", "2026-03-13T09:00:01.000Z", "2026-03-13T09:00:02.000Z"],
-    );
-    assert_eq!(world.run(".", "UTC", &["import", "-q", "shop-2.jsonl"]).code, 0);
-    let done = world.run(".", "UTC", &["context", "shop"]);
-    assert_eq!(done.code, 2, "{done:?}");
-    assert!(done.err.contains("\n  shop-1  work on shop\n  shop-2  work on shop\n"), "{done:?}");
-}
-
 /// `at yesterday ID` gave a turn of January, and beside it the date of whatever session was recorded last. In JSON that time
 /// was called `recorded_at`, and `sessions` and `search` told times as numbers without a unit.
 #[test]
@@ -397,6 +382,32 @@ fn times_are_those_of_the_session_that_is_named_and_of_one_form() {
     // What a list prints says which time it is, and can be typed.
     let listed = world.run("elsewhere", "UTC", &["sessions", "shop"]).out;
     assert!(listed.contains("2026-03-12 11:00Z"), "{listed}");
+}
+
+/// Verbs that people look for elsewhere are no second names: the message says where they are. `histroy` suggested `hosts` first.
+#[test]
+fn an_unknown_verb_says_where_it_is() {
+    let world = World::new();
+    for (typed, meant) in [
+        ("serve", "did you mean 'acpdb ui'?"),
+        ("restore", "did you mean 'acpdb context restore'?"),
+        ("discard", "did you mean 'acpdb context discard'?"),
+        ("propose", "did you mean 'acpdb memory propose'?"),
+        ("status", "did you mean 'acpdb attach --status'?"),
+        ("ls", "did you mean 'acpdb sessions'?"),
+    ] {
+        let done = world.run(".", "UTC", &[typed]);
+        assert!(done.code == 2 && done.err.contains(meant), "{typed}: {done:?}");
+    }
+    let done = world.run(".", "UTC", &["histroy"]);
+    assert!(done.err.contains("'history'") && !done.err.contains(", 'history'"), "{done:?}");
+    // A shell took `#297` for a comment.
+    for args in
+        [&["explain"][..], &["show"], &["blame"], &["at"], &["history", "--chain"], &["context", "pin"]]
+    {
+        let done = world.run(".", "UTC", args);
+        assert!(done.code == 2 && done.err.contains("in a shell, write 297 or '#297'"), "{args:?}: {done:?}");
+    }
 }
 
 /// `init DIR` was refused. Other tools make what they keep in the folder that is named. A store of the folder above, which was
@@ -432,44 +443,6 @@ fn a_store_is_made_in_the_folder_that_is_named_and_says_whose_place_it_takes() {
     assert!(twice.code == 2 && twice.err.contains("named twice"), "{twice:?}");
 }
 
-/// A fork had its parent's beginning for an id, which names the parent, and no title. A list that is narrow prints both ends.
-#[test]
-fn a_fork_can_be_named_as_it_is_listed() {
-    let world = World::new();
-    let forked = world.json("elsewhere", "UTC", &["fork", "shop-1", "--at", "t1"]);
-    assert_eq!(forked["session"], "shop-1-fork-1");
-    let listed = world.json("elsewhere", "UTC", &["sessions", "shop-1-fork-1"]);
-    assert_eq!(listed["items"][0]["title"], "fork of work on shop at t1");
-    assert_eq!(world.json("elsewhere", "UTC", &["at", "head", "shop…rk-1"])["session"], "shop-1-fork-1");
-    assert_eq!(world.run("elsewhere", "UTC", &["at", "head", "sh…1"]).code, 2);
-}
-
-/// Verbs that people look for elsewhere are no second names: the message says where they are. `histroy` suggested `hosts` first.
-#[test]
-fn an_unknown_verb_says_where_it_is() {
-    let world = World::new();
-    for (typed, meant) in [
-        ("serve", "did you mean 'acpdb ui'?"),
-        ("restore", "did you mean 'acpdb context restore'?"),
-        ("discard", "did you mean 'acpdb context discard'?"),
-        ("propose", "did you mean 'acpdb memory propose'?"),
-        ("status", "did you mean 'acpdb attach --status'?"),
-        ("ls", "did you mean 'acpdb sessions'?"),
-    ] {
-        let done = world.run(".", "UTC", &[typed]);
-        assert!(done.code == 2 && done.err.contains(meant), "{typed}: {done:?}");
-    }
-    let done = world.run(".", "UTC", &["histroy"]);
-    assert!(done.err.contains("'history'") && !done.err.contains(", 'history'"), "{done:?}");
-    // A shell took `#297` for a comment.
-    for args in
-        [&["explain"][..], &["show"], &["blame"], &["at"], &["history", "--chain"], &["context", "pin"]]
-    {
-        let done = world.run(".", "UTC", args);
-        assert!(done.code == 2 && done.err.contains("in a shell, write 297 or '#297'"), "{args:?}: {done:?}");
-    }
-}
-
 /// Of a mistyped path `import` printed a warning, a sum of nothing and a note; a host that is not known got a list of formats.
 #[test]
 fn an_import_of_nothing_says_one_thing() {
@@ -482,4 +455,31 @@ fn an_import_of_nothing_says_one_thing() {
     command.args(["append", "--stdin", "--db"]).arg(world.path("other"));
     let done = finish(&mut command, "no line\n");
     assert!(done.err.contains("1 line was not recorded; there was no other"), "{done:?}");
+}
+
+/// A fork had its parent's beginning for an id, which names the parent, and no title. A list that is narrow prints both ends.
+#[test]
+fn a_fork_can_be_named_as_it_is_listed() {
+    let world = World::new();
+    let forked = world.json("elsewhere", "UTC", &["fork", "shop-1", "--at", "t1"]);
+    assert_eq!(forked["session"], "shop-1-fork-1");
+    let listed = world.json("elsewhere", "UTC", &["sessions", "shop-1-fork-1"]);
+    assert_eq!(listed["items"][0]["title"], "fork of work on shop at t1");
+    assert_eq!(world.json("elsewhere", "UTC", &["at", "head", "shop…rk-1"])["session"], "shop-1-fork-1");
+    assert_eq!(world.run("elsewhere", "UTC", &["at", "head", "sh…1"]).code, 2);
+}
+
+/// Of several sessions that begin alike the ids stood side by side in one line, and nothing told them apart.
+#[test]
+fn sessions_that_begin_alike_are_listed_with_their_titles() {
+    let world = World::new();
+    world.record(
+        "shop-2",
+        "shop",
+        &["2026-03-13T09:00:00.000Z", "2026-03-13T09:00:01.000Z", "2026-03-13T09:00:02.000Z"],
+    );
+    assert_eq!(world.run(".", "UTC", &["import", "-q", "shop-2.jsonl"]).code, 0);
+    let done = world.run(".", "UTC", &["context", "shop"]);
+    assert_eq!(done.code, 2, "{done:?}");
+    assert!(done.err.contains("\n  shop-1  work on shop\n  shop-2  work on shop\n"), "{done:?}");
 }
