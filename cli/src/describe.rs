@@ -9,6 +9,7 @@ pub(crate) use acpdb_engine::text::words::{count, tokens};
 use acpdb_engine::{Store, store::StreamName};
 use serde_json::{Value, json};
 
+use crate::failure::{Code, Failure};
 use crate::output::{Escape, escape};
 
 /// Style of seqs.
@@ -87,6 +88,22 @@ pub(crate) fn time(micros: Micros) -> String {
         .map_or_else(|_| "-".to_owned(), |time| format!("{time:.0}"))
 }
 
+/// The day of a time, of UTC: as all that is printed it says so, and can be typed as it stands.
+pub(crate) fn day(micros: Micros) -> String {
+    shortened(&time(micros), 10)
+}
+
+/// The minute of a time, of UTC, as [`day`].
+pub(crate) fn minute(micros: Micros) -> String {
+    shortened(&time(micros), 16)
+}
+
+/// The first `length` characters of a time as RFC 3339 has it, with the mark of UTC. Years of more digits stay whole.
+pub(crate) fn shortened(time: &str, length: usize) -> String {
+    let cut = time.get(..length).filter(|_| time.starts_with(|first: char| first.is_ascii_digit()));
+    cut.map_or_else(|| time.to_owned(), |cut| format!("{}Z", cut.replace('T', " ")))
+}
+
 /// A time as [`time`] has it, if there is one. As wide either way.
 pub(crate) fn time_if_any(micros: Option<Micros>) -> String {
     micros.map_or_else(|| format!("{NO_TIME:<20}"), time)
@@ -124,6 +141,16 @@ pub(crate) fn event_json(recorded: &Recorded, names: &StreamNames) -> Value {
     })
 }
 
+/// A value for programs whose times are of RFC 3339, as they are in every answer: inside they are microseconds.
+pub(crate) fn timed(
+    value: &impl serde::Serialize,
+    times: &[(&str, Option<String>)],
+) -> Result<Value, Failure> {
+    let value = serde_json::to_value(value)
+        .map_err(|error| Failure::new(Code::Failure, format!("cannot print JSON: {error}")))?;
+    Ok(with(value, times.iter().map(|(name, time)| ((*name).to_owned(), json!(time))).collect()))
+}
+
 /// A value for programs with more members, in place of those of the same names.
 pub(crate) fn with(mut value: Value, more: Value) -> Value {
     if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
@@ -135,6 +162,15 @@ pub(crate) fn with(mut value: Value, more: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// `sessions` printed times of UTC without a mark, and what a user types is local: who copied one got another hour.
+    #[test]
+    fn a_time_that_is_cut_still_says_that_it_is_of_utc() {
+        let noon = Micros(1_774_440_000_000_000);
+        assert_eq!((time(noon), minute(noon), day(noon)).0, "2026-03-25T12:00:00Z");
+        assert_eq!((minute(noon), day(noon)), ("2026-03-25 12:00Z".to_owned(), "2026-03-25Z".to_owned()));
+        assert_eq!(shortened("-", 10), "-");
+    }
 
     #[test]
     fn sizes_are_short_and_exact_where_they_are_small() {

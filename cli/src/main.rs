@@ -6,7 +6,7 @@
 //!
 //! stdout is data, stderr is messages and progress. Every command renders one value twice: for people, and with `--json`
 //! for programs. Exit codes: 0 ok, 1 failure, 2 usage, 3 damage, 4 lost tail, 5 conflict, 6 busy, 7 not found,
-//! 8 done in part, 130 interrupted.
+//! 8 done in part, 9 no key opens it, 130 interrupted.
 
 mod args;
 mod claims;
@@ -24,6 +24,7 @@ mod keyring;
 mod keys;
 mod known;
 mod lazy_ring;
+mod mistakes;
 mod output;
 mod pager;
 mod passphrases;
@@ -64,8 +65,7 @@ fn main() -> ExitCode {
             return Code::Ok.into();
         }
         Err(mut error) => {
-            withhold(&mut error);
-            tell_of_ids(&mut error);
+            mistakes::explain(&mut error);
             let code = if error.use_stderr() { Code::Usage } else { Code::Ok };
             // Who names no verb wants to know which there are.
             if error.kind() == clap::error::ErrorKind::MissingSubcommand {
@@ -151,37 +151,6 @@ fn is_hook() -> bool {
         }
     }
     false
-}
-
-/// Verbs that cannot be taken back, or change what the store is. A slip of the finger does not lead to them.
-const GRAVE_VERBS: [&str; 7] = ["erase", "seal", "salvage", "rewind", "reindex", "fork", "retract"];
-
-/// Takes grave verbs out of what is suggested in place of an unknown one.
-fn withhold(error: &mut clap::Error) {
-    use clap::error::{ContextKind, ContextValue};
-    let is_grave = |name: &String| GRAVE_VERBS.contains(&name.as_str());
-    match error.remove(ContextKind::SuggestedSubcommand) {
-        Some(ContextValue::Strings(mut names)) => {
-            names.retain(|name| !is_grave(name));
-            if !names.is_empty() {
-                error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
-            }
-        }
-        Some(ContextValue::String(name)) if is_grave(&name) => {}
-        Some(other) => {
-            error.insert(ContextKind::SuggestedSubcommand, other);
-        }
-        None => {}
-    }
-}
-
-/// Ids of items are not known by heart: where one is missing, what lists them is told.
-fn tell_of_ids(error: &mut clap::Error) {
-    use clap::error::{ContextKind, ContextValue};
-    if error.get(ContextKind::InvalidArg) == Some(&ContextValue::String("--chain <ID>".to_owned())) {
-        let tip = "acpdb history lists ids".into();
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
-    }
 }
 
 /// `context discrad r_a1b2c` is refused for having two words too many; what is wrong is the first of them.

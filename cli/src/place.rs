@@ -59,7 +59,24 @@ pub(crate) fn find(global: &Global) -> Result<Found, Failure> {
         }
         return Ok(named(path.clone()));
     }
-    if let Some(here) = working_folder(global)? {
+    found_from(global, working_folder(global)?, named)
+}
+
+/// The store that commands in `here` use if none is named, where it is one: what a new store there would take the place of.
+pub(crate) fn used_in(global: &Global, here: &Path) -> Option<PathBuf> {
+    let plain = |folder| Found { folder, objection: None };
+    // One that commands refuse is used by none.
+    let found = found_from(global, Some(here.to_owned()), plain).ok()?;
+    found.folder.join("acpdb.json").symlink_metadata().is_ok().then_some(found.folder)
+}
+
+/// As [`find`], of a place where no store is named.
+fn found_from(
+    global: &Global,
+    here: Option<PathBuf>,
+    named: impl Fn(PathBuf) -> Found,
+) -> Result<Found, Failure> {
+    if let Some(here) = here {
         for folder in here.ancestors().map(|folder| folder.join(FOLDER)) {
             // Folders above may be closed to this user, and then hold no store of theirs.
             let Ok(found) = folder.symlink_metadata() else { continue };

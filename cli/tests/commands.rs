@@ -76,24 +76,87 @@ impl Shell {
 #[test]
 fn the_context_is_acted_on_by_hash_pattern_seq_and_call() {
     let shell = Shell::new();
-    shell.says(&["context", "discard", "c1"], "「 🗑️ discard ✓ 1 manual 」\npruned: read");
-    shell.says(&["context", "restore", "c1"], "Restored 1 tool(s)");
-    shell.says(&["context", "distill", "First I...to do.=the plan = done"], "Distilled 1 message(s)");
+    let call = shell.json(&["history", "tool:read"], "")["items"][0]["item"].as_str().unwrap().to_owned();
+    shell.says(&["context", "discard", "c1"], &format!("{call} hidden; undo: acpdb undo"));
+    shell.says(&["context", "restore", "c1"], &format!("{call} shown again; undo: acpdb undo"));
+    let text = shell.json(&["history", "First"], "")["items"][0]["item"].as_str().unwrap().to_owned();
+    shell.says(
+        &["context", "distill", "First I...to do.=the plan = done"],
+        &format!("{text} hidden behind a summary; undo: acpdb undo"),
+    );
     let context = shell.run(&["context", "s1", "--full"], "");
     assert!(context.out.contains("[distilled] the plan = done"), "{}", context.out);
     let request = r#"{"action":"restore","targets":[["first i...TO DO."]]}"#;
     let reply = shell.json(&["context", "restore", "--stdin"], request);
     assert_eq!((&reply["schema"], &reply["reply"]), (&"acpdb.act/1".into(), &"Restored 1 message(s)".into()));
     assert_eq!(reply["shown"].as_array().unwrap().len(), 1);
-    shell.says(&["context", "discard", "no such...text"], "No matching messages found");
-    shell.says(&["context", "pin", "c1"], "Pinned 1 item(s)");
-    shell.says(&["context", "unpin", "c1"], "Unpinned 1 item(s)");
+    shell.refuses(
+        &["context", "discard", "no such...text"],
+        "",
+        7,
+        "no message is shown that matches no such",
+    );
+    shell.says(&["context", "pin", "c1"], &format!("{call} pinned; undo: acpdb undo"));
+    shell.says(&["context", "unpin", "c1"], &format!("{call} left to the rules again; undo: acpdb undo"));
     shell.refuses(&["context", "distill", "c1"], "", 2, "Summary required for distill action on target: c1");
-    shell.refuses(&["context", "discard"], "", 2, "No targets provided.");
+    shell.refuses(&["context", "discard"], "", 2, "in a shell, write 297 or '#297'");
     shell.refuses(&["context", "discard", "#999"], "", 7, "nothing in this stream is called `#999`");
     shell.refuses(&["context", "discard", "c1", "--session", "s9"], "", 7, "s9");
     shell.refuses(&["context", "discard", "--stdin"], request, 2, "standard input asks to restore");
     shell.refuses(&["context", "discard", "c1", "--at", "#3"], "", 2, "--at is for reading");
+}
+
+/// `context restore 297` printed "Restored 0 message(s)" and ended well: of the three forms of an id only `#297` was read, which a
+/// shell takes for a comment.
+#[test]
+fn acts_take_the_ids_that_explain_takes() {
+    let shell = Shell::new();
+    let call = shell.json(&["history", "tool:read"], "")["items"][0]["item"].as_str().unwrap().to_owned();
+    let number = call.trim_start_matches('#').to_owned();
+    // The event behind it is its end, and names it, too.
+    let end = (number.parse::<u64>().unwrap() + 1).to_string();
+    for id in [number.clone(), format!("@{number}"), call.clone(), "c1".to_owned(), end] {
+        shell.says(&["context", "discard", &id], &format!("{call} hidden; undo: acpdb undo"));
+        let again = shell.run(&["context", "discard", &id], "");
+        assert_eq!(
+            (again.code, again.out.contains("nothing changed: hidden already")),
+            (0, true),
+            "{again:?}"
+        );
+        shell.says(&["context", "restore", &id], &format!("{call} shown again; undo: acpdb undo"));
+    }
+    shell.refuses(&["context", "discard", "read the plan"], "", 7, "acpdb history lists them");
+    shell.refuses(&["context", "discard", "r_fffff"], "", 7, "no item is called");
+    shell.refuses(&["context", "restore", "99999"], "", 7, "no item is called \"99999\"");
+    shell.refuses(&["context", "restore", "@99999"], "", 7, "nothing in this stream is called");
+    // The model's own tool has its recorded words.
+    let request = r#"{"action":"discard","targets":[["no such...text"]]}"#;
+    assert_eq!(
+        shell.json(&["context", "discard", "--stdin"], request)["reply"],
+        "No matching messages found"
+    );
+}
+
+/// `pin` of a superseded item said "Pinned 1 item(s)", and `explain` that the item is hidden and that no rule hides it.
+#[test]
+fn a_pin_of_a_hidden_item_says_what_it_is_good_for() {
+    let shell = Shell::new();
+    let line = r#"{"session":"s1","host":"opencode","turn":true,"tool":{"call":"c2","tool":"read","params":{"filePath":"/a"},"output":"y"}}"#;
+    assert_eq!(shell.run(&["append", "--stdin"], line).code, 0);
+    let call = shell.json(&["history", "tool:read"], "")["items"][0]["item"].as_str().unwrap().to_owned();
+    let number = call.trim_start_matches('#');
+    shell.says(
+        &["context", "pin", number],
+        &format!(
+            "{call} pinned; undo: acpdb undo\n\
+             {call} stays hidden: a pin is for later rules; acpdb context restore {number} shows it now"
+        ),
+    );
+    let explained = shell.run(&["explain", number], "").out;
+    assert!(explained.contains("It is pinned: no later rule changes it; a restore shows it."), "{explained}");
+    assert!(explained.contains(&format!("acpdb context restore {number}")), "{explained}");
+    assert_eq!(shell.run(&["context", "restore", number], "").code, 0);
+    assert!(shell.run(&["explain", number], "").out.contains("It is pinned: no rule hides it."));
 }
 
 #[test]

@@ -707,3 +707,26 @@ fn a_body_for_anthropic_says_where_its_cache_pays() {
     let items = plain["breakpoints"].as_array().unwrap().len();
     assert!((2..=3).contains(&items), "{plain}");
 }
+
+/// In the user's own folder the settings of the user and of the project are one file. It was read as two, and `--status` said
+/// that each event is told twice.
+#[test]
+fn one_file_of_settings_is_attached_once() {
+    let desk = Desk::new();
+    let run = |folder: &str, args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
+        command.args(args).current_dir(desk.path(folder)).env_clear();
+        command
+            .env("HOME", desk.path("home"))
+            .env("PATH", "/usr/bin:/bin")
+            .env("ACPDB_PATH", desk.path("store"));
+        finish(&mut command, "")
+    };
+    assert_eq!(run("home", &["attach", "codex", "--user"]).code, 0);
+    let status = run("home", &["attach", "--status"]);
+    assert_eq!(status.out.matches("attached in").count(), 1, "{status:?}");
+    assert!(!status.out.contains("told twice"), "{status:?}");
+    // In two places it is.
+    assert_eq!(run("project", &["attach", "codex", "--project"]).code, 0);
+    assert!(run("project", &["attach", "--status"]).out.contains("told twice"));
+}

@@ -126,6 +126,52 @@ fn a_time_is_read_whole_and_where_it_is_typed() {
     );
 }
 
+/// Berlin's rules in a table of zones of the test's own, so that no machine's table is asked: TZif of version 2, with a rule.
+fn table_of_zones(world: &World) -> std::path::PathBuf {
+    let folder = world.path("zones");
+    let mut block = b"TZif2".to_vec();
+    block.extend([0; 15]);
+    for count in [0_u32, 0, 0, 0, 1, 4] {
+        block.extend(count.to_be_bytes());
+    }
+    block.extend(3600_i32.to_be_bytes());
+    block.extend(b"\0\0CET\0");
+    let bytes = [&block, &block, b"\nCET-1CEST,M3.5.0,M10.5.0/3\n".as_slice()].concat();
+    std::fs::create_dir_all(folder.join("Europe")).unwrap();
+    std::fs::write(folder.join("Europe/Berlin"), bytes).unwrap();
+    folder
+}
+
+/// `at "2026-01-12 18:00 Europe/Berlin"` knew no such zone, since the program had no table of zones; `TZ=America/New_York`
+/// silently meant UTC.
+#[test]
+fn zones_have_names_and_an_unknown_one_is_no_utc() {
+    let world = World::new();
+    let zones = table_of_zones(&world);
+    let run = |zone: &str, text: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
+        command.args(["at", text, "shop-1", "--json"]).current_dir(world.path("blog"));
+        command.env("ACPDB_PATH", world.path("store")).env("HOME", world.folder.path());
+        finish(command.env("TZ", zone).env("TZDIR", &zones), "")
+    };
+    let seq = |done: &Done| serde_json::from_str::<Value>(&done.out).unwrap_or_default()["seq"].clone();
+    let expected = seq(&run("UTC", "2026-03-12T09:09:32Z"));
+    assert!(expected.is_u64(), "{expected}");
+    for (zone, text) in [
+        ("UTC", "2026-03-12 10:09:32 Europe/Berlin"),
+        ("Europe/Berlin", "2026-03-12 10:09:32"),
+        (":Europe/Berlin", "2026-03-12 10:09:32"),
+        ("Mars/Olympus", "2026-03-12 09:09:32Z"),
+    ] {
+        assert_eq!(seq(&run(zone, text)), expected, "{text} in {zone}");
+    }
+    for text in ["2026-03-12 10:09:32", "yesterday", "2 days ago"] {
+        let done = run("Mars/Olympus", text);
+        assert_eq!(done.code, 2, "{text}: {done:?}");
+        assert!(done.err.contains("there is no time zone \"Mars/Olympus\" (from TZ); write one"), "{done:?}");
+    }
+}
+
 /// A session from a file without times had the time at which the file was read, and so was the newest. It is unknown when it
 /// was: it stands last, and says so.
 #[test]
@@ -255,4 +301,185 @@ fn an_unchanged_file_is_not_read_again() {
     // Other options are another reading.
     let done = world.json("elsewhere", "UTC", &["import", "../shop-1.jsonl", "--redact"]);
     assert_eq!(done["items"][0]["unchanged"], 0);
+}
+
+/// `history latest`, `log shop`, `list latest` looked for these words in texts and found nothing; `stats` alone took a session,
+/// and took any word for one. Now one rule holds for all that take a question, and the others say how a session is named.
+#[test]
+fn a_session_can_come_first_in_a_question() {
+    let world = World::new();
+    for verb in ["history", "log", "list"] {
+        let named = world.run("elsewhere", "UTC", &[verb, "--session", "shop-1"]);
+        for place in ["shop-1", "shop"] {
+            let done = world.run("elsewhere", "UTC", &[verb, place]);
+            assert_eq!((done.code, &done.out), (0, &named.out), "{verb} {place}: {done:?}");
+            let note = format!("note: session shop-1; search for the text with text:{place}");
+            assert!(done.err.contains(&note), "{verb} {place}: {done:?}");
+        }
+        // Three characters are too few, and a condition is a condition.
+        for text in ["sho", "text:shop"] {
+            assert!(
+                !world.run("elsewhere", "UTC", &[verb, text]).err.contains("note: session"),
+                "{verb} {text}"
+            );
+        }
+        assert!(
+            world.run("elsewhere", "UTC", &[verb, "latest"]).err.contains("note: session blog-1"),
+            "{verb}"
+        );
+    }
+    assert_eq!(world.json("elsewhere", "UTC", &["stats", "shop"])["session"], "shop-1");
+    assert_eq!(world.json("elsewhere", "UTC", &["stats", "shop", "status:failed"])["items"], 1);
+    assert_eq!(world.json("elsewhere", "UTC", &["sessions", "shop"])["items"].as_array().unwrap().len(), 1);
+    for args in [&["todo", "list", "shop-1"][..], &["cost", "shop-1"], &["diff", "t1", "shop-1"]] {
+        let done = world.run("elsewhere", "UTC", args);
+        assert_eq!(done.code, 2, "{args:?}: {done:?}");
+        assert!(done.err.contains("did you mean --session shop-1?"), "{args:?}: {done:?}");
+    }
+    let done = world.run("elsewhere", "UTC", &["explain", "latest"]);
+    assert!(
+        done.code == 7 && done.err.contains("that is a session: acpdb context --session latest"),
+        "{done:?}"
+    );
+    // Who was named is named; who was not is told how.
+    assert!(!world.run("blog", "UTC", &["context", "latest"]).err.contains("name another"));
+    assert!(world.run("blog", "UTC", &["context"]).err.contains("name another with --session ID"));
+}
+
+/// `list --limit 3` printed nothing: the limit counted events that have no text.
+#[test]
+fn a_limit_counts_what_is_printed() {
+    let world = World::new();
+    let all = world.run("elsewhere", "UTC", &["list", "shop-1"]).out;
+    assert!(all.lines().count() > 2, "{all}");
+    for limit in 1..=2 {
+        let done = world.run("elsewhere", "UTC", &["list", "shop-1", "--limit", &limit.to_string()]);
+        assert_eq!(
+            done.out.lines().collect::<Vec<_>>(),
+            all.lines().take(limit).collect::<Vec<_>>(),
+            "{done:?}"
+        );
+    }
+    let first = world.run("elsewhere", "UTC", &["list", "shop-1", "--limit", "1"]);
+    let cursor = first.err.lines().find_map(|line| line.strip_prefix("more: --after ")).unwrap().to_owned();
+    let rest = world.run("elsewhere", "UTC", &["list", "shop-1", "--after", &cursor]);
+    assert_eq!(format!("{}{}", first.out, rest.out), all);
+}
+
+/// `at yesterday ID` gave a turn of January, and beside it the date of whatever session was recorded last. In JSON that time
+/// was called `recorded_at`, and `sessions` and `search` told times as numbers without a unit.
+#[test]
+fn times_are_those_of_the_session_that_is_named_and_of_one_form() {
+    let world = World::new();
+    let at = world.json("elsewhere", "UTC", &["at", "2026-03-25", "shop-1"]);
+    assert_eq!(at["time"], "2026-03-12T09:09:32Z");
+    assert!(at["recorded_at"].as_str().unwrap() > "2026-04", "{at}");
+    let sessions = world.json("elsewhere", "UTC", &["sessions", "shop"]);
+    assert_eq!(sessions["items"][0]["began"], "2026-03-12T09:09:30Z");
+    assert_eq!(sessions["items"][0]["ended"], "2026-03-12T11:00:00Z");
+    let found = world.json("elsewhere", "UTC", &["search", "work", "--session", "shop-1"]);
+    assert_eq!(found["items"][0]["time"], "2026-03-12T09:09:30Z");
+    // What a list prints says which time it is, and can be typed.
+    let listed = world.run("elsewhere", "UTC", &["sessions", "shop"]).out;
+    assert!(listed.contains("2026-03-12 11:00Z"), "{listed}");
+}
+
+/// Verbs that people look for elsewhere are no second names: the message says where they are. `histroy` suggested `hosts` first.
+#[test]
+fn an_unknown_verb_says_where_it_is() {
+    let world = World::new();
+    for (typed, meant) in [
+        ("serve", "did you mean 'acpdb ui'?"),
+        ("restore", "did you mean 'acpdb context restore'?"),
+        ("discard", "did you mean 'acpdb context discard'?"),
+        ("propose", "did you mean 'acpdb memory propose'?"),
+        ("status", "did you mean 'acpdb attach --status'?"),
+        ("ls", "did you mean 'acpdb sessions'?"),
+    ] {
+        let done = world.run(".", "UTC", &[typed]);
+        assert!(done.code == 2 && done.err.contains(meant), "{typed}: {done:?}");
+    }
+    let done = world.run(".", "UTC", &["histroy"]);
+    assert!(done.err.contains("'history'") && !done.err.contains(", 'history'"), "{done:?}");
+    // A shell took `#297` for a comment.
+    for args in
+        [&["explain"][..], &["show"], &["blame"], &["at"], &["history", "--chain"], &["context", "pin"]]
+    {
+        let done = world.run(".", "UTC", args);
+        assert!(done.code == 2 && done.err.contains("in a shell, write 297 or '#297'"), "{args:?}: {done:?}");
+    }
+}
+
+/// `init DIR` was refused. Other tools make what they keep in the folder that is named. A store of the folder above, which was
+/// used there so far, went out of sight without a word.
+#[test]
+fn a_store_is_made_in_the_folder_that_is_named_and_says_whose_place_it_takes() {
+    let world = World::new();
+    let run = |folder: &str, args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
+        command
+            .args(args)
+            .current_dir(world.path(folder))
+            .env_remove("ACPDB_PATH")
+            .env("HOME", world.path("home"));
+        finish(command.env_remove("XDG_DATA_HOME"), "")
+    };
+    std::fs::create_dir_all(world.path("home")).unwrap();
+    let first = run(".", &["init", "shop"]);
+    assert!(first.code == 0 && !first.err.contains("note:"), "{first:?}");
+    assert!(world.path("shop/.acpdb/acpdb.json").is_file());
+    // Again changes nothing, also by the store's own name.
+    for name in ["shop", "shop/.acpdb"] {
+        let again = run(".", &["init", name]);
+        assert!(again.out.contains("is a store already") && again.err.is_empty(), "{again:?}");
+    }
+    for (folder, args) in [("shop/src", &["init"][..]), ("shop", &["init", "deeper"])] {
+        std::fs::create_dir_all(world.path("shop/deeper")).unwrap();
+        let done = run(folder, args);
+        assert!(done.code == 0 && done.err.contains("used") && done.err.contains("merge"), "{done:?}");
+        assert!(done.err.contains("shop/.acpdb so far"), "{done:?}");
+    }
+    let twice = run(".", &["--db", "other", "init", "blog"]);
+    assert!(twice.code == 2 && twice.err.contains("named twice"), "{twice:?}");
+}
+
+/// Of a mistyped path `import` printed a warning, a sum of nothing and a note; a host that is not known got a list of formats.
+#[test]
+fn an_import_of_nothing_says_one_thing() {
+    let world = World::new();
+    let done = world.run(".", "UTC", &["import", "nosuch.jsonl"]);
+    assert_eq!((done.code, done.out.as_str(), done.err.trim()), (7, "", "error: nosuch.jsonl is not there"));
+    let done = world.run(".", "UTC", &["import", "--host", "claude"]);
+    assert!(done.code == 2 && done.err.contains("did you mean claude-code? hosts: claude-code"), "{done:?}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
+    command.args(["append", "--stdin", "--db"]).arg(world.path("other"));
+    let done = finish(&mut command, "no line\n");
+    assert!(done.err.contains("1 line was not recorded; there was no other"), "{done:?}");
+}
+
+/// A fork had its parent's beginning for an id, which names the parent, and no title. A list that is narrow prints both ends.
+#[test]
+fn a_fork_can_be_named_as_it_is_listed() {
+    let world = World::new();
+    let forked = world.json("elsewhere", "UTC", &["fork", "shop-1", "--at", "t1"]);
+    assert_eq!(forked["session"], "shop-1-fork-1");
+    let listed = world.json("elsewhere", "UTC", &["sessions", "shop-1-fork-1"]);
+    assert_eq!(listed["items"][0]["title"], "fork of work on shop at t1");
+    assert_eq!(world.json("elsewhere", "UTC", &["at", "head", "shop…rk-1"])["session"], "shop-1-fork-1");
+    assert_eq!(world.run("elsewhere", "UTC", &["at", "head", "sh…1"]).code, 2);
+}
+
+/// Of several sessions that begin alike the ids stood side by side in one line, and nothing told them apart.
+#[test]
+fn sessions_that_begin_alike_are_listed_with_their_titles() {
+    let world = World::new();
+    world.record(
+        "shop-2",
+        "shop",
+        &["2026-03-13T09:00:00.000Z", "2026-03-13T09:00:01.000Z", "2026-03-13T09:00:02.000Z"],
+    );
+    assert_eq!(world.run(".", "UTC", &["import", "-q", "shop-2.jsonl"]).code, 0);
+    let done = world.run(".", "UTC", &["context", "shop"]);
+    assert_eq!(done.code, 2, "{done:?}");
+    assert!(done.err.contains("\n  shop-1  work on shop\n  shop-2  work on shop\n"), "{done:?}");
 }

@@ -17,6 +17,7 @@ pub struct FileStep {
     /// What the tool does.
     pub class: Option<ToolClass>,
     /// When, by the host or else as recorded; absent if unknown.
+    #[serde(serialize_with = "crate::when::serialize")]
     pub time: Option<Micros>,
     /// The call and where it stands.
     #[serde(flatten)]
@@ -90,6 +91,7 @@ pub struct ItemStep {
     /// The turn.
     pub turn: u32,
     /// When, by the host or else as recorded; absent if unknown.
+    #[serde(serialize_with = "crate::when::serialize")]
     pub time: Option<Micros>,
     /// What the item is afterwards, in a sentence.
     pub says: String,

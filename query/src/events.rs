@@ -48,6 +48,8 @@ pub struct EventsQuestion {
     pub to: Option<Seq>,
     /// Newest first.
     pub reverse: bool,
+    /// Only events that say something: what has no text neither comes nor counts.
+    pub with_texts: bool,
     /// At most so many.
     pub limit: Option<usize>,
     /// Go on behind the page that ended here.
@@ -70,6 +72,7 @@ pub struct EventRows {
     to: Seq,
     at: Seq,
     reverse: bool,
+    with_texts: bool,
     stretch: u64,
     source: Option<Events>,
     held: VecDeque<Result<Recorded, Error>>,
@@ -112,6 +115,7 @@ pub fn events(store: &Store, question: EventsQuestion) -> Result<EventRows, Erro
         to,
         at,
         reverse: question.reverse,
+        with_texts: question.with_texts,
         stretch: STRETCH_MIN,
         source: None,
         held: VecDeque::new(),
@@ -269,7 +273,14 @@ impl Iterator for EventRows {
         if self.left == 0 {
             return None;
         }
-        let found = if self.reverse { self.backward() } else { self.forward() }?;
+        let found = loop {
+            let found = if self.reverse { self.backward() } else { self.forward() }?;
+            let is_mute =
+                |recorded: &Recorded| self.with_texts && bodies::telling(&recorded.event.payload).is_empty();
+            if !found.as_ref().is_ok_and(is_mute) {
+                break found;
+            }
+        };
         // An error is handed on, and counts as none of those that were asked for.
         if let Ok(recorded) = &found {
             self.left -= 1;

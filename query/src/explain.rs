@@ -240,7 +240,10 @@ fn protected(
 ) -> Option<String> {
     let policy = state.policy(at);
     Some(match protection {
-        Protection::Pinned => "It is pinned: no rule hides it.".to_owned(),
+        Protection::Pinned if why.output.state == FaceState::Whole => {
+            "It is pinned: no rule hides it.".to_owned()
+        }
+        Protection::Pinned => "It is pinned: no later rule changes it; a restore shows it.".to_owned(),
         Protection::File => "It names a protected file: no rule hides it.".to_owned(),
         Protection::Tool => {
             format!(

@@ -20,7 +20,6 @@ use acpdb_engine::event::{Payload, ReplaceCause};
 use acpdb_engine::ids::{Micros, Seq, Turn};
 use acpdb_engine::{At, Error, Store, View, store::StreamName};
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 pub use line::Clock;
 pub use moment::{Stretch, TIME_FORMS};
@@ -153,6 +152,16 @@ pub(crate) fn precise(micros: Micros) -> String {
     time.map_or_else(|_| "-".to_owned(), |time| time.to_string())
 }
 
+/// For programs: a time as RFC 3339, to the second and of UTC, as every answer has it; null if it is unknown.
+///
+/// # Errors
+/// Those of the serializer.
+#[expect(clippy::ref_option, reason = "serde hands over the field")]
+pub fn serialize<S: serde::Serializer>(time: &Option<Micros>, serializer: S) -> Result<S::Ok, S::Error> {
+    let known = time.and_then(|time| Timestamp::from_microsecond(time.get()).ok());
+    serde::Serialize::serialize(&known.map(|time| format!("{time:.0}")), serializer)
+}
+
 /// Reads a point. Local time is that of the system's zone.
 ///
 /// # Errors
@@ -202,9 +211,9 @@ fn number(text: &str) -> Option<u64> {
 /// Reads a time, in the zone of the system (or of `TZ`) if none is written. Length of time alone, as in `2d`, counts back.
 ///
 /// # Errors
-/// Why the text is no time; empty if there is no more to say. [`TIME_FORMS`] says what can be typed.
+/// Why the text is no time; empty if there is no more to say. A `TZ` that cannot be read is an error of texts that need it. [`TIME_FORMS`] says what can be typed.
 pub fn moment(text: &str, now: Micros) -> Result<Stretch, String> {
-    let time = moment::read(text, now, &TimeZone::system());
+    let time = moment::read(text, now, &moment::local());
     // Of a text that is one unknown word there is nothing to tell.
     time.map_err(|reason| {
         if text.trim().contains(' ') || !reason.ends_with("is not known") { reason } else { String::new() }

@@ -6,14 +6,23 @@ use super::SessionOption;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyAct {
-    /// The policy in force
-    Show(SessionOption),
+    /// The policy in force: on a terminal its preset and the keys that differ from it, else every key
+    Show(PolicyShow),
     /// Change the policy for later events: a preset, a TOML file, or key=value pairs
     Set(PolicySet),
     /// Take the policy from the configuration of a pruning plug-in
     Import(PolicyImport),
     /// The presets
     Presets,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PolicyShow {
+    /// Every key, also on a terminal
+    #[arg(long)]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) session: SessionOption,
 }
 
 #[derive(Debug, clap::Args)]

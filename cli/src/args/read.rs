@@ -13,10 +13,17 @@ const QUERY_HELP: &str = "A QUERY is made of conditions, all of which must hold:
   timeout text:\"connection refused\"    texts in bodies, in any case if in lower case
   a or b, not a (or !a), (a b)          combinations";
 
+/// Columns of `stats`, in its help.
+const STATS_HELP: &str =
+    "items       items that the rule took from the context; each counts once, for the first rule
+freed       tokens that the context is smaller by
+acp counts  tokens as the acp plug-in counts them: whole parameters and outputs; placeholders
+            and restored items take nothing off";
+
 /// Which rows are asked for, and which page of them.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Ask {
-    /// A filter, such as kind:tool tool:read state:superseded (see below)
+    /// A filter, such as kind:tool tool:read state:superseded (see below); a session may come first: latest, or the beginning of an id
     #[arg(value_name = "QUERY")]
     pub(crate) query: Vec<String>,
     /// At most so many rows; the cursor of the next page follows
@@ -180,9 +187,9 @@ pub(crate) struct Explain {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = QUERY_HELP)]
+#[command(after_help = format!("{STATS_HELP}\n\n{QUERY_HELP}"))]
 pub(crate) struct Stats {
-    /// One session instead of all; then, or instead, a filter of items (see below)
+    /// A session instead of all, by its place; then, or instead, a filter of items (see below)
     #[arg(value_name = "[SESSION] QUERY", add = crate::complete::sessions())]
     pub(crate) words: Vec<String>,
     /// Only this session; all words are the query then

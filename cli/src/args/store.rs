@@ -21,6 +21,9 @@ pub(crate) struct Demo {
     is the way to an encrypted one. A store that is there already stays as it is. acpdb help encryption says more."
 )]
 pub(crate) struct Init {
+    /// The folder whose store it is, in DIR/.acpdb [default: this one]
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
     /// Seal every session under a key of its own, wrapped by a key beside your settings or by that of --key-file
     #[arg(long)]
     pub(crate) encrypt: bool,

@@ -59,7 +59,7 @@ pub(crate) struct Fork {
     /// Id of the new session [default: that of the old one with a number]
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,
-    /// Its title
+    /// Its title [default: "fork of" the old one, and the turn]
     #[arg(long)]
     pub(crate) title: Option<String>,
 }

@@ -1,17 +1,19 @@
-//! `acpdb context discard|distill|restore|pin|unpin`: acts on the context, with the exact reply an agent would get.
+//! `acpdb context discard|distill|restore|pin|unpin`: acts on the context.
 //!
-//! A target is a hash (`r_a1b2c`), a pattern (`start...end`), an item (`#812.2`), or the exact id of a call. Hashes and
-//! patterns are what agents type and are decided by the engine; a call's id is taken for one only if it is neither.
+//! What was read from standard input is a call of the model's tool, and gets the very reply that the model would get. What a
+//! person typed gets an answer for people, and a target that names nothing is a miss.
 
 use std::io::Read as _;
 
 use acpdb_engine::command::memory::{MemoryCommand, MemoryRef};
 use acpdb_engine::command::{ContextAction, Target};
+use acpdb_engine::event::{Face, Payload};
+use acpdb_engine::fold::FaceState;
 use acpdb_engine::ids::{ItemId, Seq, StreamId};
-use acpdb_engine::text::HashTarget;
 use acpdb_engine::{ActReply, MemoryScope, Store};
 use serde_json::{Value, json};
 
+use super::targets::{Typed, bare, is_hash, split_summary};
 use super::{Code, Escape, Failure, Global, Output, describe, place};
 use crate::args::{ContextAct, RestoreTargets, Targets};
 
@@ -58,18 +60,118 @@ pub(crate) fn run(global: &Global, act: &ContextAct, output: &mut Output) -> Res
     super::at::refuse(global)?;
     let store = place::write(global, output)?;
     let session = super::sessions::default_session_noted(&store, targets.session.as_deref(), output)?;
-    let reply = if targets.stdin {
-        from_stdin(&store, session.id, verb, pin)?
+    let typed =
+        Typed { store: &store, session: &session, view: store.view(session.id)?, head: store.head()? };
+    let (reply, spoken) = if targets.stdin {
+        (from_stdin(&typed, verb, pin)?, None)
+    } else if let Some(reply) = restore_memory(&typed, verb, targets)? {
+        (reply, None)
     } else {
-        from_arguments(&store, session.id, verb, targets, pin)?
+        let reply = from_arguments(&typed, verb, targets, pin)?;
+        let spoken = spoken(&typed, (verb, pin), targets, &reply)?;
+        (reply, Some(spoken))
     };
     if output.json {
         output.json_line(&act_json(&reply))?;
     } else {
-        let text = output.recorded(&reply.text, Escape::Text).into_owned();
+        let text = output.recorded(spoken.as_ref().unwrap_or(&reply.text), Escape::Text).into_owned();
         output.line(text)?;
     }
     Ok(Code::Ok)
+}
+
+/// Items that are named one by one; more are counted.
+const NAMED_COUNT_MAX: usize = 8;
+
+/// What an act did, for the person who typed it.
+fn spoken(
+    typed: &Typed<'_>,
+    (verb, pin): (Verb, bool),
+    given: &Targets,
+    reply: &ActReply,
+) -> Result<String, Failure> {
+    let mut changed: Vec<ItemId> = reply.hidden.iter().chain(&reply.shown).copied().collect();
+    let mut what = match verb {
+        Verb::Context(ContextAction::Discard) => "hidden",
+        Verb::Context(ContextAction::Distill) => "hidden behind a summary",
+        Verb::Context(ContextAction::Restore) if pin => "shown again and pinned",
+        Verb::Context(ContextAction::Restore) => "shown again",
+        Verb::Pin => "pinned",
+        Verb::Unpin => "left to the rules again",
+    };
+    if changed.is_empty() {
+        changed = marked(typed.store, reply)?;
+        if pin {
+            what = "pinned";
+        }
+    }
+    if changed.is_empty() {
+        return unchanged(typed, verb, given);
+    }
+    let mut names: Vec<String> = changed.iter().take(NAMED_COUNT_MAX).map(ToString::to_string).collect();
+    if changed.len() > NAMED_COUNT_MAX {
+        names.push(format!("and {} more", changed.len() - NAMED_COUNT_MAX));
+    }
+    let session = given.session.as_ref().map(|typed| format!(" --session {typed}"));
+    let mut text = format!("{} {what}; undo: acpdb undo{}", names.join(", "), session.unwrap_or_default());
+    if verb == Verb::Pin {
+        for item in hidden_among(typed, &changed)?.into_iter().take(NAMED_COUNT_MAX) {
+            text.push_str(&format!(
+                "\n{item} stays hidden: a pin is for later rules; acpdb context restore {} shows it now",
+                bare(item)
+            ));
+        }
+    }
+    Ok(text)
+}
+
+/// The items of a pin, or of the end of one.
+fn marked(store: &Store, reply: &ActReply) -> Result<Vec<ItemId>, Failure> {
+    let Some(seq) = reply.last_seq else { return Ok(Vec::new()) };
+    Ok(match store.event(seq)?.map(|recorded| recorded.event.payload) {
+        Some(Payload::Pinned(act)) => act.items,
+        Some(Payload::Unpinned(act)) => act.items,
+        _ => Vec::new(),
+    })
+}
+
+/// Those of some items that the context does not show whole.
+fn hidden_among(typed: &Typed<'_>, items: &[ItemId]) -> Result<Vec<ItemId>, Failure> {
+    let view = typed.store.view(typed.session.id)?;
+    let reading = view.read();
+    let state = reading.state();
+    let is_hidden = |item: &&ItemId| {
+        let ix = state.find(**item);
+        ix.is_some_and(|ix| state.face(ix, Face::Output, Seq::MAX).state != FaceState::Whole)
+    };
+    Ok(items.iter().filter(is_hidden).copied().collect())
+}
+
+/// What is said of an act that changed nothing. That its targets name nothing is a miss.
+fn unchanged(typed: &Typed<'_>, verb: Verb, given: &Targets) -> Result<String, Failure> {
+    let is_pattern = |text: &&String| {
+        let (name, _) = split_summary(text, &|text| typed.is_call(text));
+        matches!(typed.read(name), Ok(Target::Shown(name)) if !is_hash(&name))
+    };
+    let Some(text) = given.targets.iter().find(|text| !is_pattern(text)) else {
+        let what =
+            if verb == Verb::Context(ContextAction::Restore) { "hidden by" } else { "shown that matches" };
+        let failure = Failure::not_found(format!("no message is {what} {}", given.targets.join(", ")));
+        return Err(failure.hint(
+            "a target is an item (812), a hash (r_a1b2c), a call's id, or start...end of a text of the assistant; \
+             acpdb context lists them",
+        ));
+    };
+    let how = if verb == Verb::Context(ContextAction::Restore) { "shown" } else { "hidden" };
+    let (name, _) = split_summary(text, &|text| typed.is_call(text));
+    if is_hash(name) {
+        // A hash that no call has.
+        acpdb_query::find(typed.store, name, Some(typed.session)).map_err(super::find::failure)?;
+    }
+    let name = bare(name);
+    Ok(format!(
+        "nothing changed: {how} already, or not in the context; acpdb explain {name} says how it stands"
+    ))
 }
 
 /// An act for programs.
@@ -90,30 +192,21 @@ pub(crate) fn tool_call(store: &Store, stream: StreamId, json: &str) -> Result<R
     Ok(Reply { text: reply.text, last_seq: reply.last_seq })
 }
 
-fn from_arguments(
-    store: &Store,
-    stream: StreamId,
-    verb: Verb,
-    given: &Targets,
-    pin: bool,
-) -> Result<ActReply, Failure> {
-    let view = store.view(stream)?;
-    let is_call = |text: &str| !view.read().state().calls_by_host_id(text, Seq::MAX).is_empty();
-    let read = |text: &str| target(text, &is_call);
-    let alone = || given.targets.iter().map(|text| read(text)).collect::<Result<Vec<_>, _>>();
-    if verb == Verb::Context(ContextAction::Restore)
-        && let Some(reply) = restore_memory(store, stream, &alone()?)?
-    {
-        return Ok(reply);
+fn from_arguments(typed: &Typed<'_>, verb: Verb, given: &Targets, pin: bool) -> Result<ActReply, Failure> {
+    let (store, stream) = (typed.store, typed.session.id);
+    if given.targets.is_empty() {
+        return Err(Failure::usage("no target is given")
+            .hint("in a shell, write 297 or '#297'; acpdb context lists what there is"));
     }
+    let alone = || given.targets.iter().map(|text| typed.read(text)).collect::<Result<Vec<_>, _>>();
     let reply = match verb {
         Verb::Pin => store.pin(stream, alone()?)?,
         Verb::Unpin => store.unpin(stream, alone()?)?,
         Verb::Context(ContextAction::Restore) if pin => store.restore_pinned(stream, alone()?)?,
         Verb::Context(ContextAction::Distill) => {
             let pairs = given.targets.iter().map(|text| {
-                let (name, summary) = split_summary(text, &is_call);
-                Ok((read(name)?, summary.map(str::to_owned)))
+                let (name, summary) = split_summary(text, &|text| typed.is_call(text));
+                Ok((typed.read(name)?, summary.map(str::to_owned)))
             });
             store.context(stream, ContextAction::Distill, pairs.collect::<Result<_, Failure>>()?)?
         }
@@ -126,8 +219,12 @@ fn from_arguments(
 }
 
 /// `context restore '#812'` where `#812` is a memory item that the session sees: it holds again. `None` if no target is.
-fn restore_memory(store: &Store, stream: StreamId, targets: &[Target]) -> Result<Option<ActReply>, Failure> {
-    let scope = MemoryScope::session(stream);
+fn restore_memory(typed: &Typed<'_>, verb: Verb, given: &Targets) -> Result<Option<ActReply>, Failure> {
+    if verb != Verb::Context(ContextAction::Restore) {
+        return Ok(None);
+    }
+    let (store, scope) = (typed.store, MemoryScope::session(typed.session.id));
+    let targets = given.targets.iter().map(|text| typed.read(text)).collect::<Result<Vec<_>, _>>()?;
     let memory = store.memory(&scope, Seq::MAX)?;
     let items: Vec<ItemId> = memory.read(store.now(), |view| {
         let item = |target: &Target| match target {
@@ -153,7 +250,8 @@ fn restore_memory(store: &Store, stream: StreamId, targets: &[Target]) -> Result
     Ok(Some(reply))
 }
 
-fn from_stdin(store: &Store, stream: StreamId, verb: Verb, pin: bool) -> Result<ActReply, Failure> {
+fn from_stdin(typed: &Typed<'_>, verb: Verb, pin: bool) -> Result<ActReply, Failure> {
+    let (store, stream) = (typed.store, typed.session.id);
     let mut text = String::new();
     let read = std::io::stdin().lock().take(REQUEST_BYTES_MAX).read_to_string(&mut text);
     read.map_err(Failure::io("read", "standard input"))?;
@@ -172,89 +270,11 @@ fn from_stdin(store: &Store, stream: StreamId, verb: Verb, pin: bool) -> Result<
         return Ok(store.context_tool(stream, &call.to_string())?);
     }
     let rows = call.get("targets").and_then(Value::as_array).cloned().unwrap_or_default();
-    let view = store.view(stream)?;
-    let is_call = |text: &str| !view.read().state().calls_by_host_id(text, Seq::MAX).is_empty();
     let mut targets = Vec::new();
     for row in &rows {
         let text = row.as_str().or_else(|| row.get(0).and_then(Value::as_str));
         let text = text.ok_or_else(|| Failure::usage(format!("{row} is no target; give [[target], ..]")))?;
-        targets.push(target(text, &is_call)?);
+        targets.push(typed.read(text)?);
     }
     Ok(if verb == Verb::Pin { store.pin(stream, targets)? } else { store.unpin(stream, targets)? })
-}
-
-/// What a target means: `#812` an item, the exact id of a call that call, anything else what an agent would mean.
-fn target(text: &str, is_call: &dyn Fn(&str) -> bool) -> Result<Target, Failure> {
-    if text.starts_with('#') {
-        let item: ItemId =
-            text.parse().map_err(|error| Failure::usage(format!("{text:?} is no item: {error}")))?;
-        return Ok(Target::Item(item));
-    }
-    let is_typed =
-        text.contains("...") || HashTarget::parse(text.trim()).is_some_and(|hash| !hash.is_doubtful());
-    if !is_typed && is_call(text) {
-        Ok(Target::Call(text.to_owned()))
-    } else {
-        Ok(Target::Shown(text.to_owned()))
-    }
-}
-
-/// `TARGET=SUMMARY`. The `=` of a pattern's beginning belongs to the pattern: it is split at the first one behind its dots.
-fn split_summary<'t>(text: &'t str, is_call: &dyn Fn(&str) -> bool) -> (&'t str, Option<&'t str>) {
-    let halves = |from: usize| {
-        let place = text.get(from..).and_then(|rest| rest.find('=')).map(|place| from + place);
-        match place {
-            Some(place) => (text.get(..place).unwrap_or_default(), text.get(place + 1..)),
-            None => (text, None),
-        }
-    };
-    let (name, summary) = halves(0);
-    let is_name = name.starts_with('#') || HashTarget::parse(name.trim()).is_some() || is_call(name);
-    match text.find("...") {
-        Some(dots) if !is_name => halves(dots),
-        _ => (name, summary),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn targets_are_items_calls_hashes_or_patterns() {
-        let is_call = |text: &str| text == "call_1" || text == "r_a1b2c";
-        let kind = |text: &str| match target(text, &is_call) {
-            Ok(Target::Item(item)) => format!("item {item}"),
-            Ok(Target::Call(call)) => format!("call {call}"),
-            Ok(Target::Auto(text) | Target::Shown(text)) => format!("shown {text}"),
-            Err(failure) => format!("error {}", failure.message),
-        };
-        for (text, meant) in [
-            ("#812", "item #812"),
-            ("#812.2", "item #812.2"),
-            ("call_1", "call call_1"),
-            ("call_2", "shown call_2"),
-            ("r_a1b2c", "shown r_a1b2c"),
-            ("start...end", "shown start...end"),
-        ] {
-            assert_eq!(kind(text), meant);
-        }
-        assert!(kind("#x").starts_with("error "), "{}", kind("#x"));
-    }
-
-    #[test]
-    fn a_summary_follows_the_first_sign_that_is_not_of_the_pattern() {
-        let is_call = |text: &str| text == "call_1";
-        for (text, name, summary) in [
-            ("r_a1b2c=a = b", "r_a1b2c", Some("a = b")),
-            ("#8=x...y=z", "#8", Some("x...y=z")),
-            ("call_1=s", "call_1", Some("s")),
-            ("let a = 1...the end=short", "let a = 1...the end", Some("short")),
-            ("a...b", "a...b", None),
-            ("r_a1b2c", "r_a1b2c", None),
-            ("r_a1b2c=", "r_a1b2c", Some("")),
-        ] {
-            assert_eq!(split_summary(text, &is_call), (name, summary), "{text}");
-        }
-    }
 }

@@ -20,7 +20,7 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
     let store = place::open_redacting(global, &args.redact, output)?;
     let mut input = std::io::stdin().lock();
     let mut line = Vec::new();
-    let mut refused = 0_u64;
+    let (mut recorded, mut refused) = (0_u64, 0_u64);
     let mut strangers = BTreeSet::new();
     for number in 1.. {
         line.clear();
@@ -59,6 +59,7 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
         };
         match done {
             Ok(()) => {
+                recorded += 1;
                 if args.ack {
                     output.line(last_seq.to_string())?;
                     output.flush()?;
@@ -82,7 +83,12 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
     store.close()?;
     if refused > 0 {
         let lines = if refused == 1 { "1 line was".to_owned() } else { format!("{refused} lines were") };
-        output.note(format!("{lines} not recorded; the others are"));
+        let others = match recorded {
+            0 => "there was no other",
+            1 => "the other one is",
+            _ => "the others are",
+        };
+        output.note(format!("{lines} not recorded; {others}"));
         return Ok(Code::Partial);
     }
     Ok(Code::Ok)

@@ -1,9 +1,11 @@
 //! Queries as people type them: words of the command line to a filter, and pages.
 
+use acpdb_engine::Store;
+use acpdb_engine::store::StreamName;
 use acpdb_query::cursor::{self, Cursor};
 use acpdb_query::{Filter, Scanned};
 
-use super::{Failure, Output, at, describe};
+use super::{Failure, Output, at, describe, sessions};
 use crate::args::Ask;
 
 /// The filter that words of the command line mean.
@@ -20,6 +22,25 @@ pub(crate) fn filter(words: &[String]) -> Result<Filter, Failure> {
             None => failure,
         }
     })
+}
+
+/// The session that a question goes to, if one is named, and the question.
+///
+/// Where no option names one, the first word does, if it is the name of a session by its place ([`sessions::by_place`]): people
+/// write `history latest` and `log 21a2`. What was meant then is said, as the word could be a text that is looked for.
+pub(crate) fn placed(
+    store: &Store,
+    words: &[String],
+    session: Option<&str>,
+    output: &Output,
+) -> Result<(Option<StreamName>, Filter), Failure> {
+    if session.is_some() {
+        return Ok((sessions::named(store, session)?, filter(words)?));
+    }
+    let Some((first, rest)) = words.split_first() else { return Ok((None, filter(words)?)) };
+    let Some(found) = sessions::by_place(store, first)? else { return Ok((None, filter(words)?)) };
+    output.note(format!("note: session {}; search for the text with text:{first}", found.name));
+    Ok((Some(found), filter(rest)?))
 }
 
 /// `text:connection refused`, as a shell hands over `text:"connection refused"`, means one text.

@@ -94,10 +94,9 @@ pub(crate) fn failure(error: WhenError) -> Failure {
     match error {
         WhenError::Store(error) => error.into(),
         WhenError::Unreadable { .. } => Failure::usage(message)
-            .hint(format!("give #812, t12, -3t, @compact-1, @rewind-1, {}", when::TIME_FORMS)),
-        WhenError::NeedsSession { .. } => {
-            Failure::usage(format!("--at: {message}")).hint("name the session, or give #SEQ or a time")
-        }
+            .hint(format!("give 812 (an event), t12, -3t, @compact-1, @rewind-1, {}", when::TIME_FORMS)),
+        WhenError::NeedsSession { .. } => Failure::usage(format!("--at: {message}"))
+            .hint("name the session, or give an event (812) or a time"),
         WhenError::NoMark { mark, .. } => {
             let kind = if mark == "rewind" { "rewound" } else { "context_replaced" };
             Failure::not_found(message).hint(format!("acpdb log kind:{kind} lists them"))

@@ -296,8 +296,16 @@ fn rows(asked: Option<Host>) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for host in Host::ALL.into_iter().filter(|host| asked.is_none_or(|asked| asked == *host)) {
         let (mut attached, mut unreadable) = (Vec::new(), Vec::new());
+        let mut seen = Vec::new();
         for reach in [Reach::Project, Reach::User] {
             let Ok(path) = attach::place(host, reach, &project, &variable) else { continue };
+            // In the user's own folder the project's file is the user's: one file under one name or two. What is not there has no
+            // other name.
+            let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+            if seen.contains(&real) {
+                continue;
+            }
+            seen.push(real);
             match attached_at(host, &path) {
                 Ok(place) => attached.extend(place),
                 Err(error) => unreadable.push(failure(&error).message),

@@ -61,13 +61,16 @@ pub(crate) fn fork(global: &Global, args: &Fork, output: &mut Output) -> Result<
     // A stream of its own begins where the parent has events, not at whatever seq of the store the point means.
     let at = view.at().min(parent.head);
     let name = new_name(&store, &parent, args.id.as_deref())?;
-    let (cwd, project, title) = {
+    let (cwd, project, changed, turn) = {
         let reading = view.read();
         let facts = reading.state().info(at).cloned().unwrap_or_default();
-        (facts.cwd, facts.project, facts.title)
+        (facts.cwd, facts.project, facts.title, reading.state().turn(at).get())
     };
+    // Its first prompt is its parent's, so without a title of its own a list has nothing to tell the two apart.
+    let of = acpdb_query::titles::title_of(&store, &parent, changed.as_deref())?;
+    let of = of.unwrap_or_else(|| parent.name.clone());
     let info = StreamInfo {
-        title: args.title.clone().or(title.or_else(|| parent.title.clone())),
+        title: Some(args.title.clone().unwrap_or_else(|| format!("fork of {of} at t{turn}"))),
         cwd,
         project,
         ..StreamInfo::session(parent.host.clone(), name.clone())

@@ -201,6 +201,8 @@ fn name(row: &CostRow, by: CostBy) -> String {
     match by {
         CostBy::Session => key.chars().take(ID_WIDTH).collect(),
         CostBy::Project => clip_path(&key, NAME_WIDTH),
+        // As all that is printed, a day says that it is of UTC.
+        CostBy::Day => format!("{key}Z"),
         _ => clip(&key, NAME_WIDTH),
     }
 }

@@ -1,5 +1,7 @@
 //! `acpdb explain ID`: why something is or is not in the current context.
 
+use acpdb_engine::fold::Protection;
+
 use super::{Code, Escape, Failure, Global, Output, describe, escape, find, place};
 use crate::args::Explain;
 
@@ -28,6 +30,9 @@ pub(crate) fn run(global: &Global, args: &Explain, output: &mut Output) -> Resul
         output.styled(style, &sentence)?;
     }
     let item = &explained.row.item;
+    if explained.protection == Some(Protection::Pinned) && !explained.visible {
+        output.line(format!("acpdb context restore {} shows it now", super::targets::bare(item)))?;
+    }
     output.styled(
         describe::DIM,
         format!(

@@ -11,7 +11,17 @@ use super::{Code, Failure, Global, Output, place};
 /// The item or event that `text` names, in one session or in all.
 pub(crate) fn item(store: &Store, text: &str, session: Option<&str>) -> Result<Found, Failure> {
     let session = super::sessions::named(store, session)?;
-    acpdb_query::find(store, text, session.as_ref()).map_err(failure)
+    acpdb_query::find(store, text, session.as_ref()).map_err(|error| {
+        let is_unknown = matches!(error, FindError::NotFound { .. });
+        let failure = failure(error);
+        // If the store cannot say, the first failure is the one to tell.
+        match super::sessions::by_place(store, text) {
+            Ok(Some(_)) if is_unknown => {
+                failure.hint(format!("that is a session: acpdb context --session {text}"))
+            }
+            _ => failure,
+        }
+    })
 }
 
 pub(crate) fn failure(error: FindError) -> Failure {
@@ -22,9 +32,16 @@ pub(crate) fn failure(error: FindError) -> Failure {
             Failure::not_found(message).hint(format!("did you mean {nearest}?"))
         }
         FindError::NotFound { .. } => Failure::not_found(message)
-            .hint("ids are a #seq, a hash such as r_a1b2c, a call id, or the beginning of one; acpdb history lists them"),
-        FindError::Ambiguous { .. } => {
-            Failure::new(Code::Usage, message).hint("give the #seq, more of the id, or --session")
+            .hint("ids are a seq (812), a hash such as r_a1b2c, a call id, or the beginning of one; acpdb history lists them"),
+        FindError::Ambiguous { text, candidates, count } => {
+            let mut message = format!("{text:?} names {count} items:");
+            for candidate in &candidates {
+                message.push_str(&format!("\n  {}", super::lines::one_line(&candidate.to_string())));
+            }
+            if count > candidates.len() {
+                message.push_str(&format!("\n  and {} more", count - candidates.len()));
+            }
+            Failure::new(Code::Usage, message).hint("give the seq (812), more of the id, or --session")
         }
         _ => Failure::not_found(message),
     }

@@ -37,13 +37,14 @@ pub(crate) fn run(global: &Global, args: &History, output: &mut Output) -> Resul
         (None, Some(tool)) => Which::Tool(tool),
         (None, None) => Which::All,
     };
-    let filter = args.ask.filter()?;
+    args.ask.filter()?;
     let store = place::read(global, output)?;
+    let (session, filter) = ask::placed(&store, &args.ask.query, session, output)?;
     let filter = acpdb_query::settled(&store, filter)?;
+    let named = session.as_ref().map_or_else(String::new, |session| session.name.clone());
     let streams = sessions::asked(&store, session)?;
-    let named = session.unwrap_or_default();
     let (asked_file, asked_tool) = (args.file.as_deref().unwrap_or(""), args.tool.as_deref().unwrap_or(""));
-    let question = ["history", filter.text(), named, asked_file, asked_tool];
+    let question = ["history", filter.text(), named.as_str(), asked_file, asked_tool];
     let (after, digest) = args.ask.page(&question)?;
     if args.sort != HistorySort::Time {
         let limit = args.ask.limit.unwrap_or(usize::MAX);

@@ -31,6 +31,7 @@ struct Row {
     files_read: u64,
     sessions: u64,
     subagents: u64,
+    #[serde(serialize_with = "acpdb_query::when::serialize")]
     last_import: Option<Micros>,
     unknown_records: Vec<Unknown>,
     unknown_tables: BTreeSet<String>,

@@ -42,6 +42,9 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     if candidates.is_empty() && skipped.is_empty() {
         return Err(nothing_found(&hosts, output)?);
     }
+    if candidates.is_empty() && !output.json {
+        all_there(&args.paths)?;
+    }
     // A store that is there tells which files it knows.
     let is_there = place::folder(global, output)?.join("acpdb.json").is_file();
     let mut opened = if is_there { Some(place::open_redacting(global, &args.redact, output)?) } else { None };
@@ -119,6 +122,17 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     let is_nothing = reports.is_empty() && merged.is_empty() && partly_count == 0;
     render(&reports, &merged, &skipped, (other_count, is_nothing), output)?;
     Ok(code_of(is_nothing, &merged, &skipped))
+}
+
+/// Of paths that are mistyped there is one thing to say, and no sums.
+fn all_there(paths: &[PathBuf]) -> Result<(), Failure> {
+    let is_gone = |path: &&PathBuf| path.symlink_metadata().is_err();
+    let gone: Vec<String> = paths.iter().filter(is_gone).map(|path| path.display().to_string()).collect();
+    if gone.is_empty() || gone.len() < paths.len() {
+        return Ok(());
+    }
+    let is = if gone.len() == 1 { "is" } else { "are" };
+    Err(Failure::not_found(format!("{} {is} not there", gone.join(", "))))
 }
 
 /// What is to be done with a file.
@@ -322,7 +336,29 @@ fn follow(
 
 /// The hosts whose places are meant; none: all.
 fn hosts(args: &Import) -> Result<Vec<Format>, Failure> {
-    args.hosts.iter().map(|name| format_of(name)).collect()
+    args.hosts.iter().map(|name| host_of(name)).collect()
+}
+
+/// A host whose sessions have a usual place.
+fn host_of(name: &str) -> Result<Format, Failure> {
+    let named = Format::from_name(name);
+    let home = crate::settings::path_in("HOME").unwrap_or_default();
+    let mut known: Vec<&str> =
+        usual_places(&crate::place::variable, &home).iter().map(|place| place.format.name()).collect();
+    known.dedup();
+    let hint = format!("hosts: {}", known.join(", "));
+    match named {
+        Some(format) if known.contains(&format.name()) => Ok(format),
+        Some(format) => {
+            let failure = Failure::usage(format!("{format} has no usual place"));
+            Err(failure.hint(format!("give a file or folder: acpdb import PATH; {hint}")))
+        }
+        None => {
+            let near = acpdb_query::nearest(known.iter().copied(), name, 0.7);
+            let near = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
+            Err(Failure::usage(format!("there is no host {name:?}")).hint(format!("{near}{hint}")))
+        }
+    }
 }
 
 /// The usual places of some hosts, or of all.

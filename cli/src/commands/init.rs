@@ -26,12 +26,25 @@ struct Made {
 
 pub(crate) fn run(global: &Global, args: &Init, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "init")?;
-    let folder = global.db.clone().unwrap_or_else(|| PathBuf::from(place::FOLDER));
+    let folder = folder(global, args)?;
+    // A store that was named by itself takes no other's place.
+    let shadowed = match (&global.db, folder.parent()) {
+        (None, Some(parent)) => shadowed(global, parent, &folder),
+        _ => None,
+    };
     let made = if folder.join("acpdb.json").symlink_metadata().is_ok() {
         there(global, args, &folder)?
     } else {
         make(global, args, &folder)?
     };
+    if let Some(other) = shadowed.filter(|_| made.created) {
+        let other = place::quoted(&other);
+        output.note(format!(
+            "note: commands here used {other} so far, and use the new store from now on; acpdb --db {} merge {other} takes \
+             over what that one holds",
+            place::quoted(&made.path)
+        ));
+    }
     if output.json {
         return output.json_object("acpdb.init/1", &made);
     }
@@ -48,6 +61,37 @@ pub(crate) fn run(global: &Global, args: &Init, output: &mut Output) -> Result<C
         }
     }
     Ok(Code::Ok)
+}
+
+/// The store's folder: the one that is named, else `.acpdb` in the folder it is for, as other tools have it.
+fn folder(global: &Global, args: &Init) -> Result<PathBuf, Failure> {
+    match (&global.db, &args.folder) {
+        (Some(store), Some(_)) => Err(Failure::usage(format!(
+            "the store is named twice: by the folder it is for, and by --db or ACPDB_PATH ({})",
+            store.display()
+        ))
+        .hint("leave one of them out")),
+        (Some(store), None) => Ok(store.clone()),
+        (None, Some(folder)) if is_store(folder) => Ok(folder.clone()),
+        (None, Some(folder)) => Ok(folder.join(place::FOLDER)),
+        (None, None) => Ok(PathBuf::from(place::FOLDER)),
+    }
+}
+
+/// Whether a folder is a store, or called as one, and no folder that a store is for.
+fn is_store(folder: &Path) -> bool {
+    folder.file_name().is_some_and(|name| name == place::FOLDER) || folder.join("acpdb.json").is_file()
+}
+
+/// The store that commands in a folder used so far, if it is another one than the new.
+fn shadowed(global: &Global, parent: &Path, new: &Path) -> Option<PathBuf> {
+    let here = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    // A folder that is yet to be made had none. Nor has one that cannot be looked at.
+    let here = here.canonicalize().ok().or_else(|| std::env::current_dir().ok().map(|it| it.join(here)))?;
+    let used = place::used_in(global, &here)?;
+    // A store that is yet to be made is at no place, and is not the other.
+    let is_new = used.canonicalize().ok() == new.canonicalize().ok();
+    (!is_new).then_some(used)
 }
 
 /// A store that is there is left as it is, if it is as asked.

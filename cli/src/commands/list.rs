@@ -7,16 +7,16 @@ use acpdb_engine::ids::Seq;
 use acpdb_query::{EventsQuestion, bodies};
 
 use super::lines::clipped;
-use super::{Code, Escape, Failure, Global, Output, escape, log, place};
+use super::{Code, Escape, Failure, Global, Output, ask, escape, log, place};
 use crate::args::List;
 
 /// Columns up to the first tab stop.
 const TAB: usize = 8;
 
 pub(crate) fn run(global: &Global, args: &List, output: &mut Output) -> Result<Code, Failure> {
-    let filter = args.ask.filter()?;
+    args.ask.filter()?;
     let store = place::read(global, output)?;
-    let session = super::sessions::named(&store, args.session.as_deref())?;
+    let (session, filter) = ask::placed(&store, &args.ask.query, args.session.as_deref(), output)?;
     let named = session.as_ref().map_or("", |session| session.name.as_str());
     let (after, digest) = args.ask.page(&["list", filter.text(), named])?;
     let to = super::at::end(&store, global, session.as_ref())?;
@@ -25,6 +25,7 @@ pub(crate) fn run(global: &Global, args: &List, output: &mut Output) -> Result<C
         stream: session.map(|session| session.id),
         from: Seq(1),
         to,
+        with_texts: true,
         limit: args.ask.limit,
         after,
         digest,
@@ -44,9 +45,6 @@ pub(crate) fn run(global: &Global, args: &List, output: &mut Output) -> Result<C
 /// One event. Returns 1 if a body of it is damaged: then nothing of it is printed.
 fn print(store: &Store, recorded: &Recorded, short: bool, output: &mut Output) -> Result<u64, Failure> {
     let shown = bodies::telling(&recorded.event.payload);
-    if shown.is_empty() {
-        return Ok(0);
-    }
     let mut text = String::new();
     for body in shown {
         match store.body(body.id(recorded.seq)) {

@@ -17,17 +17,19 @@ const FOLLOW_WAIT: Duration = Duration::from_secs(60);
 const NARROW: usize = 80;
 
 pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Code, Failure> {
-    let mut filter = args.ask.filter()?;
+    args.ask.filter()?;
     if let Some(kind) = &args.kind {
         check_kind(kind)?;
-        filter = filter.and(ask::filter(&[format!("kind:{kind}")])?);
     }
     let store = place::read(global, output)?;
+    let (session, mut filter) = ask::placed(&store, &args.ask.query, args.session.as_deref(), output)?;
+    if let Some(kind) = &args.kind {
+        filter = filter.and(ask::filter(&[format!("kind:{kind}")])?);
+    }
     let from = match &args.from {
         Some(text) => text.parse().map_err(|error| Failure::usage(format!("--from: {error}")))?,
         None => Seq(1),
     };
-    let session = super::sessions::named(&store, args.session.as_deref())?;
     let asked = session.as_ref().map_or("", |session| session.name.as_str());
     let order = if args.reverse { "reverse" } else { "" };
     let (after, digest) = args.ask.page(&["log", filter.text(), asked, order])?;
@@ -40,6 +42,7 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
         to,
         // The newest few are found from the end, and then told in order.
         reverse: args.reverse || args.last.is_some(),
+        with_texts: false,
         limit: args.last.or(args.ask.limit),
         after,
         digest,

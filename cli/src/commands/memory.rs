@@ -354,7 +354,7 @@ fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code,
             row.label().to_owned(),
             short(&row.place(), 32),
             short(&row.text(), room),
-            row.day().to_owned(),
+            row.day(),
             short(&row.stands(), 32),
         ]);
     }

@@ -3,6 +3,7 @@
 use acpdb_engine::fold::memory::{Standing, kind_label};
 pub(crate) use acpdb_query::memory::Row;
 
+use super::describe;
 use super::lines::one_line;
 
 /// Schema of lines that are exported and imported again.
@@ -19,7 +20,7 @@ pub(crate) trait Words {
     fn holds(&self) -> bool;
     fn label(&self) -> &'static str;
     /// The day it came about.
-    fn day(&self) -> &str;
+    fn day(&self) -> String;
 }
 
 impl Words for Row {
@@ -57,7 +58,7 @@ impl Words for Row {
         kind_label(self.kind)
     }
 
-    fn day(&self) -> &str {
-        self.created.get(..10).unwrap_or(&self.created)
+    fn day(&self) -> String {
+        describe::shortened(&self.created, 10)
     }
 }

@@ -62,6 +62,7 @@ pub(crate) mod simulate;
 pub(crate) mod stats;
 pub(crate) mod step;
 pub(crate) mod table;
+pub(crate) mod targets;
 pub(crate) mod task;
 mod tile_export;
 pub(crate) mod todo;

@@ -7,14 +7,14 @@ use acpdb_engine::ids::{Seq, StreamId};
 use serde_json::{Map, Value, json};
 
 use super::{Code, Escape, Failure, Global, Output, describe, place};
-use crate::args::{PolicyAct, PolicySet, SessionOption};
+use crate::args::{PolicyAct, PolicySet, PolicyShow};
 
 /// Largest policy file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 pub(crate) fn run(global: &Global, act: &PolicyAct, output: &mut Output) -> Result<Code, Failure> {
     match act {
-        PolicyAct::Show(session) => show(global, session, output),
+        PolicyAct::Show(args) => show(global, args, output),
         PolicyAct::Set(args) => set(global, args, output),
         PolicyAct::Import(args) => super::policy_import::run(global, args, output),
         PolicyAct::Presets => presets(output),
@@ -44,9 +44,9 @@ fn refused(error: PolicyError) -> Failure {
     }
 }
 
-fn show(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
+fn show(global: &Global, args: &PolicyShow, output: &mut Output) -> Result<Code, Failure> {
     let store = place::read(global, output)?;
-    let (at, session) = match &session.session {
+    let (at, session) = match &args.session.session {
         Some(name) => {
             let session = super::sessions::find(&store, name)?;
             (super::find::view(&store, global, &session)?.at(), Some(session))
@@ -67,15 +67,25 @@ fn show(global: &Global, session: &SessionOption, output: &mut Output) -> Result
     let whose = session.map_or_else(|| "the store".to_owned(), |session| format!("session {}", session.name));
     let heading = format!("# policy of {whose}: preset {}", policy.preset);
     output.styled(describe::DIM, crate::output::escape(&heading, Escape::Line))?;
+    // On a terminal the heading says most of it: the preset, of which only some keys are changed.
+    let is_short = output.terminal && !args.all;
+    let mut left_count = 0_u64;
     for key in policy_keys() {
+        let differs = changed.get(key.name).is_some();
+        if is_short && !differs {
+            left_count += 1;
+            continue;
+        }
         let line = format!("{} = {}", key.name, key.value(&policy));
         let line = crate::output::escape(&line, Escape::Text).into_owned();
-        let differs = changed.get(key.name).is_some();
         output.line(if differs {
             output.paint(describe::BOLD, &format!("{line}  # changed"))
         } else {
             line
         })?;
+    }
+    if left_count > 0 {
+        output.styled(describe::DIM, format!("{left_count} more as the preset has them: --all"))?;
     }
     Ok(Code::Ok)
 }
@@ -225,6 +235,8 @@ fn purpose(preset: &str) -> &'static str {
         "dcp" => "dynamic context pruning: repeats, errors, writes that were read",
         "dcp-supersede-reads" => "only reads of files that were written later",
         "economy" => "acp for a prompt cache: quiet steps, inputs, pointers and shelving, where the money is",
+        "calm" => "economy, but what was sent changes only with the first request after a prompt",
+        "safe" => "economy, but edits clear nothing, and what was sent changes only when the cache is cold",
         _ => "",
     }
 }
@@ -269,6 +281,13 @@ mod tests {
         let what: Vec<String> = what.iter().map(|text| (*text).to_owned()).collect();
         let wanted = wanted(&what).map_err(|failure| failure.message)?;
         wanted.policy(&Rules::default()).map(|policy| policy.compact()).map_err(|error| error.to_string())
+    }
+
+    /// `calm` and `safe` stood in the list without a word.
+    #[test]
+    fn each_preset_says_what_it_is_for() {
+        let mute: Vec<&&str> = PRESETS.iter().filter(|name| purpose(name).is_empty()).collect();
+        assert!(mute.is_empty(), "{mute:?}");
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
     if output.json {
         #[derive(serde::Serialize)]
         struct Answer<'a> {
-            items: &'a [Found],
+            items: &'a [serde_json::Value],
             scanned: Scanned,
         }
         output.json_object("acpdb.search/1", &Answer { items: &show.json, scanned })?;
@@ -239,7 +239,7 @@ struct Found {
 struct Show<'s> {
     store: &'s Store,
     titles: BTreeMap<StreamId, Option<String>>,
-    json: Vec<Found>,
+    json: Vec<serde_json::Value>,
     session: Option<StreamId>,
     left: usize,
     count: u64,
@@ -260,7 +260,8 @@ impl Show<'_> {
         let is_new = self.session.replace(stream.id) != Some(stream.id);
         self.sessions.insert(stream.id);
         if output.json {
-            self.json.push(Found { title, hit });
+            let time = hit.time.map(describe::time);
+            self.json.push(describe::timed(&Found { title, hit }, &[("time", time)])?);
             return Ok(self.left > 0);
         }
         if is_new {

@@ -2,7 +2,7 @@
 
 use acpdb_engine::store::StreamName;
 use acpdb_engine::store::{PlainText, Renderer, ServedAgain};
-use acpdb_engine::{At, Store};
+use acpdb_engine::{At, Error, Store};
 use acpdb_hosts::export::Exporter;
 use acpdb_query::when::{self, Point};
 use serde::Serialize;
@@ -41,7 +41,7 @@ pub(crate) fn run(
     let mut renderers: Vec<&dyn Renderer> = vec![&PlainText];
     renderers.extend(acpdb_live::plugin::shown::Shown::ALL.iter().map(|shown| -> &dyn Renderer { shown }));
     renderers.extend(exporters.iter().map(|exporter| -> &dyn Renderer { exporter }));
-    let again = store.served_again(session.id, &at, &renderers)?;
+    let again = store.served_again(session.id, &at, &renderers).map_err(|error| none_or(error, session))?;
     if !again.is_same {
         output.warn(format!(
             "{} was recorded with another digest: what was sent was changed by its host, or made with other choices",
@@ -50,6 +50,20 @@ pub(crate) fn run(
     }
     print(&again, output)?;
     Ok(if again.is_same { Code::Ok } else { Code::Failure })
+}
+
+/// Most sessions were never sent through this program.
+fn none_or(error: Error, session: &StreamName) -> Failure {
+    match error {
+        Error::NotFound { what: "served context", name, .. } => {
+            // The head's is of the whole session, which the message names.
+            let when = if name.starts_with("of this") { String::new() } else { format!(" {name}") };
+            let name = super::lines::one_line(&session.name);
+            Failure::not_found(format!("no context of session {name} was sent through acpdb{when}"))
+                .hint("acpdb step, a proxy and attached hosts record what they send; without --served: what the model should see")
+        }
+        error => error.into(),
+    }
 }
 
 fn print(again: &ServedAgain, output: &mut Output) -> Result<(), Failure> {

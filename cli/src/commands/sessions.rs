@@ -3,11 +3,9 @@
 use std::path::Path;
 
 use acpdb_engine::event::Scope;
-use acpdb_engine::ids::{ItemId, Seq};
-use acpdb_engine::{
-    Store,
-    store::{SessionSummary, StreamName},
-};
+use acpdb_engine::ids::{ItemId, Micros, Seq};
+use acpdb_engine::index::{NAME_BYTES_MAX, NameKind};
+use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::context::sampled;
 use acpdb_query::sessions::{Branch, forest, sparkline};
 use acpdb_query::{Cursor, SessionRow, SessionsAsked};
@@ -29,9 +27,9 @@ const WIDE_FROM: usize = 120;
 const ID_LENGTH_MIN: usize = 8;
 
 pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Result<Code, Failure> {
-    let filter = args.ask.filter()?;
+    args.ask.filter()?;
     let store = place::read(global, output)?;
-    let only = named(&store, args.session.as_deref())?;
+    let (only, filter) = ask::placed(&store, &args.ask.query, args.session.as_deref(), output)?;
     let named = only.as_ref().map_or("", |only| only.name.as_str());
     let host = args.host.as_deref().unwrap_or_default();
     let subagents_too = args.all || args.graph;
@@ -69,11 +67,12 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
     if output.json {
         #[derive(serde::Serialize)]
         struct Page<'a> {
-            items: &'a [SessionRow],
+            items: &'a [serde_json::Value],
             #[serde(skip_serializing_if = "Option::is_none")]
             next_cursor: Option<Cursor>,
         }
-        return output.json_object("acpdb.sessions/1", &Page { items: &rows, next_cursor: next });
+        let items: Vec<serde_json::Value> = rows.iter().map(for_programs).collect::<Result<_, _>>()?;
+        return output.json_object("acpdb.sessions/1", &Page { items: &items, next_cursor: next });
     }
     if rows.is_empty() {
         let what = args.host.as_ref().map(|host| format!(" of host {host}")).unwrap_or_default();
@@ -91,6 +90,13 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
     }
     ask::more(next, output);
     Ok(Code::Ok)
+}
+
+/// A row, its times as all answers have them.
+fn for_programs(row: &SessionRow) -> Result<serde_json::Value, Failure> {
+    let time = |time: Option<Micros>| time.map(describe::time);
+    let times = [("began", time(row.summary.name.began)), ("ended", time(row.summary.ended))];
+    describe::timed(row, &times)
 }
 
 /// Cuts the rows to a page. Sessions are named by their first seqs, which no later event changes.
@@ -149,7 +155,7 @@ fn table(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
     let room = (output.width / 4).max(ID_LENGTH_MIN);
     let ids = lengths.iter().copied().max().unwrap_or_default().min(room);
     let ids = if output.tabs { usize::MAX } else { ids };
-    let when_width = if output.tabs || output.width >= WIDE_FROM { 16 } else { 10 };
+    let when = if output.tabs || output.width >= WIDE_FROM { describe::minute } else { describe::day };
     let text = |heading, rank| Column { heading, right: false, rank, is_told: true };
     let number = |heading, rank| Column { right: true, ..text(heading, rank) };
     // A column in which nothing stands says nothing.
@@ -186,7 +192,7 @@ fn table(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
             },
             session.superseded.to_string(),
             row.cost.map_or_else(|| "-".to_owned(), dollars),
-            when(session, when_width),
+            session.ended.map_or_else(|| describe::NO_TIME.to_owned(), when),
             sparkline(&sampled(&row.tokens_by_turn, CURVE_WIDTH)),
         ]
     };
@@ -264,13 +270,6 @@ fn graph(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// When a session was last active: the first `width` characters of `2026-01-31 12:00`.
-fn when(session: &SessionSummary, width: usize) -> String {
-    let Some(ended) = session.ended else { return describe::NO_TIME.to_owned() };
-    let time = describe::time(ended);
-    time.get(..width).map_or_else(|| time.clone(), |cut| cut.replace('T', " "))
-}
-
 /// How many characters of each id tell it from the others.
 fn id_lengths(names: &[&str]) -> Vec<usize> {
     let mut sorted = names.to_vec();
@@ -293,11 +292,49 @@ pub(crate) fn find(store: &Store, text: &str) -> Result<StreamName, Failure> {
     if text == "latest" {
         return Ok(choose(store, None)?.session);
     }
-    store.find_stream(text).map_err(|error| {
-        let hint = matches!(error, acpdb_engine::Error::NotFound { nearest: None, .. });
-        let failure = Failure::from(error);
-        if hint { failure.hint("acpdb sessions lists them") } else { failure }
+    // As a list prints an id that it has no room for.
+    if let Some((head, tail)) = text.split_once('…') {
+        return clipped(store, text, (head, tail));
+    }
+    store.find_stream(text).map_err(|error| match error {
+        acpdb_engine::Error::Ambiguous { name, candidates } => several(store, &name, &candidates),
+        acpdb_engine::Error::NotFound { nearest: None, .. } => {
+            Failure::from(error).hint("acpdb sessions lists them")
+        }
+        error => error.into(),
     })
+}
+
+/// The session whose id begins and ends so.
+fn clipped(store: &Store, text: &str, (head, tail): (&str, &str)) -> Result<StreamName, Failure> {
+    let mut all = store.stream_names()?;
+    all.retain(|name| {
+        name.scope == Scope::Session && name.name.starts_with(head) && name.name.ends_with(tail)
+    });
+    match all.as_slice() {
+        [only] => Ok(only.clone()),
+        [] => Err(Failure::not_found(format!("no session {text:?} in this store"))
+            .hint("acpdb sessions lists them")),
+        many => {
+            let names: Vec<String> = many.iter().map(|name| name.name.clone()).collect();
+            Err(several(store, text, &names))
+        }
+    }
+}
+
+/// A beginning that several sessions share: which they are, with their titles.
+fn several(store: &Store, text: &str, candidates: &[String]) -> Failure {
+    let mut message = format!("{text:?} names {} sessions:", candidates.len());
+    // What cannot be read has no title, and its reader tells of it.
+    let all = store.stream_names().unwrap_or_default();
+    for candidate in candidates {
+        let stream = all.iter().find(|name| name.name == *candidate);
+        // As above.
+        let title = stream.and_then(|it| acpdb_query::titles::title_of(store, it, None).ok().flatten());
+        let title = clip(&title.unwrap_or_default(), TITLE_WIDTH_MIN * 2);
+        message.push_str(format!("\n  {}  {title}", one_line(candidate)).trim_end_matches(' '));
+    }
+    Failure::usage(message).hint("give more of the id")
 }
 
 /// The session that is named, if one is.
@@ -305,10 +342,43 @@ pub(crate) fn named(store: &Store, name: Option<&str>) -> Result<Option<StreamNa
     name.map(|name| find(store, name)).transpose()
 }
 
+/// Fewest characters of the beginning of an id that names a session by its place.
+const BEGINNING_LENGTH_MIN: usize = 4;
+
+/// The session that a bare word names: `latest`, an id, or the beginning of one id alone.
+pub(crate) fn by_place(store: &Store, word: &str) -> Result<Option<StreamName>, Failure> {
+    if let Some(ends) = word.split_once('…') {
+        // What is no id is a text.
+        return Ok(clipped(store, word, ends).ok());
+    }
+    if word.is_empty() || word.contains([':', '"', '(', ')', '!', ' ']) {
+        return Ok(None);
+    }
+    if word == "latest" {
+        return find(store, word).map(Some);
+    }
+    // Most words name none, and an index knows that without a look at all sessions.
+    let known = || store.named(NameKind::Session, word, true, 1);
+    if word.len() <= NAME_BYTES_MAX && !is_stream_id(word) && known().is_some_and(|known| known.is_empty()) {
+        return Ok(None);
+    }
+    let is_long = word.chars().count() >= BEGINNING_LENGTH_MIN;
+    match store.find_stream(word) {
+        Ok(found) if found.scope == Scope::Session && (is_long || found.name == word) => Ok(Some(found)),
+        Ok(_) | Err(acpdb_engine::Error::NotFound { .. } | acpdb_engine::Error::Ambiguous { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a text has the form of a stream's own id.
+fn is_stream_id(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 /// The sessions that a question goes to: the one that is named, else all, subagents and forks included.
-pub(crate) fn asked(store: &Store, named: Option<&str>) -> Result<Vec<StreamName>, Failure> {
+pub(crate) fn asked(store: &Store, named: Option<StreamName>) -> Result<Vec<StreamName>, Failure> {
     if let Some(named) = named {
-        return Ok(vec![find(store, named)?]);
+        return Ok(vec![named]);
     }
     let all = store.stream_names()?.into_iter();
     Ok(all.filter(|stream| stream.scope == Scope::Session).collect())
@@ -322,12 +392,15 @@ pub(crate) fn default_session_noted(
     output: &Output,
 ) -> Result<StreamName, Failure> {
     let Choice { session, of, total } = choose(store, given)?;
-    if total > 1 {
+    if total > 1 && given.is_none() {
         let which = match of {
             Some(here) => format!("the newest of {here} sessions of this folder (and {total} in all)"),
             None => format!("the newest of {total} sessions"),
         };
-        output.note(format!("note: {which}, {}; name another (acpdb sessions lists them)", session.name));
+        output.note(format!(
+            "note: {which}, {}; name another with --session ID (acpdb sessions lists them)",
+            session.name
+        ));
     }
     Ok(session)
 }

@@ -57,7 +57,8 @@ pub(crate) fn reference() -> String {
     root.build();
     let mut text = "# Command line\n\nEvery command and its options. Written by `acpdb man --reference` from the program's own table; \
                     a test compares.\n\nExit codes: 0 done, 1 failure, 2 usage, 3 damage, 4 acknowledged events are missing, \
-                    5 conflict, 6 busy, 7 not found, 8 done in part, 130 interrupted.\n"
+                    5 conflict, 6 busy, 7 not found, 8 done in part, 9 no key opens it, \
+                    130 interrupted.\n"
         .to_owned();
     let mut open = vec![(root, 1)];
     while let Some((mut command, depth)) = open.pop() {

@@ -13,17 +13,13 @@ use crate::args::{Stats, StatsStyle};
 const TOOL_COUNT_MAX: usize = 12;
 
 pub(crate) fn run(global: &Global, args: &Stats, output: &mut Output) -> Result<Code, Failure> {
-    let (session, words) = match args.words.split_first() {
-        _ if args.session.is_some() => (args.session.as_ref(), args.words.as_slice()),
-        // A word without a colon, quote or operator is a session.
-        Some((first, rest)) if !first.contains([':', '"', '(', '!', ' ']) => (Some(first), rest),
-        _ => (None, args.words.as_slice()),
-    };
-    let filter = ask::filter(words)?;
+    ask::filter(&args.words)?;
     let store = place::read(global, output)?;
+    let (session, filter) = ask::placed(&store, &args.words, args.session.as_deref(), output)?;
     let filter = acpdb_query::settled(&store, filter)?;
-    let streams = sessions::asked(&store, session.map(String::as_str))?;
-    let only = session.and(streams.first()).map(|stream| stream.name.as_str());
+    let only = session.as_ref().map(|session| session.name.clone());
+    let only = only.as_deref();
+    let streams = sessions::asked(&store, session)?;
     if !filter.is_empty() {
         return matching(&store, global, &streams, only, &filter, output);
     }

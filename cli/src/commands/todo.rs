@@ -183,7 +183,7 @@ pub(crate) fn history_of(
     output: &mut Output,
 ) -> Result<Code, Failure> {
     let store = place::read(global, output)?;
-    let streams = super::sessions::asked(&store, session)?;
+    let streams = super::sessions::asked(&store, super::sessions::named(&store, session)?)?;
     let mut found: Vec<(String, Seq, Turn, Entry)> = Vec::new();
     let mut names = Vec::new();
     for stream in streams {

@@ -1,12 +1,14 @@
 //! `acpdb at`, `diff`, `blame`: what was there, what changed, who made it so.
 
-use acpdb_engine::Error;
+use acpdb_engine::event::Recorded;
 use acpdb_engine::ids::Seq;
+use acpdb_engine::store::StreamName;
+use acpdb_engine::{Error, Store, View};
 use acpdb_query::blame::{self, FileBlame, ItemBlame};
 use acpdb_query::diff::DiffRow;
 use acpdb_query::sessions::sparkline;
-use acpdb_query::when::Clock;
-use acpdb_query::{Change, FindError, Window};
+use acpdb_query::when::{Clock, WhenError};
+use acpdb_query::{Change, EventsQuestion, FindError, Window};
 
 use super::lines::{Widths, about, behind, clip, joined, one_line, standing};
 use super::{Code, Failure, Global, Output, describe, find, place, sessions};
@@ -22,7 +24,9 @@ struct PointReport<'a> {
     asked: &'a str,
     seq: Seq,
     turn: u32,
-    /// By the session's clock; absent if unknown.
+    /// When the last event was, by the session's clock; absent if unknown.
+    time: Option<String>,
+    /// When it was recorded.
     recorded_at: Option<String>,
     /// For a point that is a time: the clock it was looked up on.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,17 +44,16 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
     }
     let store = place::read(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.name(), output)?;
-    let found = acpdb_query::when::view(&store, &session, Some(&args.when), super::at::now());
-    let (view, found) = found.map_err(super::at::failure)?;
+    let (view, found) = point(&store, &session, &args.when)?;
     if let Some(note) = &found.note {
         output.note(format!("note: {note}"));
     }
     let at = view.at();
-    let recorded = store.event(at)?;
+    let recorded = last_event(&store, &session, at)?;
     let context =
         acpdb_query::context(&store, &view, Window { last: Some(0), ..Window::default() }, store.now())?;
-    let time =
-        recorded.as_ref().and_then(|event| acpdb_query::time_of(event, Some(&session))).map(describe::time);
+    let time = recorded.as_ref().and_then(|event| acpdb_query::time_of(event, Some(&session)));
+    let time = time.map(describe::time);
     let event = recorded.as_ref().map_or("", |event| event.event.payload.label());
     if output.json {
         let report = PointReport {
@@ -58,7 +61,8 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
             asked: &args.when,
             seq: at,
             turn: context.turn,
-            recorded_at: time,
+            time,
+            recorded_at: recorded.as_ref().map(|event| describe::time(event.recorded_at)),
             clock: found.clock,
             tokens_shown: context.tokens_shown,
             tokens_whole: context.tokens_whole,
@@ -92,8 +96,42 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
         let line = format!("last event: {event} {says}");
         output.line(clip(line.trim_end(), output.width))?;
     }
-    output.styled(describe::DIM, format!("whole: acpdb context {} --at '{at}'", one_line(&session.name)))?;
+    output.styled(
+        describe::DIM,
+        format!("whole: acpdb context {} --at {}", one_line(&session.name), at.get()),
+    )?;
     Ok(Code::Ok)
+}
+
+/// A session at a point. What is no point may be the name of a session.
+fn point(
+    store: &Store,
+    session: &StreamName,
+    text: &str,
+) -> Result<(View, acpdb_query::when::Found), Failure> {
+    acpdb_query::when::view(store, session, Some(text), super::at::now()).map_err(|error| {
+        let is_unread = matches!(error, WhenError::Unreadable { .. });
+        let failure = super::at::failure(error);
+        // If the store cannot say, the first failure is the one to tell.
+        match sessions::by_place(store, text.trim()) {
+            Ok(Some(_)) if is_unread => failure.hint(format!("did you mean --session {}?", text.trim())),
+            _ => failure,
+        }
+    })
+}
+
+/// The last event of a session up to a point; of a fork that had none of its own yet, the event at the point.
+fn last_event(store: &Store, session: &StreamName, at: Seq) -> Result<Option<Recorded>, Failure> {
+    let question = EventsQuestion {
+        stream: Some(session.id),
+        from: Seq(1),
+        to: Some(at),
+        reverse: true,
+        limit: Some(1),
+        ..EventsQuestion::default()
+    };
+    let own = acpdb_query::events(store, question)?.next().transpose()?;
+    Ok(if own.is_some() { own } else { store.event(at)? })
 }
 
 pub(crate) fn diff(global: &Global, args: &Diff, output: &mut Output) -> Result<Code, Failure> {
@@ -102,11 +140,8 @@ pub(crate) fn diff(global: &Global, args: &Diff, output: &mut Output) -> Result<
     }
     let store = place::read(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
-    let view = |text: &str| {
-        let found = acpdb_query::when::view(&store, &session, Some(text), super::at::now());
-        found.map_err(super::at::failure)
-    };
-    let ((from, first), (to, second)) = (view(&args.from)?, view(&args.to)?);
+    let ((from, first), (to, second)) =
+        (point(&store, &session, &args.from)?, point(&store, &session, &args.to)?);
     for found in [first, second] {
         global.clocks.used(&found);
         if let Some(note) = found.note {
@@ -204,7 +239,7 @@ pub(crate) fn blame(global: &Global, args: &Blame, output: &mut Output) -> Resul
         Err(FindError::NotFound { .. }) => {}
         Err(error) => return Err(find::failure(error)),
     }
-    let streams = sessions::asked(&store, args.session.as_deref())?;
+    let streams = sessions::asked(&store, session)?;
     let mut reports = Vec::new();
     for stream in &streams {
         match find::view_once(&store, global, stream) {
@@ -246,13 +281,13 @@ fn of_file(report: &FileBlame, output: &mut Output) -> Result<(), Failure> {
     let stands = plain.iter().map(|row| standing(row).into());
     let widths = Widths::of(&plain, output, behind(stands, CHANGE_WIDTH, output) + 12);
     for step in &report.items {
-        let day = describe::time_if_any(step.time);
-        let day = day.get(..10).unwrap_or(&day);
+        let day = step.time.map_or_else(|| describe::NO_TIME.to_owned(), describe::day);
         let is_last = report.last_write.as_ref() == Some(&step.row.item);
         let mark = if is_last { "*" } else { " " };
         let key = step.row.keys.first().map(|key| one_line(key)).unwrap_or_default();
         let line = widths.line(&step.row, &key, output);
-        let (behind, gap) = if output.tabs { ("\t", "\t") } else { ("", " ") };
+        let (behind, gap, day) =
+            if output.tabs { ("\t", "\t", day) } else { ("", " ", format!("{day:<11}")) };
         let line = format!("{mark}{behind}{day}{gap}{line}");
         output.line(joined(&[&line, &standing(&step.row)], output))?;
     }

@@ -267,7 +267,10 @@ fn term(word: &Word, token: &Token, now: Micros) -> Result<Term, Fault> {
         }
         return Ok(Term::Text(Needle::new(&word.value)));
     };
-    let Some((name, example)) = FIELDS.iter().find(|(name, _)| *name == field.to_lowercase()) else {
+    let lower = field.to_lowercase();
+    // As other tools have it, `is:` says how something stands.
+    let lower = if lower == "is" { "state" } else { lower.as_str() };
+    let Some((name, example)) = FIELDS.iter().find(|(name, _)| *name == lower) else {
         let known = FIELDS.iter().map(|(name, _)| *name);
         let fault = Fault::new(field_span, format!("there is no field {field:?}"));
         let names: Vec<&str> = FIELDS.iter().map(|(name, _)| *name).collect();

@@ -43,6 +43,8 @@ fn filters_mean_what_they_say() {
         "",
         "  ",
         "kind:tool tool:Read file:src/** state:superseded rule:file",
+        // The help had it, and the reader knew no such field.
+        "is:superseded",
         "turn:10..20 tokens:>1000 since:2d",
         "tokens:2k.. tokens:<1M tokens:>=5 tokens:<=5 seq:#800..#900 turn:t3 turn:..4",
         r#"text:"connection refused" actor:assistant"#,
@@ -72,6 +74,8 @@ fn filters_mean_what_they_say() {
             everything
         "kind:tool tool:Read file:src/** state:superseded rule:file"
             ([Group(Tool)] and read and src/**|**/src/** and State([Superseded]) and Rule(["file"]))
+        "is:superseded"
+            State([Superseded])
         "turn:10..20 tokens:>1000 since:2d"
             (10..20 and 1001.. and -172800s)
         "tokens:2k.. tokens:<1M tokens:>=5 tokens:<=5 seq:#800..#900 turn:t3 turn:..4"

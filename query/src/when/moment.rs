@@ -36,7 +36,9 @@ pub struct Stretch {
 pub(super) type Reason = String;
 
 /// Reads a time in a zone.
-pub(super) fn read(text: &str, now: Micros, zone: &TimeZone) -> Result<Stretch, Reason> {
+///
+/// `local` holds where none is written. A place whose zone is not known has none: then a text that needs it is refused.
+pub(super) fn read(text: &str, now: Micros, local: &Result<TimeZone, Reason>) -> Result<Stretch, Reason> {
     let now = Timestamp::from_microsecond(now.get()).map_err(|error| error.to_string())?;
     let plain = text.trim();
     if plain.contains('[') {
@@ -51,10 +53,10 @@ pub(super) fn read(text: &str, now: Micros, zone: &TimeZone) -> Result<Stretch, 
     if words.last() == Some(&"ago") {
         words.pop();
         let span = span(&words).ok_or_else(|| format!("{:?} is no length of time", words.join(" ")))?;
-        return back(now, span, zone);
+        return back(now, span, local);
     }
     if let Some(span) = span(&words) {
-        return back(now, span, zone);
+        return back(now, span, local);
     }
     let mut parts = Parts::default();
     let mut rest = words.into_iter().peekable();
@@ -70,7 +72,7 @@ pub(super) fn read(text: &str, now: Micros, zone: &TimeZone) -> Result<Stretch, 
         }
         parts.any = true;
     }
-    parts.stretch(now, zone)
+    parts.stretch(now, local)
 }
 
 fn micros(time: Timestamp) -> Micros {
@@ -94,9 +96,11 @@ fn span(words: &[&str]) -> Option<Span> {
     text.parse::<Span>().ok().filter(|span| !span.is_negative())
 }
 
-fn back(now: Timestamp, span: Span, zone: &TimeZone) -> Result<Stretch, Reason> {
-    let then =
-        now.to_zoned(zone.clone()).checked_sub(span).map_err(|_| "that is before all time".to_owned())?;
+fn back(now: Timestamp, span: Span, local: &Result<TimeZone, Reason>) -> Result<Stretch, Reason> {
+    let has_days = [span.get_years().into(), span.get_months(), span.get_weeks(), span.get_days()] != [0; 4];
+    // Hours are as long everywhere; days are not.
+    let zone = if has_days { local.clone()? } else { TimeZone::UTC };
+    let then = now.to_zoned(zone).checked_sub(span).map_err(|_| "that is before all time".to_owned())?;
     Ok(stretch(&then, Fine::Moment))
 }
 
@@ -208,11 +212,7 @@ impl Parts {
             return self.number(word);
         }
         let zone = zone(word).ok_or_else(|| {
-            if word.contains('/') {
-                format!("there is no time zone {word:?}")
-            } else {
-                format!("{word:?} is not known")
-            }
+            if word.contains('/') { no_zone(word) } else { format!("{word:?} is not known") }
         })?;
         if self.time.is_none() && self.date.is_none() && self.day.is_none() && self.near.is_none() {
             return Err(format!("{word:?} says a zone, and no time before it"));
@@ -336,8 +336,8 @@ impl Parts {
         once(&mut self.zone, zone, "a zone")
     }
 
-    fn stretch(self, now: Timestamp, local: &TimeZone) -> Result<Stretch, Reason> {
-        let zone = self.zone.clone().unwrap_or_else(|| local.clone());
+    fn stretch(self, now: Timestamp, local: &Result<TimeZone, Reason>) -> Result<Stretch, Reason> {
+        let zone = self.zone.clone().map_or_else(|| local.clone(), Ok)?;
         let today = now.to_zoned(zone.clone()).date();
         let named = usize::from(self.near.is_some())
             + usize::from(self.period.is_some())
@@ -472,6 +472,28 @@ fn digits(text: &str) -> Option<u32> {
 fn small(text: &str) -> Result<i8, Reason> {
     let number = digits(text).filter(|_| text.len() <= 2).and_then(|number| i8::try_from(number).ok());
     number.ok_or_else(|| format!("{text:?} is no day, month or hour"))
+}
+
+/// Why a name is no zone here.
+fn no_zone(name: &str) -> Reason {
+    if jiff::tz::db().is_definitively_empty() {
+        return format!(
+            "this machine has no table of time zones (tzdata) to find {name:?} in; write an offset, as in +01:00"
+        );
+    }
+    format!("there is no time zone {name:?}")
+}
+
+/// The zone of the system, or of `TZ`. A name in `TZ` that no table has is not UTC.
+pub(super) fn local() -> Result<TimeZone, Reason> {
+    const HINT: &str = "write one behind the time, as in 14:05Z or 14:05 +01:00, or set TZ, as in TZ=UTC";
+    match (TimeZone::try_system(), std::env::var_os("TZ")) {
+        (Ok(zone), _) => Ok(zone),
+        (Err(_), Some(name)) => Err(format!("{} (from TZ); {HINT}", no_zone(&name.to_string_lossy()))),
+        // Where nothing names a zone, all programs of the system go by UTC.
+        (Err(_), None) if cfg!(unix) => Ok(TimeZone::UTC),
+        (Err(_), None) => Err(format!("the time zone of this machine is not known; {HINT}")),
+    }
 }
 
 /// `z`, `utc`, `+02:00`, `-0500`, `+01`, `europe/berlin`.

@@ -143,7 +143,7 @@ fn redact(world: &World, text: &str) -> String {
         (r"\b[0-9a-f]{32}\b", "[ID]"),
         (r"~[0-9a-f]{8}\b", "~[ID]"),
         (r"\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?", "[TIME]"),
-        (r"\b20\d\d-\d\d-\d\d\b", "[DATE]"),
+        (r"\b20\d\d-\d\d-\d\dZ?\b", "[DATE]"),
         (r"/tmp/[^ ]*acpdb-demo-[^ /]*", "[TEMPORARY]"),
     ] {
         text = Regex::new(pattern).unwrap().replace_all(&text, name).into_owned();

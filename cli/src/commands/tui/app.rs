@@ -373,10 +373,10 @@ impl App {
 fn of_session(row: &SessionRow) -> Shown {
     let summary = &row.summary;
     let id: String = summary.name.name.chars().take(8).collect();
-    let when = summary.ended.map_or_else(|| describe::NO_TIME.to_owned(), describe::time);
+    let when = summary.ended.map_or_else(|| describe::NO_TIME.to_owned(), describe::day);
     let cells = vec![
         escape(&id, Escape::Line).into_owned(),
-        when.get(..10).unwrap_or(&when).to_owned(),
+        format!("{when:<11}"),
         format!("{:>6}", describe::tokens(summary.tokens_shown)),
         format!("{:>7}", row.cost.map_or_else(|| "-".to_owned(), dollars)),
         format!("{:<CURVE_WIDTH$}", sparkline(&sampled(&row.tokens_by_turn, CURVE_WIDTH))),

@@ -9,7 +9,7 @@ function hold(newer) {
   for (const row of rows) row.text = [row.title, row.id, row.host, row.project, row.models.join(' ')].join('\n').toLowerCase();
 }
 hold(JSON.parse($('data').textContent));
-const day = micros => micros === null ? '' : new Date(micros / 1000).toISOString().slice(0, 16).replace('T', ' ');
+const day = micros => micros === null ? '' : new Date(micros / 1000).toISOString().slice(0, 16).replace('T', ' ') + 'Z';
 const lastPart = path => path.split('/').filter(Boolean).pop() || '';
 
 // Name, heading, what of a row it shows, whether it is a number, what it is ordered by.

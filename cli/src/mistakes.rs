@@ -1,0 +1,125 @@
+//! Mistakes in the words of a command line: what the message of the reader of arguments says besides.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::args;
+
+/// Adds to a refusal what was probably meant.
+pub(crate) fn explain(error: &mut clap::Error) {
+    withhold(error);
+    tell_of_verb(error);
+    tell_of_ids(error);
+    tell_of_session(error, &typed());
+}
+
+/// The words of the command line behind the program's name.
+fn typed() -> Vec<String> {
+    // A word that is no UTF-8 is the name of nothing here.
+    std::env::args_os().skip(1).filter_map(|word| word.into_string().ok()).collect()
+}
+
+fn tip(error: &mut clap::Error, text: String) {
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![text.into()]));
+}
+
+/// Verbs that people look for under another name, or one level too high. They are told of, and are no second names.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("accept", "memory propose --accept"),
+    ("discard", "context discard"),
+    ("distill", "context distill"),
+    ("insights", "memory insights"),
+    ("list-sessions", "sessions"),
+    ("ls", "sessions"),
+    ("open", "ui"),
+    ("pin", "context pin"),
+    ("presets", "policy presets"),
+    ("propose", "memory propose"),
+    ("restore", "context restore"),
+    ("serve", "ui"),
+    ("status", "attach --status"),
+    ("todos", "todo list"),
+    ("unpin", "context unpin"),
+    ("web", "ui"),
+];
+
+fn tell_of_verb(error: &mut clap::Error) {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return;
+    }
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return };
+    if let Some((_, meant)) = ELSEWHERE.iter().find(|(name, _)| name == word) {
+        error.remove(ContextKind::SuggestedSubcommand);
+        tip(error, format!("did you mean 'acpdb {meant}'?"));
+    }
+}
+
+/// Ids of items are not known by heart: where one is missing, what lists them is told; and why one that was typed is not there.
+fn tell_of_ids(error: &mut clap::Error) {
+    let missing = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(name)) if name == "--chain <ID>" => true,
+        Some(ContextValue::Strings(names)) => names.iter().any(|name| is_id(name)),
+        _ => false,
+    };
+    if missing && matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::MissingRequiredArgument) {
+        tip(error, "in a shell, write 297 or '#297'; acpdb history lists ids".to_owned());
+    }
+}
+
+/// Whether an argument is the id of an item or a point in time, both of which may begin with `#`.
+fn is_id(name: &str) -> bool {
+    ["<ID>", "<FILE|ID>", "<WHEN>", "<TO>", "<A>"].contains(&name)
+}
+
+/// `todo list 21a2`: a session is named by its place in many verbs, and by an option in the others.
+fn tell_of_session(error: &mut clap::Error, words: &[String]) {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return };
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if error.kind() != ErrorKind::UnknownArgument
+        || word.starts_with('-')
+        || word.len() < 4
+        || !word.chars().all(is_name)
+    {
+        return;
+    }
+    let word = word.clone();
+    let mut verb = args::command();
+    verb.build();
+    for name in words {
+        if let Some(below) = verb.find_subcommand(name) {
+            verb = below.clone();
+        }
+    }
+    if verb.get_arguments().any(|argument| argument.get_long() == Some("session")) {
+        tip(error, format!("did you mean --session {word}?"));
+    }
+}
+
+/// Puts the verb that is most like the typed one first.
+fn nearest_first(names: &mut [String], error: &clap::Error) {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return };
+    let word = word.clone();
+    let unlike = |name: &String| 1.0 - strsim::normalized_damerau_levenshtein(name, &word);
+    names.sort_by(|one, other| unlike(one).total_cmp(&unlike(other)));
+}
+
+/// Verbs that cannot be taken back, or change what the store is. A slip of the finger does not lead to them.
+const GRAVE_VERBS: [&str; 7] = ["erase", "seal", "salvage", "rewind", "reindex", "fork", "retract"];
+
+/// Takes grave verbs out of what is suggested in place of an unknown one.
+fn withhold(error: &mut clap::Error) {
+    let is_grave = |name: &String| GRAVE_VERBS.contains(&name.as_str());
+    match error.remove(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(mut names)) => {
+            names.retain(|name| !is_grave(name));
+            nearest_first(&mut names, error);
+            if !names.is_empty() {
+                error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
+            }
+        }
+        Some(ContextValue::String(name)) if is_grave(&name) => {}
+        Some(other) => {
+            error.insert(ContextKind::SuggestedSubcommand, other);
+        }
+        None => {}
+    }
+}
