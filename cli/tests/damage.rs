@@ -306,3 +306,59 @@ fn a_stand_in_that_is_estimated_above_what_it_replaces_is_no_damage() {
         assert_eq!(done.status.code(), Some(0), "{length}: {}", String::from_utf8_lossy(&done.stdout));
     }
 }
+
+/// A store of an imported session: a commit of hundreds of events, of which a disk has damaged one bit.
+fn with_damaged_commit(folder: &Path) -> std::path::PathBuf {
+    let store = folder.join("store");
+    let done = run(&folder.join("none"), &["demo", "--bundled", "--keep", &store.to_string_lossy()]);
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    let segment = store.join("log/000000000001.seg");
+    let mut bytes = std::fs::read(&segment).unwrap();
+    *bytes.get_mut(60_000).unwrap() ^= 1;
+    std::fs::write(&segment, bytes).unwrap();
+    store
+}
+
+/// One bit was wrong in the commit of an import. `salvage` copied one event of 434, said "Nothing is lost." and ended with 0. Now
+/// it copies the pieces that are sound, names the others, and ends with 8.
+#[test]
+fn a_salvage_never_hides_what_is_lost_at_the_end() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let store = with_damaged_commit(folder.path());
+    let saved = folder.path().join("saved");
+    let done = run(&store, &["salvage", "--json", "--into", &saved.to_string_lossy()]);
+    assert_eq!(done.status.code(), Some(8), "{done:?}");
+    let told: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    let number = |value: &serde_json::Value| value.as_u64().unwrap();
+    let lost: u64 = told["lost_events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|range| number(&range[1]) - number(&range[0]) + 1)
+        .sum();
+    assert_eq!(number(&told["events"]) + lost, number(&told["source_head"]), "{told}");
+    assert!((1..=8).contains(&lost) && number(&told["events_by_checksum"]) > 400, "{told}");
+    assert_eq!(run(&saved, &["verify", "--deep"]).status.code(), Some(0));
+    assert_eq!(run(&saved, &["context"]).status.code(), Some(0));
+
+    let again = folder.path().join("again");
+    let done = run(&store, &["salvage", "--into", &again.to_string_lossy()]);
+    let text = String::from_utf8_lossy(&done.stdout);
+    assert!(text.contains("  lost  events ") && !text.contains("Nothing is lost"), "{text}");
+}
+
+/// What no witness bears out is not called whole.
+#[test]
+fn a_salvage_says_that_it_does_not_know_where_the_log_ended() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let store = folder.path().join("store");
+    append(&store, &message(0));
+    for name in ["tail", "checkpoint"] {
+        std::fs::remove_file(store.join(name)).unwrap();
+    }
+    let saved = folder.path().join("saved");
+    let done = run(&store, &["salvage", "--into", &saved.to_string_lossy()]);
+    let text = String::from_utf8_lossy(&done.stdout);
+    assert_eq!(done.status.code(), Some(8), "{text}");
+    assert!(text.contains("says where the log ended") && !text.contains("Nothing is lost"), "{text}");
+}
