@@ -362,3 +362,53 @@ fn a_salvage_says_that_it_does_not_know_where_the_log_ended() {
     assert_eq!(done.status.code(), Some(8), "{text}");
     assert!(text.contains("says where the log ended") && !text.contains("Nothing is lost"), "{text}");
 }
+
+/// The commit of an import was damaged, and the store looked like an empty one: "no session", "no items", exit code 7, of a search
+/// 1, in part without a word. What finds nothing in a damaged store says that it is damaged, and ends with 3.
+#[test]
+fn a_damaged_store_does_not_look_like_an_empty_one() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let store = with_damaged_commit(folder.path());
+    let mut wrong = Vec::new();
+    for verb in [
+        "context",
+        "context --json",
+        "history",
+        "history --json",
+        "explain 297",
+        "explain #297",
+        "search no-such-word",
+        "sessions",
+        "list",
+        "log",
+        "show #297",
+        "diff #3 #400",
+        "blame nothing",
+        "stats",
+        "cost",
+        "todo list",
+        "at #300",
+        "export jsonl",
+        "export html",
+        "scan",
+        "simulate",
+        "task list",
+        "context discard #297",
+        "undo",
+        "redo",
+        "rewind #100",
+        "fork s1",
+    ] {
+        let words: Vec<&str> = verb.split(' ').collect();
+        let done = run(&store, &words);
+        let err = String::from_utf8_lossy(&done.stderr);
+        let warns = err.contains("warning: ") && err.contains("damaged at byte");
+        let points = err.contains("acpdb verify");
+        if done.status.code() != Some(3) || !warns || !points || err.contains("acpdb import") {
+            wrong.push(format!("{verb}: {:?} {err}", done.status.code()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let doctor = run(&store, &["doctor"]);
+    assert!(String::from_utf8_lossy(&doctor.stdout).contains("1 event is sound"), "{doctor:?}");
+}
