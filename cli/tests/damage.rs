@@ -264,6 +264,10 @@ fn a_head_that_was_kept_elsewhere_is_compared() {
     let (code, out) = judge(&store, &["verify", "--expect-file", &file, "--expect", &format!("3={link}")]);
     assert_eq!(code, Some(0), "{out}");
     assert_eq!(out.matches("the link that was kept agrees").count(), 3, "{out}");
+    // What `head` prints is taken as an argument, too: `verify --expect "$(acpdb head)"`.
+    let (code, out) = judge(&store, &["verify", "--expect", text.lines().next().unwrap()]);
+    assert_eq!(code, Some(0), "{out}");
+    assert_eq!(judge(&store, &["verify", "--expect", text.trim()]).0, Some(0));
     let (code, out) = judge(&old, &["verify", "--expect-file", &file]);
     assert_eq!(code, Some(4), "{out}");
     assert!(out.contains("the link that was kept ahead at #5"), "{out}");
@@ -279,7 +283,8 @@ fn a_head_that_was_kept_elsewhere_is_compared() {
     let stranger = folder.path().join("stranger");
     append(&stranger, &message(0));
     assert_eq!(judge(&stranger, &["verify", "--expect-file", &file]).0, Some(2));
-    for wrong in ["3", "x=y", "3=abc"] {
+    assert_eq!(judge(&stranger, &["verify", "--expect", text.lines().next().unwrap()]).0, Some(2));
+    for wrong in ["3", "x=y", "3=abc", ""] {
         assert_eq!(judge(&store, &["verify", "--expect", wrong]).0, Some(2), "{wrong}");
     }
     assert_eq!(judge(&store, &["head", "99"]).0, Some(7));
