@@ -95,6 +95,33 @@ impl Failure {
     }
 }
 
+/// What to do about a store of which something is damaged.
+const DAMAGE_HINT: &str =
+    "acpdb verify lists the damage; put back a backup, or save what is sound with acpdb salvage --into NEW";
+
+/// How a verb ends that met damage. Damage goes before any code that says the same of a sound store: done, done in part, nothing
+/// found. A mistake in its use, a conflict, a lock, a key and a lost tail stay what they are.
+pub(crate) fn in_damage(result: Result<Code, Failure>) -> Result<Code, Failure> {
+    let yields = |code: Code| match code {
+        Code::Ok | Code::Failure | Code::Damage | Code::NotFound | Code::Partial => true,
+        Code::Usage | Code::LostTail | Code::Conflict | Code::Busy | Code::Locked => false,
+    };
+    match result {
+        Ok(code) if yields(code) => Ok(Code::Damage),
+        Err(failure) if yields(failure.code) && !failure.broken_pipe => {
+            let missed = failure.code == Code::NotFound;
+            let failure = failure.coded(Code::Damage);
+            if !missed {
+                return Err(failure);
+            }
+            // The hint for a sound store would send the user the wrong way.
+            let message = format!("{}; a part of the store is damaged, and was left out", failure.message);
+            Err(Failure { message, ..failure }.hint(DAMAGE_HINT))
+        }
+        other => other,
+    }
+}
+
 /// A refused command is a mistake in its use; that it names nothing is a miss.
 fn refused(rejection: &Rejection) -> Code {
     match rejection {
@@ -112,7 +139,7 @@ impl From<Error> for Failure {
             Error::NotFound { .. } | Error::NotAStore { .. } => (Code::NotFound, None),
             Error::Rejected(rejection) => (refused(rejection), None),
             Error::Ambiguous { .. } | Error::TooLarge { .. } | Error::Subject { .. } => (Code::Usage, None),
-            Error::Corrupt { .. } => (Code::Damage, None),
+            Error::Corrupt { .. } => (Code::Damage, Some(DAMAGE_HINT)),
             Error::Locked { .. } => (Code::Locked, Some(KEY_HINT)),
             Error::RolledBack { .. } => (Code::LostTail, Some(EVIDENCE_HINT)),
             _ => (Code::Failure, None),

@@ -113,11 +113,8 @@ fn main() -> ExitCode {
         Err(_) if matches!(args.verb, Verb::Hook(_)) => Ok(()),
         flushed => flushed,
     };
-    // Only an answer can leave something out.
-    let result = match result {
-        Ok(code) if output.tell_of_damage() && code == Code::Ok => Ok(Code::Damage),
-        other => other,
-    };
+    // Whatever the verb is: what it answers, and that it found nothing, is of what is sound.
+    let result = if output.tell_of_damage() { failure::in_damage(result) } else { result };
     match result.and_then(|code| flushed.map(|()| code)) {
         Ok(code) => code.into(),
         Err(failure) if failure.broken_pipe => Code::Ok.into(),

@@ -264,6 +264,10 @@ fn a_head_that_was_kept_elsewhere_is_compared() {
     let (code, out) = judge(&store, &["verify", "--expect-file", &file, "--expect", &format!("3={link}")]);
     assert_eq!(code, Some(0), "{out}");
     assert_eq!(out.matches("the link that was kept agrees").count(), 3, "{out}");
+    // What `head` prints is taken as an argument, too: `verify --expect "$(acpdb head)"`.
+    let (code, out) = judge(&store, &["verify", "--expect", text.lines().next().unwrap()]);
+    assert_eq!(code, Some(0), "{out}");
+    assert_eq!(judge(&store, &["verify", "--expect", text.trim()]).0, Some(0));
     let (code, out) = judge(&old, &["verify", "--expect-file", &file]);
     assert_eq!(code, Some(4), "{out}");
     assert!(out.contains("the link that was kept ahead at #5"), "{out}");
@@ -279,7 +283,8 @@ fn a_head_that_was_kept_elsewhere_is_compared() {
     let stranger = folder.path().join("stranger");
     append(&stranger, &message(0));
     assert_eq!(judge(&stranger, &["verify", "--expect-file", &file]).0, Some(2));
-    for wrong in ["3", "x=y", "3=abc"] {
+    assert_eq!(judge(&stranger, &["verify", "--expect", text.lines().next().unwrap()]).0, Some(2));
+    for wrong in ["3", "x=y", "3=abc", ""] {
         assert_eq!(judge(&store, &["verify", "--expect", wrong]).0, Some(2), "{wrong}");
     }
     assert_eq!(judge(&store, &["head", "99"]).0, Some(7));
@@ -305,4 +310,110 @@ fn a_stand_in_that_is_estimated_above_what_it_replaces_is_no_damage() {
         let done = run(&store, &["verify", "--deep"]);
         assert_eq!(done.status.code(), Some(0), "{length}: {}", String::from_utf8_lossy(&done.stdout));
     }
+}
+
+/// A store of an imported session: a commit of hundreds of events, of which a disk has damaged one bit.
+fn with_damaged_commit(folder: &Path) -> std::path::PathBuf {
+    let store = folder.join("store");
+    let done = run(&folder.join("none"), &["demo", "--bundled", "--keep", &store.to_string_lossy()]);
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    let segment = store.join("log/000000000001.seg");
+    let mut bytes = std::fs::read(&segment).unwrap();
+    *bytes.get_mut(60_000).unwrap() ^= 1;
+    std::fs::write(&segment, bytes).unwrap();
+    store
+}
+
+/// One bit was wrong in the commit of an import. `salvage` copied one event of 434, said "Nothing is lost." and ended with 0. Now
+/// it copies the pieces that are sound, names the others, and ends with 8.
+#[test]
+fn a_salvage_never_hides_what_is_lost_at_the_end() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let store = with_damaged_commit(folder.path());
+    let saved = folder.path().join("saved");
+    let done = run(&store, &["salvage", "--json", "--into", &saved.to_string_lossy()]);
+    assert_eq!(done.status.code(), Some(8), "{done:?}");
+    let told: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    let number = |value: &serde_json::Value| value.as_u64().unwrap();
+    let lost: u64 = told["lost_events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|range| number(&range[1]) - number(&range[0]) + 1)
+        .sum();
+    assert_eq!(number(&told["events"]) + lost, number(&told["source_head"]), "{told}");
+    assert!((1..=8).contains(&lost) && number(&told["events_by_checksum"]) > 400, "{told}");
+    assert_eq!(run(&saved, &["verify", "--deep"]).status.code(), Some(0));
+    assert_eq!(run(&saved, &["context"]).status.code(), Some(0));
+
+    let again = folder.path().join("again");
+    let done = run(&store, &["salvage", "--into", &again.to_string_lossy()]);
+    let text = String::from_utf8_lossy(&done.stdout);
+    assert!(text.contains("  lost  events ") && !text.contains("Nothing is lost"), "{text}");
+}
+
+/// What no witness bears out is not called whole.
+#[test]
+fn a_salvage_says_that_it_does_not_know_where_the_log_ended() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let store = folder.path().join("store");
+    append(&store, &message(0));
+    for name in ["tail", "checkpoint"] {
+        std::fs::remove_file(store.join(name)).unwrap();
+    }
+    let saved = folder.path().join("saved");
+    let done = run(&store, &["salvage", "--into", &saved.to_string_lossy()]);
+    let text = String::from_utf8_lossy(&done.stdout);
+    assert_eq!(done.status.code(), Some(8), "{text}");
+    assert!(text.contains("says where the log ended") && !text.contains("Nothing is lost"), "{text}");
+}
+
+/// The commit of an import was damaged, and the store looked like an empty one: "no session", "no items", exit code 7, of a search
+/// 1, in part without a word. What finds nothing in a damaged store says that it is damaged, and ends with 3.
+#[test]
+fn a_damaged_store_does_not_look_like_an_empty_one() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let store = with_damaged_commit(folder.path());
+    let mut wrong = Vec::new();
+    for verb in [
+        "context",
+        "context --json",
+        "history",
+        "history --json",
+        "explain 297",
+        "explain #297",
+        "search no-such-word",
+        "sessions",
+        "list",
+        "log",
+        "show #297",
+        "diff #3 #400",
+        "blame nothing",
+        "stats",
+        "cost",
+        "todo list",
+        "at #300",
+        "export jsonl",
+        "export html",
+        "scan",
+        "simulate",
+        "task list",
+        "context discard #297",
+        "undo",
+        "redo",
+        "rewind #100",
+        "fork s1",
+    ] {
+        let words: Vec<&str> = verb.split(' ').collect();
+        let done = run(&store, &words);
+        let err = String::from_utf8_lossy(&done.stderr);
+        let warns = err.contains("warning: ") && err.contains("damaged at byte");
+        let points = err.contains("acpdb verify");
+        if done.status.code() != Some(3) || !warns || !points || err.contains("acpdb import") {
+            wrong.push(format!("{verb}: {:?} {err}", done.status.code()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let doctor = run(&store, &["doctor"]);
+    assert!(String::from_utf8_lossy(&doctor.stdout).contains("1 event is sound"), "{doctor:?}");
 }

@@ -205,14 +205,7 @@ pub(crate) fn verify_claims(
     let options = LogOptions { read_only: true, ..LogOptions::default() };
     let clock = Arc::new(SystemClock::new());
     let (log, _recovery) = Log::open(storage, clock, Arc::new(SystemEntropy), options)?;
-    let (mut claims, mut told) = others(log.store());
-    let (claim, witness) = index_claim(&**log.storage(), log.store());
-    claims.extend(claim);
-    told.extend(witness);
-    let erasures = Erasures::new(&log);
-    let mut found = log.verify_against(deep, |row, part| erasures.account_for(row, part), claims)?;
-    found.witnesses.extend(told);
-    found.witnesses.sort_by_key(|witness| witness.kind as u8);
+    let found = verify_log(&log, deep, others(log.store()))?;
     let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
     let mut report = report(found, contradictions);
     if log.is_encrypted() {
@@ -220,6 +213,22 @@ pub(crate) fn verify_claims(
         report.not_proven.push(text.to_owned());
     }
     Ok(report)
+}
+
+/// Checks an open log against all that testifies to it: its own witnesses, the index, and the others that are given.
+pub(crate) fn verify_log(
+    log: &Log,
+    deep: bool,
+    (mut claims, mut told): (Vec<Claim>, Vec<Witness>),
+) -> Result<LogReport, LogError> {
+    let (claim, witness) = index_claim(&**log.storage(), log.store());
+    claims.extend(claim);
+    told.extend(witness);
+    let erasures = Erasures::new(log);
+    let mut found = log.verify_against(deep, |row, part| erasures.account_for(row, part), claims)?;
+    found.witnesses.extend(told);
+    found.witnesses.sort_by_key(|witness| witness.kind as u8);
+    Ok(found)
 }
 
 /// Addresses that the log records as erased after `after`, and the blocks that they name.

@@ -181,6 +181,76 @@ fn every_damaged_byte_costs_what_it_touches_and_no_more() {
     assert!(lost_events > 0 && lost_bodies > 0, "both kinds of damage were met");
 }
 
+fn lost_count(done: &Salvaged) -> u64 {
+    done.lost_events.iter().map(|(first, last)| last.0 - first.0 + 1).sum()
+}
+
+/// What was lost behind the last sound event was not counted, and a copy of one event of hundreds was said to lack nothing. Now
+/// every event is copied or told of as lost, wherever the damage is: in the middle, in the last segment, in what says where it ends.
+#[test]
+fn every_event_of_a_damaged_store_is_copied_or_said_to_be_lost() {
+    let (world, said) = filled(12);
+    let (mut lost_at_end, mut whole) = (0, 0);
+    for name in world.files() {
+        let sound = world.file(&name).unwrap();
+        for at in (0..sound.len()).step_by(101) {
+            let world = world.fork(1);
+            let mut bytes = sound.clone();
+            bytes[at] ^= 0x10;
+            world.set_file(&name, bytes);
+            let (done, now) = salvaged(&world, &said);
+            assert_eq!(done.source_head.0, said.len() as u64, "{name} byte {at}: {done:#?}");
+            assert_eq!(done.events + lost_count(&done), said.len() as u64, "{name} byte {at}: {done:#?}");
+            assert!(!done.is_whole() || now == said, "{name} byte {at}: {done:#?}");
+            lost_at_end += u64::from(done.lost_events.iter().any(|(_, last)| *last == done.source_head));
+            whole += u64::from(done.is_whole());
+        }
+    }
+    assert!(lost_at_end > 0 && whole > 0, "{lost_at_end} {whole}");
+}
+
+/// Nothing beside the log says where it ended: that nothing more was recorded is not known, and not said.
+#[test]
+fn a_store_of_which_no_witness_is_left_is_not_called_whole() {
+    let (world, said) = filled(3);
+    for name in world.files() {
+        if !name.ends_with(".seg") && name != "acpdb.json" && name != "secret" {
+            world.remove_file(&name);
+        }
+    }
+    let (done, now) = salvaged(&world, &said);
+    assert_eq!((now, done.lost_events.len(), done.source_head_is_known), (said, 0, false));
+    assert!(!done.is_whole());
+}
+
+/// One wrong bit in the commit of an import cost the whole session. A large frame is cut into pieces with checksums of their own:
+/// those that are sound are saved.
+#[test]
+fn the_sound_pieces_of_a_damaged_frame_are_saved() {
+    let world = SimWorld::new(3);
+    let store = open(&world, 1).unwrap();
+    let entries: Vec<Entry> = (0..100).flat_map(message).collect();
+    let _ = store.append(&session(), entries).unwrap();
+    store.close().unwrap();
+    let said = lines(&store).unwrap();
+    let name = segments(&world).pop().unwrap();
+    let sound = world.file(&name).unwrap();
+    let (mut in_pieces, mut by_checksum) = (0, 0);
+    for at in (4096..sound.len()).step_by(509) {
+        let world = world.fork(1);
+        let mut bytes = sound.clone();
+        bytes[at] ^= 0x10;
+        world.set_file(&name, bytes);
+        let (done, now) = salvaged(&world, &said);
+        let lost = lost_count(&done);
+        assert_eq!(done.events + lost, said.len() as u64, "byte {at}: {done:#?}");
+        assert_eq!(now.len() + lost as usize + done.lost_bodies.len(), said.len(), "byte {at}: {done:#?}");
+        in_pieces += u64::from((1..=8).contains(&lost));
+        by_checksum += u64::from(done.events_by_checksum > 80);
+    }
+    assert!(in_pieces > 5 && by_checksum >= in_pieces, "{in_pieces} {by_checksum}");
+}
+
 #[test]
 fn a_lost_segment_and_a_lost_end_leave_notes_in_their_place() {
     let (world, said) = filled(30);

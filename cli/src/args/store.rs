@@ -40,7 +40,7 @@ pub(crate) struct Verify {
     /// Fold everything too, and check conclusions and saved folds
     #[arg(long)]
     pub(crate) deep: bool,
-    /// A link kept elsewhere, of the commit that holds a seq; may be given several times
+    /// A link kept elsewhere: a line that acpdb head printed, or SEQ=LINK; may be given several times
     #[arg(long, value_name = "SEQ=LINK")]
     pub(crate) expect: Vec<String>,
     /// A file of links kept elsewhere: lines that acpdb head has printed, or its JSON

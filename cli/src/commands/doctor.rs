@@ -186,6 +186,7 @@ fn log(
     add: &mut impl FnMut(State, &'static str, String, Option<String>),
 ) -> Code {
     let events = describe::count(report.events, "event");
+    let are = if report.events == 1 { "is" } else { "are" };
     let path = folder.display();
     match report.verdict() {
         Verdict::Sound => add(State::Ok, "log", format!("{events}, every digest and link holds"), None),
@@ -198,7 +199,7 @@ fn log(
             add(
                 State::Problem,
                 "log",
-                format!("damaged in {places}; {events} are sound and readable"),
+                format!("damaged in {places}; {events} {are} sound and readable"),
                 Some(next),
             );
         }
@@ -207,7 +208,8 @@ fn log(
         }
         Verdict::TailLost if report.missing.is_none() => {
             let found: Vec<String> = report.contradicting().map(|witness| witness.name.clone()).collect();
-            let detail = format!("{events} are sound, and {} knows more or something else", found.join(", "));
+            let detail =
+                format!("{events} {are} sound, and {} knows more or something else", found.join(", "));
             add(State::Problem, "log", detail, Some(crate::failure::EVIDENCE_HINT.to_owned()));
         }
         Verdict::TailLost => {

@@ -49,11 +49,20 @@ fn link_of(text: &str) -> Result<Link, Failure> {
 }
 
 /// `812=ab..` as a link that is to be there.
-pub(crate) fn expected(text: &str) -> Result<Expected, Failure> {
+fn expected(text: &str) -> Result<Expected, Failure> {
     let (seq, link) = text.split_once('=').ok_or_else(|| {
-        Failure::usage(format!("{text:?} is not SEQ=LINK")).hint("as acpdb head prints them: 812=ab12..")
+        Failure::usage(format!("{text:?} is not SEQ=LINK")).hint("give what acpdb head prints, or 812=ab12..")
     })?;
     Ok(Expected { seq: seq_of(seq.trim())?, link: link_of(link.trim())? })
+}
+
+/// The links in an argument: what `acpdb head` printed, as in a file of such lines.
+pub(crate) fn expected_lines(text: &str) -> Result<Vec<(Expected, Option<StoreId>)>, Failure> {
+    match text.lines().map(str::trim).filter(|line| !line.is_empty()).map(read_line).collect() {
+        // A variable that was never set would be a check of nothing.
+        Ok(lines) if Vec::is_empty(&lines) => expected(text).map(|expected| vec![(expected, None)]),
+        lines => lines,
+    }
 }
 
 /// The links in a file of lines that `acpdb head` printed, as text or as JSON; also `SEQ=LINK`.

@@ -1,9 +1,9 @@
 //! `acpdb salvage`: everything that verifies, as a new store.
 
-use acpdb_engine::store::salvage;
+use acpdb_engine::store::{Salvaged, salvage};
 use indicatif::ProgressBar;
 
-use super::{Code, Failure, Global, Output, backup, describe, place};
+use super::{Code, Escape, Failure, Global, Output, backup, describe, place};
 use crate::args::Salvage;
 
 pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Result<Code, Failure> {
@@ -13,13 +13,17 @@ pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Resul
     let done = salvage(&folder, &args.into, &mut |events| bar.set_message(format!("{events} events")));
     bar.finish_and_clear();
     let done = done.map_err(|error| backup::taken(error, "new store"))?;
-    // Something is missing: done, but in part.
-    let whole = done.lost_events.is_empty() && done.lost_bodies.is_empty();
-    let code = if whole { Code::Ok } else { Code::Partial };
+    // Something is missing, or may be: done, but in part.
+    let code = if done.is_whole() { Code::Ok } else { Code::Partial };
     if output.json {
         output.json_line(&done)?;
         return Ok(code);
     }
+    tell(&done, output)?;
+    Ok(code)
+}
+
+fn tell(done: &Salvaged, output: &mut Output) -> Result<(), Failure> {
     let events = describe::count(done.events, "event");
     output.line(format!("{}: {events} copied, as store {}", done.path.display(), done.store))?;
     for (first, last) in &done.lost_events {
@@ -36,10 +40,27 @@ pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Resul
             "  lost  the signature key of {streams}: calls before the damage are not recognised as repeated"
         ))?;
     }
-    if whole {
-        output.line("Nothing is lost.")?;
-    } else {
-        output.line("Keep the damaged store: a backup may hold what this one lacks.")?;
+    for witness in &done.contradicting {
+        // A witness that has nothing to say of the log's own value is ahead of it.
+        let found = witness.detail.clone().unwrap_or_default();
+        let name = output.recorded(&witness.name, Escape::Line);
+        output.line(format!("  lost  perhaps what {name} tells of: {found}"))?;
     }
-    Ok(code)
+    if !done.source_head_is_known {
+        output.line(format!(
+            "  lost  perhaps events behind {}: nothing that can be read says where the log ended",
+            done.source_head
+        ))?;
+    }
+    if done.events_by_checksum > 0 {
+        let events = describe::count(done.events_by_checksum, "event");
+        output.line(format!(
+            "  note  {events} come out of damaged commits: their checksums hold, the digest of the commit cannot"
+        ))?;
+    }
+    output.line(if done.is_whole() {
+        "Nothing is lost."
+    } else {
+        "Keep the damaged store: a backup may hold what this one lacks."
+    })
 }

@@ -21,7 +21,7 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
     let folder = place::folder(global, output)?;
     let mut kept = Vec::new();
     for text in &args.expect {
-        kept.push((head::expected(text)?, None));
+        kept.extend(head::expected_lines(text)?);
     }
     for path in &args.expect_file {
         kept.extend(head::expected_in(path)?);

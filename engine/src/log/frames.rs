@@ -33,6 +33,8 @@ pub(crate) struct Walk<'a> {
     check: FrameCheck,
     links: bool,
     next_segment: Option<(u32, Option<SegmentHeader>)>,
+    /// The header of the damaged frame that the last step went over, if the header is sound.
+    damaged: Option<FrameHeader>,
     started: bool,
 }
 
@@ -68,6 +70,7 @@ impl<'a> Walk<'a> {
             check,
             links,
             next_segment: None,
+            damaged: None,
             started: false,
         }
     }
@@ -81,6 +84,7 @@ impl<'a> Walk<'a> {
     }
 
     pub(crate) fn step(&mut self) -> Result<Step, LogError> {
+        self.damaged = None;
         if !self.started {
             self.started = true;
             if let Some(damage) = self.start()? {
@@ -260,6 +264,7 @@ impl<'a> Walk<'a> {
         if let Fault::Invalid(_, Some(header)) = &fault {
             let header = **header;
             let mut damage = corruption(self.segments, position, fault);
+            self.damaged = Some(header);
             self.place = after(&header);
             self.link_known = true;
             if header.first_seq <= seq {
@@ -389,6 +394,11 @@ impl<'a> Frames<'a> {
         self
     }
 
+    /// The header of the damaged frame that the last error is of, if the header is sound: then some pieces of it may be, too.
+    pub(crate) fn damaged(&self) -> Option<&FrameHeader> {
+        self.walk.damaged.as_ref()
+    }
+
     /// Its windows, for the one that reads on.
     pub(crate) fn into_windows(self) -> Windows {
         self.walk.into_windows()
@@ -457,8 +467,9 @@ impl Log {
         Frames::new(self, from, until, FrameCheck::Checksum, SCAN_WINDOW_BYTES)
     }
 
-    /// Frames from the one that holds `from` on, up to a place that need not be durable. For callers that hold the write lock.
-    pub(super) fn frames_until(&self, from: Seq, until: Head) -> Result<Frames<'_>, LogError> {
+    /// Frames from the one that holds `from` on, up to a place that need not be durable. For callers that hold the write lock, or want
+    /// what was never confirmed, too.
+    pub(crate) fn frames_until(&self, from: Seq, until: Head) -> Result<Frames<'_>, LogError> {
         let start = if from.0 <= 1 { Position::default() } else { self.start_before(from)? };
         let window = SCAN_WINDOW_BYTES;
         Ok(Frames::new(self, start, until, FrameCheck::Checksum, window).skip_before(from))

@@ -292,6 +292,32 @@ impl Log {
         Ok(None)
     }
 
+    /// The pieces of a damaged frame that are sound each by itself, in order; none if its table is not, or it has none.
+    ///
+    /// Each piece passes its checksum, as for any other look at a part of a frame. The digest covers the whole frame, and says
+    /// nothing of a part.
+    ///
+    /// # Errors
+    /// [`LogError::Io`].
+    pub(crate) fn sound_parts(&self, header: &FrameHeader) -> Result<Vec<Frame>, LogError> {
+        let mut cursor = self.cursor();
+        let table = match self.found(&mut cursor, header) {
+            Ok(Found::Large(table)) => table,
+            Err(Fault::Error(error)) => return Err(error),
+            Ok(Found::Small(_)) | Err(_) => return Ok(Vec::new()),
+        };
+        let mut parts = Vec::new();
+        for piece in 0..header.piece_count {
+            match self.part(&mut cursor, &table, &(piece..piece.saturating_add(1))) {
+                Ok(part) => parts.push(part),
+                // The damage of the frame is told of by the caller.
+                Err(LogError::Corrupt(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(parts)
+    }
+
     fn found_by(&self, cursor: &mut Cursor<'_>, position: Position) -> Result<Found, LogError> {
         let known = steady(&self.tables).at(position);
         if let Some(table) = known {

@@ -63,6 +63,9 @@ pub struct LogReport {
     pub head_seq: Seq,
     /// The link there.
     pub head_link: Link,
+    /// The same as a place, from which what was never confirmed is not left out.
+    #[serde(skip)]
+    pub(crate) end: Head,
     /// Segment files read.
     pub segments: u64,
     /// Sound frames.
@@ -147,6 +150,7 @@ impl Log {
                 store: self.store(),
                 head_seq: Seq::ZERO,
                 head_link: Link::ZERO,
+                end: Head::default(),
                 segments: 0,
                 frames: 0,
                 events: 0,
@@ -273,6 +277,7 @@ impl Check<'_> {
         } else if self.report.missing.is_none() && place.position >= until.position {
             self.trailing_loss(until.seq);
         }
+        self.report.end = place;
         self.judge_cut(sound_count, until.seq);
         let ending = match (self.report.missing.is_some(), ends_in_damage) {
             (true, _) => Ending::Missing,

@@ -108,6 +108,9 @@ pub struct Witness {
     pub link: Option<Link>,
     /// The log's own value there, or why nothing was compared.
     pub detail: Option<String>,
+    /// Its claim was never acknowledged: it may be ahead of the log, or name a write that was given up.
+    #[serde(skip)]
+    pub(crate) is_hint: bool,
 }
 
 impl Witness {
@@ -122,6 +125,7 @@ impl Witness {
             seq: None,
             link: None,
             detail: None,
+            is_hint: false,
         }
     }
 
@@ -129,6 +133,12 @@ impl Witness {
         self.standing = standing;
         self.detail = Some(detail.into()).filter(|detail| !detail.is_empty());
         self
+    }
+
+    /// The last event that it knows of, if it can be read and that event was acknowledged.
+    pub(crate) fn acknowledged(&self) -> Option<Seq> {
+        let is_read = !matches!(self.standing, Standing::Damaged | Standing::Absent);
+        self.seq.filter(|_| is_read && !self.is_hint)
     }
 
     /// Whether it knows what the log does not hold, or something else than the log holds.
@@ -155,8 +165,6 @@ pub(crate) struct Claim {
     pub(crate) place: Place,
     pub(crate) seq: Seq,
     pub(crate) link: Option<Link>,
-    /// The claim was never acknowledged: it may be ahead of the log, or name a write that was given up.
-    pub(crate) is_hint: bool,
 }
 
 impl Claim {
@@ -166,7 +174,7 @@ impl Claim {
             Place::Anywhere => None,
         };
         let witness = Witness { position, seq: Some(seq), link, ..witness };
-        Self { witness, place, seq, link, is_hint: false }
+        Self { witness, place, seq, link }
     }
 
     /// A link, kept elsewhere, of the commit that holds `seq`.
@@ -185,7 +193,7 @@ impl Claim {
             .filter_map(|(is_named, name)| is_named.then_some(name))
             .collect();
         }
-        if self.is_hint && matches!(standing, Standing::Ahead | Standing::Forked) {
+        if self.witness.is_hint && matches!(standing, Standing::Ahead | Standing::Forked) {
             let detail = "of a write that was never confirmed".to_owned();
             return Witness {
                 standing: Standing::NotCompared,
@@ -384,7 +392,7 @@ pub(crate) fn add_tail(claims: &mut Claims, page: Option<&TailPage>, store: Stor
                 let mut claim =
                     Claim::new(named(name), Place::End(place.position), place.seq, Some(place.link));
                 // A record was acknowledged only if the page as a whole calls it durable.
-                claim.is_hint = name == "written" && page.clean().is_none();
+                claim.witness.is_hint = name == "written" && page.clean().is_none();
                 found.push(claim);
             }
             // Caught half written by a power cut; a claim may never have been made.

@@ -100,7 +100,7 @@ fn names_in(storage: &dyn Storage) -> Result<Vec<String>, LogError> {
 }
 
 /// What saved folds and ingest states claim of the log.
-fn saved_claims(storage: &dyn Storage, store: StoreId) -> (Vec<Claim>, Vec<Witness>) {
+pub(super) fn saved_claims(storage: &dyn Storage, store: StoreId) -> (Vec<Claim>, Vec<Witness>) {
     let (mut claims, mut told) = (Vec::new(), Vec::new());
     let names = match names_in(storage) {
         Ok(names) => names,

@@ -2,9 +2,13 @@
 //!
 //! ```text
 //! frame sound     -> the same events with the same seqs and times, bodies checked; a damaged body becomes an erased one
+//! frame damaged   -> the same of each of its pieces that is sound by itself
 //! events lost     -> as many `DamageNoted` in their place, so that what names items by seq still names the same
 //! at the end      -> what was lost, on record
 //! ```
+//!
+//! Every seq up to the last one that anything knows of is either copied or said to be lost. What knows of one: the log itself,
+//! headers of damaged frames, the tail page, the checkpoint, the index, what is saved beside the log.
 //!
 //! The source is only read. The new store has an id and links of its own: it is another store that tells the same
 //! story, and says where it cannot.
@@ -21,11 +25,12 @@ use crate::codec::{BodyRow, EncodedBody, EncodedEvent, Envelope, Frame};
 use crate::error::Error;
 use crate::event::{Actor, BodyAddress, DamageNoted, Erased, Payload, SessionOpened, Stamp};
 use crate::ids::{Digest, Micros, Origin, Position, Seq, StoreId, StreamId};
-use crate::log::{Log, LogError, LogOptions, Violation};
+use crate::log::{Log, LogError, LogOptions, LogReport, Violation, Witness, WitnessKind};
 use crate::secret::Withheld;
 use crate::storage::{Clock, FileStorage, Storage, SystemClock, SystemEntropy};
-use crate::verify::recorded_erasures;
+use crate::verify::{recorded_erasures, verify_log};
 
+use super::audit::saved_claims;
 use super::write::settle_text;
 
 /// Notes written in one commit.
@@ -50,6 +55,8 @@ pub struct Salvaged {
     pub path: PathBuf,
     /// Events copied.
     pub events: u64,
+    /// Those of them that come out of damaged frames: the checksum of their piece holds, the digest of the frame cannot.
+    pub events_by_checksum: u64,
     /// Bodies copied.
     pub bodies: u64,
     /// Events that are lost, as ranges of seqs, in order.
@@ -58,10 +65,27 @@ pub struct Salvaged {
     pub lost_bodies: Vec<BodyAddress>,
     /// Streams whose signature key was lost and made anew: a call is not recognised as a repeat of one before the damage.
     pub new_keys: u64,
+    /// Last seq of the source that anything knows of.
+    pub source_head: Seq,
+    /// Whether anything but the log itself says that it ended there. Else there may have been more.
+    pub source_head_is_known: bool,
+    /// Witnesses that say something else of the source than its log.
+    pub contradicting: Vec<Witness>,
     /// Last seq of the new store.
     pub head: Seq,
     /// Everything that was damaged in the source, in the order of its log.
     pub violations: Vec<Violation>,
+}
+
+impl Salvaged {
+    /// Whether all that the source ever held is known to be in the new store.
+    pub fn is_whole(&self) -> bool {
+        self.lost_events.is_empty()
+            && self.lost_bodies.is_empty()
+            && self.new_keys == 0
+            && self.source_head_is_known
+            && self.contradicting.is_empty()
+    }
 }
 
 /// Copies everything that verifies from the store in `from` to a new one in `into`, which must not be one yet.
@@ -99,7 +123,8 @@ pub fn salvage_storage(
         let detail = "an encrypted store cannot be salvaged: what is sealed opens at its place alone; put it back from a backup";
         return Err(Error::Locked { detail: detail.to_owned() });
     }
-    let found = source.verify(true)?;
+    let found = verify_log(&source, true, saved_claims(&**source.storage(), source.store()))?;
+    let (source_head, source_head_is_known) = end_of(&found);
     let clock = Arc::new(ToldClock { now: AtomicI64::new(0), real: SystemClock::new() });
     let (target, _recovery) =
         Log::create_or_open(into, clock.clone(), Arc::new(SystemEntropy), LogOptions::default())?;
@@ -120,31 +145,59 @@ pub fn salvage_storage(
             store: target.store(),
             path,
             events: 0,
+            events_by_checksum: 0,
             bodies: 0,
             lost_events: Vec::new(),
             lost_bodies: Vec::new(),
             new_keys: 0,
+            source_head,
+            source_head_is_known,
+            contradicting: found.witnesses.into_iter().filter(is_contradiction).collect(),
             head: Seq::ZERO,
             violations: found.violations,
         },
     };
-    for frame in source.frames(Position::default(), source.refresh()?) {
-        match frame {
-            Ok(frame) => copy.frame(&frame)?,
+    // What is written and was never confirmed is as sound as the rest.
+    let durable = source.refresh()?;
+    let until = if found.end.position > durable.position { found.end } else { durable };
+    let mut frames = source.frames_until(Seq(1), until)?;
+    while let Some(frame) = frames.next() {
+        match (frame, frames.damaged()) {
+            (Ok(frame), _) => copy.events(&[frame])?,
+            (Err(LogError::Corrupt(_)), Some(header)) => copy.pieces(&source.sound_parts(header)?)?,
             // The report of the verification has it, and the gap in the seqs tells what it costs.
-            Err(LogError::Corrupt(_)) => {}
-            Err(error) => return Err(error.into()),
+            (Err(LogError::Corrupt(_)), None) => {}
+            (Err(error), _) => return Err(error.into()),
         }
         progress(copy.done.events);
     }
-    if let Some((_, last)) = found.missing {
-        // Only witnesses say so, and a witness may claim anything.
-        let last = last.0.min(copy.next.0.saturating_add(LOST_AT_END_COUNT_MAX));
-        copy.fill(Seq(last).next())?;
-    }
+    // Nothing follows that has to keep its number, and who speaks for the end may claim anything.
+    copy.fill(source_head.next(), LOST_AT_END_COUNT_MAX)?;
     copy.finish()?;
     target.write_checkpoint()?;
     Ok(copy.done)
+}
+
+/// The last seq that anything knows of, and whether a witness says that the log went so far and no farther.
+fn end_of(found: &LogReport) -> (Seq, bool) {
+    let told = found.witnesses.iter().filter_map(|witness| Some((witness.kind, witness.acknowledged()?)));
+    let told: Vec<(WitnessKind, Seq)> = told.collect();
+    let lost = found.violations.iter().filter_map(|violation| violation.seq_last);
+    let seqs = told.iter().map(|(_, seq)| *seq).chain(lost).chain(found.missing.map(|(_, last)| last));
+    let end = seqs.fold(found.head_seq, Seq::max);
+    // The page names each durable end. The others name one from time to time, so they only bear out an end that they name.
+    // Headers of segments and what seals them name the ends of earlier segments.
+    let is_known = told.iter().any(|(kind, seq)| match kind {
+        WitnessKind::Tail => true,
+        WitnessKind::Checkpoint => *seq >= end,
+        kind => kind.is_kept_apart() && *seq >= end,
+    });
+    (end, is_known)
+}
+
+/// Whether a witness that counts says something else than the log. The map of a segment is a cache.
+fn is_contradiction(witness: &Witness) -> bool {
+    witness.contradicts() && (witness.kind.is_of_the_log() || witness.kind.is_kept_apart())
 }
 
 /// Tells the time that the source tells.
@@ -184,15 +237,24 @@ struct Copy<'a> {
 const LOST_AT_END_COUNT_MAX: u64 = 1 << 16;
 
 impl Copy<'_> {
-    fn frame(&mut self, frame: &Frame) -> Result<(), Error> {
-        let header = frame.header();
-        if header.first_seq < self.next {
-            return Ok(());
+    /// Copies the sound pieces of a damaged frame. Those that follow one another come into one frame again.
+    fn pieces(&mut self, pieces: &[Frame]) -> Result<(), Error> {
+        for run in pieces.chunk_by(|piece, next| piece.last_seq().next() == next.first_seq()) {
+            let before = self.done.events;
+            self.events(run)?;
+            // Events are only added.
+            self.done.events_by_checksum += self.done.events.saturating_sub(before);
         }
-        self.fill(header.first_seq)?;
-        self.clock.now.store(header.time.0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Copies the events of a frame, or of pieces of one that follow one another.
+    fn events(&mut self, run: &[Frame]) -> Result<(), Error> {
+        let Some(first) = run.first().filter(|first| first.first_seq() >= self.next) else { return Ok(()) };
+        self.fill(first.first_seq(), u64::MAX)?;
+        self.clock.now.store(first.time().0, Ordering::Relaxed);
         let (mut events, mut digests) = (Vec::new(), Vec::new());
-        for event in frame.events() {
+        for event in run.iter().flat_map(Frame::events) {
             let mut bodies = Vec::new();
             for (row, place) in event.rows().enumerate() {
                 digests.push(place.digest);
@@ -206,7 +268,7 @@ impl Copy<'_> {
             self.places.entry(digest).or_insert(*row);
         }
         self.next = appended.last_seq().next();
-        self.done.events += u64::from(header.event_count);
+        self.done.events += events.len() as u64;
         Ok(())
     }
 
@@ -254,8 +316,8 @@ impl Copy<'_> {
         Ok(EncodedBody::New { bytes: key.into(), salt: self.target.salt()?, content: None })
     }
 
-    /// Puts notes in the place of lost events, up to before `until`.
-    fn fill(&mut self, until: Seq) -> Result<(), Error> {
+    /// Puts notes in the place of lost events, up to before `until`; of the first `count_max` of them.
+    fn fill(&mut self, until: Seq, count_max: u64) -> Result<(), Error> {
         if until <= self.next {
             return Ok(());
         }
@@ -267,6 +329,7 @@ impl Copy<'_> {
             note: format!("lost in store {}", self.source.store()),
             ..DamageNoted::default()
         };
+        let until = until.min(self.next.plus(count_max));
         while self.next < until {
             let count = until.since(self.next).min(NOTES_PER_COMMIT);
             let notes = (0..count).map(|_| note.clone().into()).collect();
