@@ -86,7 +86,7 @@ impl Stamp {
 
 /// Nanoseconds since 1970, by the clock that people set.
 fn now() -> i128 {
-    jiff::Timestamp::now().as_nanosecond()
+    crate::clock::timestamp().as_nanosecond()
 }
 
 /// What was in a file.
@@ -253,7 +253,7 @@ impl KnownFiles {
 impl Counts {
     fn of(file: &FileReport) -> Self {
         let facts = file.event_count.saturating_add(file.known_count);
-        Self { report: file.report.clone(), facts, read: jiff::Timestamp::now().as_microsecond() }
+        Self { report: file.report.clone(), facts, read: crate::clock::now().get() }
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod args;
 mod claims;
+mod clock;
 mod commands;
 mod complete;
 mod describe;

@@ -42,7 +42,7 @@ fn is_due(store: &Store, every: Every) -> Result<bool, Failure> {
             let note = claims::note_of(store, last)?.unwrap_or_default();
             let parsed = Note::parse(&note).and_then(|note| Checkpoint::parse(note.text_unchecked()));
             let checkpoint = parsed.map_err(|error| damaged(last, &error.to_string()))?;
-            let age = jiff::Timestamp::now().as_second().saturating_sub_unsigned(checkpoint.time);
+            let age = crate::clock::timestamp().as_second().saturating_sub_unsigned(checkpoint.time);
             Ok(age >= i64::try_from(count.saturating_mul(60)).unwrap_or(i64::MAX))
         }
     }
@@ -77,7 +77,7 @@ fn kept_and_pinned(
 }
 
 fn now() -> u64 {
-    u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default()
+    u64::try_from(crate::clock::timestamp().as_second()).unwrap_or_default()
 }
 
 /// Signs all events up to now, once they agree with what was signed before.

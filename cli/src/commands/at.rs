@@ -1,16 +1,13 @@
 //! `--at`, and `acpdb at WHEN`: points in time, and what was there.
 
 use acpdb_engine::event::Scope;
-use acpdb_engine::ids::{Micros, Seq};
+use acpdb_engine::ids::Seq;
 use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::when::{self, Point, WhenError};
 
 use super::{Code, Failure, Global, Output};
 
-/// The clock, in the form that questions take.
-pub(crate) fn now() -> Micros {
-    Micros(jiff::Timestamp::now().as_microsecond())
-}
+pub(crate) use crate::clock::now;
 
 /// Commands that record something act now.
 pub(crate) fn refuse(global: &Global) -> Result<(), Failure> {

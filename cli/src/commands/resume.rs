@@ -41,7 +41,7 @@ pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result
     let words = Words {
         id: args.id.clone().map_or_else(new_id, Ok)?,
         folder: folder(args, &view)?,
-        time: format!("{:.3}", jiff::Timestamp::now()),
+        time: format!("{:.3}", crate::clock::timestamp()),
         pruned: args.pruned,
     };
     let path = match &args.output {

@@ -6,7 +6,7 @@ use acpdb_engine::command::Rejection;
 use acpdb_engine::command::task::{TASK_UPDATE_BYTES_MAX, merge_json};
 use acpdb_engine::event::{Face, MemoryKind, TaskStatus};
 use acpdb_engine::fold::CauseView;
-use acpdb_engine::ids::{BodyId, ItemId, Micros, Seq};
+use acpdb_engine::ids::{BodyId, ItemId, Seq};
 use acpdb_engine::{ActReply, Error, MemoryScope, View};
 use acpdb_query::archive::{Scratchpad, archive_text};
 use serde_json::{Value, json};
@@ -206,7 +206,7 @@ fn scratchpad(global: &Global, session: &SessionOption, output: &mut Output) -> 
     let (store, session, view) = super::find::opened(global, session.session.as_deref(), output)?;
     let (rows, _) = rows(&view)?;
     let memory = store.memory(&MemoryScope::session(session.id), view.at())?;
-    let now = Micros(jiff::Timestamp::now().as_microsecond());
+    let now = crate::clock::now();
     let (facts, decisions) = memory.read(now, |memory| {
         let mut facts = Vec::new();
         let mut decisions = Vec::new();
