@@ -85,6 +85,33 @@ fn a_folder_with_anything_in_it_is_refused() {
     assert_eq!(std::fs::read_dir(&taken).unwrap().count(), 1);
 }
 
+/// A salvage that was killed half way left a folder that verified as a sound store, of a part of the events.
+#[test]
+fn a_salvage_has_its_name_once_it_is_whole() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let (path, into) = (folder.path().join("store"), folder.path().join("new"));
+    let store = Store::builder(&path).any_file_system().open().unwrap();
+    for number in 0..3 {
+        let _ = store.append(&session(), message(number)).unwrap();
+    }
+    drop(store);
+    let killed = std::panic::catch_unwind(|| salvage(&path, &into, &mut |_| panic!("half way")));
+    assert!(killed.is_err() && !into.exists());
+    let refused = salvage(&path, &into, &mut |_| ()).unwrap_err();
+    assert!(
+        refused.to_string().contains("new.partial"),
+        "what is left of it is for a user to remove: {refused}"
+    );
+    std::fs::remove_dir_all(folder.path().join("new.partial")).unwrap();
+    let done = salvage(&path, &into, &mut |_| ()).unwrap();
+    assert_eq!((done.is_whole(), done.path.as_path()), (true, into.as_path()));
+    let whole = Store::builder(&into).any_file_system().open().unwrap();
+    assert_eq!(
+        lines(&whole).unwrap(),
+        lines(&Store::builder(&path).any_file_system().open().unwrap()).unwrap()
+    );
+}
+
 #[test]
 fn backups_beside_a_writer_are_all_sound_prefixes() {
     let folder = tempfile::TempDir::new().unwrap();

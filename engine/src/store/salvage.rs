@@ -93,10 +93,45 @@ impl Salvaged {
 /// `progress` is told how many events were copied so far. Cost: two reads of the source and a synced commit for each of
 /// its frames. The source is not changed.
 ///
+/// The new store is made under the name `into` with `.partial` behind it, and has its own name once it is whole: a part of it would pass for a
+/// sound store. If the salvage is interrupted that folder stays; remove it and begin again.
+///
 /// # Errors
 /// [`Error::NotAStore`] if there is nothing to read at all, [`Error::Io`] and [`Error::NoSpace`] of either side.
 pub fn salvage(from: &Path, into: &Path, progress: &mut dyn FnMut(u64)) -> Result<Salvaged, Error> {
-    salvage_storage(Arc::new(FileStorage::new(from)), Arc::new(FileStorage::new(into)), progress)
+    let fail = |action, path: &Path| {
+        let path = path.to_owned();
+        move |source| Error::Io { action, path, source }
+    };
+    check_empty(&FileStorage::new(into))?;
+    let mut name = into
+        .file_name()
+        .ok_or_else(|| {
+            let source = std::io::ErrorKind::InvalidInput.into();
+            Error::Io { action: "make a store in", path: into.to_owned(), source }
+        })?
+        .to_owned();
+    name.push(".partial");
+    let partial = into.with_file_name(name);
+    let done =
+        salvage_storage(Arc::new(FileStorage::new(from)), Arc::new(FileStorage::new(&partial)), progress)?;
+    std::fs::rename(&partial, into).map_err(fail("rename", &partial))?;
+    let folder = into.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or_else(|| Path::new("."));
+    let synced = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(fail("sync", folder))?;
+    Ok(Salvaged { path: into.to_owned(), ..done })
+}
+
+/// Refuses a folder that holds something.
+fn check_empty(into: &dyn Storage) -> Result<(), Error> {
+    match into.list("") {
+        Ok(names) if !names.is_empty() => {
+            let source = std::io::ErrorKind::AlreadyExists.into();
+            Err(Error::Io { action: "make a store in", path: into.path(""), source })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// [`salvage`], on any storage.
@@ -108,14 +143,8 @@ pub fn salvage_storage(
     into: Arc<dyn Storage>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Salvaged, Error> {
+    check_empty(&*into)?;
     let path = into.path("");
-    match into.list("") {
-        Ok(names) if !names.is_empty() => {
-            let source = std::io::ErrorKind::AlreadyExists.into();
-            return Err(Error::Io { action: "make a store in", path, source });
-        }
-        _ => {}
-    }
     let options = LogOptions { read_only: true, ..LogOptions::default() };
     let (source, _recovery) =
         Log::open(from, Arc::new(SystemClock::new()), Arc::new(SystemEntropy), options)?;
