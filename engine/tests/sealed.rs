@@ -360,6 +360,34 @@ fn a_handle_with_the_old_ring_makes_no_more_keys() {
     assert_eq!((texts(&store, &one).unwrap().len(), texts(&store, &two).unwrap().len()), (2, 1));
 }
 
+/// With the file of its key a session is lost, though each sealed byte is as it was: `verify` said that all is sound.
+#[test]
+fn a_lost_key_is_found_without_the_ring() {
+    let place = Place::new();
+    let (one, two) = (session("one"), session("two"));
+    for name in [&one, &two] {
+        let _ = place.open().append(name, entries(&name.name, 2)).unwrap();
+    }
+    let verdict = || verify_folder(&place.store(), false).unwrap();
+    assert_eq!(verdict().verdict(), Verdict::Sound);
+    let path = place.store().join(key_name(one.id()));
+    let sound = std::fs::read(&path).unwrap();
+    let mut flipped = sound.clone();
+    flipped[20] ^= 1;
+    for bytes in [None, Some(flipped)] {
+        match bytes {
+            Some(bytes) => std::fs::write(&path, bytes).unwrap(),
+            None => std::fs::remove_file(&path).unwrap(),
+        }
+        let report = verdict();
+        assert_eq!(report.verdict(), Verdict::Damaged);
+        let lost: Vec<_> = report.violations.iter().map(|lost| (&lost.path, lost.seq_first)).collect();
+        assert!(matches!(lost.as_slice(), [(at, Some(_))] if **at == path), "{lost:?}");
+    }
+    std::fs::write(&path, sound).unwrap();
+    assert_eq!(verdict().verdict(), Verdict::Sound);
+}
+
 const PERSON: &str = "zebra of the meadow";
 
 fn about(subject: &str, name: &str) -> StreamInfo {

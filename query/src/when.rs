@@ -156,7 +156,6 @@ pub(crate) fn precise(micros: Micros) -> String {
 ///
 /// # Errors
 /// Those of the serializer.
-#[expect(clippy::ref_option, reason = "serde hands over the field")]
 pub fn serialize<S: serde::Serializer>(time: &Option<Micros>, serializer: S) -> Result<S::Ok, S::Error> {
     let known = time.and_then(|time| Timestamp::from_microsecond(time.get()).ok());
     serde::Serialize::serialize(&known.map(|time| format!("{time:.0}")), serializer)

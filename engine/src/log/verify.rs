@@ -1,6 +1,6 @@
 //! Checking everything: every byte, every link, every witness; never stopping at the first damage.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::create::{Identity, identify, read_secret, store_file_damage};
@@ -10,12 +10,13 @@ use super::fault::Fault;
 use super::files::corruption;
 use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, SECRET, TAIL, after};
 use super::frames::{Step, Walk};
+use super::key_folder::{key_name, subject_name};
 use super::parallel_verify::{Batch, Damaged, check_alone};
 use super::recovery_scan::{CheckpointFile, claims, read_checkpoint, strict, torn};
 use super::witness::{Claim, Claims, Ending, Place, Standing, Witness, WitnessKind, add_segments, add_tail};
 use super::{Head, Log};
-use crate::codec::{Checkpoint, Frame, FrameCheck, Part, SALT_BYTES, TailPage, check_block};
-use crate::ids::{Link, Position, Seq, StoreId};
+use crate::codec::{Checkpoint, Frame, FrameCheck, Part, SALT_BYTES, Sight, TailPage, check_block};
+use crate::ids::{Link, Position, Seq, StoreId, StreamId};
 use crate::locks::steady;
 use crate::storage::Access;
 
@@ -142,6 +143,7 @@ impl Log {
             deep,
             erased: &erased,
             damaged_blocks: BTreeSet::new(),
+            sealed: BTreeMap::new(),
             checkpoint: None,
             claims,
             cut: None,
@@ -164,6 +166,7 @@ impl Log {
             },
         };
         check.run()?;
+        check.check_keys()?;
         Ok(check.report)
     }
 }
@@ -174,6 +177,8 @@ struct Check<'a> {
     erased: &'a dyn Fn(&crate::codec::BodyRow, Part) -> bool,
     /// Blocks of bodies found damaged, for rows of later frames that refer to them.
     damaged_blocks: BTreeSet<Position>,
+    /// Streams with sealed events, and the first and last of these.
+    sealed: BTreeMap<StreamId, (Seq, Seq)>,
     checkpoint: Option<Checkpoint>,
     claims: Claims,
     /// The end of the file of the last segment, if that lies before the durable end.
@@ -310,6 +315,44 @@ impl Check<'_> {
         }
     }
 
+    /// Sealed events are lost with the file of their key, though each byte of them is as it was. Whether a key opens them needs the ring;
+    /// that its file is there, and whole, does not.
+    fn check_keys(&mut self) -> Result<(), LogError> {
+        let Some(keys) = self.log.segments.keys() else { return Ok(()) };
+        for (stream, (first, last)) in std::mem::take(&mut self.sealed) {
+            let mut lost = |name: String, found: String| {
+                self.found(Corruption {
+                    part: Part::Secret,
+                    path: self.log.storage.path(&name),
+                    segment: 0,
+                    offset: 0,
+                    seq_first: Some(first),
+                    seq_last: Some(last),
+                    expected: format!("the wrapped key of stream {stream}"),
+                    found,
+                });
+            };
+            let file = match keys.folder.stream(stream)? {
+                Ok(Some(file)) => file,
+                Ok(None) => {
+                    lost(key_name(stream), "no file".to_owned());
+                    continue;
+                }
+                Err(invalid) => {
+                    lost(key_name(stream), invalid.found);
+                    continue;
+                }
+            };
+            let Some(subject) = file.subject.filter(|_| !file.is_shredded()) else { continue };
+            match keys.folder.subject(subject)? {
+                Ok(Some(_)) => {}
+                Ok(None) => lost(subject_name(subject), "no file".to_owned()),
+                Err(invalid) => lost(subject_name(subject), invalid.found),
+            }
+        }
+        Ok(())
+    }
+
     /// A record of how often bodies were erased is torn only while an erasure is to be taken up again.
     fn check_generations(&mut self, numbers: &[u32]) -> Result<(), LogError> {
         if self.log.is_erasing()? {
@@ -436,6 +479,12 @@ impl Check<'_> {
         self.report.frames += 1;
         self.report.events += u64::from(header.event_count);
         self.report.bytes += header.frame_bytes();
+        if self.log.is_encrypted() {
+            for event in frame.events().filter(|event| event.sight == Sight::NoKey) {
+                let seqs = self.sealed.entry(event.envelope.stream).or_insert((event.seq, event.seq));
+                seqs.1 = event.seq;
+            }
+        }
         let mut rows = u64::from(header.row_count);
         for row in frame.rows().filter(|row| row.position < header.position) {
             if self.damaged_blocks.contains(&row.position) {
