@@ -11,6 +11,7 @@ use acpdb_engine::event::{Payload, Role};
 use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::keys::{FileKeyRing, KeyRing, PassphraseKeyRing, RawKeyRing};
 use acpdb_engine::store::{MergeOptions, VerifyOptions, verify_store};
+use acpdb_engine::verify::{Verdict, verify_folder};
 use acpdb_engine::{Builder, Error, Store};
 use tempfile::TempDir;
 
