@@ -48,6 +48,7 @@ macro_rules! look {
 impl Step<'_> {
     /// Folds one operation.
     pub(crate) fn run(&mut self, op: &Op) {
+        let touched = self.history.touched_count();
         match op {
             Op::Start(ix) => self.start(*ix),
             Op::Finish(finish) => self.finish(*finish),
@@ -89,7 +90,7 @@ impl Step<'_> {
         }
         // What bore a summary may be gone from where it stood.
         if matches!(op, Op::Replace(_) | Op::Clear(_) | Op::Abandon(_) | Op::Hide(_) | Op::Restore(_)) {
-            self.move_summaries();
+            self.move_summaries(touched);
         }
     }
 
