@@ -218,15 +218,21 @@ impl IngestState {
         self.memory_ids.contains(id)
     }
 
-    /// An id that no memory item of the stream has: the letter and the next free number.
-    pub fn free_memory_id(&self, letter: char, taken: &dyn Fn(&str) -> bool) -> String {
-        let mut number = self.memory_ids.len() + 1;
+    /// The number from which on [`IngestState::free_memory_id`] looks.
+    pub fn first_memory_number(&self) -> usize {
+        self.memory_ids.len().saturating_add(1)
+    }
+
+    /// An id that no memory item of the stream has: the letter and the next free number from `number` on, which is the one after it
+    /// from then on. What was passed over once is taken for good.
+    pub fn free_memory_id(&self, letter: char, number: &mut usize, taken: &dyn Fn(&str) -> bool) -> String {
         loop {
             let id = format!("{letter}{number}");
+            // No stream has so many.
+            *number = number.saturating_add(1);
             if !self.has_memory(&id) && !taken(&id) {
                 return id;
             }
-            number += 1;
         }
     }
 

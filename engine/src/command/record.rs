@@ -50,6 +50,8 @@ pub struct Recorder<'a> {
     pending: rustc_hash::FxHashMap<Origin, u64>,
     pending_tools: rustc_hash::FxHashMap<String, String>,
     pending_memory: rustc_hash::FxHashSet<String>,
+    /// By letter: the number from which on the next id is looked for.
+    memory_numbers: rustc_hash::FxHashMap<char, usize>,
     cwd: Option<String>,
 }
 
@@ -111,6 +113,7 @@ impl<'a> Recorder<'a> {
             pending: rustc_hash::FxHashMap::default(),
             pending_tools: rustc_hash::FxHashMap::default(),
             pending_memory: rustc_hash::FxHashSet::default(),
+            memory_numbers: rustc_hash::FxHashMap::default(),
             cwd: ingest_state.cwd.clone().or_else(|| cwd.map(str::to_owned)),
         }
     }
@@ -272,7 +275,9 @@ impl<'a> Recorder<'a> {
             MemoryKind::Note => ('n', "other", Lifespan::Project),
         };
         let id = if memory.id.is_empty() {
-            self.ingest_state.free_memory_id(letter, &|id| self.pending_memory.contains(id))
+            let number =
+                self.memory_numbers.entry(letter).or_insert_with(|| self.ingest_state.first_memory_number());
+            self.ingest_state.free_memory_id(letter, number, &|id| self.pending_memory.contains(id))
         } else {
             memory.id.clone()
         };
