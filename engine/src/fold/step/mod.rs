@@ -25,7 +25,7 @@ use super::op::Op;
 use super::policy::Policy;
 use super::rules::shorten::{Acts, Of, Subject};
 use super::rules::{Clear, FILE_RULE, Look, RULES, SHORTENING};
-use super::state::{BORN, CLEARED, Core, LEFT, PINNED, READY, RESTORED, SHORTENED, SUPERSEDED, Status, Subs};
+use super::state::{BORN, CLEARED, Core, LEFT, PINNED, READY, RESTORED, SUPERSEDED, Status, Subs};
 use crate::event::{Face, KeyKind, Outcome, TodoUpdate, ToolClass};
 use crate::ids::{ItemId, Seq, Turn};
 
@@ -324,8 +324,10 @@ impl Step<'_> {
                 calls.extend(entry.remove());
             }
             calls.sort_unstable();
+            // One that left and came back is in the queue twice.
+            calls.dedup();
             for ix in calls {
-                if self.core.live(ix).is(BORN) && !self.core.live(ix).is(LEFT) {
+                if self.core.live(ix).is(BORN) && !self.core.live(ix).is(LEFT | READY) {
                     self.ready(ix);
                 }
             }
@@ -474,7 +476,6 @@ impl Step<'_> {
             self.core.quiet.reschedule(paths, steps, file);
         }
         self.core.protected.clear();
-        let age = policy.turn_protection.age_min();
         for number in 0..index(self.core.live.len()) {
             let ix = Ix(number);
             let live = self.core.live(ix);
@@ -482,19 +483,30 @@ impl Step<'_> {
                 continue;
             }
             self.core.lists.learn(self.facts, &self.core.policy, ix);
-            if live.is(LEFT | CLEARED) {
-                continue;
+            if !live.is(LEFT) {
+                self.take_up(ix);
             }
-            if live.status == Status::Completed && !live.is(READY) {
-                let born = self.facts.item(ix).map_or(0, |item| item.turn.0);
-                self.core.protected.entry(born.saturating_add(age)).or_default().push(ix);
-            }
-            if !live.is(SHORTENED | RESTORED) {
-                self.schedule(ix);
-            }
-            if !live.is(SUPERSEDED) && (live.is(READY) || live.failed()) {
-                self.lay(ix);
-            }
+        }
+    }
+
+    /// Puts an item of the context into every queue and under every rule that it belongs to: they were emptied, or it was out
+    /// of the context when it would have come in.
+    pub(super) fn take_up(&mut self, ix: Ix) {
+        let live = self.core.live(ix);
+        if live.status == Status::Completed && !live.is(READY) {
+            let born = self.facts.item(ix).map_or(0, |item| item.turn.0);
+            let due = born.saturating_add(self.core.policy.turn_protection.age_min());
+            self.core.protected.entry(due).or_default().push(ix);
+        }
+        if live.is(CLEARED) {
+            return;
+        }
+        // One that is shortened, too: its other face, and what its rule left of it, may go later. Queues leave out what is done.
+        if !live.is(RESTORED) {
+            self.schedule(ix);
+        }
+        if !live.is(SUPERSEDED) && (live.is(READY) || live.failed()) {
+            self.lay(ix);
         }
     }
 }
