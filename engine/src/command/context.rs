@@ -569,6 +569,8 @@ impl Asked<'_> {
     /// Hidden or shortened by something that a restore ends.
     fn can_restore(&self, ix: Ix) -> bool {
         self.state.is_in_context(ix, Seq::MAX)
+            // The host sends its own text: neither face comes back.
+            && !self.state.is_cleared(ix, Seq::MAX)
             && [Face::Input, Face::Output].into_iter().any(|face| {
                 let view = self.state.face(ix, face, Seq::MAX);
                 match view.cause {

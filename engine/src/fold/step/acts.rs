@@ -59,6 +59,8 @@ impl Step<'_> {
         for item in items {
             let Some(ix) = self.facts.find(item).filter(|ix| self.core.live(*ix).is(BORN)) else { continue };
             self.core.set(ix, CLEARED);
+            // The newest text is the one that the host sends.
+            self.history.end(ix, self.at, |row| matches!(row.cause, Cause::Cleared { .. }));
             self.begin(ix, Face::Output, Cause::Cleared { act });
         }
     }
