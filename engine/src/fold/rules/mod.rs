@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A rule says that, what its edges are called and what is told of them ([`Label`]), and how a policy turns it on ([`On`]).
-//! Finding candidates, protection, order and edges are the same for all and stand in [`state`](super::state). One file a
+//! Finding candidates, protection, order and edges are the same for all and stand in [`step`](super::step). One file a
 //! rule, one line in the list of [`RULES`], in the order in which they are asked.
 //! Rules that shorten stand in the list of [`SHORTENING`] in the same way, as [`Shortening`].
 

@@ -8,7 +8,7 @@
 //!
 //! Such a rule is a file and a line in the list of [`SHORTENING`]: its name, its texts, its key in policies and the presets
 //! that set it stand in its [`Shortening`]. Queues, touches and cold caches are the same for all rules and stand in
-//! [`state`](crate::fold::state).
+//! [`step`](crate::fold::step).
 
 use super::{Look, SHORTENING, SHORTENING_FILES, place_of};
 use crate::event::{Face, KeyKind, ToolClass};

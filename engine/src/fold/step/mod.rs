@@ -5,8 +5,8 @@
 //!                                    \--lay--> claims                      protection, quiet steps, shortening, prune
 //! ```
 //!
-//! What acts and compactions do stands in [`acts`], lists and what is injected because of them in [`lists`], idle items in
-//! [`idle`], evictions of tasks in [`tasks`].
+//! What acts and compactions do stands in [`acts`], idle items in [`idle`], evictions of tasks, todo lists and what is injected
+//! because of them in [`tasks`].
 //!
 //! Cost of one step: O(what it changes). Nothing is scanned but the calls that a rule finds, and those it throws out.
 
