@@ -593,5 +593,5 @@ fn typed(targets: &[(Target, Option<String>)]) -> Vec<u8> {
         .iter()
         .map(|(target, summary)| std::iter::once(target.text()).chain(summary.clone()).collect())
         .collect();
-    serde_json::to_vec(&rows).unwrap_or_default()
+    serde_json::Value::from(rows).to_string().into_bytes()
 }
