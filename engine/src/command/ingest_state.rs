@@ -22,7 +22,7 @@ use rkyv::{Archive, Deserialize, Serialize};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::event::{Payload, Recorded, Scope};
-use crate::ids::{BodyId, ItemId, Origin, Seq, StreamId};
+use crate::ids::{BodyId, ItemId, Origin, Seq};
 
 use base::Base;
 pub(crate) use base::ReadRows;
@@ -234,10 +234,5 @@ impl IngestState {
                 return id;
             }
         }
-    }
-
-    /// Which stream a child's parent link names. Convenience for callers that only know names.
-    pub fn stream(&self) -> StreamId {
-        crate::event::stream_id(self.scope, &self.host, &self.name)
     }
 }

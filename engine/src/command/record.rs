@@ -453,7 +453,7 @@ fn part_of(part: &PartEntry, role: Option<Role>, bodies: &mut Bodies) -> Part {
 }
 
 /// The task that a tag at the end of a text names.
-pub fn task_tag(text: &[u8]) -> Option<String> {
+fn task_tag(text: &[u8]) -> Option<String> {
     let text = text.trim_ascii_end().strip_suffix(b"-->")?;
     let tail = text.get(text.len().saturating_sub(600)..)?;
     let tail = String::from_utf8_lossy(tail);
@@ -469,3 +469,6 @@ fn contains_ignoring_case(text: &[u8], lower: &[u8]) -> bool {
 fn text_body(text: Option<&String>, bodies: &mut Bodies) -> Option<Body> {
     text.map(|text| bodies.add(&Bytes::from(text.as_bytes())))
 }
+
+#[cfg(test)]
+mod tests;
