@@ -375,6 +375,7 @@ impl TodoState {
     }
 
     /// Whether automata mode is on as of `at`.
+    #[cfg(any(test, feature = "testing"))]
     pub fn is_automata(&self, at: Seq) -> bool {
         self.automata_since(at).is_some()
     }
