@@ -24,7 +24,7 @@ use super::number::{Ix, KeyId, NONE, Name, index};
 use super::op::Op;
 use super::policy::Policy;
 use super::rules::shorten::{Acts, Of, Subject};
-use super::rules::{Clear, FILE_RULE, Look, RULES, SHORTENING};
+use super::rules::{Clear, Guard, Look, RULES, SHORTENING};
 use super::state::{BORN, CLEARED, Core, LEFT, PINNED, READY, RESTORED, SUPERSEDED, Status, Subs};
 use crate::event::{Face, KeyKind, Outcome, TodoUpdate, ToolClass};
 use crate::ids::{ItemId, Seq, Turn};
@@ -190,7 +190,8 @@ impl Step<'_> {
         self.core.set(ix, READY);
         if self.core.policy.automatic {
             for (number, rule) in RULES.iter().enumerate() {
-                if number == FILE_RULE {
+                // Edges that wait for a file to rest come about just before the file rule is asked.
+                if rule.guard == Guard::File {
                     self.show_anew(ix);
                 }
                 if rule.is_on(number, &self.core.policy) {
@@ -247,7 +248,7 @@ impl Step<'_> {
         let mut found = std::mem::take(&mut self.core.found);
         let look = look!(self);
         let (claims, live, facts) = (&mut self.core.claims, &self.core.live, &*self.facts);
-        (rule.clears)(look, new, &mut |Clear { slot, key, waits }| {
+        rule.finds.clear(look, new, &mut |Clear { slot, key, waits }| {
             claims.search(id, slot, (!by_position).then_some(turn.0), |old| {
                 let state = live.get(old.at()).copied().unwrap_or_default();
                 if state.is(SUPERSEDED | LEFT | CLEARED) || !state.is(BORN) {
@@ -307,7 +308,7 @@ impl Step<'_> {
             }
             let id = u8::try_from(number).unwrap_or(u8::MAX);
             let claims = &mut self.core.claims;
-            (rule.lays)(look, ix, &mut |slot| claims.lay(id, slot, ix, turn));
+            rule.finds.lay(look, ix, &mut |slot| claims.lay(id, slot, ix, turn));
         }
     }
 
@@ -361,7 +362,7 @@ impl Step<'_> {
             None => Size::of_body(&item.body),
         };
         let look = look!(self);
-        if look.lists.holds(look.facts, ix, super::rules::Guard::Common) {
+        if look.lists.holds(look.facts, ix, Guard::Common) {
             return;
         }
         let completed = live.status == Status::Completed;
