@@ -85,7 +85,7 @@ fn stuck(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure> 
         let limit = state.policy(view.at()).reminder.stuck_task_turns;
         let now = state.turn(view.at());
         let stuck: Vec<_> = state.todos().stuck(view.at(), now, limit).collect();
-        (limit, now, state.todos().list(view.at()).cloned(), stuck)
+        (limit, now, state.todos().list(view.at()), stuck)
     };
     let entries = found.as_ref().map(|list| Texts::new(view).entries(list)).transpose()?.unwrap_or_default();
     let stuck: Vec<(&Entry, u32)> = stuck
@@ -118,7 +118,7 @@ fn versions(view: &View) -> Result<Vec<(Seq, Turn, Vec<Entry>)>, Failure> {
     let lists: Vec<TodoView> = {
         let reading = view.read();
         let todos = reading.state().todos();
-        todos.history().filter(|list| list.seq <= view.at()).cloned().collect()
+        todos.history().filter(|list| list.seq <= view.at()).collect()
     };
     let mut texts = Texts::new(view);
     lists.iter().map(|list| Ok((list.seq, list.turn, texts.entries(list)?))).collect()

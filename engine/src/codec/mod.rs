@@ -13,6 +13,7 @@
 
 mod cipher;
 mod compress;
+#[cfg(any(test, feature = "testing"))]
 mod decode;
 mod envelope;
 mod fields;
@@ -40,6 +41,7 @@ pub use cipher::{CIPHER_XCHACHA20_POLY1305, DataKey, FIRST_KEY};
 pub(crate) use cipher::{body_context, body_nonce};
 pub(crate) use compress::{CODEC_NONE, Packer, pack_to_record, unpack};
 pub use compress::{DICTIONARY_1, DICTIONARY_1_DIGEST};
+#[cfg(any(test, feature = "testing"))]
 pub use decode::decode_frame;
 pub(crate) use envelope::check_stored;
 pub use envelope::{BODY_DOMAIN, body_digest, check_block, check_body};

@@ -10,7 +10,7 @@
 use rkyv::rancor::Failure;
 
 use super::payload::{ArchivedRoot, Root};
-use crate::event::{self, Actor, KeyKind, PartKind, Role};
+use crate::event::{self, Actor, KeyKind, PartKind, Role, plain};
 
 type Parts<'a> = &'a [<event::Part as rkyv::Archive>::Archived];
 type Keys<'a> = &'a [<event::Key as rkyv::Archive>::Archived];
@@ -43,7 +43,7 @@ impl std::fmt::Debug for Peek<'_> {
 impl<'a> Peek<'a> {
     /// Files that a call names: as given, and as resolved where that differs.
     pub fn files(&self) -> impl Iterator<Item = &'a str> {
-        let files = self.keys.iter().filter(|key| kind_of_key(&key.kind) == KeyKind::File);
+        let files = self.keys.iter().filter(|key| plain::<KeyKind>(&key.kind) == KeyKind::File);
         files.flat_map(|key| {
             let resolved = key.resolved.as_ref().map(rkyv::string::ArchivedString::as_str);
             std::iter::once(key.given.as_str()).chain(resolved)
@@ -52,7 +52,7 @@ impl<'a> Peek<'a> {
 
     /// Kinds of the parts of a message or result.
     pub fn part_kinds(&self) -> impl Iterator<Item = PartKind> + use<'a> {
-        self.parts.iter().map(|part| kind_of_part(&part.kind))
+        self.parts.iter().map(|part| plain::<PartKind>(&part.kind))
     }
 }
 
@@ -64,7 +64,7 @@ pub fn peek(number: u16, version: u16, bytes: &[u8]) -> Option<Peek<'_>> {
     macro_rules! actor_of {
         ($( $number:literal $name:ident $label:literal ),+) => {
             match number {
-                $( $number => actor(&access::<event::$name>(bytes)?.stamp.actor), )+
+                $( $number => plain::<Actor>(&access::<event::$name>(bytes)?.stamp.actor), )+
                 _ => return None,
             }
         };
@@ -89,76 +89,35 @@ pub fn peek(number: u16, version: u16, bytes: &[u8]) -> Option<Peek<'_>> {
                 label: Some(started.label.to_native()),
                 tokens: Some(u64::from(started.params.tokens.to_native())),
                 keys: started.keys.as_slice(),
-                ..none(actor(&root.stamp.actor))
+                ..none(plain::<Actor>(&root.stamp.actor))
             })
         }
         33 => {
             let root = access::<event::ToolCallFinished>(bytes)?;
             let parts = root.payload.output.as_slice();
             let call = Some(root.payload.call.as_str());
-            Some(Peek { call, tokens: Some(tokens(parts)), parts, ..none(actor(&root.stamp.actor)) })
+            Some(Peek { call, tokens: Some(tokens(parts)), parts, ..none(plain::<Actor>(&root.stamp.actor)) })
         }
         16 => {
             let root = access::<event::MessageRecorded>(bytes)?;
             let parts = root.payload.parts.as_slice();
-            let role = Some(role(&root.payload.role));
-            Some(Peek { role, tokens: Some(tokens(parts)), parts, ..none(actor(&root.stamp.actor)) })
+            let role = Some(plain::<Role>(&root.payload.role));
+            Some(Peek { role, tokens: Some(tokens(parts)), parts, ..none(plain::<Actor>(&root.stamp.actor)) })
         }
         17 => {
             let root = access::<event::MessageContinued>(bytes)?;
             let parts = root.payload.parts.as_slice();
-            Some(Peek { tokens: Some(tokens(parts)), parts, ..none(actor(&root.stamp.actor)) })
+            Some(Peek { tokens: Some(tokens(parts)), parts, ..none(plain::<Actor>(&root.stamp.actor)) })
         }
         _ => Some(none(event::for_each_kind!(actor_of))),
     }
 }
 
 fn tokens(parts: Parts<'_>) -> u64 {
-    parts.iter().map(|part| u64::from(kind_of_part(&part.kind).tokens(part.body.tokens.to_native()))).sum()
-}
-
-type Archived<T> = <T as rkyv::Archive>::Archived;
-
-fn actor(actor: &Archived<Actor>) -> Actor {
-    match actor {
-        Archived::<Actor>::User => Actor::User,
-        Archived::<Actor>::Assistant => Actor::Assistant,
-        Archived::<Actor>::Tool => Actor::Tool,
-        Archived::<Actor>::Host => Actor::Host,
-        Archived::<Actor>::Policy => Actor::Policy,
-    }
-}
-
-fn role(role: &Archived<Role>) -> Role {
-    match role {
-        Archived::<Role>::System => Role::System,
-        Archived::<Role>::User => Role::User,
-        Archived::<Role>::Assistant => Role::Assistant,
-        Archived::<Role>::Tool => Role::Tool,
-    }
-}
-
-fn kind_of_key(kind: &Archived<KeyKind>) -> KeyKind {
-    match kind {
-        Archived::<KeyKind>::File => KeyKind::File,
-        Archived::<KeyKind>::Search => KeyKind::Search,
-        Archived::<KeyKind>::Url => KeyKind::Url,
-        Archived::<KeyKind>::Exec => KeyKind::Exec,
-        Archived::<KeyKind>::State => KeyKind::State,
-        Archived::<KeyKind>::Task => KeyKind::Task,
-        Archived::<KeyKind>::Check => KeyKind::Check,
-    }
-}
-
-fn kind_of_part(kind: &Archived<PartKind>) -> PartKind {
-    match kind {
-        Archived::<PartKind>::Text => PartKind::Text,
-        Archived::<PartKind>::Reasoning => PartKind::Reasoning,
-        Archived::<PartKind>::Media => PartKind::Media,
-        Archived::<PartKind>::Call => PartKind::Call,
-        Archived::<PartKind>::Result => PartKind::Result,
-        Archived::<PartKind>::Opaque => PartKind::Opaque,
-    }
+    parts
+        .iter()
+        .map(|part| u64::from(plain::<PartKind>(&part.kind).tokens(part.body.tokens.to_native())))
+        .sum()
 }
 
 fn access<P>(bytes: &[u8]) -> Option<&ArchivedRoot<P>>

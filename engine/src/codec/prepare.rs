@@ -435,14 +435,6 @@ enum Block<'a> {
     Elsewhere,
 }
 
-impl std::ops::Deref for Placed<'_> {
-    type Target = DiskRow;
-
-    fn deref(&self) -> &DiskRow {
-        &self.row
-    }
-}
-
 /// Gives each body its place, the first at byte `next` of the frame.
 fn place_bodies(events: &[EncodedEvent], mut next: usize) -> Vec<Placed<'_>> {
     let mut seen: HashMap<blake3::Hash, (Digest, Position)> = HashMap::new();

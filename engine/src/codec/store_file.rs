@@ -85,14 +85,14 @@ impl StoreFile {
         if version > FORMAT_VERSION {
             return Err(StoreFileError::Newer { found: version });
         }
-        let store = value.get("store").and_then(serde_json::Value::as_str).and_then(parse_hex);
+        let store = value.get("store").and_then(serde_json::Value::as_str).and_then(StoreId::from_hex);
         let (Some(store), Some(created)) = (store, number("created_micros")) else {
             return fail("a store id and a time");
         };
         let (Some(needs), Some(writes)) = (names(&value, "needs"), names(&value, "writes")) else {
             return fail("lists of features");
         };
-        let file = Self { store: StoreId(store), created: Micros(created), needs, writes };
+        let file = Self { store, created: Micros(created), needs, writes };
         if file.encode() != bytes {
             return fail("the canonical text");
         }
@@ -115,17 +115,4 @@ fn names(value: &serde_json::Value, key: &str) -> Option<Vec<String>> {
     let names: Option<Vec<String>> =
         list.iter().map(|name| name.as_str().filter(is_name).map(str::to_owned)).collect();
     names.filter(|names| names.is_sorted_by(|a, b| a < b))
-}
-
-fn parse_hex(text: &str) -> Option<[u8; 16]> {
-    let mut bytes = [0; 16];
-    let digits = text.as_bytes();
-    if digits.len() != 32 {
-        return None;
-    }
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        // The caller reports digits that are none.
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(bytes)
 }

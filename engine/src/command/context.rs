@@ -569,6 +569,8 @@ impl Asked<'_> {
     /// Hidden or shortened by something that a restore ends.
     fn can_restore(&self, ix: Ix) -> bool {
         self.state.is_in_context(ix, Seq::MAX)
+            // The host sends its own text: neither face comes back.
+            && !self.state.is_cleared(ix, Seq::MAX)
             && [Face::Input, Face::Output].into_iter().any(|face| {
                 let view = self.state.face(ix, face, Seq::MAX);
                 match view.cause {
@@ -591,5 +593,5 @@ fn typed(targets: &[(Target, Option<String>)]) -> Vec<u8> {
         .iter()
         .map(|(target, summary)| std::iter::once(target.text()).chain(summary.clone()).collect())
         .collect();
-    serde_json::to_vec(&rows).unwrap_or_default()
+    serde_json::Value::from(rows).to_string().into_bytes()
 }

@@ -22,7 +22,7 @@ use rkyv::{Archive, Deserialize, Serialize};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::event::{Payload, Recorded, Scope};
-use crate::ids::{BodyId, ItemId, Origin, Seq, StreamId};
+use crate::ids::{BodyId, ItemId, Origin, Seq};
 
 use base::Base;
 pub(crate) use base::ReadRows;
@@ -218,20 +218,21 @@ impl IngestState {
         self.memory_ids.contains(id)
     }
 
-    /// An id that no memory item of the stream has: the letter and the next free number.
-    pub fn free_memory_id(&self, letter: char, taken: &dyn Fn(&str) -> bool) -> String {
-        let mut number = self.memory_ids.len() + 1;
+    /// The number from which on [`IngestState::free_memory_id`] looks.
+    pub fn first_memory_number(&self) -> usize {
+        self.memory_ids.len().saturating_add(1)
+    }
+
+    /// An id that no memory item of the stream has: the letter and the next free number from `number` on, which is the one after it
+    /// from then on. What was passed over once is taken for good.
+    pub fn free_memory_id(&self, letter: char, number: &mut usize, taken: &dyn Fn(&str) -> bool) -> String {
         loop {
             let id = format!("{letter}{number}");
+            // No stream has so many.
+            *number = number.saturating_add(1);
             if !self.has_memory(&id) && !taken(&id) {
                 return id;
             }
-            number += 1;
         }
-    }
-
-    /// Which stream a child's parent link names. Convenience for callers that only know names.
-    pub fn stream(&self) -> StreamId {
-        crate::event::stream_id(self.scope, &self.host, &self.name)
     }
 }

@@ -50,6 +50,8 @@ pub struct Recorder<'a> {
     pending: rustc_hash::FxHashMap<Origin, u64>,
     pending_tools: rustc_hash::FxHashMap<String, String>,
     pending_memory: rustc_hash::FxHashSet<String>,
+    /// By letter: the number from which on the next id is looked for.
+    memory_numbers: rustc_hash::FxHashMap<char, usize>,
     cwd: Option<String>,
 }
 
@@ -112,6 +114,7 @@ impl<'a> Recorder<'a> {
             pending: rustc_hash::FxHashMap::default(),
             pending_tools: rustc_hash::FxHashMap::default(),
             pending_memory: rustc_hash::FxHashSet::default(),
+            memory_numbers: rustc_hash::FxHashMap::default(),
             cwd: ingest_state.cwd.clone().or_else(|| cwd.map(str::to_owned)),
         }
     }
@@ -273,7 +276,9 @@ impl<'a> Recorder<'a> {
             MemoryKind::Note => ('n', "other", Lifespan::Project),
         };
         let id = if memory.id.is_empty() {
-            self.ingest_state.free_memory_id(letter, &|id| self.pending_memory.contains(id))
+            let number =
+                self.memory_numbers.entry(letter).or_insert_with(|| self.ingest_state.first_memory_number());
+            self.ingest_state.free_memory_id(letter, number, &|id| self.pending_memory.contains(id))
         } else {
             memory.id.clone()
         };
@@ -449,7 +454,7 @@ fn part_of(part: &PartEntry, role: Option<Role>, bodies: &mut Bodies) -> Part {
 }
 
 /// The task that a tag at the end of a text names.
-pub fn task_tag(text: &[u8]) -> Option<String> {
+fn task_tag(text: &[u8]) -> Option<String> {
     let text = text.trim_ascii_end().strip_suffix(b"-->")?;
     let tail = text.get(text.len().saturating_sub(600)..)?;
     let tail = String::from_utf8_lossy(tail);
@@ -465,3 +470,6 @@ fn contains_ignoring_case(text: &[u8], lower: &[u8]) -> bool {
 fn text_body(text: Option<&String>, bodies: &mut Bodies) -> Option<Body> {
     text.map(|text| bodies.add(&Bytes::from(text.as_bytes())))
 }
+
+#[cfg(test)]
+mod tests;

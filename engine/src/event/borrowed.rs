@@ -65,7 +65,7 @@ impl<'a, T: Archive> BorrowedList<'a, T> {
 }
 
 /// A small value out of its archive: numbers and plain enums, which cannot fail.
-fn plain<T: Archive>(archived: &T::Archived) -> T
+pub(crate) fn plain<T: Archive>(archived: &T::Archived) -> T
 where
     T::Archived: rkyv::Deserialize<T, Strategy<(), Infallible>>,
 {

@@ -26,6 +26,31 @@ pub struct Hidden {
     pub summary: Option<Body>,
 }
 
+/// What events that hide items have in common.
+macro_rules! hides_items {
+    () => {
+        fn in_words(&self) -> String {
+            count(self.items.len() as u64, "item")
+        }
+
+        fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+            each(&mut self.targets);
+            let summaries = self.items.iter_mut().filter_map(|hidden| hidden.summary.as_mut());
+            summaries.for_each(each);
+        }
+
+        fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
+            self.items.retain_mut(|hidden| each(&mut hidden.item));
+            true
+        }
+
+        fn signatures_mut(&mut self, each: &mut dyn FnMut(&mut Signature)) {
+            let patterns = self.items.iter_mut().filter_map(|hidden| hidden.pattern.as_mut());
+            patterns.for_each(each);
+        }
+    };
+}
+
 /// Items were hidden on request.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Discarded {
@@ -36,9 +61,7 @@ pub struct Discarded {
 }
 
 impl Kind for Discarded {
-    fn in_words(&self) -> String {
-        count(self.items.len() as u64, "item")
-    }
+    hides_items!();
 
     #[cfg(any(test, feature = "testing"))]
     fn sample() -> Self {
@@ -49,22 +72,6 @@ impl Kind for Discarded {
 
     fn bodies(&self) -> Vec<NamedBody> {
         vec![NamedBody::telling("targets", self.targets)]
-    }
-
-    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-        each(&mut self.targets);
-        let summaries = self.items.iter_mut().filter_map(|hidden| hidden.summary.as_mut());
-        summaries.for_each(each);
-    }
-
-    fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
-        self.items.retain_mut(|hidden| each(&mut hidden.item));
-        true
-    }
-
-    fn signatures_mut(&mut self, each: &mut dyn FnMut(&mut Signature)) {
-        let patterns = self.items.iter_mut().filter_map(|hidden| hidden.pattern.as_mut());
-        patterns.for_each(each);
     }
 }
 
@@ -78,9 +85,7 @@ pub struct Distilled {
 }
 
 impl Kind for Distilled {
-    fn in_words(&self) -> String {
-        count(self.items.len() as u64, "item")
-    }
+    hides_items!();
 
     #[cfg(any(test, feature = "testing"))]
     fn sample() -> Self {
@@ -96,22 +101,6 @@ impl Kind for Distilled {
             all.extend(hidden.summary.map(|body| NamedBody::beside(name(), body)));
         }
         all
-    }
-
-    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-        each(&mut self.targets);
-        let summaries = self.items.iter_mut().filter_map(|hidden| hidden.summary.as_mut());
-        summaries.for_each(each);
-    }
-
-    fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
-        self.items.retain_mut(|hidden| each(&mut hidden.item));
-        true
-    }
-
-    fn signatures_mut(&mut self, each: &mut dyn FnMut(&mut Signature)) {
-        let patterns = self.items.iter_mut().filter_map(|hidden| hidden.pattern.as_mut());
-        patterns.for_each(each);
     }
 }
 
@@ -157,23 +146,30 @@ pub struct Pinned {
     pub items: Vec<ItemId>,
 }
 
-impl Kind for Pinned {
-    fn in_words(&self) -> String {
-        few(&self.items)
-    }
+/// Events that name items, and say no more.
+macro_rules! names_items {
+    ($name:ident) => {
+        impl Kind for $name {
+            fn in_words(&self) -> String {
+                few(&self.items)
+            }
 
-    #[cfg(any(test, feature = "testing"))]
-    fn sample() -> Self {
-        use crate::event::samples::item;
+            #[cfg(any(test, feature = "testing"))]
+            fn sample() -> Self {
+                use crate::event::samples::item;
 
-        Self { items: vec![item()] }
-    }
+                Self { items: vec![item()] }
+            }
 
-    fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
-        self.items.retain_mut(each);
-        true
-    }
+            fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
+                self.items.retain_mut(each);
+                true
+            }
+        }
+    };
 }
+
+names_items!(Pinned);
 
 /// Items are subject to the rules again.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -182,23 +178,7 @@ pub struct Unpinned {
     pub items: Vec<ItemId>,
 }
 
-impl Kind for Unpinned {
-    fn in_words(&self) -> String {
-        few(&self.items)
-    }
-
-    #[cfg(any(test, feature = "testing"))]
-    fn sample() -> Self {
-        use crate::event::samples::item;
-
-        Self { items: vec![item()] }
-    }
-
-    fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
-        self.items.retain_mut(each);
-        true
-    }
-}
+names_items!(Unpinned);
 
 /// What was injected.
 #[derive(

@@ -34,7 +34,7 @@ use serde::{Deserialize as FromJson, Serialize as ToJson};
 use crate::ids::{Micros, Origin, Seq, StreamId};
 use crate::secret::first_16_of;
 
-pub(crate) use borrowed::{Borrowed, BorrowedList, Finished, Frequent, Started, forms};
+pub(crate) use borrowed::{Borrowed, BorrowedList, Finished, Frequent, Started, forms, plain};
 pub use context::{
     BodyAddress, ContextRebased, ContextServed, DamageNoted, Discarded, Distilled, Erased, Hidden, Injected,
     InjectedKind, Pinned, PolicySet, RebaseCause, Restored, Unpinned,

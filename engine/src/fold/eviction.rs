@@ -1,12 +1,9 @@
-//! The texts that stand in place of what a task's completion or a rolling prune hides, and the tags by which outputs name
-//! their task. What is hidden is decided in `fold/step/tasks.rs`.
+//! The texts that stand in place of what a task's completion or a rolling prune hides. What is hidden is decided in
+//! `fold/step/tasks.rs`.
 
 use std::fmt::Write as _;
 
 use super::policy::TaskArchive;
-
-const TAG_START: &str = "<!-- sigma-task: ";
-const TAG_END: &str = " -->";
 
 /// The text in place of an output; with a summary it is the last place, and the summary stands there.
 pub fn output_text(task: &str, session: &str, summary: Option<&str>, archive: TaskArchive) -> String {
@@ -65,13 +62,6 @@ pub fn archive_path(task: &str, session: &str) -> String {
 fn path_part(id: &str) -> String {
     let keep = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
     id.chars().map(|c| if keep(c) { c } else { '_' }).collect()
-}
-
-/// The task that a tag at the end of `text` names, whole. White space after the tag does not matter.
-pub fn task_tag(text: &str) -> Option<&str> {
-    let head = text.trim_end().strip_suffix(TAG_END)?;
-    let task = head.get(head.rfind(TAG_START)? + TAG_START.len()..)?;
-    (!task.is_empty() && !task.contains("-->")).then_some(task)
 }
 
 #[cfg(test)]

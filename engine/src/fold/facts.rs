@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Facts are immutable and only grow; they are shared by every branch of the stream. What is *concluded* from them
-//! stands elsewhere: the present in [`core`](super::core), everything ever concluded in [`history`](super::history).
+//! stands elsewhere: the present in [`Core`](super::state::Core), everything ever concluded in [`history`](super::history).
 
 mod rows;
 

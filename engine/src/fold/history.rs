@@ -78,6 +78,16 @@ impl History {
         }
     }
 
+    /// How many faces were touched since [`History::take_touched`] was last asked.
+    pub(crate) const fn touched_count(&self) -> usize {
+        self.touched.len()
+    }
+
+    /// The faces that were touched after the first `count`, and perhaps the one before: what is touched twice in a row is noted once.
+    pub(crate) fn touched_since(&self, count: usize) -> &[(Ix, Face)] {
+        self.touched.get(count.saturating_sub(1)..).unwrap_or_default()
+    }
+
     /// Faces that changed since this was last asked, each once, in order of first change.
     pub(crate) fn take_touched(&mut self) -> Vec<(Ix, Face)> {
         let mut touched = std::mem::take(&mut self.touched);

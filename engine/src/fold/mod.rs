@@ -49,10 +49,12 @@ pub use facts::ItemKind;
 pub use history::{RuleKind, ShortenKind};
 pub use number::Ix;
 pub use policy::{HideInput, Policy, PolicyError, PolicyKey, policy_keys};
+#[cfg(any(test, feature = "testing"))]
+pub use read::ShortenedView;
 pub use read::{
     CHAIN_MEMBER_COUNT_MAX, CauseView, Chain, ChainMember, EdgeView, Explanation, FaceState, FaceView,
     HashForm, ItemHeader, ItemView, KindStats, PartView, PendingItem, Protection, Render, Rested,
-    ServedChange, ServedPlace, ShortenedView, StandIn, Stats, StatsKind, TurnTokens, Visibility, render,
+    ServedChange, ServedPlace, StandIn, Stats, StatsKind, TurnTokens, Visibility, render,
 };
 pub(crate) use rows::{Pieces, TAKEN_BYTES_MAX};
 pub(crate) use snapshot::LAYOUT_VERSION;

@@ -30,6 +30,7 @@ use super::rules::{SHORTENING, ages_keys, switches};
 use crate::event::ToolClass;
 use crate::locks::renewed;
 use crate::text::Globs;
+use crate::text::globs::GLOB_BYTES_MAX;
 
 mod keys;
 
@@ -451,9 +452,27 @@ impl Switches {
     }
 }
 
+/// Tools whose outputs `truncate` means.
+const TRUNCATE_TOOLS: &[&str] = &["read", "grep", "glob", "bash"];
+
+// A list that is refused would protect nothing, without a word: one with such a pattern ends the build.
+const _: () = {
+    let mut lists: &[&[&str]] =
+        &[PROTECTED_TOOLS, PROTECTED_FILES, REPEAT_EXCEPT, SHELF_EXCEPT, TRUNCATE_TOOLS];
+    while let [list, more_lists @ ..] = lists {
+        let mut patterns = *list;
+        while let [pattern, more @ ..] = patterns {
+            assert!(!pattern.is_empty() && pattern.len() <= GLOB_BYTES_MAX, "no pattern");
+            patterns = more;
+        }
+        lists = more_lists;
+    }
+};
+
 impl Default for Policy {
     /// The preset `acp`.
     fn default() -> Self {
+        // Only an empty pattern and one that is too long are refused: the build has none, here and below.
         let names = |list: &[&str]| Globs::names(list).unwrap_or_default();
         let mut file = FileRule::default();
         file.set_any_call(false);
@@ -478,7 +497,7 @@ impl Default for Policy {
                 head_ratio: 0.4,
                 tail_ratio: 0.4,
                 turns_min: 2,
-                tools: names(&["read", "grep", "glob", "bash"]),
+                tools: names(TRUNCATE_TOOLS),
             },
             compress_reasoning: CompressReasoning { on: false, max_tokens: 500, turns_min: 3 },
             protected_tools: names(PROTECTED_TOOLS),

@@ -252,6 +252,9 @@ pub(crate) struct Core {
     /// Per evicted task: the eviction, as long as no work on it begins anew.
     #[rkyv(with = rkyv::with::AsVec)]
     pub(super) task_ended: FxHashMap<Name, u32>,
+    /// Per eviction: the items that it hid.
+    #[rkyv(with = rkyv::with::AsVec)]
+    pub(super) evicted: FxHashMap<u32, Vec<Ix>>,
     /// Calls that are open, with the task they began under.
     #[rkyv(with = rkyv::with::AsVec)]
     pub(super) task_calls: FxHashMap<Ix, Name>,
@@ -284,6 +287,7 @@ impl Core {
             task_begins: FxHashMap::default(),
             task_outputs: FxHashMap::default(),
             task_ended: FxHashMap::default(),
+            evicted: FxHashMap::default(),
             task_calls: FxHashMap::default(),
             task_recent: VecDeque::new(),
             found: Vec::new(),

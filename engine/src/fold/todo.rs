@@ -1,8 +1,8 @@
 //! The todo list of a stream: its versions, who is in progress since when; and reminders and reflections, whether one is due and its text.
 //!
 //! ```text
-//! whole lists (todowrite ..) --rank--> newer than what is there? --match old items--> a version
-//! changes (TaskUpdate ..)    ----------------------------------- apply to one item -> a version
+//! whole lists (todowrite ..) --rank--> newer than what is there? --match old items--> a new set of items
+//! changes (TaskUpdate ..)    ----------------------------------- one item of the set --> its next version
 //! Injected reminder, reflection; `automata` ----------------------------------------> marks
 //!
 //! versions, marks: append-only, stamped with seq      read at w = the last one with seq <= w
@@ -31,6 +31,7 @@ use crate::event::{TodoChange, TodoHead, TodoList};
 use crate::ids::{ItemId, Seq, Signature, Turn};
 
 pub use self::source::TodoSource;
+use self::versions::{ItemSet, Listed, ListedItem};
 
 /// Status of an item that is being worked on.
 pub const IN_PROGRESS: &str = "in_progress";
@@ -38,6 +39,10 @@ pub const IN_PROGRESS: &str = "in_progress";
 pub const PENDING: &str = "pending";
 /// Status of an item that was taken off the list by a change.
 pub const DELETED: &str = "deleted";
+
+fn is_open(status: &str) -> bool {
+    status == PENDING || status == IN_PROGRESS
+}
 
 /// One item of a list.
 #[derive(Serialize, Clone, PartialEq, Eq, Hash, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
@@ -64,7 +69,7 @@ pub struct TodoEntry {
 impl TodoEntry {
     /// Whether the item is to be done still: pending or in progress.
     pub fn is_open(&self) -> bool {
-        self.status == PENDING || self.status == IN_PROGRESS
+        is_open(&self.status)
     }
 
     /// Whether a change took the item off the list; it stays in the view so that positions hold.
@@ -79,14 +84,13 @@ impl TodoEntry {
 }
 
 /// The list as of some seq.
-#[derive(Serialize, Clone, PartialEq, Eq, Hash, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Serialize, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TodoView {
     /// The event that made it what it is.
     pub seq: Seq,
     /// Turn of the newest update.
     pub turn: Turn,
     /// Its items in order, deleted ones included.
-    #[rkyv(with = rkyv::with::Map<rkyv::with::Unshare>)]
     pub items: Vec<Arc<TodoEntry>>,
 }
 
@@ -102,12 +106,6 @@ pub struct StuckTodo {
 /// What decides between whole lists: the writing call's turn, then its position in the log.
 type Rank = (Turn, ItemId);
 
-#[derive(Clone, PartialEq, Eq, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-struct Version {
-    rank: Rank,
-    view: TodoView,
-}
-
 /// A reminder or reflection that was shown, or the activation of automata mode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) struct Mark {
@@ -116,18 +114,19 @@ pub(super) struct Mark {
 }
 
 /// What happened between two rewinds. `inherited` versions stand first and came with the rewind.
-#[derive(Clone, PartialEq, Eq, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct Era {
     since: Seq,
     inherited: usize,
-    versions: Vec<Version>,
+    /// One a whole list, with the changes that followed it.
+    sets: Vec<ItemSet>,
     reminders: Vec<Mark>,
     reflections: Vec<Mark>,
     automata: Option<Mark>,
 }
 
 /// The todo list of one stream, at every seq.
-#[derive(Clone, PartialEq, Eq, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub struct TodoState {
     /// The first era; further ones begin with a rewind each.
     first: Era,
@@ -153,62 +152,41 @@ impl TodoState {
             None => (turn, ItemId::first(seq)),
         };
         let era = self.newest_mut();
-        let old = era.versions.last();
-        if old.is_some_and(|old| old.rank > rank) {
+        let old = era.sets.last().and_then(|set| set.at(Seq::MAX));
+        if old.is_some_and(|old| old.rank() > rank) {
             return;
         }
-        let old_items = old.map_or(&[][..], |old| &old.view.items);
-        let matches = match_items(old_items, &list.items);
+        let old_items: Vec<ListedItem<'_>> = old.into_iter().flat_map(Listed::items).collect();
+        let matches = match_items(&old_items, &list.items);
         let body = list.body.id(list_seq);
-        let items = list
-            .items
-            .iter()
-            .zip(matches)
-            .zip(0u32..)
-            .map(|((head, matched), index)| {
-                let since = matched.and_then(|old| old.in_progress_since);
-                Arc::new(TodoEntry {
-                    id: head.id.clone(),
-                    content_signature: head.content,
-                    status: head.status.clone(),
-                    priority: head.priority.clone(),
-                    position: index,
-                    in_progress_since: (head.status == IN_PROGRESS).then(|| since.unwrap_or(rank.0)),
-                    entry: vec![TodoSource::List { body, index }],
-                })
-            })
-            .collect();
-        era.versions.push(Version { rank, view: TodoView { seq, turn: rank.0, items } });
+        let entries = list.items.iter().zip(matches).zip(0u32..).map(|((head, matched), index)| {
+            let since = matched.and_then(ListedItem::in_progress_since);
+            TodoEntry {
+                id: head.id.clone(),
+                content_signature: head.content,
+                status: head.status.clone(),
+                priority: head.priority.clone(),
+                position: index,
+                in_progress_since: (head.status == IN_PROGRESS).then(|| since.unwrap_or(rank.0)),
+                entry: vec![TodoSource::List { body, index }],
+            }
+        });
+        let set = ItemSet::of_list(seq, rank, entries);
+        era.sets.push(set);
     }
 
     /// One item changed. An unknown id makes a new item at the end. `turn`: of the call that did it, or of the event.
+    ///
+    /// Cost: one look-up of the item, however long the list is.
     pub fn changed(&mut self, seq: Seq, turn: Turn, change: &TodoChange) {
         let era = self.newest_mut();
-        let (old_rank, mut items) = match era.versions.last() {
-            Some(old) => (Some(old.rank), old.view.items.clone()),
-            None => (None, Vec::new()),
-        };
-        let known = items.iter_mut().find(|item| item.id.as_deref() == Some(change.id.as_str()));
-        if let Some(item) = known {
-            apply_change(Arc::make_mut(item), seq, turn, change);
+        if let Some(set) = era.sets.last_mut() {
+            set.change(seq, turn, change);
         } else {
-            let mut item = TodoEntry {
-                id: Some(change.id.clone()),
-                content_signature: Signature::ZERO,
-                status: PENDING.to_owned(),
-                priority: None,
-                position: u32::try_from(items.len()).unwrap_or(u32::MAX),
-                in_progress_since: None,
-                entry: Vec::new(),
-            };
-            apply_change(&mut item, seq, turn, change);
-            items.push(Arc::new(item));
+            let mut set = ItemSet::default();
+            set.change(seq, turn, change);
+            era.sets.push(set);
         }
-        let mut rank = (turn, ItemId::first(seq));
-        if let Some(old) = old_rank {
-            rank = rank.max(old);
-        }
-        era.versions.push(Version { rank, view: TodoView { seq, turn: rank.0, items } });
     }
 
     /// A reminder was shown.
@@ -231,33 +209,38 @@ impl TodoState {
     pub fn rewound(&mut self, seq: Seq, fresh: Self) {
         let mut era = fresh.later.into_iter().next_back().unwrap_or(fresh.first);
         era.since = seq;
-        // If there is one, here and below.
+        // If there is one.
         let keep_last = |marks: &mut Vec<Mark>| drop(marks.drain(..marks.len().saturating_sub(1)));
-        // As above.
-        era.versions.drain(..era.versions.len().saturating_sub(1));
+        era.sets = era.sets.last().and_then(ItemSet::newest_alone).into_iter().collect();
         keep_last(&mut era.reminders);
         keep_last(&mut era.reflections);
-        era.inherited = era.versions.len();
+        era.inherited = era.sets.len();
         self.later.push(era);
     }
 
-    /// The list as of `at`; `None` if there was none.
-    pub fn list(&self, at: Seq) -> Option<&TodoView> {
-        self.era(at).version(at)
+    /// The list as of `at`; `None` if there was none. Cost: O(its items, and where their texts stand).
+    pub fn list(&self, at: Seq) -> Option<TodoView> {
+        self.listed(at).map(Listed::view)
+    }
+
+    fn listed(&self, at: Seq) -> Option<Listed<'_>> {
+        let era = self.era(at);
+        let count = era.sets.partition_point(|set| set.begun().is_some_and(|begun| begun <= at));
+        era.sets.get(count.checked_sub(1)?)?.at(at)
     }
 
     /// Every version of the list ever recorded, oldest first, off the branch or not.
-    pub fn history(&self) -> impl Iterator<Item = &TodoView> {
-        self.eras()
-            .flat_map(|era| era.versions.get(era.inherited..).unwrap_or_default())
-            .map(|version| &version.view)
+    ///
+    /// Each is assembled when it is asked for; items that do not differ from one to the next are shared.
+    pub fn history(&self) -> impl Iterator<Item = TodoView> {
+        self.eras().flat_map(|era| era.sets.iter().flat_map(ItemSet::views).skip(era.inherited))
     }
 
     /// Items in progress for at least `stuck_turns` at turn `now`, in list order.
     pub fn stuck(&self, at: Seq, now: Turn, stuck_turns: u32) -> impl Iterator<Item = StuckTodo> {
-        self.list(at).into_iter().flat_map(|list| &list.items).filter_map(move |item| {
-            let turns = item.in_progress_turns(now)?;
-            (turns >= stuck_turns).then_some(StuckTodo { position: item.position, turns })
+        self.listed(at).into_iter().flat_map(Listed::items).filter_map(move |item| {
+            let turns = now.since(item.in_progress_since()?);
+            (turns >= stuck_turns).then_some(StuckTodo { position: item.position(), turns })
         })
     }
 
@@ -289,41 +272,21 @@ impl TodoState {
     }
 }
 
-impl Era {
-    fn version(&self, at: Seq) -> Option<&TodoView> {
-        let count = self.versions.partition_point(|version| version.view.seq <= at);
-        self.versions.get(count.checked_sub(1)?).map(|version| &version.view)
-    }
-}
-
 fn last_mark(marks: &[Mark], at: Seq) -> Option<Mark> {
     let count = marks.partition_point(|mark| mark.seq <= at);
     marks.get(count.checked_sub(1)?).copied()
 }
 
-fn apply_change(item: &mut TodoEntry, seq: Seq, turn: Turn, change: &TodoChange) {
-    if let Some(status) = &change.status {
-        item.status.clone_from(status);
-    }
-    if let Some(content) = change.content {
-        item.content_signature = content;
-    }
-    if let Some(body) = change.entry {
-        item.entry.push(TodoSource::Change { body: body.id(seq) });
-    }
-    item.in_progress_since = (item.status == IN_PROGRESS).then(|| item.in_progress_since.unwrap_or(turn));
-}
-
 /// Finds for each new item the old one that it is: by id, else by content in order, else by position.
 ///
 /// Each old item is used once; items with different ids never match. Cost: O(n log n).
-fn match_items<'a>(old: &'a [Arc<TodoEntry>], new: &[TodoHead]) -> Vec<Option<&'a TodoEntry>> {
-    let mut free: Vec<Option<&TodoEntry>> = old.iter().map(|item| Some(item.as_ref())).collect();
-    let mut matches: Vec<Option<&TodoEntry>> = vec![None; new.len()];
+fn match_items<'a>(old: &[ListedItem<'a>], new: &[TodoHead]) -> Vec<Option<ListedItem<'a>>> {
+    let mut free: Vec<Option<ListedItem<'_>>> = old.iter().copied().map(Some).collect();
+    let mut matches: Vec<Option<ListedItem<'_>>> = vec![None; new.len()];
 
     let mut by_id: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
     for (index, item) in old.iter().enumerate() {
-        if let Some(id) = &item.id {
+        if let Some(id) = item.id() {
             by_id.entry(id).or_default().push_back(index);
         }
     }
@@ -335,9 +298,9 @@ fn match_items<'a>(old: &'a [Arc<TodoEntry>], new: &[TodoHead]) -> Vec<Option<&'
     // Old items of one content, without and with an id: what is left with an id fits only a new item without one.
     let mut by_content: BTreeMap<Signature, [VecDeque<usize>; 2]> = BTreeMap::new();
     for (index, item) in free.iter().enumerate() {
-        if let Some(item) = item.filter(|item| !item.content_signature.is_zero()) {
-            let [plain, named] = by_content.entry(item.content_signature).or_default();
-            if item.id.is_some() { named.push_back(index) } else { plain.push_back(index) }
+        if let Some(item) = item.filter(|item| !item.content().is_zero()) {
+            let [plain, named] = by_content.entry(item.content()).or_default();
+            if item.id().is_some() { named.push_back(index) } else { plain.push_back(index) }
         }
     }
     for (head, matched) in new.iter().zip(&mut matches).filter(|(_, matched)| matched.is_none()) {
@@ -352,21 +315,22 @@ fn match_items<'a>(old: &'a [Arc<TodoEntry>], new: &[TodoHead]) -> Vec<Option<&'
 
     for ((head, matched), item) in new.iter().zip(&mut matches).zip(free) {
         if matched.is_none() {
-            *matched = item.filter(|item| ids_agree(item, head));
+            *matched = item.filter(|item| ids_agree(*item, head));
         }
     }
     matches
 }
 
 /// An item with an id never matches one with another id.
-fn ids_agree(item: &TodoEntry, head: &TodoHead) -> bool {
-    match (&item.id, &head.id) {
+fn ids_agree(item: ListedItem<'_>, head: &TodoHead) -> bool {
+    match (item.id(), &head.id) {
         (Some(old), Some(new)) => old == new,
         _ => true,
     }
 }
 
 mod source;
+mod versions;
 
 pub use super::policy_values::{ReflectionSettings, ReminderSettings};
 
@@ -386,13 +350,13 @@ impl TodoState {
     ///
     /// Only lists with something pending or in progress are reminded of. Cost: O(items of the list).
     pub fn reminder_due(&self, at: Seq, now: Turn, settings: &ReminderSettings) -> Option<ReminderDue> {
-        let list = self.list(at).filter(|_| settings.enabled)?;
-        if !list.items.iter().any(|item| item.is_open()) {
+        let list = self.listed(at).filter(|_| settings.enabled)?;
+        if !list.items().any(|item| is_open(item.status())) {
             return None;
         }
-        let turns_since_update = now.since(list.turn);
+        let turns_since_update = now.since(list.turn());
         // A reminder from before the update belongs to a cycle that is over.
-        let due = match self.last_reminder(at).filter(|reminder| reminder.seq > list.seq) {
+        let due = match self.last_reminder(at).filter(|reminder| reminder.seq > list.seq()) {
             Some(reminder) => now.since(reminder.turn) >= settings.repeat_turns,
             None => turns_since_update >= settings.initial_turns,
         };
@@ -411,6 +375,7 @@ impl TodoState {
     }
 
     /// Whether automata mode is on as of `at`.
+    #[cfg(any(test, feature = "testing"))]
     pub fn is_automata(&self, at: Seq) -> bool {
         self.automata_since(at).is_some()
     }

@@ -6,7 +6,8 @@
 //! 2 say The plan is this.       also: think, user
 //! 3 turn                        time passes                   4 prompt         the person moves
 //! 3 discard c1                  also: distill, restore, pin, unpin, clear (by the host), erase
-//! 4 compact                     4 changed src/app.ts      4 rewind c2      4 remind      4 reflect
+//! 4 compact                     4 order c1 c2       the host's context is empty, or these
+//! 4 changed src/app.ts      4 rewind c2      4 remind      4 reflect
 //! 5 task T start                5 task T done             5 policy {"todo":false}
 //! 4 serve                       a context is sent           4 flush          a rebase of everything, or of one: flush c1
 //! 5 aside x                     a call of no other's concern, without a name    5 note     an event of no concern
@@ -90,7 +91,8 @@ impl Script {
                 47 => format!("pin c{call}"),
                 48 => format!("unpin c{call}"),
                 49 => format!("clear c{call}"),
-                50 => "compact".to_owned(),
+                50 if rest % 2 == 0 => "compact".to_owned(),
+                50 => format!("order c{call}"),
                 51 => format!("changed {file}"),
                 52 | 53 => format!("rewind c{call}"),
                 54 => "remind".to_owned(),
@@ -223,9 +225,10 @@ impl Played {
                 let text = Some(b"[cleared]".as_slice().into());
                 self.tape.entry(fact::HostCleared { items, calls: Vec::new(), text });
             }
-            "compact" => {
+            "compact" | "order" => {
                 let cause = ReplaceCause::Compaction;
-                self.tape.entry(fact::ContextReplaced { cause, order: Vec::new(), tokens_before: None });
+                let order = rest.split(' ').filter_map(|name| self.call(name)).map(ItemRef::Id).collect();
+                self.tape.entry(fact::ContextReplaced { cause, order, tokens_before: None });
             }
             "changed" => {
                 self.tape.entry(fact::FileChanged { path: rest.to_owned(), by: FileChanger::User });

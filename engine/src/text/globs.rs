@@ -59,6 +59,12 @@ impl PartialEq for Globs {
 
 impl Eq for Globs {}
 
+impl serde::Serialize for Globs {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.patterns.serialize(serializer)
+    }
+}
+
 impl std::fmt::Debug for Globs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Globs").field(&self.patterns).finish()

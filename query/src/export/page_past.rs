@@ -27,7 +27,7 @@ pub(super) fn todo_data(
     let versions: Vec<TodoView> = {
         let reading = view.read();
         let todos = reading.state().todos();
-        todos.history().filter(|list| list.seq <= view.at()).cloned().collect()
+        todos.history().filter(|list| list.seq <= view.at()).collect()
     };
     let mut data = TodoData::default();
     let mut said = todos::Texts::of_what_is_left(view);

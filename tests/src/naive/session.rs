@@ -195,8 +195,8 @@ impl Story<'_> {
                 }
             }
             Payload::ContextReplaced(replaced) if self.mutation != Mutation::NoCompaction => {
-                for call in self.calls.iter_mut().filter(|call| !replaced.order.contains(&call.item)) {
-                    call.left = true;
+                for call in &mut self.calls {
+                    call.left = !replaced.order.contains(&call.item);
                 }
             }
             Payload::HostCleared(cleared) => self.each(&cleared.items, |call| call.cleared = true),

@@ -29,8 +29,6 @@ macro_rules! ids {
     missing_docs,
     reason = "fields are those of the event's kind: ids, names and texts as the host has them"
 )]
-mod context;
-#[expect(missing_docs, reason = "as above")]
 mod memory;
 #[expect(missing_docs, reason = "as above")]
 mod message;
@@ -52,7 +50,6 @@ use crate::ids::{ItemId, Seq};
 use crate::secret::{Revision, Secret};
 
 // All names: a kind is named in the list of `event` alone.
-pub use context::*;
 pub use memory::*;
 pub use message::*;
 pub use session::*;

@@ -1,8 +1,8 @@
-//! Sessions, prompts, and what a host does to its context.
+//! Sessions, prompts, what a host does to its context, and what it or acpdb itself puts into it.
 
 use super::{Cleaner, Drafter, Fields, HostFact, Ids as _};
 use crate::entry::{Bytes, ItemRef, PointRef, Rows};
-use crate::event::{self, Actor, ReplaceCause, Text};
+use crate::event::{self, Actor, InjectedKind, ReplaceCause, Text};
 use crate::ids::StreamId;
 
 /// Title, folder, project or the host's version changed.
@@ -264,5 +264,33 @@ impl HostFact for HostRecorded {
             about: self.about.clone(),
             raw: self.raw.as_ref().map(|bytes| drafter.uncounted(bytes)),
         }
+    }
+}
+
+/// A text was put into the context.
+#[derive(Clone, PartialEq, Hash, Debug)]
+pub struct Injected {
+    pub what: InjectedKind,
+    pub text: Bytes,
+}
+
+impl HostFact for Injected {
+    type Kept = event::Injected;
+    ids!();
+
+    fn revision(&self, fields: &mut Fields) {
+        fields.tag(b"injected").tag(&[self.what as u8]).bytes(&self.text);
+    }
+
+    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
+        cleaner.bytes(&mut self.text);
+    }
+
+    fn draft(&self, drafter: &mut dyn Drafter) -> event::Injected {
+        event::Injected { what: self.what, text: drafter.body(&self.text) }
+    }
+
+    fn told(kept: &event::Injected, rows: &Rows<'_>) -> Option<Self> {
+        Some(Self { what: kept.what, text: rows.bytes(&kept.text)? })
     }
 }

@@ -8,7 +8,7 @@ use crate::event::{
     Started, TurnKind, forms,
 };
 use crate::fold::facts::{
-    Act, ActItem, Eviction, Extra, Finish, FinishExtra, Item, ItemKind, NewCall, PartFact, Range, Revision,
+    Act, Eviction, Extra, Finish, FinishExtra, Item, ItemKind, NewCall, PartFact, Range, Revision,
     form_index, kind_of,
 };
 use crate::fold::memory::{MemoryEvent, Moment};
@@ -82,7 +82,7 @@ impl State {
                     items.extend(found.and_then(|ix| self.facts.item(ix)).map(|item| item.id));
                 }
                 let items =
-                    items.into_iter().map(|item| ActItem { item, pattern: None, summary: cleared.text });
+                    items.into_iter().map(|item| Hidden { item, pattern: None, summary: cleared.text });
                 Op::Clear(self.take_act(seq, items.collect()))
             }
             Payload::Rewound(rewound) => Op::Rewound(Arc::new(Rewind {
@@ -95,8 +95,8 @@ impl State {
                 let key = self.facts.key(Borrowed::Owned(&changed.key));
                 Op::FileChanged(pushed(&mut self.facts.keys, key))
             }
-            Payload::Discarded(act) => Op::Hide(self.take_act(seq, act.items.iter().map(act_item).collect())),
-            Payload::Distilled(act) => Op::Hide(self.take_act(seq, act.items.iter().map(act_item).collect())),
+            Payload::Discarded(act) => Op::Hide(self.take_act(seq, act.items.clone())),
+            Payload::Distilled(act) => Op::Hide(self.take_act(seq, act.items.clone())),
             Payload::Restored(act) => {
                 Op::Restore(Arc::new(Restore { items: act.items.clone(), moment: Moment::of(recorded) }))
             }
@@ -152,7 +152,7 @@ impl State {
         })
     }
 
-    fn take_act(&mut self, seq: Seq, items: Vec<ActItem>) -> u32 {
+    fn take_act(&mut self, seq: Seq, items: Vec<Hidden>) -> u32 {
         pushed(&mut self.facts.rare.acts, Act { seq, items })
     }
 
@@ -300,8 +300,4 @@ impl State {
         };
         pushed(&mut self.facts.finishes, finish)
     }
-}
-
-fn act_item(hidden: &Hidden) -> ActItem {
-    ActItem { item: hidden.item, pattern: hidden.pattern, summary: hidden.summary }
 }

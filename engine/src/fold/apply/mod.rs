@@ -402,7 +402,7 @@ impl State {
                 }
             }
         }
-        self.all(at).move_summaries();
+        self.all(at).move_summaries(0);
         self.effects(at);
     }
 

@@ -24,20 +24,3 @@ fn texts() {
         [Tool output for task t1 evicted (Rolling Prune) to keep context small. Use 'grep' on .sigma/archives/.._S1/t1.log if previous logs are needed.]
         [Tool output for task t1 evicted (Rolling Prune) to keep context small. Use `acpdb task archive t1 --session S1` if previous logs are needed.]"#]].assert_eq(&shown.join("\n"));
 }
-
-#[test]
-fn tags_stand_at_the_end_and_name_the_whole_task() {
-    for (text, task) in [
-        ("out\n\n<!-- sigma-task: t1 -->", Some("t1")),
-        ("<!-- sigma-task: t 1 -->\n ", Some("t 1")),
-        ("<!-- sigma-task: a --> <!-- sigma-task: b -->", Some("b")),
-        ("<!-- sigma-task: t1 --> more", None),
-        ("<!-- sigma-task: a --> x -->", None),
-        ("<!-- sigma-task:  -->", None),
-        ("<!-- other: t1 -->", None),
-        (" -->", None),
-        ("", None),
-    ] {
-        assert_eq!(task_tag(text), task, "{text:?}");
-    }
-}

@@ -7,13 +7,14 @@ use std::sync::{Arc, OnceLock};
 
 use super::{Facts, swap};
 use crate::event::{
-    Body, Face, InjectedKind, KeyKind, Outcome, PartKind, Role, Shown, TodoRole, TodoUpdate, ToolClass,
+    Body, Face, Hidden, InjectedKind, KeyKind, Outcome, PartKind, Role, Shown, TodoRole, TodoUpdate,
+    ToolClass,
 };
 use crate::fold::names::Names;
 use crate::fold::number::{KeyId, Name};
 use crate::fold::number::{Lazy, Table, hash_of};
 use crate::fold::rows::{In, Later, Out, flat, flat_enum};
-use crate::ids::{ItemId, Micros, Seq, Signature, Turn};
+use crate::ids::{ItemId, Micros, Seq, Turn};
 
 /// What an item is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
@@ -164,19 +165,11 @@ pub(crate) struct Message {
     pub(crate) hidden: bool,
 }
 
-/// One hidden item of an act.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct ActItem {
-    pub(crate) item: ItemId,
-    pub(crate) pattern: Option<Signature>,
-    pub(crate) summary: Option<Body>,
-}
-
 /// An act on the context.
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Act {
     pub(crate) seq: Seq,
-    pub(crate) items: Vec<ActItem>,
+    pub(crate) items: Vec<Hidden>,
 }
 
 /// A completed task's eviction, or the rolling prune of an active one.

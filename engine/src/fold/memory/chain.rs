@@ -38,6 +38,7 @@ impl MemoryEdge {
     }
 
     /// Whether one of its ends is not recorded.
+    #[cfg(any(test, feature = "testing"))]
     pub const fn is_dangling(&self) -> bool {
         self.old_item.is_none() || self.new_item.is_none()
     }
@@ -108,6 +109,7 @@ impl<'a> MemoryAt<'a> {
     }
 
     /// Edges of which one end is not recorded by then.
+    #[cfg(any(test, feature = "testing"))]
     pub fn dangling(&self) -> Vec<MemoryEdge> {
         self.edges().into_iter().filter(MemoryEdge::is_dangling).collect()
     }

@@ -86,7 +86,7 @@ pub struct MemoryInsights {
 impl<'a> MemoryAt<'a> {
     /// What this stream's history teaches. Lists are ordered by scope, category and key; ids by recording.
     ///
-    /// Cost: O(items + edges), times a logarithm.
+    /// Cost: O(items + edges), times a logarithm. What leads to the ends of several chains counts for each.
     pub fn insights(&self, now: Micros) -> MemoryInsights {
         let mut insights = MemoryInsights { reversed: self.reversed(), ..MemoryInsights::default() };
         let mut slots: Vec<_> = self.core.slots().iter().collect();

@@ -2,9 +2,14 @@
 
 use std::sync::LazyLock;
 
+use serde::de::DeserializeOwned;
+use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
-use crate::fold::policy_values::Policy;
+use crate::event::ToolClass;
+use crate::fold::policy_values::{
+    Ages, FileKind, FileRule, FlushRule, HideInput, Paths, Policy, RepeatMode, ServeMode, TaskArchive,
+};
 use crate::fold::rules::ages_keys;
 use crate::fold::rules::switches;
 use crate::text::{GlobError, Globs};
@@ -42,7 +47,7 @@ impl PolicyKey {
         match self.place {
             Place::Field { get, .. } => get(policy),
             Place::Switch(number) => Value::Bool(policy.switches.is_on(number)),
-            Place::Ages(number) => ages::get(policy.idle.ages(number)),
+            Place::Ages(number) => of_ages(policy.idle.ages(number)),
         }
     }
 
@@ -51,12 +56,12 @@ impl PolicyKey {
             Place::Field { set, .. } => set(policy, value),
             Place::Switch(number) => {
                 let mut on = policy.switches.is_on(number);
-                flag::set(&mut on, value)?;
+                flag(&mut on, value)?;
                 policy.switches.set(number, on);
                 Ok(())
             }
             Place::Ages(number) => {
-                policy.idle.set_ages(number, ages::read(value)?);
+                policy.idle.set_ages(number, ages(value)?);
                 Ok(())
             }
         }
@@ -69,16 +74,19 @@ impl std::fmt::Debug for PolicyKey {
     }
 }
 
+/// A key a line: its name, its field, the function that sets it; `in` where that sets more than the field.
 macro_rules! keys {
-    ($( $name:literal $($field:ident).+ : $with:ident );+ $(;)?) => {
+    ($( $name:literal $($field:ident).+ $(in $place:ident)? : $set:ident );+ $(;)?) => {
         [ $( PolicyKey {
             name: $name,
             place: Place::Field {
-                get: |policy| $with::get(&policy.$($field).+),
-                set: |policy, value| $with::set(&mut policy.$($field).+, value),
+                get: |policy| json(&policy.$($field).+),
+                set: |policy, value| $set(keys!(@ policy $(in $place)? : $($field).+), value),
             },
         } ),+ ]
     };
+    (@ $policy:ident : $($field:ident).+) => { &mut $policy.$($field).+ };
+    (@ $policy:ident in $place:ident : $($field:ident).+) => { &mut $policy.$place };
 }
 
 /// Every key, in the order in which a whole policy lists them.
@@ -100,7 +108,7 @@ fn supersession() -> impl IntoIterator<Item = PolicyKey> {
     "repeat" repeat.mode: word;
     "repeat.except" repeat.except: names;
     "repeat.protected_tools" repeat.protected_tools: names;
-    "file.any_call" file: any_call;
+    "file.any_call" file.any_call in file: any_call;
     "file.write_clears" file.write_clears: classes;
     "file.edit_clears" file.edit_clears: classes;
     "file.delete_clears" file.delete_clears: classes;
@@ -164,116 +172,81 @@ fn others() -> impl IntoIterator<Item = PolicyKey> {
     }
 }
 
-mod flag {
-    use super::{KeyError, Value};
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the same form for every kind of value")]
-    pub(super) fn get(value: &bool) -> Value {
-        Value::Bool(*value)
-    }
-
-    pub(super) fn set(place: &mut bool, value: &Value) -> Result<(), KeyError> {
-        *place = match value {
-            Value::Bool(value) => *value,
-            Value::String(word) if word == "on" => true,
-            Value::String(word) if word == "off" => false,
-            _ => return Err(KeyError::Kind("true or false")),
-        };
-        Ok(())
-    }
+/// What a field holds.
+fn json<T: Serialize>(value: &T) -> Value {
+    // Switches, numbers, words and lists of them: no part of it is refused.
+    serde_json::to_value(value).unwrap_or_default()
 }
 
-mod count {
-    use super::{KeyError, Value};
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the same form for every kind of value")]
-    pub(super) fn get(value: &u32) -> Value {
-        Value::from(*value)
-    }
-
-    pub(super) fn set(place: &mut u32, value: &Value) -> Result<(), KeyError> {
-        let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
-        *place = number.ok_or(KeyError::Kind("a whole number"))?;
-        Ok(())
-    }
+fn flag(place: &mut bool, value: &Value) -> Result<(), KeyError> {
+    *place = match value {
+        Value::Bool(value) => *value,
+        Value::String(word) if word == "on" => true,
+        Value::String(word) if word == "off" => false,
+        _ => return Err(KeyError::Kind("true or false")),
+    };
+    Ok(())
 }
 
-mod amount {
-    use super::{KeyError, Value};
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the same form for every kind of value")]
-    pub(super) fn get(value: &f64) -> Value {
-        Value::from(*value)
+fn any_call(rule: &mut FileRule, value: &Value) -> Result<(), KeyError> {
+    let mut any_call = rule.any_call;
+    flag(&mut any_call, value)?;
+    if any_call != rule.any_call {
+        rule.set_any_call(any_call);
     }
-
-    pub(super) fn set(place: &mut f64, value: &Value) -> Result<(), KeyError> {
-        let number = value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
-        *place = number.ok_or(KeyError::Kind("a number, 0 or more"))?;
-        Ok(())
-    }
+    Ok(())
 }
 
-mod ratio {
-    use super::{KeyError, Value};
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the same form for every kind of value")]
-    pub(super) fn get(value: &f64) -> Value {
-        Value::from(*value)
-    }
-
-    pub(super) fn set(place: &mut f64, value: &Value) -> Result<(), KeyError> {
-        let number = value.as_f64().filter(|number| (0.0..=1.0).contains(number));
-        *place = number.ok_or(KeyError::Kind("a number from 0 to 1"))?;
-        Ok(())
-    }
+fn count(place: &mut u32, value: &Value) -> Result<(), KeyError> {
+    let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+    *place = number.ok_or(KeyError::Kind("a whole number"))?;
+    Ok(())
 }
 
-mod word {
-    use serde::Serialize;
-    use serde::de::DeserializeOwned;
+fn amount(place: &mut f64, value: &Value) -> Result<(), KeyError> {
+    let number = value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
+    *place = number.ok_or(KeyError::Kind("a number, 0 or more"))?;
+    Ok(())
+}
 
-    use super::{KeyError, Value};
+fn ratio(place: &mut f64, value: &Value) -> Result<(), KeyError> {
+    let number = value.as_f64().filter(|number| (0.0..=1.0).contains(number));
+    *place = number.ok_or(KeyError::Kind("a number from 0 to 1"))?;
+    Ok(())
+}
 
-    pub(super) trait Word: Serialize + DeserializeOwned {
-        const EXPECTED: &'static str;
-    }
+/// Words that a key takes.
+trait Word: DeserializeOwned {
+    const EXPECTED: &'static str;
+}
 
-    impl Word for crate::fold::policy_values::Paths {
-        const EXPECTED: &'static str = "`raw` or `session`";
-    }
-    impl Word for crate::fold::policy_values::RepeatMode {
-        const EXPECTED: &'static str = "`off`, `hash` (or `on`) or `dedup`";
-    }
-    impl Word for crate::fold::policy_values::HideInput {
-        const EXPECTED: &'static str = "`none`, `metadata` or `changes`";
-    }
-    impl Word for crate::fold::policy_values::ServeMode {
-        const EXPECTED: &'static str = "`append_only`, `batched` or `eager`";
-    }
-    impl Word for crate::fold::policy_values::FlushRule {
-        const EXPECTED: &'static str = "`hybrid`, `ski_rental`, `cold` or `prompts`";
-    }
-    impl Word for crate::fold::policy_values::TaskArchive {
-        const EXPECTED: &'static str = "`command` or `file`";
-    }
-    impl Word for crate::fold::policy_values::FileKind {
-        const EXPECTED: &'static str = "`file`, `supersede_write` or `supersede_read`";
-    }
+macro_rules! words {
+    ($( $name:ident $expected:literal; )+) => {
+        $( impl Word for $name {
+            const EXPECTED: &'static str = $expected;
+        } )+
+    };
+}
 
-    pub(super) fn get<W: Word>(value: &W) -> Value {
-        serde_json::to_value(value).unwrap_or_default()
-    }
+words! {
+    Paths "`raw` or `session`";
+    RepeatMode "`off`, `hash` (or `on`) or `dedup`";
+    HideInput "`none`, `metadata` or `changes`";
+    ServeMode "`append_only`, `batched` or `eager`";
+    FlushRule "`hybrid`, `ski_rental`, `cold` or `prompts`";
+    TaskArchive "`command` or `file`";
+    FileKind "`file`, `supersede_write` or `supersede_read`";
+}
 
-    pub(super) fn set<W: Word>(place: &mut W, value: &Value) -> Result<(), KeyError> {
-        // `off` is what people write for it, and `false` is what other programs make of that.
-        let word = match value {
-            Value::Bool(true) => &Value::from("on"),
-            Value::Bool(false) => &Value::from("off"),
-            other => other,
-        };
-        *place = W::deserialize(word).map_err(|_| KeyError::Kind(W::EXPECTED))?;
-        Ok(())
-    }
+fn word<W: Word>(place: &mut W, value: &Value) -> Result<(), KeyError> {
+    // `off` is what people write for it, and `false` is what other programs make of that.
+    let word = match value {
+        Value::Bool(true) => &Value::from("on"),
+        Value::Bool(false) => &Value::from("off"),
+        other => other,
+    };
+    *place = W::deserialize(word).map_err(|_| KeyError::Kind(W::EXPECTED))?;
+    Ok(())
 }
 
 /// Texts of a list; `None` if it is none.
@@ -281,95 +254,43 @@ fn texts(value: &Value) -> Option<Vec<&str>> {
     value.as_array()?.iter().map(Value::as_str).collect()
 }
 
-mod names {
-    use super::{Globs, KeyError, Value, texts};
-
-    pub(super) fn get(value: &Globs) -> Value {
-        Value::from(value.patterns().to_vec())
-    }
-
-    pub(super) fn set(place: &mut Globs, value: &Value) -> Result<(), KeyError> {
-        let patterns = texts(value).ok_or(KeyError::Kind("a list of tool names"))?;
-        *place = Globs::names(patterns).map_err(KeyError::Glob)?;
-        Ok(())
-    }
+fn names(place: &mut Globs, value: &Value) -> Result<(), KeyError> {
+    let patterns = texts(value).ok_or(KeyError::Kind("a list of tool names"))?;
+    *place = Globs::names(patterns).map_err(KeyError::Glob)?;
+    Ok(())
 }
 
-mod files {
-    use super::{Globs, KeyError, Value, texts};
-
-    pub(super) fn get(value: &Globs) -> Value {
-        Value::from(value.patterns().to_vec())
-    }
-
-    pub(super) fn set(place: &mut Globs, value: &Value) -> Result<(), KeyError> {
-        let patterns = texts(value).ok_or(KeyError::Kind("a list of file patterns"))?;
-        *place = Globs::guarded_paths(patterns).map_err(KeyError::Glob)?;
-        Ok(())
-    }
+fn files(place: &mut Globs, value: &Value) -> Result<(), KeyError> {
+    let patterns = texts(value).ok_or(KeyError::Kind("a list of file patterns"))?;
+    *place = Globs::guarded_paths(patterns).map_err(KeyError::Glob)?;
+    Ok(())
 }
 
-mod classes {
-    use serde::Deserialize as _;
-
-    use super::{KeyError, Value};
-    use crate::event::ToolClass;
-
-    pub(super) fn get(value: &Vec<ToolClass>) -> Value {
-        serde_json::to_value(value).unwrap_or_default()
-    }
-
-    pub(super) fn set(place: &mut Vec<ToolClass>, value: &Value) -> Result<(), KeyError> {
-        *place = Vec::deserialize(value)
-            .map_err(|_| KeyError::Kind("a list of `read`, `write`, `edit`, `delete`, `search`"))?;
-        Ok(())
-    }
+fn classes(place: &mut Vec<ToolClass>, value: &Value) -> Result<(), KeyError> {
+    *place = Vec::deserialize(value)
+        .map_err(|_| KeyError::Kind("a list of `read`, `write`, `edit`, `delete`, `search`"))?;
+    Ok(())
 }
 
-mod ages {
-    use super::{KeyError, Value};
-    use crate::fold::policy_values::Ages;
-
-    const EXPECTED: &str = "a number of turns (0: never), or three: for 1500 tokens, for 300, for fewer";
-
-    /// One number where all sizes have the same age.
-    pub(super) fn get(ages: Ages) -> Value {
-        if ages == Ages::all(ages.large) {
-            return Value::from(ages.large);
-        }
-        Value::from(vec![ages.large, ages.medium, ages.small])
+/// One number where all sizes have the same age.
+fn of_ages(ages: Ages) -> Value {
+    if ages == Ages::all(ages.large) {
+        return Value::from(ages.large);
     }
-
-    pub(super) fn read(value: &Value) -> Result<Ages, KeyError> {
-        let turns = |value: &Value| value.as_u64().and_then(|turns| u32::try_from(turns).ok());
-        let ages = match value {
-            Value::Array(values) => match values.as_slice() {
-                [large, medium, small] => turns(large)
-                    .zip(turns(medium))
-                    .zip(turns(small))
-                    .map(|((large, medium), small)| Ages::of(large, medium, small)),
-                _ => None,
-            },
-            value => turns(value).map(Ages::all),
-        };
-        ages.ok_or(KeyError::Kind(EXPECTED))
-    }
+    Value::from(vec![ages.large, ages.medium, ages.small])
 }
 
-mod any_call {
-    use super::{KeyError, Value};
-    use crate::fold::policy_values::FileRule;
-
-    pub(super) fn get(value: &FileRule) -> Value {
-        Value::Bool(value.any_call)
-    }
-
-    pub(super) fn set(place: &mut FileRule, value: &Value) -> Result<(), KeyError> {
-        let mut any_call = place.any_call;
-        super::flag::set(&mut any_call, value)?;
-        if any_call != place.any_call {
-            place.set_any_call(any_call);
-        }
-        Ok(())
-    }
+fn ages(value: &Value) -> Result<Ages, KeyError> {
+    let turns = |value: &Value| value.as_u64().and_then(|turns| u32::try_from(turns).ok());
+    let ages = match value {
+        Value::Array(values) => match values.as_slice() {
+            [large, medium, small] => turns(large)
+                .zip(turns(medium))
+                .zip(turns(small))
+                .map(|((large, medium), small)| Ages::of(large, medium, small)),
+            _ => None,
+        },
+        value => turns(value).map(Ages::all),
+    };
+    ages.ok_or(KeyError::Kind("a number of turns (0: never), or three: for 1500 tokens, for 300, for fewer"))
 }

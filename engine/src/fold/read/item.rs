@@ -329,6 +329,11 @@ impl State {
         self.history.rows_of(ix).any(|row| row.cause == Cause::OffBranch && row.holds(at))
     }
 
+    /// Whether the host has put its own text in place of an item.
+    pub(crate) fn is_cleared(&self, ix: Ix, at: Seq) -> bool {
+        self.history.rows_of(ix).any(|row| matches!(row.cause, Cause::Cleared { .. }) && row.holds(at))
+    }
+
     /// Whether an item is off the branch or has left the context.
     pub(crate) fn is_out(&self, ix: Ix, at: Seq) -> bool {
         self.history

@@ -9,6 +9,7 @@
 //! Every read takes `at` and is a function of the state; nothing is cached and nothing is changed. Bodies are named,
 //! never read: [`StandIn::needs`] says which body a text is made from, [`render`] makes it.
 
+#[cfg(any(test, feature = "testing"))]
 mod digest;
 mod explain;
 mod item;
@@ -18,6 +19,8 @@ mod served;
 mod stand_in;
 mod stats;
 
+#[cfg(any(test, feature = "testing"))]
+pub use digest::ShortenedView;
 pub use explain::{Explanation, Protection, Rested, Visibility};
 pub(in crate::fold) use item::FaceTokens;
 pub use item::{CauseView, FaceState, FaceView, ItemView, PartView};
@@ -26,4 +29,4 @@ pub use lookup::{CHAIN_MEMBER_COUNT_MAX, Chain, ChainMember, EdgeView};
 pub use lookup::{HashForm, TurnTokens};
 pub use served::{PendingItem, ServedChange, ServedPlace};
 pub use stand_in::{Render, StandIn, render};
-pub use stats::{KindStats, ShortenedView, Stats, StatsKind};
+pub use stats::{KindStats, Stats, StatsKind};

@@ -2,9 +2,8 @@
 //! `command_family`). Off unless a policy asks for it. A run that failed is superseded, too; only one that completed
 //! supersedes.
 
-use super::{Clear, Failed, Guard, Label, Look, On, Rule, Slot, Tombstone, Switch};
+use super::{Failed, Finds, Guard, Label, On, Rule, Switch, Tombstone};
 use crate::event::KeyKind;
-use crate::fold::number::Ix;
 use crate::fold::history::RuleKind;
 
 const LABEL: Label = Label {
@@ -25,14 +24,5 @@ pub(crate) const RULE: Rule = Rule {
     guard: Guard::Common,
     failed: Failed::Yes,
     any_turn: false,
-    lays: |look, ix, lay| slots(look, ix, &mut |_, slot| lay(slot)),
-    clears: |look, ix, clear| slots(look, ix, &mut |key, slot| clear(Clear { slot, key, waits: false })),
+    finds: Finds::Keys(KeyKind::Check),
 };
-
-fn slots(look: Look<'_>, ix: Ix, found: &mut dyn FnMut(u32, Slot)) {
-    for (index, key) in look.keys(ix) {
-        if key.kind == KeyKind::Check {
-            found(index, Slot { group: 0, key: look.id(key).0 });
-        }
-    }
-}

@@ -1,13 +1,7 @@
 //! Context: a newer `context_prune` call takes the place of earlier ones (kind `context`).
 
-use super::{Label, Means, Rule, Switch, Tombstone, newest_of};
+use super::{Failed, Finds, Guard, Label, On, Rule, Switch, Tombstone};
 use crate::fold::history::RuleKind;
-
-struct ContextTool;
-
-impl Means for ContextTool {
-    const TOOL: &'static str = "context_prune";
-}
 
 const LABEL: Label = Label {
     number: 10,
@@ -20,8 +14,12 @@ const LABEL: Label = Label {
     reason: "a newer call of the context tool replaced it",
 };
 
-pub(crate) const RULE: Rule = newest_of::<ContextTool>(
-    &[&LABEL],
-    |_| RuleKind::of(&LABEL),
-    Switch { key: "context", presets: &["acp-head"], is_late: false },
-);
+pub(crate) const RULE: Rule = Rule {
+    labels: &[&LABEL],
+    on: On::Switch(Switch { key: "context", presets: &["acp-head"], is_late: false }),
+    kind: |_| RuleKind::of(&LABEL),
+    guard: Guard::Common,
+    failed: Failed::No,
+    any_turn: false,
+    finds: Finds::Tool("context_prune"),
+};

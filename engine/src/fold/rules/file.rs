@@ -3,9 +3,10 @@
 //! The policy's matrix says which class of call clears which class of view. A key of one kind never meets one of
 //! another, so a search is cleared by an equal search alone.
 
-use super::{Clear, Label, On, Tombstone, Failed, Guard, Rule, Slot};
+use super::{Clear, Failed, Finds, Guard, Label, Look, On, Rule, Slot, Tombstone};
 use crate::event::{KeyKind, ToolClass};
 use crate::fold::history::RuleKind;
+use crate::fold::number::Ix;
 use crate::fold::policy_values::FileKind;
 
 pub(super) const FILE: Label = Label {
@@ -52,27 +53,32 @@ pub(crate) const RULE: Rule = Rule {
     guard: Guard::File,
     failed: Failed::ByPolicy,
     any_turn: false,
-    lays: |look, ix, lay| {
-        for (_, key) in look.keys(ix) {
-            if matches!(key.kind, KeyKind::File | KeyKind::Search) {
-                lay(Slot { group: group(key.class), key: look.id(key).0 });
-            }
-        }
-    },
-    clears: |look, ix, clear| {
-        for (index, key) in look.keys(ix) {
-            if !matches!(key.kind, KeyKind::File | KeyKind::Search) {
-                continue;
-            }
-            for &class in look.policy.file.clears(key.class) {
-                let waits = look.policy.file.edit_quiet_steps > 0
-                    && key.class == ToolClass::Edit
-                    && matches!(class, ToolClass::Read | ToolClass::Write);
-                clear(Clear { slot: Slot { group: group(class), key: look.id(key).0 }, key: index, waits });
-            }
-        }
-    },
+    finds: Finds::Files,
 };
+
+/// The slots in which a call's views of files, and its searches, can be found.
+pub(super) fn lay(look: Look<'_>, ix: Ix, lay: &mut dyn FnMut(Slot)) {
+    for (_, key) in look.keys(ix) {
+        if matches!(key.kind, KeyKind::File | KeyKind::Search) {
+            lay(Slot { group: group(key.class), key: look.id(key).0 });
+        }
+    }
+}
+
+/// The slots that a call empties by the policy's matrix.
+pub(super) fn clear(look: Look<'_>, ix: Ix, clear: &mut dyn FnMut(Clear)) {
+    for (index, key) in look.keys(ix) {
+        if !matches!(key.kind, KeyKind::File | KeyKind::Search) {
+            continue;
+        }
+        for &class in look.policy.file.clears(key.class) {
+            let waits = look.policy.file.edit_quiet_steps > 0
+                && key.class == ToolClass::Edit
+                && matches!(class, ToolClass::Read | ToolClass::Write);
+            clear(Clear { slot: Slot { group: group(class), key: look.id(key).0 }, key: index, waits });
+        }
+    }
+}
 
 /// Views of one class have a group of their own, so that a call looks only at what it clears.
 pub(crate) const fn group(class: ToolClass) -> u8 {

@@ -1,9 +1,9 @@
 //! Repeat: the same tool with the same parameters, called again (kind `hash`, or `dedup` without top-level nulls).
 
-use super::{Clear, Label, On, Tombstone, Failed, Guard, Look, Rule, Slot};
+use super::{Failed, Finds, Guard, Label, Look, On, Rule, Slot, Tombstone};
 use crate::event::TodoRole;
-use crate::fold::number::Ix;
 use crate::fold::history::RuleKind;
+use crate::fold::number::Ix;
 use crate::fold::policy_values::{Paths, RepeatMode};
 
 pub(super) const HASH: Label = Label {
@@ -38,16 +38,7 @@ pub(crate) const RULE: Rule = Rule {
     guard: Guard::Repeat,
     failed: Failed::ByPolicy,
     any_turn: false,
-    lays: |look, ix, lay| {
-        if let Some(slot) = slot(look, ix) {
-            lay(slot);
-        }
-    },
-    clears: |look, ix, clear| {
-        if let Some(slot) = slot(look, ix) {
-            clear(Clear::all(slot));
-        }
-    },
+    finds: Finds::One(slot),
 };
 
 /// The slot of a call's signature; none for a poll or a deed, whose repeat is a new answer or a new deed.

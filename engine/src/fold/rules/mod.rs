@@ -1,12 +1,12 @@
 //! The rules: what makes a newer call supersede an older one.
 //!
 //! ```text
-//! older call X   --lays-->   slots it can be found under          (repeat: its signature; file: each key and class)
-//! newer call N   --clears--> slots whose calls it may supersede   (repeat: its signature; file: keys the matrix allows)
+//! older call X   --lay-->    slots it can be found under          (repeat: its signature; file: each key and class)
+//! newer call N   --clear-->  slots whose calls it may supersede   (repeat: its signature; file: keys the matrix allows)
 //! ```
 //!
-//! A rule says that, what its edges are called and what is told of them ([`Label`]), and how a policy turns it on ([`On`]).
-//! Finding candidates, protection, order and edges are the same for all and stand in [`state`](super::state). One file a
+//! A rule says that ([`Finds`]), what its edges are called and what is told of them ([`Label`]), and how a policy turns it on ([`On`]).
+//! Finding candidates, protection, order and edges are the same for all and stand in [`step`](super::step). One file a
 //! rule, one line in the list of [`RULES`], in the order in which they are asked.
 //! Rules that shorten stand in the list of [`SHORTENING`] in the same way, as [`Shortening`].
 
@@ -32,9 +32,6 @@ macro_rules! rules {
 
         /// All rules, in the order in which they are asked.
         pub(crate) const RULES: &[Rule] = &[$($file::RULE),+];
-
-        /// Their files.
-        const FILES: &[&str] = &[$(stringify!($file)),+];
     };
 }
 
@@ -57,9 +54,6 @@ macro_rules! shortening {
 
         /// All rules that shorten, in the order in which they are asked.
         pub(crate) const SHORTENING: &[Shortening] = &[$($file::RULE),+];
-
-        /// Their files.
-        const SHORTENING_FILES: &[&str] = &[$(stringify!($file)),+];
     };
 }
 
@@ -120,12 +114,6 @@ pub(crate) struct Clear {
     pub(crate) key: u32,
     /// Not at once: when the file has rested.
     pub(crate) waits: bool,
-}
-
-impl Clear {
-    pub(crate) const fn all(slot: Slot) -> Self {
-        Self { slot, key: NONE, waits: false }
-    }
 }
 
 /// Whether failed calls can be superseded.
@@ -199,8 +187,60 @@ pub(crate) struct Rule {
     pub(crate) failed: Failed,
     /// Takes calls of the same turn, if they started earlier.
     pub(crate) any_turn: bool,
-    pub(crate) lays: fn(Look<'_>, Ix, &mut dyn FnMut(Slot)),
-    pub(crate) clears: fn(Look<'_>, Ix, &mut dyn FnMut(Clear)),
+    pub(crate) finds: Finds,
+}
+
+/// What calls of a rule have in common: an older call lies in these slots, a newer one takes what lies in them.
+#[derive(Clone, Copy)]
+pub(crate) enum Finds {
+    /// One slot, for calls that have one.
+    One(fn(Look<'_>, Ix) -> Option<Slot>),
+    /// A slot for each key of a kind.
+    Keys(KeyKind),
+    /// One tool: its newest call takes the place of every earlier one, whatever they say.
+    Tool(&'static str),
+    /// Files, as the policy's matrix says.
+    Files,
+}
+
+impl Finds {
+    /// The slots in which a call can be found.
+    pub(crate) fn lay(self, look: Look<'_>, ix: Ix, lay: &mut dyn FnMut(Slot)) {
+        match self {
+            Self::Files => file::lay(look, ix, lay),
+            other => other.each(look, ix, &mut |_, slot| lay(slot)),
+        }
+    }
+
+    /// The slots that a call empties.
+    pub(crate) fn clear(self, look: Look<'_>, ix: Ix, clear: &mut dyn FnMut(Clear)) {
+        match self {
+            Self::Files => file::clear(look, ix, clear),
+            other => other.each(look, ix, &mut |key, slot| clear(Clear { slot, key, waits: false })),
+        }
+    }
+
+    /// The slots of a call, the same on both sides, each with the index of its key.
+    fn each(self, look: Look<'_>, ix: Ix, found: &mut dyn FnMut(u32, Slot)) {
+        match self {
+            Self::One(slot) => {
+                if let Some(slot) = slot(look, ix) {
+                    found(NONE, slot);
+                }
+            }
+            Self::Keys(kind) => {
+                for (index, key) in look.keys(ix).filter(|(_, key)| key.kind == kind) {
+                    found(index, Slot { group: 0, key: look.id(key).0 });
+                }
+            }
+            Self::Tool(tool) => {
+                if look.facts.tool(ix) == tool {
+                    found(NONE, Slot { group: 0, key: 0 });
+                }
+            }
+            Self::Files => {}
+        }
+    }
 }
 
 impl Rule {
@@ -211,66 +251,6 @@ impl Rule {
             On::Switch(_) => u8::try_from(number).is_ok_and(|number| policy.switches.is_on(number)),
         }
     }
-}
-
-/// A tool that a rule means.
-pub(crate) trait Means {
-    const TOOL: &'static str;
-}
-
-/// A rule about one tool: its newest call takes the place of every earlier one, whatever they say.
-pub(crate) const fn newest_of<T: Means>(
-    labels: &'static [&'static Label],
-    kind: fn(&Policy) -> RuleKind,
-    switch: Switch,
-) -> Rule {
-    const SLOT: Slot = Slot { group: 0, key: 0 };
-    Rule {
-        labels,
-        on: On::Switch(switch),
-        kind,
-        guard: Guard::Common,
-        failed: Failed::No,
-        any_turn: false,
-        lays: |look, ix, lay| {
-            if look.facts.tool(ix) == T::TOOL {
-                lay(SLOT);
-            }
-        },
-        clears: |look, ix, clear| {
-            if look.facts.tool(ix) == T::TOOL {
-                clear(Clear::all(SLOT));
-            }
-        },
-    }
-}
-
-/// Place of the file rule: edges that wait for a file to rest come about just before it is asked.
-pub(crate) const FILE_RULE: usize = place_of("file", FILES);
-
-/// The place of a name in a list. A name that is not there ends the build.
-#[expect(clippy::panic, reason = "evaluated while compiling only")]
-const fn place_of(name: &str, names: &[&str]) -> usize {
-    let mut place = 0;
-    let mut rest = names;
-    while let [first, more @ ..] = rest {
-        if is_same(first.as_bytes(), name.as_bytes()) {
-            return place;
-        }
-        place += 1;
-        rest = more;
-    }
-    panic!("the list does not hold the name")
-}
-
-const fn is_same(mut one: &[u8], mut other: &[u8]) -> bool {
-    while let ([a, one_rest @ ..], [b, other_rest @ ..]) = (one, other) {
-        if *a != *b {
-            return false;
-        }
-        (one, other) = (one_rest, other_rest);
-    }
-    one.is_empty() && other.is_empty()
 }
 
 /// What is told of the edges of a rule.

@@ -1,8 +1,8 @@
 //! Retry: failed attempts go once the same call succeeds, in whatever turn (kind `retry`).
 
-use super::{Clear, Label, On, Tombstone, Switch, Failed, Guard, Look, Rule, Slot};
-use crate::fold::number::Ix;
+use super::{Failed, Finds, Guard, Label, Look, On, Rule, Slot, Switch, Tombstone};
 use crate::fold::history::RuleKind;
+use crate::fold::number::Ix;
 use crate::fold::policy_values::Paths;
 
 pub(super) const LABEL: Label = Label {
@@ -23,16 +23,7 @@ pub(crate) const RULE: Rule = Rule {
     guard: Guard::Common,
     failed: Failed::Only,
     any_turn: true,
-    lays: |look, ix, lay| {
-        if let Some(slot) = slot(look, ix) {
-            lay(slot);
-        }
-    },
-    clears: |look, ix, clear| {
-        if let Some(slot) = slot(look, ix) {
-            clear(Clear::all(slot));
-        }
-    },
+    finds: Finds::One(slot),
 };
 
 fn slot(look: Look<'_>, ix: Ix) -> Option<Slot> {

@@ -8,9 +8,9 @@
 //!
 //! Such a rule is a file and a line in the list of [`SHORTENING`]: its name, its texts, its key in policies and the presets
 //! that set it stand in its [`Shortening`]. Queues, touches and cold caches are the same for all rules and stand in
-//! [`state`](crate::fold::state).
+//! [`step`](crate::fold::step).
 
-use super::{Look, SHORTENING, SHORTENING_FILES, place_of};
+use super::{Look, SHORTENING};
 use crate::event::{Face, KeyKind, ToolClass};
 use crate::fold::facts::{Call, Item, Size};
 use crate::fold::history::ShortenKind;
@@ -140,15 +140,7 @@ pub(crate) struct AgesKey {
     pub(crate) presets: &'static [(&'static str, Ages)],
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "at compile time; there are few rules")]
-const fn kind(name: &str) -> ShortenKind {
-    ShortenKind::numbered(place_of(name, SHORTENING_FILES) as u8)
-}
-
 impl ShortenKind {
-    /// Long parameters of a failed call.
-    pub const PURGE_ERRORS: Self = kind("purge_errors");
-
     /// All rules that shorten, in their order.
     pub fn all() -> impl Iterator<Item = Self> + Clone {
         (0..).zip(SHORTENING).map(|(number, _)| Self::numbered(number))

@@ -1,13 +1,7 @@
 //! Snapshot: a newer snapshot takes the place of every earlier one (kind `snapshot`).
 
-use super::{Label, Means, Rule, Switch, Tombstone, newest_of};
+use super::{Failed, Finds, Guard, Label, On, Rule, Switch, Tombstone};
 use crate::fold::history::RuleKind;
-
-struct Snapshot;
-
-impl Means for Snapshot {
-    const TOOL: &'static str = "snapshot";
-}
 
 const LABEL: Label = Label {
     number: 8,
@@ -20,8 +14,12 @@ const LABEL: Label = Label {
     reason: "a newer snapshot replaced it",
 };
 
-pub(crate) const RULE: Rule = newest_of::<Snapshot>(
-    &[&LABEL],
-    |_| RuleKind::of(&LABEL),
-    Switch { key: "snapshot", presets: &["acp-head"], is_late: false },
-);
+pub(crate) const RULE: Rule = Rule {
+    labels: &[&LABEL],
+    on: On::Switch(Switch { key: "snapshot", presets: &["acp-head"], is_late: false }),
+    kind: |_| RuleKind::of(&LABEL),
+    guard: Guard::Common,
+    failed: Failed::No,
+    any_turn: false,
+    finds: Finds::Tool("snapshot"),
+};

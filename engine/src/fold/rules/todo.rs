@@ -2,10 +2,10 @@
 //!
 //! Does not look at protected tools: the todo tools are on that list by default. Changes of one entry are not meant.
 
-use super::{Clear, Label, On, Tombstone, Switch, Failed, Guard, Look, Rule, Slot};
+use super::{Failed, Finds, Guard, Label, Look, On, Rule, Slot, Switch, Tombstone};
 use crate::event::TodoRole;
-use crate::fold::number::Ix;
 use crate::fold::history::RuleKind;
+use crate::fold::number::Ix;
 
 pub(super) const LABEL: Label = Label {
     number: 5,
@@ -25,16 +25,7 @@ pub(crate) const RULE: Rule = Rule {
     guard: Guard::FilesOnly,
     failed: Failed::No,
     any_turn: false,
-    lays: |look, ix, lay| {
-        if let Some(slot) = slot(look, ix) {
-            lay(slot);
-        }
-    },
-    clears: |look, ix, clear| {
-        if let Some(slot) = slot(look, ix) {
-            clear(Clear::all(slot));
-        }
-    },
+    finds: Finds::One(slot),
 };
 
 fn slot(look: Look<'_>, ix: Ix) -> Option<Slot> {

@@ -1,8 +1,7 @@
 //! Url: the same web address or web query, asked again (kind `url`).
 
-use super::{Clear, Label, On, Tombstone, Switch, Failed, Guard, Look, Rule, Slot};
+use super::{Failed, Finds, Guard, Label, On, Rule, Switch, Tombstone};
 use crate::event::KeyKind;
-use crate::fold::number::Ix;
 use crate::fold::history::RuleKind;
 
 const LABEL: Label = Label {
@@ -26,14 +25,5 @@ pub(crate) const RULE: Rule = Rule {
     guard: Guard::Common,
     failed: Failed::No,
     any_turn: false,
-    lays: |look, ix, lay| slots(look, ix, &mut |_, slot| lay(slot)),
-    clears: |look, ix, clear| slots(look, ix, &mut |key, slot| clear(Clear { slot, key, waits: false })),
+    finds: Finds::Keys(KeyKind::Url),
 };
-
-fn slots(look: Look<'_>, ix: Ix, found: &mut dyn FnMut(u32, Slot)) {
-    for (index, key) in look.keys(ix) {
-        if key.kind == KeyKind::Url {
-            found(index, Slot { group: 0, key: look.id(key).0 });
-        }
-    }
-}

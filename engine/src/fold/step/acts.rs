@@ -6,7 +6,7 @@ use super::Step;
 use crate::event::Face;
 use crate::fold::history::{Cause, FileTouch, Order};
 use crate::fold::number::{Ix, index};
-use crate::fold::state::{BORN, CLEARED, EVICTED, LEFT, PINNED, READY, RESTORED, SHORTENED, SUPERSEDED};
+use crate::fold::state::{BORN, CLEARED, EVICTED, LEFT, PINNED, RESTORED, SUPERSEDED};
 use crate::ids::{ItemId, Seq};
 
 impl Step<'_> {
@@ -34,10 +34,7 @@ impl Step<'_> {
             if self.core.live(ix).is(LEFT) {
                 self.core.unset(ix, LEFT);
                 self.history.end(ix, self.at, |row| row.cause == Cause::Left);
-                let live = self.core.live(ix);
-                if !live.is(SUPERSEDED | CLEARED) && (live.is(READY) || live.failed()) {
-                    self.lay(ix);
-                }
+                self.take_up(ix);
             }
         }
         let from = Ix(index(self.core.live.len()));
@@ -62,6 +59,8 @@ impl Step<'_> {
         for item in items {
             let Some(ix) = self.facts.find(item).filter(|ix| self.core.live(*ix).is(BORN)) else { continue };
             self.core.set(ix, CLEARED);
+            // The newest text is the one that the host sends.
+            self.history.end(ix, self.at, |row| matches!(row.cause, Cause::Cleared { .. }));
             self.begin(ix, Face::Output, Cause::Cleared { act });
         }
     }
@@ -125,10 +124,12 @@ impl Step<'_> {
     }
 
     pub(super) fn unpin(&mut self, ix: Ix) {
-        if self.core.live(ix).is(PINNED) {
+        let live = self.core.live(ix);
+        if live.is(PINNED) {
             self.core.unset(ix, PINNED);
             self.history.unpin(ix, self.at);
-            if !self.core.live(ix).is(SHORTENED | RESTORED) {
+            // One that is shortened, too, as in `take_up`.
+            if !live.is(RESTORED) {
                 self.schedule(ix);
             }
         }

@@ -5,8 +5,8 @@
 //!                                    \--lay--> claims                      protection, quiet steps, shortening, prune
 //! ```
 //!
-//! What acts and compactions do stands in [`acts`], lists and what is injected because of them in [`lists`], idle items in
-//! [`idle`], evictions of tasks in [`tasks`].
+//! What acts and compactions do stands in [`acts`], idle items in [`idle`], evictions of tasks, todo lists and what is injected
+//! because of them in [`tasks`].
 //!
 //! Cost of one step: O(what it changes). Nothing is scanned but the calls that a rule finds, and those it throws out.
 
@@ -24,8 +24,8 @@ use super::number::{Ix, KeyId, NONE, Name, index};
 use super::op::Op;
 use super::policy::Policy;
 use super::rules::shorten::{Acts, Of, Subject};
-use super::rules::{Clear, FILE_RULE, Look, RULES, SHORTENING};
-use super::state::{BORN, CLEARED, Core, LEFT, PINNED, READY, RESTORED, SHORTENED, SUPERSEDED, Status, Subs};
+use super::rules::{Clear, Guard, Look, RULES, SHORTENING};
+use super::state::{BORN, CLEARED, Core, LEFT, PINNED, READY, RESTORED, SUPERSEDED, Status, Subs};
 use crate::event::{Face, KeyKind, Outcome, TodoUpdate, ToolClass};
 use crate::ids::{ItemId, Seq, Turn};
 
@@ -48,6 +48,7 @@ macro_rules! look {
 impl Step<'_> {
     /// Folds one operation.
     pub(crate) fn run(&mut self, op: &Op) {
+        let touched = self.history.touched_count();
         match op {
             Op::Start(ix) => self.start(*ix),
             Op::Finish(finish) => self.finish(*finish),
@@ -89,7 +90,7 @@ impl Step<'_> {
         }
         // What bore a summary may be gone from where it stood.
         if matches!(op, Op::Replace(_) | Op::Clear(_) | Op::Abandon(_) | Op::Hide(_) | Op::Restore(_)) {
-            self.move_summaries();
+            self.move_summaries(touched);
         }
     }
 
@@ -189,7 +190,8 @@ impl Step<'_> {
         self.core.set(ix, READY);
         if self.core.policy.automatic {
             for (number, rule) in RULES.iter().enumerate() {
-                if number == FILE_RULE {
+                // Edges that wait for a file to rest come about just before the file rule is asked.
+                if rule.guard == Guard::File {
                     self.show_anew(ix);
                 }
                 if rule.is_on(number, &self.core.policy) {
@@ -246,7 +248,7 @@ impl Step<'_> {
         let mut found = std::mem::take(&mut self.core.found);
         let look = look!(self);
         let (claims, live, facts) = (&mut self.core.claims, &self.core.live, &*self.facts);
-        (rule.clears)(look, new, &mut |Clear { slot, key, waits }| {
+        rule.finds.clear(look, new, &mut |Clear { slot, key, waits }| {
             claims.search(id, slot, (!by_position).then_some(turn.0), |old| {
                 let state = live.get(old.at()).copied().unwrap_or_default();
                 if state.is(SUPERSEDED | LEFT | CLEARED) || !state.is(BORN) {
@@ -306,7 +308,7 @@ impl Step<'_> {
             }
             let id = u8::try_from(number).unwrap_or(u8::MAX);
             let claims = &mut self.core.claims;
-            (rule.lays)(look, ix, &mut |slot| claims.lay(id, slot, ix, turn));
+            rule.finds.lay(look, ix, &mut |slot| claims.lay(id, slot, ix, turn));
         }
     }
 
@@ -323,8 +325,10 @@ impl Step<'_> {
                 calls.extend(entry.remove());
             }
             calls.sort_unstable();
+            // One that left and came back is in the queue twice.
+            calls.dedup();
             for ix in calls {
-                if self.core.live(ix).is(BORN) && !self.core.live(ix).is(LEFT) {
+                if self.core.live(ix).is(BORN) && !self.core.live(ix).is(LEFT | READY) {
                     self.ready(ix);
                 }
             }
@@ -358,7 +362,7 @@ impl Step<'_> {
             None => Size::of_body(&item.body),
         };
         let look = look!(self);
-        if look.lists.holds(look.facts, ix, super::rules::Guard::Common) {
+        if look.lists.holds(look.facts, ix, Guard::Common) {
             return;
         }
         let completed = live.status == Status::Completed;
@@ -473,7 +477,6 @@ impl Step<'_> {
             self.core.quiet.reschedule(paths, steps, file);
         }
         self.core.protected.clear();
-        let age = policy.turn_protection.age_min();
         for number in 0..index(self.core.live.len()) {
             let ix = Ix(number);
             let live = self.core.live(ix);
@@ -481,19 +484,30 @@ impl Step<'_> {
                 continue;
             }
             self.core.lists.learn(self.facts, &self.core.policy, ix);
-            if live.is(LEFT | CLEARED) {
-                continue;
+            if !live.is(LEFT) {
+                self.take_up(ix);
             }
-            if live.status == Status::Completed && !live.is(READY) {
-                let born = self.facts.item(ix).map_or(0, |item| item.turn.0);
-                self.core.protected.entry(born.saturating_add(age)).or_default().push(ix);
-            }
-            if !live.is(SHORTENED | RESTORED) {
-                self.schedule(ix);
-            }
-            if !live.is(SUPERSEDED) && (live.is(READY) || live.failed()) {
-                self.lay(ix);
-            }
+        }
+    }
+
+    /// Puts an item of the context into every queue and under every rule that it belongs to: they were emptied, or it was out
+    /// of the context when it would have come in.
+    pub(super) fn take_up(&mut self, ix: Ix) {
+        let live = self.core.live(ix);
+        if live.status == Status::Completed && !live.is(READY) {
+            let born = self.facts.item(ix).map_or(0, |item| item.turn.0);
+            let due = born.saturating_add(self.core.policy.turn_protection.age_min());
+            self.core.protected.entry(due).or_default().push(ix);
+        }
+        if live.is(CLEARED) {
+            return;
+        }
+        // One that is shortened, too: its other face, and what its rule left of it, may go later. Queues leave out what is done.
+        if !live.is(RESTORED) {
+            self.schedule(ix);
+        }
+        if !live.is(SUPERSEDED) && (live.is(READY) || live.failed()) {
+            self.lay(ix);
         }
     }
 }

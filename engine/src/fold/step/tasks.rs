@@ -12,7 +12,7 @@
 //! (rolling prune). A pinned item is left alone. The texts are made when they are read. A change of the todo list ends what was
 //! injected because of it.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Step;
@@ -22,6 +22,14 @@ use crate::fold::history::{Cause, Evicted, RuleKind};
 use crate::fold::number::{Ix, NONE, Name, index};
 use crate::fold::state::{BORN, EVICTED, LEFT, PINNED, SUPERSEDED};
 use crate::ids::Seq;
+
+/// The completed task's eviction that is the cause, if one is.
+const fn eviction_of(cause: &Cause) -> Option<u32> {
+    match cause {
+        Cause::Evicted { eviction, how, .. } if !matches!(how, Evicted::Rolling) => Some(*eviction),
+        _ => None,
+    }
+}
 
 impl Step<'_> {
     /// An output belongs to the task that its tag names, else to the active one, else to the one that its call began under.
@@ -125,6 +133,7 @@ impl Step<'_> {
             let cause = Cause::Evicted { eviction, how, last: Some(place) == last };
             self.begin(ix, Face::Output, cause);
         }
+        self.core.evicted.insert(eviction, places.iter().map(|(ix, _)| *ix).collect());
     }
 
     /// Where a content stands in the conversation: a result where it came, whatever the order of the calls.
@@ -147,24 +156,35 @@ impl Step<'_> {
         if self.can_go(ix) {
             self.core.set(ix, EVICTED);
             self.begin(ix, Face::Output, Cause::Evicted { eviction, how: Evicted::Output, last: true });
+            self.core.evicted.entry(eviction).or_default().push(ix);
         }
     }
 
     /// What stood for a task may be gone from where it stood: restored, cleared, left behind by a compaction. The summary of
-    /// what is still hidden moves to the last place that can bear it. Cost: O(causes), if there was any eviction.
-    pub(in crate::fold) fn move_summaries(&mut self) {
-        if self.facts.rare.evictions.iter().all(|eviction| eviction.summary.is_none()) {
+    /// what is still hidden moves to the last place that can bear it.
+    ///
+    /// `touched`: how many faces were touched before the act. Cost: O(faces that the act touched, places of their evictions).
+    pub(in crate::fold) fn move_summaries(&mut self, touched: usize) {
+        if self.core.evicted.is_empty() {
             return;
         }
-        let mut places: BTreeMap<u32, Vec<(Ix, Cause)>> = BTreeMap::new();
-        for row in self.history.rows.iter().filter(|row| row.until == Seq::MAX) {
-            let Cause::Evicted { eviction, how, .. } = row.cause else { continue };
-            let shows = || self.history.cause(row.ix, Face::Output, Seq::MAX).map(|row| row.cause);
-            if how != Evicted::Rolling && shows() == Some(row.cause) {
-                places.entry(eviction).or_default().push((row.ix, row.cause));
-            }
+        let mut moved = BTreeSet::new();
+        for (ix, _) in self.history.touched_since(touched) {
+            moved.extend(self.history.rows_of(*ix).filter_map(|row| eviction_of(&row.cause)));
         }
-        for (eviction, mut places) in places {
+        for eviction in moved {
+            let entry = self.facts.rare.evictions.get(eviction as usize);
+            let Some(hidden) = self.core.evicted.get(&eviction) else { continue };
+            if entry.is_none_or(|entry| entry.summary.is_none()) {
+                continue;
+            }
+            let mut places: Vec<(Ix, Cause)> = Vec::with_capacity(hidden.len());
+            for &ix in hidden {
+                let shows = self.history.cause(ix, Face::Output, Seq::MAX).map(|row| row.cause);
+                places.extend(
+                    shows.filter(|cause| eviction_of(cause) == Some(eviction)).map(|cause| (ix, cause)),
+                );
+            }
             let is_last = |(_, cause): &(Ix, Cause)| matches!(cause, Cause::Evicted { last: true, .. });
             if places.iter().any(is_last) {
                 continue;

@@ -206,3 +206,57 @@ fn half_the_age_is_enough_when_the_cache_is_cold_anyway() {
     assert_eq!(set_aside_after(250), Some(5));
     assert_eq!(set_aside_after(400), Some(3));
 }
+
+/// A policy that was set, and an unpinning, forgot the other face of a call that was shortened already.
+#[test]
+fn what_is_left_of_a_shortened_call_goes_after_another_policy_and_an_unpinning() {
+    const POLICY: &str = r#"{"preset":"acp","idle.tokens_min":0,"idle.others":2,"idle.inputs":4}"#;
+    for act in ["4 turn".to_owned(), format!("4 policy {POLICY}"), "4 pin c1\n6 unpin c1".to_owned()] {
+        check_under(
+            POLICY,
+            &format!("1 webfetch x ok\n3 turn\n{act}\n7 turn"),
+            &expect![[r#"
+                c1 webfetch ~6687886aefebac66: input shortened (idle_inputs); shortened (idle_others)
+            "#]],
+        );
+    }
+}
+
+/// What was due, or what a call became, while it was out of the context was lost when the host named it again.
+#[test]
+fn what_comes_back_into_the_context_is_taken_up_again() {
+    rows(
+        r#"{"preset":"acp","idle.tokens_min":0,"idle.reads":4,"purge_errors":true}"#,
+        &[
+            "1 read a open; 2 finish c1 ok; 4 read a ok",
+            "1 read a open; 2 order; 3 finish c1 ok; 4 order c1; 5 read a ok",
+            "1 read a open; 2 order; 3 finish c1 ok; 3 clear c1; 4 order c1; 5 read a ok",
+            "1 read a ok; 2 order; 9 turn; 10 order c1; 11 turn",
+            "1 read a fail; 2 order; 9 turn; 10 order c1; 11 turn",
+            "1 read a ok; 5 turn; 6 restore c1; 7 order; 8 order c1; 20 turn",
+        ],
+        &expect![[r#"
+            1 read a open; 2 finish c1 ok; 4 read a ok  ->  c1 by c2 (repeat t4)
+            1 read a open; 2 order; 3 finish c1 ok; 4 order c1; 5 read a ok  ->  c1 by c2 (repeat t5)
+            1 read a open; 2 order; 3 finish c1 ok; 3 clear c1; 4 order c1; 5 read a ok  ->  c1 cleared_by_host
+            1 read a ok; 2 order; 9 turn; 10 order c1; 11 turn  ->  c1 idle_reads t11
+            1 read a fail; 2 order; 9 turn; 10 order c1; 11 turn  ->  c1 purge_errors t11
+            1 read a ok; 5 turn; 6 restore c1; 7 order; 8 order c1; 20 turn  ->  nothing
+        "#]],
+    );
+    rows(
+        r#"{"turn_protection":true,"turn_protection.turns":3}"#,
+        &[
+            "1 read a ok; 4 turn; 5 read a ok; 8 turn",
+            "1 read a ok; 2 order; 3 order c1; 4 turn; 5 read a ok; 8 turn",
+            "1 read a ok; 2 order; 6 turn; 7 order c1; 8 turn; 9 read a ok; 12 turn",
+            "1 read a ok; 2 read a ok; 3 clear c2; 3 policy \"acp\"; 4 turn",
+        ],
+        &expect![[r#"
+            1 read a ok; 4 turn; 5 read a ok; 8 turn  ->  c1 by c2 (repeat t8)
+            1 read a ok; 2 order; 3 order c1; 4 turn; 5 read a ok; 8 turn  ->  c1 by c2 (repeat t8)
+            1 read a ok; 2 order; 6 turn; 7 order c1; 8 turn; 9 read a ok; 12 turn  ->  c1 by c2 (repeat t12)
+            1 read a ok; 2 read a ok; 3 clear c2; 3 policy "acp"; 4 turn  ->  c1 by c2 (repeat t4), c2 cleared_by_host
+        "#]],
+    );
+}

@@ -100,3 +100,16 @@ fn short_searches_and_other_outputs_stay() {
         assert_eq!(state.stand_in(ix, Face::Output, Seq::MAX), None);
     }
 }
+
+/// A policy that was set dropped what was to become of the lines that were left.
+#[test]
+fn what_is_left_of_a_search_goes_after_another_policy() {
+    let mut tape = searched();
+    tape.entry(Entry::step("s3"));
+    assert!(shown(&tape, Seq::MAX).contains("left out"));
+    let policy = Policy::from_json(POLICY).unwrap();
+    tape.payload(crate::event::PolicySet { policy: policy.to_json(), reason: None }, Vec::new());
+    tape.entry(Entry::step("s4"));
+    tape.entry(Entry::step("s5"));
+    assert_eq!(shown(&tape, Seq::MAX), "[set aside: restore it, or run the call again]");
+}

@@ -181,7 +181,7 @@ fn the_bearer_of_a_summary_is_known_to_have_gone_along() {
 }
 
 /// Verbs that change what was sent without a rebase: the host or a request asked for it.
-const AT_ONCE: &[&str] = &["restore", "keep", "clear", "compact", "rewind", "erase", "finish"];
+const AT_ONCE: &[&str] = &["restore", "keep", "clear", "compact", "order", "rewind", "erase", "finish"];
 
 fn with_serves(script: &Script, flushes: &[bool]) -> Script {
     let mut steps = Vec::new();

@@ -3,8 +3,11 @@
 use expect_test::expect;
 
 use super::{Policy, Seq, check, check_under};
+use crate::command::{Command, ContextAction, Target};
+use crate::entry::{Entry, ItemRef, fact};
 use crate::event::Face;
-use crate::testing::{Script, TestTools};
+use crate::ids::ItemId;
+use crate::testing::{Script, Tape, TestTools};
 
 #[test]
 fn acts_hide_and_restore() {
@@ -274,4 +277,35 @@ fn a_result_without_a_call_goes_with_its_task() {
     let state = tape.state();
     let shown = state.items(Seq::MAX).map(|ix| state.face(ix, Face::Output, Seq::MAX).state);
     assert_eq!(shown.collect::<Vec<_>>(), [crate::fold::FaceState::Tombstone, crate::fold::FaceState::Whole]);
+}
+
+/// The input of such a call was hidden by a newer call, and so a restore said that it had brought it back, each time anew.
+#[test]
+fn a_restore_says_nothing_of_what_the_host_cleared() {
+    let policy = Policy::from_json(r#"{"hide_input":"metadata"}"#).unwrap();
+    let mut played = Script::parse("1 read a ok\n2 read a ok\n3 clear c1").play(&policy);
+    let targets = vec![(Target::Call("c1".to_owned()), None)];
+    let restore = Command::Context { action: ContextAction::Restore, targets, pin: false };
+    let decision = played.tape.command(&restore).unwrap();
+    assert_eq!((decision.reply.as_str(), decision.drafts.len()), ("Restored 0 tool(s)", 0));
+}
+
+/// The first text stayed, whatever the host sent later.
+#[test]
+fn what_the_host_clears_again_has_its_newest_text() {
+    let mut tape = Tape::of_test_tools("cleared");
+    let call = ItemId::first(tape.entry(Entry::tool_started("c1", "read", r#"{"filePath":"a"}"#)));
+    tape.entry(Entry::tool_completed("c1", "what the file says"));
+    let mut heads = Vec::new();
+    for text in ["[cleared]", "[cleared again]"] {
+        let (items, text) = (vec![ItemRef::Id(call)], Some(text.as_bytes().into()));
+        heads.push(tape.entry(fact::HostCleared { items, calls: Vec::new(), text }));
+    }
+    let state = tape.state();
+    let ix = state.find(call).unwrap();
+    let shown = heads.iter().map(|at| {
+        let stand_in = state.stand_in(ix, Face::Output, *at).unwrap();
+        crate::fold::render(&stand_in, &TestTools, &|body| tape.body(body)).unwrap()
+    });
+    assert_eq!(shown.collect::<Vec<_>>(), ["[cleared]", "[cleared again]"]);
 }

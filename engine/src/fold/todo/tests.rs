@@ -131,7 +131,7 @@ fn show(view: Option<&TodoView>) -> String {
 fn check(script: &str, expected: &Expect) {
     let steps = parse(script);
     let state = fold(&steps);
-    let shown: String = (1..=steps.len() as u64).map(|seq| show(state.list(Seq(seq)))).collect();
+    let shown: String = (1..=steps.len() as u64).map(|seq| show(state.list(Seq(seq)).as_ref())).collect();
     expected.assert_eq(&shown);
 }
 
@@ -289,7 +289,7 @@ fn a_rewind_brings_the_list_back_and_reads_below_it_stay() {
         "#]],
     );
     let state = fold(&parse("1 write a=pending\n2 write b=pending\n3 rewind 1\n4 write c=pending"));
-    let history: String = state.history().map(|view| show(Some(view))).collect();
+    let history: String = state.history().map(|view| show(Some(&view))).collect();
     expect![[r#"
         #1 t1: a=pending
         #2 t2: b=pending
@@ -466,6 +466,15 @@ proptest! {
                 whole.is_reflection_due(at, now, &reflections),
                 prefix.is_reflection_due(Seq::MAX, now, &reflections)
             );
+        }
+    }
+
+    /// Each version of the history is the list that is read at its seq.
+    #[test]
+    fn the_history_is_what_was_there_at_each_version(steps in steps()) {
+        let whole = fold(&steps);
+        for view in whole.history() {
+            prop_assert_eq!(whole.list(view.seq), Some(view));
         }
     }
 
