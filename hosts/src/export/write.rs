@@ -1,7 +1,12 @@
 //! JSON, written straight into one buffer.
 //!
 //! Members come in the order in which they are written; texts are escaped as `serde_json` does it, eight bytes at a time
-//! where nothing is to be escaped. Bytes that are not UTF-8 are replaced before they come here.
+//! where nothing is to be escaped. Bytes that are not UTF-8 are replaced before they come here. So are, here, halves of
+//! characters that stand alone in JSON which is copied as it is: hosts write them, and no provider reads them.
+
+use std::borrow::Cow;
+
+use memchr::memchr;
 
 /// An output buffer with commas where they belong.
 #[derive(Debug, Default)]
@@ -42,10 +47,10 @@ impl Json {
         self.out.push(b':');
     }
 
-    /// JSON as it is.
+    /// JSON as it is, but for halves of characters.
     pub(super) fn raw(&mut self, json: &str) {
         self.comma();
-        self.out.extend_from_slice(json.as_bytes());
+        self.out.extend_from_slice(paired(json).as_bytes());
     }
 
     /// A member whose value is a string.
@@ -63,10 +68,10 @@ impl Json {
         self.close(b'}');
     }
 
-    /// A member whose value is JSON as it is.
+    /// A member whose value is JSON as it is, but for halves of characters.
     pub(super) fn member(&mut self, name: &str, json: &str) {
         self.name(name);
-        self.out.extend_from_slice(json.as_bytes());
+        self.out.extend_from_slice(paired(json).as_bytes());
     }
 
     /// A member whose value is opened here.
@@ -94,6 +99,46 @@ pub(super) fn quote(text: &str) -> String {
     let mut json = Json::default();
     json.quoted(text);
     String::from_utf8(json.out).unwrap_or_default()
+}
+
+/// JSON in which U+FFFD stands in place of each surrogate that is not one of a pair (`\ud83d` alone), as it does wherever such a
+/// text is read. Strict parsers refuse a body that holds one.
+fn paired(json: &str) -> Cow<'_, str> {
+    let mut out = String::new();
+    let (mut done, mut at) = (0, 0);
+    while let Some(next) = json.as_bytes().get(at..).and_then(|rest| memchr(b'\\', rest)) {
+        let start = at + next;
+        at = match surrogate(json, start) {
+            // An escape of one character; of `\u0041` only its beginning, for the rest holds no backslash.
+            None => start + 2,
+            Some(true) if surrogate(json, start + 6) == Some(false) => start + 12,
+            Some(_) => {
+                out.push_str(json.get(done..start).unwrap_or_default());
+                out.push_str("\\ufffd");
+                done = start + 6;
+                done
+            }
+        };
+    }
+    if done == 0 {
+        return Cow::Borrowed(json);
+    }
+    out.push_str(json.get(done..).unwrap_or_default());
+    Cow::Owned(out)
+}
+
+/// Whether an escape at `at` is a surrogate, and the first of a pair.
+fn surrogate(json: &str, at: usize) -> Option<bool> {
+    let digits = json.get(at..at.checked_add(6)?)?.strip_prefix("\\u")?;
+    if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    // Four hex digits always fit.
+    match u16::from_str_radix(digits, 16).ok()? {
+        0xd800..0xdc00 => Some(true),
+        0xdc00..0xe000 => Some(false),
+        _ => None,
+    }
 }
 
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -168,7 +213,37 @@ mod tests {
         assert_eq!(String::from_utf8(json.out).unwrap(), r#"{"a":"x\"\n","b":["y",1,{}],"c":null}"#);
     }
 
+    /// A host that cuts texts by UTF-16 units leaves halves of characters in the parameters of calls. They were copied into the
+    /// body of a request, which then was no JSON to any provider, with all its other messages.
+    #[test]
+    fn halves_of_characters_do_not_reach_a_body() {
+        for (from, to) in [
+            (r#"{"a":"echo \ud83d"}"#, r#"{"a":"echo \ufffd"}"#),
+            (r#"["\uDE00\uD83D","\ud83d\ud83d\ude00"]"#, r#"["\ufffd\ufffd","\ufffd\ud83d\ude00"]"#),
+            (r#"["\\ud83d","\u0041\\","\ud83d\ude00 é"]"#, r#"["\\ud83d","\u0041\\","\ud83d\ude00 é"]"#),
+            (r#""\ud8"#, r#""\ud8"#),
+        ] {
+            let mut json = Json::default();
+            json.open(b'[');
+            json.raw(from);
+            assert_eq!(String::from_utf8(json.out).unwrap(), format!("[{to}"));
+        }
+    }
+
     proptest! {
+        #[test]
+        fn json_with_halves_of_characters_is_read(units in prop::collection::vec(
+            prop_oneof![Just(r"\ud83d"), Just(r"\ude00"), Just(r"\\"), Just(r"\n"), Just("é"), Just("ud83d")], 0..9,
+        )) {
+            let text = format!("\"{}\"", units.concat());
+            let mut json = Json::default();
+            json.raw(&text);
+            prop_assert!(serde_json::from_slice::<String>(&json.out).is_ok());
+            if serde_json::from_str::<String>(&text).is_ok() {
+                prop_assert_eq!(String::from_utf8(json.out).unwrap(), text);
+            }
+        }
+
         #[test]
         fn a_quoted_text_reads_back(text in prop_oneof![".*", "[a-z\"\\\\\n\u{1}\u{1f} ü]{0,80}"]) {
             let quoted = quote(&text);
