@@ -7,7 +7,7 @@ use std::sync::Arc;
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::StreamId;
 use acpdb_engine::{Atomicity, Batch, Error, Store, StreamInfo};
-use acpdb_hosts::import::{self, ImportError, ImportReport, SinkStop};
+use acpdb_hosts::import::{self, ImportError, ImportReport, Note, SinkStop};
 
 use super::{FileReport, ReadError};
 
@@ -34,6 +34,9 @@ pub(crate) struct Gather<'s> {
     known: u64,
     /// Streams of an encrypted store that were looked at, and whether each was shredded.
     streams: BTreeMap<StreamId, bool>,
+    /// Facts that no commit can hold, and why the first cannot be held.
+    too_large_count: u64,
+    too_large: Option<Error>,
     /// Why nothing more can be recorded.
     pub(crate) error: Option<Error>,
 }
@@ -50,6 +53,8 @@ impl<'s> Gather<'s> {
             events: 0,
             known: 0,
             streams: BTreeMap::new(),
+            too_large_count: 0,
+            too_large: None,
             error: None,
         }
     }
@@ -73,7 +78,13 @@ impl<'s> Gather<'s> {
             return Err(ReadError::Store(error));
         }
         // What came before is recorded, as whole records: importing again, with more allowed, adds the rest.
-        let report = result.map_err(|error| ReadError::Import { error, event_count: self.events })?;
+        let mut report = result.map_err(|error| ReadError::Import { error, event_count: self.events })?;
+        if let Some(error) = self.too_large.take() {
+            let others = self.too_large_count.saturating_sub(1); // it is one of them
+            let others = if others > 0 { format!(", as are {others} others") } else { String::new() };
+            let reason = format!("a fact is left out{others}: {error}");
+            report.skipped.push(Note { line: 0, offset: 0, reason });
+        }
         Ok(FileReport {
             path: path.to_owned(),
             report,
@@ -107,13 +118,45 @@ impl<'s> Gather<'s> {
         if batches.is_empty() {
             return;
         }
+        self.record(batches);
+    }
+
+    /// Records batches. A fact that no commit can hold is left out, and those around it are recorded: it ends neither its file nor
+    /// the import.
+    fn record(&mut self, mut batches: Vec<Batch>) {
         match self.store.commit(&batches, Atomicity::Split) {
             Ok(receipt) => {
                 self.events += receipt.event_count;
                 self.known += receipt.known_count;
             }
+            Err(error @ Error::TooLarge { .. }) => {
+                let later = second_half(&mut batches);
+                if later.is_empty() {
+                    self.too_large_count += 1;
+                    self.too_large.get_or_insert(error);
+                    return;
+                }
+                self.record(batches);
+                if self.error.is_none() {
+                    self.record(later);
+                }
+            }
             Err(error) => self.error = Some(error),
         }
+    }
+}
+
+/// Takes the second half of some batches, or of the facts of one; of one fact there is none.
+fn second_half(batches: &mut Vec<Batch>) -> Vec<Batch> {
+    match batches.as_mut_slice() {
+        [batch] => {
+            let later = batch.entries.split_off(batch.entries.len().div_ceil(2));
+            if later.is_empty() {
+                return Vec::new();
+            }
+            vec![Batch { stream: batch.stream.clone(), entries: later }]
+        }
+        _ => batches.split_off(batches.len().div_ceil(2)),
     }
 }
 

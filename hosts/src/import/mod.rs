@@ -19,6 +19,7 @@ mod limits;
 pub mod values;
 pub mod wire;
 
+mod bounded;
 mod calls;
 mod claude_code;
 mod codex;
@@ -224,7 +225,8 @@ pub fn read(
 ) -> Result<ImportReport, ImportError> {
     // One instance of each importer: the readers differ only in their fill.
     let input: Box<dyn BufRead + '_> = Box::new(BufReader::with_capacity(1 << 16, BoxedRead(input)));
-    let mut context = Context { name, options, sink, report: ImportReport::new(format), offset: 0, facts: 0 };
+    let mut context =
+        Context { name, options, sink, report: ImportReport::new(format), line: 0, offset: 0, facts: 0 };
     match format {
         Format::ClaudeCode => claude_code::read(input, &mut context)?,
         Format::Opencode => opencode::read(input, &mut context)?,
@@ -251,7 +253,7 @@ pub fn read_opencode_messages(
 ) -> Result<ImportReport, ImportError> {
     let input: Box<dyn BufRead + '_> = Box::new(BufReader::with_capacity(1 << 16, BoxedRead(input)));
     let report = ImportReport::new(Format::Opencode);
-    let mut context = Context { name: "opencode", options, sink, report, offset: 0, facts: 0 };
+    let mut context = Context { name: "opencode", options, sink, report, line: 0, offset: 0, facts: 0 };
     opencode::read_messages(input, &mut context)?;
     Ok(context.report)
 }
@@ -278,6 +280,8 @@ pub(crate) struct Context<'a> {
     /// What was found.
     pub(crate) report: ImportReport,
     /// The furthest offset that was handed out.
+    /// The line of the record that is read, from 1; 0 where there are no lines to tell of.
+    pub(crate) line: u64,
     pub(crate) offset: u64,
     /// Facts that were handed out.
     pub(crate) facts: u64,
@@ -288,13 +292,16 @@ impl Context<'_> {
     pub(crate) fn emit(
         &mut self,
         stream: &Arc<StreamInfo>,
-        entries: Vec<Entry>,
+        mut entries: Vec<Entry>,
         offset: u64,
     ) -> Result<(), ImportError> {
         if entries.is_empty() {
             return Ok(());
         }
         self.facts = self.facts.saturating_add(entries.len() as u64);
+        bounded::keep_within_an_event(&mut entries, |reason| {
+            self.report.keep_raw(self.line, offset, reason);
+        });
         let (max, found) = (self.options.limits.facts, self.facts);
         if found > max {
             return Err(Exceeded { limit: "facts", max, found }.into());

@@ -242,6 +242,7 @@ impl Importer<'_, '_> {
         place: Place,
     ) -> Result<(), ImportError> {
         let Some(mut record) = text.and_then(Record::parse) else {
+        self.context.line = place.line;
             // What is no text has been noted before.
             if text.is_some() {
                 let reason = "not an object with a type; kept as it is";
