@@ -136,8 +136,8 @@ pub fn agents(path: &Path) -> Result<Agents, RecordingError> {
 /// Reads long results of the session at `path`: those in its own folder of them, by their name alone.
 fn beside(path: &Path) -> Beside {
     let folder = path.with_extension("").join("tool-results");
-    Beside(Arc::new(move |named| {
-        let file = folder.join(Path::new(named).file_name()?);
+    Beside(Arc::new(move |named, number| {
+        let file = folder.join(Path::new(named).file_name().filter(|_| number == 0)?);
         // The session has the beginning of what is not read now. A later import, such as that of the next event, looks again:
         // it knows by its origin that the whole is new.
         let metadata = std::fs::symlink_metadata(&file).ok()?;

@@ -149,7 +149,8 @@ pub struct Options {
     pub beside: Option<Beside>,
 }
 
-/// Reads a file beside a session, by the path that the session names; `None` if there is none, or it may not be read.
+/// Reads a file beside a session, by the path that the session names; `None` if there is none, or it may not be read. A thread of
+/// Codex may have several: they are numbered from 0, and anything else is number 0.
 #[derive(Clone)]
 pub struct Beside(pub Arc<ReadBeside>);
 
@@ -162,8 +163,8 @@ pub fn is_uuid(name: &str) -> bool {
         })
 }
 
-/// Reads a file by its name, relative to the one that is imported; `None` if it cannot be had.
-pub type ReadBeside = dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync;
+/// Reads a file by its name, relative to the one that is imported, and its number among those of the name; `None` if it cannot be had.
+pub type ReadBeside = dyn Fn(&str, usize) -> Option<Vec<u8>> + Send + Sync;
 
 impl std::fmt::Debug for Beside {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

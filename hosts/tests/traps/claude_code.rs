@@ -552,7 +552,7 @@ fn results_that_the_host_sends_shorter_are_cleared_with_what_it_sends() {
 fn a_long_result_is_read_from_the_file_that_the_host_names() {
     let line = r#"{"type":"user","uuid":"r1","sessionId":"s","cwd":"/w","message":{"content":[{"type":"tool_result","tool_use_id":"c","content":"<persisted-output>the beginning"}]},"toolUseResult":{"stdout":"the beginning","persistedOutputPath":"/h/s/tool-results/b1.txt","persistedOutputSize":9}}"#;
     let import = |found: Option<&'static [u8]>| {
-        let beside = Beside(Arc::new(move |name: &str| {
+        let beside = Beside(Arc::new(move |name: &str, _: usize| {
             assert_eq!(name, "/h/s/tool-results/b1.txt");
             found.map(<[u8]>::to_vec)
         }));

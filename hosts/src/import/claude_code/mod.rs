@@ -522,7 +522,7 @@ fn replacements(raw: &[u8], origin: &str) -> Vec<Entry> {
 }
 
 fn bytes_of(beside: &super::Beside, path: &str) -> Option<acpdb_engine::entry::Bytes> {
-    (beside.0)(path).map(Arc::from)
+    (beside.0)(path, 0).map(Arc::from)
 }
 
 fn count_main(report: &mut super::ImportReport, speech: &Speech) {
