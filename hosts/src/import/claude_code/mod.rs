@@ -164,13 +164,14 @@ impl Importer<'_, '_> {
             .unwrap_or_else(|| self.context.name.to_owned());
         let empty = Record::default();
         let record = record.unwrap_or(&empty);
-        if record.is_side {
+        // A resumed session begins with copies of another one's records, ids and all; its file bears its own id.
+        let stem = self.context.name.split('.').next().unwrap_or_default();
+        // A session's file may begin with a side line of its own; an agent's file bears the agent's id.
+        if record.is_side && !is_uuid(stem) && stem != session {
             let agent = self.agent_of(record);
             return self.open_child(&session, &agent, None, record);
         }
         self.context.report.sessions += 1;
-        // A resumed session begins with copies of another one's records, ids and all; its file bears its own id.
-        let stem = self.context.name.split('.').next().unwrap_or_default();
         let session = if is_uuid(stem) { stem.to_owned() } else { session };
         self.open_line(session, None, record)
     }
@@ -241,8 +242,8 @@ impl Importer<'_, '_> {
         text: Option<&str>,
         place: Place,
     ) -> Result<(), ImportError> {
-        let Some(mut record) = text.and_then(Record::parse) else {
         self.context.line = place.line;
+        let Some(mut record) = text.and_then(Record::parse) else {
             // What is no text has been noted before.
             if text.is_some() {
                 let reason = "not an object with a type; kept as it is";
