@@ -1,12 +1,14 @@
 //! JSON, written straight into one buffer.
 //!
-//! Members come in the order in which they are written; texts are escaped as `serde_json` does it, eight bytes at a time
-//! where nothing is to be escaped. Bytes that are not UTF-8 are replaced before they come here. So are, here, halves of
-//! characters that stand alone in JSON which is copied as it is: hosts write them, and no provider reads them.
+//! Members come in the order in which they are written; texts are escaped as `serde_json` does it. Bytes that are not UTF-8
+//! are replaced before they come here. So are, here, halves of characters that stand alone in JSON which is copied as it is:
+//! hosts write them, and no provider reads them.
 
 use std::borrow::Cow;
 
 use memchr::memchr;
+
+use crate::import::json::escape;
 
 /// An output buffer with commas where they belong.
 #[derive(Debug, Default)]
@@ -89,7 +91,7 @@ impl Json {
     fn quoted(&mut self, text: &str) {
         self.out.reserve(text.len().saturating_add(2));
         self.out.push(b'"');
-        escape(text.as_bytes(), &mut self.out);
+        escape(&mut self.out, text.as_bytes());
         self.out.push(b'"');
     }
 }
@@ -138,56 +140,6 @@ fn surrogate(json: &str, at: usize) -> Option<bool> {
         0xd800..0xdc00 => Some(true),
         0xdc00..0xe000 => Some(false),
         _ => None,
-    }
-}
-
-const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGHS: u64 = 0x8080_8080_8080_8080;
-
-/// Whether one of eight bytes is below 0x20, a quote or a backslash.
-const fn has_special(word: u64) -> bool {
-    const fn zero(word: u64) -> u64 {
-        word.wrapping_sub(ONES) & !word & HIGHS
-    }
-    let control = word.wrapping_sub(ONES.wrapping_mul(0x20)) & !word & HIGHS;
-    (control | zero(word ^ ONES.wrapping_mul(b'"' as u64)) | zero(word ^ ONES.wrapping_mul(b'\\' as u64)))
-        != 0
-}
-
-/// Appends `text` as the inside of a JSON string.
-fn escape(text: &[u8], out: &mut Vec<u8>) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    let mut rest = text;
-    loop {
-        let mut plain = 0;
-        for chunk in rest.chunks_exact(8) {
-            let word = chunk.try_into().map_or(0, u64::from_le_bytes);
-            if has_special(word) {
-                break;
-            }
-            plain += 8;
-        }
-        let tail = rest.get(plain..).unwrap_or_default();
-        plain += tail.iter().take_while(|byte| !matches!(byte, 0..0x20 | b'"' | b'\\')).count();
-        let Some((run, tail)) = rest.split_at_checked(plain) else { return };
-        out.extend_from_slice(run);
-        let Some((special, after)) = tail.split_first() else { return };
-        match special {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0x08 => out.extend_from_slice(b"\\b"),
-            0x0c => out.extend_from_slice(b"\\f"),
-            byte => {
-                out.extend_from_slice(b"\\u00");
-                for nibble in [byte >> 4, byte & 15] {
-                    out.push(HEX.get(usize::from(nibble)).copied().unwrap_or(b'0'));
-                }
-            }
-        }
-        rest = after;
     }
 }
 

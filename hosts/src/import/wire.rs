@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use acpdb_engine::entry::{Bytes, Entry, Fact, PartEntry, WirePiece, fact};
 use memchr::memchr2;
 
-use super::json::escape_of;
+use super::json::{escape, escape_of};
 
 /// Shortest string or value that is worth a reference.
 pub const REFERENCE_BYTES_MIN: usize = 64;
@@ -108,17 +108,8 @@ fn escaped(body: &[u8]) -> Cow<'_, [u8]> {
         return Cow::Borrowed(body);
     }
     let mut out = Vec::with_capacity(body.len());
-    escape_into(body, &mut out);
+    escape(&mut out, body);
     Cow::Owned(out)
-}
-
-fn escape_into(body: &[u8], out: &mut Vec<u8>) {
-    for &byte in body {
-        match escape_of(byte) {
-            Some(escape) => out.extend_from_slice(escape.as_slice()),
-            None => out.push(byte),
-        }
-    }
 }
 
 /// The bodies of these entries: what their record's wire may refer to.
@@ -164,7 +155,7 @@ pub fn resolve(pieces: &[WirePiece]) -> Option<Vec<u8>> {
         match piece {
             WirePiece::Literal(bytes) => out.extend_from_slice(bytes),
             WirePiece::Raw(body) => out.extend_from_slice(body),
-            WirePiece::Escaped(body) => escape_into(body, &mut out),
+            WirePiece::Escaped(body) => escape(&mut out, body),
             WirePiece::Record(_) => return None,
         }
     }
