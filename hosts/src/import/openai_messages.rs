@@ -30,6 +30,7 @@ use super::report::Admitted;
 use super::turns::{Occurrences, digest, picture, prompt, step};
 use super::values::ValueReader;
 use super::{Context, ImportError, Input, digest_origin, time};
+use crate::exchange::parts;
 
 const HOST: &str = "openai-messages";
 
@@ -335,16 +336,16 @@ impl Conversation {
                 Role::User => out.push(prompt(&origin)),
                 _ => {}
             }
-            let mut parts = Vec::new();
+            let mut said = Vec::new();
             if let Some(reasoning) = owned(member(Some(text), "reasoning_content")) {
-                parts.push(PartEntry::reasoning(reasoning, None));
+                said.push(PartEntry::reasoning(reasoning, None));
             }
-            parts.extend(content_parts(content));
+            said.extend(parts(content, image));
             if let Some(refusal) = owned(member(Some(text), "refusal")) {
-                parts.push(PartEntry::text(refusal));
+                said.push(PartEntry::text(refusal));
             }
             let key = index.to_string();
-            out.push(Entry::message_parts(&key, role, parts).origin(&origin));
+            out.push(Entry::message_parts(&key, role, said).origin(&origin));
             let mut calls = calls.and_then(elements).unwrap_or_default();
             calls.extend(function);
             if !calls.is_empty() {
@@ -387,7 +388,7 @@ impl Conversation {
         let [call, id, content, error] =
             pick(text, ["tool_call_id", "id", "content", "error"]).unwrap_or_default();
         let id = owned(call).or_else(|| owned(id));
-        let parts = content_parts(content);
+        let parts = parts(content, image);
         let outcome = match error {
             Some("false") => Outcome::Completed,
             Some(_) => Outcome::Failed,
@@ -416,20 +417,9 @@ impl Conversation {
     }
 }
 
-/// A text, or a list of texts, images and whatever else. An empty text is no part.
-fn content_parts(content: Option<&str>) -> Vec<PartEntry> {
-    if let Some(text) = owned(content) {
-        return if text.is_empty() { Vec::new() } else { vec![PartEntry::text(text)] };
-    }
-    content.and_then(elements).unwrap_or_default().into_iter().map(content_part).collect()
-}
-
-fn content_part(piece: &str) -> PartEntry {
-    let [text, image] = pick(piece, ["text", "image_url"]).unwrap_or_default();
-    let url = owned(image).or_else(|| owned(member(image, "url")));
-    match (owned(text), url) {
-        (Some(text), _) => PartEntry::text(text),
-        (None, Some(url)) => picture(url, None),
-        (None, None) => PartEntry::opaque(piece),
-    }
+/// An image in a message.
+fn image(piece: &str) -> Option<PartEntry> {
+    let image = member(Some(piece), "image_url");
+    let url = owned(image).or_else(|| owned(member(image, "url")))?;
+    Some(picture(url, None))
 }
