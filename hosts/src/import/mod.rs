@@ -280,9 +280,9 @@ pub(crate) struct Context<'a> {
     pub(crate) sink: &'a mut dyn Sink,
     /// What was found.
     pub(crate) report: ImportReport,
-    /// The furthest offset that was handed out.
     /// The line of the record that is read, from 1; 0 where there are no lines to tell of.
     pub(crate) line: u64,
+    /// The furthest offset that was handed out.
     pub(crate) offset: u64,
     /// Facts that were handed out.
     pub(crate) facts: u64,
@@ -299,10 +299,10 @@ impl Context<'_> {
         if entries.is_empty() {
             return Ok(());
         }
-        self.facts = self.facts.saturating_add(entries.len() as u64);
         bounded::keep_within_an_event(&mut entries, |reason| {
             self.report.keep_raw(self.line, offset, reason);
         });
+        self.facts = self.facts.saturating_add(entries.len() as u64);
         let (max, found) = (self.options.limits.facts, self.facts);
         if found > max {
             return Err(Exceeded { limit: "facts", max, found }.into());
