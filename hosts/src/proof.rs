@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A digest is the SHA-256 of a message as JSON with sorted members, without white space and without marks of the cache. So the
-//! records tell which messages were sent, and [`Sent::against`] whether `context --recorded` is made of the same.
+//! records tell which messages were sent, and [`Prover::against`] whether `context --recorded` is made of the same.
 //!
 //! It reads records in the order of the file and keeps the messages that it met; it asks no store.
 
@@ -19,10 +19,13 @@ use sha2::{Digest as _, Sha256};
 /// Follows the records of one file.
 #[derive(Debug, Default)]
 pub struct Prover {
-    /// Messages by their digests.
-    messages: HashMap<String, Value>,
-    /// The digests of each request.
-    requests: HashMap<String, Vec<String>>,
+    /// Places of messages in the list behind, by their digests.
+    places: HashMap<String, usize>,
+    /// Messages, as far as the file held them.
+    messages: Vec<Option<Value>>,
+    /// The requests, and the last one of each id.
+    requests: Vec<Request>,
+    by_id: HashMap<String, usize>,
     /// Blocks of each of the model's messages, by its id.
     replies: HashMap<String, Vec<Value>>,
     /// What the user's side has said since the model did.
@@ -34,8 +37,23 @@ pub struct Prover {
 pub struct Sent {
     /// The host's id of it.
     pub id: String,
-    /// Its messages; absent: the file does not hold it.
-    messages: Vec<Option<Value>>,
+    /// Which of the requests it is.
+    number: usize,
+}
+
+/// The messages of a request: so many of those of an earlier one, then its own.
+#[derive(Debug)]
+struct Request {
+    base: Option<usize>,
+    keep: usize,
+    /// Places of messages.
+    tail: Vec<usize>,
+}
+
+impl Request {
+    const fn len(&self) -> usize {
+        self.keep.saturating_add(self.tail.len())
+    }
 }
 
 /// What the digests of a request say of a context.
@@ -88,35 +106,60 @@ impl Prover {
     }
 
     fn keep(&mut self, mut message: Value) {
-        let digest = digest(&mut message);
-        self.messages.insert(digest, message);
+        let place = self.place(digest(&mut message));
+        if let Some(held) = self.messages.get_mut(place) {
+            *held = Some(message);
+        }
+    }
+
+    /// The place of the message with this digest, whether the file has held it or not.
+    fn place(&mut self, digest: String) -> usize {
+        let next = self.messages.len();
+        let place = *self.places.entry(digest).or_insert(next);
+        if place == next {
+            self.messages.push(None);
+        }
+        place
     }
 
     fn request(&mut self, record: &Value) -> Option<Sent> {
         let id = record.get("id")?.as_str()?.to_owned();
-        let base = record.get("base").and_then(Value::as_str);
+        let base = record.get("base").and_then(Value::as_str).and_then(|base| self.by_id.get(base)).copied();
         let keep = usize::try_from(record.get("keep")?.as_u64()?).ok()?;
-        let mut digests: Vec<String> =
-            base.and_then(|base| self.requests.get(base)).cloned().unwrap_or_default();
-        digests.truncate(keep);
-        let tail = record.get("tail")?.as_array()?;
-        digests.extend(tail.iter().filter_map(Value::as_str).map(str::to_owned));
-        let messages = digests.iter().map(|digest| self.messages.get(digest).cloned()).collect();
-        self.requests.insert(id.clone(), digests);
-        Some(Sent { id, messages })
+        let held = base.and_then(|base| self.requests.get(base)).map_or(0, Request::len);
+        let tail = record.get("tail")?.as_array()?.iter().filter_map(Value::as_str);
+        let tail = tail.map(|digest| self.place(digest.to_owned())).collect();
+        let number = self.requests.len();
+        self.requests.push(Request { base, keep: keep.min(held), tail });
+        self.by_id.insert(id.clone(), number);
+        Some(Sent { id, number })
     }
-}
 
-impl Sent {
-    /// Compares with the body of a request in the same form: roles and blocks in their order.
-    pub fn against(&self, body: &[u8]) -> Verdict {
-        let missing = self.messages.iter().filter(|message| message.is_none()).count();
+    /// The messages of a request, in order; absent: the file has not held it so far.
+    fn messages(&self, sent: &Sent) -> Vec<Option<&Value>> {
+        let mut runs = Vec::new();
+        let mut at = self.requests.get(sent.number);
+        let mut count = at.map_or(0, Request::len);
+        while let Some(request) = at.filter(|_| count > 0) {
+            // Of those it keeps fewer may count than it has: then none of its own do.
+            runs.push(request.tail.get(..count.saturating_sub(request.keep)).unwrap_or_default());
+            count = count.min(request.keep);
+            at = request.base.and_then(|base| self.requests.get(base));
+        }
+        let places = runs.into_iter().rev().flatten();
+        places.map(|place| self.messages.get(*place).and_then(Option::as_ref)).collect()
+    }
+
+    /// Compares a request with the body of one in the same form: roles and blocks in their order.
+    pub fn against(&self, sent: &Sent, body: &[u8]) -> Verdict {
+        let messages = self.messages(sent);
+        let missing = messages.iter().filter(|message| message.is_none()).count();
         if missing > 0 {
             return Verdict::Unknown(missing);
         }
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let own = body.get("messages").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let (sent, own) = (flat(self.messages.iter().flatten()), flat(own));
+        let (sent, own) = (flat(messages.into_iter().flatten()), flat(own));
         let same = sent.iter().zip(&own).take_while(|(one, other)| one == other).count();
         if same == sent.len() && same == own.len() { Verdict::Proven } else { Verdict::Differs(same) }
     }
@@ -198,11 +241,45 @@ mod tests {
         let request = |id: &str, rest: &str| format!(r#"{{"type":"api-request","id":"{id}",{rest}}}"#);
         let sent = prover.record(&request("r1", &format!(r#""keep":0,"tail":["{digest}"]"#))).unwrap();
         let body = br#"{"messages":[{"role":"user","content":[{"type":"text","text":"\u00e9"}]}]}"#;
-        assert_eq!(sent.against(body), Verdict::Proven);
-        assert_eq!(sent.against(br#"{"messages":[{"role":"user","content":"e"}]}"#), Verdict::Differs(0));
+        assert_eq!(prover.against(&sent, body), Verdict::Proven);
+        assert_eq!(
+            prover.against(&sent, br#"{"messages":[{"role":"user","content":"e"}]}"#),
+            Verdict::Differs(0)
+        );
         let more = prover.record(&request("r2", r#""base":"r1","keep":1,"tail":["00"]"#)).unwrap();
-        assert_eq!(more.against(body), Verdict::Unknown(1));
+        assert_eq!(prover.against(&more, body), Verdict::Unknown(1));
         let same = prover.record(&request("r3", r#""base":"r2","keep":1,"tail":[]"#)).unwrap();
-        assert_eq!(same.against(body), Verdict::Proven);
+        assert_eq!(prover.against(&same, body), Verdict::Proven);
+    }
+
+    /// Each request had a copy of all messages before it: a session of 10,000 requests took memory by the square of them.
+    #[test]
+    fn a_long_chain_of_requests_is_kept_once() {
+        let mut prover = Prover::default();
+        let mut last = None;
+        for number in 0..20_000 {
+            let mut message =
+                json!({"role": "user", "content": [{"type": "text", "text": number.to_string()}]});
+            let digest = digest(&mut message);
+            let user = json!({"type": "user", "message": message});
+            prover.record(&user.to_string());
+            let request = json!({
+                "type": "api-request",
+                "id": format!("r{number}"),
+                "base": format!("r{}", number - 1),
+                "keep": number,
+                "tail": [digest],
+            });
+            last = prover.record(&request.to_string());
+            prover.record(r#"{"type":"assistant","message":{"id":"a","content":[]}}"#);
+        }
+        let last = last.unwrap();
+        let texts: Vec<_> =
+            prover.messages(&last).into_iter().flatten().map(|it| it["content"][0]["text"].clone()).collect();
+        let numbers: Vec<Value> = (0..20_000).map(|number| number.to_string().into()).collect();
+        assert_eq!(texts, numbers);
+        let shorter = r#"{"type":"api-request","id":"x","base":"r19999","keep":3,"tail":[]}"#;
+        let shorter = prover.record(shorter).unwrap();
+        assert_eq!(prover.messages(&shorter).len(), 3);
     }
 }

@@ -36,6 +36,9 @@ pub struct Gather<'s> {
     pub known: u64,
     /// Streams of an encrypted store that were looked at, and whether each was shredded.
     streams: BTreeMap<StreamId, bool>,
+    /// Facts that no commit can hold, and why the first cannot be held.
+    too_large_count: u64,
+    too_large: Option<Error>,
     /// Why nothing more can be recorded.
     pub error: Option<Error>,
 }
@@ -54,6 +57,8 @@ impl<'s> Gather<'s> {
             events: 0,
             known: 0,
             streams: BTreeMap::new(),
+            too_large_count: 0,
+            too_large: None,
             error: None,
         }
     }
@@ -87,13 +92,53 @@ impl<'s> Gather<'s> {
         if batches.is_empty() {
             return;
         }
+        self.record(batches);
+    }
+
+    /// Records batches. A fact that no commit can hold is left out, and those around it are recorded: it ends neither its file nor
+    /// the import.
+    fn record(&mut self, mut batches: Vec<Batch>) {
         match self.store.commit(&batches, Atomicity::Split) {
             Ok(receipt) => {
                 self.events += receipt.event_count;
                 self.known += receipt.known_count;
             }
+            Err(error @ Error::TooLarge { .. }) => {
+                let later = second_half(&mut batches);
+                if later.is_empty() {
+                    self.too_large_count += 1;
+                    self.too_large.get_or_insert(error);
+                    return;
+                }
+                self.record(batches);
+                if self.error.is_none() {
+                    self.record(later);
+                }
+            }
             Err(error) => self.error = Some(error),
         }
+    }
+
+    /// Why facts were left out, if any were: no commit can hold them. Said once.
+    pub fn left_out(&mut self) -> Option<String> {
+        let error = self.too_large.take()?;
+        let others = self.too_large_count.saturating_sub(1); // it is one of them
+        let others = if others > 0 { format!(", as are {others} others") } else { String::new() };
+        Some(format!("a fact is left out{others}: {error}"))
+    }
+}
+
+/// Takes the second half of some batches, or of the facts of one; of one fact there is none.
+fn second_half(batches: &mut Vec<Batch>) -> Vec<Batch> {
+    match batches.as_mut_slice() {
+        [batch] => {
+            let later = batch.entries.split_off(batch.entries.len().div_ceil(2));
+            if later.is_empty() {
+                return Vec::new();
+            }
+            vec![Batch { stream: batch.stream.clone(), entries: later }]
+        }
+        _ => batches.split_off(batches.len().div_ceil(2)),
     }
 }
 

@@ -138,15 +138,15 @@ pub fn stem(path: &Path) -> String {
 }
 
 /// Reads what the session at `path` names: long results, in its own folder of them, by their name alone; and of Codex the file
-/// of another thread, by the thread's id.
+/// of another thread, by the thread's id and the number of its file.
 pub fn beside(path: &Path) -> Beside {
     let folder = path.with_extension("").join("tool-results");
     let own = path.to_owned();
-    Beside(Arc::new(move |named| {
+    Beside(Arc::new(move |named, number| {
         if import::is_uuid(named) {
-            return rollout(&own, named);
+            return rollout(&own, named, number);
         }
-        let file = folder.join(Path::new(named).file_name()?);
+        let file = folder.join(Path::new(named).file_name().filter(|_| number == 0)?);
         // The session has the beginning of what is not read now; a later import looks again, and knows by its origin what is new.
         let metadata = std::fs::symlink_metadata(&file).ok()?;
         let fits = metadata.is_file() && metadata.len() <= BESIDE_BYTES_MAX;
@@ -155,8 +155,9 @@ pub fn beside(path: &Path) -> Beside {
     }))
 }
 
-/// What the file of a thread of Codex holds, which lies somewhere beside that at `own`; the longest, if there are several.
-fn rollout(own: &Path, thread: &str) -> Option<Vec<u8>> {
+/// What the file of a thread of Codex holds, which lies somewhere beside that at `own`; if there are several, that with this number,
+/// the longest first.
+fn rollout(own: &Path, thread: &str, number: usize) -> Option<Vec<u8>> {
     let is_root = |folder: &&Path| {
         folder.file_name().is_some_and(|name| name == "sessions" || name == "archived_sessions")
     };
@@ -173,15 +174,17 @@ fn rollout(own: &Path, thread: &str) -> Option<Vec<u8>> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         path != own && endings.iter().any(|ending| name.ends_with(ending))
     });
-    let longest = named.max_by_key(|(_, bytes)| *bytes).filter(|(_, bytes)| *bytes <= BESIDE_BYTES_MAX)?;
-    // As above.
-    let file = BufReader::new(File::open(longest.0).ok()?);
+    let mut all: Vec<(PathBuf, u64)> = named.filter(|(_, bytes)| *bytes <= BESIDE_BYTES_MAX).collect();
+    all.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+    // One that cannot be read is none of them.
+    all.iter().filter_map(|(path, _)| unpacked(path).ok()).nth(number)
+}
+
+fn unpacked(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // As above.
-    let reader = import::decompressed(file, &Limits::default()).ok()?;
-    // As above.
-    reader.take(BESIDE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
+    let reader = import::decompressed(BufReader::new(File::open(path)?), &Limits::default())?;
+    reader.take(BESIDE_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// How many events came of what was read.
@@ -189,6 +192,7 @@ fn ended<R>(mut gather: Gather<'_>, read: Result<R, RecordingError>) -> Result<u
     if gather.error.is_none() {
         gather.flush();
     }
+    // A fact that no commit can hold is named by `acpdb import`; the hook goes on with all others.
     match gather.error {
         Some(error) => Err(error.into()),
         None => read.map(|_| gather.events),

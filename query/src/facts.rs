@@ -58,9 +58,8 @@ fn of_requests(requests: &Requests, table: Option<&PriceTable>) -> BTreeMap<Stre
     for request in &requests.all {
         let price = request.model.as_ref().and_then(|model| pricing.as_mut()?.price(model, request.at));
         let dollars = price.and_then(|price| price.dollars(&request.usage, request.tier.as_deref()));
-        let root = requests.root(request.stream);
-        let both = [Some(request.stream), Some(root).filter(|root| *root != request.stream)];
-        for stream in both.into_iter().flatten() {
+        let mut added = BTreeSet::new();
+        for stream in requests.line(request.stream).take_while(|stream| added.insert(*stream)) {
             let known = facts.entry(stream).or_default();
             if let Some(dollars) = &dollars {
                 *known.cost.get_or_insert_default() += dollars.total();
@@ -201,5 +200,25 @@ mod tests {
         for filter in ["cost:much", "cost:1..0.5", "duration:1x", "duration:", "cost:-1"] {
             assert!(!error(filter).is_empty(), "{filter}");
         }
+    }
+
+    /// What a subagent of a subagent cost was counted for the session at the top and not for the subagent between.
+    #[test]
+    fn a_cost_includes_subagents_of_subagents() {
+        let store = store();
+        let mut parent = None;
+        for name in ["top", "middle", "low"] {
+            let info = StreamInfo { parent, ..StreamInfo::session("host", name) };
+            let usage = Usage { input: Some(1_000_000), ..Usage::default() };
+            let report = Report { model: Some("gpt-5.4".to_owned()), usage, ..Report::default() };
+            let told = fact::MessageFinished { key: name.to_owned(), report };
+            let _ = store.append(&info, vec![Entry::from(told)]).unwrap();
+            parent = Some((info.id(), None));
+        }
+        let known = facts(&store, Seq::MAX).unwrap();
+        let cost = |name: &str| known.get(&StreamInfo::session("host", name).id()).unwrap().cost.unwrap();
+        let low = cost("low");
+        assert!(low > 0.0);
+        assert!((cost("middle") - 2.0 * low).abs() < 1e-9 && (cost("top") - 3.0 * low).abs() < 1e-9);
     }
 }

@@ -31,8 +31,6 @@ const READ_BYTES_FIRST: u64 = 256 << 10;
 const READ_BYTES_MAX: u64 = 8 << 20;
 /// Bytes that a compiled pattern may take.
 const PATTERN_BYTES_MAX: usize = 16 << 20;
-/// Numbers of the kinds of events that hold texts which are searched.
-const KINDS: [u16; 8] = [5, 16, 17, 20, 32, 33, 64, 85];
 
 /// How patterns are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -200,10 +198,13 @@ pub fn search(
     let mut held: Vec<(Recorded, Vec<Body>)> = Vec::new();
     let (mut bytes, mut room) = (0_u64, READ_BYTES_FIRST);
     let events = store.stream_events(stream.id, Seq(1), question.at)?;
-    for recorded in sound(events.wanted(|glimpse| KINDS.contains(&glimpse.kind()))) {
+    for recorded in sound(events) {
         let recorded = recorded?;
-        scanned.events += 1;
         let bodies = telling(&recorded.event.payload);
+        if bodies.is_empty() {
+            continue;
+        }
+        scanned.events += 1;
         bytes = bodies.iter().fold(bytes, |sum, body| sum.saturating_add(body.bytes));
         held.push((recorded, bodies));
         if bytes >= room {

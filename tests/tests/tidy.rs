@@ -444,6 +444,10 @@ fn storage_crates_are_named_where_they_belong() -> io::Result<()> {
 const NAMERS: &[(&str, &str)] = &[
     ("cli/src/commands/verify_host.rs", "compares with what Claude Code sent"),
     ("hosts/src/export/dialect.rs", "the habits of hosts, each in its own provider's format"),
+    (
+        "hosts/src/import/openai_messages/blocks.rs",
+        "reads bodies whose calls are blocks, as one provider's are",
+    ),
     ("hosts/src/resume/mod.rs", "the format that each host keeps its sessions in"),
 ];
 

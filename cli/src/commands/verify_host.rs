@@ -87,7 +87,7 @@ fn row(store: &Store, name: &StreamName) -> Result<Row, Failure> {
         let view = store.view_at(name.id, &At::Seq(recorded.seq))?;
         let body = export(&view, Format::Anthropic, &options)?.bytes;
         row.requests += 1;
-        match sent.against(&body) {
+        match prover.against(&sent, &body) {
             Verdict::Proven => row.proven += 1,
             Verdict::Unknown(_) => row.unknown += 1,
             Verdict::Differs(_) => {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use acpdb_hosts::import::{ImportError, ImportReport};
+use acpdb_hosts::import::{ImportError, ImportReport, Note};
 use acpdb_live::gather::Gather;
 
 use super::{FileReport, ReadError};
@@ -21,7 +21,10 @@ pub(crate) fn report(
         return Err(ReadError::Store(error));
     }
     // What came before is recorded, as whole records: importing again, with more allowed, adds the rest.
-    let report = result.map_err(|error| ReadError::Import { error, event_count: gather.events })?;
+    let mut report = result.map_err(|error| ReadError::Import { error, event_count: gather.events })?;
+    if let Some(reason) = gather.left_out() {
+        report.skipped.push(Note { line: 0, offset: 0, reason });
+    }
     Ok(FileReport {
         path: path.to_owned(),
         report,

@@ -98,7 +98,7 @@ impl Kind for Distilled {
         let mut all = vec![NamedBody::telling("targets", self.targets)];
         for hidden in &self.items {
             let name = || format!("summary of {}", hidden.item);
-            all.extend(hidden.summary.map(|body| NamedBody::beside(name(), body)));
+            all.extend(hidden.summary.map(|body| NamedBody::telling(name(), body)));
         }
         all
     }

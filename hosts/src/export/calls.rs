@@ -117,7 +117,6 @@ impl<'a> Media<'a> {
             .then_some(Self::Data { media_type: media_type?, data: body })
     }
 
-    /// As an address with the data in it.
     /// The same, if it is a picture.
     pub(super) fn image(body: &'a str, media_type: Option<&'a str>) -> Option<Self> {
         let is_image = |kind: &str| kind.starts_with("image/");
@@ -127,6 +126,7 @@ impl<'a> Media<'a> {
         })
     }
 
+    /// As an address with the data in it.
     pub(super) fn address(&self) -> String {
         match self {
             Self::Data { media_type, data } => format!("data:{media_type};base64,{data}"),

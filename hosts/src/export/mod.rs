@@ -39,7 +39,7 @@ use acpdb_engine::{Error, View};
 
 pub use breakpoints::{BREAKPOINT_COUNT_MAX, with_breakpoints};
 pub use provider::preserves_thinking;
-pub use providers::{Format, Provider, anthropic, gemini, openai, responses};
+pub use providers::{Format, Provider};
 pub use report::{LeftOut, Reason, Report};
 
 use providers::Request;
@@ -204,12 +204,6 @@ pub struct Export {
 }
 
 impl Export {
-    /// The request as a value; `None` if it is one of another format.
-    fn value<'a, T: serde::Deserialize<'a>>(&'a self, format: Format) -> Option<T> {
-        // The bytes were written here as this type has them: the format says which.
-        (self.format == format).then(|| serde_json::from_slice(&self.bytes).ok())?
-    }
-
     /// The bytes without those that only close what is open.
     pub fn prefix(&self) -> &[u8] {
         self.bytes.get(..self.bytes.len().saturating_sub(self.closing)).unwrap_or_default()

@@ -1,7 +1,14 @@
 //! JSON, written straight into one buffer.
 //!
-//! Members come in the order in which they are written; texts are escaped as `serde_json` does it, eight bytes at a time
-//! where nothing is to be escaped. Bytes that are not UTF-8 are replaced before they come here.
+//! Members come in the order in which they are written; texts are escaped as `serde_json` does it. Bytes that are not UTF-8
+//! are replaced before they come here. So are, here, halves of characters that stand alone in JSON which is copied as it is:
+//! hosts write them, and no provider reads them.
+
+use std::borrow::Cow;
+
+use memchr::memchr;
+
+use crate::import::json::escape;
 
 /// An output buffer with commas where they belong.
 #[derive(Debug, Default)]
@@ -42,10 +49,10 @@ impl Json {
         self.out.push(b':');
     }
 
-    /// JSON as it is.
+    /// JSON as it is, but for halves of characters.
     pub(super) fn raw(&mut self, json: &str) {
         self.comma();
-        self.out.extend_from_slice(json.as_bytes());
+        self.out.extend_from_slice(paired(json).as_bytes());
     }
 
     /// A member whose value is a string.
@@ -63,10 +70,10 @@ impl Json {
         self.close(b'}');
     }
 
-    /// A member whose value is JSON as it is.
+    /// A member whose value is JSON as it is, but for halves of characters.
     pub(super) fn member(&mut self, name: &str, json: &str) {
         self.name(name);
-        self.out.extend_from_slice(json.as_bytes());
+        self.out.extend_from_slice(paired(json).as_bytes());
     }
 
     /// A member whose value is opened here.
@@ -84,7 +91,7 @@ impl Json {
     fn quoted(&mut self, text: &str) {
         self.out.reserve(text.len().saturating_add(2));
         self.out.push(b'"');
-        escape(text.as_bytes(), &mut self.out);
+        escape(&mut self.out, text.as_bytes());
         self.out.push(b'"');
     }
 }
@@ -96,53 +103,43 @@ pub(super) fn quote(text: &str) -> String {
     String::from_utf8(json.out).unwrap_or_default()
 }
 
-const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGHS: u64 = 0x8080_8080_8080_8080;
-
-/// Whether one of eight bytes is below 0x20, a quote or a backslash.
-const fn has_special(word: u64) -> bool {
-    const fn zero(word: u64) -> u64 {
-        word.wrapping_sub(ONES) & !word & HIGHS
+/// JSON in which U+FFFD stands in place of each surrogate that is not one of a pair (`\ud83d` alone), as it does wherever such a
+/// text is read. Strict parsers refuse a body that holds one.
+fn paired(json: &str) -> Cow<'_, str> {
+    let mut out = String::new();
+    let (mut done, mut at) = (0, 0);
+    while let Some(next) = json.as_bytes().get(at..).and_then(|rest| memchr(b'\\', rest)) {
+        let start = at + next;
+        at = match surrogate(json, start) {
+            // An escape of one character; of `\u0041` only its beginning, for the rest holds no backslash.
+            None => start + 2,
+            Some(true) if surrogate(json, start + 6) == Some(false) => start + 12,
+            Some(_) => {
+                out.push_str(json.get(done..start).unwrap_or_default());
+                out.push_str("\\ufffd");
+                done = start + 6;
+                done
+            }
+        };
     }
-    let control = word.wrapping_sub(ONES.wrapping_mul(0x20)) & !word & HIGHS;
-    (control | zero(word ^ ONES.wrapping_mul(b'"' as u64)) | zero(word ^ ONES.wrapping_mul(b'\\' as u64)))
-        != 0
+    if done == 0 {
+        return Cow::Borrowed(json);
+    }
+    out.push_str(json.get(done..).unwrap_or_default());
+    Cow::Owned(out)
 }
 
-/// Appends `text` as the inside of a JSON string.
-fn escape(text: &[u8], out: &mut Vec<u8>) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    let mut rest = text;
-    loop {
-        let mut plain = 0;
-        for chunk in rest.chunks_exact(8) {
-            let word = chunk.try_into().map_or(0, u64::from_le_bytes);
-            if has_special(word) {
-                break;
-            }
-            plain += 8;
-        }
-        let tail = rest.get(plain..).unwrap_or_default();
-        plain += tail.iter().take_while(|byte| !matches!(byte, 0..0x20 | b'"' | b'\\')).count();
-        let Some((run, tail)) = rest.split_at_checked(plain) else { return };
-        out.extend_from_slice(run);
-        let Some((special, after)) = tail.split_first() else { return };
-        match special {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0x08 => out.extend_from_slice(b"\\b"),
-            0x0c => out.extend_from_slice(b"\\f"),
-            byte => {
-                out.extend_from_slice(b"\\u00");
-                for nibble in [byte >> 4, byte & 15] {
-                    out.push(HEX.get(usize::from(nibble)).copied().unwrap_or(b'0'));
-                }
-            }
-        }
-        rest = after;
+/// Whether an escape at `at` is a surrogate, and the first of a pair.
+fn surrogate(json: &str, at: usize) -> Option<bool> {
+    let digits = json.get(at..at.checked_add(6)?)?.strip_prefix("\\u")?;
+    if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    // Four hex digits always fit.
+    match u16::from_str_radix(digits, 16).ok()? {
+        0xd800..0xdc00 => Some(true),
+        0xdc00..0xe000 => Some(false),
+        _ => None,
     }
 }
 
@@ -168,7 +165,37 @@ mod tests {
         assert_eq!(String::from_utf8(json.out).unwrap(), r#"{"a":"x\"\n","b":["y",1,{}],"c":null}"#);
     }
 
+    /// A host that cuts texts by UTF-16 units leaves halves of characters in the parameters of calls. They were copied into the
+    /// body of a request, which then was no JSON to any provider, with all its other messages.
+    #[test]
+    fn halves_of_characters_do_not_reach_a_body() {
+        for (from, to) in [
+            (r#"{"a":"echo \ud83d"}"#, r#"{"a":"echo \ufffd"}"#),
+            (r#"["\uDE00\uD83D","\ud83d\ud83d\ude00"]"#, r#"["\ufffd\ufffd","\ufffd\ud83d\ude00"]"#),
+            (r#"["\\ud83d","\u0041\\","\ud83d\ude00 é"]"#, r#"["\\ud83d","\u0041\\","\ud83d\ude00 é"]"#),
+            (r#""\ud8"#, r#""\ud8"#),
+        ] {
+            let mut json = Json::default();
+            json.open(b'[');
+            json.raw(from);
+            assert_eq!(String::from_utf8(json.out).unwrap(), format!("[{to}"));
+        }
+    }
+
     proptest! {
+        #[test]
+        fn json_with_halves_of_characters_is_read(units in prop::collection::vec(
+            prop_oneof![Just(r"\ud83d"), Just(r"\ude00"), Just(r"\\"), Just(r"\n"), Just("é"), Just("ud83d")], 0..9,
+        )) {
+            let text = format!("\"{}\"", units.concat());
+            let mut json = Json::default();
+            json.raw(&text);
+            prop_assert!(serde_json::from_slice::<String>(&json.out).is_ok());
+            if serde_json::from_str::<String>(&text).is_ok() {
+                prop_assert_eq!(String::from_utf8(json.out).unwrap(), text);
+            }
+        }
+
         #[test]
         fn a_quoted_text_reads_back(text in prop_oneof![".*", "[a-z\"\\\\\n\u{1}\u{1f} ü]{0,80}"]) {
             let quoted = quote(&text);

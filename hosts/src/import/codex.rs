@@ -51,8 +51,9 @@ pub(super) struct Codex {
     step: Option<String>,
     /// Reads the files of other sessions.
     beside: Option<Beside>,
-    /// Beginnings in other files that this one stands at the end of.
-    depth: u32,
+    /// Files in which this one's beginning stands, by their threads and numbers, while they are read; bytes of all of them.
+    open: Vec<(String, usize)>,
+    inherited: usize,
     /// What of a beginning could not be had.
     missing: Option<String>,
 }

@@ -79,6 +79,7 @@ pub(super) fn read_lines(
     let mut kept = Occurrences::default();
     while let Some(value) = reader.read()? {
         let (line, at) = (value.line, value.offset);
+        context.line = line;
         let mut entries = Vec::new();
         match context.report.admit(&value) {
             Admitted::Text(text) => {

@@ -19,6 +19,7 @@ mod limits;
 pub mod values;
 pub mod wire;
 
+mod bounded;
 mod calls;
 mod claude_code;
 mod codex;
@@ -56,7 +57,7 @@ pub use retold::Retold;
 pub(crate) use turns::{Occurrences, digest as content_digest, picture, prompt, step};
 
 /// Version of the importers: a file that an earlier one has read is worth reading again, for it may be understood better now.
-pub const READERS: u32 = 5;
+pub const READERS: u32 = 6;
 
 /// A format that can be imported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -148,7 +149,8 @@ pub struct Options {
     pub beside: Option<Beside>,
 }
 
-/// Reads a file beside a session, by the path that the session names; `None` if there is none, or it may not be read.
+/// Reads a file beside a session, by the path that the session names; `None` if there is none, or it may not be read. A thread of
+/// Codex may have several: they are numbered from 0, and anything else is number 0.
 #[derive(Clone)]
 pub struct Beside(pub Arc<ReadBeside>);
 
@@ -161,8 +163,8 @@ pub fn is_uuid(name: &str) -> bool {
         })
 }
 
-/// Reads a file by its name, relative to the one that is imported; `None` if it cannot be had.
-pub type ReadBeside = dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync;
+/// Reads a file by its name, relative to the one that is imported, and its number among those of the name; `None` if it cannot be had.
+pub type ReadBeside = dyn Fn(&str, usize) -> Option<Vec<u8>> + Send + Sync;
 
 impl std::fmt::Debug for Beside {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -224,7 +226,8 @@ pub fn read(
 ) -> Result<ImportReport, ImportError> {
     // One instance of each importer: the readers differ only in their fill.
     let input: Box<dyn BufRead + '_> = Box::new(BufReader::with_capacity(1 << 16, BoxedRead(input)));
-    let mut context = Context { name, options, sink, report: ImportReport::new(format), offset: 0, facts: 0 };
+    let mut context =
+        Context { name, options, sink, report: ImportReport::new(format), line: 0, offset: 0, facts: 0 };
     match format {
         Format::ClaudeCode => claude_code::read(input, &mut context)?,
         Format::Opencode => opencode::read(input, &mut context)?,
@@ -251,7 +254,7 @@ pub fn read_opencode_messages(
 ) -> Result<ImportReport, ImportError> {
     let input: Box<dyn BufRead + '_> = Box::new(BufReader::with_capacity(1 << 16, BoxedRead(input)));
     let report = ImportReport::new(Format::Opencode);
-    let mut context = Context { name: "opencode", options, sink, report, offset: 0, facts: 0 };
+    let mut context = Context { name: "opencode", options, sink, report, line: 0, offset: 0, facts: 0 };
     opencode::read_messages(input, &mut context)?;
     Ok(context.report)
 }
@@ -277,6 +280,8 @@ pub(crate) struct Context<'a> {
     pub(crate) sink: &'a mut dyn Sink,
     /// What was found.
     pub(crate) report: ImportReport,
+    /// The line of the record that is read, from 1; 0 where there are no lines to tell of.
+    pub(crate) line: u64,
     /// The furthest offset that was handed out.
     pub(crate) offset: u64,
     /// Facts that were handed out.
@@ -288,12 +293,15 @@ impl Context<'_> {
     pub(crate) fn emit(
         &mut self,
         stream: &Arc<StreamInfo>,
-        entries: Vec<Entry>,
+        mut entries: Vec<Entry>,
         offset: u64,
     ) -> Result<(), ImportError> {
         if entries.is_empty() {
             return Ok(());
         }
+        bounded::keep_within_an_event(&mut entries, |reason| {
+            self.report.keep_raw(self.line, offset, reason);
+        });
         self.facts = self.facts.saturating_add(entries.len() as u64);
         let (max, found) = (self.options.limits.facts, self.facts);
         if found > max {

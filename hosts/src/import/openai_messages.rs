@@ -6,6 +6,8 @@
 //! {simulations: [ {id, messages: [..]}, .. ]}      tau2: a stream a simulation
 //! ```
 //!
+//! Where calls and results are blocks of the content, as in requests to Anthropic, see `blocks`.
+//!
 //! There are no ids but those of calls, and they repeat: origins are the place of a message with its digest, and for
 //! a call the place of its message and its place in it. A result answers a call of the message just before it; ids decide
 //! among parallel calls only.
@@ -13,18 +15,22 @@
 //! A conversation inside a document keeps it whole: the text of a run is in its `document` record. Of a file of several
 //! runs, the brackets and commas between them are not kept; members beside `simulations` go to the first one's stream.
 
+mod blocks;
+
 use std::sync::Arc;
 
 use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo, WirePiece};
 use acpdb_engine::event::{Actor, Outcome, Role};
 use acpdb_engine::secret::DERIVED;
 
+use self::blocks::Blocks;
 use super::json::{elements, member, owned, pick};
 use super::lines::{Tally, attach, document, keep, opened, span};
 use super::report::Admitted;
 use super::turns::{Occurrences, digest, picture, prompt, step};
 use super::values::ValueReader;
 use super::{Context, ImportError, Input, digest_origin, time};
+use crate::exchange::parts;
 
 const HOST: &str = "openai-messages";
 
@@ -138,10 +144,11 @@ fn conversation(
 ) -> Result<(), ImportError> {
     let mut talk = Conversation::new(name, context);
     let mut records = Vec::new();
-    for message in elements(list).unwrap_or_default() {
+    let messages = elements(list).unwrap_or_default();
+    talk.blocks(run, &messages, base, context);
+    for message in messages {
         let mut entries = Vec::new();
-        let origin = talk.message(message, &mut entries);
-        attach(message, &mut entries);
+        let origin = talk.record(message, &mut entries);
         records.push((message, origin));
         let end = span(run, message).map_or(0, |start| start + message.len());
         talk.emit(entries, base.saturating_add(end as u64), context)?;
@@ -190,6 +197,15 @@ enum Line {
     Kept(Vec<u8>),
 }
 
+impl Line {
+    fn message(&self) -> Option<&str> {
+        match self {
+            Self::Message(text) => Some(text),
+            Self::Kept(_) => None,
+        }
+    }
+}
+
 impl Loose {
     fn push(&mut self, line: Line, at: u64) {
         let bytes = match &line {
@@ -210,13 +226,14 @@ impl Loose {
         let name = context.options.session.clone().unwrap_or_else(derived);
         let mut talk = Conversation::new(name, context);
         let mut kept = Occurrences::default();
+        let messages: Vec<&str> = self.lines.iter().filter_map(|(line, _)| line.message()).collect();
+        talk.blocks("", &messages, 0, context);
         let ends: Vec<u64> = self.lines.iter().skip(1).map(|(_, at)| *at).chain([end]).collect();
         for ((line, _), end) in self.lines.into_iter().zip(ends) {
             let mut entries = Vec::new();
             match line {
                 Line::Message(text) => {
-                    talk.message(&text, &mut entries);
-                    attach(&text, &mut entries);
+                    talk.record(&text, &mut entries);
                 }
                 Line::Kept(bytes) => {
                     entries.push(keep(&mut kept, &bytes));
@@ -247,13 +264,34 @@ struct Conversation {
     group: Vec<Open>,
     /// Calls of earlier ones.
     older: Vec<Open>,
+    /// The facts of its messages, where calls are blocks.
+    blocks: Option<Blocks>,
 }
 
 impl Conversation {
     fn new(name: String, context: &mut Context<'_>) -> Self {
         let title = Some(context.name.to_string());
         let stream = opened(StreamInfo { title, ..StreamInfo::session(HOST, name) }, context);
-        Self { stream, tally: Tally::default(), index: 0, group: Vec::new(), older: Vec::new() }
+        Self { stream, tally: Tally::default(), index: 0, group: Vec::new(), older: Vec::new(), blocks: None }
+    }
+
+    /// Reads messages whose calls are blocks, if some are; those that cannot be read are noted.
+    fn blocks(&mut self, run: &str, messages: &[&str], at: u64, context: &mut Context<'_>) {
+        match blocks::read(run, messages) {
+            None => {}
+            Some(Ok(blocks)) => self.blocks = Some(blocks),
+            Some(Err(reason)) => context.report.keep_raw(1, at, reason),
+        }
+    }
+
+    /// Adds the facts of the next message, with its record; gives the origin of the fact that stands for it.
+    fn record(&mut self, text: &str, out: &mut Vec<Entry>) -> String {
+        if let Some(blocks) = &mut self.blocks {
+            return blocks.message(text, out);
+        }
+        let origin = self.message(text, out);
+        attach(text, out);
+        origin
     }
 
     fn emit(
@@ -298,16 +336,16 @@ impl Conversation {
                 Role::User => out.push(prompt(&origin)),
                 _ => {}
             }
-            let mut parts = Vec::new();
+            let mut said = Vec::new();
             if let Some(reasoning) = owned(member(Some(text), "reasoning_content")) {
-                parts.push(PartEntry::reasoning(reasoning, None));
+                said.push(PartEntry::reasoning(reasoning, None));
             }
-            parts.extend(content_parts(content));
+            said.extend(parts(content, image));
             if let Some(refusal) = owned(member(Some(text), "refusal")) {
-                parts.push(PartEntry::text(refusal));
+                said.push(PartEntry::text(refusal));
             }
             let key = index.to_string();
-            out.push(Entry::message_parts(&key, role, parts).origin(&origin));
+            out.push(Entry::message_parts(&key, role, said).origin(&origin));
             let mut calls = calls.and_then(elements).unwrap_or_default();
             calls.extend(function);
             if !calls.is_empty() {
@@ -350,7 +388,7 @@ impl Conversation {
         let [call, id, content, error] =
             pick(text, ["tool_call_id", "id", "content", "error"]).unwrap_or_default();
         let id = owned(call).or_else(|| owned(id));
-        let parts = content_parts(content);
+        let parts = parts(content, image);
         let outcome = match error {
             Some("false") => Outcome::Completed,
             Some(_) => Outcome::Failed,
@@ -379,20 +417,9 @@ impl Conversation {
     }
 }
 
-/// A text, or a list of texts, images and whatever else. An empty text is no part.
-fn content_parts(content: Option<&str>) -> Vec<PartEntry> {
-    if let Some(text) = owned(content) {
-        return if text.is_empty() { Vec::new() } else { vec![PartEntry::text(text)] };
-    }
-    content.and_then(elements).unwrap_or_default().into_iter().map(content_part).collect()
-}
-
-fn content_part(piece: &str) -> PartEntry {
-    let [text, image] = pick(piece, ["text", "image_url"]).unwrap_or_default();
-    let url = owned(image).or_else(|| owned(member(image, "url")));
-    match (owned(text), url) {
-        (Some(text), _) => PartEntry::text(text),
-        (None, Some(url)) => picture(url, None),
-        (None, None) => PartEntry::opaque(piece),
-    }
+/// An image in a message.
+fn image(piece: &str) -> Option<PartEntry> {
+    let image = member(Some(piece), "image_url");
+    let url = owned(image).or_else(|| owned(member(image, "url")))?;
+    Some(picture(url, None))
 }

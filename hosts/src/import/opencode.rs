@@ -34,6 +34,7 @@ use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, StreamInfo, WirePiece
 use acpdb_engine::event::{Outcome, PartKind, ReplaceCause, Report, Role, Usage};
 
 use super::report::{Admitted, NOTES_MAX};
+use super::retold::Retold;
 use super::turns;
 use super::values::ValueReader;
 use super::{Context, Format, ImportError, Input, bytes, digest_origin, json, millis, small_fields, wire};
@@ -208,9 +209,13 @@ fn document(
     let mut session = Session::open(info, context);
     let stream = Arc::clone(&session.stream);
     let mut document = Document { text, start, done: 0, session: &mut session };
+    // A message may be told twice, and otherwise: each import would revise what the one before recorded last.
+    let mut retold = Retold::default();
     for message in messages {
-        let entries = read_message(&mut document, message, context);
-        context.emit(&stream, entries, end)?;
+        retold.tell(read_message(&mut document, message, context), end);
+    }
+    for (entries, offset) in retold.take() {
+        context.emit(&stream, entries, offset)?;
     }
     document.close();
     session.close(end, context)

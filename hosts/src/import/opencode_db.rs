@@ -84,8 +84,15 @@ pub fn read_changed(
     read: &mut ReadSessions,
     sink: &mut dyn Sink,
 ) -> Result<ImportReport, ImportError> {
-    let mut context =
-        Context { name, options, sink, report: ImportReport::new(Format::Opencode), offset: 0, facts: 0 };
+    let mut context = Context {
+        name,
+        options,
+        sink,
+        report: ImportReport::new(Format::Opencode),
+        line: 0,
+        offset: 0,
+        facts: 0,
+    };
     let mut tries = 0;
     let (database, rows, is_still) = loop {
         tries += 1;

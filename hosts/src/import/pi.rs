@@ -20,6 +20,7 @@
 mod parts;
 mod system;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -75,7 +76,7 @@ struct Pi {
     /// The path to the line that was written last, and the place of each of its lines.
     path: Vec<String>,
     places: HashMap<String, usize>,
-    /// The origins of facts that were told again, by those that they had before.
+    /// The newest origins of facts that were told again, by those that they had first.
     again: HashMap<String, String>,
     /// The system prompt and the tools behind the line that is read.
     system: Rc<System>,
@@ -209,9 +210,6 @@ impl Pi {
         for mut entry in facts {
             let Some(origin) = entry.origin.take() else { continue };
             let name = renamed(&origin, number);
-            // A compaction may have named it as it was told the time before.
-            let before = (2..number).map(|number| renamed(&origin, number));
-            self.again.extend(before.map(|old| (old, name.clone())));
             self.again.insert(origin, name.clone());
             entry.origin = Some(name);
             told.push(entry);
@@ -227,8 +225,10 @@ impl Pi {
                 }
                 Fact::ContextReplaced(fact::ContextReplaced { order, .. }) => {
                     for item in order {
+                        // A compaction may have named it as it was told the time before.
                         if let ItemRef::Origin(origin, _) = item
-                            && let Some(name) = self.again.get(origin)
+                            && let Some(name) =
+                                self.again.get(origin).or_else(|| self.again.get(&*first_name(origin)?))
                         {
                             origin.clone_from(name);
                         }
@@ -436,6 +436,14 @@ fn renamed(name: &str, number: u32) -> String {
         Some(call) => format!("{call}@{number}:start"),
         None => format!("{name}@{number}"),
     }
+}
+
+/// The name that a fact had which is told again under this one.
+fn first_name(name: &str) -> Option<Cow<'_, str>> {
+    let (call, end) = name.strip_suffix(":start").map_or((name, ""), |call| (call, ":start"));
+    let (first, number) = call.rsplit_once('@')?;
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| if end.is_empty() { Cow::Borrowed(first) } else { Cow::Owned(format!("{first}{end}")) })
 }
 
 /// Hands out the parts that were gathered: the first time as the message, later as its continuation.

@@ -4,8 +4,8 @@
 //! records -> tell -> [first place of each fact, as it was told last] -> take -> records
 //! ```
 //!
-//! A log of Gemini CLI writes a message anew as it goes on. Handed out line by line, each import of the file would revise the facts of
-//! such a message back and forth.
+//! A log of Gemini CLI writes a message anew as it goes on, and an export of opencode may hold one twice. Handed out as they stand
+//! there, the facts of such a message would be revised back and forth by each import of the file.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher as _, RandomState};

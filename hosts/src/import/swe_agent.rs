@@ -20,6 +20,7 @@ use super::report::Admitted;
 use super::turns::{Occurrences, digest, step};
 use super::values::ValueReader;
 use super::{Context, ImportError, Input, kept_record};
+use crate::exchange::parts;
 
 const HOST: &str = "swe-agent";
 
@@ -97,16 +98,9 @@ fn opening(turn: &str, place: usize) -> Option<Entry> {
         "user" => Role::User,
         _ => return None,
     };
-    let parts = match owned(content) {
-        Some(text) => vec![PartEntry::text(text)],
-        None => content.and_then(elements)?.into_iter().map(content_part).collect(),
-    };
+    let content = content.filter(|content| content.starts_with(['"', '[']))?;
     let origin = format!("history:{place}");
-    Some(Entry::message_parts(&origin, role, parts).origin(&origin))
-}
-
-fn content_part(piece: &str) -> PartEntry {
-    owned(member(Some(piece), "text")).map_or_else(|| PartEntry::opaque(piece), PartEntry::text)
+    Some(Entry::message_parts(&origin, role, parts(Some(content), |_| None)).origin(&origin))
 }
 
 fn trajectory_step(text: &str, place: usize) -> Vec<Entry> {

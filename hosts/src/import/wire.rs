@@ -8,10 +8,13 @@
 //! The pieces, put together, are the record. A string becomes a reference only if escaping the body again gives
 //! exactly the bytes that stood there; what a host escaped in its own way stays literal.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
 use acpdb_engine::entry::{Bytes, Entry, Fact, PartEntry, WirePiece, fact};
 use memchr::memchr2;
 
-use super::json::escape_of;
+use super::json::{escape, escape_of};
 
 /// Shortest string or value that is worth a reference.
 pub const REFERENCE_BYTES_MIN: usize = 64;
@@ -21,13 +24,16 @@ pub const REFERENCE_BYTES_MIN: usize = 64;
 /// A string token of [`REFERENCE_BYTES_MIN`] bytes or more that is a body escaped becomes [`WirePiece::Escaped`]; an
 /// object or array that is a body as it stands becomes [`WirePiece::Raw`]. One pass over `raw`.
 pub fn build(raw: &[u8], bodies: &[Bytes]) -> Vec<WirePiece> {
-    let strings: Vec<&Bytes> = bodies.iter().filter(|body| !body.is_empty()).collect();
-    let containers: Vec<&Bytes> = bodies
+    let strings = Strings::of(bodies);
+    let mut containers: Vec<&Bytes> = bodies
         .iter()
         .filter(|body| body.len() >= REFERENCE_BYTES_MIN && matches!(body.first(), Some(b'{' | b'[')))
         .collect();
+    // In order of their bytes, of equal ones the first: what a text begins with stands just before it, or before others that go on.
+    containers.sort();
+    containers.dedup();
     let mut pieces = Pieces { raw, done: 0, out: Vec::new() };
-    if strings.is_empty() {
+    if bodies.iter().all(|body| body.is_empty()) {
         pieces.finish();
         return pieces.out;
     }
@@ -38,7 +44,7 @@ pub fn build(raw: &[u8], bodies: &[Bytes]) -> Vec<WirePiece> {
                 let end = string_end(raw, at + 1);
                 let inner = raw.get(at + 1..end).unwrap_or_default();
                 if inner.len() + 2 >= REFERENCE_BYTES_MIN
-                    && let Some(body) = strings.iter().find(|body| is_escaped(inner, body))
+                    && let Some(body) = strings.find(inner)
                 {
                     pieces.reference(at + 1, end, WirePiece::Escaped(Bytes::clone(body)));
                 }
@@ -46,7 +52,9 @@ pub fn build(raw: &[u8], bodies: &[Bytes]) -> Vec<WirePiece> {
             }
             b'{' | b'[' => {
                 let rest = raw.get(at..).unwrap_or_default();
-                match containers.iter().find(|body| rest.starts_with(body)) {
+                let before = containers.partition_point(|body| &***body <= rest);
+                let mut near = containers.get(..before).unwrap_or_default().iter().rev().take(NEAR_MAX);
+                match near.find(|body| rest.starts_with(body)) {
                     Some(body) => {
                         pieces.reference(at, at + body.len(), WirePiece::Raw(Bytes::clone(body)));
                         at += body.len();
@@ -59,6 +67,49 @@ pub fn build(raw: &[u8], bodies: &[Bytes]) -> Vec<WirePiece> {
     }
     pieces.finish();
     pieces.out
+}
+
+/// Bodies, to be found by how they stand in a string.
+enum Strings<'b> {
+    Few(Vec<&'b Bytes>),
+    /// By their escaped form, of equal ones the first.
+    Many(HashMap<Cow<'b, [u8]>, &'b Bytes>),
+}
+
+/// Most values that are looked at where one of them may stand.
+const NEAR_MAX: usize = 4;
+/// Most bodies that are compared one by one.
+const FEW_MAX: usize = 8;
+
+impl<'b> Strings<'b> {
+    fn of(bodies: &'b [Bytes]) -> Self {
+        let filled = bodies.iter().filter(|body| !body.is_empty());
+        if bodies.len() <= FEW_MAX {
+            return Self::Few(filled.collect());
+        }
+        let mut many = HashMap::new();
+        for body in filled {
+            many.entry(escaped(body)).or_insert(body);
+        }
+        Self::Many(many)
+    }
+
+    fn find(&self, inner: &[u8]) -> Option<&'b Bytes> {
+        match self {
+            Self::Few(bodies) => bodies.iter().find(|body| is_escaped(inner, body)).copied(),
+            Self::Many(bodies) => bodies.get(inner).copied(),
+        }
+    }
+}
+
+/// A body escaped the one way that [`WirePiece::Escaped`] means.
+fn escaped(body: &[u8]) -> Cow<'_, [u8]> {
+    if body.iter().all(|&byte| escape_of(byte).is_none()) {
+        return Cow::Borrowed(body);
+    }
+    let mut out = Vec::with_capacity(body.len());
+    escape(&mut out, body);
+    Cow::Owned(out)
 }
 
 /// The bodies of these entries: what their record's wire may refer to.
@@ -104,14 +155,7 @@ pub fn resolve(pieces: &[WirePiece]) -> Option<Vec<u8>> {
         match piece {
             WirePiece::Literal(bytes) => out.extend_from_slice(bytes),
             WirePiece::Raw(body) => out.extend_from_slice(body),
-            WirePiece::Escaped(body) => {
-                for &byte in body.iter() {
-                    match escape_of(byte) {
-                        Some(escape) => out.extend_from_slice(escape.as_slice()),
-                        None => out.push(byte),
-                    }
-                }
-            }
+            WirePiece::Escaped(body) => escape(&mut out, body),
             WirePiece::Record(_) => return None,
         }
     }
@@ -229,11 +273,31 @@ mod tests {
         }
     }
 
+    /// Each string was compared with each body: a record of many texts took time by the square of their number.
+    #[test]
+    fn many_bodies_are_found_like_few() {
+        let texts: Vec<Bytes> = (0..20_000).map(|at| body(&format!("{}\n{at:06}", "x".repeat(64)))).collect();
+        let value = |at: usize| format!("{{\"p\":\"{}\",\"n\":{at:06}}}", "y".repeat(64));
+        let values: Vec<Bytes> = (0..20_000).map(|at| body(&value(at))).collect();
+        let mut raw = b"[".to_vec();
+        for text in &texts {
+            super::super::json::quote(&mut raw, std::str::from_utf8(text).unwrap());
+            raw.push(b',');
+        }
+        values.iter().rev().for_each(|value| raw.extend_from_slice(value));
+        let bodies: Vec<Bytes> = texts.iter().chain(&values).cloned().collect();
+        let pieces = build(&raw, &bodies);
+        assert_eq!(resolve(&pieces).unwrap(), raw);
+        let count = |is: fn(&WirePiece) -> bool| pieces.iter().filter(|piece| is(piece)).count();
+        assert_eq!(count(|piece| matches!(piece, WirePiece::Escaped(_))), 20_000);
+        assert_eq!(count(|piece| matches!(piece, WirePiece::Raw(_))), 20_000);
+    }
+
     proptest! {
         #[test]
         fn pieces_put_together_are_the_record(
             raw in prop_oneof![any::<Vec<u8>>(), "[\\[\\]{}\":,\\\\ux\n]{0,300}".prop_map(String::into_bytes)],
-            bodies in prop::collection::vec("[x\"\\\\]{0,80}", 0..3),
+            bodies in prop::collection::vec("[x\"\\\\]{0,80}", 0..12),
             text in "[xy\"\\\\\n]{50,200}",
         ) {
             let mut raw = raw;

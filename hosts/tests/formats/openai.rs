@@ -3,7 +3,7 @@
 use acpdb_hosts::import::{Format, Options, read};
 use expect_test::expect;
 
-use super::support::check;
+use super::support::{check, import, judge, origins, show};
 
 pub(crate) const RUNS: &str = r##"[{"task_id":0,"reward":0.0,"info":{"x":1},"traj":[{"role":"system","content":"policy"},{"role":"user","content":"book"},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"get","arguments":"{\"user\": \"u\"}"}}]},{"role":"tool","tool_call_id":"c1","name":"get","content":"Error: no user"},{"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"function","function":{"name":"get","arguments":"not json"}}]},{"role":"tool","tool_call_id":"c1","name":"get","content":"{}"}],"trial":1},
  {"task_id":"b","traj":[{"role":"user","content":"hi"}],"trial":0}, {"task_id":"b","traj":[],"trial":0}]"##;
@@ -157,4 +157,40 @@ fn the_caller_may_name_the_session() {
     assert_eq!(names(RUNS), ["mine/0/1", "mine/b/0", "mine/b/0/2"]);
     assert_eq!(names(LIST), ["mine"]);
     assert_eq!(names(r#"{"messages":[{"role":"user","content":"a"}]}"#), ["mine"]);
+}
+
+/// Bodies for Anthropic look like chat, but for their calls, which stand in blocks: all of them were lost, and nothing said so.
+#[test]
+fn calls_in_blocks_are_calls() {
+    let body = r##"{"model":"claude-x","max_tokens":9,"system":"be brief","messages":[
+      {"role":"user","content":"run it"},
+      {"role":"assistant","content":[{"type":"text","text":"now"},{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"ls"}}]},
+      {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"a.txt","is_error":true},{"type":"text","text":"and?"}]},
+      {"role":"user","content":[]}]}"##;
+    let lines = [
+        r#"{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"ls"}}]}"#,
+        r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"a.txt","is_error":true}]}"#,
+    ]
+    .join("\n");
+    for input in [body, &lines] {
+        let (batches, report) = import(Format::OpenaiMessages, "file", input.as_bytes());
+        judge(&batches, input);
+        origins(&batches);
+        assert!(report.is_complete(), "{report:?}");
+        assert_eq!((report.calls_main, report.failed, report.without_result), (1, 1, 0));
+        let shown = show(&batches);
+        for line in ["call t1 Bash {\"command\":\"ls\"}", "end t1 Failed [text a.txt]"] {
+            assert!(shown.contains(line), "{shown}");
+        }
+    }
+    let shown = show(&import(Format::OpenaiMessages, "file", body.as_bytes()).0);
+    for line in
+        ["prompt set system=true model=Some(\"claude-x\")", "[text now]", "user [text and?]", "kept message"]
+    {
+        assert!(shown.contains(line), "{shown}");
+    }
+    // Calls in blocks beside roles that the provider does not have.
+    let odd = r#"[{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]},{"role":"tool","content":"a"}]"#;
+    let (_, report) = import(Format::OpenaiMessages, "file", odd.as_bytes());
+    assert_eq!((report.calls_main, report.kept_raw.len()), (0, 1));
 }

@@ -344,6 +344,27 @@ fn subagents_have_their_own_streams() {
     assert_eq!((batches[0].stream.name.as_str(), report.sessions, report.subagents), ("s/ag", 0, 1));
 }
 
+/// Claude Code warms its cache by a side line, which may stand first in a session's file: all of the session became that line.
+#[test]
+fn a_session_that_begins_with_a_side_line_is_the_session() {
+    let id = "11111111-1111-4111-8111-111111111111";
+    let side = format!(
+        r#"{{"type":"user","uuid":"x1","isSidechain":true,"sessionId":"{id}","cwd":"/w","message":{{"content":"Warmup"}}}}"#
+    );
+    let main = side.replace("true", "false").replace("x1", "y1").replace("Warmup", "hello");
+    for (name, streams) in [
+        (id, vec![format!("{id}/x1"), id.to_owned()]),
+        ("agent-x1", vec![format!("{id}/x1"), format!("{id}/x1")]),
+    ] {
+        let mut batches = Vec::new();
+        let input = format!("{side}\n{main}\n");
+        let _ = import::read(Format::ClaudeCode, name, input.as_bytes(), &Options::default(), &mut batches)
+            .unwrap();
+        let found: Vec<_> = batches.iter().map(|batch| batch.stream.name.clone()).collect();
+        assert_eq!(found, streams);
+    }
+}
+
 #[test]
 fn other_records_are_kept_by_kind() {
     let lines = [
@@ -552,7 +573,7 @@ fn results_that_the_host_sends_shorter_are_cleared_with_what_it_sends() {
 fn a_long_result_is_read_from_the_file_that_the_host_names() {
     let line = r#"{"type":"user","uuid":"r1","sessionId":"s","cwd":"/w","message":{"content":[{"type":"tool_result","tool_use_id":"c","content":"<persisted-output>the beginning"}]},"toolUseResult":{"stdout":"the beginning","persistedOutputPath":"/h/s/tool-results/b1.txt","persistedOutputSize":9}}"#;
     let import = |found: Option<&'static [u8]>| {
-        let beside = Beside(Arc::new(move |name: &str| {
+        let beside = Beside(Arc::new(move |name: &str, _: usize| {
             assert_eq!(name, "/h/s/tool-results/b1.txt");
             found.map(<[u8]>::to_vec)
         }));

@@ -27,8 +27,12 @@ fn said(ordinal: u32, text: &str) -> String {
 
 fn imported(file: &str, beside: Vec<(&'static str, String)>) -> (Vec<Batch>, ImportReport) {
     let mut batches = Vec::new();
-    let beside = Beside(Arc::new(move |named: &str| {
-        beside.iter().find(|(thread, _)| *thread == named).map(|(_, text)| text.clone().into_bytes())
+    let beside = Beside(Arc::new(move |named: &str, number: usize| {
+        beside
+            .iter()
+            .filter(|(thread, _)| *thread == named)
+            .nth(number)
+            .map(|(_, text)| text.clone().into_bytes())
     }));
     let options = Options { beside: Some(beside), ..Options::default() };
     let report = read(Format::Codex, "rollout", file.as_bytes(), &options, &mut batches).unwrap();
@@ -92,6 +96,36 @@ fn what_is_missing_is_said_and_the_rest_imported() {
     assert_eq!(words(&told(&batches)), ["forked", "four"]);
     assert_eq!(report.skipped.len(), 1);
     assert!(report.skipped[0].reason.contains("thread aaaaaaaa-0000-4000-8000-000000000001"), "{report:?}");
+}
+
+/// The longest file of a thread was taken for the one that is meant. A thread that was taken back has two, the newer of which
+/// begins in the older: a fork of it was imported without its beginning.
+#[test]
+fn a_fork_of_a_thread_that_was_taken_back_has_its_beginning() {
+    let start = meta(PARENT, 0, None) + &said(1, "one");
+    let old = start.clone() + &said(2, "two");
+    let long = "three ".repeat(200);
+    let new = meta(PARENT, 2, Some((PARENT, 2, start.len()))) + &said(3, &long);
+    let fork = meta(CHILD, 4, Some((PARENT, 4, new.len()))) + &said(5, "five");
+    for files in [[&new, &old], [&old, &new]] {
+        let files = files.iter().map(|file| (PARENT, (*file).clone())).collect();
+        let (batches, report) = imported(&fork, files);
+        assert!(report.is_complete(), "{report:?}");
+        let told = told(&batches);
+        assert_eq!(words(&told), ["forked", "one", long.as_str(), "five"]);
+    }
+}
+
+/// Each further `session_meta` of a file was followed, and the file that it named read again, 16 files deep: a file of 700 bytes
+/// took seconds, and one more line in it doubled them.
+#[test]
+fn a_thread_that_names_itself_many_times_is_read_once() {
+    let round = meta(PARENT, 0, Some((PARENT, 90, 1 << 30))).replace(r#","end_byte_offset":1073741824"#, "");
+    let parent = round.repeat(40) + &said(1, "one");
+    let child = meta(CHILD, 3, Some((PARENT, 3, parent.len()))) + &said(4, "four");
+    let (batches, report) = imported(&child, vec![(PARENT, parent)]);
+    assert_eq!(words(&told(&batches)), ["forked", "one", "four"]);
+    assert_eq!(report.skipped.len(), 1);
 }
 
 #[test]

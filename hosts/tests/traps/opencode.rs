@@ -175,3 +175,23 @@ fn a_grown_document_changes_nothing_that_was_there() {
         turn:prt_2"#]]
     .assert_eq(&new.join("\n"));
 }
+
+/// The end of a message that an export holds twice was told as it stands at each place: every import of the file revised it back
+/// and forth, and the store grew.
+#[test]
+fn a_message_that_is_there_twice_is_told_once() {
+    let told = |finish: &str| {
+        format!(
+            r#"{{"info":{{"id":"msg_1","role":"assistant","time":{{"created":1,"completed":2}},"finish":"{finish}"}},"parts":[]}}"#
+        )
+    };
+    let text = document(&[told("tool-calls"), told("stop")].join(","));
+    let (batches, _) = read(Format::Opencode, text.as_bytes());
+    assert_eq!(documents(&batches), [text]);
+    let mut origins: Vec<_> =
+        batches.iter().flat_map(|batch| &batch.entries).map(|entry| entry.origin.clone().unwrap()).collect();
+    let count = origins.len();
+    origins.sort();
+    origins.dedup();
+    assert_eq!(origins.len(), count);
+}

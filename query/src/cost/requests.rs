@@ -51,16 +51,16 @@ pub struct Requests {
 impl Requests {
     /// The session that a session's costs belong to: the one that started it, or the one that started that.
     pub fn root(&self, stream: StreamId) -> StreamId {
-        let mut root = stream;
-        // Circles end: no chain of parents is longer than the list.
-        for _ in 0..self.streams.len() {
-            let parent = self.streams.get(&root).and_then(|name| name.parent);
-            match parent.filter(|parent| self.streams.contains_key(parent)) {
-                Some(parent) => root = parent,
-                None => break,
-            }
-        }
-        root
+        self.line(stream).last().unwrap_or(stream)
+    }
+
+    /// A session, the one that started it, the one that started that, and so on.
+    pub(crate) fn line(&self, stream: StreamId) -> impl Iterator<Item = StreamId> {
+        let parent = |stream: &StreamId| self.streams.get(stream).and_then(|name| name.parent);
+        let known =
+            move |stream: &StreamId| parent(stream).filter(|parent| self.streams.contains_key(parent));
+        // Circles end: no line is longer than the list.
+        std::iter::successors(Some(stream), known).take(self.streams.len().saturating_add(1))
     }
 }
 

@@ -467,11 +467,15 @@ fn priced(
 /// `anthropic/claude-opus-4.5`, `claude-opus-4-5@20251101` and `claude-opus-4-5[1m]` are one model.
 fn plain(model: &str) -> String {
     let lower = model.trim().to_lowercase();
-    let name = lower.rsplit('/').next().unwrap_or_default();
-    let name = name.split([':', '[']).next().unwrap_or_default();
-    let name = name.rsplit_once("anthropic.").map_or(name, |(_, name)| name);
+    let whole = lower.rsplit('/').next().unwrap_or_default();
+    let name = whole.split([':', '[']).next().unwrap_or_default();
+    let revision = whole.get(name.len()..).and_then(|rest| rest.strip_prefix(':'));
+    let (is_anthropic, name) = name.rsplit_once("anthropic.").map_or((false, name), |(_, name)| (true, name));
+    // Bedrock writes a version of its own behind a name; `deepseek-v4` has it in its name.
+    let is_bedrock =
+        is_anthropic || revision.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let name = match name.rsplit_once("-v") {
-        Some((name, version)) if version.len() == 1 && is_digits(version) => name,
+        Some((name, version)) if is_bedrock && version.len() == 1 && is_digits(version) => name,
         _ => name,
     };
     name.replace(['.', '@'], "-")

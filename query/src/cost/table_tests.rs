@@ -162,3 +162,17 @@ fn a_model_counts_tokens_as_its_provider_s_do_unless_it_says_otherwise() {
     assert_eq!(own.price("claude-opus-5-5", None).unwrap().sizes(), Sizes { tokens: 1.12, step_tokens: 100 });
     assert_eq!(own.price("gpt-5.4", None).unwrap().sizes(), Sizes::default());
 }
+
+/// Any `-vN` at the end of a name was taken for the version that Bedrock writes there: two models of one maker had one price.
+#[test]
+fn a_version_that_is_part_of_a_name_stays() {
+    for (name, expected) in [
+        ("deepseek-v4", "deepseek-v4"),
+        ("deepseek/deepseek-v3", "deepseek-v3"),
+        ("deepseek-v4:free", "deepseek-v4"),
+        ("anthropic.claude-opus-4-5-20251101-v1", "claude-opus-4-5-20251101"),
+        ("meta.llama3-v1:0", "meta-llama3"),
+    ] {
+        assert_eq!(plain(name), expected, "{name}");
+    }
+}

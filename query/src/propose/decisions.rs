@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::scan::{Gap, Scan};
+use super::scan::{Gap, SENTENCE_MAX, Scan};
 
 /// Characters of a description, at most.
 const DESCRIPTION_CHARS_MAX: usize = 200;
@@ -147,6 +147,8 @@ fn is_decided(scan: &Scan<'_>, index: usize, start: usize, end: usize, is_use: b
     if asks || theirs || is_none {
         return false;
     }
+    // A longer clause is not gone through again for each of its openings.
+    let end = end.min(start.saturating_add(SENTENCE_MAX));
     let mut words = (start..end).filter(|index| scan.any_word(*index).is_some());
     let first = words.next().unwrap_or(start);
     let is_work = scan.is_one_of(first, WORK_TOOLS)

@@ -3,7 +3,7 @@
 //! `I'll use PostgreSQL.` and `I'll use MongoDB.` name no subject, and contradict each other all the same. So does `Vue would
 //! be better` a decision for React. Decisions that name different subjects do not: a store for orders, another for logs.
 
-use super::scan::{Gap, Scan, same};
+use super::scan::{Gap, SENTENCE_MAX, Scan, same};
 
 /// Kinds, each with its things; after `=` stand other names of the one before.
 const KINDS: &[&[&str]] = &[
@@ -79,16 +79,16 @@ pub(super) fn better(scan: &Scan<'_>) -> Vec<(usize, usize)> {
 
 /// Whether a sentence asks, denies or supposes.
 fn is_doubted(scan: &Scan<'_>, index: usize, end: usize) -> bool {
-    let number = scan.token(index).map(|token| token.sentence);
-    let is_own = |index: &usize| scan.token(*index).map(|token| token.sentence) == number;
+    let sentence = scan.sentence_of(index);
+    if sentence.len() > SENTENCE_MAX {
+        return true;
+    }
     let doubts = [
         "if", "whether", "unless", "not", "never", "nobody", "doubt", "why", "once", "people", "they",
         "said", "says",
     ];
-    let before = (0..index)
-        .rev()
-        .take_while(is_own)
-        .any(|index| scan.is_one_of(index, &doubts) || scan.is_mark(index, '?'));
-    let after = (end..scan.len()).take_while(is_own);
-    before || after.into_iter().any(|index| scan.is_mark(index, '?') || scan.is_one_of(index, &["if", "but"]))
+    let before =
+        (sentence.start..index).any(|index| scan.is_one_of(index, &doubts) || scan.is_mark(index, '?'));
+    before
+        || (end..sentence.end).any(|index| scan.is_mark(index, '?') || scan.is_one_of(index, &["if", "but"]))
 }

@@ -10,7 +10,7 @@
 //! Precision comes before recall: what is missed can be said again, what is made up stands in memory. The lists are the words
 //! that people were seen to use around such names, in talk about code and in talk about other things.
 
-use super::scan::{Gap, Scan};
+use super::scan::{Gap, SENTENCE_MAX, Scan};
 use super::table::Hit;
 
 /// Tokens between a verb and its object, at most.
@@ -192,24 +192,15 @@ const INTERFACE: &[&str] = &[
 
 /// Whether the speaker of a sentence wants or does what a name in it says. `hits`: all names, in order.
 pub(super) fn is_said(scan: &Scan<'_>, hit: &Hit<'_>, hits: &[Hit<'_>]) -> bool {
-    !is_question(scan, hit.start)
+    sentence(scan, hit.start).len() <= SENTENCE_MAX
+        && !is_question(scan, hit.start)
         && ends_well(scan, hit.end)
         && (hit.rule.key != "indentation" || is_about_code(scan, hit))
         && is_object(scan, hit, hits)
 }
 
 fn sentence(scan: &Scan<'_>, index: usize) -> std::ops::Range<usize> {
-    let number = |index: usize| scan.token(index).map(|token| token.sentence);
-    let own = number(index);
-    let mut start = index;
-    while start > 0 && number(start - 1) == own {
-        start -= 1;
-    }
-    let mut end = index;
-    while end < scan.len() && number(end) == own {
-        end += 1;
-    }
-    start..end
+    scan.sentence_of(index)
 }
 
 /// Who asks has not decided.
@@ -252,7 +243,9 @@ fn is_about_code(scan: &Scan<'_>, hit: &Hit<'_>) -> bool {
 fn is_object(scan: &Scan<'_>, hit: &Hit<'_>, hits: &[Hit<'_>]) -> bool {
     let mut at = hit.start;
     for _ in 0..REACH {
-        if let Some(other) = hits.iter().find(|other| other.end == at && other.start < at) {
+        // None stands in another, so they end in their order.
+        let before = hits.partition_point(|other| other.end < at);
+        if let Some(other) = hits.get(before).filter(|other| other.end == at && other.start < at) {
             at = other.start;
             continue;
         }

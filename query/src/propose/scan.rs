@@ -12,6 +12,10 @@ use std::ops::Range;
 
 use acpdb_engine::text::is_space;
 
+/// Longest sentence in which something is said, in tokens. People say less at once; what is longer was pasted, and would be gone through
+/// again for each name in it.
+pub(super) const SENTENCE_MAX: usize = 256;
+
 /// What stands between a token and the one before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Gap {
@@ -99,6 +103,10 @@ impl Begins {
 pub(super) struct Scan<'t> {
     text: &'t str,
     tokens: Vec<Token<'t>>,
+    /// The first token of each sentence.
+    sentences: Vec<usize>,
+    /// Full stops, and tokens that begin a line.
+    stops: Vec<usize>,
 }
 
 /// Whether two texts are the same but for case.
@@ -141,7 +149,8 @@ fn is_break(character: char) -> bool {
 impl<'t> Scan<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         // Prose has a word each five or six bytes, and grown by doubling the list would be copied over and over.
-        let mut scan = Self { text, tokens: Vec::with_capacity(text.len() / 5) };
+        let tokens = Vec::with_capacity(text.len() / 5);
+        let mut scan = Self { text, tokens, sentences: Vec::new(), stops: Vec::new() };
         let mut gap = Gap::Break;
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
@@ -162,6 +171,8 @@ impl<'t> Scan<'t> {
             gap = Gap::None;
             rest = after;
         }
+        let is_stop = |index: &usize| scan.is_full_stop(*index) || scan.gap(*index) == Gap::Break;
+        scan.stops = (0..scan.len()).filter(is_stop).collect();
         scan
     }
 
@@ -170,6 +181,9 @@ impl<'t> Scan<'t> {
             let ends =
                 token.gap == Gap::Break || token.gap != Gap::None && matches!(last.text, "." | "!" | "?");
             token.sentence = last.sentence + usize::from(ends);
+        }
+        if token.sentence == self.sentences.len() {
+            self.sentences.push(self.tokens.len());
         }
         self.tokens.push(token);
     }
@@ -261,14 +275,22 @@ impl<'t> Scan<'t> {
         self.is_mark(index, '.') && self.gap(index + 1) != Gap::None
     }
 
+    /// The tokens of the sentence that the one at `index` belongs to; behind the last one there is none.
+    pub(super) fn sentence_of(&self, index: usize) -> Range<usize> {
+        let Some(token) = self.token(index) else { return index..index };
+        let start = self.sentences.get(token.sentence).copied().unwrap_or(index);
+        let end = token.sentence.checked_add(1).and_then(|next| self.sentences.get(next));
+        start..end.copied().unwrap_or(self.len())
+    }
+
     /// The index of the full stop that ends what begins at `index`, or of the first token after it in another line,
     /// or of the end.
     pub(super) fn clause_end(&self, index: usize) -> usize {
-        let mut end = index;
-        while end < self.len() && !self.is_full_stop(end) && (end == index || self.gap(end) != Gap::Break) {
-            end += 1;
+        if self.is_full_stop(index) {
+            return index;
         }
-        end
+        let next = self.stops.partition_point(|stop| *stop <= index);
+        self.stops.get(next).copied().unwrap_or(self.len()).max(index)
     }
 
     /// Byte range from the token at `from` to the end of the one before `to`.

@@ -728,3 +728,25 @@ fn a_quick_look_at_a_word_misses_nothing() {
         .collect();
     assert_eq!(may, ["LETTER", "led", "7", "77", "A", "\u{212a}"]);
 }
+
+/// Each name looked through its whole sentence, and each opening of a decision through its clause: a pasted line of 100,000 words took
+/// minutes.
+#[test]
+fn a_line_without_an_end_takes_no_longer_than_its_length() {
+    let bench = Bench::default();
+    for (role, words) in [
+        (Role::User, "always use npm and "),
+        (Role::User, "npm "),
+        (Role::User, "dana says if "),
+        (Role::Assistant, "they decided to "),
+        (Role::Assistant, "no we'll use it to "),
+    ] {
+        let _ = proposals(&bench, role, &words.repeat(40_000));
+    }
+    let scan = super::scan::Scan::new("one two. three\nfour");
+    assert_eq!((0..5).map(|index| scan.clause_end(index)).collect::<Vec<_>>(), [2, 2, 2, 4, 5]);
+    assert_eq!(
+        (0..5).map(|index| scan.sentence_of(index)).collect::<Vec<_>>(),
+        [0..3, 0..3, 0..3, 3..4, 4..5]
+    );
+}

@@ -100,7 +100,8 @@ pub(super) fn excerpts(text: &str, marks: &[(usize, usize)], context: usize, cou
     }
     let line_at = |number: usize| {
         let (start, end) = lines.get(number).copied().unwrap_or_default();
-        let own = marks.iter().filter(|(from, _)| (start..=end).contains(from));
+        let first = marks.partition_point(|(from, _)| *from < start);
+        let own = marks.get(first..).unwrap_or_default().iter().take_while(|(from, _)| *from <= end);
         let own: Vec<(usize, usize)> = own.map(|(from, to)| (from - start, (*to).min(end) - start)).collect();
         cut(number + 1, text.get(start..end).unwrap_or_default(), &own)
     };

@@ -234,3 +234,42 @@ fn what_is_erased_is_not_found() {
     let _ = store.erase(item, "me", "a test").unwrap();
     assert_eq!(hits(&store, &question), []);
 }
+
+/// Kinds that are searched were listed by hand: summaries that the model sees in place of items were not among them, nor were lists of
+/// todos and what only the host understands.
+#[test]
+fn all_that_says_something_is_searched() {
+    use acpdb_engine::entry::fact;
+    use acpdb_engine::{ContextAction, Target};
+
+    let store = store();
+    let info = StreamInfo::session("h", "s");
+    let list = br#"[{"content":"wombat","status":"pending"}]"#.as_slice();
+    let raw = Some(acpdb_engine::entry::Bytes::from(b"narwhal".as_slice()));
+    let entries = vec![
+        Entry::tool_started("c", "bash", r#"{"command":"make"}"#),
+        Entry::tool_completed("c", "fine ".repeat(400)),
+        Entry::from(fact::TodosReplaced { list: list.into() }),
+        Entry::from(fact::HostRecorded { record: "sonar".to_owned(), about: None, raw }),
+    ];
+    let receipt = store.append(&info, entries).unwrap();
+    let item = receipt.items.iter().flatten().next().copied().unwrap();
+    let target = (Target::Item(item), Some("an ocelot built it".to_owned()));
+    let _ = store.context(info.id(), ContextAction::Distill, vec![target]).unwrap();
+    for (word, kind) in [("ocelot", "distilled"), ("wombat", "todos_replaced"), ("narwhal", "host_recorded")]
+    {
+        let found = hits(&store, &ask(&[word], Reading::default(), ""));
+        assert_eq!(found.iter().map(|hit| hit.kind).collect::<Vec<_>>(), [kind], "{word}");
+    }
+}
+
+/// Each line of an excerpt looked through all matches of its text: 40,000 lines that match took minutes.
+#[test]
+fn many_lines_that_match_are_cut_out_in_one_pass() {
+    let text = "a word and a word\n".repeat(40_000);
+    let marks = ask(&["word"], Reading::default(), "").patterns.marks(&text);
+    let found = excerpt::excerpts(&text, &marks, 0, usize::MAX);
+    let lines: Vec<&Line> = found.iter().flat_map(|excerpt| &excerpt.lines).collect();
+    assert_eq!(lines.len(), 40_000);
+    assert!(lines.iter().all(|line| line.marks == [(2, 6), (13, 17)]));
+}

@@ -378,3 +378,43 @@ fn near_files_and_files_in_place_of_stores_are_named() {
     world.run_with(&["append", "--stdin"], line).ok();
     assert!(world.run(&["history", "--session", "n", "--tool", "read"]).ok().contains("/a"));
 }
+
+/// A message of so many parts that no event holds them ended the whole import: the others of its file, and of all files behind it.
+#[test]
+fn what_no_event_holds_ends_neither_its_file_nor_the_import() {
+    let id = |number: u32| format!("{number}1111111-1111-4111-8111-111111111111");
+    let record = |session: &str, uuid: &str, content: &str| {
+        format!(
+            r#"{{"type":"user","uuid":"{uuid}","parentUuid":null,"isSidechain":false,"sessionId":"{session}","cwd":"/p","message":{{"role":"user","content":{content}}}}}"#
+        ) + "\n"
+    };
+    let parts: Vec<String> = (0..12_000).map(|at| format!(r#"{{"type":"text","text":"a{at}"}}"#)).collect();
+    let many = format!("[{}]", parts.join(","));
+    // What an event names has no bound either.
+    let named =
+        format!(r#"[{{"type":"tool_use","id":"{}","name":"Bash","input":{{}}}}]"#, "i".repeat(2 << 20));
+    for (content, words) in [(many, "12000 parts"), (named, "more than an event holds")] {
+        let world = World::new();
+        std::fs::create_dir(world.path("folder")).unwrap();
+        for number in 1..=3 {
+            let session = id(number);
+            let middle = if number == 2 { record(&session, "u2", &content) } else { String::new() };
+            let middle = if content.contains("tool_use") {
+                middle.replace(r#""type":"user","uuid""#, r#""type":"assistant","uuid""#)
+            } else {
+                middle
+            };
+            let lines = record(&session, "u1", "\"first\"") + &middle + &record(&session, "u3", "\"last\"");
+            world.write(&format!("folder/{session}.jsonl"), lines);
+        }
+        let ran = world.run(&["import", "folder"]);
+        ran.says(8, &[&format!("{}.jsonl:2", id(2)), words]);
+        let listed = world.list();
+        for word in ["first", "last"] {
+            assert_eq!(listed.lines().filter(|line| line.ends_with(word)).count(), 3, "{listed}");
+        }
+        world.assert_sound();
+        world.run(&["import", "folder"]).says(8, &[words]);
+        assert_eq!(world.list(), listed);
+    }
+}

@@ -27,7 +27,7 @@ fn requests_are_proven_by_the_hosts_own_digests() {
                 let view = played.store.view_at(stream.id, &At::Seq(recorded.seq)).unwrap();
                 let options = Options { selection: Selection::Recorded, ..Options::default() };
                 let body = export(&view, Format::Anthropic, &options).unwrap().bytes;
-                let verdict = match sent.against(&body) {
+                let verdict = match prover.against(&sent, &body) {
                     Verdict::Proven => "proven",
                     Verdict::Unknown(_) => "unknown",
                     Verdict::Differs(place) => {

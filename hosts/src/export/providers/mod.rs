@@ -31,7 +31,7 @@ use crate::lint::Findings;
 /// The formats of requests, each with its folder and what a list of formats says of it.
 macro_rules! formats {
     ($($name:ident $folder:ident $about:literal)+) => {
-        $(pub mod $folder;)+
+        $(mod $folder;)+
 
         const FOLDERS: &[&str] = &[$(stringify!($folder)),+];
 

@@ -164,13 +164,14 @@ impl Importer<'_, '_> {
             .unwrap_or_else(|| self.context.name.to_owned());
         let empty = Record::default();
         let record = record.unwrap_or(&empty);
-        if record.is_side {
+        // A resumed session begins with copies of another one's records, ids and all; its file bears its own id.
+        let stem = self.context.name.split('.').next().unwrap_or_default();
+        // A session's file may begin with a side line of its own; an agent's file bears the agent's id.
+        if record.is_side && !is_uuid(stem) && stem != session {
             let agent = self.agent_of(record);
             return self.open_child(&session, &agent, None, record);
         }
         self.context.report.sessions += 1;
-        // A resumed session begins with copies of another one's records, ids and all; its file bears its own id.
-        let stem = self.context.name.split('.').next().unwrap_or_default();
         let session = if is_uuid(stem) { stem.to_owned() } else { session };
         self.open_line(session, None, record)
     }
@@ -241,6 +242,7 @@ impl Importer<'_, '_> {
         text: Option<&str>,
         place: Place,
     ) -> Result<(), ImportError> {
+        self.context.line = place.line;
         let Some(mut record) = text.and_then(Record::parse) else {
             // What is no text has been noted before.
             if text.is_some() {
@@ -521,7 +523,7 @@ fn replacements(raw: &[u8], origin: &str) -> Vec<Entry> {
 }
 
 fn bytes_of(beside: &super::Beside, path: &str) -> Option<acpdb_engine::entry::Bytes> {
-    (beside.0)(path).map(Arc::from)
+    (beside.0)(path, 0).map(Arc::from)
 }
 
 fn count_main(report: &mut super::ImportReport, speech: &Speech) {

@@ -6,55 +6,109 @@
 //!     of the same thread  taken back: the host writes a new file, which goes on from a point of the old one
 //! ```
 //!
-//! The other file is read through [`Beside`](super::super::Beside), by its thread's id, and may itself begin elsewhere.
+//! The other file is read through [`Beside`](super::super::Beside), by its thread's id, and may itself begin elsewhere. A thread that
+//! was taken back has several files: the one that is meant ends there, or goes on, and is none of those that lead to it.
 //! Its lines have the origins in this session that they have there, so what was recorded of them before is known.
 
 use acpdb_engine::entry::{Entry, PointRef, fact};
 
+use super::super::Beside;
 use super::super::json::{count, member, owned, pick};
 use super::super::lines::LineImporter as _;
 use super::{Codex, digest, without_ordinal};
 
 /// Most files that a session's beginning may be spread over.
-const DEPTH_MAX: u32 = 16;
+const DEPTH_MAX: usize = 16;
+/// Most files of one thread that are looked at.
+const FILE_COUNT_MAX: usize = 16;
+/// Most bytes of all beginnings of a session: as many as one document may have.
+const BYTES_MAX: usize = 64 << 20;
+
+/// Where the beginning of a session ends in a file of a thread.
+struct Base {
+    thread: String,
+    /// Number of the first line that is no part of it.
+    ordinal: Option<u64>,
+    /// The byte behind its last line.
+    end: Option<usize>,
+}
+
+impl Base {
+    fn of(base: &str) -> Option<Self> {
+        let [thread, ordinal, offset] =
+            pick(base, ["thread_id", "end_ordinal_exclusive", "end_byte_offset"])?;
+        let end = count(offset).and_then(|end| usize::try_from(end).ok());
+        Some(Self { thread: owned(thread)?, ordinal: count(ordinal), end })
+    }
+
+    /// What of a file is the beginning; `None`: it is not the file that is meant. It ends before, or a character would be cut.
+    fn within<'f>(&self, file: &'f [u8]) -> Option<&'f str> {
+        let bytes = self.end.map_or(Some(file), |end| file.get(..end))?;
+        // No text is no beginning.
+        std::str::from_utf8(bytes).ok()
+    }
+
+    /// Whether a line with the number before the end is the last one.
+    fn ends_with(&self, text: &str) -> bool {
+        let last = text.lines().next_back().and_then(|line| count(member(Some(line), "ordinal")));
+        text.ends_with('\n')
+            && self.ordinal.is_some()
+            && last.and_then(|last| last.checked_add(1)) == self.ordinal
+    }
+
+    /// The file that is meant, with its number, among those of the thread that are not `open`.
+    fn file(&self, beside: &Beside, open: &[(String, usize)]) -> Option<(usize, Vec<u8>)> {
+        let mut found: Option<(usize, Vec<u8>)> = None;
+        for number in 0..FILE_COUNT_MAX {
+            let Some(file) = (beside.0)(&self.thread, number) else { break };
+            let is_open = open.iter().any(|(thread, at)| *thread == self.thread && *at == number);
+            let Some(text) = self.within(&file).filter(|_| !is_open) else { continue };
+            if self.ends_with(text) {
+                return Some((number, file));
+            }
+            if found.as_ref().is_none_or(|(_, other)| other.len() < file.len()) {
+                found = Some((number, file));
+            }
+        }
+        found
+    }
+}
 
 impl Codex {
     /// Adds the facts of the beginning that `base` names.
     pub(super) fn inherit(&mut self, base: &str, origin: &str, out: &mut Vec<Entry>) {
-        let [thread, ordinal, offset] =
-            pick(base, ["thread_id", "end_ordinal_exclusive", "end_byte_offset"]).unwrap_or_default();
-        let Some(thread) = owned(thread) else { return };
-        let Some(beside) = self.beside.clone().filter(|_| self.depth < DEPTH_MAX) else { return };
-        let end = count(offset).and_then(|end| usize::try_from(end).ok()).unwrap_or(usize::MAX);
-        let whole = (beside.0)(&thread);
-        let text = whole.as_deref().and_then(|bytes| {
-            // A file that ends before is not the one that is meant.
-            let bytes = if end == usize::MAX { Some(bytes) } else { bytes.get(..end) };
-            // One that is cut in the middle of a character is not the one that is meant either: that is said below.
-            std::str::from_utf8(bytes?).ok()
-        });
-        let Some(text) = text else {
+        let Some(base) = Base::of(base) else { return };
+        let Some(beside) = self.beside.clone() else { return };
+        let found = base.file(&beside, &self.open).filter(|_| self.open.len() < DEPTH_MAX);
+        let text = found.as_ref().and_then(|(_, file)| base.within(file));
+        let read = text.map_or(0, str::len).saturating_add(self.inherited); // compared only
+        let (Some(text), Some((number, _))) = (text.filter(|_| read <= BYTES_MAX), &found) else {
             let missing = format!(
-                "the beginning of this session stands in that of thread {thread}, which is not there as it was; \
-                 import again when it is"
+                "the beginning of this session stands in that of thread {}, which is not there as it was; \
+                 import again when it is",
+                base.thread
             );
             self.missing = Some(missing);
             return;
         };
-        self.depth = self.depth.saturating_add(1);
+        self.inherited = read;
+        self.open.push((base.thread.clone(), *number));
         // Lines are numbered as in their own file.
         let lines = std::mem::take(&mut self.lines);
         let mut last = None;
+        // As in a session's own file, the first line alone says where it begins.
+        let mut is_first = true;
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             let number = count(member(Some(line), "ordinal"));
-            if number.zip(count(ordinal)).is_some_and(|(number, end)| number >= end) {
+            if number.zip(base.ordinal).is_some_and(|(number, end)| number >= end) {
                 break;
             }
             let kind = owned(member(Some(line), "type"));
             if kind.as_deref() == Some("session_meta") {
                 self.lines.origin("line", &digest(&without_ordinal(line)));
                 let further = member(member(Some(line), "payload"), "history_base");
-                if let Some(further) = further {
+                let counts = std::mem::take(&mut is_first);
+                if let Some(further) = further.filter(|_| counts) {
                     self.inherit(further, origin, out);
                 }
             } else {
@@ -65,9 +119,9 @@ impl Codex {
             }
         }
         self.lines = lines;
-        self.depth -= 1;
+        self.open.pop();
         // A session goes on from a point of its own: what came after that is taken back.
-        if thread == self.stream.name
+        if base.thread == self.stream.name
             && let Some(last) = last
         {
             let fact = fact::Rewound { to: PointRef::After(last) };

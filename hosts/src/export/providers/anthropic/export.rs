@@ -24,7 +24,7 @@ use crate::export::{Export, Provider, prompt, turns};
 use crate::import::ATTACHED;
 
 /// Version of this renderer.
-pub(super) const RENDERER: u32 = 3;
+pub(super) const RENDERER: u32 = 4;
 
 const RULES: Rules = Rules {
     provider: Provider::Anthropic,

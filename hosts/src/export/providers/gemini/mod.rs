@@ -3,13 +3,10 @@
 mod exchange;
 mod export;
 mod lint;
-mod types;
 
 use super::{Form, Maker, Provider, Request, Tools, Wire};
 use crate::export::provider::Opaque;
 use crate::import::json::member;
-
-pub use types::{GeminiContent, GeminiRequest};
 
 pub(super) const FORM: Form = Form {
     name: "gemini",

@@ -22,7 +22,7 @@ use crate::export::write::Json;
 use crate::export::{Export, Provider, prompt, turns};
 
 /// Version of this renderer.
-pub(super) const RENDERER: u32 = 3;
+pub(super) const RENDERER: u32 = 4;
 
 const RULES: Rules = Rules {
     provider: Provider::Openai,

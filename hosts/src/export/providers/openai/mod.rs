@@ -3,13 +3,10 @@
 mod exchange;
 mod export;
 mod lint;
-mod types;
 
 use super::{Form, Maker, Provider, Request, Tools, Wire, no_model};
 use crate::export::provider::Opaque;
 use crate::import::json::member;
-
-pub use types::{OpenaiCall, OpenaiFunction, OpenaiMessage, OpenaiRequest};
 
 pub(super) const FORM: Form = Form {
     name: "openai",

@@ -26,7 +26,7 @@ use crate::export::{Export, Provider, prompt, turns};
 use crate::import::json::owned;
 
 /// Version of this renderer.
-pub(super) const RENDERER: u32 = 3;
+pub(super) const RENDERER: u32 = 4;
 
 const RULES: Rules = Rules {
     provider: Provider::Openai,

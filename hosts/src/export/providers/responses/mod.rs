@@ -3,12 +3,9 @@
 mod exchange;
 mod export;
 mod lint;
-mod types;
 
 use super::{Form, Provider, Request, Tools, Wire, no_model};
 use crate::import::json::{elements, member};
-
-pub use types::{ResponsesItem, ResponsesRequest};
 
 pub(super) const FORM: Form = Form {
     name: "responses",

@@ -1,0 +1,91 @@
+//! Messages whose calls and results are blocks of their content, as Anthropic's are.
+//!
+//! ```text
+//! {role: assistant, content: [{type: tool_use, id, name, input}]}
+//! {role: user, content: [{type: tool_result, tool_use_id, content}]}
+//! ```
+//!
+//! They are read as a request to that provider is. A conversation with such blocks that is no such request is read as chat, and a note
+//! says that its calls are not: they would be lost without a word.
+
+use std::collections::HashSet;
+
+use acpdb_engine::entry::{Entry, Fact};
+
+use super::super::json::{elements, member, string};
+use super::super::turns::digest;
+use super::super::wire;
+use crate::exchange;
+use crate::export::Format;
+
+/// The facts of each message, if any of them holds calls or results as blocks; `Err`: it does, and they cannot be read.
+pub(super) fn read(head: &str, messages: &[&str]) -> Option<Result<Blocks, &'static str>> {
+    if !messages.iter().any(|message| has_calls(message)) {
+        return None;
+    }
+    let whole = head.starts_with('{') && member(Some(head), "messages").is_some();
+    let body = if whole { head.to_owned() } else { format!("{{\"messages\":[{}]}}", messages.join(",")) };
+    let talk = exchange::request(Format::Anthropic, "", &body);
+    let Some(talk) = talk.filter(|talk| talk.messages.len() == messages.len()) else {
+        return Some(Err(
+            "calls stand in blocks, in a form that is not read; their messages are read without them",
+        ));
+    };
+    let told = talk.messages.iter().map(|message| {
+        let mut entries = Vec::new();
+        message.entries(&mut entries);
+        entries
+    });
+    let head = whole.then(|| talk.head.entry().origin("head"));
+    Some(Ok(Blocks { told: told.collect::<Vec<_>>().into_iter(), head, index: 0, used: HashSet::new() }))
+}
+
+fn has_calls(message: &str) -> bool {
+    let blocks =
+        member(Some(message), "content").filter(|content| content.starts_with('[')).and_then(elements);
+    blocks.unwrap_or_default().into_iter().any(|block| {
+        matches!(string(member(Some(block), "type")).as_deref(), Some("tool_use" | "tool_result"))
+    })
+}
+
+/// The facts of messages, one message after the other.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    told: std::vec::IntoIter<Vec<Entry>>,
+    /// What stands before the messages.
+    head: Option<Entry>,
+    index: usize,
+    /// Origins of facts that have a record.
+    used: HashSet<String>,
+}
+
+impl Blocks {
+    /// Adds the facts of the next message, with its record; gives the origin of the fact that has it.
+    pub(super) fn message(&mut self, text: &str, out: &mut Vec<Entry>) -> String {
+        let index = self.index;
+        self.index = self.index.saturating_add(1);
+        let mut entries = self.told.next().unwrap_or_default();
+        let bodies = wire::bodies(&entries);
+        let is_free = |entry: &&mut Entry| {
+            let is_turn = matches!(entry.fact, Fact::TurnStarted(_));
+            !is_turn && entry.origin.as_ref().is_some_and(|origin| !self.used.contains(origin))
+        };
+        let record = wire::build(text.as_bytes(), &bodies);
+        let origin = match entries.iter_mut().find(is_free) {
+            Some(entry) => {
+                entry.wire = record;
+                entry.origin.clone().unwrap_or_default()
+            }
+            // Nothing is said in it, or what is was told before under the same name.
+            None => {
+                let origin = format!("msg:{index}:{}", digest(text));
+                entries.push(Entry::host_record("message", None).origin(&origin).wire(record));
+                origin
+            }
+        };
+        self.used.insert(origin.clone());
+        out.extend(self.head.take());
+        out.append(&mut entries);
+        origin
+    }
+}
