@@ -91,7 +91,8 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("links lead from one to the other without an end"))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 

@@ -102,6 +102,7 @@ const NOT_FOR_A_SERVICE: &[(&str, &str)] = &[
     ("OPENCODE_CONFIG_DIR", "of acpdb attach"),
     ("PAGER", "of what is shown"),
     ("TERM", "of what is shown"),
+    ("TZ", "times are recorded in UTC; the zone is for those that are typed and shown"),
     ("XDG_STATE_HOME", "of the journal of hooks"),
 ];
 /// Names that are read when the program is compiled.
