@@ -1,4 +1,4 @@
-//! Serving: when a conclusion is worth a rewrite of the provider's cache, what need not be sent twice at all, and what reminders say.
+//! Serving: when a conclusion is worth a rewrite of the provider's cache, what need not be sent twice at all, and what reminders and figures say.
 //!
 //! ```text
 //! pending items, bounds of the cache, prices  --plan-->  wait, or rewrite from here on
@@ -9,6 +9,7 @@
 //! what another policy would have cost, in `query`.
 
 pub mod breakpoints;
+mod figures;
 pub mod plan;
 pub mod point;
 pub mod reminder;
