@@ -135,10 +135,7 @@ impl Listing<'_> {
                         output.styled(describe::BOLD, one_line(&stream.name))?;
                     }
                     // Columns are as wide as the first rows need, so that the first are there at once.
-                    let columns = *widths.get_or_insert_with(|| {
-                        let stands = ready.iter().map(|row| standing(row).into());
-                        Widths::of(&ready, output, behind(stands, STANDING_WIDTH, output))
-                    });
+                    let columns = *widths.get_or_insert_with(|| columns(&ready, 0, output));
                     for row in ready.drain(..) {
                         let line = columns.line(&row, &about(&view, &row)?, output);
                         output.line(joined(&[&line, &standing_painted(&row, output)], output))?;
@@ -170,6 +167,12 @@ impl Listing<'_> {
         ask::more(next, output);
         Ok(Code::Ok)
     }
+}
+
+/// Columns for these rows; `more` are kept beside those for where an item stands.
+fn columns(rows: &[ItemRow], more: usize, output: &Output) -> Widths {
+    let stands = rows.iter().map(|row| standing(row).into());
+    Widths::of(rows, output, behind(stands, STANDING_WIDTH, output) + more)
 }
 
 /// A session as of a point, alone or as one of many.

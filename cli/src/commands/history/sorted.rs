@@ -4,8 +4,8 @@ use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::{Filter, ItemRow, ItemsQuestion, Scanned, Which};
 
 use super::super::ask;
-use super::super::lines::{Widths, about, behind, clip, joined, one_line, standing, standing_painted};
-use super::{SCHEMA, STANDING_WIDTH, chosen, view_of};
+use super::super::lines::{about, clip, joined, one_line, standing_painted};
+use super::{SCHEMA, chosen, columns, view_of};
 use crate::args::HistorySort;
 use crate::commands::{Code, Failure, Global, Output};
 
@@ -82,8 +82,7 @@ impl Sorted<'_> {
         }
         let (rows, texts): (Vec<ItemRow>, Vec<String>) = found.into_iter().unzip();
         let room = if many { SESSION_WIDTH + 2 } else { 0 };
-        let stands = rows.iter().map(|row| standing(row).into());
-        let columns = Widths::of(&rows, output, behind(stands, STANDING_WIDTH, output) + room);
+        let columns = columns(&rows, room, output);
         for (row, text) in rows.iter().zip(&texts) {
             let line = columns.line(row, text, output);
             let stands = standing_painted(row, output);
