@@ -289,3 +289,124 @@ fn columns_are_left_out_and_never_wrapped() {
         }
     }
 }
+
+/// A merge gave records that have no time the time of their import, and a session of last year was the newest. What has no time
+/// stays without one, and `sessions` says the same of both stores: of an imported session and of one recorded as it happened.
+#[test]
+fn a_merge_changes_no_dates() {
+    let (shell, copies) = (Shell::new(), TempDir::new().unwrap());
+    let demo = copies.path().join("demo");
+    assert_eq!(shell.run(&["demo", "--bundled", "--keep", &demo.to_string_lossy()], "").code, 0);
+    let run = |store: &str, args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
+        command.args(args).arg("--db").arg(copies.path().join(store)).env_remove("ACPDB_PATH");
+        let done = finish(&mut command, "");
+        assert_eq!(done.code, 0, "{store} {args:?}: {done:?}");
+        done.out
+    };
+    let merged = |from: &std::path::Path, name: &str| run(name, &["merge", &from.to_string_lossy()]);
+    merged(&shell.store(), "live");
+    merged(&demo, "merged");
+    run("demo", &["context", "discard", "#421"]);
+    merged(&demo, "acted");
+    let file = copies.path().join("demo.jsonl");
+    std::fs::write(&file, run("demo", &["export", "jsonl"])).unwrap();
+    run("imported", &["import", &file.to_string_lossy()]);
+    let times = |store: &str| -> Vec<String> {
+        let lines = run(store, &["log", "--json", "session:e38*"]);
+        let lines = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let told =
+            lines.filter(|event| !["discarded", "policy_set"].map(Into::into).contains(&event["kind"]));
+        told.map(|event| format!("{} {}", event["kind"], event["host_time"])).collect()
+    };
+    for store in ["merged", "acted", "imported"] {
+        assert_eq!(times(store), times("demo"), "{store}");
+    }
+    let dates = |text: String| -> Vec<serde_json::Value> {
+        let told: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let date = |row: &serde_json::Value| {
+            serde_json::json!([row["id"], row["began"], row["ended"], row["duration_seconds"]])
+        };
+        told["items"].as_array().unwrap().iter().map(date).collect()
+    };
+    let sessions = |store: &str| dates(run(store, &["sessions", "--json"]));
+    assert_eq!(sessions("live"), dates(shell.run(&["sessions", "--json"], "").out));
+    assert_eq!(sessions("acted"), sessions("demo"), "an act dates a session");
+    assert_eq!(sessions("imported"), sessions("demo"));
+    assert_eq!(sessions("merged")[0][1], sessions("demo")[0][1]);
+    assert_ne!(sessions("merged"), sessions("acted"), "without the act it is as old as its host says");
+}
+
+/// An undo took back what the undo before it had done, so that the first of two discards was never reached; after a rewind it failed. Now
+/// repeated undos go back through the acts, and repeated redos forward.
+#[test]
+fn undo_goes_back_through_the_acts_and_redo_forward() {
+    let shell = Shell::new();
+    let acted = |args: &[&str]| {
+        let done = shell.run(args, "");
+        (done.code, done.out.split_whitespace().take(5).collect::<Vec<_>>().join(" "))
+    };
+    let hidden = || {
+        let text = shell.run(&["history", "state:discarded"], "").out;
+        ["prefer pnpm", "First I look"].map(|part| text.contains(part))
+    };
+    let message = |part: &str| {
+        let done = shell.run(&["list", "--json"], "");
+        let rows = done.out.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let mut rows = rows.filter(|row| row.to_string().contains(part));
+        rows.next().unwrap_or_else(|| panic!("{part}: {}", done.out))["seq"].to_string()
+    };
+    let (first, second) = (format!("#{}", message("pnpm")), format!("#{}", message("First I look")));
+    let base = shell.head().as_u64().unwrap();
+    assert_eq!(shell.run(&["context", "discard", &first], "").code, 0);
+    assert_eq!(shell.run(&["context", "discard", &second], "").code, 0);
+    let (one, two) = (base + 1, base + 2);
+    assert_eq!(hidden(), [true, true]);
+    assert_eq!(acted(&["undo"]), (0, format!("took back #{two} discarded: 1")));
+    assert_eq!(hidden(), [true, false]);
+    assert_eq!(acted(&["undo"]), (0, format!("took back #{one} discarded: 1")));
+    assert_eq!(hidden(), [false, false]);
+    shell.refuses(&["undo"], "", 7, "no act on the context of s1 is left to take back");
+    assert_eq!(acted(&["redo"]), (0, format!("did again #{one} discarded: 1")));
+    assert_eq!(hidden(), [true, false]);
+    assert_eq!(acted(&["redo"]), (0, format!("did again #{two} discarded: 1")));
+    assert_eq!(hidden(), [true, true]);
+    shell.refuses(&["redo"], "", 7, "nothing that was done to the context of s1 is undone");
+    assert_eq!(acted(&["undo"]).0, 0);
+    assert_eq!(acted(&["undo"]).0, 0);
+    assert_eq!(hidden(), [false, false]);
+    // An act after them is the one that is taken back next.
+    assert_eq!(shell.run(&["context", "pin", &first], "").code, 0);
+    assert!(acted(&["undo"]).1.ends_with("pinned: 1"), "a pin");
+    shell.refuses(&["undo"], "", 7, "is left to take back");
+}
+
+/// What a discard hides is distilled; the undo of that is two acts, and one step back.
+#[test]
+fn an_undo_of_several_acts_is_one_step_back() {
+    let shell = Shell::new();
+    assert_eq!(shell.run(&["context", "discard", "c1"], "").code, 0);
+    let base = shell.head().as_u64().unwrap();
+    assert_eq!(shell.run(&["context", "restore", "c1"], "").code, 0);
+    assert_eq!(shell.run(&["context", "distill", "c1=the file"], "").code, 0);
+    assert_eq!(shell.run(&["undo"], "").code, 0, "the distill");
+    assert_eq!(shell.run(&["context", "discard", "c1"], "").code, 0);
+    let done = shell.run(&["undo"], "");
+    assert!(done.out.starts_with("took back") && done.out.contains("discarded"), "{done:?}");
+    assert!(shell.head().as_u64().unwrap() > base);
+}
+
+/// After a rewind the acts behind it are off the branch, and `undo` takes back the newest that is left. A rewind to the branch that was
+/// left brought nothing back, and made the hint of the rewind before it wrong.
+#[test]
+fn after_a_rewind_undo_finds_the_acts_that_are_left() {
+    let shell = Shell::new();
+    let base = shell.head().as_u64().unwrap();
+    assert_eq!(shell.run(&["context", "pin", "c1"], "").code, 0);
+    assert_eq!(shell.run(&["context", "discard", "First I...to do."], "").code, 0);
+    let rewound = shell.run(&["rewind", &format!("#{}", base + 1)], "");
+    assert!(rewound.err.contains(&format!("acpdb fork s1 --at '#{}'", base + 2)), "{rewound:?}");
+    shell.refuses(&["rewind", "@rewind-1"], "", 0, "is on a branch that s1 left");
+    let done = shell.run(&["undo"], "");
+    assert!(done.out.starts_with(&format!("took back #{} pinned", base + 1)), "{done:?}");
+}

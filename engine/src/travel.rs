@@ -86,7 +86,8 @@ pub struct Parcel {
     pub seq: Seq,
     /// When it was recorded there.
     pub recorded_at: Micros,
-    /// The host's time; without one that of the first recording, unless nothing of its stream has a time.
+    /// The host's time. An act, and what was recorded as it happened, has that of its first recording; a record of a host's that has
+    /// no time has none here either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Micros>,
     /// Who made it happen.
@@ -125,6 +126,11 @@ pub enum Piece {
 }
 
 impl Parcel {
+    /// Whether it was recorded as it happened, so that the time of its first recording is its own.
+    pub(crate) fn happened_when_recorded(&self) -> bool {
+        self.time == Some(self.recorded_at)
+    }
+
     /// Whether no context depends on it: it makes no branch.
     pub fn is_beside(&self) -> bool {
         is_beside(&self.event, self.actor)

@@ -3,6 +3,10 @@
 //! Nothing is removed: an undo is one more act, and undoing it makes the first one hold again, as a redo does. What stood
 //! otherwise before the act for another reason is left alone, and named. An act of which nothing holds any more cannot be
 //! taken back again: that would take back another one.
+//!
+//! Which act comes next, going back and forward, is read from the acts themselves: see [`walk`].
+
+use std::collections::BTreeSet;
 
 use acpdb_engine::View;
 use acpdb_engine::event::{Face, Payload};
@@ -84,10 +88,11 @@ fn is_undone(state: &State, seq: Seq, act: &Payload, items: &[ItemId], at: Seq) 
 /// What makes an act hold again that was taken back; `None` if the event is no act on a context. `undone` is false, and
 /// nothing is to be done, if (some of) it holds.
 pub fn plan_again(view: &View, seq: Seq, act: &Payload) -> Option<UndoPlan> {
+    again_at(view.read().state(), seq, act, view.at())
+}
+
+fn again_at(state: &State, seq: Seq, act: &Payload, at: Seq) -> Option<UndoPlan> {
     let items = items_of(act)?;
-    let at = view.at();
-    let reading = view.read();
-    let state = reading.state();
     let mut plan = UndoPlan { undone: is_undone(state, seq, act, &items, at), ..UndoPlan::default() };
     if !plan.undone {
         return Some(plan);
@@ -125,11 +130,12 @@ pub fn plan_again(view: &View, seq: Seq, act: &Payload) -> Option<UndoPlan> {
 
 /// What takes back the act recorded at `seq`, as the view stands; `None` if the event is no act on a context.
 pub fn plan(view: &View, seq: Seq, act: &Payload) -> Option<UndoPlan> {
+    back_at(view.read().state(), seq, act, view.at())
+}
+
+fn back_at(state: &State, seq: Seq, act: &Payload, at: Seq) -> Option<UndoPlan> {
     let items = items_of(act)?;
     let before = seq.before();
-    let at = view.at();
-    let reading = view.read();
-    let state = reading.state();
     let mut plan = UndoPlan { undone: is_undone(state, seq, act, &items, at), ..UndoPlan::default() };
     if plan.undone {
         return Some(plan);
@@ -170,4 +176,105 @@ pub fn plan(view: &View, seq: Seq, act: &Payload) -> Option<UndoPlan> {
         }
     }
     Some(plan)
+}
+
+/// Acts that wait to be taken back or done again, each list in the order in which that was to be done: the next one last.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Walk {
+    /// Acts that hold, by their order.
+    pub back: Vec<Seq>,
+    /// Acts that are taken back, by the order in which they were.
+    pub forward: Vec<Seq>,
+}
+
+/// What repeated undos take back, and redos do again, one after the other. `acts` are those of the view's stream, in order.
+///
+/// An act that takes back another one, or makes it hold again, is a step of the walk and no act to walk to. No event says
+/// that it is such a step. It is one if it does exactly what an undo or a redo of an act would have done at its place; so a
+/// restore by hand of all that a discard hid is the undo of that discard. Cost: a plan for each act and each
+/// earlier one about the same items.
+pub fn walk(view: &View, acts: &[(Seq, Payload)]) -> Walk {
+    let reading = view.read();
+    let (state, now) = (reading.state(), view.at());
+    let of = |seq: Seq| acts.iter().find(|(at, _)| *at == seq).map(|(_, act)| act);
+    let mut walk = Walk::default();
+    let mut rest = acts;
+    while let Some(((seq, act), later)) = rest.split_first() {
+        let (at, items) = (seq.before(), ids_of(act));
+        let step = |known: &[Seq], plan: &dyn Fn(Seq, &Payload) -> Option<UndoPlan>| {
+            known.iter().rposition(|known| {
+                let Some(known_act) = of(*known).filter(|act| !ids_of(act).is_disjoint(&items)) else {
+                    return false;
+                };
+                plan(*known, known_act)
+                    .is_some_and(|plan| steps(&plan).is_some_and(|steps| begins(rest, &steps)))
+            })
+        };
+        let back = step(&walk.back, &|seq, act| back_at(state, seq, act, at).filter(|plan| !plan.undone));
+        if let Some(index) = back {
+            let taken = walk.back.remove(index);
+            let count = count_of(of(taken).and_then(|act| back_at(state, taken, act, at)));
+            walk.forward.push(taken);
+            rest = rest.get(count..).unwrap_or_default();
+            continue;
+        }
+        let forward =
+            step(&walk.forward, &|seq, act| again_at(state, seq, act, at).filter(|plan| plan.undone));
+        if let Some(index) = forward {
+            let done = walk.forward.remove(index);
+            let count = count_of(of(done).and_then(|act| again_at(state, done, act, at)));
+            // From now on the newer act is the one that holds.
+            let newest = count.checked_sub(1).and_then(|last| rest.get(last)).map_or(*seq, |(seq, _)| *seq);
+            walk.back.push(newest);
+            rest = rest.get(count..).unwrap_or_default();
+            continue;
+        }
+        walk.back.push(*seq);
+        rest = later;
+    }
+    // A rewind takes acts and items off the branch: there is nothing of them to walk to.
+    walk.back.retain(|seq| {
+        let plan = of(*seq).and_then(|act| back_at(state, *seq, act, now));
+        plan.is_some_and(|plan| !plan.undone && !plan.is_empty())
+    });
+    walk.forward.retain(|seq| {
+        let plan = of(*seq).and_then(|act| again_at(state, *seq, act, now));
+        plan.is_some_and(|plan| plan.undone && !plan.is_empty())
+    });
+    walk
+}
+
+/// The items that an act names; none of what is no act.
+fn ids_of(act: &Payload) -> BTreeSet<ItemId> {
+    // What is no act names no items here.
+    items_of(act).unwrap_or_default().into_iter().collect()
+}
+
+/// The acts that a plan makes, in order, by kind and items; `None` if it makes none.
+fn steps(plan: &UndoPlan) -> Option<Vec<(&'static str, BTreeSet<ItemId>)>> {
+    let set = |items: &[ItemId]| items.iter().copied().collect::<BTreeSet<_>>();
+    let distilled: BTreeSet<ItemId> = plan.distill.iter().map(|(item, _)| *item).collect();
+    let all = [
+        ("restored", set(&plan.restore)),
+        ("discarded", set(&plan.discard)),
+        ("distilled", distilled),
+        ("pinned", set(&plan.pin)),
+        ("unpinned", set(&plan.unpin)),
+    ];
+    let steps: Vec<_> = all.into_iter().filter(|(_, items)| !items.is_empty()).collect();
+    (!steps.is_empty()).then_some(steps)
+}
+
+fn count_of(plan: Option<UndoPlan>) -> usize {
+    // A step was found by its plan, so there is one; without one the walk still goes on.
+    plan.as_ref().and_then(steps).map_or(1, |steps| steps.len())
+}
+
+/// Whether acts begin with these steps.
+fn begins(acts: &[(Seq, Payload)], steps: &[(&'static str, BTreeSet<ItemId>)]) -> bool {
+    acts.len() >= steps.len()
+        && acts
+            .iter()
+            .zip(steps)
+            .all(|((_, act), (label, items))| act.label() == *label && ids_of(act) == *items)
 }

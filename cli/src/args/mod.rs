@@ -118,9 +118,9 @@ pub(crate) enum Verb {
     Fork(Fork),
     /// A session as a file that its host, or another one, opens and goes on from (--at: from a point of it)
     Resume(Resume),
-    /// Take back the newest discard, distill, restore, pin or unpin
+    /// Take back the newest discard, distill, restore, pin or unpin, then the one before
     Undo(Undo),
-    /// Make an act hold again that was taken back, the newest such by default
+    /// Make the act hold again that was taken back last, then the one before
     Redo(Undo),
     /// Sessions as files for browsers, databases and trace viewers; with all recorded texts, secrets included
     #[command(subcommand)]

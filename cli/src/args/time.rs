@@ -66,7 +66,7 @@ pub(crate) struct Fork {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Undo {
-    /// The act: #seq of a discard, distill, restore, pin or unpin [default: the newest]
+    /// The act: #seq of a discard, distill, restore, pin or unpin [default: the next one]
     #[arg(value_name = "ACT")]
     pub(crate) act: Option<String>,
     /// The session [default: the newest one of this folder, else of all]

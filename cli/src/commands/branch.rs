@@ -32,6 +32,14 @@ pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Res
         let current = state.current(before.at()).into_iter();
         current.filter(|ix| state.item_id(*ix).is_some_and(|item| item.seq > to)).count()
     };
+    if left == 0 && is_left(&before, to) {
+        let name = &session.name;
+        output.note(format!(
+            "nothing to rewind: {to} is on a branch that {name} left, and what left the branch stays off it\n\
+             to go on from there: acpdb fork {name} --at '{to}'"
+        ));
+        return Ok(Code::Ok);
+    }
     let reply = store.rewind(session.id, to)?;
     let Some(seq) = reply.last_seq else {
         output.note("nothing was recorded after that; nothing to rewind");
@@ -47,11 +55,19 @@ pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Res
         session.name,
         describe::count(left as u64, "item")
     ))?;
+    // A seq goes on to mean this rewind when there are others.
+    let head = seq.before();
     output.note(format!(
-        "they stay in history: acpdb context {0} --at @rewind-1; acpdb fork {0} --at @rewind-1",
+        "they stay in history: acpdb context {0} --at '{head}'; to go on from there: acpdb fork {0} --at '{head}'",
         session.name
     ));
     Ok(Code::Ok)
+}
+
+/// Whether a point is on a branch that a rewind left.
+fn is_left(view: &View, to: Seq) -> bool {
+    let reading = view.read();
+    reading.state().rewinds(view.at()).iter().any(|(rewind, kept)| *kept < to && to < *rewind)
 }
 
 pub(crate) fn fork(global: &Global, args: &Fork, output: &mut Output) -> Result<Code, Failure> {
@@ -149,7 +165,7 @@ fn go(way: Way, global: &Global, args: &Undo, output: &mut Output) -> Result<Cod
         Some(text) => {
             text.parse().map_err(|error| Failure::usage(format!("{text:?} is no event: {error}")))?
         }
-        None => newest_act(&store, &session, &view, way)?,
+        None => next_act(&store, &session, &view, way)?,
     };
     let recorded = store.event(seq)?.filter(|recorded| recorded.event.stream == session.id);
     let recorded =
@@ -214,25 +230,37 @@ fn go(way: Way, global: &Global, args: &Undo, output: &mut Output) -> Result<Cod
     Ok(Code::Ok)
 }
 
-/// The newest act on a session's context; to do one again, the newest that is undone.
-fn newest_act(store: &Store, session: &StreamName, view: &View, way: Way) -> Result<Seq, Failure> {
+/// The next act on the way back through those on a session's context; to do one again, the next on the way forward.
+fn next_act(store: &Store, session: &StreamName, view: &View, way: Way) -> Result<Seq, Failure> {
     let question = EventsQuestion {
         filter: ask::filter(&[format!("kind:{}", undo::KINDS.join(","))])?,
         stream: Some(session.id),
         from: Seq(1),
-        reverse: true,
         ..EventsQuestion::default()
     };
-    let mut is_any = false;
+    let mut acts = Vec::new();
     for recorded in acpdb_query::events(store, question)? {
         let recorded = recorded?;
-        is_any = true;
-        let undone = || way.plan(view, recorded.seq, &recorded.event.payload).is_some_and(|it| it.undone);
-        if way == Way::Undo || undone() {
-            return Ok(recorded.seq);
-        }
+        acts.push((recorded.seq, recorded.event.payload));
     }
-    if is_any {
+    let walk = undo::walk(view, &acts);
+    let next = match way {
+        Way::Undo => walk.back.last(),
+        Way::Redo => walk.forward.last(),
+    };
+    if let Some(seq) = next {
+        return Ok(*seq);
+    }
+    if !acts.is_empty() && way == Way::Undo {
+        let message = format!("no act on the context of {} is left to take back", session.name);
+        let failure = Failure::not_found(message);
+        return Err(if walk.forward.is_empty() {
+            failure
+        } else {
+            failure.hint("acpdb redo makes the one hold again that was undone last")
+        });
+    }
+    if !acts.is_empty() {
         return Err(Failure::not_found(format!(
             "nothing that was done to the context of {} is undone",
             session.name

@@ -21,6 +21,12 @@ const SESSION_CHANGED: u16 = 2;
 const FORKED: u16 = 9;
 const MESSAGE_FINISHED: u16 = 18;
 
+/// Whether events of a kind are what acpdb or a person did, and no host told: revisions, tasks, acts on the context, contexts that were
+/// served, policies. One that came by a merge has a time, which is not its host's.
+const fn is_act(kind: u16) -> bool {
+    matches!(kind, 20 | 50 | 51 | 80..=84 | 86 | 87 | 96)
+}
+
 /// What tells one thing from others, in few bytes.
 pub(crate) type Mark = [u8; 16];
 
@@ -97,7 +103,8 @@ impl Told {
         let times = Arc::clone(&seen);
         let events = store.events(self.until.next(), to)?.wanted(move |glimpse| {
             let mut times = steady(&times);
-            times.entry(glimpse.stream()).or_default().see(glimpse.host_time(), glimpse.recorded_at());
+            let host_time = glimpse.host_time().filter(|_| !is_act(glimpse.kind()));
+            times.entry(glimpse.stream()).or_default().see(host_time, glimpse.recorded_at());
             matches!(glimpse.kind(), SESSION_CHANGED | FORKED | MESSAGE_FINISHED)
                 && asked.contains(&glimpse.stream())
         });

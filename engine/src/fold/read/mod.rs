@@ -9,7 +9,6 @@
 //! Every read takes `at` and is a function of the state; nothing is cached and nothing is changed. Bodies are named,
 //! never read: [`StandIn::needs`] says which body a text is made from, [`render`] makes it.
 
-#[cfg(any(test, feature = "testing"))]
 mod digest;
 mod explain;
 mod item;
@@ -19,7 +18,6 @@ mod served;
 mod stand_in;
 mod stats;
 
-#[cfg(any(test, feature = "testing"))]
 pub use digest::ShortenedView;
 pub use explain::{Explanation, Protection, Rested, Visibility};
 pub(in crate::fold) use item::FaceTokens;

@@ -1,12 +1,11 @@
 //! Figures: how many items each rule hid, and what that saved.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use crate::event::Face;
 use crate::fold::history::{Cause, EdgeRow, Edges, RuleKind, ShortenKind, is_before};
 use crate::fold::number::Ix;
-use crate::fold::rules::{Label, Line};
+use crate::fold::rules::Line;
 use crate::fold::state::State;
 use crate::ids::Seq;
 

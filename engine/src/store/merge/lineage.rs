@@ -33,7 +33,6 @@ pub(super) struct Line {
 }
 
 /// The history of one stream.
-#[expect(clippy::struct_excessive_bools, reason = "each is a finding of its own")]
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lineage {
     pub(super) scope: Scope,
@@ -47,9 +46,6 @@ pub(super) struct Lineage {
     pub(super) is_branch: bool,
     /// Whether its key was destroyed.
     pub(super) is_shredded: bool,
-    /// Whether an event has a time of its host's; whether one that has a record has none.
-    has_time: bool,
-    has_undated: bool,
     /// The newest change of title, folder, project and version.
     pub(super) changed: Option<Micros>,
     /// Policies of its own, each with the event that set it.
@@ -61,11 +57,6 @@ pub(super) struct Lineage {
 }
 
 impl Lineage {
-    /// Whether nothing of it has a time that a host gave, and some of it comes from records.
-    pub(super) fn is_undated(&self) -> bool {
-        self.scope == Scope::Session && self.has_undated && !self.has_time
-    }
-
     pub(super) fn head(&self) -> Seq {
         self.lines.last().map_or(Seq::ZERO, |line| line.seq)
     }
@@ -198,8 +189,6 @@ impl Lineages {
         let mut fork = None;
         let lineage = self.streams.entry(event.stream).or_default();
         lineage.is_shredded |= event.payload.is_shredded();
-        lineage.has_time |= event.host_time.is_some();
-        lineage.has_undated |= event.host_time.is_none() && event.stamp.wire.is_some();
         match &event.payload {
             Payload::SessionOpened(opened) => {
                 lineage.scope = opened.scope;

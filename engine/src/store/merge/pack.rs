@@ -7,12 +7,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::codec::{BodyRow, EventRef, Frame};
 use crate::error::Error;
 use crate::event::wire::{self, Piece};
-use crate::event::{Body, Payload, Recorded};
+use crate::event::{Body, Payload, Recorded, Scope};
 use crate::ids::{FactId, Origin, Seq, Signature, StreamId};
 use crate::log::LogError;
 use crate::text::pattern::Pattern;
 use crate::travel::{End, FactRef, Gap, Heading, Parcel, Piece as Sent, Row};
 
+use super::super::events::bare;
 use super::super::{Inner, Store};
 use super::Take;
 use super::lineage::{Lineages, Namer};
@@ -97,6 +98,7 @@ impl Packer<'_> {
         take: Take<'_>,
     ) -> Result<(), Error> {
         let mut todo: Vec<(Recorded, FactId, EventRef<'_>)> = Vec::new();
+        let told = self.told_in(frame)?;
         for event in frame.events().filter(|event| event.seq <= self.lineages.head) {
             // Ids of one stream do not hang on events of others.
             if wanted.is_some_and(|wanted| !wanted.contains(&event.envelope.stream)) {
@@ -141,7 +143,8 @@ impl Packer<'_> {
                     Err(error) => return Err(error.into()),
                 });
             }
-            if let Some(sent) = self.parcel(recorded, id, bodies)? {
+            let happened_then = !told.contains(&recorded.event.stream);
+            if let Some(sent) = self.parcel(recorded, id, bodies, happened_then)? {
                 self.count += u64::from(matches!(sent, Sent::Parcel(_)));
                 take(sent)?;
             }
@@ -149,12 +152,47 @@ impl Packer<'_> {
         Ok(())
     }
 
-    /// The event as it travels; `None` if it is the store's own affair.
+    /// Streams of which a commit holds what hosts say: times by their clock, or records. Events of such a commit that have no time were not
+    /// recorded as they happened. Of a part of a large frame, the other parts are asked, too.
+    fn told_in(&self, frame: &Frame) -> Result<FxHashSet<StreamId>, Error> {
+        let mut streams: Vec<StreamId> = frame.events().map(|event| event.envelope.stream).collect();
+        streams.sort_unstable();
+        streams.dedup();
+        let parts = if frame.is_whole() {
+            vec![frame.clone()]
+        } else {
+            match self.inner.log.parts_of(frame.position(), &streams, Seq::ZERO) {
+                Ok(parts) => parts,
+                // The damage is told of where the part itself is read.
+                Err(LogError::Corrupt(_)) => vec![frame.clone()],
+                Err(error) => return Err(error.into()),
+            }
+        };
+        let mut told: FxHashSet<StreamId> = FxHashSet::default();
+        for part in &parts {
+            for event in part.events() {
+                let stream = event.envelope.stream;
+                if told.contains(&stream) {
+                    continue;
+                }
+                // An event that does not decode is a gap.
+                let is_record =
+                    || bare(part, &event).is_ok_and(|recorded| recorded.event.stamp.wire.is_some());
+                if event.envelope.host_time.is_some() || is_record() {
+                    told.insert(stream);
+                }
+            }
+        }
+        Ok(told)
+    }
+
+    /// The event as it travels; `None` if it is the store's own affair. `happened_then`: it was recorded as it happened.
     fn parcel(
         &mut self,
         recorded: Recorded,
         id: FactId,
         mut bodies: Vec<Row>,
+        happened_then: bool,
     ) -> Result<Option<Sent>, Error> {
         let Recorded { seq, recorded_at, event } = recorded;
         let secret = self.inner.log.secret();
@@ -178,7 +216,9 @@ impl Packer<'_> {
         }
         self.know_what_is_named(event.stream, &mut payload)?;
         let lineage = self.lineages.streams.get(&event.stream);
-        let undated = lineage.is_some_and(super::lineage::Lineage::is_undated);
+        // Of a session's records that have no time, the time of the import says nothing. Memory is dated by when it was recorded.
+        let is_session = lineage.is_some_and(|lineage| lineage.scope == Scope::Session);
+        let is_dated = happened_then || !is_session;
         let mut refs = Refs::default();
         match &mut payload {
             Payload::Forked(forked) => forked.at = refs.place(self.lineages.point(forked.from, forked.at)),
@@ -202,7 +242,7 @@ impl Packer<'_> {
             id,
             seq,
             recorded_at,
-            time: event.host_time.or((!undated).then_some(recorded_at)),
+            time: event.host_time.or(is_dated.then_some(recorded_at)),
             actor: event.stamp.actor,
             told: event.stamp.revision != 0 && !event.origin.is_zero() && secret.plain(event.origin) == id,
             wire: event.stamp.wire,

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::event::{Actor, BodyAddress, Erased, Event, Payload, Recorded, Stamp};
 use crate::ids::{FactId, Origin, Seq, StreamId};
 use crate::text::Signer;
-use crate::travel::{Row, is_beside};
+use crate::travel::{Parcel, Row, is_beside};
 
 use super::super::write::Streams;
 use super::lineage::{Line, derived};
@@ -33,7 +33,8 @@ impl Taker<'_> {
                 Row::Erased(bytes) | Row::Damaged(bytes) => *bytes as usize,
             });
             let bytes: usize = bytes.sum();
-            if self.waiting_bytes > 0 && self.waiting_bytes + bytes > WAIT_BYTES {
+            let is_full = self.waiting_bytes > 0 && self.waiting_bytes + bytes > WAIT_BYTES;
+            if is_full || self.would_date(*stream, parcel) {
                 self.flush()?;
             }
             self.waiting_bytes += bytes;
@@ -47,6 +48,17 @@ impl Taker<'_> {
         }
         self.waiting.push(waiting);
         if self.waiting.len() >= WAIT_COUNT { self.flush() } else { Ok(()) }
+    }
+
+    /// Whether an act, or what was recorded as it happened, would share a commit with records of its stream that have no time.
+    /// Whatever has no time in a commit is dated by the rest of it: they would seem to be of that day.
+    fn would_date(&self, stream: StreamId, parcel: &Parcel) -> bool {
+        let is_then = parcel.happened_when_recorded();
+        let mut of_stream = self.waiting.iter().rev().filter_map(|waiting| match waiting {
+            Waiting::Parcel { stream: own, parcel } if *own == stream => Some(parcel),
+            _ => None,
+        });
+        of_stream.next().is_some_and(|before| before.happened_when_recorded() != is_then)
     }
 
     /// Records what waits.

@@ -71,17 +71,14 @@ impl Blocks {
             !is_turn && entry.origin.as_ref().is_some_and(|origin| !self.used.contains(origin))
         };
         let record = wire::build(text.as_bytes(), &bodies);
-        let origin = match entries.iter_mut().find(is_free) {
-            Some(entry) => {
-                entry.wire = record;
-                entry.origin.clone().unwrap_or_default()
-            }
+        let origin = if let Some(entry) = entries.iter_mut().find(is_free) {
+            entry.wire = record;
+            entry.origin.clone().unwrap_or_default() // It has one: that made it free.
+        } else {
             // Nothing is said in it, or what is was told before under the same name.
-            None => {
-                let origin = format!("msg:{index}:{}", digest(text));
-                entries.push(Entry::host_record("message", None).origin(&origin).wire(record));
-                origin
-            }
+            let origin = format!("msg:{index}:{}", digest(text));
+            entries.push(Entry::host_record("message", None).origin(&origin).wire(record));
+            origin
         };
         self.used.insert(origin.clone());
         out.extend(self.head.take());
