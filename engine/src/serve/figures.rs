@@ -15,13 +15,14 @@ impl Stats {
     /// The stats block in the layout of the originals, without a line feed at its end.
     pub fn acp_block(&self) -> String {
         // A row for each short name, in the order of the labels; what was injected is no rule's doing.
-        let mut rows: Vec<(_, KindStats)> = Vec::new();
+        let mut rows: Vec<(RuleKind, KindStats)> = Vec::new();
         for kind in RuleKind::all().filter(|kind| *kind != RuleKind::INJECTED) {
-            let (label, stats) = (kind.described(), self.of(StatsKind::Rule(kind)));
-            if !rows.iter().any(|(row, _)| row.short == label.short) {
-                rows.push((label, KindStats::default()));
+            let stats = self.of(StatsKind::Rule(kind));
+            let is_its = |row: RuleKind| row.described().short == kind.described().short;
+            if !rows.iter().any(|(row, _)| is_its(*row)) {
+                rows.push((kind, KindStats::default()));
             }
-            for (_, sum) in rows.iter_mut().filter(|(row, _)| row.short == label.short) {
+            for (_, sum) in rows.iter_mut().filter(|(row, _)| is_its(*row)) {
                 sum.count += stats.count;
                 sum.acp_saved += stats.acp_saved;
             }
@@ -51,7 +52,8 @@ impl Stats {
             if *name != "Auto-Supersede" {
                 continue;
             }
-            for (label, stats) in &rows {
+            for (kind, stats) in &rows {
+                let label = kind.described();
                 if label.is_always_shown || stats.count > 0 {
                     let _ = write!(
                         block,
