@@ -213,7 +213,7 @@ pub fn walk(view: &View, acts: &[(Seq, Payload)]) -> Walk {
         let back = step(&walk.back, &|seq, act| back_at(state, seq, act, at).filter(|plan| !plan.undone));
         if let Some(index) = back {
             let taken = walk.back.remove(index);
-            let count = count_of(of(taken).and_then(|act| back_at(state, taken, act, at)));
+            let count = count_of(of(taken).and_then(|act| back_at(state, taken, act, at)).as_ref());
             walk.forward.push(taken);
             rest = rest.get(count..).unwrap_or_default();
             continue;
@@ -222,7 +222,7 @@ pub fn walk(view: &View, acts: &[(Seq, Payload)]) -> Walk {
             step(&walk.forward, &|seq, act| again_at(state, seq, act, at).filter(|plan| plan.undone));
         if let Some(index) = forward {
             let done = walk.forward.remove(index);
-            let count = count_of(of(done).and_then(|act| again_at(state, done, act, at)));
+            let count = count_of(of(done).and_then(|act| again_at(state, done, act, at)).as_ref());
             // From now on the newer act is the one that holds.
             let newest = count.checked_sub(1).and_then(|last| rest.get(last)).map_or(*seq, |(seq, _)| *seq);
             walk.back.push(newest);
@@ -265,9 +265,9 @@ fn steps(plan: &UndoPlan) -> Option<Vec<(&'static str, BTreeSet<ItemId>)>> {
     (!steps.is_empty()).then_some(steps)
 }
 
-fn count_of(plan: Option<UndoPlan>) -> usize {
+fn count_of(plan: Option<&UndoPlan>) -> usize {
     // A step was found by its plan, so there is one; without one the walk still goes on.
-    plan.as_ref().and_then(steps).map_or(1, |steps| steps.len())
+    plan.and_then(steps).map_or(1, |steps| steps.len())
 }
 
 /// Whether acts begin with these steps.
