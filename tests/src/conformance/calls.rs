@@ -14,7 +14,7 @@ use acpdb_engine::entry::{Entry, fact};
 use acpdb_engine::event::{InjectedKind, Outcome, PartKind, PolicySet, ReplaceCause, Role, TurnKind};
 use acpdb_engine::fold::todo::ReminderSettings;
 use acpdb_engine::fold::todo::TodoSource;
-use acpdb_engine::fold::{HashForm, ItemKind, Ix, Policy, RuleKind, ShortenKind, State};
+use acpdb_engine::fold::{HashForm, ItemKind, Ix, Policy, RuleKind, State};
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::testing::Tape;
 use serde_json::{Map, Value, json};
@@ -334,7 +334,7 @@ impl Run {
             concluded.push((edge.seq, edge.old, edge.new.map(name), kind(edge.rule), edge.turn));
         }
         for change in state.shortened(Seq::MAX) {
-            if change.rule == ShortenKind::PURGE_ERRORS {
+            if change.rule.label() == "purge_errors" {
                 concluded.push((change.seq, change.item, None, "purge_error", change.turn));
             }
         }
