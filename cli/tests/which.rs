@@ -126,7 +126,7 @@ fn a_time_is_read_whole_and_where_it_is_typed() {
     );
 }
 
-/// Berlin's rules in a table of zones of the test's own, so that no machine's table is asked: TZif of version 2, with a rule.
+/// Berlin's rules in a table of zones of the test's own, so that no machine's table is asked: `TZif` of version 2, with a rule.
 fn table_of_zones(world: &World) -> std::path::PathBuf {
     let folder = world.path("zones");
     let mut block = b"TZif2".to_vec();
