@@ -176,7 +176,9 @@ fn their_functions_fields_and_variants_are_these() {
     let mut texts = Vec::new();
     sources(&root().join("engine/src"), &mut texts);
     let mut found = BTreeMap::new();
-    texts.iter().for_each(|text| members(text, &mut found));
+    for text in &texts {
+        members(text, &mut found);
+    }
     let lib = re_exported(&read(&root().join("engine/src/lib.rs")));
     let answers = re_exported(&read(&root().join("engine/src/answers.rs")));
     let mut listed = String::new();
