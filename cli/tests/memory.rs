@@ -80,9 +80,8 @@ fn drawn(text: &str) -> Vec<String> {
     text.lines()
         .map(|line| {
             let words = line.split_whitespace();
-            let dull = |word: &&str| {
-                word.starts_with('#') || (word.len() == 10 && word.as_bytes()[4] == b'-' && word.is_ascii())
-            };
+            let is_day = |word: &str| word.len() == 11 && word.as_bytes()[4] == b'-' && word.ends_with('Z');
+            let dull = |word: &&str| word.starts_with('#') || is_day(word);
             words.filter(|word| !dull(word)).collect::<Vec<_>>().join(" ")
         })
         .collect()

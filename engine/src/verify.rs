@@ -209,7 +209,11 @@ pub(crate) fn verify_claims(
     let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
     let mut report = report(found, contradictions);
     if log.is_encrypted() {
-        let text = "what is sealed was checked as it lies there; whether its keys open it was not tried";
+        let text = if log.has_key_files()? {
+            "what is sealed was checked as it lies there; whether its keys open it was not tried"
+        } else {
+            "the store has no keys: what is sealed was checked as it lies there, and cannot be read until they are put back"
+        };
         report.not_proven.push(text.to_owned());
     }
     Ok(report)

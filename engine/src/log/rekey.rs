@@ -39,6 +39,11 @@ impl Log {
         Ok(self.segments.keys())
     }
 
+    /// Whether files of wrapped keys are here: a copy may have none.
+    pub(crate) fn has_key_files(&self) -> Result<bool, LogError> {
+        self.segments.keys().map_or(Ok(false), |keys| Ok(!keys.folder.streams()?.is_empty()))
+    }
+
     /// Wraps all keys anew with another ring. Returns how many.
     ///
     /// # Errors
