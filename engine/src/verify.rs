@@ -209,7 +209,7 @@ pub(crate) fn verify_claims(
     let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
     let mut report = report(found, contradictions);
     if log.is_encrypted() {
-        let text = if log.has_key_files()? {
+        let text = if log.has_own_key()? {
             "what is sealed was checked as it lies there; whether its keys open it was not tried"
         } else {
             "the store has no keys: what is sealed was checked as it lies there, and cannot be read until they are put back"

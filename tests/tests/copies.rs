@@ -105,11 +105,9 @@ fn a_salvage_has_its_name_once_it_is_whole() {
     std::fs::remove_dir_all(folder.path().join("new.partial")).unwrap();
     let done = salvage(&path, &into, &mut |_| ()).unwrap();
     assert_eq!((done.is_whole(), done.path.as_path()), (true, into.as_path()));
-    let whole = Store::builder(&into).any_file_system().open().unwrap();
-    assert_eq!(
-        lines(&whole).unwrap(),
-        lines(&Store::builder(&path).any_file_system().open().unwrap()).unwrap()
-    );
+    let of = |path: &std::path::Path| lines(&Store::builder(path).any_file_system().open().unwrap()).unwrap();
+    // Behind them stands a note of the salvage.
+    assert!(of(&into).starts_with(&of(&path)));
 }
 
 #[test]

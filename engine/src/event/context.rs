@@ -95,7 +95,7 @@ impl Kind for Distilled {
     }
 
     fn bodies(&self) -> Vec<NamedBody> {
-        let mut all = vec![NamedBody::telling("targets", self.targets)];
+        let mut all = vec![NamedBody::beside("targets", self.targets)];
         for hidden in &self.items {
             let name = || format!("summary of {}", hidden.item);
             all.extend(hidden.summary.map(|body| NamedBody::telling(name(), body)));

@@ -39,9 +39,10 @@ impl Log {
         Ok(self.segments.keys())
     }
 
-    /// Whether files of wrapped keys are here: a copy may have none.
-    pub(crate) fn has_key_files(&self) -> Result<bool, LogError> {
-        self.segments.keys().map_or(Ok(false), |keys| Ok(!keys.folder.streams()?.is_empty()))
+    /// Whether the store's own key is here: a copy may have none of its keys.
+    pub(crate) fn has_own_key(&self) -> Result<bool, LogError> {
+        let Some(keys) = self.segments.keys() else { return Ok(false) };
+        Ok(!matches!(keys.folder.stream(StreamId::STORE)?, Ok(None)))
     }
 
     /// Wraps all keys anew with another ring. Returns how many.

@@ -319,7 +319,7 @@ impl Check<'_> {
     /// that its file is there, and whole, does not. A copy without any keys is whole in its way.
     fn check_keys(&mut self) -> Result<(), LogError> {
         let Some(keys) = self.log.segments.keys().filter(|_| !self.sealed.is_empty()) else { return Ok(()) };
-        if keys.folder.streams()?.is_empty() {
+        if matches!(keys.folder.stream(StreamId::STORE)?, Ok(None)) {
             return Ok(());
         }
         for (stream, (first, last)) in std::mem::take(&mut self.sealed) {

@@ -97,7 +97,7 @@ impl Inner {
     /// The newest event that records an erasure, of any process; [`Seq::ZERO`] if there is none. What was made of the log before it, in
     /// memory or in a file, may hold a text that is erased: it is thrown away.
     pub(super) fn newest_erasure(&self) -> Result<Seq, Error> {
-        Ok(self.erasures(&|after| self.known_frames_of(&[StreamId::STORE], after))?.newest)
+        Ok(self.erasures(&|after| self.frames_of(&[StreamId::STORE], after))?.newest)
     }
 
     /// Has bodies taken as erased whose erasure is on record and not carried out: by a process that was killed, or is at it.

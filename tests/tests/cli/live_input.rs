@@ -27,7 +27,7 @@ fn in_a_home_that_takes_no_file_attaching_says_so_and_hooks_go_on() {
     let world = World::new();
     for host in ["claude", "codex", "gemini", "cursor", "opencode", "pi"] {
         let ran = run(&world, READ_ONLY, "/", &["attach", host], b"");
-        ran.says(1, &["cannot make /proc/"]);
+        ran.says(1, &["cannot write /proc/"]);
         let ran = run(&world, READ_ONLY, "/", &["detach", host], b"");
         assert_eq!(ran.code, 0, "{host}: there is nothing to take away: {}", ran.err);
     }

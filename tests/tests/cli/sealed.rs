@@ -217,7 +217,7 @@ fn a_lost_key_is_named() {
     let again = [world.run_with(&["append", "--stdin"], FEED), world.run(&["import", SESSION])];
     assert!(again.iter().any(|ran| ran.code != 0), "one of them is about the session whose key is lost");
     assert!(!one.exists());
-    world.run(&["verify"]).ok();
+    world.run(&["verify"]).says(3, &["damaged"]);
 }
 
 #[test]
