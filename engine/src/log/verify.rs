@@ -315,8 +315,8 @@ impl Check<'_> {
         }
     }
 
-    /// Sealed events are lost with the file of their key, though each byte of them is as it was. Whether a key opens them needs the ring;
-    /// that its file is there, and whole, does not. A copy without any keys is whole in its way.
+    /// Sealed events are lost with the file of their key, though each byte of them is as it was; to see that it is there needs no ring.
+    /// A copy without any keys is whole in its way.
     fn check_keys(&mut self) -> Result<(), LogError> {
         let Some(keys) = self.log.segments.keys().filter(|_| !self.sealed.is_empty()) else { return Ok(()) };
         if matches!(keys.folder.stream(StreamId::STORE)?, Ok(None)) {
@@ -335,22 +335,21 @@ impl Check<'_> {
                     found,
                 });
             };
-            let file = match keys.folder.stream(stream)? {
-                Ok(Some(file)) => file,
+            let subject = match keys.folder.stream(stream)? {
+                Ok(Some(file)) => file.subject.filter(|_| !file.is_shredded()),
                 Ok(None) => {
                     lost(key_name(stream), "no file".to_owned());
-                    continue;
+                    None
                 }
                 Err(invalid) => {
                     lost(key_name(stream), invalid.found);
-                    continue;
+                    None
                 }
             };
-            let Some(subject) = file.subject.filter(|_| !file.is_shredded()) else { continue };
-            match keys.folder.subject(subject)? {
-                Ok(Some(_)) => {}
-                Ok(None) => lost(subject_name(subject), "no file".to_owned()),
-                Err(invalid) => lost(subject_name(subject), invalid.found),
+            match subject.map(|subject| keys.folder.subject(subject)).transpose()?.zip(subject) {
+                Some((Ok(None), subject)) => lost(subject_name(subject), "no file".to_owned()),
+                Some((Err(invalid), subject)) => lost(subject_name(subject), invalid.found),
+                None | Some((Ok(Some(_)), _)) => {}
             }
         }
         Ok(())
