@@ -318,10 +318,8 @@ impl Check<'_> {
     /// Sealed events are lost with the file of their key, though each byte of them is as it was; to see that it is there needs no ring.
     /// A copy without any keys is whole in its way.
     fn check_keys(&mut self) -> Result<(), LogError> {
-        let Some(keys) = self.log.segments.keys().filter(|_| !self.sealed.is_empty()) else { return Ok(()) };
-        if matches!(keys.folder.stream(StreamId::STORE)?, Ok(None)) {
-            return Ok(());
-        }
+        let has_keys = !self.sealed.is_empty() && self.log.has_own_key()?;
+        let Some(keys) = self.log.segments.keys().filter(|_| has_keys) else { return Ok(()) };
         for (stream, (first, last)) in std::mem::take(&mut self.sealed) {
             let mut lost = |name: String, found: String| {
                 self.found(Corruption {
