@@ -20,7 +20,7 @@ use crate::ids::{Position, Seq, StoreId, StreamId};
 use crate::index::SESSION_OPENED;
 use crate::locks::steady;
 use crate::log::{Looks, is_copy_name};
-use crate::storage::{Access, Storage, read_up_to};
+use crate::storage::{Access, Storage, give_back, read_up_to};
 
 /// So many events behind a snapshot are read one after the other sooner than an index is asked which of them matter.
 const WALK_EVENT_COUNT_MAX: u64 = 8192;
@@ -289,13 +289,26 @@ impl Inner {
         }
         let sound = found.and_then(|(footing, loaded)| {
             let (known, end) = self.footing_at(footing.position)?;
-            let is_of_now = known == footing && !self.is_outdated(footing);
-            is_of_now.then_some(Loaded { end: Some(end), ..loaded })
+            (known == footing).then_some((footing, Loaded { end: Some(end), ..loaded }))
         });
-        if sound.is_none() {
+        let Some((footing, loaded)) = sound else {
             snapshots.forget(stream);
+            return None;
+        };
+        self.is_of_now(footing, &fold_name(stream)).then_some(loaded)
+    }
+
+    /// Whether nothing was erased since, so that a file of then holds nothing that must be nowhere. A file that may is emptied: another
+    /// program may have it open. Where it is not known the log is read.
+    pub(super) fn is_of_now(&self, footing: Footing, name: &str) -> bool {
+        let Ok(newest) = self.newest_erasure() else { return false };
+        let snapshots = &self.snapshots;
+        if footing.seq < newest && snapshots.uses.writes {
+            // What erases removes it, too; if it stays, it is refused again.
+            let file = snapshots.storage.open(name, Access::Write);
+            let _ = file.map(|file| give_back(&*snapshots.storage, &*file, name));
         }
-        sound
+        footing.seq >= newest
     }
 
     /// The frame at a position as a footing, and where it ends, if it is durable.

@@ -202,12 +202,14 @@ impl Inner {
             writer.restored != Some(restored.digest)
                 && self.footing_at(restored.footing.position).map(|(footing, _)| footing)
                     == Some(restored.footing)
-                && !self.is_outdated(restored.footing)
         });
         let Some(Restored { footing, digest, ingest_state }) = sound else {
             self.forget_ingest_state(stream);
             return;
         };
+        if !self.is_of_now(footing, &name(stream)) {
+            return;
+        }
         writer.saved_count = ingest_state.event_count;
         writer.restored = Some(digest);
         writer.watermark = footing.seq;

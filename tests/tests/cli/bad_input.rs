@@ -91,7 +91,6 @@ fn files_that_are_no_sessions_fail_and_make_no_store() {
     world.write("broken.jsonl.zst", b"\x28\xb5\x2f\xfdbroken".repeat(40));
     std::fs::create_dir(world.path("folder")).unwrap();
     for (name, code, words) in [
-        ("missing.jsonl", 7, "No such file"),
         ("empty.jsonl", 1, "the file is empty"),
         ("bytes.jsonl", 1, "format is not known"),
         ("brackets.json", 1, "format is not known"),
@@ -103,6 +102,7 @@ fn files_that_are_no_sessions_fail_and_make_no_store() {
         ran.says(code, &[name, words, "nothing was recorded"]);
         assert!(!world.path("store").exists(), "{name} made a store");
     }
+    world.run(&["import", "missing.jsonl"]).says(7, &["missing.jsonl is not there"]);
     world.write("folder/readme.txt", "no session");
     let ran = world.run(&["import", "folder"]);
     assert_eq!(ran.code, 0);
