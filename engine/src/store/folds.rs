@@ -304,8 +304,8 @@ impl Inner {
         let Ok(newest) = self.newest_erasure() else { return false };
         let snapshots = &self.snapshots;
         if footing.seq < newest && snapshots.uses.writes {
-            // What erases removes it, too; if it stays, it is refused again.
             let file = snapshots.storage.open(name, Access::Write);
+            // What erases removes it, too. If it stays, it is refused again.
             let _ = file.map(|file| give_back(&*snapshots.storage, &*file, name));
         }
         footing.seq >= newest
