@@ -21,7 +21,7 @@ use crate::verify::recorded_erasures;
 type PlacesAfter<'a> = dyn Fn(Seq) -> Result<(Vec<FramePlace>, Seq), Error> + 'a;
 
 /// Number of the kind that records erasures.
-const ERASED: u16 = 112;
+pub(super) const ERASED: u16 = 112;
 
 impl Store {
     /// The erasure that the event `seq` records; `None` if it is of another kind or there is none.
@@ -94,10 +94,10 @@ impl Inner {
         Ok((known.withheld.clone(), known.watermark))
     }
 
-    /// The newest event that records an erasure, of any process; [`Seq::ZERO`] if there is none. What was made of the log before it, in
+    /// The newest event that records an erasure, as far as is known without going through the log; [`Seq::ZERO`] if there is none. What was made of the log before it, in
     /// memory or in a file, may hold a text that is erased: it is thrown away.
     pub(super) fn newest_erasure(&self) -> Result<Seq, Error> {
-        Ok(self.erasures(&|after| self.frames_of(&[StreamId::STORE], after))?.newest)
+        Ok(self.erasures(&|after| self.known_frames_of(&[StreamId::STORE], after))?.newest)
     }
 
     /// Has bodies taken as erased whose erasure is on record and not carried out: by a process that was killed, or is at it.

@@ -7,6 +7,7 @@
 
 use std::sync::{Arc, RwLock};
 
+use super::erasures::ERASED;
 use super::events::lend;
 use super::fetch::Parts;
 use super::kept::{FOLDER, Loaded, fold_name, half_folded, whole};
@@ -92,9 +93,8 @@ impl Inner {
             *loaded = saved;
         }
         // A fold keeps short texts, such as titles and keys of memory: one that was made before an erasure may hold what it erased.
-        let is_outdated = loaded.watermark != Seq::ZERO && loaded.watermark < self.newest_erasure()?;
-        let missing = if is_outdated { Some(Missing::NOTHING) } else { self.advance(&mut loaded, Seq::MAX)? };
-        if let Some(missing) = missing {
+        loaded.is_resumed = loaded.watermark != Seq::ZERO;
+        if let Some(missing) = self.advance(&mut loaded, Seq::MAX)? {
             // Begun anew aside: if reading fails, views of the fold keep what they show.
             let mut anew = loaded.with(missing);
             while let Some(missing) = self.advance(&mut anew, Seq::MAX)? {
@@ -201,6 +201,9 @@ impl Inner {
                     loaded.world.opened(&self.decode(frame, &event)?);
                 }
                 continue;
+            }
+            if loaded.is_resumed && event.envelope.kind == ERASED {
+                return Ok(Some(Missing::NOTHING));
             }
             loaded.event_count = loaded.event_count.saturating_add(1);
             let noted = |error| match error {

@@ -124,6 +124,7 @@ impl<V> Bounded<V> {
 
 /// A world of some streams, folded up to a watermark.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a finding of its own")]
 pub(super) struct Loaded {
     pub(super) world: World,
     /// Streams it folds; `None`: all.
@@ -133,6 +134,8 @@ pub(super) struct Loaded {
     pub(super) beginnings: bool,
     /// Sessions without the memory of their projects: for figures about items.
     pub(super) bare: bool,
+    /// It goes on from what was folded before, and is to be begun anew if it meets an erasure.
+    pub(super) is_resumed: bool,
     /// Damaged events were left out.
     pub(super) has_gaps: bool,
     pub(super) watermark: Seq,

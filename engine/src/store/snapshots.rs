@@ -271,6 +271,7 @@ pub(super) fn decode(read: &mut Read<'_>, store: StoreId, stream: StreamId) -> O
         streams: Some(streams),
         beginnings,
         bare: false,
+        is_resumed: true,
         has_gaps: false,
         watermark: footing.seq,
         end: None,
