@@ -350,18 +350,16 @@ pub fn memory(store: &Store, view: &View, now: Micros) -> Result<Vec<MemoryRow>,
     if memory.is_empty() {
         return Ok(Vec::new());
     }
-    Ok(memory.read(now, |memory| {
-        let rows = memory.current().into_iter().map(|(_, item)| MemoryRow {
-            id: item.id().to_owned(),
-            seq: item.item().seq,
-            kind: item.kind(),
-            category: item.category().to_owned(),
-            key: item.key().map(str::to_owned),
-            value: memory.text(&item),
-            confidence: item.confidence(now).as_f64(),
-        });
-        rows.collect()
-    }))
+    let rows = memory.current(now).into_iter().map(|held| MemoryRow {
+        id: held.id,
+        seq: held.item.seq,
+        kind: held.kind,
+        category: held.category,
+        key: held.key,
+        value: held.value,
+        confidence: held.confidence.as_f64(),
+    });
+    Ok(rows.collect())
 }
 
 /// The size of a context over its turns, in few points.

@@ -49,6 +49,7 @@ pub use facts::ItemKind;
 pub use history::{RuleKind, ShortenKind};
 pub use number::Ix;
 pub use policy::{HideInput, Policy, PolicyError, PolicyKey, policy_keys};
+#[cfg(any(test, feature = "testing"))]
 pub use read::ShortenedView;
 pub use read::{
     CHAIN_MEMBER_COUNT_MAX, CauseView, Chain, ChainMember, EdgeView, Explanation, FaceState, FaceView,

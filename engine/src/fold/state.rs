@@ -252,7 +252,7 @@ pub(crate) struct Core {
     /// Per evicted task: the eviction, as long as no work on it begins anew.
     #[rkyv(with = rkyv::with::AsVec)]
     pub(super) task_ended: FxHashMap<Name, u32>,
-    /// Per eviction: the items that it hid.
+    /// Per eviction with a summary: the items that it hid.
     #[rkyv(with = rkyv::with::AsVec)]
     pub(super) evicted: FxHashMap<u32, Vec<Ix>>,
     /// Calls that are open, with the task they began under.

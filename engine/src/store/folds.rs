@@ -21,7 +21,7 @@ use crate::ids::{Position, Seq, StoreId, StreamId};
 use crate::index::SESSION_OPENED;
 use crate::locks::steady;
 use crate::log::{Looks, is_copy_name};
-use crate::storage::{Access, Storage, give_back, read_up_to};
+use crate::storage::{Access, Storage, read_up_to};
 
 /// So many events behind a snapshot are read one after the other sooner than an index is asked which of them matter.
 const WALK_EVENT_COUNT_MAX: u64 = 8192;
@@ -33,7 +33,12 @@ struct Missing {
 }
 
 impl Missing {
+    /// It has all that it needs, and met an erasure: of what it was folded from, something is gone.
     const NOTHING: Self = Self { streams: Vec::new(), beginnings: false };
+
+    const fn is_nothing(&self) -> bool {
+        self.streams.is_empty() && !self.beginnings
+    }
 }
 
 impl Loaded {
@@ -95,6 +100,9 @@ impl Inner {
         // A fold keeps short texts, such as titles and keys of memory: one that was made before an erasure may hold what it erased.
         loaded.is_resumed = loaded.watermark != Seq::ZERO;
         if let Some(missing) = self.advance(&mut loaded, Seq::MAX)? {
+            if missing.is_nothing() {
+                self.snapshots.empty(&fold_name(stream));
+            }
             // Begun anew aside: if reading fails, views of the fold keep what they show.
             let mut anew = loaded.with(missing);
             while let Some(missing) = self.advance(&mut anew, Seq::MAX)? {
@@ -301,17 +309,19 @@ impl Inner {
         self.is_of_now(footing, &fold_name(stream)).then_some(loaded)
     }
 
-    /// Whether nothing was erased since, so that a file of then holds nothing that must be nowhere. A file that may is emptied: another
-    /// program may have it open. Where it is not known the log is read.
+    /// Whether nothing was erased since, so that a file of then holds nothing that must be nowhere. A file that may is emptied. Where it is
+    /// not known the log is read.
     pub(super) fn is_of_now(&self, footing: Footing, name: &str) -> bool {
-        let Ok(newest) = self.newest_erasure() else { return false };
-        let snapshots = &self.snapshots;
-        if footing.seq < newest && snapshots.uses.writes {
-            let file = snapshots.storage.open(name, Access::Write);
-            // What erases removes it, too. If it stays, it is refused again.
-            let _ = file.map(|file| give_back(&*snapshots.storage, &*file, name));
+        let is_outdated = self.is_outdated(footing);
+        if matches!(is_outdated, Ok(true)) {
+            self.snapshots.empty(name);
         }
-        footing.seq >= newest
+        matches!(is_outdated, Ok(false))
+    }
+
+    /// Whether something was erased behind a footing.
+    fn is_outdated(&self, footing: Footing) -> Result<bool, Error> {
+        Ok(footing.seq < self.newest_erasure()?)
     }
 
     /// The frame at a position as a footing, and where it ends, if it is durable.
@@ -330,14 +340,9 @@ impl Inner {
         self.footing_at(position).map(|(footing, _)| footing).filter(|footing| footing.seq == seq)
     }
 
-    /// Whether something was erased since, so that a file of then may hold what must be nowhere. Unknown counts as yes.
-    pub(super) fn is_outdated(&self, footing: Footing) -> bool {
-        self.newest_erasure().map_or(true, |newest| footing.seq < newest)
-    }
-
-    /// What a file of now rests on.
+    /// What a file of now rests on; `None` also where it is not known whether something was erased since.
     pub(super) fn footing_to_save(&self, seq: Seq) -> Option<Footing> {
-        self.footing_of(seq).filter(|footing| !self.is_outdated(*footing))
+        self.footing_of(seq).filter(|footing| matches!(self.is_outdated(*footing), Ok(false)))
     }
 
     /// Saves a fold behind the caller's back if that is due and nothing else is being saved.

@@ -19,7 +19,7 @@ use crate::entry::StreamInfo;
 use crate::entry::fact::Cleaner as _;
 use crate::error::Error;
 use crate::event::{Actor, Lifespan, MemoryKind, Payload, Scope};
-use crate::fold::memory::{MemoryLayer, MemoryState, MemoryView};
+use crate::fold::memory::{Confidence, MemoryLayer, MemoryState, MemoryView};
 use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId};
 use crate::text::Signer;
 
@@ -74,7 +74,7 @@ pub struct MemoryReceipt {
 }
 
 /// An item of memory that holds.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Remembered {
     /// Its id, such as `p3`, by which commands name it.
     pub id: String,
@@ -92,8 +92,8 @@ pub struct Remembered {
     pub key: Option<String>,
     /// The text; `None` if it was erased, or is damaged.
     pub value: Option<String>,
-    /// How sure it is, in hundredths from 0 to 100: as recorded, more with each confirmation, less with time.
-    pub confidence: u32,
+    /// How sure it is: as recorded, more with each confirmation, less with time.
+    pub confidence: Confidence,
 }
 
 /// The memory of a scope as of one seq.
@@ -159,7 +159,7 @@ impl Memory {
                 category: item.category().to_owned(),
                 key: item.key().map(str::to_owned),
                 value: view.text(&item),
-                confidence: item.confidence(now).hundredths(),
+                confidence: item.confidence(now),
             });
             held.collect()
         })

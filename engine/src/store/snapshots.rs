@@ -85,6 +85,16 @@ impl Snapshots {
         }
     }
 
+    /// Empties and removes a file that may hold what was erased: another program may have it open.
+    pub(super) fn empty(&self, name: &str) {
+        if self.uses.writes
+            && let Ok(file) = self.storage.open(name, Access::Write)
+        {
+            // What erases removes it, too. If it stays, it is refused again.
+            give_back(&*self.storage, &*file, name);
+        }
+    }
+
     pub(super) fn forget(&self, stream: StreamId) {
         if self.uses.writes {
             // If it stays, it is refused again.

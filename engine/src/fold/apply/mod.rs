@@ -268,6 +268,8 @@ impl State {
         self.rewinds.push((seq, to));
         let op = Op::Rewound(Arc::clone(rewind));
         self.step(seq, &op);
+        // What bore a summary on the branch may have been erased since.
+        self.all(seq).move_summaries(0);
         self.ops.push(seq, op);
     }
 
@@ -338,6 +340,8 @@ impl State {
                 child.history.begin(ix, row.face, Cause::Erased, seq, row.turn);
             }
         }
+        // What bore a summary there may be erased.
+        child.all(seq).move_summaries(0);
         child.effects(seq);
     }
 

@@ -1,9 +1,7 @@
-//! One digest over everything that is visible at a watermark: for tests that compare folds. And what rules shortened, which
-//! only tests list.
+//! One digest over everything that is visible at a watermark, to compare folds: `verify` does, and tests.
 
-use crate::fold::history::{Cause, ShortenKind, is_before};
 use crate::fold::state::State;
-use crate::ids::{ItemId, Seq, Turn};
+use crate::ids::Seq;
 
 use super::HashForm;
 
@@ -67,35 +65,6 @@ impl State {
     }
 }
 
-/// An item that a rule shortened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct ShortenedView {
-    /// The item.
-    pub item: ItemId,
-    /// The rule.
-    pub rule: ShortenKind,
-    /// The event with which it did so.
-    pub seq: Seq,
-    /// The turn.
-    pub turn: Turn,
-}
-
-impl State {
-    /// Items that rules had shortened by `at`, restored or not, in the order in which it came about.
-    pub fn shortened(&self, at: Seq) -> Vec<ShortenedView> {
-        let rows = self.history.rows.iter().filter(|row| row.since <= at && is_before(at, row.undone));
-        let mut found: Vec<ShortenedView> = rows
-            .filter_map(|row| {
-                let Cause::Shortened { rule } = row.cause else { return None };
-                let item = self.facts.item(row.ix)?.id;
-                Some(ShortenedView { item, rule, seq: row.since, turn: row.turn })
-            })
-            .collect();
-        found.sort_by_key(|view| view.seq);
-        found
-    }
-}
-
 /// Serialisation without naming the type.
 mod erased {
     pub(super) trait Json {
@@ -103,12 +72,9 @@ mod erased {
     }
 
     impl<T: serde::Serialize> Json for T {
-        #[expect(
-            clippy::expect_used,
-            reason = "for tests: what is left out would be equal to all else that is"
-        )]
         fn json(&self) -> Vec<u8> {
-            serde_json::to_vec(self).expect("all that a state shows is JSON")
+            // What cannot be written is not the same as nothing.
+            serde_json::to_vec(self).unwrap_or_else(|error| error.to_string().into_bytes())
         }
     }
 }

@@ -15,10 +15,11 @@ mod item;
 mod item_header;
 mod lookup;
 mod served;
+#[cfg(any(test, feature = "testing"))]
+mod shortened;
 mod stand_in;
 mod stats;
 
-pub use digest::ShortenedView;
 pub use explain::{Explanation, Protection, Rested, Visibility};
 pub(in crate::fold) use item::FaceTokens;
 pub use item::{CauseView, FaceState, FaceView, ItemView, PartView};
@@ -26,5 +27,7 @@ pub use item_header::ItemHeader;
 pub use lookup::{CHAIN_MEMBER_COUNT_MAX, Chain, ChainMember, EdgeView};
 pub use lookup::{HashForm, TurnTokens};
 pub use served::{PendingItem, ServedChange, ServedPlace};
+#[cfg(any(test, feature = "testing"))]
+pub use shortened::ShortenedView;
 pub use stand_in::{Render, StandIn, render};
 pub use stats::{KindStats, Stats, StatsKind};

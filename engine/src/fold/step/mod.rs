@@ -24,7 +24,7 @@ use super::number::{Ix, KeyId, NONE, Name, index};
 use super::op::Op;
 use super::policy::Policy;
 use super::rules::shorten::{Acts, Of, Subject};
-use super::rules::{Clear, Guard, Look, RULES, SHORTENING};
+use super::rules::{Clear, Finds, Guard, Look, RULES, SHORTENING};
 use super::state::{BORN, CLEARED, Core, LEFT, PINNED, READY, RESTORED, SUPERSEDED, Status, Subs};
 use crate::event::{Face, KeyKind, Outcome, TodoUpdate, ToolClass};
 use crate::ids::{ItemId, Seq, Turn};
@@ -191,7 +191,7 @@ impl Step<'_> {
         if self.core.policy.automatic {
             for (number, rule) in RULES.iter().enumerate() {
                 // Edges that wait for a file to rest come about just before the file rule is asked.
-                if rule.guard == Guard::File {
+                if matches!(rule.finds, Finds::Files) {
                     self.show_anew(ix);
                 }
                 if rule.is_on(number, &self.core.policy) {

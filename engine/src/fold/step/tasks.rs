@@ -133,7 +133,9 @@ impl Step<'_> {
             let cause = Cause::Evicted { eviction, how, last: Some(place) == last };
             self.begin(ix, Face::Output, cause);
         }
-        self.core.evicted.insert(eviction, places.iter().map(|(ix, _)| *ix).collect());
+        if self.facts.rare.evictions.get(eviction as usize).is_some_and(|it| it.summary.is_some()) {
+            self.core.evicted.insert(eviction, places.iter().map(|(ix, _)| *ix).collect());
+        }
     }
 
     /// Where a content stands in the conversation: a result where it came, whatever the order of the calls.
@@ -156,7 +158,9 @@ impl Step<'_> {
         if self.can_go(ix) {
             self.core.set(ix, EVICTED);
             self.begin(ix, Face::Output, Cause::Evicted { eviction, how: Evicted::Output, last: true });
-            self.core.evicted.entry(eviction).or_default().push(ix);
+            if let Some(hidden) = self.core.evicted.get_mut(&eviction) {
+                hidden.push(ix);
+            }
         }
     }
 
@@ -173,11 +177,7 @@ impl Step<'_> {
             moved.extend(self.history.rows_of(*ix).filter_map(|row| eviction_of(&row.cause)));
         }
         for eviction in moved {
-            let entry = self.facts.rare.evictions.get(eviction as usize);
             let Some(hidden) = self.core.evicted.get(&eviction) else { continue };
-            if entry.is_none_or(|entry| entry.summary.is_none()) {
-                continue;
-            }
             let mut places: Vec<(Ix, Cause)> = Vec::with_capacity(hidden.len());
             for &ix in hidden {
                 let shows = self.history.cause(ix, Face::Output, Seq::MAX).map(|row| row.cause);

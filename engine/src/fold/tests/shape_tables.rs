@@ -2,11 +2,12 @@
 
 use expect_test::expect;
 
-use super::{Policy, Seq, check, check_under};
+use super::{FaceState, Played, Policy, Seq, check, check_under};
 use crate::command::{Command, ContextAction, Target};
 use crate::entry::{Entry, ItemRef, fact};
-use crate::event::Face;
-use crate::ids::ItemId;
+use crate::event::{BodyAddress, Erased, Face};
+use crate::fold::{Ix, State};
+use crate::ids::{ItemId, StreamId};
 use crate::testing::{Script, Tape, TestTools};
 
 #[test]
@@ -118,6 +119,36 @@ fn a_completed_task_leaves_its_summary() {
             c2 read b: current
         "#]],
     );
+}
+
+/// The output that bore the summary of a task was erased, and a rewind or a fork behind that took the summary away for good: none
+/// of the others took it over.
+#[test]
+fn a_summary_is_borne_by_another_where_its_bearer_is_erased() {
+    let script = "1 task T start\n2 read a ok\n2 read b ok\n3 task T done\n4 read c ok\n5 read d ok";
+    let mut played = Script::parse(script).play(&Policy::default());
+    let ix = ["c1", "c2", "c3"].map(|name| played.ix(name).unwrap());
+    let item_of = |played: &Played, place: usize| played.tape.state().item(ix[place], Seq::MAX).unwrap();
+    let bearers = |state: &State| {
+        let is_bearer =
+            |ix: &&Ix| state.item(**ix, Seq::MAX).is_some_and(|item| item.output.state == FaceState::Summary);
+        ix.iter().filter(is_bearer).count()
+    };
+    assert_eq!(bearers(played.tape.state()), 1);
+    let place = (0..2).find(|place| item_of(&played, *place).output.state == FaceState::Summary).unwrap();
+    let finished = item_of(&played, place).finished.unwrap();
+    let erased = Erased {
+        bodies: vec![BodyAddress { seq: finished, row: 0 }],
+        by: "test".to_owned(),
+        ..Erased::default()
+    };
+    played.tape.payload_in(StreamId::STORE, erased, Vec::new());
+    assert_eq!(bearers(played.tape.state()), 1, "erased");
+    let to = item_of(&played, 2).finished.unwrap();
+    let fork = played.tape.state().fork(played.tape.head().next(), StreamId([7; 16]), to, None);
+    assert_eq!(bearers(&fork), 1, "forked");
+    let _ = played.tape.command(&Command::Rewind { to }).unwrap();
+    assert_eq!(bearers(played.tape.state()), 1, "rewound");
 }
 
 #[test]

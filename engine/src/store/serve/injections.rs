@@ -124,19 +124,17 @@ impl Session {
     /// What is remembered as of `at`, by id.
     fn remembered(&self, at: Seq, now: Micros) -> Result<BTreeMap<String, String>, Error> {
         let memory = self.store().memory(&MemoryScope::session(self.id()), at)?;
-        Ok(memory.read(now, |memory| {
-            let lines = memory.current().into_iter().map(|(_, item)| {
-                let mut line = kind_label(item.kind()).to_owned();
-                if !item.category().is_empty() {
-                    let _ = write!(line, " {}", item.category());
-                }
-                if let Some(key) = item.key() {
-                    let _ = write!(line, "/{key}");
-                }
-                let _ = write!(line, ": {}", memory.text(&item).unwrap_or_default());
-                (item.id().to_owned(), line)
-            });
-            lines.collect()
-        }))
+        let lines = memory.current(now).into_iter().map(|held| {
+            let mut line = kind_label(held.kind).to_owned();
+            if !held.category.is_empty() {
+                let _ = write!(line, " {}", held.category);
+            }
+            if let Some(key) = &held.key {
+                let _ = write!(line, "/{key}");
+            }
+            let _ = write!(line, ": {}", held.value.unwrap_or_default()); // An erased text says nothing.
+            (held.id, line)
+        });
+        Ok(lines.collect())
     }
 }
