@@ -22,6 +22,7 @@ pub mod redact;
 pub mod registry;
 pub mod resume;
 pub mod sqlite;
+pub mod surrogates;
 
 pub use registry::registry;
 

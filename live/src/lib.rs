@@ -29,7 +29,6 @@ pub mod mcp;
 pub mod plugin;
 pub mod proxy;
 pub mod recording;
-pub mod surrogates;
 pub mod told;
 
 pub use host::{Host, Mode};

@@ -6,8 +6,9 @@
 use std::fs::File;
 use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use acpdb_engine::locks::steady;
 use acpdb_engine::{Error, Store};
 use acpdb_hosts::import::{self, Beside, Format, ImportError, Limits, Options};
 
@@ -62,7 +63,7 @@ pub fn import(store: &Store, path: &Path, format: Format) -> Result<u64, Recordi
     };
     let options = Options { beside: Some(beside(path)), ..Options::default() };
     let input = import::decompressed(BufReader::new(file), &options.limits).map_err(failed)?;
-    let mut gather = Gather::new(store, None).in_small_commits();
+    let mut gather = Gather::new(store, None);
     let read = import::read(format, &stem(path), input, &options, &mut gather);
     ended(gather, read.map_err(|source| RecordingError::Import { path: path.to_owned(), source }))
 }
@@ -72,7 +73,7 @@ pub fn import(store: &Store, path: &Path, format: Format) -> Result<u64, Recordi
 /// # Errors
 /// If they are no such messages, or the store cannot be written.
 pub fn opencode_messages(store: &Store, messages: &str) -> Result<u64, RecordingError> {
-    let mut gather = Gather::new(store, None).in_small_commits();
+    let mut gather = Gather::new(store, None);
     let read = import::read_opencode_messages(messages.as_bytes(), &Options::default(), &mut gather);
     ended(gather, read.map_err(RecordingError::Messages))
 }
@@ -142,9 +143,22 @@ pub fn stem(path: &Path) -> String {
 pub fn beside(path: &Path) -> Beside {
     let folder = path.with_extension("").join("tool-results");
     let own = path.to_owned();
+    // Files are asked for one after the other: those of the thread that was asked for last.
+    let known: Mutex<Option<(String, Vec<PathBuf>)>> = Mutex::default();
     Beside(Arc::new(move |named, number| {
         if import::is_uuid(named) {
-            return rollout(&own, named, number);
+            let mut known = steady(&known);
+            if known.as_ref().is_none_or(|(thread, _)| thread != named) {
+                *known = Some((named.to_owned(), rollouts(&own, named)));
+            }
+            let (_, files) = known.as_mut()?;
+            // One that cannot be read is none of them.
+            return loop {
+                match unpacked(files.get(number)?) {
+                    Ok(bytes) => break Some(bytes),
+                    Err(_) => drop(files.remove(number)),
+                }
+            };
         }
         let file = folder.join(Path::new(named).file_name().filter(|_| number == 0)?);
         // The session has the beginning of what is not read now; a later import looks again, and knows by its origin what is new.
@@ -155,9 +169,8 @@ pub fn beside(path: &Path) -> Beside {
     }))
 }
 
-/// What the file of a thread of Codex holds, which lies somewhere beside that at `own`; if there are several, that with this number,
-/// the longest first.
-fn rollout(own: &Path, thread: &str, number: usize) -> Option<Vec<u8>> {
+/// The files of a thread of Codex, which lie somewhere beside that at `own`, the longest first.
+fn rollouts(own: &Path, thread: &str) -> Vec<PathBuf> {
     let is_root = |folder: &&Path| {
         folder.file_name().is_some_and(|name| name == "sessions" || name == "archived_sessions")
     };
@@ -165,7 +178,7 @@ fn rollout(own: &Path, thread: &str, number: usize) -> Option<Vec<u8>> {
     // Files that were taken out of their folders lie side by side.
     let folders = match home {
         Some(home) => vec![home.join("sessions"), home.join("archived_sessions")],
-        None => vec![own.parent()?.to_owned()],
+        None => own.parent().map(Path::to_owned).into_iter().collect(),
     };
     let endings = [format!("-{thread}.jsonl"), format!("-{thread}.jsonl.zst")];
     // A thread that cannot be read is noted by the importer as missing; so it is with what follows.
@@ -176,8 +189,7 @@ fn rollout(own: &Path, thread: &str, number: usize) -> Option<Vec<u8>> {
     });
     let mut all: Vec<(PathBuf, u64)> = named.filter(|(_, bytes)| *bytes <= BESIDE_BYTES_MAX).collect();
     all.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
-    // One that cannot be read is none of them.
-    all.iter().filter_map(|(path, _)| unpacked(path).ok()).nth(number)
+    all.into_iter().map(|(path, _)| path).collect()
 }
 
 fn unpacked(path: &Path) -> std::io::Result<Vec<u8>> {

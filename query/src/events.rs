@@ -208,6 +208,9 @@ impl EventRows {
 
     /// Whether an event that may match does.
     fn passes(&mut self, recorded: &Recorded) -> Result<bool, Error> {
+        if self.with_texts && bodies::telling(&recorded.event.payload).is_empty() {
+            return Ok(false);
+        }
         let filter = self.filter.clone();
         let names = Arc::clone(&self.names);
         let shallow = |term: &Term| known(term, recorded, &names);
@@ -273,14 +276,7 @@ impl Iterator for EventRows {
         if self.left == 0 {
             return None;
         }
-        let found = loop {
-            let found = if self.reverse { self.backward() } else { self.forward() }?;
-            let is_mute =
-                |recorded: &Recorded| self.with_texts && bodies::telling(&recorded.event.payload).is_empty();
-            if !found.as_ref().is_ok_and(is_mute) {
-                break found;
-            }
-        };
+        let found = if self.reverse { self.backward() } else { self.forward() }?;
         // An error is handed on, and counts as none of those that were asked for.
         if let Ok(recorded) = &found {
             self.left -= 1;

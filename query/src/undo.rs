@@ -187,6 +187,9 @@ pub struct Walk {
     pub forward: Vec<Seq>,
 }
 
+/// What takes an act back, or makes it hold again, as of a seq.
+type Planner = fn(&State, Seq, &Payload, Seq) -> Option<UndoPlan>;
+
 /// What repeated undos take back, and redos do again, one after the other. `acts` are those of the view's stream, in order.
 ///
 /// An act that takes back another one, or makes it hold again, is a step of the walk and no act to walk to. No event says
@@ -196,52 +199,41 @@ pub struct Walk {
 pub fn walk(view: &View, acts: &[(Seq, Payload)]) -> Walk {
     let reading = view.read();
     let (state, now) = (reading.state(), view.at());
-    let of = |seq: Seq| acts.iter().find(|(at, _)| *at == seq).map(|(_, act)| act);
-    let mut walk = Walk::default();
-    let mut rest = acts;
-    while let Some(((seq, act), later)) = rest.split_first() {
-        let (at, items) = (seq.before(), ids_of(act));
-        let step = |known: &[Seq], plan: &dyn Fn(Seq, &Payload) -> Option<UndoPlan>| {
-            known.iter().rposition(|known| {
-                let Some(known_act) = of(*known).filter(|act| !ids_of(act).is_disjoint(&items)) else {
-                    return false;
-                };
-                plan(*known, known_act)
-                    .is_some_and(|plan| steps(&plan).is_some_and(|steps| begins(rest, &steps)))
+    let ids: Vec<BTreeSet<ItemId>> = acts.iter().map(|(_, act)| ids_of(act)).collect();
+    let (mut back, mut forward) = (Vec::<usize>::new(), Vec::<usize>::new());
+    let mut at = 0;
+    while let (Some((seq, _)), Some(own), Some(rest)) = (acts.get(at), ids.get(at), acts.get(at..)) {
+        let step = |known: &[usize], plan: Planner, undone: bool| {
+            known.iter().enumerate().rev().find_map(|(place, known)| {
+                ids.get(*known).filter(|ids| !ids.is_disjoint(own))?;
+                let (known, act) = acts.get(*known)?;
+                let plan = plan(state, *known, act, seq.before()).filter(|plan| plan.undone == undone)?;
+                let steps = steps(&plan)?;
+                begins(rest, &steps).then_some((place, steps.len()))
             })
         };
-        let back = step(&walk.back, &|seq, act| back_at(state, seq, act, at).filter(|plan| !plan.undone));
-        if let Some(index) = back {
-            let taken = walk.back.remove(index);
-            let count = count_of(of(taken).and_then(|act| back_at(state, taken, act, at)).as_ref());
-            walk.forward.push(taken);
-            rest = rest.get(count..).unwrap_or_default();
-            continue;
+        if let Some((place, count)) = step(&back, back_at, false) {
+            forward.push(back.remove(place));
+            at += count;
+        } else if let Some((place, count)) = step(&forward, again_at, true) {
+            forward.remove(place);
+            at += count;
+            // From now on the newest act is the one that holds; a step makes at least one.
+            back.push(at - 1);
+        } else {
+            back.push(at);
+            at += 1;
         }
-        let forward =
-            step(&walk.forward, &|seq, act| again_at(state, seq, act, at).filter(|plan| plan.undone));
-        if let Some(index) = forward {
-            let done = walk.forward.remove(index);
-            let count = count_of(of(done).and_then(|act| again_at(state, done, act, at)).as_ref());
-            // From now on the newer act is the one that holds.
-            let newest = count.checked_sub(1).and_then(|last| rest.get(last)).map_or(*seq, |(seq, _)| *seq);
-            walk.back.push(newest);
-            rest = rest.get(count..).unwrap_or_default();
-            continue;
-        }
-        walk.back.push(*seq);
-        rest = later;
     }
     // A rewind takes acts and items off the branch: there is nothing of them to walk to.
-    walk.back.retain(|seq| {
-        let plan = of(*seq).and_then(|act| back_at(state, *seq, act, now));
-        plan.is_some_and(|plan| !plan.undone && !plan.is_empty())
-    });
-    walk.forward.retain(|seq| {
-        let plan = of(*seq).and_then(|act| again_at(state, *seq, act, now));
-        plan.is_some_and(|plan| plan.undone && !plan.is_empty())
-    });
-    walk
+    let stands = |places: Vec<usize>, plan: Planner, undone: bool| {
+        let acts = places.into_iter().filter_map(|place| acts.get(place));
+        let acts = acts.filter(|(seq, act)| {
+            plan(state, *seq, act, now).is_some_and(|plan| plan.undone == undone && !plan.is_empty())
+        });
+        acts.map(|(seq, _)| *seq).collect()
+    };
+    Walk { back: stands(back, back_at, false), forward: stands(forward, again_at, true) }
 }
 
 /// The items that an act names; none of what is no act.
@@ -263,11 +255,6 @@ fn steps(plan: &UndoPlan) -> Option<Vec<(&'static str, BTreeSet<ItemId>)>> {
     ];
     let steps: Vec<_> = all.into_iter().filter(|(_, items)| !items.is_empty()).collect();
     (!steps.is_empty()).then_some(steps)
-}
-
-fn count_of(plan: Option<&UndoPlan>) -> usize {
-    // A step was found by its plan, so there is one; without one the walk still goes on.
-    plan.and_then(steps).map_or(1, |steps| steps.len())
 }
 
 /// Whether acts begin with these steps.

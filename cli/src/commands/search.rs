@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use acpdb_engine::event::{Face, Scope};
 use acpdb_engine::ids::StreamId;
 use acpdb_engine::{Error, Store, store::StreamName};
-use acpdb_query::filter::words::FIELDS;
+use acpdb_query::filter::words;
 use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search};
 use acpdb_query::{Filter, ItemRow, Scanned};
 
@@ -122,7 +122,7 @@ fn parted(words: &[String]) -> (Vec<String>, Vec<String>) {
         let word = word.trim_start_matches(['-', '!', '(']);
         let word = word.strip_prefix("not ").unwrap_or(word);
         word.split_once(':').is_some_and(|(field, value)| {
-            field != "text" && !value.is_empty() && FIELDS.iter().any(|(name, _)| *name == field)
+            field != "text" && !value.is_empty() && words::field(field).is_some()
         })
     };
     let (mut texts, mut conditions) = (Vec::new(), Vec::new());

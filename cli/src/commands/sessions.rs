@@ -359,7 +359,7 @@ pub(crate) fn by_place(store: &Store, word: &str) -> Result<Option<StreamName>, 
     }
     // Most words name none, and an index knows that without a look at all sessions.
     let known = || store.named(NameKind::Session, word, true, 1);
-    if word.len() <= NAME_BYTES_MAX && !is_stream_id(word) && known().is_some_and(|known| known.is_empty()) {
+    if word.len() < NAME_BYTES_MAX && !is_stream_id(word) && known().is_some_and(|known| known.is_empty()) {
         return Ok(None);
     }
     let is_long = word.chars().count() >= BEGINNING_LENGTH_MIN;

@@ -4,11 +4,8 @@
 //! are replaced before they come here. So are, here, halves of characters that stand alone in JSON which is copied as it is:
 //! hosts write them, and no provider reads them.
 
-use std::borrow::Cow;
-
-use memchr::memchr;
-
 use crate::import::json::escape;
+use crate::surrogates::without_halves;
 
 /// An output buffer with commas where they belong.
 #[derive(Debug, Default)]
@@ -52,7 +49,7 @@ impl Json {
     /// JSON as it is, but for halves of characters.
     pub(super) fn raw(&mut self, json: &str) {
         self.comma();
-        self.out.extend_from_slice(paired(json).as_bytes());
+        self.out.extend_from_slice(without_halves(json).as_bytes());
     }
 
     /// A member whose value is a string.
@@ -73,7 +70,7 @@ impl Json {
     /// A member whose value is JSON as it is, but for halves of characters.
     pub(super) fn member(&mut self, name: &str, json: &str) {
         self.name(name);
-        self.out.extend_from_slice(paired(json).as_bytes());
+        self.out.extend_from_slice(without_halves(json).as_bytes());
     }
 
     /// A member whose value is opened here.
@@ -101,46 +98,6 @@ pub(super) fn quote(text: &str) -> String {
     let mut json = Json::default();
     json.quoted(text);
     String::from_utf8(json.out).unwrap_or_default()
-}
-
-/// JSON in which U+FFFD stands in place of each surrogate that is not one of a pair (`\ud83d` alone), as it does wherever such a
-/// text is read. Strict parsers refuse a body that holds one.
-fn paired(json: &str) -> Cow<'_, str> {
-    let mut out = String::new();
-    let (mut done, mut at) = (0, 0);
-    while let Some(next) = json.as_bytes().get(at..).and_then(|rest| memchr(b'\\', rest)) {
-        let start = at + next;
-        at = match surrogate(json, start) {
-            // An escape of one character; of `\u0041` only its beginning, for the rest holds no backslash.
-            None => start + 2,
-            Some(true) if surrogate(json, start + 6) == Some(false) => start + 12,
-            Some(_) => {
-                out.push_str(json.get(done..start).unwrap_or_default());
-                out.push_str("\\ufffd");
-                done = start + 6;
-                done
-            }
-        };
-    }
-    if done == 0 {
-        return Cow::Borrowed(json);
-    }
-    out.push_str(json.get(done..).unwrap_or_default());
-    Cow::Owned(out)
-}
-
-/// Whether an escape at `at` is a surrogate, and the first of a pair.
-fn surrogate(json: &str, at: usize) -> Option<bool> {
-    let digits = json.get(at..at.checked_add(6)?)?.strip_prefix("\\u")?;
-    if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    // Four hex digits always fit.
-    match u16::from_str_radix(digits, 16).ok()? {
-        0xd800..0xdc00 => Some(true),
-        0xdc00..0xe000 => Some(false),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

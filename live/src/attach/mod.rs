@@ -148,7 +148,10 @@ pub fn place(
 /// # Errors
 /// [`AttachError::Leaves`]; also for a link to nothing, which would be made.
 pub fn check_within(path: &Path, project: &Path) -> Result<(), AttachError> {
-    for part in path.ancestors().take_while(|part| *part != project) {
+    // The copy of before is written beside them.
+    let copy = backup(path);
+    let parts = path.ancestors().take_while(|part| *part != project);
+    for part in parts.chain([copy.as_path()]) {
         // No link where nothing is.
         let Ok(to) = std::fs::read_link(part) else { continue };
         let inside = part.canonicalize().and_then(|real| Ok(real.starts_with(project.canonicalize()?)));

@@ -362,4 +362,7 @@ fn links_out_of_a_project_and_files_without_an_end_are_refused() {
     link(Path::new("../config/mine.json"));
     check_within(&path, &project).unwrap();
     check_within(&project.join(".codex/hooks.json"), &project).unwrap();
+    // The copy of the settings would be written through this one.
+    std::os::unix::fs::symlink(&outside, project.join(".claude/settings.local.json.before-acpdb")).unwrap();
+    assert!(matches!(check_within(&path, &project), Err(AttachError::Leaves { .. })));
 }

@@ -31,8 +31,8 @@ use acpdb_engine::event::Outcome;
 use serde_json::{Value, json};
 
 use crate::host::Host;
-use crate::surrogates::without_halves;
 use crate::told::{Answer, Call, Event, Told};
+use acpdb_hosts::surrogates::without_halves;
 
 /// Why something is no event.
 #[derive(Debug, thiserror::Error)]

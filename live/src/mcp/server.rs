@@ -23,7 +23,7 @@ use super::catalog;
 use super::tools::{ToolError, Tools, texts};
 use super::uri::{decoded, encoded};
 use crate::due;
-use crate::surrogates::Halves;
+use acpdb_hosts::surrogates::Halves;
 
 /// Sessions that are listed, the newest first.
 const SESSION_COUNT_MAX: usize = 50;

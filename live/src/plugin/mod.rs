@@ -40,7 +40,7 @@ use crate::host::{Host, Mode};
 use crate::mcp::catalog;
 use crate::mcp::tools::{ToolError, Tools};
 use crate::recording::{self, RecordingError};
-use crate::surrogates::without_halves;
+use acpdb_hosts::surrogates::without_halves;
 use shown::Shown;
 
 /// Version of what is spoken here.

@@ -267,10 +267,7 @@ fn term(word: &Word, token: &Token, now: Micros) -> Result<Term, Fault> {
         }
         return Ok(Term::Text(Needle::new(&word.value)));
     };
-    let lower = field.to_lowercase();
-    // As other tools have it, `is:` says how something stands.
-    let lower = if lower == "is" { "state" } else { lower.as_str() };
-    let Some((name, example)) = FIELDS.iter().find(|(name, _)| *name == lower) else {
+    let Some((name, example)) = words::field(&field.to_lowercase()) else {
         let known = FIELDS.iter().map(|(name, _)| *name);
         let fault = Fault::new(field_span, format!("there is no field {field:?}"));
         let names: Vec<&str> = FIELDS.iter().map(|(name, _)| *name).collect();
@@ -288,7 +285,7 @@ fn term(word: &Word, token: &Token, now: Micros) -> Result<Term, Fault> {
         return Err(fault.hint(format!("such as {name}:{example}")));
     }
     let value = Value { word, name, example };
-    match *name {
+    match name {
         "kind" => value.words(&words::kinds(), KindWord::parse).map(Term::Kind),
         "state" => value.of(words::STATES).map(Term::State),
         "status" => value.of(words::STATUSES).map(Term::Status),

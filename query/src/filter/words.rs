@@ -30,6 +30,12 @@ pub const FIELDS: &[(&str, &str)] = &[
     ("duration", ">10m"),
 ];
 
+/// A field by its name in lower case, with an example. As other tools have it, `is:` says how something stands.
+pub fn field(name: &str) -> Option<(&'static str, &'static str)> {
+    let name = if name == "is" { "state" } else { name };
+    FIELDS.iter().copied().find(|(known, _)| *known == name)
+}
+
 /// A kind of event or item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KindWord {

@@ -14,7 +14,7 @@ use crate::cost::told::{Telling, Times, Told};
 use crate::sessions::{ForkPoint, RewindPoint};
 
 /// Changes with what stands below, and with what a row means.
-const LAYOUT: u64 = 2;
+const LAYOUT: u64 = 3;
 
 /// Things that stand once.
 struct Table<T>(Vec<T>, HashMap<T, usize>);
