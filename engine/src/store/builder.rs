@@ -11,7 +11,7 @@ use crate::event::{Actor, Event, PolicySet, Stamp};
 use crate::fold::Policy;
 use crate::ids::{Origin, Seq, StreamId};
 use crate::locks::steady_mut;
-use crate::log::{Condition, Log, LogOptions, Opening};
+use crate::log::{Log, LogOptions, Opening};
 use crate::registry::{NoTools, Registry};
 use crate::storage::{Clock, Entropy, FileStorage, KeyRing, Storage, SystemClock, SystemEntropy, untrusted};
 
@@ -345,13 +345,7 @@ impl Inner {
             stamp: Stamp { actor: Actor::Policy, ..Stamp::default() },
             payload: payload.into(),
         };
-        let draft = EventDraft::new(event, Bodies::default());
-        let condition = Condition { stream: StreamId::STORE, basis: Seq::ZERO };
-        match self.append_drafts(&[draft], &[condition], None) {
-            // Another process was first: its policy holds.
-            Ok(_) | Err(Error::HeadMoved { .. }) => Ok(()),
-            Err(error) => Err(error),
-        }
+        self.append_first(EventDraft::new(event, Bodies::default()))
     }
 }
 

@@ -435,7 +435,7 @@ impl Inner {
                 draft(bodies, contents.drain(..count).collect())
             })
             .collect();
-        Ok(self.append_drafts(&drafts, &[], None)?.first_seq)
+        Ok(self.append_drafts(&drafts)?.first_seq)
     }
 
     /// What was hit, by event and item, and the keys of what was asked for.

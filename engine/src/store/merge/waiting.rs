@@ -9,11 +9,12 @@ use crate::entry::StreamInfo;
 use crate::error::Error;
 use crate::event::{Actor, BodyAddress, Erased, Event, Payload, Recorded, Stamp};
 use crate::ids::{FactId, Origin, Seq, StreamId};
+use crate::secret::Withheld;
 use crate::text::Signer;
 use crate::travel::{Parcel, Row, is_beside};
 
-use super::super::write::Streams;
-use super::lineage::{Line, derived};
+use super::super::write::{Drafted, Drafting, Streams};
+use super::lineage::{Line, Lineage, derived};
 use super::take::{Taker, Waiting};
 
 /// Bytes of bodies after which what waits is recorded.
@@ -77,121 +78,42 @@ impl Taker<'_> {
         Ok(())
     }
 
-    fn record(&mut self, waiting: Vec<Waiting>) -> Result<(), Error> {
+    fn record(&mut self, mut waiting: Vec<Waiting>) -> Result<(), Error> {
+        self.redact(&mut waiting);
         let inner = self.inner;
         let writers = inner.writers_of(waiting.iter().map(Waiting::stream));
         let mut streams = Streams::lock(inner, &writers)?;
-        streams.catch_up(inner)?;
-        for (stream, writer) in streams.iter() {
-            let expected = self.here.streams.get(&stream).map_or(Seq::ZERO, super::lineage::Lineage::head);
-            if writer.ingest_state.head != expected {
-                return Err(Error::HeadMoved { stream, expected, actual: writer.ingest_state.head });
-            }
+        let mut group = Group { taker: self, waiting: &waiting, ids: Vec::new(), left_out: Vec::new() };
+        let ((), placed) = inner.place_one(&mut streams, &mut group)?;
+        drop(streams);
+        for what in std::mem::take(&mut group.left_out) {
+            self.report.leave_out(what);
         }
-        let known = inner.withheld()?;
-        let (ids, drafts) = match self.drafts(&mut streams, waiting, &known.0) {
-            Ok((ids, drafts)) if !drafts.is_empty() => (ids, drafts),
-            other => {
-                streams.forget_unused_keys();
-                return other.map(drop);
-            }
-        };
-        self.place(&mut streams, &ids, drafts, &known)
-    }
-
-    /// Drafts what waits, with the id of each event.
-    fn drafts(
-        &mut self,
-        streams: &mut Streams<'_>,
-        waiting: Vec<Waiting>,
-        withheld: &crate::secret::Withheld,
-    ) -> Result<(Vec<FactId>, Vec<EventDraft>), Error> {
-        let inner = self.inner;
-        let (mut ids, mut drafts) = (Vec::new(), Vec::with_capacity(waiting.len()));
-        for one in &waiting {
-            let Waiting::Open { info, from } = one else { continue };
-            // A branch signs as what it goes on from: calls before and after are compared.
-            let key = match from {
-                Some(from) => match self.keys.get(from) {
-                    Some(key) => Some(*key),
-                    None => inner.key_of(*from)?,
-                },
-                None => None,
-            };
-            let key = key.unwrap_or_else(|| inner.entropy.array::<32>());
-            let id = info.id();
-            inner.begin_about(id, info, &[], None)?;
-            self.keys.insert(id, key);
-            let Some(draft) = streams.open_with(inner, (id, info), || key) else { continue };
-            ids.push(derived("acpdb 2026 stream opened v1", &[id.as_bytes()]));
-            drafts.push(draft);
+        if let Some(placed) = placed {
+            self.report.first_seq = self.report.first_seq.or(Some(placed.appended().first_seq));
+            self.report.last_seq = Some(placed.appended().last_seq());
+            self.placed = Some(placed);
         }
-        let fallback = Signer::new([0; 32]);
-        let mut recorders: BTreeMap<StreamId, (Recorder<'_>, StreamInfo)> = BTreeMap::new();
-        for (id, writer) in streams.iter() {
-            let info = self.infos.get(&id).cloned().unwrap_or_else(|| info_of(&writer.ingest_state));
-            let signer = writer.signer.as_ref().unwrap_or(&fallback);
-            let cwd = info.cwd.as_deref();
-            let recorder = Recorder::new(id, &writer.ingest_state, &*inner.registry, signer, withheld, cwd);
-            recorders.insert(id, (recorder, info));
-        }
-        for one in waiting {
-            let (stream, mut parcel) = match one {
-                Waiting::Open { .. } => continue,
-                Waiting::Own { stream, id, time, payload } => {
-                    let stamp = Stamp { actor: Actor::Policy, ..Stamp::default() };
-                    let origin = inner.log.secret().keyed(id);
-                    let event = Event { stream, origin, host_time: time, stamp, payload: *payload };
-                    ids.push(id);
-                    drafts.push(EventDraft::new(event, Bodies::default()));
-                    continue;
-                }
-                Waiting::Parcel { stream, parcel } => (stream, parcel),
-            };
-            let Some((recorder, info)) = recorders.get(&stream) else { continue };
-            if let Some(redactor) = inner.redactor.as_deref() {
-                match super::super::redact::parcel(redactor, &mut parcel) {
-                    Ok(count) => self.report.redacted += count,
-                    Err(error) => {
-                        let what = format!("event {}: it makes no sense once redacted: {error}", parcel.seq);
-                        self.report.leave_out(what);
-                        continue;
-                    }
-                }
-            }
-            match recorder.adopt(info, &parcel) {
-                Ok(draft) => {
-                    ids.push(parcel.id);
-                    drafts.push(draft);
-                }
-                Err(why) => self.report.leave_out(format!("event {}: {why}", parcel.seq)),
-            }
-        }
-        Ok((ids, drafts))
-    }
-
-    fn place(
-        &mut self,
-        streams: &mut Streams<'_>,
-        ids: &[FactId],
-        drafts: Vec<EventDraft>,
-        known: &(crate::secret::Withheld, Seq),
-    ) -> Result<(), Error> {
-        let placed = streams.place(self.inner, &drafts, known)?;
-        self.report.first_seq = self.report.first_seq.or(Some(placed.appended().first_seq));
-        self.report.last_seq = Some(placed.appended().last_seq());
-        streams.observe(drafts, &placed, &mut |index, recorded, lost| {
-            for (row, _) in lost {
-                self.lost.push(BodyAddress { seq: recorded.seq, row: *row });
-                self.report.texts_lost += 1;
-            }
-            if let Some(id) = ids.get(index) {
-                self.note(*id, recorded);
-            }
-            self.report.events_new += 1;
-        });
-        self.placed = Some(placed);
         Ok(())
+    }
+
+    /// Takes out secrets, and leaves out what makes no sense without them.
+    fn redact(&mut self, waiting: &mut Vec<Waiting>) {
+        let Some(redactor) = self.inner.redactor.as_deref() else { return };
+        waiting.retain_mut(|one| {
+            let Waiting::Parcel { parcel, .. } = one else { return true };
+            match super::super::redact::parcel(redactor, parcel) {
+                Ok(count) => {
+                    self.report.redacted += count;
+                    true
+                }
+                Err(error) => {
+                    let what = format!("event {}: it makes no sense once redacted: {error}", parcel.seq);
+                    self.report.leave_out(what);
+                    false
+                }
+            }
+        });
     }
 
     /// Takes note of an event of this merge, as a look at the log would.
@@ -255,11 +177,120 @@ impl Taker<'_> {
         }
         let drafts = events.into_iter().map(|event| EventDraft::new(event, Bodies::default()));
         let drafts: Vec<EventDraft> = drafts.collect();
-        let appended = self.inner.append_drafts(&drafts, &[], None)?;
+        let appended = self.inner.append_drafts(&drafts)?;
         self.report.events_new += drafts.len() as u64;
         self.report.first_seq = self.report.first_seq.or(Some(appended.first_seq));
         self.report.last_seq = Some(appended.last_seq());
         Ok(())
+    }
+}
+
+/// What waits, on its way into one commit.
+struct Group<'g, 't> {
+    taker: &'g mut Taker<'t>,
+    waiting: &'g [Waiting],
+    /// The id of each draft.
+    ids: Vec<FactId>,
+    /// What could not be adopted, each in a line.
+    left_out: Vec<String>,
+}
+
+impl Drafting<()> for Group<'_, '_> {
+    /// Drafts what waits, with the id of each event.
+    fn draft(
+        &mut self,
+        streams: &mut Streams<'_>,
+        withheld: &Withheld,
+        _: Option<Seq>,
+    ) -> Result<Option<Drafted<()>>, Error> {
+        self.ids.clear();
+        self.left_out.clear();
+        // The plan holds for the streams as they were: if one of them moved, all of it is made again.
+        for (stream, writer) in streams.iter() {
+            let expected = self.taker.here.streams.get(&stream).map_or(Seq::ZERO, Lineage::head);
+            let actual = writer.ingest_state.head;
+            if actual != expected {
+                return Err(Error::HeadMoved { stream, expected, actual });
+            }
+        }
+        let mut drafts = Vec::with_capacity(self.waiting.len());
+        self.open(streams, &mut drafts)?;
+        self.adopt(streams, withheld, &mut drafts);
+        Ok(Some(Drafted { drafts, answer: () }))
+    }
+
+    fn observe(&mut self, index: usize, recorded: &Recorded, lost: &[(u32, u32)]) {
+        for (row, _) in lost {
+            self.taker.lost.push(BodyAddress { seq: recorded.seq, row: *row });
+            self.taker.report.texts_lost += 1;
+        }
+        if let Some(id) = self.ids.get(index) {
+            self.taker.note(*id, recorded);
+        }
+        self.taker.report.events_new += 1;
+    }
+}
+
+impl Group<'_, '_> {
+    /// Begins the streams that are new.
+    fn open(&mut self, streams: &mut Streams<'_>, drafts: &mut Vec<EventDraft>) -> Result<(), Error> {
+        let inner = self.taker.inner;
+        for one in self.waiting {
+            let Waiting::Open { info, from } = one else { continue };
+            // A branch signs as what it goes on from: calls before and after are compared.
+            let key = match from {
+                Some(from) => match self.taker.keys.get(from) {
+                    Some(key) => Some(*key),
+                    None => inner.key_of(*from)?,
+                },
+                None => None,
+            };
+            let key = key.unwrap_or_else(|| inner.entropy.array::<32>());
+            let id = info.id();
+            inner.begin_about(id, info, &[], None)?;
+            self.taker.keys.insert(id, key);
+            let Some(draft) = streams.open_with(inner, (id, info), || key) else { continue };
+            self.ids.push(derived("acpdb 2026 stream opened v1", &[id.as_bytes()]));
+            drafts.push(draft);
+        }
+        Ok(())
+    }
+
+    /// Drafts the events of the other store, and those of this store's own making.
+    fn adopt(&mut self, streams: &Streams<'_>, withheld: &Withheld, drafts: &mut Vec<EventDraft>) {
+        let inner = self.taker.inner;
+        let fallback = Signer::new([0; 32]);
+        let mut recorders: BTreeMap<StreamId, (Recorder<'_>, StreamInfo)> = BTreeMap::new();
+        for (id, writer) in streams.iter() {
+            let info = self.taker.infos.get(&id).cloned().unwrap_or_else(|| info_of(&writer.ingest_state));
+            let signer = writer.signer.as_ref().unwrap_or(&fallback);
+            let cwd = info.cwd.as_deref();
+            let recorder = Recorder::new(id, &writer.ingest_state, &*inner.registry, signer, withheld, cwd);
+            recorders.insert(id, (recorder, info));
+        }
+        for one in self.waiting {
+            match one {
+                Waiting::Open { .. } => {}
+                Waiting::Own { stream, id, time, payload } => {
+                    let stamp = Stamp { actor: Actor::Policy, ..Stamp::default() };
+                    let origin = inner.log.secret().keyed(*id);
+                    let payload = payload.as_ref().clone();
+                    let event = Event { stream: *stream, origin, host_time: *time, stamp, payload };
+                    self.ids.push(*id);
+                    drafts.push(EventDraft::new(event, Bodies::default()));
+                }
+                Waiting::Parcel { stream, parcel } => {
+                    let Some((recorder, info)) = recorders.get(stream) else { continue };
+                    match recorder.adopt(info, parcel) {
+                        Ok(draft) => {
+                            self.ids.push(parcel.id);
+                            drafts.push(draft);
+                        }
+                        Err(why) => self.left_out.push(format!("event {}: {why}", parcel.seq)),
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -119,15 +119,13 @@ impl Inner {
             Ok(rest.is_none().then_some(Drafted { drafts, answer: (entries, known_count) }))
         };
         match self.attempt(&mut streams, &mut Door::AtOnce, &mut one) {
-            Ok(Attempt::Done((entries, known_count), placed)) => {
+            Ok(Attempt::Done(((entries, known_count), placed))) => {
                 let mut receipt = Receipt::default();
                 receipt.take(&entries, known_count, placed.as_ref());
                 receipt.items.truncate(batch.entries.len());
                 Ok(Some((receipt, placed.or_else(|| streams.placed()))))
             }
-            Ok(Attempt::Unsound | Attempt::NeedsSeq) | Err(Error::Busy { .. } | Error::HeadMoved { .. }) => {
-                Ok(None)
-            }
+            Ok(Attempt::Again(_) | Attempt::NeedsSeq) | Err(Error::Busy { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -4,13 +4,14 @@
 //! entries  -- redact, draft --+                                                      +-- unlock -> settle
 //!                             +-> lock streams -> catch up -> drafts -> encode, hash -> place -> observe
 //! commands -- decide ---------+                      ^                                 |
-//!                                                    +-- a stream moved, or an erasure-+
+//! merges   -- adopt ----------+                      +-- another writer came between --+
 //! ```
 //!
 //! Streams are locked in order of their ids, so that two commits never wait for each other, and only until the commit has
 //! its place in the log: commits of different streams, and of one, share one sync. An ingest state may so know events that
 //! are not durable yet; a commit that rests on them lies behind them in the log, and neither is ever there without them.
-//! Whether a fact is known is decided under the log's own condition: if the stream moved meanwhile, all is drafted again.
+//! Whether a fact is known is decided under the log's own condition: if the stream moved meanwhile, all is drafted again. There is
+//! one retry, `try_until_placed`, for whatever can come between a draft and its place.
 
 mod decisions;
 mod entries;
@@ -32,14 +33,14 @@ use crate::error::Error;
 use crate::event::Recorded;
 use crate::ids::{Seq, StreamId};
 use crate::locks::steady;
-use crate::log::{Condition, Placed};
+use crate::log::{Appended, Condition, Placed};
 use crate::secret::Withheld;
 
 pub(super) use decisions::{Recording, Signers, unsigned};
 pub(super) use place::settle_text;
 
-/// How often a commit is drafted again because another process wrote to its streams, before it takes the write lock.
-const RETRY_COUNT_MAX: usize = 16;
+/// How often a commit is drafted while other writers may come between, and again under the write lock, where few can.
+const TRY_COUNT_MAX: usize = 16;
 
 /// What one commit records, and what its caller is told of it.
 pub(super) struct Drafted<T> {
@@ -47,13 +48,34 @@ pub(super) struct Drafted<T> {
     pub(super) answer: T,
 }
 
-/// Makes the drafts of one commit from locked streams, from what was erased, and from the seq that the commit will begin
-/// with, where that is certain. `None`: that seq is needed.
-type Drafting<'d, T> =
-    &'d mut dyn FnMut(&mut Streams<'_>, &Withheld, Option<Seq>) -> Result<Option<Drafted<T>>, Error>;
+/// What makes a commit: entries, a command's decision, or what a merge adopts.
+pub(super) trait Drafting<T> {
+    /// Makes the drafts of one commit from locked streams, from what was erased, and from the seq that the commit will begin
+    /// with, where that is certain. `None`: that seq is needed. It is called again for each try.
+    fn draft(
+        &mut self,
+        streams: &mut Streams<'_>,
+        withheld: &Withheld,
+        first_seq: Option<Seq>,
+    ) -> Result<Option<Drafted<T>>, Error>;
 
-/// Hears of each event of a commit: its number there, the event, and its rows whose bytes are gone.
-type Told<'t> = &'t mut dyn FnMut(usize, &Recorded, &[(u32, u32)]);
+    /// Hears of each event of the commit once it has its place: its number there, the event, and its rows whose bytes are gone.
+    fn observe(&mut self, _index: usize, _recorded: &Recorded, _lost: &[(u32, u32)]) {}
+}
+
+impl<T, F> Drafting<T> for F
+where
+    F: FnMut(&mut Streams<'_>, &Withheld, Option<Seq>) -> Result<Option<Drafted<T>>, Error>,
+{
+    fn draft(
+        &mut self,
+        streams: &mut Streams<'_>,
+        withheld: &Withheld,
+        first_seq: Option<Seq>,
+    ) -> Result<Option<Drafted<T>>, Error> {
+        self(streams, withheld, first_seq)
+    }
+}
 
 /// The streams of a commit, locked within this process.
 pub(super) struct Streams<'w>(BTreeMap<StreamId, MutexGuard<'w, StreamWriter>>);
@@ -138,8 +160,8 @@ impl<'w> Streams<'w> {
         placed.reduce(|last, next| last.later(next)).cloned()
     }
 
-    /// Takes note of a commit; `told` hears of each of its events.
-    pub(super) fn observe(&mut self, drafts: Vec<EventDraft>, placed: &Placed, told: Told<'_>) {
+    /// Takes note of a commit, and tells what made it.
+    fn observe<T>(&mut self, drafts: Vec<EventDraft>, placed: &Placed, drafting: &mut dyn Drafting<T>) {
         let appended = placed.appended();
         let mut seq = appended.first_seq;
         for (index, EventDraft { event, lost, .. }) in drafts.into_iter().enumerate() {
@@ -147,7 +169,7 @@ impl<'w> Streams<'w> {
             if let Some(writer) = self.0.get_mut(&recorded.event.stream) {
                 writer.ingest_state.observe(&recorded);
             }
-            told(index, &recorded, &lost);
+            drafting.observe(index, &recorded, &lost);
             seq = seq.next();
         }
         for writer in self.0.values_mut() {
@@ -156,106 +178,139 @@ impl<'w> Streams<'w> {
         }
         self.forget_unused_keys();
     }
-
-    /// Places drafts on condition that none of the streams moved.
-    pub(super) fn place(
-        &mut self,
-        inner: &Inner,
-        drafts: &[EventDraft],
-        known: &(Withheld, Seq),
-    ) -> Result<Placed, Error> {
-        self.place_by(inner, &mut Door::Queue, drafts, known)
-    }
-
-    fn place_by(
-        &mut self,
-        inner: &Inner,
-        door: &mut Door<'_>,
-        drafts: &[EventDraft],
-        known: &(Withheld, Seq),
-    ) -> Result<Placed, Error> {
-        let placed = inner.place_drafts(door, drafts, &self.conditions(), Some(known));
-        placed.inspect_err(|_| self.forget_unused_keys())
-    }
 }
 
 impl Inner {
-    /// Drafts and places one commit, and does both again if one of the streams moved between. Its caller settles it. No
-    /// commit if nothing is to be recorded.
-    fn place_one<T>(
+    /// Drafts and places one commit, and does both again if another writer came between. Its caller settles it. No commit if nothing
+    /// is to be recorded.
+    pub(super) fn place_one<T>(
         &self,
         streams: &mut Streams<'_>,
-        draft: Drafting<'_, T>,
+        drafting: &mut dyn Drafting<T>,
     ) -> Result<(T, Option<Placed>), Error> {
-        let mut retry_count = 0;
-        while retry_count < RETRY_COUNT_MAX {
-            match self.attempt(streams, &mut Door::Queue, draft) {
-                Err(Error::HeadMoved { .. }) => retry_count += 1,
-                Ok(Attempt::Unsound) => {}
-                Ok(Attempt::Done(answer, placed)) => return Ok((answer, placed)),
-                Ok(Attempt::NeedsSeq) => break,
-                Err(error) => return Err(error),
-            }
-        }
-        self.place_held(streams, draft)
+        self.try_until_placed(streams, &mut |streams, door| self.attempt(streams, door, drafting))
     }
 
-    /// As `place_one`, under the write lock: no other commit comes between, so the seqs of this one are certain. For commits
-    /// whose facts name each other, and for those whose streams keep moving. All others wait meanwhile.
-    fn place_held<T>(
+    /// The one retry of commits: attempts through the queue, then under the write lock. Under the lock no commit comes between, so the
+    /// seqs of this one are certain: for commits whose facts name each other, and for those whose streams keep moving. All others
+    /// wait meanwhile.
+    fn try_until_placed<T>(
         &self,
         streams: &mut Streams<'_>,
-        draft: Drafting<'_, T>,
-    ) -> Result<(T, Option<Placed>), Error> {
-        loop {
+        attempt: &mut dyn FnMut(&mut Streams<'_>, &mut Door<'_>) -> Result<Attempt<T>, Error>,
+    ) -> Result<T, Error> {
+        for _ in 0..TRY_COUNT_MAX {
+            match attempt(streams, &mut Door::Queue)? {
+                Attempt::Done(answer) => return Ok(answer),
+                Attempt::Again(_) => {}
+                Attempt::NeedsSeq => break,
+            }
+        }
+        let mut why = Again::Unsound;
+        for _ in 0..TRY_COUNT_MAX {
             // Before the lock is taken: a wait for durability may have to take it.
             streams.settle_known(self)?;
-            let mut door = Door::Held(self.log.exclusive()?);
-            match self.attempt(streams, &mut door, draft)? {
-                Attempt::Done(answer, placed) => return Ok((answer, placed)),
-                // The seq was given, so it was a page that failed its digest; the state is made anew.
-                Attempt::Unsound | Attempt::NeedsSeq => {}
+            match attempt(streams, &mut Door::Held(self.log.exclusive()?))? {
+                Attempt::Done(answer) => return Ok(answer),
+                Attempt::Again(reason) => why = reason,
+                // The seq was given.
+                Attempt::NeedsSeq => {}
             }
         }
+        Err(Error::Busy { detail: why.detail().to_owned() })
     }
 
+    /// Drafts one commit and asks for its place once.
     fn attempt<T>(
         &self,
         streams: &mut Streams<'_>,
         door: &mut Door<'_>,
-        draft: Drafting<'_, T>,
-    ) -> Result<Attempt<T>, Error> {
+        drafting: &mut dyn Drafting<T>,
+    ) -> Result<Attempt<(T, Option<Placed>)>, Error> {
+        let attempt = self.attempt_open(streams, door, drafting);
+        // A key of a stream that was not opened after all must not be used, whatever the outcome.
+        streams.forget_unused_keys();
+        attempt
+    }
+
+    fn attempt_open<T>(
+        &self,
+        streams: &mut Streams<'_>,
+        door: &mut Door<'_>,
+        drafting: &mut dyn Drafting<T>,
+    ) -> Result<Attempt<(T, Option<Placed>)>, Error> {
         streams.catch_up(self)?;
         let known = self.withheld()?;
-        let next = door.next_seq();
-        let drafted = draft(streams, &known.0, next).inspect_err(|_| streams.forget_unused_keys())?;
+        let drafted = drafting.draft(streams, &known.0, door.next_seq())?;
         if !streams.are_sound() {
             // What was drafted rests on answers that were none. Nothing was recorded; they are asked again.
-            streams.forget_unused_keys();
-            return Ok(Attempt::Unsound);
+            return Ok(Attempt::Again(Again::Unsound));
         }
-        let Some(Drafted { drafts, answer }) = drafted else {
-            streams.forget_unused_keys();
-            return Ok(Attempt::NeedsSeq);
-        };
+        let Some(Drafted { drafts, answer }) = drafted else { return Ok(Attempt::NeedsSeq) };
         if drafts.is_empty() {
-            streams.forget_unused_keys();
-            return Ok(Attempt::Done(answer, None));
+            return Ok(Attempt::Done((answer, None)));
         }
-        let placed = streams.place_by(self, door, &drafts, &known)?;
-        streams.observe(drafts, &placed, &mut |_, _, _| {});
-        Ok(Attempt::Done(answer, Some(placed)))
+        match self.place_drafts(door, &drafts, &streams.conditions(), Some(&known))? {
+            Attempt::Done(placed) => {
+                streams.observe(drafts, &placed, drafting);
+                Ok(Attempt::Done((answer, Some(placed))))
+            }
+            Attempt::Again(why) => Ok(Attempt::Again(why)),
+            Attempt::NeedsSeq => Ok(Attempt::NeedsSeq),
+        }
+    }
+
+    /// Appends events of the store's own stream that rest on nothing, as one commit. Durable when it returns.
+    pub(super) fn append_drafts(&self, drafts: &[EventDraft]) -> Result<Appended, Error> {
+        let mut none = Streams(BTreeMap::new());
+        let placed =
+            self.try_until_placed(&mut none, &mut |_, door| self.place_drafts(door, drafts, &[], None))?;
+        self.settle(&placed)?;
+        Ok(placed.into_appended())
+    }
+
+    /// Appends the first event of a new store, unless another process was first. Durable when it returns.
+    pub(super) fn append_first(&self, draft: EventDraft) -> Result<(), Error> {
+        let condition = Condition { stream: draft.event.stream, basis: Seq::ZERO };
+        match self.place_drafts(&mut Door::Queue, &[draft], &[condition], None)? {
+            Attempt::Done(placed) => self.settle(&placed),
+            Attempt::Again(_) | Attempt::NeedsSeq => Ok(()),
+        }
     }
 }
 
 /// What became of one attempt at a commit.
 enum Attempt<T> {
     /// It has its place, or there was nothing to record.
-    Done(T, Option<Placed>),
-    /// It rested on pages that failed their digests.
-    Unsound,
-    /// Its facts name each other.
+    Done(T),
+    /// Nothing was recorded, and its drafts are to be made anew.
+    Again(Again),
+    /// Its facts name each other: it needs the seq that it begins with.
     NeedsSeq,
+}
+
+/// Why drafts are made anew.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Again {
+    /// They rested on pages of a saved ingest state that failed their digests.
+    Unsound,
+    /// Another writer wrote to one of the streams, so they rest on an old state.
+    StreamMoved,
+    /// Something was erased: what they say, or a stored body that they name.
+    Erased,
+    /// A stream of theirs got another key after they were sealed.
+    KeyReplaced,
+}
+
+impl Again {
+    const fn detail(self) -> &'static str {
+        match self {
+            Self::Unsound => "what is saved of a session changes again and again; try again later",
+            Self::StreamMoved => "other processes write to the same session again and again; try again later",
+            Self::Erased => "another process erases again and again; try again later",
+            Self::KeyReplaced => "another process replaces keys again and again; try again later",
+        }
+    }
 }
 
 impl Inner {

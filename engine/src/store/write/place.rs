@@ -10,17 +10,12 @@ use crate::error::Error;
 use crate::event::{Body, ERASED_TEXT, Event, Text};
 use crate::failpoints::failpoint;
 use crate::ids::{Digest, Seq, StreamId};
-use crate::log::{Appended, Condition, Exclusive, LogError, Placed, Prepared};
+use crate::log::{Condition, Exclusive, LogError, Placed, Prepared};
 use crate::secret::Withheld;
 
 use super::super::Inner;
 use super::super::kept::{BodyDedup, BodyKey, SHARE_BYTES_MIN, Stored};
-
-/// How often a commit that names stored bodies is encoded anew because something was erased meanwhile.
-const SHARE_TRIES: usize = 3;
-
-/// How often a commit is sealed anew because a stream of it got another key meanwhile.
-const KEY_TRIES: usize = 3;
+use super::{Again, Attempt};
 
 /// The way a commit takes to the log.
 pub(super) enum Door<'a> {
@@ -72,50 +67,15 @@ pub(in crate::store) fn settle_text(text: &mut Text, rows: &mut Vec<Bytes>, with
 }
 
 impl Inner {
-    /// Appends drafted events as one commit. Durable when it returns. `known`: as for [`Inner::place_drafts`].
-    pub(in crate::store) fn append_drafts(
-        &self,
-        drafts: &[EventDraft],
-        conditions: &[Condition],
-        known: Option<&(Withheld, Seq)>,
-    ) -> Result<Appended, Error> {
-        let placed = self.place_drafts(&mut Door::Queue, drafts, conditions, known)?;
-        self.settle(&placed)?;
-        Ok(placed.into_appended())
-    }
-
-    /// Gives drafted events their place in the log, as one commit. `known`: what had been erased up to which seq when they
-    /// were drafted; if something else was erased since, they must be drafted again.
+    /// Asks for the place of drafted events in the log, as one commit, once. On condition that the streams of `conditions` did not
+    /// move, and that nothing was erased since. `known`: what had been erased up to which seq when they were drafted.
     pub(super) fn place_drafts(
         &self,
         door: &mut Door<'_>,
         drafts: &[EventDraft],
         conditions: &[Condition],
         known: Option<&(Withheld, Seq)>,
-    ) -> Result<Placed, Error> {
-        for _ in 0..SHARE_TRIES {
-            match self.place_sharing(door, drafts, conditions, known) {
-                // Something was erased since: what is known of stored bodies may name zeros now.
-                Err(Error::HeadMoved { stream: StreamId::STORE, actual, .. })
-                    if !conditions.iter().any(|condition| condition.stream == StreamId::STORE)
-                        && known.is_none_or(|(_, until)| actual <= *until) =>
-                {
-                    self.body_dedup().clear();
-                }
-                outcome => return outcome,
-            }
-        }
-        self.place_sharing(door, drafts, conditions, known)
-    }
-
-    /// Places drafts whose bodies may name stored ones: on condition that none was erased since those were stored.
-    fn place_sharing(
-        &self,
-        door: &mut Door<'_>,
-        drafts: &[EventDraft],
-        conditions: &[Condition],
-        known: Option<&(Withheld, Seq)>,
-    ) -> Result<Placed, Error> {
+    ) -> Result<Attempt<Placed>, Error> {
         // Taken first: what is looked up afterwards was stored after it, or is of a later basis.
         let basis = self.body_dedup().basis();
         let mut conditions = conditions.to_vec();
@@ -134,15 +94,7 @@ impl Inner {
             let oldest = shared.into_iter().chain(known.map(|(_, until)| *until)).min();
             conditions.extend(oldest.map(|basis| Condition { stream: StreamId::STORE, basis }));
         }
-        let mut placed = door.place(self, self.log.prepare(&events)?, &conditions);
-        for _ in 0..KEY_TRIES {
-            if !matches!(placed, Err(LogError::KeyRotated { .. })) {
-                break;
-            }
-            // A stream got another key after this was sealed.
-            placed = door.place(self, self.log.prepare(&events)?, &conditions);
-        }
-        match placed {
+        match door.place(self, self.log.prepare(&events)?, &conditions) {
             Ok(placed) => {
                 let mut body_dedup = self.body_dedup();
                 let first_seq = placed.appended().first_seq;
@@ -157,11 +109,18 @@ impl Inner {
                     }
                 }
                 drop(body_dedup);
-                Ok(placed)
+                Ok(Attempt::Done(placed))
             }
+            Err(LogError::HeadMoved { stream: StreamId::STORE, .. }) if may_share => {
+                // What is known of stored bodies may name zeros now.
+                self.body_dedup().clear();
+                Ok(Attempt::Again(Again::Erased))
+            }
+            Err(LogError::HeadMoved { .. }) => Ok(Attempt::Again(Again::StreamMoved)),
+            Err(LogError::KeyRotated { .. }) => Ok(Attempt::Again(Again::KeyReplaced)),
             Err(error) => {
-                // After these nothing was written, and what is stored is what it was.
-                if !matches!(error, LogError::HeadMoved { .. } | LogError::Busy { .. }) {
+                // After a refusal to wait nothing was written, and what is stored is what it was.
+                if !matches!(error, LogError::Busy { .. }) {
                     self.body_dedup().clear();
                 }
                 Err(error.into())
