@@ -92,7 +92,7 @@ fn measure(shape: &Shape, folder: &Path, report: &mut Report) -> Outcome<()> {
         lives.push(took.cpu);
     }
     let longest = lives.iter().copied().fold(0.0, f64::max);
-    let saved_bytes = folder.join(format!("snap/{}.ledger", stream.id().to_hex())).metadata();
+    let saved_bytes = folder.join(format!("snap/{}", stream.id().to_hex())).metadata();
     let saved_bytes = float(usize::try_from(saved_bytes.map_or(0, |file| file.len()))?);
     let mean = lives.iter().sum::<f64>() / float(lives.len());
     let count = float(part);

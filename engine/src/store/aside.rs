@@ -10,11 +10,12 @@
 
 use super::Store;
 use super::kept::FOLDER;
-use super::snapshots::{Fields, Kind, header_start, put_in_place};
-use crate::ids::StreamId;
+use super::snapshot_file::{Fields, Footing, program, put_in_place, write_parts};
+use crate::ids::StoreId;
 use crate::storage::Access;
 
-const KIND: Kind = Kind { magic: b"acpdbASD", layout: 1 };
+const MAGIC: &[u8; 8] = b"acpdbASD";
+const LAYOUT: u32 = 1;
 /// Most bytes of one.
 const BYTES_MAX: u64 = 64 << 20;
 const HEADER_BYTES: usize = 96;
@@ -25,14 +26,36 @@ fn file_name(name: &str) -> String {
     format!("{FOLDER}/{plain}.aside")
 }
 
-/// In the place of a stream's id: whose file it is.
-fn owner(name: &str) -> StreamId {
+/// Whose file it is: the first half of the digest of its name.
+fn owner(name: &str) -> [u8; 16] {
     let mut id = [0; 16];
     let digest = blake3::hash(name.as_bytes());
     for (to, from) in id.iter_mut().zip(digest.as_bytes()) {
         *to = *from;
     }
-    StreamId(id)
+    id
+}
+
+fn encode(store: StoreId, name: &str, footing: Footing) -> Vec<u8> {
+    let mut header = Vec::with_capacity(HEADER_BYTES);
+    header.extend_from_slice(MAGIC);
+    header.extend_from_slice(&LAYOUT.to_le_bytes());
+    header.extend_from_slice(&program().to_le_bytes());
+    header.extend_from_slice(store.as_bytes());
+    header.extend_from_slice(&owner(name));
+    footing.encode(&mut header);
+    header
+}
+
+/// What the bytes rest on, if the header is of a file of that name, of this program and of this store.
+fn decode(header: &[u8], store: StoreId, name: &str) -> Option<Footing> {
+    let mut fields = Fields(header);
+    let ours = fields.take()? == *MAGIC
+        && fields.take()? == LAYOUT.to_le_bytes()
+        && fields.take()? == program().to_le_bytes()
+        && fields.take()? == store.0
+        && fields.take()? == owner(name);
+    fields.footing().filter(|_| ours)
 }
 
 fn digest(header: &[u8], bytes: &[u8]) -> [u8; DIGEST_BYTES] {
@@ -67,7 +90,7 @@ impl Store {
         if digest(header, kept) != *stored {
             return None;
         }
-        let footing = Fields(header).footing(KIND, snapshots.store, owner(name))?;
+        let footing = decode(header, snapshots.store, name)?;
         let (found, _) = self.inner.footing_at(footing.position)?;
         (found == footing).then(|| kept.to_vec())
     }
@@ -83,9 +106,13 @@ impl Store {
         let Some(footing) = self.head().ok().and_then(|head| self.inner.footing_of(head)) else {
             return false;
         };
-        let header = header_start(KIND, snapshots.store, owner(name), footing);
+        let header = encode(snapshots.store, name, footing);
         let digest = digest(&header, bytes);
-        put_in_place(&*snapshots.storage, &file_name(name), &[&header, &digest, bytes]).is_ok()
+        let put = put_in_place(&*snapshots.storage, &file_name(name), &|file| {
+            write_parts(file, &[&header, &digest, bytes], 0)
+        });
+        // As above.
+        put.unwrap_or(false)
     }
 }
 

@@ -10,20 +10,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::command::ingest_state::IngestState;
 use crate::error::Error;
 use crate::fold::World;
 use crate::ids::{Link, Micros, Position, Seq, StoreId, StreamId};
 use crate::log::{Claim, LogError, Place, Standing, Witness, WitnessKind};
-use crate::storage::{Access, FileStorage, Storage, read_up_to};
+use crate::storage::{Access, FileStorage, Storage, StoredFile};
 use crate::verify::{Expected, Report, SavedFault, verify_claims};
 
 use super::Store;
-use super::kept::{FOLDER, StreamWriter};
-use super::snapshots::{self, Footing};
-use super::writers;
+use super::kept::{FOLDER, Loaded, StreamWriter};
+use super::snapshot_file::{Footing, Header, Section};
+use super::{saved_fold, saved_ingest_state};
 
-/// Both kinds of file have a header of so many bytes.
-const HEADER_BYTES: usize = 144;
 /// Points at which a saved fold is compared with one made anew: its end, and others spread over what it covers.
 const POINT_COUNT: u64 = 8;
 
@@ -82,15 +81,6 @@ fn shows_the_same(left: &World, right: &World, end: Seq) -> bool {
     })
 }
 
-/// A file under `snap/`, by its name.
-fn named(name: &str) -> Option<(WitnessKind, StreamId)> {
-    let (kind, stream) = match name.strip_suffix(".ledger") {
-        Some(stream) => (WitnessKind::IngestState, stream),
-        None => (WitnessKind::Snapshot, name),
-    };
-    Some((kind, StreamId::from_hex(stream)?))
-}
-
 /// The files beside the log; none if there is no such folder.
 fn names_in(storage: &dyn Storage) -> Result<Vec<String>, LogError> {
     match storage.list(FOLDER) {
@@ -99,7 +89,15 @@ fn names_in(storage: &dyn Storage) -> Result<Vec<String>, LogError> {
     }
 }
 
-/// What saved folds and ingest states claim of the log.
+/// What a section is called in a report.
+const fn kind_of(section: Section) -> WitnessKind {
+    match section {
+        Section::IngestState => WitnessKind::IngestState,
+        Section::Fold => WitnessKind::Snapshot,
+    }
+}
+
+/// What the sections of snapshots claim of the log.
 pub(super) fn saved_claims(storage: &dyn Storage, store: StoreId) -> (Vec<Claim>, Vec<Witness>) {
     let (mut claims, mut told) = (Vec::new(), Vec::new());
     let names = match names_in(storage) {
@@ -111,35 +109,45 @@ pub(super) fn saved_claims(storage: &dyn Storage, store: StoreId) -> (Vec<Claim>
         }
     };
     for name in names {
-        let Some((kind, stream)) = named(&name) else { continue };
-        let witness = Witness::new(kind, format!("{FOLDER}/{name}"));
-        if let Some(Footing { seq, position, link }) = footing_in(storage, &name, kind, store, stream) {
-            claims.push(Claim::new(witness, Place::Start(position), seq, Some(link)));
-        } else {
+        let Some(stream) = StreamId::from_hex(&name) else { continue };
+        let witness = |section| Witness::new(kind_of(section), format!("{FOLDER}/{name}"));
+        let footings = footings_in(storage, &name, store, stream);
+        if footings.is_empty() {
             let detail = "no sound header of this store and this version of acpdb; not used";
-            told.push(witness.standing(Standing::Damaged, detail));
+            told.push(witness(Section::Fold).standing(Standing::Damaged, detail));
+        }
+        for (section, Footing { seq, position, link }) in footings {
+            claims.push(Claim::new(witness(section), Place::Start(position), seq, Some(link)));
         }
     }
     (claims, told)
 }
 
-/// What the header of a file says that it rests on.
-fn footing_in(
+/// A file, and what its header says of it; none if it is no snapshot of that stream.
+fn opened(
     storage: &dyn Storage,
     name: &str,
-    kind: WitnessKind,
     store: StoreId,
     stream: StreamId,
-) -> Option<Footing> {
+) -> Option<(Box<dyn StoredFile>, Header)> {
     // The caller tells of a file that cannot be read, here and below.
     let file = storage.open(&format!("{FOLDER}/{name}"), Access::Read).ok()?;
-    let mut header = [0; HEADER_BYTES];
     // As above.
-    if read_up_to(&*file, &mut header, 0).ok()? < HEADER_BYTES {
-        return None;
-    }
-    let kind = if kind == WitnessKind::IngestState { writers::KIND } else { snapshots::KIND };
-    snapshots::Fields(&header).footing(kind, store, stream)
+    let header = Header::read(&*file, store, stream).ok()??;
+    Some((file, header))
+}
+
+/// What the sections of a file say that they rest on.
+fn footings_in(
+    storage: &dyn Storage,
+    name: &str,
+    store: StoreId,
+    stream: StreamId,
+) -> Vec<(Section, Footing)> {
+    let header = opened(storage, name, store, stream).map(|(_, header)| header);
+    let footing = |section| Some((section, header.as_ref()?.entry(section)?.footing));
+    // In the order of a report.
+    [Section::Fold, Section::IngestState].into_iter().filter_map(footing).collect()
 }
 
 /// Saved folds and ingest states that the log bears out by their links, and that are not what it makes of them.
@@ -154,15 +162,20 @@ fn saved_faults(storage: &Arc<dyn Storage>, report: &Report) -> Result<Vec<Saved
         let Some(name) = witness.name.strip_prefix(FOLDER).and_then(|name| name.strip_prefix('/')) else {
             continue;
         };
-        let Some((kind, stream)) = named(name) else { continue };
+        let Some(stream) = StreamId::from_hex(name) else { continue };
         if store.is_none() {
             let builder = Store::builder(storage.path("")).storage(Arc::clone(storage)).read_only();
             store = Some(builder.index(false).snapshots(false).open()?);
         }
         let Some(store) = &store else { continue };
-        let found = match kind {
-            WitnessKind::IngestState => store.ingest_state_fault(storage, stream)?,
-            _ => store.snapshot_fault(storage, stream)?,
+        let Some((file, header)) = opened(&**storage, name, store.id(), stream) else { continue };
+        let found = match witness.kind {
+            WitnessKind::IngestState => {
+                let saved = saved_ingest_state::read_saved(storage, &*file, &header, stream);
+                store.ingest_state_fault(saved, stream)?
+            }
+            // A file that cannot be read is not used.
+            _ => store.snapshot_fault(saved_fold::read_saved(&*file, &header).ok().flatten(), stream)?,
         };
         if let Some(detail) = found {
             faults.push(SavedFault { stream, path: storage.path(&witness.name), detail });
@@ -173,12 +186,14 @@ fn saved_faults(storage: &Arc<dyn Storage>, report: &Report) -> Result<Vec<Saved
 
 impl Store {
     /// What is wrong with the saved fold of a stream, if its digest holds and it is not what the log says.
-    fn snapshot_fault(&self, storage: &Arc<dyn Storage>, stream: StreamId) -> Result<Option<String>, Error> {
+    fn snapshot_fault(
+        &self,
+        saved: Option<(Footing, Loaded)>,
+        stream: StreamId,
+    ) -> Result<Option<String>, Error> {
         let inner = &self.inner;
         // Accidents are found by its digest when it is opened, and cost nothing.
-        let Some((footing, saved)) = snapshots::read_saved(&**storage, self.id(), stream) else {
-            return Ok(None);
-        };
+        let Some((footing, saved)) = saved else { return Ok(None) };
         let anew = inner.fold_anew(stream, footing.seq)?;
         if anew.has_gaps {
             return Ok(None);
@@ -200,10 +215,9 @@ impl Store {
     /// What is wrong with the saved ingest state of a stream, if its digests hold and it is not what the log says.
     fn ingest_state_fault(
         &self,
-        storage: &Arc<dyn Storage>,
+        saved: Option<(Footing, IngestState)>,
         stream: StreamId,
     ) -> Result<Option<String>, Error> {
-        let saved = writers::read_saved(storage, self.id(), stream);
         // Rows that an accident changed are found by their digests, here as when one is asked for.
         let saved = saved.and_then(|(footing, ingest_state)| Some((footing, ingest_state.save()?)));
         let Some((footing, saved)) = saved else { return Ok(None) };
@@ -221,15 +235,17 @@ impl Store {
 }
 
 impl Store {
-    /// Gives saved folds and ingest states whose links the log contradicts other names, under which no reader opens them.
+    /// Gives snapshots with a link that the log contradicts other names, under which no reader opens them.
     pub(super) fn set_saved_aside(&self) -> Result<Vec<String>, Error> {
         let inner = &self.inner;
         let storage = inner.log.storage();
         let mut names = Vec::new();
         for name in names_in(&**storage)? {
-            let Some((kind, stream)) = named(&name) else { continue };
-            let Some(footing) = footing_in(&**storage, &name, kind, self.id(), stream) else { continue };
-            if inner.footing_at(footing.position).is_some_and(|(known, _)| known == footing) {
+            let Some(stream) = StreamId::from_hex(&name) else { continue };
+            let is_borne_out = |(_, footing): &(Section, Footing)| {
+                inner.footing_at(footing.position).is_some_and(|(known, _)| known == *footing)
+            };
+            if footings_in(&**storage, &name, self.id(), stream).iter().all(is_borne_out) {
                 continue;
             }
             let (old, new) = (format!("{FOLDER}/{name}"), format!("{FOLDER}/{name}.evidence"));

@@ -358,8 +358,7 @@ impl Drop for Inner {
             return;
         }
         self.settler.finish();
-        self.save_folds();
-        self.save_ingest_states();
+        self.save_all();
         // Nothing becomes durable here: a checkpoint only witnesses what is.
         self.upkeep.finish(&self.log, self.segment.load(Ordering::Relaxed));
         // As above: without it the next opening looks at the log.

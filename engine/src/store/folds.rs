@@ -10,18 +10,17 @@ use std::sync::{Arc, RwLock};
 use super::erasures::ERASED;
 use super::events::lend;
 use super::fetch::Parts;
-use super::kept::{FOLDER, Loaded, fold_name, half_folded, whole};
-use super::snapshots::{Footing, Read, decode, encode, is_due, write};
+use super::kept::{FOLDER, Loaded, half_folded, whole};
+use super::saved_fold::encode;
 use super::{Inner, Store};
 use crate::codec::Frame;
 use crate::error::Error;
 use crate::event::{Lifespan, Payload, Scope, stream_id};
 use crate::fold::Place;
-use crate::ids::{Position, Seq, StoreId, StreamId};
+use crate::ids::{Position, Seq, StreamId};
 use crate::index::SESSION_OPENED;
 use crate::locks::steady;
 use crate::log::{Looks, is_copy_name};
-use crate::storage::{Access, Storage, read_up_to};
 
 /// So many events behind a snapshot are read one after the other sooner than an index is asked which of them matter.
 const WALK_EVENT_COUNT_MAX: u64 = 8192;
@@ -70,7 +69,7 @@ impl Inner {
             folds.surplus(|_| true)
         };
         for (stream, shared) in surplus {
-            self.save_if_due(stream, &shared);
+            self.save_leaving(stream, Some(&shared), None);
         }
         Ok(shared)
     }
@@ -101,7 +100,7 @@ impl Inner {
         loaded.is_resumed = loaded.watermark != Seq::ZERO;
         if let Some(missing) = self.advance(&mut loaded, Seq::MAX)? {
             if missing.is_nothing() {
-                self.snapshots.empty(&fold_name(stream));
+                self.snapshots.empty(stream);
             }
             // Begun anew aside: if reading fails, views of the fold keep what they show.
             let mut anew = loaded.with(missing);
@@ -283,136 +282,6 @@ fn needs(payload: &Payload, have: &[StreamId]) -> Option<Vec<StreamId>> {
 }
 
 impl Inner {
-    /// The saved fold of a stream, if there is one that this log bears out.
-    pub(super) fn saved_fold(&self, stream: StreamId) -> Option<Loaded> {
-        let snapshots = &self.snapshots;
-        if !snapshots.uses.reads {
-            return None;
-        }
-        // A saved fold that cannot be read is made of the log instead, here and below.
-        let file = snapshots.storage.open(&fold_name(stream), Access::Read).ok()?;
-        let read_at = |buffer: &mut [u8], offset| read_up_to(&*file, buffer, offset);
-        // As above.
-        let mut read = Read::new(&read_at, file.len().ok()?);
-        let found = decode(&mut read, snapshots.store, stream);
-        if read.failed {
-            return None;
-        }
-        let sound = found.and_then(|(footing, loaded)| {
-            let (known, end) = self.footing_at(footing.position)?;
-            (known == footing).then_some((footing, Loaded { end: Some(end), ..loaded }))
-        });
-        let Some((footing, loaded)) = sound else {
-            snapshots.forget(stream);
-            return None;
-        };
-        self.is_of_now(footing, &fold_name(stream)).then_some(loaded)
-    }
-
-    /// Whether nothing was erased since, so that a file of then holds nothing that must be nowhere. A file that may is emptied. Where it is
-    /// not known the log is read.
-    pub(super) fn is_of_now(&self, footing: Footing, name: &str) -> bool {
-        let is_outdated = self.is_outdated(footing);
-        if matches!(is_outdated, Ok(true)) {
-            self.snapshots.empty(name);
-        }
-        matches!(is_outdated, Ok(false))
-    }
-
-    /// Whether something was erased behind a footing.
-    fn is_outdated(&self, footing: Footing) -> Result<bool, Error> {
-        Ok(footing.seq < self.newest_erasure()?)
-    }
-
-    /// The frame at a position as a footing, and where it ends, if it is durable.
-    pub(super) fn footing_at(&self, position: Position) -> Option<(Footing, Position)> {
-        // Without a footing nothing is saved or restored, here and below.
-        let head = self.refresh().ok()?;
-        // As above.
-        let header = self.log.header_at(position).ok()?;
-        let footing = Footing { seq: header.last_seq(), position, link: header.link() };
-        (footing.seq <= head).then_some((footing, header.end()))
-    }
-
-    pub(super) fn footing_of(&self, seq: Seq) -> Option<Footing> {
-        // As above.
-        let position = self.frame_of(seq).ok()??.position();
-        self.footing_at(position).map(|(footing, _)| footing).filter(|footing| footing.seq == seq)
-    }
-
-    /// What a file of now rests on; `None` also where it is not known whether something was erased since.
-    pub(super) fn footing_to_save(&self, seq: Seq) -> Option<Footing> {
-        self.footing_of(seq).filter(|footing| matches!(self.is_outdated(*footing), Ok(false)))
-    }
-
-    /// Saves a fold behind the caller's back if that is due and nothing else is being saved.
-    pub(super) fn save_later(&self, stream: StreamId, shared: &Arc<RwLock<Loaded>>) {
-        let snapshots = &self.snapshots;
-        if !snapshots.uses.writes || !snapshots.uses.by_itself {
-            return;
-        }
-        let watermark = {
-            // What a panic left half folded is not saved, here and below.
-            let Ok(loaded) = shared.read() else { return };
-            if !is_due(&loaded) {
-                return;
-            }
-            loaded.watermark
-        };
-        let mut running = steady(&snapshots.running);
-        if running.as_ref().is_some_and(|thread| !thread.is_finished()) {
-            return;
-        }
-        let Some(footing) = self.footing_to_save(watermark) else { return };
-        let (storage, store, shared) = (Arc::clone(&snapshots.storage), snapshots.store, Arc::clone(shared));
-        let save = move || save(&*storage, store, stream, footing, &shared);
-        // No thread to be had: no snapshot.
-        *running = std::thread::Builder::new().name("acpdb snapshot".to_owned()).spawn(save).ok();
-    }
-
-    /// Saves what is due, now: the store is being closed.
-    pub(super) fn save_folds(&self) {
-        self.snapshots.finish();
-        let folds = steady(&self.folds).list();
-        for (stream, shared) in folds {
-            self.save_if_due(stream, &shared);
-        }
-    }
-
-    /// Saves a fold now, if that is due: it leaves the memory.
-    pub(super) fn save_if_due(&self, stream: StreamId, shared: &RwLock<Loaded>) {
-        let snapshots = &self.snapshots;
-        if !snapshots.uses.writes || !snapshots.uses.by_itself {
-            return;
-        }
-        let watermark = {
-            let Ok(loaded) = shared.read() else { return };
-            is_due(&loaded).then_some(loaded.watermark)
-        };
-        if let Some(footing) = watermark.and_then(|watermark| self.footing_to_save(watermark)) {
-            save(&*snapshots.storage, snapshots.store, stream, footing, shared);
-        }
-    }
-}
-
-/// Saves a fold, if it still ends at `footing`. Appends to it wait while it is laid out, not while it is written.
-fn save(storage: &dyn Storage, store: StoreId, stream: StreamId, footing: Footing, shared: &RwLock<Loaded>) {
-    let bytes = {
-        let Ok(loaded) = shared.read() else { return };
-        if loaded.watermark != footing.seq {
-            return;
-        }
-        encode(store, stream, footing, &loaded)
-    };
-    // One that is too large is not tried again until it has grown by as much as any other.
-    let written = bytes.is_none_or(|bytes| write(storage, stream, &bytes).is_ok());
-    let Ok(mut loaded) = shared.write() else { return };
-    if written && loaded.watermark >= footing.seq {
-        loaded.saved_count = loaded.event_count;
-    }
-}
-
-impl Inner {
     /// Saves what is known of a stream, having read all that is new.
     pub(super) fn save_ingest_state_of(&self, stream: StreamId) -> Result<bool, Error> {
         let writers = self.writers_of(std::iter::once(stream));
@@ -441,11 +310,11 @@ impl Store {
         let shared = inner.fold(stream)?;
         let loaded = whole(&shared)?;
         let Some(footing) = inner.footing_to_save(loaded.watermark) else { return Ok(false) };
-        let bytes = encode(inner.snapshots.store, stream, footing, &loaded);
+        let saved = encode(footing, &loaded);
         drop(loaded);
         // Its own errors concern those who append.
         let _ = inner.save_ingest_state_of(stream);
-        Ok(bytes.is_some_and(|bytes| write(&*inner.snapshots.storage, stream, &bytes).is_ok()))
+        Ok(saved.is_some_and(|saved| inner.put_snapshot(stream, &[saved.part()])))
     }
 
     /// Removes the snapshots of a stream; `None`: of all. What erases bodies calls this, although no snapshot holds any.

@@ -146,11 +146,6 @@ pub(super) struct Loaded {
     pub(super) saved_count: u64,
 }
 
-/// The file of a stream's saved fold.
-pub(super) fn fold_name(stream: StreamId) -> String {
-    format!("{FOLDER}/{}", stream.to_hex())
-}
-
 /// Access to a fold, unless a panic left it half folded.
 pub(super) fn whole(shared: &RwLock<Loaded>) -> Result<RwLockReadGuard<'_, Loaded>, Error> {
     shared.read().map_err(|_| half_folded())

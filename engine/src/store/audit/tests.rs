@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
+use super::super::snapshot_file::HEADER_BYTES;
+use super::super::snapshot_file::tests::resealed;
 use super::*;
 use crate::entry::{Entry, StreamInfo};
 use crate::event::Role;
@@ -37,8 +39,8 @@ fn deep(folder: &TempDir) -> Report {
     verify_store(&folder.path().join("store"), &options).unwrap()
 }
 
-fn snap(folder: &TempDir, ending: &str) -> PathBuf {
-    folder.path().join("store/snap").join(format!("{}{ending}", session().id().to_hex()))
+fn snap(folder: &TempDir) -> PathBuf {
+    folder.path().join("store/snap").join(session().id().to_hex())
 }
 
 /// What was saved shows what is shown by a fold made anew, however often it was taken up again and saved in between.
@@ -71,8 +73,9 @@ fn a_forged_fold_is_found_with_its_stream_and_file() {
     let store = open(&folder);
     record(&store, 0, 12);
     assert!(store.save_snapshot(session().id()).unwrap());
+    let id = store.id();
     drop(store);
-    let path = snap(&folder, "");
+    let path = snap(&folder);
     let sound = std::fs::read(&path).unwrap();
     let mut forged = sound.clone();
     let at = forged.windows(6).position(|window| window == b"peruse").unwrap();
@@ -80,9 +83,7 @@ fn a_forged_fold_is_found_with_its_stream_and_file() {
     std::fs::write(&path, &forged).unwrap();
     // An accident: it is not used, and nothing is said.
     assert_eq!(deep(&folder).verdict(), Verdict::Sound);
-    let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 snapshot v1");
-    hasher.update(&forged[..112]).update(&forged[HEADER_BYTES..]);
-    forged[112..144].copy_from_slice(hasher.finalize().as_bytes());
+    let forged = resealed(&forged, id, session().id());
     std::fs::write(&path, &forged).unwrap();
     let report = deep(&folder);
     assert_eq!(report.verdict(), Verdict::Damaged);
@@ -99,21 +100,16 @@ fn a_forged_ingest_state_is_found() {
     let store = open(&folder);
     record(&store, 0, 12);
     assert!(store.save_snapshot(session().id()).unwrap());
+    let id = store.id();
     drop(store);
-    let path = snap(&folder, ".ledger");
+    let path = snap(&folder);
     let mut forged = std::fs::read(&path).unwrap();
-    let length = u64::from_le_bytes(forged[96..104].try_into().unwrap());
-    let root_end = HEADER_BYTES + usize::try_from(length).unwrap();
-    let root = &forged[HEADER_BYTES..root_end];
-    let at = HEADER_BYTES + root.windows(5).position(|window| window == b"acpdb").unwrap();
+    // The root of the ingest state is the first that says whose session it is.
+    let at = HEADER_BYTES + forged[HEADER_BYTES..].windows(5).position(|window| window == b"acpdb").unwrap();
     forged[at] = b'x';
     std::fs::write(&path, &forged).unwrap();
     assert_eq!(deep(&folder).verdict(), Verdict::Sound, "an accident, not used");
-    let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 ledger v1");
-    hasher.update(&forged[..112]).update(&forged[HEADER_BYTES..root_end]);
-    let digest = *hasher.finalize().as_bytes();
-    forged[112..144].copy_from_slice(&digest);
-    std::fs::write(&path, &forged).unwrap();
+    std::fs::write(&path, resealed(&forged, id, session().id())).unwrap();
     let report = deep(&folder);
     assert_eq!((report.verdict(), report.saved.len()), (Verdict::Damaged, 1));
     assert_eq!(report.saved[0].path, path);

@@ -42,14 +42,14 @@ fn append(store: &Store, facts: Vec<Entry>) -> Receipt {
 }
 
 fn file(root: &Path) -> std::path::PathBuf {
-    root.join(name(session().id()))
+    root.join(snapshot_name(session().id()))
 }
 
 /// All that is known of the session, and how many events had to be read for it.
 fn known(store: &Store) -> (Vec<u8>, u64) {
     let mut writer = StreamWriter::default();
     store.inner.catch_up(session().id(), &mut writer).unwrap();
-    let read = writer.new_count();
+    let read = writer.ingest_state.event_count - writer.saved_count;
     for number in 0..30 {
         for origin in [format!("c{number}:start"), format!("c{number}:end"), format!("m{number}")] {
             let _ = writer.ingest_state.seen(store.inner.log.secret().origin(&origin));
@@ -103,7 +103,12 @@ fn a_flipped_bit_or_a_cut_is_never_an_answer() {
     let path = file(&folder.path().join("store"));
     let sound = std::fs::read(&path).unwrap();
     let expected = logged(&folder);
-    let root_bytes = u64::from_le_bytes(*sound[96..].first_chunk().unwrap());
+    let root_bytes = {
+        let storage = store.inner.log.storage();
+        let file = storage.open(&snapshot_name(session().id()), Access::Read).unwrap();
+        let header = Header::read(&*file, store.id(), session().id()).unwrap().unwrap();
+        header.entry(Section::IngestState).unwrap().numbers[0]
+    };
     let rows = HEADER_BYTES + usize::try_from(root_bytes).unwrap();
     for place in 0..sound.len() {
         let mut bytes = sound.clone();
@@ -139,7 +144,7 @@ fn copy(from: &Path, to: &Path) {
 
 /// A file of another stream, of another store, of a history that went another way, and of a tail that was lost.
 #[test]
-fn a_ledger_that_this_log_does_not_bear_out_is_not_taken() {
+fn an_ingest_state_that_this_log_does_not_bear_out_is_not_taken() {
     let (one, two) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let (root, other_root) = (one.path().join("store"), two.path().join("store"));
     let _ = append(&open(&one), facts(0..4, "a"));
@@ -168,11 +173,11 @@ fn a_ledger_that_this_log_does_not_bear_out_is_not_taken() {
     // Another stream of the same store.
     let other = StreamInfo::session("acpdb", "s2");
     let _ = store.append(&other, facts(0..1, "a")).unwrap();
-    std::fs::copy(file(&root), root.join(name(other.id()))).unwrap();
+    std::fs::copy(file(&root), root.join(snapshot_name(other.id()))).unwrap();
     let mut writer = StreamWriter::default();
     store.inner.catch_up(other.id(), &mut writer).unwrap();
     assert_eq!((writer.restored, writer.ingest_state.event_count), (None, 4));
-    assert!(!root.join(name(other.id())).exists());
+    assert!(!root.join(snapshot_name(other.id())).exists());
 }
 
 /// A process that has taken an ingest state up reads its rows later: by then another may have removed it, saved another, or damaged it.
@@ -218,7 +223,7 @@ fn rows_that_go_away_while_a_handle_reads_them_are_made_anew() {
 
 /// Facts that an ingest state knows of commits that are not durable yet are not forgotten with it.
 #[test]
-fn a_ledger_that_breaks_beside_a_commit_under_way_repeats_nothing() {
+fn an_ingest_state_that_breaks_beside_a_commit_under_way_repeats_nothing() {
     let folder = TempDir::new().unwrap();
     {
         let store = open(&folder);

@@ -1,11 +1,14 @@
 //! Sessions opened from what was saved: alike, whatever becomes of the files.
 
+use std::sync::Arc;
+
 use tempfile::TempDir;
 
+use super::super::snapshot_file::{HEADER_BYTES, snapshot_name};
 use super::*;
 use crate::entry::{Entry, StreamInfo};
 use crate::event::Role;
-use crate::storage::{Crash, Fault, FaultKind, SimWorld, write_file};
+use crate::storage::{Access, Crash, FileStorage, SimWorld, Storage};
 use crate::store::{Store, View};
 
 fn session() -> StreamInfo {
@@ -51,7 +54,7 @@ fn opened(folder: &TempDir) -> (u64, [u8; 32]) {
 }
 
 fn file(folder: &TempDir) -> std::path::PathBuf {
-    folder.path().join("store").join(fold_name(session().id()))
+    folder.path().join("store").join(snapshot_name(session().id()))
 }
 
 #[test]
@@ -69,24 +72,6 @@ fn only_what_is_new_is_folded_and_nothing_reads_otherwise() {
     assert!(!file(&folder).exists());
     let (count, digest) = opened(&folder);
     assert_eq!((count > 90, digest), (true, folded(&folder)));
-}
-
-#[test]
-fn a_fold_is_saved_once_enough_of_it_is_new() {
-    let table = [
-        // events in all, of these saved: is it due?
-        (0, 0, false),
-        (511, 0, false),
-        (512, 0, true),
-        (1000, 512, false),
-        (1024, 512, true),
-        (40_000, 36_000, false),
-        (40_000, 35_000, true),
-    ];
-    for (event_count, saved_count, due) in table {
-        let loaded = Loaded { event_count, saved_count, ..Loaded::default() };
-        assert_eq!(is_due(&loaded), due, "{event_count} events, {saved_count} saved");
-    }
 }
 
 /// A program that records and looks, and ends, leaves the next one little to fold.
@@ -109,24 +94,31 @@ fn a_flipped_bit_or_a_cut_is_never_a_snapshot() {
     let (id, stream) = (store.id(), session().id());
     drop(store);
     let sound = std::fs::read(file(&folder)).unwrap();
-    let is_taken = |bytes: &[u8]| {
-        let read_at = |buffer: &mut [u8], offset: u64| {
-            let rest = bytes.get(usize::try_from(offset).unwrap()..).unwrap_or_default();
-            let count = rest.len().min(buffer.len());
-            buffer[..count].copy_from_slice(&rest[..count]);
-            Ok(count)
-        };
-        decode(&mut Read::new(&read_at, bytes.len() as u64), id, stream).is_some()
+    let header_of = |bytes: &[u8]| {
+        std::fs::write(file(&folder), bytes).unwrap();
+        let opened = FileStorage::new(folder.path().join("store"));
+        let opened = opened.open(&snapshot_name(stream), Access::Read).unwrap();
+        let header = Header::read(&*opened, id, stream).unwrap();
+        header.map(|header| (opened, header))
     };
+    let is_taken = |bytes: &[u8]| {
+        let found = header_of(bytes);
+        found.is_some_and(|(file, header)| read_saved(&*file, &header).unwrap().is_some())
+    };
+    let fold = usize::try_from(header_of(&sound).unwrap().1.offset(Section::Fold)).unwrap();
+    assert!(fold > HEADER_BYTES, "the ingest state is saved, too");
     let mut bytes = sound.clone();
     assert!(is_taken(&bytes));
-    for place in (0..HEADER_BYTES).chain((HEADER_BYTES..bytes.len()).step_by(53)) {
+    for place in (0..HEADER_BYTES).chain((fold..bytes.len()).step_by(53)) {
         for bit in 0..8 {
             bytes[place] ^= 1 << bit;
             assert!(!is_taken(&bytes), "bit {bit} of byte {place}");
             bytes[place] ^= 1 << bit;
         }
     }
+    bytes[fold - 1] ^= 1;
+    assert!(is_taken(&bytes), "damage of the other section is its own");
+    bytes[fold - 1] ^= 1;
     for length in (0..HEADER_BYTES + 40).chain((HEADER_BYTES + 40..bytes.len()).step_by(211)) {
         assert!(!is_taken(&sound[..length]), "cut to {length}");
     }
@@ -134,7 +126,7 @@ fn a_flipped_bit_or_a_cut_is_never_a_snapshot() {
     assert!(!is_taken(&bytes), "one byte more");
     // The same through the whole handle: the answers of the log, and the file is gone.
     let expected = folded(&folder);
-    for place in [0, 9, 20, 60, 100, HEADER_BYTES - 1, HEADER_BYTES + 5, sound.len() - 1] {
+    for place in [0, 9, 20, 60, 100, HEADER_BYTES - 1, fold + 5, sound.len() - 1] {
         let mut bytes = sound.clone();
         bytes[place] ^= 4;
         std::fs::write(file(&folder), &bytes).unwrap();
@@ -229,21 +221,4 @@ fn what_is_new_is_read_from_where_the_snapshot_ends() {
     assert!(store.inner.knows_places(saved, false));
     drop((view, store));
     assert_eq!(later, folded(&folder));
-}
-
-/// A snapshot that found no space stayed as a temporary file, and took the space that the next commit needed.
-#[test]
-fn what_finds_no_space_gives_back_what_it_took() {
-    for after in 0..6 {
-        let process = SimWorld::new(after).process(1);
-        process.create_dir(FOLDER).unwrap();
-        process.plant(Fault { kind: FaultKind::NoSpace, after, once: false });
-        let stream = session().id();
-        let results =
-            [write(&process, stream, &[7; 4096]), write_file(&process, &format!("{FOLDER}/x"), &[7; 4096])];
-        process.heal();
-        let names = process.list(FOLDER).unwrap();
-        assert!(names.iter().all(|name| !name.ends_with(".tmp")), "{after}: {names:?}");
-        assert_eq!(names.len(), results.iter().filter(|result| result.is_ok()).count(), "{after}");
-    }
 }

@@ -1,0 +1,218 @@
+//! When snapshots are saved: one rule for folds and for ingest states, and who saves at which moment.
+//!
+//! What is saved costs all of a section, what is not costs the next process the events since.
+//!
+//! - A handle that goes on saves once an eighth is new: so all saving together costs no more than eight times the last one.
+//! - What leaves the memory, or is closed with its handle, is saved once the events since the last time are as many as the square root of
+//!   all. For a chain of processes of one commit each, both costs then grow no faster than that root.
+
+use std::sync::{Arc, Mutex, RwLock};
+
+use super::Inner;
+use super::kept::{Loaded, StreamWriter};
+use super::saved_fold;
+use super::saved_ingest_state;
+use super::snapshot_file::{Footing, Part, put};
+use crate::ids::StreamId;
+use crate::locks::steady;
+
+/// When something may be saved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Moment {
+    /// The handle goes on with it.
+    GoesOn,
+    /// It leaves the memory of this process.
+    Leaves,
+}
+
+/// Fewer new events are not saved by a handle that goes on: saving these takes half a millisecond, making anew what they led to about as
+/// long.
+const GOES_ON_COUNT_MIN: u64 = 512;
+/// Nor if they are a smaller share of all than this.
+const GOES_ON_SHARE: u64 = 8;
+/// Fewer new events are not saved when it leaves: they are read as fast as what was saved of them.
+const LEAVES_COUNT_MIN: u64 = 256;
+
+/// Whether so much is new that it is worth saving.
+pub(super) const fn is_due(moment: Moment, event_count: u64, saved_count: u64) -> bool {
+    // What was saved is a part of what is known.
+    let new = event_count.saturating_sub(saved_count);
+    match moment {
+        Moment::GoesOn => new >= GOES_ON_COUNT_MIN && new >= event_count / GOES_ON_SHARE,
+        // A product past the largest number is past any count.
+        Moment::Leaves => new >= LEAVES_COUNT_MIN && new.saturating_mul(new) >= event_count,
+    }
+}
+
+impl Loaded {
+    const fn is_due(&self, moment: Moment) -> bool {
+        is_due(moment, self.event_count, self.saved_count)
+    }
+}
+
+impl StreamWriter {
+    /// Whether so much is known of the stream that no file holds that it is worth saving.
+    pub(super) const fn is_due(&self, moment: Moment) -> bool {
+        is_due(moment, self.ingest_state.event_count, self.saved_count)
+    }
+}
+
+impl Inner {
+    /// Saves a fold behind the caller's back if that is due and nothing else is being saved.
+    pub(super) fn save_later(&self, stream: StreamId, shared: &Arc<RwLock<Loaded>>) {
+        let snapshots = &self.snapshots;
+        if !snapshots.are_kept() {
+            return;
+        }
+        let watermark = {
+            // What a panic left half folded is not saved, here and below.
+            let Ok(loaded) = shared.read() else { return };
+            if !loaded.is_due(Moment::GoesOn) {
+                return;
+            }
+            loaded.watermark
+        };
+        let mut running = steady(&snapshots.running);
+        if running.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return;
+        }
+        let Some(footing) = self.footing_to_save(watermark) else { return };
+        // Where it is not known what was erased, nothing is saved.
+        let Ok(not_before) = self.newest_erasure() else { return };
+        let (storage, store, shared) = (Arc::clone(&snapshots.storage), snapshots.store, Arc::clone(shared));
+        let save = move || {
+            // A disk that is full, or another process that saves, costs the next process time alone.
+            let write = |part: &Part<'_>| {
+                put(&*storage, store, stream, std::slice::from_ref(part), not_before).unwrap_or(false)
+            };
+            save_fold(&shared, footing, &write);
+        };
+        // No thread to be had: no snapshot.
+        *running = std::thread::Builder::new().name("acpdb snapshot".to_owned()).spawn(save).ok();
+    }
+
+    /// Saves what is due of a stream that leaves the memory: its fold, what appending to it has to know, or both at once.
+    pub(super) fn save_leaving(
+        &self,
+        stream: StreamId,
+        fold: Option<&RwLock<Loaded>>,
+        writer: Option<&Mutex<StreamWriter>>,
+    ) {
+        if !self.snapshots.are_kept() {
+            return;
+        }
+        let fold = fold.and_then(|shared| {
+            // As in `save_later`.
+            let loaded = shared.read().ok().filter(|loaded| loaded.is_due(Moment::Leaves))?;
+            saved_fold::encode(self.footing_to_save(loaded.watermark)?, &loaded)
+        });
+        let writer = writer.and_then(|writer| {
+            // One that a panic left half done is not saved.
+            writer.lock().ok()
+        });
+        let mut writer = writer.filter(|writer| writer.is_due(Moment::Leaves));
+        let ingest_state = writer.as_ref().and_then(|writer| {
+            let footing = self.footing_to_save(writer.watermark)?;
+            Some((footing, writer.ingest_state.save()?))
+        });
+        let ingest_part =
+            ingest_state.as_ref().and_then(|(footing, saved)| saved_ingest_state::part(*footing, saved));
+        let has_ingest_state = ingest_part.is_some();
+        let parts: Vec<Part<'_>> =
+            ingest_part.into_iter().chain(fold.as_ref().map(saved_fold::SavedFold::part)).collect();
+        if !parts.is_empty()
+            && self.put_snapshot(stream, &parts)
+            && has_ingest_state
+            && let Some(writer) = &mut writer
+        {
+            writer.saved_count = writer.ingest_state.event_count;
+        }
+    }
+
+    /// Saves what is due, now: the store is being closed.
+    pub(super) fn save_all(&self) {
+        self.snapshots.finish();
+        let folds = steady(&self.folds).list();
+        let mut writers: rustc_hash::FxHashMap<_, _> = steady(&self.writers).list().into_iter().collect();
+        for (stream, shared) in folds {
+            let writer = writers.remove(&stream);
+            self.save_leaving(stream, Some(&shared), writer.as_deref());
+        }
+        for (stream, writer) in writers {
+            self.save_leaving(stream, None, Some(&writer));
+        }
+    }
+
+    /// Saves what is known of a stream. `false` if it could not be, or is of no use yet.
+    pub(super) fn save_ingest_state(&self, stream: StreamId, writer: &mut StreamWriter) -> bool {
+        let Some(footing) = self.footing_to_save(writer.watermark) else { return false };
+        let Some(saved) = writer.ingest_state.save() else { return false };
+        let Some(part) = saved_ingest_state::part(footing, &saved) else { return false };
+        let written = self.put_snapshot(stream, &[part]);
+        if written {
+            writer.saved_count = writer.ingest_state.event_count;
+        }
+        written
+    }
+
+    /// Saves what was just read, if that was much, and goes on from what was saved: it takes less memory, and the handle may be killed.
+    pub(super) fn save_read(&self, stream: StreamId, writer: &mut StreamWriter) {
+        // Commits of this handle that are not durable yet are in no file.
+        let is_read = writer.placed.is_none();
+        if self.snapshots.are_kept()
+            && is_read
+            && writer.is_due(Moment::GoesOn)
+            && self.save_ingest_state(stream, writer)
+        {
+            self.take_saved_ingest_state(stream, writer);
+        }
+    }
+}
+
+/// Saves a fold, if it still ends at `footing`. Appends to it wait while it is laid out, not while it is written.
+fn save_fold(shared: &RwLock<Loaded>, footing: Footing, write: &dyn Fn(&Part<'_>) -> bool) {
+    let saved = {
+        let Ok(loaded) = shared.read() else { return };
+        if loaded.watermark != footing.seq {
+            return;
+        }
+        saved_fold::encode(footing, &loaded)
+    };
+    // One that is too large is not tried again until it has grown by as much as any other.
+    let is_done = saved.is_none_or(|saved| write(&saved.part()));
+    let Ok(mut loaded) = shared.write() else { return };
+    if is_done && loaded.watermark >= footing.seq {
+        loaded.saved_count = loaded.event_count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_worth_saving() {
+        let table = [
+            // events in all, of these saved: is it due, while the handle goes on, and when it leaves?
+            (0, 0, false, false),
+            (255, 0, false, false),
+            (256, 0, false, true),
+            (511, 0, false, true),
+            (512, 0, true, true),
+            (1000, 512, false, true),
+            (1024, 512, true, true),
+            (40_000, 39_800, false, false),
+            (40_000, 39_700, false, true),
+            (40_000, 36_000, false, true),
+            (40_000, 35_000, true, true),
+            (1_000_000, 999_100, false, false),
+            (1_000_000, 999_000, false, true),
+        ];
+        for (event_count, saved_count, goes_on, leaves) in table {
+            let due = |moment| is_due(moment, event_count, saved_count);
+            let found = (due(Moment::GoesOn), due(Moment::Leaves));
+            assert_eq!(found, (goes_on, leaves), "{event_count} events, {saved_count} saved");
+        }
+        assert!(is_due(Moment::Leaves, u64::MAX, 0));
+    }
+}
