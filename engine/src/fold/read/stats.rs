@@ -79,7 +79,7 @@ impl StatsKind {
 /// Figures of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct KindStats {
-    /// Items; each counts once, under its first cause, and stays counted when it is restored.
+    /// Items; each counts once, under its first cause (an erased one as erased), and stays counted when it is restored.
     pub count: u64,
     /// Estimated tokens of their canonical parameters and outputs, as the originals count.
     pub acp_saved: u64,
@@ -155,7 +155,9 @@ impl State {
             // A host clears calls that have not ended: as long as there is no output, nothing of it is hidden.
             let is_there = self.face_size(row.ix, row.face, at).is_some();
             if is_there && !matches!(kind, StatsKind::Rule(_)) {
-                concluded.push((row.since, 1, row.ix, kind));
+                // An erased item counts as that, whatever came before: a fork learns of an erasure when it begins.
+                let since = if kind == StatsKind::Erased { Seq::ZERO } else { row.since };
+                concluded.push((since, 1, row.ix, kind));
             }
         }
         // Stable: of one event, edges stay in the order in which they came about.

@@ -244,6 +244,19 @@ fn what_was_erased_is_erased_in_a_fork() {
     assert!(matches!(first.input.cause, Some(CauseView::Erased { seq }) if seq == pair.forked), "{first:?}");
 }
 
+/// A fork learns of an erasure when it begins, so a cause that the parent met later came first there: the figures of the two differed.
+#[test]
+fn figures_of_what_was_erased_are_the_same_in_a_fork() {
+    let notes = "1 note\n".repeat(10);
+    for acts in ["1 erase c1\n1 discard c1", "1 discard c1\n1 erase c1"] {
+        let script = Script::parse(&format!("1 read a ok\n{acts}\n{notes}1 read b ok"));
+        assert_eq!(difference(&script, &Policy::default()), None);
+        let pair = pair(&script, &Policy::default());
+        let figures = folded(&pair.one).stream(pair.parent).unwrap().stats(Seq::MAX);
+        assert_eq!(figures.of(crate::fold::StatsKind::Erased).count, 1);
+    }
+}
+
 /// A fork went on under the store's policy of the point it shares, though the store had another one by then.
 #[test]
 fn a_fork_is_under_the_policy_of_its_store() {
