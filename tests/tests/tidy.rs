@@ -81,7 +81,9 @@ const PURE_MODULES: &[&str] =
 const ROOMS: &[(&str, &str, &str)] = &[
     ("the engine", "engine/src/", "engine/src/"),
     ("fold", "engine/src/fold/", "engine/src/"),
+    ("command", "engine/src/command/", "engine/src/"),
     ("codec", "engine/src/codec/", "engine/src/"),
+    ("storage", "engine/src/storage/", "engine/src/"),
     ("log", "engine/src/log/", "engine/src/"),
     ("index", "engine/src/index/", "engine/src/"),
     ("store", "engine/src/store/", "engine/src/"),
