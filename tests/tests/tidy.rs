@@ -91,7 +91,7 @@ const ROOMS: &[(&str, &str, &str)] = &[
 ];
 
 /// Rooms in which circles that go through calls of methods are still to be undone: only paths are followed there.
-const PATHS_ONLY: &[&str] = &["fold", "store"];
+const PATHS_ONLY: &[&str] = &["store"];
 
 /// What a pure module may not name: files, network, clocks, threads, environment, randomness, output.
 const IMPURE: &[&str] = &[
