@@ -12,13 +12,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::time::Duration;
 
 use super::error::LogError;
 use super::fault::Fault;
 use super::files::{LOG_DIR, QUARANTINE_DIR, SNAP_DIR, is_copy_name, segment_name};
 use super::repair::zero;
-use super::seal::SealLock;
+use super::seal_lock::SealLock;
 use super::{Log, sealed_blocks};
 use crate::codec::{BlockRow, BodyRow, SALT_BYTES, generation_offset, generation_record, is_zero};
 use crate::ids::{Position, Seq};
@@ -29,7 +28,6 @@ pub(crate) const ERASING: &str = "erasing";
 /// Number of the kind of event that records an erasure.
 pub(crate) const ERASED: u16 = 112;
 const NOTE_BYTES_MAX: usize = 64;
-const WAIT_MAX: Duration = Duration::from_millis(20);
 
 /// The right to change complete segments, held for as long as an erasure takes.
 pub struct Erasing<'a> {
@@ -107,20 +105,6 @@ impl Log {
                 erasing.give_up();
                 Err(LogError::io("write", self.storage.path(ERASING), error))
             }
-        }
-    }
-
-    /// Takes the lock of SEAL once it is free.
-    pub(super) fn wait_for_seal_lock(&self) -> Result<SealLock, LogError> {
-        let start = self.clock.elapsed();
-        loop {
-            if let Some(lock) = self.seal_lock()? {
-                return Ok(lock);
-            }
-            if self.clock.since(start) >= self.options.lock_wait {
-                return Err(LogError::Busy { process: 0, path: self.storage.path("") });
-            }
-            self.clock.sleep(WAIT_MAX);
         }
     }
 

@@ -9,17 +9,16 @@
 //!
 //! Each damaged stretch is one error that names the file, the place and the events it costs.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use super::cursor::{Cursor, Windows};
 use super::error::{Corruption, LogError};
 use super::fault::Fault;
 use super::files::{SCAN_WINDOW_BYTES, Segments, after, continues, corruption, segment_begin, segment_start};
-use super::recovery_scan::find_header;
+use super::recovery_scan::{find_header, strict};
 use super::{Head, Log};
 use crate::codec::{Frame, FrameCheck, FrameHeader, Part, SegmentHeader, Written};
 use crate::ids::{Position, Seq};
-use crate::locks::steady;
 
 /// Walks from a place to an end, stepping over damage.
 pub(crate) struct Walk<'a> {
@@ -433,29 +432,6 @@ impl Iterator for Frames<'_> {
     }
 }
 
-/// Distance between remembered frame positions: a look-up reads at most this much to find its frame. In the segment at the end of
-/// the log, which has no tables, nearly each frame is remembered: at most 1 MB.
-const MAP_STEP_BYTES: u64 = 2 << 10;
-/// The same in older segments.
-const OLD_MAP_STEP_BYTES: u64 = 16 << 10;
-
-fn is_near(known: Position, position: Position, step: u64) -> bool {
-    // One behind `position` is near as well: it is known already.
-    known.segment() == position.segment() && position.offset().saturating_sub(known.offset()) < step
-}
-
-/// Forgets most of what is known of segments that are complete now: they have tables.
-fn thin(map: &mut BTreeMap<Seq, Position>) {
-    let mut last = None;
-    map.retain(|_, position| {
-        let is_kept = last.is_none_or(|last| !is_near(last, *position, OLD_MAP_STEP_BYTES));
-        if is_kept {
-            last = Some(*position);
-        }
-        is_kept
-    });
-}
-
 impl Log {
     /// Frames from `from` (the start of a frame or segment; the default position is the start of the log) up to
     /// `until`, with damage reported as errors and stepped over.
@@ -475,6 +451,53 @@ impl Log {
         Ok(Frames::new(self, start, until, FrameCheck::Checksum, window).skip_before(from))
     }
 
+    /// Follows sound, linked frames from `place` to `until` exactly.
+    pub(crate) fn walk_to(
+        &self,
+        place: Head,
+        until: Position,
+        mut each: impl FnMut(&crate::codec::Frame),
+    ) -> Result<Head, LogError> {
+        self.walk(place, until, |cursor, header| {
+            each(&cursor.frame(header.position, FrameCheck::Checksum)?);
+            Ok(())
+        })
+    }
+
+    fn walk(
+        &self,
+        mut place: Head,
+        until: Position,
+        mut each: impl FnMut(&mut Cursor<'_>, &FrameHeader) -> Result<(), Fault>,
+    ) -> Result<Head, LogError> {
+        let mut cursor = Cursor::new(&self.segments, SCAN_WINDOW_BYTES);
+        while place.position < until {
+            let segment = place.position.segment();
+            if segment < until.segment()
+                && let Some(next) = self.segments.header(segment.saturating_add(1))?
+                && next.previous_end == place.position
+                && next.previous == place.link
+            {
+                place = segment_start(&next);
+                continue;
+            }
+            let header = strict(&mut cursor, &place, false)
+                .and_then(|header| each(&mut cursor, &header).map(|()| header));
+            match header {
+                Ok(header) => {
+                    self.remember(header.first_seq, header.position);
+                    place = after(&header);
+                }
+                Err(Fault::Error(error)) => return Err(error),
+                Err(fault) => {
+                    let damage = super::files::corruption(&self.segments, place.position, fault);
+                    return self.met(Err(LogError::corrupt(damage)));
+                }
+            }
+        }
+        Ok(place)
+    }
+
     /// Frames from the one that holds `from` on; earlier events of that frame come along.
     ///
     /// # Errors
@@ -482,20 +505,5 @@ impl Log {
     pub fn frames_from(&self, from: Seq, until: Head) -> Result<Frames<'_>, LogError> {
         let head = self.head();
         self.frames_until(from, if until.position > head.position { head } else { until })
-    }
-
-    /// Remembers where a frame is.
-    pub(super) fn remember(&self, first_seq: Seq, position: Position) {
-        let mut map = steady(&self.map);
-        let newest = map.last_key_value().map_or(0, |(_, newest)| newest.segment());
-        if position.segment() > newest {
-            thin(&mut map);
-        }
-        let step = if position.segment() < newest { OLD_MAP_STEP_BYTES } else { MAP_STEP_BYTES };
-        let near =
-            map.range(..=first_seq).next_back().is_some_and(|(_, known)| is_near(*known, position, step));
-        if !near {
-            map.insert(first_seq, position);
-        }
     }
 }

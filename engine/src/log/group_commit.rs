@@ -10,17 +10,16 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::append::{Placed, Request, Stretch};
 use super::commit_queue::Outcome;
 use super::cursor::Cursor;
 use super::error::LogError;
 use super::fault::Fault;
 use super::files::{SCAN_WINDOW_BYTES, WriteSegment, after, grain_of, segment_name, segment_start};
-use super::handle::is_anchored;
-use super::recovery_scan::strict;
+use super::recovery_scan::{is_anchored, strict};
 use super::repair::{rewrite, zero};
+use super::settle::{Placed, Stretch};
 use super::tail::Tail;
-use super::{Appended, Condition, Head, Log, Writer};
+use super::{Appended, Condition, Head, Log, Prepared, Writer};
 use crate::codec::{Busy, SEGMENT_HEADER_BYTES, TailPage, Written, is_zero};
 use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq, StreamId};
@@ -496,13 +495,14 @@ impl Log {
         let _ = tail.withdraw();
         error
     }
+}
 
-    /// Marks the store as poisoned after a failed sync.
-    pub(super) fn sync_failed(&self, tail: &Tail) -> LogError {
-        self.poisoned.store(true, Ordering::SeqCst);
-        tail.poison();
-        LogError::Poisoned { path: self.storage.path("") }
-    }
+/// A commit on its way into the log.
+pub(crate) struct Request {
+    pub(crate) prepared: Prepared,
+    pub(crate) conditions: Vec<Condition>,
+    /// `true`: a moved stream refuses the commit. `false`: the answer only reports it.
+    pub(crate) strict: bool,
 }
 
 /// Commits that are written together.

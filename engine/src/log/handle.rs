@@ -6,22 +6,18 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::Duration;
 
 use super::commit_queue::{CommitDelay, CommitQueue};
-use super::cursor::Cursor;
 use super::error::{Corruption, LogError};
-use super::fault::Fault;
-use super::files::{POINT_WINDOW_BYTES, Segments, TAIL, WriteSegment, after, read_page, segment_start};
+use super::files::{Segments, TAIL, WriteSegment, read_page};
 use super::key_folder::ENCRYPTION_BIT;
 use super::keys::KeyChain;
 use super::piece_tables::Tables;
-use super::tail::Tail;
-use crate::codec::{
-    BodyRow, ENVELOPE_BYTES, EncodedEvent, FeatureBits, FrameCheck, PreparedFrame, SALT_BYTES, SegmentHeader,
-    TailPage, Written as Head, encode_frame,
-};
+use super::recovery_scan::is_anchored;
+use super::tail::{Lost, Tail};
+use crate::codec::{BodyRow, FeatureBits, PreparedFrame, SALT_BYTES, TailPage, Written as Head};
 use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
 use crate::locks::steady;
 use crate::secret::Secret;
@@ -260,17 +256,6 @@ impl Log {
         is_anchored(&self.segments, place)
     }
 
-    /// Encodes and hashes a commit in the calling thread.
-    ///
-    /// # Errors
-    /// [`LogError::Encode`] if it is over a limit.
-    pub fn prepare(&self, events: &[EncodedEvent]) -> Result<Prepared, LogError> {
-        match self.segments.keys() {
-            Some(keys) => self.prepare_sealed(keys, events),
-            None => Ok(Prepared { frame: encode_frame(events)?, keys: Vec::new(), generation: 0 }),
-        }
-    }
-
     /// The features that segments of this store name.
     pub(super) fn feature_bits(&self) -> FeatureBits {
         FeatureBits { needs: 0, writes: if self.is_encrypted() { ENCRYPTION_BIT } else { 0 } }
@@ -291,10 +276,70 @@ impl Log {
         outcome
     }
 
+    /// The state of the writer. A panic in the middle of a write may have left it other than the log is: then this handle writes no
+    /// more.
+    pub(super) fn writer(&self) -> Result<MutexGuard<'_, Writer>, LogError> {
+        self.writer.lock().map_err(|_| self.lost(Lost::Sync))
+    }
+
+    /// Poisons this handle: the state of its writes is unknown, so it writes no more.
+    pub(super) fn lost(&self, lost: Lost) -> LogError {
+        self.poisoned.store(true, Ordering::SeqCst);
+        match lost {
+            Lost::Sync => LogError::Poisoned { path: self.storage.path("") },
+            Lost::Replaced => LogError::Replaced { path: self.storage.path(TAIL) },
+        }
+    }
+
+    /// Marks the store as poisoned after a failed sync.
+    pub(super) fn sync_failed(&self, tail: &Tail) -> LogError {
+        self.poisoned.store(true, Ordering::SeqCst);
+        tail.poison();
+        LogError::Poisoned { path: self.storage.path("") }
+    }
+
+    /// Remembers where a frame is.
+    pub(super) fn remember(&self, first_seq: Seq, position: Position) {
+        let mut map = steady(&self.map);
+        let newest = map.last_key_value().map_or(0, |(_, newest)| newest.segment());
+        if position.segment() > newest {
+            thin(&mut map);
+        }
+        let step = if position.segment() < newest { OLD_MAP_STEP_BYTES } else { MAP_STEP_BYTES };
+        let near =
+            map.range(..=first_seq).next_back().is_some_and(|(_, known)| is_near(*known, position, step));
+        if !near {
+            map.insert(first_seq, position);
+        }
+    }
+
     /// Whether this handle may not write.
     pub(super) fn is_read_only(&self) -> bool {
         self.read_only
     }
+}
+
+/// Distance between remembered frame positions: a look-up reads at most this much to find its frame. In the segment at the end of
+/// the log, which has no tables, nearly each frame is remembered: at most 1 MB.
+const MAP_STEP_BYTES: u64 = 2 << 10;
+/// The same in older segments.
+const OLD_MAP_STEP_BYTES: u64 = 16 << 10;
+
+fn is_near(known: Position, position: Position, step: u64) -> bool {
+    // One behind `position` is near as well: it is known already.
+    known.segment() == position.segment() && position.offset().saturating_sub(known.offset()) < step
+}
+
+/// Forgets most of what is known of segments that are complete now: they have tables.
+fn thin(map: &mut BTreeMap<Seq, Position>) {
+    let mut last = None;
+    map.retain(|_, position| {
+        let is_kept = last.is_none_or(|last| !is_near(last, *position, OLD_MAP_STEP_BYTES));
+        if is_kept {
+            last = Some(*position);
+        }
+        is_kept
+    });
 }
 
 /// How long the first pause is, and the longest; doubled each time.
@@ -439,42 +484,4 @@ impl Log {
             self.bell.ring();
         }
     }
-}
-
-/// Events of each segment that need not be accounted for.
-const UNASKED_EVENT_COUNT: u64 = 1 << 21;
-
-/// Whether the log holds, right before `place`, the frame that `place` says is there.
-pub(crate) fn is_anchored(segments: &Segments, place: &Head) -> Result<bool, LogError> {
-    let Some(header) = segments.header(place.position.segment())? else { return Ok(false) };
-    if place.last_frame == 0 {
-        return Ok(segment_start(&header) == *place && could_hold(segments, &header)?);
-    }
-    let offset = u64::from(place.last_frame) * Position::GRAIN_BYTES;
-    let Some(position) = Position::new(place.position.segment(), offset) else { return Ok(false) };
-    match Cursor::new(segments, POINT_WINDOW_BYTES).frame(position, FrameCheck::Checksum) {
-        Ok(frame) => Ok(after(frame.header()) == *place),
-        Err(Fault::Error(error)) => Err(error),
-        Err(_) => Ok(false),
-    }
-}
-
-/// Whether the files before a segment are long enough for the events that its header says are in them. A forged
-/// header may begin at an immense seq; believing it would mean looking for all those events.
-pub(super) fn could_hold(segments: &Segments, header: &SegmentHeader) -> Result<bool, LogError> {
-    let events = header.first_seq.before().0;
-    // Segments are counted from 1.
-    let earlier = u64::from(header.number).saturating_sub(1);
-    if events <= earlier.saturating_mul(UNASKED_EVENT_COUNT) {
-        return Ok(true);
-    }
-    let mut bytes = 0_u64;
-    for number in segments.numbers()?.into_iter().filter(|number| *number < header.number) {
-        if let Some(file) = segments.get(number)? {
-            let length = file.file.len();
-            let length = length.map_err(|error| LogError::io("inspect", file.path.clone(), error))?;
-            bytes = bytes.saturating_add(length);
-        }
-    }
-    Ok(bytes / ENVELOPE_BYTES as u64 >= events)
 }

@@ -1,4 +1,4 @@
-//! Opening, bringing a handle to the durable end, refreshing and closing.
+//! Opening a log, and bringing its handle to the durable end.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -7,18 +7,16 @@ use std::sync::{Arc, Mutex, RwLock};
 use super::commit_queue::{CommitDelay, CommitQueue};
 use super::create::{Identity, identify, identity_from_log, make, open_tail, read_secret, store_file_damage};
 use super::cursor::Cursor;
-use super::error::{Corruption, LogError};
-use super::fault::Fault;
-use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, STORE_FILE, Segments, after, segment_start};
-use super::handle::is_anchored;
+use super::error::LogError;
+use super::files::{SCAN_WINDOW_BYTES, STORE_FILE, Segments};
 use super::key_folder::{ENCRYPTION, ENCRYPTION_BIT};
 use super::keys::KeyChain;
-use super::recovery_scan::{CheckpointFile, RecoveryScan, first_gap, read_checkpoint, scan, strict, torn};
+use super::recovery_scan::{CheckpointFile, RecoveryScan, first_gap, is_anchored, read_checkpoint, torn};
 use super::tail::Tail;
 use super::{Head, Log, LogOptions, Recovery, Shared, Writer};
-use crate::codec::{Busy, Checkpoint, FrameCheck, FrameHeader, SegmentHeader, TailPage, Written};
+use crate::codec::{TailPage, Written};
 use crate::failpoints::failpoint;
-use crate::ids::{Position, Seq, StoreId};
+use crate::ids::{Seq, StoreId};
 use crate::locks::steady;
 use crate::secret::Secret;
 use crate::storage::{Bell, Clock, Entropy, KeyRing, Storage, write_file};
@@ -34,9 +32,6 @@ pub struct Opening {
 
 /// How often a reader looks again at what may be damage or the work of others.
 const LOOK_COUNT_MAX: usize = 50;
-
-/// How far beyond the last sound event the head of a damaged log may be, where only a witness beside it says so.
-const CLAIMED_COUNT_MAX: u64 = 1 << 16;
 
 impl Log {
     /// Opens the log, making the store if there is none, and recovers it if its last writer did not end well.
@@ -181,16 +176,6 @@ impl Log {
         let mut recovery = log.recover(on_read_only_disk)?;
         recovery.created = created;
         Ok((log, recovery))
-    }
-
-    /// The same, by the store's file itself, where the page cannot be relied on.
-    pub(super) fn check_features(&self) -> Result<(), LogError> {
-        match identify(&*self.storage)? {
-            Identity::Store(file) if file.writes != self.writes => {
-                Err(LogError::Upgraded { path: self.storage.path("") })
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Names what a program has to know to read the store, or to write to it, from now on. Every handle, this one included, then
@@ -352,147 +337,6 @@ impl Log {
         // The page is not synced: after a power cut it may name an earlier end, with acknowledged frames behind it.
         let rest = torn(&mut Cursor::new(&self.segments, SCAN_WINDOW_BYTES), place)?;
         Ok(rest.is_none().then_some(*place))
-    }
-
-    pub(crate) fn recovery_scan(
-        &self,
-        page: &TailPage,
-        confirmed_only: bool,
-    ) -> Result<RecoveryScan, LogError> {
-        let own = page.store == Some(self.segments.store);
-        let page = if own { *page } else { TailPage::default() };
-        let checkpoint = match read_checkpoint(&self.segments)? {
-            CheckpointFile::Sound(checkpoint) => Some(checkpoint),
-            CheckpointFile::Missing | CheckpointFile::Damaged(_) => None,
-        };
-        let numbers = self.segments.numbers()?;
-        scan(&self.segments, &numbers, &page, checkpoint.as_ref(), confirmed_only)
-    }
-
-    /// Remembers that the log is damaged, and finds how far reading can go.
-    pub(crate) fn note_damage(&self, damage: Corruption, durable: Position) -> Result<(), LogError> {
-        let mut head = steady(&self.shared).head;
-        let mut until = Head { position: durable.max(head.position), ..head };
-        let mut sound = head.seq;
-        if let CheckpointFile::Sound(checkpoint) = read_checkpoint(&self.segments)? {
-            until.seq = until.seq.max(checkpoint.written.seq);
-        }
-        if let Some(written) = self.read_page()?.clean() {
-            until.seq = until.seq.max(written.seq);
-        }
-        let from = SegmentHeader::start(damage.segment.max(1));
-        let mut walk = super::frames::Walk::new(
-            &self.segments,
-            from,
-            until,
-            FrameCheck::Checksum,
-            false,
-            SCAN_WINDOW_BYTES,
-        );
-        loop {
-            match walk.step()? {
-                super::frames::Step::Frame(frame) => sound = sound.max(frame.header().last_seq()),
-                super::frames::Step::Damage(_) => {}
-                super::frames::Step::End => break,
-            }
-        }
-        head.position = until.position;
-        // A witness may claim any seq: its checksum is no proof, and a loop over all seqs would not end. `verify` reports the
-        // whole claim.
-        let believed = Seq(sound.0.saturating_add(CLAIMED_COUNT_MAX));
-        head.seq = sound.max(until.seq.min(believed));
-        let mut shared = steady(&self.shared);
-        shared.head = head;
-        shared.damage.get_or_insert_with(|| Box::new(damage));
-        Ok(())
-    }
-
-    /// Follows sound, linked frames from `place` to `until` exactly.
-    pub(crate) fn walk_to(
-        &self,
-        place: Head,
-        until: Position,
-        mut each: impl FnMut(&crate::codec::Frame),
-    ) -> Result<Head, LogError> {
-        self.walk(place, until, |cursor, header| {
-            each(&cursor.frame(header.position, FrameCheck::Checksum)?);
-            Ok(())
-        })
-    }
-
-    fn walk(
-        &self,
-        mut place: Head,
-        until: Position,
-        mut each: impl FnMut(&mut Cursor<'_>, &FrameHeader) -> Result<(), Fault>,
-    ) -> Result<Head, LogError> {
-        let mut cursor = Cursor::new(&self.segments, SCAN_WINDOW_BYTES);
-        while place.position < until {
-            let segment = place.position.segment();
-            if segment < until.segment()
-                && let Some(next) = self.segments.header(segment.saturating_add(1))?
-                && next.previous_end == place.position
-                && next.previous == place.link
-            {
-                place = segment_start(&next);
-                continue;
-            }
-            let header = strict(&mut cursor, &place, false)
-                .and_then(|header| each(&mut cursor, &header).map(|()| header));
-            match header {
-                Ok(header) => {
-                    self.remember(header.first_seq, header.position);
-                    place = after(&header);
-                }
-                Err(Fault::Error(error)) => return Err(error),
-                Err(fault) => {
-                    let damage = super::files::corruption(&self.segments, place.position, fault);
-                    return self.met(Err(LogError::corrupt(damage)));
-                }
-            }
-        }
-        Ok(place)
-    }
-
-    /// Ends the use of this handle: gives back preallocated space and writes the checkpoint that witnesses the end.
-    ///
-    /// Everything acknowledged is durable without it; after it, `verify` notices the loss of any event.
-    ///
-    /// # Errors
-    /// [`LogError::Busy`], [`LogError::NoSpace`], [`LogError::Io`]; the log is sound all the same.
-    pub fn close(self) -> Result<(), LogError> {
-        self.write_checkpoint()
-    }
-
-    /// The work of [`Log::close`], for a handle that stays open.
-    ///
-    /// # Errors
-    /// As [`Log::close`].
-    pub fn write_checkpoint(&self) -> Result<(), LogError> {
-        self.check_process()?;
-        let mut writer = self.writer()?;
-        let writer = &mut *writer;
-        let Ok(tail) = self.check_appendable() else { return Ok(()) };
-        let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
-        let page = tail.read()?;
-        // If another process left things unsettled, its recovery will write the next checkpoint. But a page that says nothing
-        // is made anew here: without page and checkpoint readers would miss the last of what was acknowledged.
-        let is_unsettled = page.busy != Busy::Idle || page.written.is_none() || page.poisoned;
-        if page.store == Some(self.segments.store) && is_unsettled || writer.postponed {
-            return Ok(());
-        }
-        self.catch_up(tail, writer, &page)?;
-        self.make_durable(tail, writer)?;
-        let place = writer.place;
-        if let CheckpointFile::Sound(known) = read_checkpoint(&self.segments)?
-            && known.written.position >= place.position
-        {
-            return Ok(());
-        }
-        self.write_segment(tail, writer)?.give_back(place.position.offset());
-        let checkpoint = Checkpoint { store: self.segments.store, written: place };
-        write_file(&*self.storage, CHECKPOINT, &checkpoint.encode())
-            .map_err(|error| LogError::io("write", self.storage.path(CHECKPOINT), error))
     }
 }
 

@@ -17,7 +17,7 @@ use super::error::{Corruption, LogError};
 use super::fault::Fault;
 use super::files::{POINT_WINDOW_BYTES, SPINE_WINDOW_BYTES, corruption};
 use super::frames::Frames;
-use crate::codec::{Frame, FrameCheck, FrameHeader, Part, PieceTable, SegmentHeader};
+use crate::codec::{Frame, FrameCheck, FrameHeader, FramePlace, Part, PieceTable, SegmentHeader};
 use crate::ids::{Position, Seq, StreamId};
 use crate::locks::steady;
 
@@ -98,36 +98,41 @@ impl Log {
         self.met(damage.map_or(Ok(None), Err))
     }
 
-    /// A known place at or before the frame that holds `seq`: of a complete segment its tables', else a remembered one.
-    pub(super) fn start_before(&self, seq: Seq) -> Result<Position, LogError> {
-        let remembered = steady(&self.map).range(..=seq).next_back().map(|(_, position)| *position);
-        let active = self.head().position.segment();
-        if let Some(position) = remembered.filter(|position| position.segment() == active) {
-            return Ok(position);
+    /// The frames of a complete segment that hold events of `stream` past `after`. Without usable tables all its frames are
+    /// read.
+    ///
+    /// # Errors
+    /// [`LogError::Io`] if the storage fails. Damaged frames are left out.
+    pub fn segment_frames_of(
+        &self,
+        segment: u32,
+        stream: StreamId,
+        after: Seq,
+    ) -> Result<Vec<FramePlace>, LogError> {
+        if let Some(tables) = self.tables(segment)?
+            && let Some(frames) = tables.ask(|source, tables| tables.frames_of(source, stream, after))?
+        {
+            return Ok(frames);
         }
-        if let Some(complete) = self.complete_segment(seq)? {
-            if let Some(position) = self.table_position(complete.number, seq)? {
-                return Ok(position);
+        let mut until = self.head();
+        if let Some(next) = self.segments.header(segment.saturating_add(1))? {
+            until.position = until.position.min(next.previous_end);
+            until.seq = until.seq.min(next.first_seq.before());
+        }
+        let mut found = Vec::new();
+        for frame in self.frames(SegmentHeader::start(segment), until) {
+            let frame = match frame {
+                Ok(frame) => frame,
+                Err(LogError::Corrupt(_)) => continue,
+                Err(error) => return Err(error),
+            };
+            let header = frame.header();
+            if header.last_seq() > after && frame.events().any(|event| event.envelope.stream == stream) {
+                let (first_seq, last_seq) = (header.first_seq, header.last_seq());
+                found.push(FramePlace { first_seq, last_seq, position: header.position });
             }
-            let near = remembered.filter(|position| position.segment() == complete.number);
-            return Ok(near.unwrap_or(SegmentHeader::start(complete.number)));
         }
-        let numbers = self.segments.numbers()?;
-        let mut start = Position::default();
-        let (mut low, mut high) = (0, numbers.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            let Some(number) = numbers.get(middle) else { break };
-            match self.segments.header(*number)? {
-                Some(header) if header.first_seq <= seq => {
-                    start = SegmentHeader::start(*number);
-                    low = middle + 1;
-                }
-                // A damaged header says nothing: look below it.
-                _ => high = middle,
-            }
-        }
-        Ok(start)
+        Ok(found)
     }
 
     /// The frame at `position`, as an index names it.

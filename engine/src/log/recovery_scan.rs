@@ -4,11 +4,13 @@ use super::cursor::Cursor;
 use super::error::{Corruption, LogError};
 use super::fault::Fault;
 use super::files::corruption;
-use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, Segments, after, continues, segment_begin, segment_start};
-use super::handle::{could_hold, is_anchored};
+use super::files::{
+    CHECKPOINT, POINT_WINDOW_BYTES, SCAN_WINDOW_BYTES, Segments, after, continues, segment_begin,
+    segment_start,
+};
 use crate::codec::{
-    CHECKPOINT_BYTES, Checkpoint, FRAME_HEADER_BYTES, FRAME_MAGIC, FrameCheck, FrameHeader, Invalid, Part,
-    SegmentHeader, TailPage, Written, is_zero,
+    CHECKPOINT_BYTES, Checkpoint, ENVELOPE_BYTES, FRAME_HEADER_BYTES, FRAME_MAGIC, FrameCheck, FrameHeader,
+    Invalid, Part, SegmentHeader, TailPage, Written, is_zero,
 };
 use crate::ids::{Position, Seq};
 use crate::storage::read_file;
@@ -81,6 +83,44 @@ pub(crate) fn claims(numbers: &[u32], page: &TailPage, checkpoint: Option<&Check
 /// The first segment that should be there and is not, if a later one is.
 pub(crate) fn first_gap(numbers: &[u32]) -> Option<u32> {
     (1..).zip(numbers).find(|(expected, number)| expected != *number).map(|(expected, _)| expected)
+}
+
+/// Events of each segment that need not be accounted for.
+const UNASKED_EVENT_COUNT: u64 = 1 << 21;
+
+/// Whether the log holds, right before `place`, the frame that `place` says is there.
+pub(crate) fn is_anchored(segments: &Segments, place: &Written) -> Result<bool, LogError> {
+    let Some(header) = segments.header(place.position.segment())? else { return Ok(false) };
+    if place.last_frame == 0 {
+        return Ok(segment_start(&header) == *place && could_hold(segments, &header)?);
+    }
+    let offset = u64::from(place.last_frame) * Position::GRAIN_BYTES;
+    let Some(position) = Position::new(place.position.segment(), offset) else { return Ok(false) };
+    match Cursor::new(segments, POINT_WINDOW_BYTES).frame(position, FrameCheck::Checksum) {
+        Ok(frame) => Ok(after(frame.header()) == *place),
+        Err(Fault::Error(error)) => Err(error),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Whether the files before a segment are long enough for the events that its header says are in them. A forged
+/// header may begin at an immense seq; believing it would mean looking for all those events.
+fn could_hold(segments: &Segments, header: &SegmentHeader) -> Result<bool, LogError> {
+    let events = header.first_seq.before().0;
+    // Segments are counted from 1.
+    let earlier = u64::from(header.number).saturating_sub(1);
+    if events <= earlier.saturating_mul(UNASKED_EVENT_COUNT) {
+        return Ok(true);
+    }
+    let mut bytes = 0_u64;
+    for number in segments.numbers()?.into_iter().filter(|number| *number < header.number) {
+        if let Some(file) = segments.get(number)? {
+            let length = file.file.len();
+            let length = length.map_err(|error| LogError::io("inspect", file.path.clone(), error))?;
+            bytes = bytes.saturating_add(length);
+        }
+    }
+    Ok(bytes / ENVELOPE_BYTES as u64 >= events)
 }
 
 /// A trusted place, not beyond `durable`, to start walking from.

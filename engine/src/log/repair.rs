@@ -1,4 +1,4 @@
-//! Making the end of a log whole again after its last writer died, or after a sync failed.
+//! Where the end of a log is, and making it whole again after its last writer died, or after a sync failed.
 //!
 //! Only the stretch after the highest durable claim D is ever changed, and a copy of what is zeroed is kept. A
 //! second repair finds nothing to do.
@@ -6,14 +6,21 @@
 use std::io;
 use std::sync::atomic::Ordering;
 
-use super::Log;
+use super::create::{Identity, identify};
 use super::cursor::Cursor;
-use super::error::LogError;
+use super::error::{Corruption, LogError};
 use super::files::{LOG_DIR, QUARANTINE_DIR, SCAN_WINDOW_BYTES, segment_name, segment_start};
+use super::frames::{Step, Walk};
+use super::recovery_scan::{CheckpointFile, RecoveryScan, read_checkpoint, scan};
 use super::tail::Tail;
-use crate::codec::{PageCounts, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written};
+use super::{Head, Log};
+use crate::codec::{FrameCheck, PageCounts, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written};
+use crate::ids::{Position, Seq};
 use crate::locks::steady;
 use crate::storage::{Access, bytes_between, read_up_to, sync, write_all, write_file};
+
+/// How far beyond the last sound event the head of a damaged log may be, where only a witness beside it says so.
+const CLAIMED_COUNT_MAX: u64 = 1 << 16;
 
 impl Log {
     /// Makes the tail of the log whole again. Call under the write lock.
@@ -100,6 +107,64 @@ impl Log {
         steady(&self.shared).head = place;
         let confirmed_event_count = found.unconfirmed_event_count;
         Ok(Repaired { place, torn_bytes, confirmed_event_count, epoch })
+    }
+
+    /// Refuses to go on if a newer program named a feature since this handle was opened: by the store's file itself, where the page
+    /// cannot be relied on.
+    pub(super) fn check_features(&self) -> Result<(), LogError> {
+        match identify(&*self.storage)? {
+            Identity::Store(file) if file.writes != self.writes => {
+                Err(LogError::Upgraded { path: self.storage.path("") })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Where the log ends, by the files as they are now.
+    pub(crate) fn recovery_scan(
+        &self,
+        page: &TailPage,
+        confirmed_only: bool,
+    ) -> Result<RecoveryScan, LogError> {
+        let own = page.store == Some(self.segments.store);
+        let page = if own { *page } else { TailPage::default() };
+        let checkpoint = match read_checkpoint(&self.segments)? {
+            CheckpointFile::Sound(checkpoint) => Some(checkpoint),
+            CheckpointFile::Missing | CheckpointFile::Damaged(_) => None,
+        };
+        let numbers = self.segments.numbers()?;
+        scan(&self.segments, &numbers, &page, checkpoint.as_ref(), confirmed_only)
+    }
+
+    /// Remembers that the log is damaged, and finds how far reading can go.
+    pub(crate) fn note_damage(&self, damage: Corruption, durable: Position) -> Result<(), LogError> {
+        let mut head = steady(&self.shared).head;
+        let mut until = Head { position: durable.max(head.position), ..head };
+        let mut sound = head.seq;
+        if let CheckpointFile::Sound(checkpoint) = read_checkpoint(&self.segments)? {
+            until.seq = until.seq.max(checkpoint.written.seq);
+        }
+        if let Some(written) = self.read_page()?.clean() {
+            until.seq = until.seq.max(written.seq);
+        }
+        let from = SegmentHeader::start(damage.segment.max(1));
+        let mut walk = Walk::new(&self.segments, from, until, FrameCheck::Checksum, false, SCAN_WINDOW_BYTES);
+        loop {
+            match walk.step()? {
+                Step::Frame(frame) => sound = sound.max(frame.header().last_seq()),
+                Step::Damage(_) => {}
+                Step::End => break,
+            }
+        }
+        head.position = until.position;
+        // A witness may claim any seq: its checksum is no proof, and a loop over all seqs would not end. `verify` reports the
+        // whole claim.
+        let believed = Seq(sound.0.saturating_add(CLAIMED_COUNT_MAX));
+        head.seq = sound.max(until.seq.min(believed));
+        let mut shared = steady(&self.shared);
+        shared.head = head;
+        shared.damage.get_or_insert_with(|| Box::new(damage));
+        Ok(())
     }
 
     /// Keeps a copy of bytes that are about to be zeroed.

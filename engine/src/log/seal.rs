@@ -17,8 +17,8 @@ use super::error::LogError;
 use super::fault::Fault;
 use super::files::corruption;
 use super::files::{
-    LOG_DIR, SCAN_WINDOW_BYTES, SEAL, SegmentFile, Segments, after, continues, map_name, segment_begin,
-    segment_name, segment_number, segment_start,
+    LOG_DIR, SCAN_WINDOW_BYTES, SegmentFile, Segments, after, continues, map_name, segment_begin,
+    segment_name, segment_start,
 };
 use super::{Log, sealed, sealed_blocks};
 use crate::codec::{BLOCK_ROW_BYTES, CODEC_NONE, FRAME_ROW_BYTES, STREAM_ROW_BYTES};
@@ -62,16 +62,6 @@ pub struct SealFigures {
     pub bodies_stored: u64,
     /// Bytes stored for them.
     pub stored_bytes: u64,
-}
-
-/// The lock SEAL, given back when dropped.
-pub(crate) struct SealLock(Box<dyn StoredFile>);
-
-impl Drop for SealLock {
-    fn drop(&mut self) {
-        // If unlocking fails the lock still dies with the file.
-        let _ = self.0.unlock();
-    }
 }
 
 /// The contents of a segment, found by walking it.
@@ -292,32 +282,6 @@ impl Log {
             }
         }
         Ok(found)
-    }
-
-    /// Takes SEAL, under which complete segments change; `None` if another process has it. Removes what an interrupted
-    /// sealing left.
-    pub(crate) fn seal_lock(&self) -> Result<Option<SealLock>, LogError> {
-        self.check_process()?;
-        let fail = |action| move |error| LogError::io(action, self.storage.path(SEAL), error);
-        let file = self.storage.open(SEAL, Access::Create).map_err(fail("open"))?;
-        if !file.try_lock().map_err(fail("lock"))? {
-            return Ok(None);
-        }
-        let lock = SealLock(file);
-        let last = self.head().position.segment();
-        let names = self.storage.list(LOG_DIR);
-        let names = names.map_err(|error| LogError::io("list", self.storage.path(LOG_DIR), error))?;
-        // The temporary file of a segment that is being made has a higher number.
-        let left = names.iter().filter(|name| {
-            let number = name.strip_suffix(".tmp").and_then(segment_number);
-            number.is_some_and(|number| number < last)
-        });
-        for name in left {
-            let name = format!("{LOG_DIR}/{name}");
-            let removed = self.storage.remove(&name);
-            removed.map_err(|error| LogError::io("remove", self.storage.path(&name), error))?;
-        }
-        Ok(Some(lock))
     }
 
     /// Seals one segment if it is complete. `stop` is asked now and then; once it says so nothing is changed.

@@ -13,7 +13,8 @@ use super::files::{SegmentFile, Segments, map_name};
 use super::lookup::{MapFile, Source, TableStream, Tables, exactly};
 use super::seal::Contents;
 use crate::codec::{FramePlace, RECORD_BYTES, RecordKind, SealedLayout, SegmentHeader};
-use crate::ids::{Position, Seq, StreamId};
+use crate::ids::{Position, Seq};
+use crate::locks::steady;
 use crate::storage::{Access, write_file};
 
 /// The tables of a complete segment, wherever they are.
@@ -31,7 +32,7 @@ impl TableSource {
     }
 
     /// Asks the tables. Damaged ones have no answer.
-    fn ask<T>(
+    pub(super) fn ask<T>(
         &self,
         question: impl FnOnce(Source<'_>, &Tables) -> Result<T, Fault>,
     ) -> Result<Option<T>, LogError> {
@@ -124,7 +125,7 @@ impl Log {
     }
 
     /// The tables of a complete segment. Makes a missing map if this handle may write.
-    fn tables(&self, number: u32) -> Result<Option<TableSource>, LogError> {
+    pub(super) fn tables(&self, number: u32) -> Result<Option<TableSource>, LogError> {
         let Some(next) = self.segments.header(number.saturating_add(1))? else { return Ok(None) };
         if let Some(tables) = self.segments.tables(number, &next)? {
             return Ok(Some(tables));
@@ -166,6 +167,38 @@ impl Log {
         Ok(tables.ask(|source, tables| tables.holding(source, seq))?.flatten())
     }
 
+    /// A known place at or before the frame that holds `seq`: of a complete segment its tables', else a remembered one.
+    pub(super) fn start_before(&self, seq: Seq) -> Result<Position, LogError> {
+        let remembered = steady(&self.map).range(..=seq).next_back().map(|(_, position)| *position);
+        let active = self.head().position.segment();
+        if let Some(position) = remembered.filter(|position| position.segment() == active) {
+            return Ok(position);
+        }
+        if let Some(complete) = self.complete_segment(seq)? {
+            if let Some(position) = self.table_position(complete.number, seq)? {
+                return Ok(position);
+            }
+            let near = remembered.filter(|position| position.segment() == complete.number);
+            return Ok(near.unwrap_or(SegmentHeader::start(complete.number)));
+        }
+        let numbers = self.segments.numbers()?;
+        let mut start = Position::default();
+        let (mut low, mut high) = (0, numbers.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            let Some(number) = numbers.get(middle) else { break };
+            match self.segments.header(*number)? {
+                Some(header) if header.first_seq <= seq => {
+                    start = SegmentHeader::start(*number);
+                    low = middle + 1;
+                }
+                // A damaged header says nothing: look below it.
+                _ => high = middle,
+            }
+        }
+        Ok(start)
+    }
+
     /// The streams of a complete segment with the frames of their first events there; `None` without usable tables.
     ///
     /// # Errors
@@ -182,42 +215,5 @@ impl Log {
     pub fn segment_frame(&self, segment: u32, seq: Seq) -> Result<Option<FramePlace>, LogError> {
         let Some(tables) = self.tables(segment)? else { return Ok(None) };
         Ok(tables.ask(|source, tables| tables.frame_of(source, seq))?.flatten())
-    }
-
-    /// The frames of a complete segment that hold events of `stream` past `after`. Without usable tables all its frames are
-    /// read.
-    ///
-    /// # Errors
-    /// [`LogError::Io`] if the storage fails. Damaged frames are left out.
-    pub fn segment_frames_of(
-        &self,
-        segment: u32,
-        stream: StreamId,
-        after: Seq,
-    ) -> Result<Vec<FramePlace>, LogError> {
-        if let Some(tables) = self.tables(segment)?
-            && let Some(frames) = tables.ask(|source, tables| tables.frames_of(source, stream, after))?
-        {
-            return Ok(frames);
-        }
-        let mut until = self.head();
-        if let Some(next) = self.segments.header(segment.saturating_add(1))? {
-            until.position = until.position.min(next.previous_end);
-            until.seq = until.seq.min(next.first_seq.before());
-        }
-        let mut found = Vec::new();
-        for frame in self.frames(SegmentHeader::start(segment), until) {
-            let frame = match frame {
-                Ok(frame) => frame,
-                Err(LogError::Corrupt(_)) => continue,
-                Err(error) => return Err(error),
-            };
-            let header = frame.header();
-            if header.last_seq() > after && frame.events().any(|event| event.envelope.stream == stream) {
-                let (first_seq, last_seq) = (header.first_seq, header.last_seq());
-                found.push(FramePlace { first_seq, last_seq, position: header.position });
-            }
-        }
-        Ok(found)
     }
 }

@@ -23,7 +23,20 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::Access;
+/// How a file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// For reading; must exist.
+    Read,
+    /// For reading and writing; must exist.
+    Write,
+    /// For reading and writing; made if it does not exist.
+    Create,
+    /// For reading and writing; must not exist.
+    CreateNew,
+    /// For reading and writing; emptied if it exists, made if not.
+    Replace,
+}
 
 /// For folders that are only passed through.
 #[cfg(target_os = "linux")]

@@ -30,27 +30,13 @@ use std::path::{Path, PathBuf};
 
 use beneath::Beneath;
 
+pub use beneath::Access;
 pub use clock::{Bell, Clock, Entropy, FixedClock, FixedEntropy, SystemClock, SystemEntropy};
 pub use file_system::{effective_user, free_bytes, untrusted};
 pub use key_ring::{FileKeyRing, KeyRing, PASSPHRASE_BYTES_MIN, PassphraseKeyRing, RawKeyRing};
 pub(crate) use memory::expect_filled;
 #[cfg(any(test, feature = "testing"))]
 pub use sim::{Crash, Fault, FaultKind, Moment, Part, SimClock, SimStorage, SimWorld};
-
-/// How a file is opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// For reading; must exist.
-    Read,
-    /// For reading and writing; must exist.
-    Write,
-    /// For reading and writing; made if it does not exist.
-    Create,
-    /// For reading and writing; must not exist.
-    CreateNew,
-    /// For reading and writing; emptied if it exists, made if not.
-    Replace,
-}
 
 /// The files of one store.
 pub trait Storage: Send + Sync {

@@ -1,24 +1,29 @@
 //! Who uses whom inside a folder of modules, drawn from the sources.
 //!
 //! A room is a folder whose files and folders are its members; its root file is the member `mod`. A member uses another one if
-//! its code names a path into that member. A name that the root file imports belongs to the member that it comes from. A circle
-//! is a set of members that all use each other, directly or through others.
+//! its code names a path into that member, or calls a function that is there alone ([`super::methods`]). A name that the root file
+//! imports belongs to the member that it comes from. A circle is a set of members that all use each other, directly or through others.
 //!
 //! ```text
-//! sources -> paths -> arrows between members -> circles -> layers: a member stands above all members that it uses
+//! sources -> paths, calls -> arrows between members -> circles -> layers: a member stands above all members that it uses
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::methods::Methods;
 use super::source::{File, code, is_word, without_tests};
 
 /// The member that stands for a room's root file.
 const ROOT: &str = "mod";
 
+/// Of each arrow of a circle this many names are told.
+const NAMED_COUNT_MAX: usize = 4;
+
 /// A folder of modules, with what its members use of each other.
 pub(super) struct Room {
     members: BTreeSet<String>,
-    arrows: BTreeSet<(String, String)>,
+    /// From one member to another, with the names by which it is used.
+    arrows: BTreeMap<(String, String), BTreeSet<String>>,
     /// Members of which the root file imports all names: whose a name is cannot be told then.
     pub(super) globs: BTreeSet<String>,
 }
@@ -31,6 +36,7 @@ pub(super) struct Circle {
 
 /// A file of a room: its path of modules below the room, and its code.
 struct Source {
+    path: String,
     modules: Vec<String>,
     code: String,
 }
@@ -50,8 +56,8 @@ fn is_root_name(part: &str) -> bool {
 }
 
 impl Room {
-    /// The room `folder` of a crate whose root is `crate_folder`; both end in `/`.
-    pub(super) fn read(files: &[File], folder: &str, crate_folder: &str) -> Self {
+    /// The room `folder` of a crate whose root is `crate_folder`; both end in `/`. `methods`: those that its code may call.
+    pub(super) fn read(files: &[File], folder: &str, crate_folder: &str, methods: &Methods) -> Self {
         let is_program = files.iter().any(|file| file.path.strip_prefix(folder) == Some("main.rs"));
         let sources = files.iter().filter_map(|file| {
             let below = file.path.strip_prefix(folder)?.strip_suffix(".rs")?;
@@ -62,12 +68,15 @@ impl Room {
             let is_test = file.is_test() || below.ends_with("_tests");
             let modules = below.split('/').filter(|part| !is_root_name(part)).map(str::to_owned).collect();
             let code = without_tests(&code(file.text.as_ref()?));
-            (!is_test).then_some(Source { modules, code })
+            (!is_test).then(|| Source { path: file.path.clone(), modules, code })
         });
         let above = folder.strip_prefix(crate_folder).unwrap_or_default();
         let above: Vec<String> =
             above.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
-        Self::of(&sources.collect::<Vec<_>>(), &above)
+        let sources: Vec<Source> = sources.collect();
+        let mut room = Self::of(&sources, &above);
+        room.follow(&sources, methods);
+        room
     }
 
     fn of(sources: &[Source], above: &[String]) -> Self {
@@ -75,7 +84,7 @@ impl Room {
             sources.iter().filter(|source| !source.is_root()).map(Source::member).collect();
         let root = sources.iter().find(|source| source.is_root()).map_or("", |source| source.code.as_str());
         let (imports, body) = imports(root, &children, above);
-        let mut arrows = BTreeSet::new();
+        let mut arrows: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
         for source in sources {
             let own: Vec<&str> = above.iter().chain(&source.modules).map(String::as_str).collect();
             for path in paths(&source.code) {
@@ -89,7 +98,7 @@ impl Room {
                     None => ROOT.to_owned(),
                 };
                 if target != source.member() && !source.is_root() {
-                    arrows.insert((source.member(), target));
+                    arrows.entry((source.member(), target)).or_default().insert(inside.join("::"));
                 }
             }
         }
@@ -98,7 +107,7 @@ impl Room {
                 find_words(&body, child).iter().any(|at| after(&body, *at, child).starts_with("::"));
             let mut of_child = imports.iter().filter(|(_, member)| member.as_ref() == Some(child));
             if is_named || of_child.any(|(name, _)| !find_words(&body, name).is_empty()) {
-                arrows.insert((ROOT.to_owned(), child.clone()));
+                arrows.entry((ROOT.to_owned(), child.clone())).or_default().insert(child.clone());
             }
         }
         let globs = globs(root, &children);
@@ -107,8 +116,26 @@ impl Room {
         Self { members, arrows, globs }
     }
 
+    /// Draws the arrows of calls: from a member to the one that has the function, if there is one alone that may have it.
+    fn follow(&mut self, sources: &[Source], methods: &Methods) {
+        let members: BTreeMap<&str, String> =
+            sources.iter().map(|source| (source.path.as_str(), source.member())).collect();
+        for source in sources {
+            for (name, files) in methods.calls(&source.path, &source.code) {
+                let targets: BTreeSet<Option<&String>> =
+                    files.into_iter().map(|path| members.get(path)).collect();
+                if let (1, Some(Some(target))) = (targets.len(), targets.first())
+                    && **target != source.member()
+                {
+                    let arrow = (source.member(), (*target).clone());
+                    self.arrows.entry(arrow).or_default().insert(format!("{name}()"));
+                }
+            }
+        }
+    }
+
     fn used_by(&self, member: &str) -> impl Iterator<Item = &str> {
-        let of_member = self.arrows.iter().filter(move |(from, _)| from == member);
+        let of_member = self.arrows.keys().filter(move |(from, _)| from == member);
         of_member.map(|(_, to)| to.as_str())
     }
 
@@ -147,8 +174,12 @@ impl Room {
     pub(super) fn circles(&self) -> Vec<Circle> {
         let circles = self.sets().into_iter().filter(|set| set.len() > 1);
         let with_arrows = circles.map(|members| {
-            let inside = |(from, to): &&(String, String)| members.contains(from) && members.contains(to);
-            let arrows = self.arrows.iter().filter(inside).map(|(from, to)| format!("{from} -> {to}"));
+            let inside =
+                self.arrows.iter().filter(|((from, to), _)| members.contains(from) && members.contains(to));
+            let arrows = inside.map(|((from, to), names)| {
+                let names: Vec<&str> = names.iter().take(NAMED_COUNT_MAX).map(String::as_str).collect();
+                format!("{from} -> {to} by {}", names.join(" "))
+            });
             Circle { arrows: arrows.collect(), members: members.iter().cloned().collect() }
         });
         with_arrows.collect()
@@ -316,10 +347,15 @@ fn after<'a>(code: &'a str, at: usize, word: &str) -> &'a str {
 #[cfg(test)]
 fn room(files: &[(&str, &str)]) -> Room {
     let source = |(path, code): &(&str, &str)| Source {
+        path: format!("engine/src/log/{path}.rs"),
         modules: path.split('/').filter(|part| !is_root_name(part)).map(str::to_owned).collect(),
         code: (*code).to_owned(),
     };
-    Room::of(&files.iter().map(source).collect::<Vec<_>>(), &["log".to_owned()])
+    let sources: Vec<Source> = files.iter().map(source).collect();
+    let methods = Methods::of(sources.iter().map(|source| (source.path.as_str(), source.code.as_str())));
+    let mut room = Room::of(&sources, &["log".to_owned()]);
+    room.follow(&sources, &methods);
+    room
 }
 
 #[test]
@@ -335,7 +371,7 @@ fn layers_stand_on_the_layers_below() {
     let circles = room.circles();
     assert_eq!(circles.len(), 1);
     assert_eq!(circles[0].members, ["c", "mod"]);
-    assert_eq!(circles[0].arrows, ["c -> mod", "mod -> c"]);
+    assert_eq!(circles[0].arrows, ["c -> mod by Nothing::None", "mod -> c by c"]);
 }
 
 #[test]
@@ -355,4 +391,21 @@ fn a_root_file_that_imports_all_names_is_seen() {
     let files =
         [("mod", "mod a; mod b;\npub use a::*;\nuse b::{C, d::E};"), ("a", ""), ("b", "use super::Any;")];
     assert_eq!(room(&files).globs, BTreeSet::from(["a".to_owned()]));
+}
+
+#[test]
+fn a_call_is_an_arrow_to_the_one_member_that_has_the_function() {
+    let files = [
+        ("mod", "mod a; mod b; mod c;\npub struct Log;"),
+        ("a", "impl super::Log {\n    pub fn low(&self) {}\n    pub fn twice(&self) {}\n}"),
+        ("b", "impl super::Log {\n    pub fn high(&self) { self.low() }\n}"),
+        ("c", "impl Tail {\n    pub fn twice(&self) {}\n}\nfn f() { log.twice() }\nfn g() { log.high() }"),
+    ];
+    assert_eq!(room(&files).draw(), "   1  mod\n   2  a\n   3  b\n   4  c");
+    let circle = ("d", "impl super::Log {\n    pub fn up(&self) { self.high(); self.low() }\n}");
+    let back = ("a/more", "impl super::super::Log {\n    fn f(&self) { self.up() }\n}");
+    let circles = room(&[&files[..], &[circle, back]].concat()).circles();
+    let arrows: Vec<&str> =
+        circles.iter().flat_map(|circle| circle.arrows.iter().map(String::as_str)).collect();
+    assert_eq!(arrows, ["a -> d by up()", "b -> a by low()", "d -> a by low()", "d -> b by high()"]);
 }

@@ -37,6 +37,10 @@ impl ShortenKind {
     }
 }
 
+/// Numbers of the rules that leave something of a face which another rule may take later. The rules, which say so of themselves, stand
+/// above this; a test compares both.
+const LEAVE_SOME: &[u8] = &[16];
+
 /// What an eviction makes of a face.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Evicted {
@@ -105,7 +109,7 @@ impl Cause {
             Self::Superseded { .. } => 7,
             Self::Discarded { .. } => 8,
             // What was left of it may be taken later: then that shows.
-            Self::Shortened { rule } if rule.leaves_some() => 10,
+            Self::Shortened { rule } if LEAVE_SOME.contains(&rule.number()) => 10,
             Self::Shortened { .. } => 9,
             Self::Answered { .. } | Self::Revised { .. } | Self::Pinned => return None,
         })

@@ -1,0 +1,216 @@
+//! Waiting until a placed commit is durable: the steps of that wait over the log's files.
+//!
+//! One process syncs for all that wait, under the sync lock. If the holder of that lock is stopped, others sync without it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::commit_queue::{self, Attempt, Outcome, State, SyncOps};
+use super::files::WriteSegment;
+use super::tail::{Lost, SyncLock, Tail};
+use super::{Appended, Head, Log};
+use crate::codec::{Frame, TailPage};
+use crate::failpoints::failpoint;
+use crate::ids::Position;
+use crate::storage::sync;
+
+/// How long the holder of the sync lock may be stopped before other processes sync without the lock.
+const SYNC_LOCK_WAIT: Duration = Duration::from_secs(1);
+/// The same as a count of pauses, for clocks that stand still.
+const SYNC_LOCK_WAIT_COUNT: u32 = 1000;
+/// How long a process that synced without the sync lock waits for the write lock, to publish.
+const PUBLISH_WAIT: Duration = Duration::from_millis(1);
+/// Pauses between reads of the page: at first only yields, then a share of a sync's time within these bounds.
+const PAUSE_YIELD_COUNT: u32 = 2;
+const PAUSE_SHARE: u32 = 4;
+const PAUSE_MIN: Duration = Duration::from_micros(20);
+const PAUSE_MAX: Duration = Duration::from_millis(1);
+
+/// A commit that has its place in the log and may not be durable yet.
+#[derive(Clone)]
+#[must_use]
+pub struct Placed {
+    pub(crate) appended: Appended,
+    /// Its frame, for readers in this process once it is durable, unless it is large or sealed.
+    pub(crate) frame: Option<Box<Frame>>,
+    /// The group that the commit was written in; it becomes durable as a whole.
+    pub(crate) stretch: Stretch,
+}
+
+/// The part of the log that one write filled.
+#[derive(Clone)]
+pub(crate) struct Stretch {
+    pub(crate) start: Position,
+    pub(crate) end: Head,
+    pub(crate) epoch: u32,
+    /// The segment that holds it.
+    pub(crate) segment: Arc<WriteSegment>,
+}
+
+impl Placed {
+    /// The later of two commits: once it is durable, so is the other.
+    pub(crate) fn later<'a>(&'a self, other: &'a Self) -> &'a Self {
+        if other.is_beyond(self) { other } else { self }
+    }
+
+    /// Its place alone, without its frame and its rows: to be held for long, and by each stream of the commit.
+    pub(crate) fn bare(&self) -> Self {
+        let Appended { first_seq, event_count, time, position, moved, .. } = self.appended;
+        let appended = Appended { first_seq, event_count, time, position, rows: Vec::new(), moved };
+        Self { appended, frame: None, stretch: self.stretch.clone() }
+    }
+
+    pub(super) fn is_beyond(&self, other: &Self) -> bool {
+        self.stretch.end.position > other.stretch.end.position
+    }
+
+    pub(crate) fn into_appended(self) -> Appended {
+        self.appended
+    }
+
+    /// The written commit and its place.
+    pub fn appended(&self) -> &Appended {
+        &self.appended
+    }
+}
+
+impl Log {
+    /// Waits until a stretch is durable. `holds_lock`: the caller holds the write lock.
+    pub(super) fn await_stretch(&self, tail: &Tail, stretch: &Stretch, holds_lock: bool) -> Outcome<Lost> {
+        let waits = std::cell::Cell::new((0, None));
+        let ops = LogSync { log: self, tail, stretch, holds_lock, waits };
+        let (start, end) = (stretch.start.0, stretch.end.position.0);
+        tail.sync_wait.settle(&ops, commit_queue::Stretch { start, end, epoch: stretch.epoch })
+    }
+}
+
+/// The steps of a wait for durability over the log's files.
+struct LogSync<'a> {
+    log: &'a Log,
+    tail: &'a Tail,
+    stretch: &'a Stretch,
+    /// The caller holds the write lock.
+    holds_lock: bool,
+    /// How many pauses there were, and the time of the first.
+    waits: std::cell::Cell<(u32, Option<Duration>)>,
+}
+
+impl LogSync<'_> {
+    /// Whether the synced file is still the one that other processes read.
+    fn is_in_place(&self) -> bool {
+        let is_current = self.tail.is_current().unwrap_or(false);
+        is_current && self.stretch.segment.file.is_linked().unwrap_or(false)
+    }
+
+    /// Publishes a durable place without the sync lock, under the write lock instead. If that lock is held, the next process
+    /// that syncs publishes.
+    fn publish_under_write_lock(&self, place: &Head) {
+        if self.holds_lock {
+            return self.publish_held(place);
+        }
+        let Ok(_writer) = self.log.writer.try_lock() else { return };
+        // As the text above says: else the next process that syncs publishes.
+        if let Ok(_lock) = self.tail.lock(&*self.log.clock, PUBLISH_WAIT) {
+            self.publish_held(place);
+        }
+    }
+
+    fn publish_held(&self, place: &Head) {
+        let Ok(page) = self.tail.read() else { return };
+        if self.state(&page).is_some_and(|state| state.epoch == self.stretch.epoch) {
+            // As above.
+            let _ = self.tail.confirm_durable(&page, place);
+        }
+    }
+}
+
+impl<'a> SyncOps for LogSync<'a> {
+    type Lock = SyncLock<'a>;
+    type Page = TailPage;
+    type Failure = Lost;
+
+    fn look(&self) -> TailPage {
+        // An unreadable page counts as empty. A caller that needs the page reads it again and reports the error.
+        self.tail.read().unwrap_or_default()
+    }
+
+    fn state(&self, page: &TailPage) -> Option<State> {
+        page.store.filter(|store| *store == self.log.segments.store)?;
+        let (written, durable) = (page.written_end(), page.durable_end());
+        Some(State {
+            durable: durable.position.0,
+            written: written.position.0,
+            epoch: page.epoch,
+            waiting: written.seq.since(durable.seq),
+            expected: page.waiting,
+        })
+    }
+
+    fn failed_elsewhere(&self) -> Lost {
+        Lost::Sync
+    }
+
+    fn try_lock(&self) -> Attempt<SyncLock<'a>> {
+        self.tail.try_lock_sync()
+    }
+
+    fn sync(&self, lock: Option<&SyncLock<'a>>, page: &TailPage) -> Result<u64, Lost> {
+        let segment = &*self.stretch.segment;
+        // Its writer may have died before it published the end; this stretch is written all the same. If the page names the
+        // next segment, this one was made durable before that one began.
+        let covered = |page: &TailPage| {
+            let written = page.written.filter(|written| written.position.segment() == segment.number);
+            written.filter(|written| written.position > self.stretch.end.position).unwrap_or(self.stretch.end)
+        };
+        let mut place = covered(page);
+        let began = self.log.clock.elapsed();
+        if sync(&*segment.file).is_err() {
+            self.tail.poison();
+            return Err(Lost::Sync);
+        }
+        self.log.commit_delay.synced(self.log.clock.since(began));
+        if failpoint!(CoveredReadLate) {
+            place = covered(&self.look());
+        }
+        if lock.is_none() {
+            // Meanwhile another process may have given up the unconfirmed events.
+            let page = self.look();
+            let state = self.state(&page).ok_or(Lost::Replaced)?;
+            if state.epoch != self.stretch.epoch {
+                return Err(Lost::Sync);
+            }
+            if state.durable >= place.position.0 {
+                return Ok(state.durable);
+            }
+        }
+        if !self.is_in_place() {
+            return Err(Lost::Replaced);
+        }
+        // The stretch is durable even if publishing fails; then the next sync publishes it.
+        match lock {
+            Some(_) => drop(self.tail.claim(page, &place)),
+            None => self.publish_under_write_lock(&place),
+        }
+        self.log.show(place);
+        Ok(place.position.0)
+    }
+
+    fn pause(&self) -> bool {
+        let now = self.log.clock.elapsed();
+        let (count, since) = self.waits.get();
+        let since = since.unwrap_or(now);
+        self.waits.set((count.saturating_add(1), Some(since)));
+        if count < PAUSE_YIELD_COUNT {
+            std::thread::yield_now();
+        } else {
+            let share = self.log.commit_delay.sync_time() / PAUSE_SHARE;
+            self.log.clock.sleep(share.clamp(PAUSE_MIN, PAUSE_MAX));
+        }
+        // `now` was read after `since`.
+        count < SYNC_LOCK_WAIT_COUNT && now.saturating_sub(since) < SYNC_LOCK_WAIT
+    }
+
+    fn wait_for_others(&self, all_here: impl FnMut() -> bool) {
+        self.log.commit_delay.wait(all_here, || self.log.clock.elapsed());
+    }
+}
