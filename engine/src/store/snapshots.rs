@@ -20,7 +20,7 @@
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use crate::fold::{LAYOUT_VERSION, Pieces, TAKEN_BYTES_MAX, World};
+use crate::fold::{LAYOUT_VERSION, Pieces, RuleKind, ShortenKind, TAKEN_BYTES_MAX, World};
 use crate::ids::{Link, Position, Seq, StoreId, StreamId};
 use crate::locks::steady;
 use crate::storage::{Access, Storage, bytes_between, expect_filled, give_back, read_up_to, write_all};
@@ -110,9 +110,17 @@ pub(super) struct Kind {
     pub(super) layout: u32,
 }
 
-/// This program, as far as the layout may depend on it.
+/// This program, as far as the layout, and what a fold concludes, may depend on it: its version and its rules.
 fn program() -> u32 {
-    crc32c::crc32c(env!("CARGO_PKG_VERSION").as_bytes())
+    let rules = RuleKind::all().map(RuleKind::label).chain(ShortenKind::all().map(ShortenKind::label));
+    program_of(env!("CARGO_PKG_VERSION"), rules)
+}
+
+/// A program with one more rule is another one: it concludes what a fold that was saved without the rule lacks, and it saves
+/// numbers that the other does not know.
+fn program_of(version: &str, rules: impl Iterator<Item = &'static str>) -> u32 {
+    let add = |sum: u32, rule: &str| crc32c::crc32c_append(crc32c::crc32c_append(sum, b","), rule.as_bytes());
+    rules.fold(crc32c::crc32c(version.as_bytes()), add)
 }
 
 fn hasher() -> blake3::Hasher {
