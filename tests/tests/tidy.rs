@@ -10,6 +10,8 @@ mod ignored;
 mod kinds;
 #[path = "tidy/rooms.rs"]
 mod rooms;
+#[path = "tidy/shortening.rs"]
+mod shortening;
 #[path = "tidy/silence.rs"]
 mod silence;
 #[path = "tidy/source.rs"]
