@@ -12,6 +12,8 @@ mod kinds;
 mod methods;
 #[path = "tidy/rooms.rs"]
 mod rooms;
+#[path = "tidy/shortening.rs"]
+mod shortening;
 #[path = "tidy/silence.rs"]
 mod silence;
 #[path = "tidy/source.rs"]

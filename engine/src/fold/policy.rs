@@ -228,13 +228,6 @@ impl Policy {
         }
         Value::Object(map)
     }
-
-    /// Turns for which an output of medium size stays that no rule takes for another reason; `None`: for ever.
-    pub fn other_turns(&self) -> Option<u32> {
-        let shelf = self.shelf.on.then_some(self.shelf.other_turns);
-        let searches = self.idle.ages.iter().zip(SHORTENING).find(|(_, rule)| rule.name == "idle_searches");
-        shelf.or_else(|| searches.map(|(ages, _)| ages.medium).filter(|turns| *turns > 0))
-    }
 }
 
 /// Keys that are absent from policies recorded by the first version. Their defaults change nothing, and stay for ever.

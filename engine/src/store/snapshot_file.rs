@@ -19,7 +19,7 @@ use std::io;
 
 use super::kept::FOLDER;
 use crate::command::ingest_state;
-use crate::fold;
+use crate::fold::{self, RuleKind, ShortenKind};
 use crate::ids::{Link, Position, Seq, StoreId, StreamId};
 use crate::storage::{Access, Storage, StoredFile, bytes_between, give_back, read_up_to, write_all};
 
@@ -92,9 +92,17 @@ pub(super) struct Part<'a> {
     pub(super) bytes: [&'a [u8]; 2],
 }
 
-/// This program, as far as a layout may depend on it.
+/// This program, as far as a layout, and what a fold concludes, may depend on it: its version and its rules.
 pub(super) fn program() -> u32 {
-    crc32c::crc32c(env!("CARGO_PKG_VERSION").as_bytes())
+    let rules = RuleKind::all().map(RuleKind::label).chain(ShortenKind::all().map(ShortenKind::label));
+    program_of(env!("CARGO_PKG_VERSION"), rules)
+}
+
+/// A program with one more rule is another one: it concludes what a fold that was saved without the rule lacks, and it saves
+/// numbers that the other does not know.
+fn program_of(version: &str, rules: impl Iterator<Item = &'static str>) -> u32 {
+    let add = |sum: u32, rule: &str| crc32c::crc32c_append(crc32c::crc32c_append(sum, b","), rule.as_bytes());
+    rules.fold(crc32c::crc32c(version.as_bytes()), add)
 }
 
 /// Fields in order.

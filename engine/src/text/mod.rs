@@ -4,7 +4,7 @@
 //! params bytes --json--> Json --canonical--> bytes --label-----> r_a1b2c, what an agent types
 //!                         |                        --signature-> what calls are compared by
 //!                         +--at(path)--> paths::resolve --> file keys
-//! texts --tokens--> estimate     --pattern--> does `start...end` fit?     --shorten--> stand-ins
+//! texts --tokens--> estimate     --pattern--> does `start...end` fit?     --shorten--> short forms
 //! names, paths --globs--> is it on the list?   numbers, names --words--> a line for people
 //! ```
 //!
@@ -24,7 +24,7 @@ pub mod words;
 pub use globs::{GlobError, Globs};
 pub use json::{JSON_DEPTH_MAX, Json, JsonError, JsonStr, ParamPath, canonical_or_text, write_json_string};
 pub use pattern::Pattern;
-pub use shorten::{ShownParams, TruncateSettings};
+pub use shorten::ShownParams;
 pub use signature::{HashTarget, Label, Signer};
 pub use tokens::{ESTIMATOR_VERSION, estimate};
 

@@ -31,13 +31,12 @@ pub(super) struct Clearing {
 
 impl Clearing {
     pub(super) fn of(policy: &Policy) -> Self {
-        let reasoning = &policy.compress_reasoning;
         Self {
             keep: policy.turn_protection.age_min().max(3),
             protected: policy.protected_tools.clone(),
             files: policy.protected_files.patterns().to_vec(),
             inputs: policy.hide_input != acpdb_engine::fold::HideInput::None,
-            thinking: reasoning.on.then(|| reasoning.turns_min.max(1)),
+            thinking: policy.reasoning_turns().map(|turns| turns.max(1)),
         }
     }
 

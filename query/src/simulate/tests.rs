@@ -1,10 +1,11 @@
 //! Simulations of small sessions: what is in force is what is, what is sent stays, and the figures add up.
 
-use acpdb_engine::event::{Payload, TurnKind};
+use acpdb_engine::entry::{Entry, PartEntry};
+use acpdb_engine::event::{Payload, Role, TurnKind};
 use acpdb_engine::fold::policy::FlushRule;
 use acpdb_engine::ids::{Micros, Seq};
-use acpdb_engine::testing::Script;
 use acpdb_engine::testing::script::Played;
+use acpdb_engine::testing::{Script, Tape};
 use proptest::prelude::*;
 
 use super::*;
@@ -35,6 +36,31 @@ fn tokens_at_steps(played: &Played) -> Vec<u64> {
     };
     let steps = (1..=played.tape.head().get()).map(Seq).filter(is_step);
     steps.map(|seq| state.tokens(seq).shown).collect()
+}
+
+/// What was left of reasoning counted as hidden: a word of its first line was missed, though the model saw it still.
+#[test]
+fn what_a_rule_leaves_of_a_text_is_seen() {
+    let policy = r#"{"compress_reasoning":true,"compress_reasoning.max_tokens":40,"compress_reasoning.turns_min":1,
+        "truncate":true,"truncate.max_tokens":40,"truncate.turns_min":1,"truncate.tools":["grep"]}"#;
+    let mut tape = Tape::of_test_tools("left");
+    let policy = Policy::from_json(policy).unwrap();
+    tape.payload(acpdb_engine::event::PolicySet { policy: policy.to_json(), reason: None }, Vec::new());
+    let lines =
+        |word: &str| (0..40).map(|n| format!("{word}_{n} is told here")).collect::<Vec<_>>().join("\n");
+    tape.entry(Entry::step("s1"));
+    let thought = vec![PartEntry::reasoning(lines("thought"), None)];
+    tape.entry(Entry::message_parts("m1", Role::Assistant, thought));
+    tape.entry(Entry::tool_started("c1", "grep", r#"{"pattern":"x"}"#));
+    tape.entry(Entry::tool_completed("c1", lines("found")));
+    tape.entry(Entry::step("s2"));
+    tape.entry(Entry::step("s3"));
+    tape.entry(Entry::message("m2", Role::Assistant, "thought_0 and thought_20, found_0 and found_20"));
+    tape.entry(Entry::step("s4"));
+    let recording = Recording::of(tape.stream(), tape.events().to_vec(), &|body| tape.body(body));
+    let outcome = run(&recording, &setup(None, ServeMode::Eager));
+    let missed = outcome.missed.iter().map(|it| format!("{}: {}", it.rule, it.words.join(" ")));
+    assert_eq!(missed.collect::<Vec<_>>(), ["compress_reasoning: thought_20", "truncate: found_20"]);
 }
 
 const EDITS: &str = "1 user what does a do?

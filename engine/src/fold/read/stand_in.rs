@@ -4,25 +4,20 @@
 //! request shows `[removed]` or `-`. Lengths are known without any body, so the fold can tell. The texts of an eviction
 //! are always used: they carry the summary and keep the message valid.
 
-use rustc_hash::FxHashSet;
-
-use crate::event::{Face, KeyKind, Role};
+use crate::event::{Face, Role};
 use crate::fold::eviction::{output_text, rolling_text, words_text};
 use crate::fold::facts::{ItemKind, Size};
 use crate::fold::history::{Cause, Evicted, Row, RuleKind, ShortenKind};
 use crate::fold::number::{Ix, NONE};
 use crate::fold::policy::TaskArchive;
 use crate::fold::rules::Tombstone;
-use crate::fold::rules::shorten::Leaves;
+use crate::fold::rules::shorten::{Cutter, Cutting, Leaves};
 use crate::fold::state::State;
 use crate::fold::state::Status;
 use crate::ids::{BodyId, Seq};
 use crate::registry::Registry;
 use crate::text::json::canonical_or_text;
-use crate::text::shorten::{
-    LISTED_TOKENS_MAX, TruncateSettings, compress_reasoning, first_and_named, purge_input, shown_params,
-    truncate,
-};
+use crate::text::shorten::shown_params;
 use crate::text::tokens::{estimate, estimate_pieces};
 
 use super::FaceState;
@@ -34,9 +29,6 @@ const REMOVED_SHORT: &str = "-";
 const DISTILLED: &str = "[distilled] ";
 /// Between a call and its status in a tombstone.
 const ARROW: &str = " → ";
-
-/// Items that are looked at for files touched since.
-const BETWEEN_MAX: usize = 256;
 
 /// How the text of a stand-in is made.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
@@ -91,35 +83,12 @@ pub enum Render {
         /// The summary.
         summary: BodyId,
     },
-    /// Parameters without their long strings.
-    PurgedParams {
-        /// The parameters.
-        params: BodyId,
-    },
-    /// Head and tail of each text part.
-    Truncated {
-        /// The parts.
-        parts: Vec<BodyId>,
-        /// Estimated tokens above which a text is truncated.
-        max_tokens: u32,
-        /// Share of the head.
-        head_ratio: f64,
-        /// Share of the tail.
-        tail_ratio: f64,
-    },
-    /// Leading lines of each text part, and those that name a file.
-    Listed {
-        /// The parts.
-        parts: Vec<BodyId>,
-        /// Paths of files, as calls named them.
-        files: Vec<String>,
-    },
-    /// Beginning and conclusions.
-    Compressed {
-        /// The reasoning.
-        body: BodyId,
-        /// Estimated tokens above which it is compressed.
-        max_tokens: u32,
+    /// What a rule leaves of the face.
+    Cut {
+        /// The face's parts.
+        bodies: Vec<BodyId>,
+        /// How the rule cuts them.
+        by: Cutter,
     },
 }
 
@@ -150,15 +119,16 @@ impl StandIn {
     pub fn needs(&self) -> Vec<BodyId> {
         match &self.render {
             Render::Whole | Render::Nothing | Render::Text { .. } => Vec::new(),
-            Render::CallLine { params, .. }
-            | Render::ShownParams { params, .. }
-            | Render::PurgedParams { params } => {
-                vec![*params]
-            }
-            Render::Around { body, .. } | Render::Compressed { body, .. } => vec![*body],
+            Render::CallLine { params, .. } | Render::ShownParams { params, .. } => vec![*params],
+            Render::Around { body, .. } => vec![*body],
             Render::Evicted { summary, .. } => vec![*summary],
-            Render::Truncated { parts, .. } | Render::Listed { parts, .. } => parts.clone(),
+            Render::Cut { bodies, .. } => bodies.clone(),
         }
+    }
+
+    /// Whether a part of the face's own text is shown: a reader sees that part still.
+    pub const fn is_part(&self) -> bool {
+        matches!(self.render, Render::Cut { .. })
     }
 }
 
@@ -199,21 +169,10 @@ pub fn render(
                 output_text(task, session, Some(&summary), TaskArchive::default())
             })
         }
-        Render::PurgedParams { params } => purge_input(&body(*params)?),
-        Render::Truncated { parts, max_tokens, head_ratio, tail_ratio } => {
-            let texts: Option<Vec<String>> = parts.iter().map(|part| text_of(*part)).collect();
-            let settings = TruncateSettings {
-                max_tokens: *max_tokens,
-                head_ratio: *head_ratio,
-                tail_ratio: *tail_ratio,
-            };
-            truncate(&texts?.join("\n"), &settings)
+        Render::Cut { bodies, by } => {
+            let bytes: Option<Vec<Vec<u8>>> = bodies.iter().map(|id| body(*id)).collect();
+            by.cut(&bytes?.join(&b'\n'))
         }
-        Render::Listed { parts, files } => {
-            let texts: Option<Vec<String>> = parts.iter().map(|part| text_of(*part)).collect();
-            first_and_named(&texts?.join("\n"), files)
-        }
-        Render::Compressed { body, max_tokens } => compress_reasoning(&text_of(*body)?, *max_tokens),
     }
 }
 
@@ -486,72 +445,27 @@ impl State {
         size: Size,
         at: Seq,
     ) -> StandIn {
-        let policy = self.policy(row.since);
-        let (limit, render) = match (rule.described().leaves)(face) {
+        let part = match (rule.described().leaves)(face) {
             Leaves::Nothing => return Self::nothing(),
             Leaves::Text(text) => return Self::fitting(size, text.to_owned()),
             Leaves::ShownParams => return self.shown_params(ix, row.since, size),
-            Leaves::PurgedParams => {
-                let Some((seq, params)) = self.input_body(ix, at) else { return Self::whole(size) };
-                let shown = self.facts.call(ix).map_or(0, |call| call.shown.object_tokens);
-                (u64::from(shown).saturating_add(12), Render::PurgedParams { params: params.id(seq) })
-            }
-            Leaves::HeadAndTail => {
-                let rule = &policy.truncate;
-                let Some((seq, parts)) = self.output_parts(ix, at) else { return Self::whole(size) };
-                let share = f64::from(rule.max_tokens) * (rule.head_ratio + rule.tail_ratio);
-                let render = Render::Truncated {
-                    parts: parts.iter().map(|part| part.body.id(seq)).collect(),
-                    max_tokens: rule.max_tokens,
-                    head_ratio: rule.head_ratio,
-                    tail_ratio: rule.tail_ratio,
-                };
-                (whole_tokens(share).saturating_add(16), render)
-            }
-            Leaves::FirstAndTouched => {
-                let Some((seq, parts)) = self.output_parts(ix, at) else { return Self::whole(size) };
-                let parts = parts.iter().map(|part| part.body.id(seq)).collect();
-                let render = Render::Listed { parts, files: self.touched_between(ix, row.since) };
-                (u64::from(LISTED_TOKENS_MAX), render)
-            }
-            Leaves::Conclusions => {
-                let max_tokens = policy.compress_reasoning.max_tokens;
-                let Some(part) = self.content(ix, at).into_iter().next() else { return Self::whole(size) };
-                let share = f64::from(max_tokens) * 0.8;
-                (whole_tokens(share).saturating_add(32), Render::Compressed { body: part.body, max_tokens })
-            }
+            Leaves::Part(part) => part,
         };
-        StandIn { state: FaceState::Shortened, tokens: size.tokens.min(limit), render, signature: None }
-    }
-
-    /// Files of calls that were made after an item and up to `until`, as the calls named them. Cost: O(items between), at most
-    /// [`BETWEEN_MAX`].
-    fn touched_between(&self, ix: Ix, until: Seq) -> Vec<String> {
-        let mut files = Vec::new();
-        let mut named = FxHashSet::default();
-        for later in (ix.0.saturating_add(1)..).take(BETWEEN_MAX).map(Ix) {
-            let Some(item) = self.facts.item(later).filter(|item| item.id.seq <= until) else { break };
-            if item.call == NONE {
-                continue;
-            }
-            let keys = self.facts.call(later).map_or(&[][..], |call| self.facts.keys_of(call));
-            for key in keys.iter().filter(|key| key.kind == KeyKind::File) {
-                if named.insert(key.given) {
-                    files.push(self.facts.names.text(key.given).to_owned());
-                }
-            }
+        let bodies: Vec<BodyId> = match face {
+            Face::Input => self.params(ix, at).into_iter().collect(),
+            Face::Output => self.content(ix, at).iter().map(|part| part.body).collect(),
+        };
+        if bodies.is_empty() {
+            return Self::whole(size);
         }
-        files
+        let policy = self.policy(row.since);
+        let cutting = Cutting { facts: &self.facts, policy, ix, at: row.since };
+        let by = Cutter::of(part, &cutting);
+        StandIn {
+            state: FaceState::Shortened,
+            tokens: size.tokens.min(by.tokens_max()),
+            render: Render::Cut { bodies, by },
+            signature: None,
+        }
     }
-}
-
-/// A share of tokens as a whole number.
-fn whole_tokens(share: f64) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped to the range of u32"
-    )]
-    let whole = share.clamp(0.0, f64::from(u32::MAX)) as u64;
-    whole
 }

@@ -1,7 +1,7 @@
 //! Idle searches: what a search or a command line gave steps aside a few turns later.
-use super::Look;
+use super::{Look, SHORTENING};
 use super::shorten::{Acts, AgesKey, Leaves, Resting, Shortening, TEXT_ASIDE};
-use crate::fold::policy_values::Ages;
+use crate::fold::policy_values::{Ages, Policy};
 use crate::event::ToolClass;
 
 pub(crate) const RULE: Shortening = Shortening {
@@ -18,4 +18,15 @@ fn turns(look: Look<'_>, resting: &Resting<'_>, ages: Ages) -> Option<u32> {
     let meant = resting.is_output_of(ToolClass::Search)
         || resting.is_output_of(ToolClass::Other) && resting.is_command(look);
     ages.turns(resting.tokens).filter(|_| meant)
+}
+
+impl Policy {
+    /// Turns for which an output of medium size stays that no rule takes for another reason; `None`: for ever. What is not
+    /// shelved counts as what a search or a command line gave: most outputs are that.
+    pub fn other_turns(&self) -> Option<u32> {
+        let shelf = self.shelf.on.then_some(self.shelf.other_turns);
+        let number = SHORTENING.iter().position(|rule| rule.name == RULE.name);
+        let turns = number.map(|number| self.idle.ages(number).medium);
+        shelf.or_else(|| turns.filter(|turns| *turns > 0))
+    }
 }

@@ -1,21 +1,34 @@
 //! Purge errors: a failed call of some age loses the long values of its parameters; the error text stays.
+//!
+//! ```text
+//! {"filePath":"/a","content":"[input removed due to failed tool call]"}
+//! ```
+
+use std::sync::Arc;
 
 use super::Look;
-use super::shorten::{Acts, Leaves, Of, Shortening, Subject};
+use super::shorten::{Acts, Cuts, Cutting, Leaves, Part, Shortening, Subject};
 use crate::event::Face;
 use crate::fold::policy_values::Ages;
+use crate::text::json::string_spans;
+use crate::text::write_json_string;
+
+/// What stands in place of a long string.
+const MARK: &str = "[input removed due to failed tool call]";
+/// Tokens of one such mark, at most.
+const MARK_TOKENS: u64 = 12;
 
 pub(crate) const RULE: Shortening = Shortening {
     name: "purge_errors",
     figure: "Purge Errors",
     reason: "the parameters of a failed call are purged after some turns",
-    leaves: |_| Leaves::PurgedParams,
-    acts: Acts::AtAge { face: Face::Input, ages: None, of: Of::Failed, age },
+    leaves: |_| Leaves::Part(Part { by: short_values, may_go: false }),
+    acts: Acts::AtAge { face: Face::Input, ages: None, age },
 };
 
-fn age(look: Look<'_>, subject: Subject, _: Ages) -> Option<u32> {
+fn age(look: Look<'_>, subject: &Subject<'_>, _: Ages) -> Option<u32> {
     let policy = look.policy;
-    if !policy.purge_errors.on {
+    if !subject.has_failed || !policy.purge_errors.on {
         return None;
     }
     if look.lists.tool(look.call(subject.ix)?.tool).purge_protected {
@@ -23,3 +36,47 @@ fn age(look: Look<'_>, subject: Subject, _: Ages) -> Option<u32> {
     }
     Some(policy.purge_errors.turns.max(1).max(policy.turn_protection.age_min()))
 }
+
+#[derive(Debug, Clone, Copy)]
+struct ShortValues {
+    /// Tokens of the parameters that tombstones show.
+    shown_tokens: u32,
+}
+
+fn short_values(cutting: &Cutting<'_>) -> Arc<dyn Cuts> {
+    let call = cutting.facts.call(cutting.ix);
+    Arc::new(ShortValues { shown_tokens: call.map_or(0, |call| call.shown.object_tokens) })
+}
+
+impl Cuts for ShortValues {
+    fn tokens_max(&self) -> u64 {
+        u64::from(self.shown_tokens).saturating_add(MARK_TOKENS)
+    }
+
+    /// The parameters with [`MARK`] in place of every string value longer than it, at any depth.
+    ///
+    /// All else keeps its spelling: keys, order, numbers, white space. What is not JSON counts as one string. `None`: no string
+    /// is that long.
+    fn cut(&self, bytes: &[u8]) -> Option<String> {
+        // As the text above says: what is no JSON counts as one string.
+        let spans = std::str::from_utf8(bytes).ok().and_then(|text| Some((text, string_spans(text).ok()?)));
+        let Some((text, spans)) = spans else {
+            return (bytes.len() > MARK.len()).then(|| MARK.to_owned());
+        };
+        let mut purged = String::new();
+        let mut copied = 0;
+        for (span, _) in spans.iter().filter(|(_, value)| value.to_lossy().len() > MARK.len()) {
+            purged.push_str(text.get(copied..span.start)?);
+            write_json_string(&mut purged, MARK);
+            copied = span.end;
+        }
+        if copied == 0 {
+            return None;
+        }
+        purged.push_str(text.get(copied..)?);
+        Some(purged)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -7,15 +7,26 @@
 //! ```
 //!
 //! Such a rule is a file and a line in the list of [`SHORTENING`]: its name, its texts, its key in policies and the presets
-//! that set it stand in its [`Shortening`]. Queues, touches and cold caches are the same for all rules and stand in
+//! that set it stand in its [`Shortening`], and so does what it leaves. A rule that leaves a part of a text brings its own
+//! [`Cuts`]: nothing else knows how it cuts. Queues, touches and cold caches are the same for all rules and stand in
 //! [`step`](crate::fold::step).
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
 
 use super::{Look, SHORTENING};
 use crate::event::{Face, KeyKind, ToolClass};
-use crate::fold::facts::{Call, Item, Size};
+use crate::fold::facts::{Call, Facts, Item, Size};
 use crate::fold::history::ShortenKind;
-use crate::fold::number::Ix;
-use crate::fold::policy_values::Ages;
+use crate::fold::number::{Ix, NONE};
+use crate::fold::policy_values::{Ages, Policy};
+use crate::ids::Seq;
+use crate::text::estimate;
+
+/// Items that are looked at for files touched since.
+const BETWEEN_MAX: usize = 256;
 
 /// A rule that shortens what is shown.
 pub(crate) struct Shortening {
@@ -39,14 +50,124 @@ pub(crate) enum Leaves {
     Nothing,
     /// The parameters that tombstones show.
     ShownParams,
-    /// The parameters without long values.
-    PurgedParams,
-    /// The leading and the trailing lines.
-    HeadAndTail,
-    /// The beginning and the conclusions.
-    Conclusions,
-    /// The leading lines, and those that name files touched since. A rule for idle faces may take the rest later.
-    FirstAndTouched,
+    /// A part of its text, as the rule cuts it.
+    Part(Part),
+}
+
+/// How a rule cuts a text.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    /// What the rule knows of a face when it cuts it.
+    pub(crate) by: fn(&Cutting<'_>) -> Arc<dyn Cuts>,
+    /// A rule for idle faces may take the rest later.
+    pub(crate) may_go: bool,
+}
+
+/// What a rule looks at before it cuts a face.
+#[derive(Clone, Copy)]
+pub(crate) struct Cutting<'a> {
+    pub(crate) facts: &'a Facts,
+    /// That of the moment in which the rule acted.
+    pub(crate) policy: &'a Policy,
+    pub(crate) ix: Ix,
+    /// That moment.
+    pub(crate) at: Seq,
+}
+
+impl Cutting<'_> {
+    /// Files of calls that were made after the item, as the calls named them. Cost: O(items between), at most
+    /// [`BETWEEN_MAX`].
+    pub(crate) fn files_touched_since(&self) -> Vec<String> {
+        let mut files = Vec::new();
+        let mut named = FxHashSet::default();
+        for later in (self.ix.0.saturating_add(1)..).take(BETWEEN_MAX).map(Ix) {
+            let Some(item) = self.facts.item(later).filter(|item| item.id.seq <= self.at) else { break };
+            if item.call == NONE {
+                continue;
+            }
+            let keys = self.facts.call(later).map_or(&[][..], |call| self.facts.keys_of(call));
+            for key in keys.iter().filter(|key| key.kind == KeyKind::File) {
+                if named.insert(key.given) {
+                    files.push(self.facts.names.text(key.given).to_owned());
+                }
+            }
+        }
+        files
+    }
+}
+
+/// What a rule knew of a face when it cut it, and how it cuts. Two that are written alike leave the same of a text.
+pub(crate) trait Cuts: fmt::Debug + Send + Sync {
+    /// Estimated tokens that are left, at most. It is asked without the text.
+    fn tokens_max(&self) -> u64;
+
+    /// What is left of a face's bytes, its parts on lines of their own; `None`: the whole.
+    fn cut(&self, bytes: &[u8]) -> Option<String>;
+}
+
+/// A rule's [`Cuts`].
+#[derive(Clone)]
+pub struct Cutter(Arc<dyn Cuts>);
+
+impl Cutter {
+    pub(crate) fn of(part: Part, cutting: &Cutting<'_>) -> Self {
+        Self((part.by)(cutting))
+    }
+
+    pub(crate) fn tokens_max(&self) -> u64 {
+        self.0.tokens_max()
+    }
+
+    pub(crate) fn cut(&self, bytes: &[u8]) -> Option<String> {
+        self.0.cut(bytes)
+    }
+}
+
+impl fmt::Debug for Cutter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl PartialEq for Cutter {
+    fn eq(&self, other: &Self) -> bool {
+        format!("{self:?}") == format!("{other:?}")
+    }
+}
+
+impl serde::Serialize for Cutter {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{self:?}"))
+    }
+}
+
+/// Tokens that lines may still use. A text is cut at line feeds, and its lines are measured one by one.
+pub(crate) struct Room {
+    used: f64,
+    max: f64,
+}
+
+impl Room {
+    pub(crate) fn share(max_tokens: u32, ratio: f64) -> Self {
+        Self { used: 0.0, max: f64::from(max_tokens) * ratio }
+    }
+
+    /// Takes the line in, if there is room for it.
+    pub(crate) fn take(&mut self, line: &str) -> bool {
+        self.used += f64::from(estimate(line.as_bytes()));
+        self.used <= self.max
+    }
+}
+
+/// A share of tokens as a whole number.
+pub(crate) fn whole_tokens(share: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to the range of u32"
+    )]
+    let whole = share.clamp(0.0, f64::from(u32::MAX)) as u64;
+    whole
 }
 
 /// When a rule acts.
@@ -57,10 +178,8 @@ pub(crate) enum Acts {
         face: Face,
         /// The key of policies that holds the rule's ages, where it has no settings of its own.
         ages: Option<AgesKey>,
-        /// What it is about: it is asked of no other item.
-        of: Of,
-        /// The age; `None`: never. Gets the ages that the policy has for the rule.
-        age: fn(Look<'_>, Subject, Ages) -> Option<u32>,
+        /// The age; `None`: the rule does not mean the item. Gets the ages that the policy has for the rule.
+        age: fn(Look<'_>, &Subject<'_>, Ages) -> Option<u32>,
     },
     /// So many turns after the last touch.
     Idle {
@@ -78,27 +197,19 @@ pub(crate) enum Acts {
     },
 }
 
-/// Items that a rule with an age is about.
-#[derive(Clone, Copy)]
-pub(crate) enum Of {
-    /// Calls that failed.
-    Failed,
-    /// Completed calls with outputs of more lines.
-    LongOutputs { lines_max: u64 },
-    /// Reasoning of more lines.
-    LongReasoning { lines_max: u64 },
-    /// Completed calls that search.
-    Searches,
-}
-
 /// What stands in place of an idle output.
 pub(crate) const TEXT_ASIDE: &str = "[set aside: restore it, or run the call again]";
 
 /// What a rule with an age looks at.
 #[derive(Clone, Copy)]
-pub(crate) struct Subject {
+pub(crate) struct Subject<'a> {
     pub(crate) ix: Ix,
+    pub(crate) item: &'a Item,
     pub(crate) output: Size,
+    /// A call that completed.
+    pub(crate) is_completed: bool,
+    /// A call that failed, or was broken off.
+    pub(crate) has_failed: bool,
 }
 
 /// What an idle rule looks at: a face of a completed call.
@@ -147,7 +258,8 @@ impl ShortenKind {
     }
 
     pub(crate) fn described(self) -> &'static Shortening {
-        const FIRST: &Shortening = &super::purge_errors::RULE;
+        #[expect(clippy::indexing_slicing, reason = "at compile time: an empty list ends the build")]
+        const FIRST: &Shortening = &SHORTENING[0];
         SHORTENING.get(usize::from(self.number())).unwrap_or(FIRST)
     }
 
@@ -168,7 +280,7 @@ impl ShortenKind {
 
     /// Whether a rule for idle faces may take what is left of an output.
     pub(crate) fn leaves_some(self) -> bool {
-        matches!((self.described().leaves)(Face::Output), Leaves::FirstAndTouched)
+        matches!((self.described().leaves)(Face::Output), Leaves::Part(Part { may_go: true, .. }))
     }
 
     /// Whether the rule counts turns without a touch, not turns since birth.
@@ -177,8 +289,8 @@ impl ShortenKind {
     }
 }
 
-impl std::fmt::Debug for ShortenKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for ShortenKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.label())
     }
 }

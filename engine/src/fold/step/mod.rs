@@ -18,12 +18,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::claims::{Keep, Pair};
-use super::facts::{Facts, ItemKind, Size};
+use super::facts::{Facts, Size};
 use super::history::{Cause, History, RuleKind, ShortenKind};
 use super::number::{Ix, KeyId, NONE, Name, index};
 use super::op::Op;
 use super::policy::Policy;
-use super::rules::shorten::{Acts, Of, Subject};
+use super::rules::shorten::{Acts, Subject};
 use super::rules::{Clear, Finds, Guard, Look, RULES, SHORTENING};
 use super::state::{BORN, CLEARED, Core, LEFT, PINNED, READY, RESTORED, SUPERSEDED, Status, Subs};
 use crate::event::{Face, KeyKind, Outcome, TodoUpdate, ToolClass};
@@ -365,20 +365,11 @@ impl Step<'_> {
         if look.lists.holds(look.facts, ix, Guard::Common) {
             return;
         }
-        let completed = live.status == Status::Completed;
-        let is_about = |of: Of| match of {
-            Of::Failed => live.failed(),
-            Of::LongOutputs { lines_max } => completed && output.lines > lines_max,
-            Of::LongReasoning { lines_max } => item.kind == ItemKind::Reasoning && output.lines > lines_max,
-            Of::Searches => completed && look.call(ix).is_some_and(|call| call.class == ToolClass::Search),
-        };
-        let subject = Subject { ix, output };
+        let is_completed = live.status == Status::Completed;
+        let subject = Subject { ix, item, output, is_completed, has_failed: live.failed() };
         for (number, rule) in SHORTENING.iter().enumerate() {
-            let Acts::AtAge { of, age, .. } = rule.acts else { continue };
-            if !is_about(of) {
-                continue;
-            }
-            let Some(age) = age(look, subject, look.policy.idle.ages(number)) else { continue };
+            let Acts::AtAge { age, .. } = rule.acts else { continue };
+            let Some(age) = age(look, &subject, look.policy.idle.ages(number)) else { continue };
             if self.core.shorten.len() <= number {
                 self.core.shorten.resize_with(number.saturating_add(1), BTreeMap::new);
             }

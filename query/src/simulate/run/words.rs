@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use acpdb_engine::event::Face;
-use acpdb_engine::fold::{Ix, Render, State, render};
+use acpdb_engine::fold::{Ix, StandIn, State, render};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::registry::NoTools;
 use acpdb_engine::serve::point::Lines;
@@ -56,12 +56,12 @@ impl Simulation<'_> {
 
     /// Words of a part that stands in the place of a whole output, by number and in order.
     pub(super) fn words_left(&self, state: &State, ix: Ix, face: Face, at: Seq) -> Vec<u32> {
-        let stand_in = state.stand_in(ix, face, at);
-        let Some(stand_in) =
-            stand_in.filter(|it| matches!(it.render, Render::Listed { .. } | Render::Truncated { .. }))
-        else {
+        // Of parameters only long strings are at hand: they count as hidden.
+        if face == Face::Input {
             return Vec::new();
-        };
+        }
+        let stand_in = state.stand_in(ix, face, at);
+        let Some(stand_in) = stand_in.filter(StandIn::is_part) else { return Vec::new() };
         let text_of = |body| self.recording.texts.get(&(body, false));
         let bytes_of = |body| {
             let lines = &text_of(body)?.lines;

@@ -1,0 +1,91 @@
+//! A rule that shortens is its file and its line: nothing else in the program knows which rules there are, or how one cuts a text.
+//!
+//! ```text
+//! fold/rules/X.rs     the rule's value: its names, its ages, what it leaves, how it cuts
+//! fold/rules/mod.rs   its line
+//! ```
+//!
+//! Three rules have settings that are no ages; these stand with the policy's. What puts a face's text together asks what a rule
+//! leaves, of all rules alike.
+
+use std::io;
+
+use super::source::{File, code, files, is_word, root};
+use super::{production, report};
+
+/// The list of rules, and their files.
+const LIST: &str = "engine/src/fold/rules/mod.rs";
+const RULES: &str = "engine/src/fold/rules/";
+/// What rules of this kind have in common.
+const COMMON: &str = "engine/src/fold/rules/shorten.rs";
+/// What puts together the text in place of a face: the one place that asks what a rule leaves.
+const TEXTS: &str = "engine/src/fold/read/stand_in.rs";
+/// Where settings of a rule without ages stand, under the rule's name: those of policies, and another program's that become such.
+const SETTINGS: &[&str] = &[
+    "engine/src/fold/policy.rs",
+    "engine/src/fold/policy_values.rs",
+    "engine/src/fold/policy/keys.rs",
+    "cli/src/commands/policy_import.rs",
+];
+
+/// The lines of the list `shortening! { .. }`.
+fn names(list: &str) -> Vec<String> {
+    let behind = list.split("\nshortening! {").nth(1).unwrap_or_default();
+    let inside = behind.split('}').next().unwrap_or_default();
+    inside.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Whether the code names `word`, and not as a method that it calls: `Vec::truncate` is no rule.
+fn names_it(code: &str, word: &str) -> bool {
+    code.match_indices(word).any(|(at, _)| {
+        let (before, behind) = (&code[..at], &code[at + word.len()..]);
+        let is_whole = !before.ends_with(is_word) && !behind.starts_with(is_word);
+        is_whole && !(before.ends_with('.') && behind.starts_with('('))
+    })
+}
+
+/// Whether a line of the text, comments apart, has the rule's name as a string.
+fn spells_it(text: &str, word: &str) -> bool {
+    let spelled = format!("\"{word}\"");
+    text.lines().any(|line| !line.trim_start().starts_with("//") && line.contains(&spelled))
+}
+
+#[test]
+fn a_rule_that_shortens_is_its_file_and_its_line() -> io::Result<()> {
+    let list = std::fs::read_to_string(root().join(LIST))?;
+    let names = names(&code(&list));
+    assert!(names.len() >= 17, "the list in {LIST} was not found: {names:?}");
+    let all = files()?;
+    let crates = ["engine/src/", "query/src/", "hosts/src/", "live/src/", "proof/src/", "cli/src/"];
+    let code: Vec<(String, String)> = crates.iter().flat_map(|folder| production(&all, folder)).collect();
+    let text =
+        |path: &str| all.iter().find(|file: &&File| file.path == path).and_then(|it| it.text.as_deref());
+    let has_ages = |name: &str| text(&format!("{RULES}{name}.rs")).is_some_and(|it| it.contains("AgesKey"));
+    let mut findings = Vec::new();
+    let mut cutting_count = 0;
+    for (path, code) in code.iter().filter(|(path, _)| !path.starts_with("engine/src/testing/")) {
+        let is_rule = |name: &String| *path == format!("{RULES}{name}.rs");
+        let (is_own, text) = (names.iter().any(is_rule), text(path).unwrap_or_default());
+        if path != LIST {
+            let is_setting = |name: &str| SETTINGS.contains(&path.as_str()) && !has_ages(name);
+            let told = names.iter().filter(|name| !is_rule(name) && !is_setting(name));
+            let told = told.filter(|name| names_it(code, name) || spells_it(text, name));
+            findings.extend(told.map(|name| format!("{path} names the rule {name}")));
+        }
+        if code.contains("impl Cuts for") {
+            cutting_count += 1;
+            if !is_own {
+                findings.push(format!("{path} cuts texts and is no rule of the list"));
+            }
+        }
+        if code.contains("Leaves::") && !is_own && path != COMMON && path != TEXTS {
+            findings.push(format!("{path} asks what a rule leaves"));
+        }
+    }
+    assert!(cutting_count >= 4, "no rule that cuts was found");
+    report(
+        findings,
+        "let the rule say it: a field of `Shortening` or `Part`, or a method of `Cuts` (engine/src/fold/rules/shorten.rs).",
+    );
+    Ok(())
+}
