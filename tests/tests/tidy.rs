@@ -92,9 +92,6 @@ const ROOMS: &[(&str, &str, &str)] = &[
     ("the command line", "cli/src/", "cli/src/"),
 ];
 
-/// Rooms in which circles that go through calls of methods are still to be undone: only paths are followed there.
-const PATHS_ONLY: &[&str] = &["store"];
-
 /// What a pure module may not name: files, network, clocks, threads, environment, randomness, output.
 const IMPURE: &[&str] = &[
     "std::fs",
@@ -327,10 +324,9 @@ fn methods_for(all: &[File], crate_folder: &str) -> Methods {
 
 /// The rooms with their titles and folders.
 fn rooms(all: &[File]) -> Vec<(&'static str, &'static str, Room)> {
-    let (mut known, none) = (BTreeMap::new(), Methods::default());
+    let mut known = BTreeMap::new();
     let read = |(title, folder, crate_folder): &(&'static str, &'static str, &'static str)| {
         let methods = known.entry(*crate_folder).or_insert_with(|| methods_for(all, crate_folder));
-        let methods = if PATHS_ONLY.contains(title) { &none } else { methods };
         (*title, *folder, Room::read(all, folder, crate_folder, methods))
     };
     ROOMS.iter().map(read).collect()

@@ -235,8 +235,24 @@ impl Store {
 }
 
 impl Store {
+    /// Gives an index that is evidence another name, and so saved folds and ingest states that contradict the log: a person has said
+    /// that it is explained. The next handle makes new ones. Returns the new names.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`]; [`Error::Busy`] if another process holds the index; [`Error::Io`].
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    pub fn discard_evidence(&self) -> Result<Vec<String>, Error> {
+        self.inner.check_writable()?;
+        let mut names = Vec::new();
+        if self.index_evidence().is_some() {
+            names.push(self.inner.set_index_aside()?);
+        }
+        names.extend(self.set_saved_aside()?);
+        Ok(names)
+    }
+
     /// Gives snapshots with a link that the log contradicts other names, under which no reader opens them.
-    pub(super) fn set_saved_aside(&self) -> Result<Vec<String>, Error> {
+    fn set_saved_aside(&self) -> Result<Vec<String>, Error> {
         let inner = &self.inner;
         let storage = inner.log.storage();
         let mut names = Vec::new();

@@ -20,7 +20,7 @@ use super::erasure_list::Erasures;
 use super::kept::{Bounded, FrameCache, Salts};
 use super::locator::Locator;
 use super::snapshots::{Snapshots, Uses};
-use super::subjects::{check_subject, not_encrypted};
+use super::subject_keys::{check_subject, not_encrypted};
 use super::{Inner, Redactor, Store};
 
 /// What stays in memory of sessions, by default.

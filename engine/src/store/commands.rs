@@ -18,16 +18,13 @@ use serde::Deserialize;
 use crate::command::draft::{Bodies, EventDraft};
 use crate::command::task::{self, TaskUpdate};
 use crate::command::{Command, ContextAction, Decision, Rejection, Target, decide};
-use crate::entry::Bytes;
-use crate::entry::fact::Cleaner as _;
 use crate::error::Error;
 use crate::event::{Actor, Payload};
 use crate::fold::Policy;
-use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId};
+use crate::ids::{BodyId, ItemId, Seq, StreamId};
 use crate::index::FramePlace;
 
 use super::kept::whole;
-use super::redact::Pass;
 use super::write::{Recording, unsigned};
 use super::{Inner, Store, View};
 
@@ -302,33 +299,5 @@ impl Inner {
             String::from_utf8(bytes)
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
         )
-    }
-
-    /// Takes secrets out of a text of a command.
-    pub(super) fn clean_text(&self, text: &mut String) {
-        if let Some(redactor) = self.redactor.as_deref() {
-            Pass::new(redactor).text(text);
-        }
-    }
-
-    /// The text without secrets.
-    pub(super) fn cleaned(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        self.clean_text(&mut text);
-        text
-    }
-
-    /// The JSON of a command without secrets.
-    fn clean_json(&self, json: &[u8]) -> Bytes {
-        let mut json = Bytes::from(json);
-        if let Some(redactor) = self.redactor.as_deref() {
-            Pass::new(redactor).json(&mut json);
-        }
-        json
-    }
-
-    /// What the store's clock says.
-    pub(super) fn now(&self) -> Micros {
-        self.log.clock().now()
     }
 }

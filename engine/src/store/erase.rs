@@ -267,7 +267,7 @@ impl Inner {
             };
             for frame in parts {
                 for event in frame.events().filter(|event| event.envelope.stream == stream) {
-                    let decoded = super::events::bare(&frame, &event).map(|it| it.event.payload);
+                    let decoded = super::decode::bare(&frame, &event).map(|it| it.event.payload);
                     if matches!(decoded, Ok(Payload::ItemRevised(revised)) if revised.item == item) {
                         seqs.push(event.seq);
                     }
@@ -279,7 +279,7 @@ impl Inner {
             let Some(frame) = self.frame_of(seq)? else { continue };
             let Some(event) = frame.event(seq) else { continue };
             // One that makes no sense is not known to have labels or a host's record: all that it has is erased.
-            let recorded = super::events::bare(&frame, &event).ok();
+            let recorded = super::decode::bare(&frame, &event).ok();
             let wire = recorded.as_ref().and_then(|it| it.event.stamp.wire);
             // As above.
             let labels = recorded.map(|it| text_rows(it.event.payload)).unwrap_or_default();
@@ -357,7 +357,7 @@ impl Inner {
     /// Adds the hosts' records in a commit that quote what is wanted.
     fn records_in(&self, frame: &Frame, wanted: &Wanted, found: &mut Hits) -> Result<(), Error> {
         for event in frame.events() {
-            let recorded = match super::events::bare(frame, &event) {
+            let recorded = match super::decode::bare(frame, &event) {
                 Ok(recorded) => recorded,
                 Err(error) => {
                     self.note_damage(format!("whether {} quotes what is erased: {error}", event.seq));

@@ -2,52 +2,14 @@
 
 use std::collections::VecDeque;
 
-use crate::codec::{EventRef, Frame, Sight, payload};
+use crate::codec::{EventRef, Frame};
 use crate::error::Error;
-use crate::event::{Body, DAMAGED_TEXT, ERASED_TEXT, Frequent, Payload, Recorded, wire};
-use crate::ids::{BodyId, Origin, Position, Seq, StreamId};
+use crate::event::{Body, DAMAGED_TEXT, ERASED_TEXT, Payload, Recorded, wire};
+use crate::ids::{BodyId, Origin, Position, Seq};
 use crate::log::{self, LogError};
-use crate::secret::Secret;
 
 use super::Inner;
-
-/// Decodes one event of a frame as its payload says it: without the free texts, which stand in bodies, and with labels that
-/// are sealed. For those who look at other things.
-pub(super) fn bare(frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Error> {
-    check_sight(event)?;
-    payload::recorded(frame, event).map_err(|error| unreadable(event.seq, &error))
-}
-
-/// Whether an event can be read: what is sealed needs its key. One whose key was destroyed is like one of an unknown kind.
-fn check_sight(event: &EventRef<'_>) -> Result<(), Error> {
-    let (seq, stream) = (event.seq, event.envelope.stream);
-    match event.sight {
-        Sight::Clear | Sight::Shredded | Sight::Newer => Ok(()),
-        Sight::NoKey => Err(Error::Locked {
-            detail: format!("event {seq} is sealed, and the key of its stream {stream} is not at hand"),
-        }),
-        Sight::Forged => Err(Error::damaged_event(
-            seq,
-            format!("event {seq} does not open with the key of its stream {stream}: it was altered or moved"),
-        )),
-    }
-}
-
-/// An event of a frequent kind, borrowed from its frame.
-pub(super) fn lend<'a>(event: &EventRef<'a>, secret: &Secret) -> Result<Option<Frequent<'a>>, Error> {
-    check_sight(event)?;
-    let envelope = event.envelope;
-    let mut lent = payload::frequent(envelope.kind, envelope.version, event.payload)
-        .map_err(|error| unreadable(event.seq, &error))?;
-    if let Some(Frequent::Started(started)) = &mut lent {
-        started.label = secret.open_label(started.label);
-    }
-    Ok(lent)
-}
-
-fn unreadable(seq: Seq, error: &payload::PayloadError) -> Error {
-    Error::damaged_event(seq, format!("event {seq} cannot be read: {error}"))
-}
+use super::decode::bare;
 
 fn no_row(seq: Seq, row: u32) -> Error {
     Error::damaged_event(seq, format!("event {seq} names body row {row}, which it does not have"))
@@ -88,14 +50,6 @@ impl Inner {
         failed.map_or(Ok(recorded), Err)
     }
 
-    /// An error of an event, with the cause where it is sealed and its key is not at hand.
-    pub(super) fn told(&self, error: Error, stream: StreamId) -> Error {
-        match error {
-            Error::Locked { .. } => self.log.why_locked(stream).into(),
-            error => error,
-        }
-    }
-
     /// The event at `seq`.
     pub(super) fn event(&self, seq: Seq) -> Result<Option<Recorded>, Error> {
         let Some(frame) = self.frame_of(seq)? else { return Ok(None) };
@@ -109,14 +63,6 @@ impl Inner {
         }
         let frame = self.frame_of(id.seq).and_then(|frame| frame.ok_or_else(|| no_row(id.seq, id.first)));
         self.body_in(&self.noted(frame)?, id)
-    }
-
-    /// Takes note of damage for a caller that goes on without it: an answer that leaves events out has to say so.
-    pub(super) fn noted<T>(&self, read: Result<T, Error>) -> Result<T, Error> {
-        if let Err(Error::Corrupt { detail, .. }) = &read {
-            self.note_damage(detail.clone());
-        }
-        read
     }
 
     /// The bytes of a body of an event in `frame`, each row checked against its digest.

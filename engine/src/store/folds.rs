@@ -7,8 +7,8 @@
 
 use std::sync::{Arc, RwLock};
 
+use super::decode::lend;
 use super::erasures::ERASED;
-use super::events::lend;
 use super::fetch::Parts;
 use super::kept::{FOLDER, Loaded, half_folded, whole};
 use super::saved_fold::encode;
@@ -305,10 +305,11 @@ impl Store {
     pub fn save_snapshot(&self, stream: StreamId) -> Result<bool, Error> {
         let inner = &self.inner;
         inner.check_writable()?;
-        // It brings the fold up to now.
-        let _ = self.view(stream)?;
         let shared = inner.fold(stream)?;
         let loaded = whole(&shared)?;
+        if loaded.world.stream(stream).is_none() {
+            return Err(Error::NotFound { what: "stream", name: stream.to_hex(), nearest: None });
+        }
         let Some(footing) = inner.footing_to_save(loaded.watermark) else { return Ok(false) };
         let saved = encode(footing, &loaded);
         drop(loaded);

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, RwLock};
 
 use crate::error::Error;
-use crate::ids::Seq;
+use crate::ids::{Micros, Seq, StoreId};
 use crate::locks::{renewed, steady};
 use crate::log::{Log, Placed, Recovery};
 use crate::registry::Registry;
@@ -77,6 +77,47 @@ impl std::fmt::Debug for Inner {
     }
 }
 
+impl Store {
+    /// Id of the store.
+    pub fn id(&self) -> StoreId {
+        self.inner.log.store()
+    }
+
+    /// The folder it lies in.
+    pub fn root(&self) -> &std::path::Path {
+        &self.inner.root
+    }
+
+    /// What opening found: whether the store was closed cleanly, and what was set aside.
+    pub fn recovery(&self) -> &Recovery {
+        &self.inner.recovery
+    }
+
+    /// Damage that reads of this handle met and left out of their answers, each place in a line; at most 16. Empty says
+    /// nothing about what was not read: `verify` reads everything.
+    pub fn damage_met(&self) -> Vec<String> {
+        steady(&self.inner.damage).clone()
+    }
+
+    /// The newest durable seq, of any process.
+    ///
+    /// # Errors
+    /// [`Error::Io`] or [`Error::Corrupt`] if the log cannot be read on.
+    pub fn head(&self) -> Result<Seq, Error> {
+        self.inner.refresh()
+    }
+
+    /// What the store's clock says: the time at which memory is to be read now.
+    pub fn now(&self) -> Micros {
+        self.inner.now()
+    }
+
+    /// Whether its streams are sealed.
+    pub fn is_encrypted(&self) -> bool {
+        self.inner.log.is_encrypted()
+    }
+}
+
 impl Inner {
     pub(super) fn check_writable(&self) -> Result<(), Error> {
         if let Some(found) = self.log.newer() {
@@ -104,6 +145,11 @@ impl Inner {
     /// The signer of a stream with this key.
     pub(super) fn signer_with(&self, stream_key: &[u8; 32]) -> Signer {
         Signer::new(self.log.secret().signer_key(stream_key))
+    }
+
+    /// What the store's clock says.
+    pub(super) fn now(&self) -> Micros {
+        self.log.clock().now()
     }
 
     /// Takes note of damage that an answer leaves out.

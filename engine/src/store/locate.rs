@@ -95,6 +95,13 @@ impl Inner {
         renewed_read(&self.locator, begin_anew)
     }
 
+    /// Gives the index another name, under which no reader opens it. Returns that name.
+    pub(super) fn set_index_aside(&self) -> Result<String, Error> {
+        let name = set_aside(&**self.log.storage()).map_err(|why| Error::Busy { detail: why.reason })?;
+        self.locator_mut().retry = None;
+        Ok(name)
+    }
+
     /// The locator, to change it. As [`Inner::locator`].
     fn locator_mut(&self) -> RwLockWriteGuard<'_, Locator> {
         renewed_write(&self.locator, begin_anew)
@@ -410,24 +417,6 @@ impl Store {
             return None;
         }
         Index::evidence(&self.inner.log, IndexOptions::default())
-    }
-
-    /// Gives an index that is evidence another name, and so saved folds and ingest states that contradict the log: a person has said
-    /// that it is explained. The next handle makes new ones. Returns the new names.
-    ///
-    /// # Errors
-    /// [`Error::ReadOnly`]; [`Error::Busy`] if another process holds the index; [`Error::Io`].
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
-    pub fn discard_evidence(&self) -> Result<Vec<String>, Error> {
-        self.inner.check_writable()?;
-        let mut names = Vec::new();
-        if self.index_evidence().is_some() {
-            let name = set_aside(&**self.inner.log.storage());
-            names.push(name.map_err(|why| Error::Busy { detail: why.reason })?);
-            self.inner.locator_mut().retry = None;
-        }
-        names.extend(self.set_saved_aside()?);
-        Ok(names)
     }
 
     /// Makes the index anew from the log, and replaces the old one once the new one is proven.

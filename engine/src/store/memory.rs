@@ -23,7 +23,7 @@ use crate::fold::memory::{Confidence, MemoryLayer, MemoryState, MemoryView};
 use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId};
 use crate::text::Signer;
 
-use super::events::bare;
+use super::decode::bare;
 use super::redact::Pass;
 use super::view::At;
 use super::write::{Recording, Signers, unsigned};
@@ -190,11 +190,6 @@ impl Memory {
 }
 
 impl Store {
-    /// What the store's clock says: the time at which memory is to be read now.
-    pub fn now(&self) -> Micros {
-        self.inner.now()
-    }
-
     /// The memory of a scope after `at` ([`Seq::MAX`] for now).
     ///
     /// # Errors

@@ -17,9 +17,11 @@ mod backup;
 mod batch;
 mod behind;
 mod builder;
+mod cleaning;
 mod commands;
 #[cfg(test)]
 mod commands_tests;
+mod decode;
 mod erase;
 mod erase_parts;
 mod erasure_list;
@@ -47,11 +49,13 @@ mod scan;
 mod serve;
 mod session;
 mod session_message;
+mod settling;
 mod shred;
 mod snapshot_file;
 mod snapshots;
 mod space;
 mod spelling;
+mod subject_keys;
 mod subjects;
 mod subscribe;
 #[cfg(test)]
@@ -71,9 +75,7 @@ use rustc_hash::FxHashMap;
 use crate::entry::{Entry, StreamInfo};
 use crate::error::Error;
 use crate::event::{Body, Recorded};
-use crate::ids::{BodyId, Origin, Seq, StoreId, StreamId};
-use crate::locks::steady;
-use crate::log::Recovery;
+use crate::ids::{BodyId, Origin, Seq, StreamId};
 
 pub use audit::{HeadPlace, VerifyOptions, verify_store, verify_store_in};
 pub use backup::Backup;
@@ -102,9 +104,9 @@ pub use shred::{ShredReport, ShreddedStream, SubjectShredReport, ring_id, ring_i
 pub use space::{SealReport, Space, StateSpace};
 #[cfg_attr(not(feature = "internals"), doc(hidden))]
 pub use spelling::Params;
-pub use subjects::SubjectInfo;
 #[cfg_attr(not(feature = "internals"), doc(hidden))]
-pub use subjects::check_subject;
+pub use subject_keys::check_subject;
+pub use subjects::SubjectInfo;
 pub use subscribe::{Commit, Subscription};
 pub use ticket::Ticket;
 pub use view::{At, Reading, ShownFace, View};
@@ -113,35 +115,6 @@ use handle::Inner;
 use scan::{LogSource, Source};
 
 impl Store {
-    /// Id of the store.
-    pub fn id(&self) -> StoreId {
-        self.inner.log.store()
-    }
-
-    /// The folder it lies in.
-    pub fn root(&self) -> &std::path::Path {
-        &self.inner.root
-    }
-
-    /// What opening found: whether the store was closed cleanly, and what was set aside.
-    pub fn recovery(&self) -> &Recovery {
-        &self.inner.recovery
-    }
-
-    /// Damage that reads of this handle met and left out of their answers, each place in a line; at most 16. Empty says
-    /// nothing about what was not read: `verify` reads everything.
-    pub fn damage_met(&self) -> Vec<String> {
-        steady(&self.inner.damage).clone()
-    }
-
-    /// The newest durable seq, of any process.
-    ///
-    /// # Errors
-    /// [`Error::Io`] or [`Error::Corrupt`] if the log cannot be read on.
-    pub fn head(&self) -> Result<Seq, Error> {
-        self.inner.refresh()
-    }
-
     /// Records facts of one stream as one commit, opening the stream if it is new. Durable when it returns, unless the
     /// store was opened with [`Durability::Os`].
     ///
@@ -355,32 +328,6 @@ impl Store {
         }
         let newest = |origin: Origin| known.as_ref().and_then(|known| known.get(&origin).copied());
         self.inner.wire(recorded.seq, template, &newest).map(Some)
-    }
-
-    /// A frozen view of one stream at its head.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] if the stream has no events.
-    pub fn view(&self, stream: StreamId) -> Result<View, Error> {
-        self.view_at(stream, &At::Head)
-    }
-
-    /// A frozen view of one stream as of `at`.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] if the stream has no events.
-    pub fn view_at(&self, stream: StreamId, at: &At) -> Result<View, Error> {
-        View::new(self, stream, at)
-    }
-
-    /// As [`Store::view_at`], but the fold lives only as long as the view, and knows the session without its project's
-    /// memory. For callers that look at many sessions, one after the other, in little memory.
-    ///
-    /// # Errors
-    /// As [`Store::view_at`].
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
-    pub fn view_once(&self, stream: StreamId, at: &At) -> Result<View, Error> {
-        View::once(self, stream, at)
     }
 
     /// Gives back space reserved ahead and leaves a checkpoint. Called when the last handle is dropped, too; then errors

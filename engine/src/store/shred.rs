@@ -14,11 +14,11 @@ use std::sync::Arc;
 use crate::codec::BodyRow;
 use crate::error::Error;
 use crate::event::BodyAddress;
-use crate::ids::{Seq, StreamId, SubjectId};
+use crate::ids::{Seq, StreamId};
 use crate::locks::steady;
 use crate::log::{ErasedFigures, LogError};
 use crate::storage::{FileStorage, KeyRing};
-use crate::verify::{SHREDDED_ROW, SHREDDED_SUBJECT_ROW, recorded_erasures, recorded_shreds};
+use crate::verify::{SHREDDED_ROW, SHREDDED_SUBJECT_ROW, recorded_erasures};
 
 use super::{Inner, Store};
 
@@ -78,20 +78,6 @@ pub fn ring_ids(folder: &Path) -> std::io::Result<Vec<[u8; 16]>> {
 }
 
 impl Store {
-    /// Whether its streams are sealed.
-    pub fn is_encrypted(&self) -> bool {
-        self.inner.log.is_encrypted()
-    }
-
-    /// Whether a stream was shredded: nothing of it can be read, nothing can be recorded in it. Cost: one small file is read, in an encrypted
-    /// store.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn is_shredded(&self, stream: StreamId) -> Result<bool, Error> {
-        Ok(self.inner.log.is_shredded(stream)?)
-    }
-
     /// Wraps the keys of all streams anew with another key ring; what is sealed with them stays as it is. Returns how many. Interrupted, it is
     /// called again and goes on: each key is wrapped by the old ring or by the new one, never by none.
     ///
@@ -210,14 +196,6 @@ struct Found {
 }
 
 impl Inner {
-    pub(super) fn check_encrypted(&self) -> Result<(), Error> {
-        if self.log.is_encrypted() {
-            return Ok(());
-        }
-        let detail = format!("{} is not encrypted: its streams have no keys", self.root.display());
-        Err(Error::Locked { detail })
-    }
-
     /// Carries out a shredding from the note to its end. `record` puts it on record.
     fn shred_recorded(
         &self,
@@ -295,33 +273,6 @@ impl Inner {
             }
             let seq = self.record_addresses(&addresses, Vec::new(), by, reason)?;
             found.recorded = found.recorded.or(Some(seq));
-        }
-        Ok(())
-    }
-
-    /// Destroys the keys of all streams and subjects whose shredding is recorded after `after`.
-    pub(super) fn destroy_keys(&self, after: Seq) -> Result<(), Error> {
-        let Some(keys) = self.log.keys() else { return Ok(()) };
-        // Subjects first: from then on no stream about them can begin.
-        for stream in recorded_shreds(&self.log, after, SHREDDED_SUBJECT_ROW)? {
-            if let Some(subject) = keys.subject_of(stream)? {
-                self.destroy_subject(subject)?;
-            }
-        }
-        for stream in recorded_shreds(&self.log, after, SHREDDED_ROW)? {
-            self.log.shred_key(stream)?;
-        }
-        Ok(())
-    }
-
-    /// Destroys the key of a subject, and then what it wraps.
-    fn destroy_subject(&self, subject: SubjectId) -> Result<(), Error> {
-        let Some(keys) = self.log.keys() else { return Ok(()) };
-        self.log.shred_subject_key(subject)?;
-        for (stream, of) in keys.subjects_of_streams()? {
-            if of == Some(subject) {
-                self.log.shred_key(stream)?;
-            }
         }
         Ok(())
     }

@@ -14,6 +14,34 @@ use crate::locks::steady_read;
 use super::kept::{Loaded, half_folded, whole};
 use super::{Erasure, Inner, Store};
 
+impl Store {
+    /// A frozen view of one stream at its head.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the stream has no events.
+    pub fn view(&self, stream: StreamId) -> Result<View, Error> {
+        self.view_at(stream, &At::Head)
+    }
+
+    /// A frozen view of one stream as of `at`.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the stream has no events.
+    pub fn view_at(&self, stream: StreamId, at: &At) -> Result<View, Error> {
+        View::new(self, stream, at)
+    }
+
+    /// As [`Store::view_at`], but the fold lives only as long as the view, and knows the session without its project's
+    /// memory. For callers that look at many sessions, one after the other, in little memory.
+    ///
+    /// # Errors
+    /// As [`Store::view_at`].
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    pub fn view_once(&self, stream: StreamId, at: &At) -> Result<View, Error> {
+        View::once(self, stream, at)
+    }
+}
+
 /// A point in a stream's time.
 ///
 /// ```

@@ -1,0 +1,90 @@
+//! Placed commits become durable: at once, with others, or a little later.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
+
+use super::behind::{AfterSync, Durability, Job};
+use super::{Inner, Store};
+use crate::error::Error;
+use crate::locks::steady;
+use crate::log::Placed;
+
+impl Inner {
+    /// Hands a commit to the thread behind; `false`: it cannot be, and the caller has to see to it.
+    pub(super) fn hand_over(self: &Arc<Self>, job: Job) -> bool {
+        let behind = || -> AfterSync {
+            let inner = Arc::downgrade(self);
+            Box::new(move || {
+                if let Some(inner) = inner.upgrade() {
+                    inner.after_sync();
+                }
+            })
+        };
+        self.settler.hand_over(&self.log, behind, job)
+    }
+
+    /// Waits until what was placed, and all before it, is durable.
+    pub(super) fn settle(&self, placed: &Placed) -> Result<(), Error> {
+        self.log.settle(placed)?;
+        if let Some(frame) = &placed.frame {
+            self.take_own_frame(frame);
+        }
+        self.after_sync();
+        Ok(())
+    }
+
+    /// See [`Store::sync`].
+    pub(super) fn sync(&self) -> Result<(), Error> {
+        let last = self.unsettled().clone();
+        last.map_or(Ok(()), |placed| self.settle(&placed))
+    }
+
+    /// The last commit that was acknowledged before its sync.
+    pub(super) fn unsettled(&self) -> MutexGuard<'_, Option<Placed>> {
+        steady(&self.unsettled)
+    }
+
+    /// Work that may be late, for what has become durable.
+    pub(super) fn after_sync(&self) {
+        self.nudge_index();
+        let segment = self.log.head().position.segment();
+        let before = self.segment.swap(segment, Ordering::Relaxed);
+        // A handle's first commit completes nothing.
+        if before != segment && before != 0 {
+            self.upkeep.begin(&self.log);
+            self.let_go_of_segments();
+        }
+    }
+
+    /// Forgets the places of commits that are durable: each holds the file that its segment was written to, which is to go once the
+    /// segment is sealed.
+    fn let_go_of_segments(&self) {
+        let head = self.log.head().seq;
+        for (_, writer) in steady(&self.writers).list() {
+            // One that is in use forgets its place when it is used again.
+            if let Ok(mut writer) = writer.try_lock()
+                && writer.watermark <= head
+            {
+                writer.placed = None;
+            }
+        }
+    }
+}
+
+impl Store {
+    /// Ends a commit as this handle's durability asks.
+    pub(super) fn complete(&self, placed: Option<Placed>) -> Result<(), Error> {
+        let Some(placed) = placed else { return Ok(()) };
+        match self.inner.durability {
+            Durability::Sync => self.inner.settle(&placed),
+            Durability::Os => {
+                // What another thread was told of meanwhile may lie behind it.
+                let mut unsettled = self.inner.unsettled();
+                *unsettled = Some(unsettled.as_ref().map_or(&placed, |known| known.later(&placed)).bare());
+                drop(unsettled);
+                let job = Job { placed: placed.clone(), progress: None };
+                if self.inner.hand_over(job) { Ok(()) } else { self.inner.settle(&placed) }
+            }
+        }
+    }
+}
