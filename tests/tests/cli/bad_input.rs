@@ -16,7 +16,9 @@ fn nested(count: usize) -> String {
 
 #[test]
 fn a_bad_line_is_named_and_the_others_are_recorded() {
-    let deep = nested(1_000_000);
+    let deep = nested(900_000);
+    // Some ten megabytes took gigabytes of memory.
+    let small = "{},".repeat(1_000_000);
     let many: Vec<String> = (0..70_000).map(|_| "{\"turn\":true}".to_owned()).collect();
     let cases: Vec<(Vec<u8>, &str)> = vec![
         (b"{\"session\":\"s1\",\"message\":{\"role\":\"us".to_vec(), "EOF"),
@@ -27,6 +29,12 @@ fn a_bad_line_is_named_and_the_others_are_recorded() {
         (format!("{{\"session\":\"s1\",\"policy\":{deep}}}").into_bytes(), "recursion limit"),
         (format!("{{\"session\":\"s1\",\"events\":[{}]}}", many.join(",")).into_bytes(), "split it"),
         (format!("{{\"session\":\"s1\",\"message\":{{\"key\":\"{}\",\"role\":\"user\",\"text\":\"\"}}}}", "k".repeat(1 << 20)).into_bytes(), "bytes of an event"),
+        (format!("{{\"session\":\"s1\",\"todos\":[{small}{{}}]}}").into_bytes(), "2000003 elements and members, over 1000000"),
+        // One of the two was recorded, and the other was lost without a word.
+        (b"{\"session\":\"s1\",\"turn\":true,\"turn\":false}".to_vec(), "\"turn\" stands twice (column 34)"),
+        (b"{\"session\":\"s1\",\"events\":[{\"file_changed\":{\"path\":\"a\"},\"file_changed\":{\"path\":\"b\"}}]}".to_vec(), "\"file_changed\" stands twice (column"),
+        (b"{\"session\":\"s1\",\"session\":\"s2\",\"turn\":true}".to_vec(), "\"session\" stands twice (column"),
+        (b"{\"session\":\"s1\",\"events\":[{\"turn\":true,\"session\":\"s2\"}]}".to_vec(), "unknown field \"session\""),
         (b"{}".to_vec(), "\"session\" is missing"),
         (b"{\"session\":\"s1\"}".to_vec(), "nothing to record"),
         (b"{\"session\":\"s1\",\"nope\":1}".to_vec(), "unknown field \"nope\""),
@@ -58,7 +66,7 @@ fn a_bad_line_is_named_and_the_others_are_recorded() {
 
 #[test]
 fn large_and_odd_facts_are_recorded_as_they_are() {
-    let deep = nested(1_000_000);
+    let deep = nested(900_000);
     let long = "x".repeat(1 << 20);
     for line in [
         message(&long),
@@ -80,6 +88,17 @@ fn large_and_odd_facts_are_recorded_as_they_are() {
             assert!(!ran.out.contains(&0x1b), "{read:?} of {beginning}");
         }
     }
+}
+
+/// The end of a call stood before its beginning, so the call was pending for ever.
+#[test]
+fn a_line_that_tells_of_the_beginning_and_the_end_of_a_call_records_them_in_this_order() {
+    let world = World::new();
+    let line = "{\"session\":\"s1\",\"tool_finished\":{\"call\":\"c1\",\"output\":\"seen\"},\
+                \"tool_started\":{\"call\":\"c1\",\"tool\":\"read\",\"params\":{\"filePath\":\"/a\"}}}";
+    world.run_with(&["append", "--stdin"], line).ok();
+    let shown = world.run(&["context", "s1"]).ok();
+    assert!(shown.contains("seen") && !shown.contains("pending"), "{shown}");
 }
 
 #[test]

@@ -174,3 +174,20 @@ fn an_event_that_is_longer_than_is_read_records_nothing_and_ends_well() {
     world.run_with(&["hook", "cursor"], prompt(&world, "short")).ok();
     assert!(world.list().contains("short"));
 }
+
+#[test]
+fn a_plug_in_is_answered_whatever_its_lines_are() {
+    let world = World::new();
+    let long = vec![b'x'; (64 << 20) + 1];
+    let small = format!("{{\"op\":\"hello\",\"arguments\":[{}0]}}", "0,".repeat(1_000_000));
+    let input = [&long, &b"\n\xff\n"[..], small.as_bytes(), b"\n\n{\"id\":1,\"op\":\"hello\"}\n"].concat();
+    let answers = world.run_with(&["plugin", "opencode"], input).ok();
+    let answers: Vec<Value> = answers.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let words =
+        ["it is longer than 67108864 bytes", "not UTF-8 at byte 0", "elements and members, over 1000000"];
+    assert_eq!(answers.len(), words.len() + 1);
+    for (answer, words) in answers.iter().zip(words) {
+        assert!(answer["error"].as_str().unwrap().contains(words) && answer["id"].is_null(), "{answer}");
+    }
+    assert!(answers[3]["id"] == 1 && answers[3]["error"].is_null(), "{}", answers[3]);
+}
