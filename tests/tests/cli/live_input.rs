@@ -218,3 +218,15 @@ fn every_line_of_a_client_of_tools_gets_an_answer() {
     let ids: Vec<&Value> = answers.iter().map(|answer| &answer["id"]).filter(|id| !id.is_null()).collect();
     assert_eq!(ids, [1, 2]);
 }
+
+#[test]
+fn a_recording_that_is_a_pipe_is_refused_at_once() {
+    let world = World::new();
+    let event = json!({"session_id": "s1", "hook_event_name": "Stop", "cwd": world.path("."),
+        "transcript_path": world.path("pipe.jsonl")});
+    world.write("event", event.to_string());
+    let ran = world.shell("mkfifo pipe.jsonl && acpdb hook claude-code --deadline 50000 <event");
+    assert_eq!((ran.code, ran.text().as_str()), (0, "{}\n"), "{}", ran.err);
+    let status = world.run(&["attach", "--status", "claude-code"]).ok();
+    assert!(status.contains("not a regular file"), "{status}");
+}
