@@ -435,7 +435,11 @@ fn leaves_stay_what_they_are_and_each_has_a_salt_of_its_own() {
     assert_eq!(store.leaf(Seq(1 << 40)).unwrap(), None);
     drop(store);
     let key = key(&world);
+    // Over a file that others may read, too: it kept its mode.
+    std::fs::write(world.path("with"), "longer than a proof ".repeat(1000)).unwrap();
+    std::fs::set_permissions(world.path("with"), PermissionsExt::from_mode(0o644)).unwrap();
     world.run(&["prove", "#6", "--with-body", "-o", "with"]).ok();
+    assert_eq!(world.path("with").metadata().unwrap().permissions().mode() & 0o777, 0o600);
     world.run(&["prove", "#6", "-o", "without"]).ok();
     world.run(&["erase", "#6", "--reason", "a name"]).ok();
     world.run(&["seal", "--all"]).ok();
