@@ -20,6 +20,7 @@ pub(crate) fn run(global: &Global, args: &Merge, output: &mut Output) -> Result<
         }));
     }
     let mut other = place::builder(&folder, global)?.read_only().open()?;
+    place::report_end(&other, output);
     let store = place::open_redacting(global, &args.redact, output)?;
     let report = store.merge(&mut other, MergeOptions { erase: args.erase })?;
     store.close()?;
@@ -27,6 +28,10 @@ pub(crate) fn run(global: &Global, args: &Merge, output: &mut Output) -> Result<
         output.json_object("acpdb.merge/1", &Merged { path: &args.store, report: &report })?;
     } else {
         say(&args.store, &report, output)?;
+    }
+    // Texts that are damaged there came without their bytes, as erased ones do; that they did is no success.
+    for place in other.damage_met() {
+        output.left_out(&place);
     }
     Ok(code(&report))
 }
