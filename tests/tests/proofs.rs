@@ -303,11 +303,7 @@ fn a_folder_that_was_set_back_with_all_that_it_says_of_itself_is_named() {
     tells(&world.run(&["verify", "--json"]), 4, &["\"standing\":\"ahead\""]);
     tells(&world.run(&["checkpoint", "show"]), 4, &["is ahead"]);
     // To `doctor` nothing needed to be done.
-    tells(
-        &world.run(&["doctor"]),
-        4,
-        &["is ahead: the log was set back", "look for the newer log", "1 problem"],
-    );
+    tells(&world.run(&["doctor"]), 4, &["is ahead: the log was set back", "look for the newer log"]);
     // Put back, it is as it was.
     copy(&world.path("whole"), &world.path("store"));
     tells(&world.run(&["verify"]), 0, &["agrees"]);

@@ -268,10 +268,16 @@ fn restore_memory(typed: &Typed<'_>, targets: &[Target]) -> Result<Option<ActRep
 
 fn from_stdin(typed: &Typed<'_>, verb: Verb, pin: bool) -> Result<ActReply, Failure> {
     let (store, stream) = (typed.store, typed.session.id);
-    let mut text = String::new();
-    let read = std::io::stdin().lock().take(REQUEST_BYTES_MAX).read_to_string(&mut text);
+    let mut bytes = Vec::new();
+    // A byte more says that there is more.
+    let read = std::io::stdin().lock().take(REQUEST_BYTES_MAX + 1).read_to_end(&mut bytes);
     read.map_err(Failure::io("read", "standard input"))?;
-    let mut call: Value = serde_json::from_str(&text)
+    if bytes.len() as u64 > REQUEST_BYTES_MAX {
+        return Err(Failure::usage(format!("standard input is longer than {REQUEST_BYTES_MAX} bytes")));
+    }
+    let text = acpdb_hosts::lines::text(&bytes)
+        .map_err(|error| Failure::usage(format!("standard input is refused: {error}")))?;
+    let mut call: Value = serde_json::from_str(text)
         .map_err(|error| Failure::usage(format!("standard input is not JSON: {error}")))?;
     let name = verb.name();
     let asked = call.get("action").and_then(Value::as_str).unwrap_or(name);

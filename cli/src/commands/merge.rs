@@ -2,11 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use acpdb_engine::store::{MergeOptions, MergeReport};
+use acpdb_engine::store::{MergeOptions, MergeReport, VerifyOptions, verify_store};
 use serde::Serialize;
 
 use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::Merge;
+
+/// Places of damage that are named; `acpdb verify` names all.
+const DAMAGE_COUNT_MAX: usize = 8;
 
 pub(crate) fn run(global: &Global, args: &Merge, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "merge")?;
@@ -29,11 +32,23 @@ pub(crate) fn run(global: &Global, args: &Merge, output: &mut Output) -> Result<
     } else {
         say(&args.store, &report, output)?;
     }
-    // Texts that are damaged there came without their bytes, as erased ones do; that they did is no success.
-    for place in other.damage_met() {
-        output.left_out(&place);
+    if report.texts_lost > 0 {
+        tell_of_damage(&folder, output);
     }
     Ok(code(&report))
+}
+
+/// Says what is damaged in a store of which texts came without their bytes, as erased ones do: that they did is no success.
+fn tell_of_damage(folder: &Path, output: &Output) {
+    match verify_store(folder, &VerifyOptions::default()) {
+        Ok(found) => {
+            for violation in found.violations.iter().take(DAMAGE_COUNT_MAX) {
+                let place = format!("{} at byte {}", violation.path.display(), violation.offset);
+                output.left_out(&format!("{} of {place}: {}", violation.kind, violation.detail));
+            }
+        }
+        Err(error) => output.warn(format!("whether texts are damaged there is not known: {error}")),
+    }
 }
 
 /// A store lies in the folder that is named, or in its `.acpdb`.

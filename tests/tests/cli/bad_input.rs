@@ -29,7 +29,7 @@ fn a_bad_line_is_named_and_the_others_are_recorded() {
         (format!("{{\"session\":\"s1\",\"policy\":{deep}}}").into_bytes(), "recursion limit"),
         (format!("{{\"session\":\"s1\",\"events\":[{}]}}", many.join(",")).into_bytes(), "split it"),
         (format!("{{\"session\":\"s1\",\"message\":{{\"key\":\"{}\",\"role\":\"user\",\"text\":\"\"}}}}", "k".repeat(1 << 20)).into_bytes(), "bytes of an event"),
-        (format!("{{\"session\":\"s1\",\"todos\":[{small}{{}}]}}").into_bytes(), "2000003 elements and members, over 1000000"),
+        (format!("{{\"session\":\"s1\",\"todos\":[{small}{{}}]}}").into_bytes(), "2000004 elements and members, over 1000000"),
         // One of the two was recorded, and the other was lost without a word.
         (b"{\"session\":\"s1\",\"turn\":true,\"turn\":false}".to_vec(), "\"turn\" stands twice (column 34)"),
         (b"{\"session\":\"s1\",\"events\":[{\"file_changed\":{\"path\":\"a\"},\"file_changed\":{\"path\":\"b\"}}]}".to_vec(), "\"file_changed\" stands twice (column"),
@@ -450,7 +450,22 @@ fn a_merge_from_a_damaged_store_is_no_success() {
     let place = bytes.windows(text.len()).position(|window| window == text).unwrap();
     bytes[place] ^= 1;
     std::fs::write(&segment, bytes).unwrap();
-    world.run(&["merge", "other"]).says(3, &["left out: body is damaged", "other/log"]);
+    world.run(&["merge", "other"]).says(3, &["left out: body of other/log", "expected digest"]);
     let list = world.list();
     assert!(list.contains("one") && list.contains("three"), "{list}");
+}
+
+/// What was longer than is read was said to be no JSON, which it was up to there.
+#[test]
+fn a_request_of_too_much_is_said_to_be_that() {
+    let world = World::fed();
+    let rows = "[\"x\"],".repeat(1_000_000);
+    let long = "x".repeat(16 << 20);
+    for (targets, words) in
+        [(rows + "[]", "2000004 elements and members"), (format!("[\"{long}\"]"), "longer than 16777216")]
+    {
+        let request = format!("{{\"action\":\"discard\",\"targets\":[{targets}]}}");
+        world.run_with(&["context", "discard", "--session", "s1", "--stdin"], request).says(2, &[words]);
+    }
+    world.assert_sound();
 }
