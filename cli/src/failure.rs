@@ -32,6 +32,15 @@ impl From<Code> for ExitCode {
 pub(crate) const KEY_HINT: &str =
     "give its key: --key-file FILE, or $ACPDB_PASSPHRASE; acpdb help encryption says where keys are";
 
+/// What to do about a disk that has no room.
+const FULL_HINT: &str = "free some space, or raise the limit on the length of files, then run this again";
+
+/// Whether a file could not grow.
+fn is_full(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
 /// What to do about an index that knows more than the log.
 pub(crate) const EVIDENCE_HINT: &str =
     "look for the newer log; if you put an older copy back on purpose, run acpdb reindex --discard-evidence";
@@ -88,6 +97,7 @@ impl Failure {
     pub(crate) fn io(action: &str, what: impl std::fmt::Display) -> impl Fn(std::io::Error) -> Self {
         move |error| {
             let failure = Self::new(Code::Failure, format!("cannot {action} {what}: {error}"));
+            let failure = if is_full(&error) { failure.hint(FULL_HINT) } else { failure };
             let is_output = || what.to_string() == "standard output";
             let broken_pipe = error.kind() == std::io::ErrorKind::BrokenPipe && is_output();
             Self { broken_pipe, ..failure }
@@ -149,6 +159,7 @@ impl From<Error> for Failure {
             Error::Poisoned => {
                 Some("look at the disk it is on, then run this again; whatever was acknowledged is kept")
             }
+            Error::Io { source, .. } if is_full(source) => Some(FULL_HINT),
             Error::Replaced { .. } => {
                 Some("let nothing else write into the store's folder, then run this again and `acpdb verify`")
             }

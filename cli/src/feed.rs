@@ -8,9 +8,12 @@
 //!
 //! Parameters are kept as the bytes that stand in the line.
 
+use std::fmt;
+
+use acpdb_engine::codec::COMMIT_EVENT_COUNT_MAX;
 use acpdb_engine::entry::{Bytes, Entry, Fact, MemoryEntry, PartEntry, StreamInfo, fact};
 use acpdb_engine::event::{FileChanger, Lifespan, MemoryKind, Outcome, Role};
-use serde::Deserialize;
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// One line, understood.
@@ -31,9 +34,64 @@ pub(crate) enum Act {
     Policy(String),
 }
 
-type RawAct<'a> = std::collections::BTreeMap<String, &'a RawValue>;
+/// What names whose line it is.
+const NAMING: &[&str] = &["session", "host", "project", "cwd", "title", "subject"];
 
-#[derive(Debug, Deserialize)]
+/// What may happen, in the order in which it is recorded if a line tells of several: a turn begins before what happens in it, a
+/// call begins before it ends.
+const HAPPENING: &[&str] = &[
+    "turn",
+    "context",
+    "file_changed",
+    "memory",
+    "message",
+    "policy",
+    "todos",
+    "tool",
+    "tool_started",
+    "tool_finished",
+];
+
+/// The fields of a line, or of one of its events. A field that stands twice is refused: of the two values one would be lost.
+#[derive(Debug, Default)]
+struct RawAct<'a>(Vec<(&'static str, &'a RawValue)>);
+
+impl<'a> RawAct<'a> {
+    fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+    }
+}
+
+impl<'de> Deserialize<'de> for RawAct<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = RawAct<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = RawAct::default();
+                while let Some(name) = map.next_key::<String>()? {
+                    let mut known = NAMING.iter().chain(HAPPENING).chain(&["events"]);
+                    let known = known.find(|known| **known == name).copied();
+                    let known =
+                        known.ok_or_else(|| A::Error::custom(format_args!("unknown field \"{name}\"")))?;
+                    if fields.get(known).is_some() {
+                        return Err(A::Error::custom(format_args!("\"{name}\" stands twice")));
+                    }
+                    fields.0.push((known, map.next_value()?));
+                }
+                Ok(fields)
+            }
+        }
+        deserializer.deserialize_map(Fields)
+    }
+}
+
+#[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object with \"role\" and \"text\"")]
 struct RawMessage {
     #[serde(alias = "id")]
@@ -43,7 +101,7 @@ struct RawMessage {
     origin: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object with \"call\", \"tool\", \"params\" and \"output\"")]
 struct RawTool<'a> {
     #[serde(alias = "id")]
@@ -61,7 +119,7 @@ struct RawTool<'a> {
     origin: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object with \"kind\" and \"value\"")]
 struct RawMemory {
     #[serde(default)]
@@ -85,7 +143,7 @@ struct RawMemory {
     replaces: Vec<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object with \"path\"")]
 struct RawFile {
     path: String,
@@ -97,9 +155,9 @@ struct RawFile {
 ///
 /// The error is one sentence that says what is wrong.
 pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
-    let mut raw: RawAct<'_> = serde_json::from_str(line).map_err(|error| sentence(&error, line, line))?;
-    let mut text = |name: &str| -> Result<Option<String>, String> {
-        let Some(value) = raw.remove(name) else { return Ok(None) };
+    let raw: RawAct<'_> = serde_json::from_str(line).map_err(|error| sentence(&error, line, line))?;
+    let text = |name: &str| -> Result<Option<String>, String> {
+        let Some(value) = raw.get(name) else { return Ok(None) };
         serde_json::from_str(value.get())
             .map_err(|error| format!("\"{name}\": {}", sentence(&error, value.get(), line)))
     };
@@ -114,17 +172,31 @@ pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
         subject: text("subject")?,
         ..StreamInfo::session(text("host")?.unwrap_or_else(|| "acpdb".to_owned()), session)
     };
-    let events = raw.remove("events");
+    let events = raw.get("events");
     let mut acts = Vec::new();
-    if events.is_some() && raw.keys().any(|key| key != "turn") {
+    if events.is_some() && HAPPENING.iter().any(|name| *name != "turn" && raw.get(name).is_some()) {
         return Err("\"events\" stands alone: put everything into it".to_owned());
     }
     push(&raw, line, number, &mut acts)?;
     if let Some(events) = &events {
-        let events: Vec<RawAct<'_>> = serde_json::from_str(events.get())
-            .map_err(|error| format!("\"events\": {}", sentence(&error, events.get(), line)))?;
-        for event in &events {
-            push(event, line, number, &mut acts)?;
+        let wrong = |error: &serde_json::Error, text| format!("\"events\": {}", sentence(error, text, line));
+        let events: Vec<&RawValue> =
+            serde_json::from_str(events.get()).map_err(|error| wrong(&error, events.get()))?;
+        // One by one: a line may hold many more than a commit, each as an act some hundred times its bytes.
+        if events.len() > COMMIT_EVENT_COUNT_MAX {
+            let count = events.len();
+            return Err(format!(
+                "\"events\" are {count}, over the {COMMIT_EVENT_COUNT_MAX} of a commit; split it"
+            ));
+        }
+        for event in events {
+            let event: RawAct<'_> =
+                serde_json::from_str(event.get()).map_err(|error| wrong(&error, event.get()))?;
+            let foreign = NAMING.iter().chain(&["events"]).find(|name| event.get(name).is_some());
+            if let Some(name) = foreign {
+                return Err(format!("unknown field \"{name}\""));
+            }
+            push(&event, line, number, &mut acts)?;
         }
     }
     if acts.is_empty() {
@@ -144,7 +216,6 @@ pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
 }
 
 fn push(raw: &RawAct<'_>, line: &str, number: u64, acts: &mut Vec<Act>) -> Result<(), String> {
-    // A turn begins before what happens in it, wherever it stands in the object.
     if let Some(turn) = raw.get("turn") {
         match turn.get() {
             "true" => acts.push(Act::Record(Entry::step(""))),
@@ -159,11 +230,11 @@ fn push(raw: &RawAct<'_>, line: &str, number: u64, acts: &mut Vec<Act>) -> Resul
             }
         }
     }
-    for (key, value) in raw {
+    for key in HAPPENING {
+        let Some(value) = raw.get(key) else { continue };
         let text = value.get();
         let wrong = |error: &serde_json::Error| format!("\"{key}\": {}", sentence(error, text, line));
-        match key.as_str() {
-            "turn" => {}
+        match *key {
             "message" => {
                 let message: RawMessage = serde_json::from_str(text).map_err(|error| wrong(&error))?;
                 let entry = Entry::message(message.key.unwrap_or_default(), message.role, message.text);
@@ -189,7 +260,8 @@ fn push(raw: &RawAct<'_>, line: &str, number: u64, acts: &mut Vec<Act>) -> Resul
             }
             "context" => acts.push(Act::Context(text.to_owned())),
             "policy" => acts.push(Act::Policy(text.to_owned())),
-            other => return Err(format!("unknown field \"{other}\"")),
+            // A turn, above.
+            _ => {}
         }
     }
     Ok(())

@@ -151,7 +151,12 @@ impl Output {
     pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<Code, Failure> {
         let text = serde_json::to_string(value)
             .map_err(|error| Failure::new(Code::Failure, format!("cannot print JSON: {error}")))?;
-        self.line(text).map(|()| Code::Ok)
+        self.json_text(&text).map(|()| Code::Ok)
+    }
+
+    /// JSON that is text already, on a line. On a terminal it is the same JSON, without what steers one.
+    pub(crate) fn json_text(&mut self, text: &str) -> Result<(), Failure> {
+        if self.terminal { self.line(escape_json(text)) } else { self.line(text) }
     }
 
     /// A list for programs: `{"schema", "items", ..}`.
@@ -295,6 +300,29 @@ pub(crate) fn escape(text: &str, escaping: Escape) -> std::borrow::Cow<'_, str> 
     out.into()
 }
 
+/// The same for JSON, which stays the same JSON: such characters stand in its strings alone, where they may be escapes. A carriage return
+/// is white space between values.
+fn escape_json(text: &str) -> std::borrow::Cow<'_, str> {
+    let harmless = |c: char| c == '\n' || c == '\t' || !is_hostile(c);
+    if is_plain(text) || text.chars().all(harmless) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '\r' => out.push(' '),
+            _ if harmless(c) => out.push(c),
+            _ => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    use std::fmt::Write as _;
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
+            }
+        }
+    }
+    out.into()
+}
+
 /// C0 but tab and line feed, DEL, C1, bidi controls, zero-width characters and tags.
 fn is_hostile(c: char) -> bool {
     c.is_control()
@@ -332,5 +360,19 @@ mod tests {
             assert_eq!(escape(text, Escape::Text), shown);
         }
         assert_eq!(escape("a\\\tb\nc\r", Escape::Line), "a\\\\\\tb\\nc\\r");
+    }
+
+    /// Strings of JSON had DEL and C1 in them, and a terminal takes U+009B for the beginning of a sequence.
+    #[test]
+    fn json_on_a_terminal_is_the_same_json_and_cannot_steer_it() {
+        for (text, shown) in [
+            (r#"{"a":"plain é"}"#, r#"{"a":"plain é"}"#),
+            ("{\r\n\t\"a\":\"\u{9b}2J\u{85}\u{7f}\"}", "{ \n\t\"a\":\"\\u009b2J\\u0085\\u007f\"}"),
+            ("\"\u{202e}\u{200b}\u{e0041}\"", "\"\\u202e\\u200b\\udb40\\udc41\""),
+        ] {
+            assert_eq!(escape_json(text), shown);
+            let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+            assert_eq!(read(&escape_json(text)), read(text));
+        }
     }
 }

@@ -274,6 +274,18 @@ pub(crate) fn check_subject(folder: &Path, name: &str, global: &Global) -> Resul
 fn report(store: &Store, output: &Output) {
     output.records.set(!store.recovery().read_only);
     output.reads(store);
+    report_end(store, output);
+    let recovery = store.recovery();
+    if recovery.was_erasing && erasure_is_pending(store.root()) {
+        output.note(format!("note: an erasure was {ERASING}"));
+    }
+    if let Some(damage) = &recovery.damage {
+        output.warn(format!("the store is damaged and cannot be appended to: {damage}; run acpdb verify"));
+    }
+}
+
+/// Says what of the end of a store is not settled, and so left out.
+pub(crate) fn report_end(store: &Store, output: &Output) {
     let recovery = store.recovery();
     if recovery.torn_bytes > 0 && recovery.read_only {
         output.note(format!(
@@ -292,11 +304,5 @@ fn report(store: &Store, output: &Output) {
             "note: {} at the end are written and not confirmed; the next verb that writes confirms them",
             crate::describe::count(recovery.unconfirmed_event_count, "event")
         ));
-    }
-    if recovery.was_erasing && erasure_is_pending(store.root()) {
-        output.note(format!("note: an erasure was {ERASING}"));
-    }
-    if let Some(damage) = &recovery.damage {
-        output.warn(format!("the store is damaged and cannot be appended to: {damage}; run acpdb verify"));
     }
 }

@@ -15,6 +15,7 @@
 pub mod exchange;
 pub mod export;
 pub mod import;
+pub mod lines;
 pub mod lint;
 pub mod places;
 pub mod proof;

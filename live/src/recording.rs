@@ -56,7 +56,13 @@ pub enum RecordingError {
 /// If the file cannot be read or the store cannot be written; what came before is recorded.
 pub fn import(store: &Store, path: &Path, format: Format) -> Result<u64, RecordingError> {
     let failed = |source| RecordingError::File { path: path.to_owned(), source };
-    let file = match File::open(path) {
+    // To open a pipe waits for its other end, and a device may have none.
+    let opened = match std::fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => Err(std::io::Error::other("it is not a regular file")),
+        Ok(_) => File::open(path),
+        Err(error) => Err(error),
+    };
+    let file = match opened {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
         Err(error) => return Err(failed(error)),

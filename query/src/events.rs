@@ -79,6 +79,8 @@ pub struct EventRows {
     /// Results that are yet to be given.
     left: usize,
     last: Option<Seq>,
+    /// Whether something matches behind the last result, once that was asked.
+    has_more: Option<bool>,
     digest: u32,
     folds: Vec<(StreamId, View)>,
     scanned: Scanned,
@@ -121,6 +123,7 @@ pub fn events(store: &Store, question: EventsQuestion) -> Result<EventRows, Erro
         held: VecDeque::new(),
         left: question.limit.unwrap_or(usize::MAX),
         last: None,
+        has_more: None,
         digest: question.digest,
         folds: Vec::new(),
         scanned: Scanned::default(),
@@ -134,10 +137,21 @@ impl EventRows {
         Scanned { events: self.scanned.events + events, ..self.scanned }
     }
 
-    /// Where the next page goes on; `None` before the limit is reached.
-    pub fn next_cursor(&self) -> Option<Cursor> {
+    /// Where the next page goes on; `None` before the limit is reached, and where nothing more matches. Cost: the way to the next
+    /// event that matches, once.
+    pub fn next_cursor(&mut self) -> Option<Cursor> {
         let seq = self.last.filter(|_| self.left == 0)?;
-        Some(Cursor { at: self.at, after: ItemId { seq, part: 1 }, question: self.digest })
+        if self.has_more.is_none() {
+            // Damage is for the next page to tell.
+            self.has_more = Some(self.find().is_some());
+        }
+        let cursor = Cursor { at: self.at, after: ItemId { seq, part: 1 }, question: self.digest };
+        self.has_more.filter(|has_more| *has_more).map(|_| cursor)
+    }
+
+    /// The next event that matches, in the order that is asked for.
+    fn find(&mut self) -> Option<Result<Recorded, Error>> {
+        if self.reverse { self.backward() } else { self.forward() }
     }
 
     fn open(&self, from: Seq, to: Seq) -> Result<Events, Error> {
@@ -276,7 +290,7 @@ impl Iterator for EventRows {
         if self.left == 0 {
             return None;
         }
-        let found = if self.reverse { self.backward() } else { self.forward() }?;
+        let found = self.find()?;
         // An error is handed on, and counts as none of those that were asked for.
         if let Ok(recorded) = &found {
             self.left -= 1;

@@ -45,6 +45,8 @@ pub struct ItemRows {
     ready: VecDeque<Candidate>,
     left: usize,
     last: Option<ItemId>,
+    /// Whether something matches behind the last result, once that was asked.
+    has_more: Option<bool>,
     digest: u32,
     scanned: Scanned,
 }
@@ -88,6 +90,7 @@ pub fn item_rows(
         ready: VecDeque::new(),
         left: question.limit.unwrap_or(usize::MAX),
         last: None,
+        has_more: None,
         digest: question.digest,
         scanned: Scanned::default(),
     })
@@ -99,11 +102,31 @@ impl ItemRows {
         self.scanned
     }
 
-    /// Where the next page goes on; `None` before the limit is reached.
-    pub fn next_cursor(&self) -> Option<Cursor> {
+    /// Where the next page goes on; `None` before the limit is reached, and where nothing more matches. Cost: the way to the next item
+    /// that matches, once.
+    pub fn next_cursor(&mut self) -> Option<Cursor> {
         let after = self.last.filter(|_| self.left == 0)?;
-        let is_end = self.todo.is_empty() && self.ready.is_empty();
-        (!is_end).then_some(Cursor { at: self.view.at(), after, question: self.digest })
+        if self.has_more.is_none() {
+            // Damage is for the next page to tell.
+            self.has_more = Some(self.find().is_some());
+        }
+        let cursor = Cursor { at: self.view.at(), after, question: self.digest };
+        self.has_more.filter(|has_more| *has_more).map(|_| cursor)
+    }
+
+    /// The next item that matches.
+    fn find(&mut self) -> Option<Result<Candidate, Error>> {
+        loop {
+            if self.ready.is_empty() {
+                self.fill();
+            }
+            let candidate = self.ready.pop_front()?;
+            match self.decide(&candidate) {
+                Ok(false) => {}
+                Ok(true) => return Some(Ok(candidate)),
+                Err(error) => return Some(Err(error)),
+            }
+        }
     }
 
     fn fill(&mut self) {
@@ -141,21 +164,13 @@ impl Iterator for ItemRows {
         if self.left == 0 {
             return None;
         }
-        loop {
-            if self.ready.is_empty() {
-                self.fill();
-            }
-            let candidate = self.ready.pop_front()?;
-            match self.decide(&candidate) {
-                Ok(false) => {}
-                Ok(true) => {
-                    self.left -= 1;
-                    self.last = Some(candidate.item);
-                    return Some(Ok(candidate.row));
-                }
-                Err(error) => return Some(Err(error)),
-            }
+        let found = self.find()?;
+        // An error is handed on, and counts as none of those that were asked for.
+        if let Ok(candidate) = &found {
+            self.left -= 1;
+            self.last = Some(candidate.item);
         }
+        Some(found.map(|candidate| candidate.row))
     }
 }
 

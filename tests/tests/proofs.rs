@@ -302,9 +302,12 @@ fn a_folder_that_was_set_back_with_all_that_it_says_of_itself_is_named() {
     tells(&world.run(&["verify"]), 4, &["store: sound", "seen last at #", "is ahead: the log was set back"]);
     tells(&world.run(&["verify", "--json"]), 4, &["\"standing\":\"ahead\""]);
     tells(&world.run(&["checkpoint", "show"]), 4, &["is ahead"]);
+    // To `doctor` nothing needed to be done.
+    tells(&world.run(&["doctor"]), 4, &["is ahead: the log was set back", "look for the newer log"]);
     // Put back, it is as it was.
     copy(&world.path("whole"), &world.path("store"));
     tells(&world.run(&["verify"]), 0, &["agrees"]);
+    tells(&world.run(&["doctor"]), 0, &["agree with the log", "Nothing needs to be done"]);
 }
 
 #[test]
@@ -428,7 +431,11 @@ fn leaves_stay_what_they_are_and_each_has_a_salt_of_its_own() {
     assert_eq!(store.leaf(Seq(1 << 40)).unwrap(), None);
     drop(store);
     let key = key(&world);
+    // Over a file that others may read, too: it kept its mode.
+    std::fs::write(world.path("with"), "longer than a proof ".repeat(1000)).unwrap();
+    std::fs::set_permissions(world.path("with"), PermissionsExt::from_mode(0o644)).unwrap();
     world.run(&["prove", "#6", "--with-body", "-o", "with"]).ok();
+    assert_eq!(world.path("with").metadata().unwrap().permissions().mode() & 0o777, 0o600);
     world.run(&["prove", "#6", "-o", "without"]).ok();
     world.run(&["erase", "#6", "--reason", "a name"]).ok();
     world.run(&["seal", "--all"]).ok();

@@ -10,6 +10,9 @@ pub(crate) struct Context {
     /// Only the newest so many items
     #[arg(long, value_name = "N")]
     pub(crate) last: Option<usize>,
+    /// Only the beginnings of texts [default]
+    #[arg(long, conflicts_with = "full")]
+    pub(crate) short: bool,
     /// Whole texts, not their beginnings
     #[arg(long)]
     pub(crate) full: bool,
@@ -17,7 +20,7 @@ pub(crate) struct Context {
     #[arg(long, conflicts_with_all = ["served", "mode", "server_side"])]
     pub(crate) recorded: bool,
     /// The context that was sent through acpdb: the very bytes sent last, or last at the point of --at; their digest is checked
-    #[arg(long, conflicts_with_all = ["last", "full", "format"])]
+    #[arg(long, conflicts_with_all = ["last", "short", "full", "format"])]
     pub(crate) served: bool,
     #[command(flatten)]
     pub(crate) export: super::ExportOptions,

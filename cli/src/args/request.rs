@@ -28,7 +28,7 @@ pub(crate) enum ExportMode {
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportOptions {
     /// Print the body of a request in this form, or a transcript
-    #[arg(long, value_name = "FORMAT", value_parser = format(), conflicts_with_all = ["last", "full"])]
+    #[arg(long, value_name = "FORMAT", value_parser = format(), conflicts_with_all = ["last", "short", "full"])]
     pub(crate) format: Option<Format>,
     /// Which items of the session, and in which state [default: eager]
     #[arg(long, value_name = "MODE", requires = "format")]

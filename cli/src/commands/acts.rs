@@ -64,12 +64,14 @@ pub(crate) fn run(global: &Global, act: &ContextAct, output: &mut Output) -> Res
         Typed { store: &store, session: &session, view: store.view(session.id)?, head: store.head()? };
     let (reply, spoken) = if targets.stdin {
         (from_stdin(&typed, verb, pin)?, None)
-    } else if let Some(reply) = restore_memory(&typed, verb, targets)? {
-        (reply, None)
     } else {
-        let reply = from_arguments(&typed, verb, targets, pin)?;
-        let spoken = spoken(&typed, (verb, pin), targets, &reply)?;
-        (reply, Some(spoken))
+        match from_arguments(&typed, verb, targets, pin)? {
+            Done::Memory(reply) => (reply, None),
+            Done::Context(reply) => {
+                let spoken = spoken(&typed, (verb, pin), targets, &reply)?;
+                (reply, Some(spoken))
+            }
+        }
     };
     if output.json {
         output.json_line(&act_json(&reply))?;
@@ -192,7 +194,14 @@ pub(crate) fn tool_call(store: &Store, stream: StreamId, json: &str) -> Result<R
     Ok(Reply { text: reply.text, last_seq: reply.last_seq })
 }
 
-fn from_arguments(typed: &Typed<'_>, verb: Verb, given: &Targets, pin: bool) -> Result<ActReply, Failure> {
+/// What typed targets were.
+enum Done {
+    Context(ActReply),
+    /// Memory items, which hold again.
+    Memory(ActReply),
+}
+
+fn from_arguments(typed: &Typed<'_>, verb: Verb, given: &Targets, pin: bool) -> Result<Done, Failure> {
     let (store, stream) = (typed.store, typed.session.id);
     if given.targets.is_empty() {
         return Err(Failure::usage("no target is given")
@@ -202,7 +211,18 @@ fn from_arguments(typed: &Typed<'_>, verb: Verb, given: &Targets, pin: bool) -> 
     let reply = match verb {
         Verb::Pin => store.pin(stream, alone()?)?,
         Verb::Unpin => store.unpin(stream, alone()?)?,
-        Verb::Context(ContextAction::Restore) if pin => store.restore_pinned(stream, alone()?)?,
+        Verb::Context(ContextAction::Restore) => {
+            let targets = alone()?;
+            if let Some(reply) = restore_memory(typed, &targets)? {
+                return Ok(Done::Memory(reply));
+            }
+            if pin {
+                store.restore_pinned(stream, targets)?
+            } else {
+                let targets = targets.into_iter().map(|target| (target, None)).collect();
+                store.context(stream, ContextAction::Restore, targets)?
+            }
+        }
         Verb::Context(ContextAction::Distill) => {
             let pairs = given.targets.iter().map(|text| {
                 let (name, summary) = split_summary(text, &|text| typed.is_call(text));
@@ -215,16 +235,12 @@ fn from_arguments(typed: &Typed<'_>, verb: Verb, given: &Targets, pin: bool) -> 
             store.context(stream, action, targets)?
         }
     };
-    Ok(reply)
+    Ok(Done::Context(reply))
 }
 
 /// `context restore '#812'` where `#812` is a memory item that the session sees: it holds again. `None` if no target is.
-fn restore_memory(typed: &Typed<'_>, verb: Verb, given: &Targets) -> Result<Option<ActReply>, Failure> {
-    if verb != Verb::Context(ContextAction::Restore) {
-        return Ok(None);
-    }
+fn restore_memory(typed: &Typed<'_>, targets: &[Target]) -> Result<Option<ActReply>, Failure> {
     let (store, scope) = (typed.store, MemoryScope::session(typed.session.id));
-    let targets = given.targets.iter().map(|text| typed.read(text)).collect::<Result<Vec<_>, _>>()?;
     let memory = store.memory(&scope, Seq::MAX)?;
     let items: Vec<ItemId> = memory.read(store.now(), |view| {
         let item = |target: &Target| match target {
@@ -252,10 +268,16 @@ fn restore_memory(typed: &Typed<'_>, verb: Verb, given: &Targets) -> Result<Opti
 
 fn from_stdin(typed: &Typed<'_>, verb: Verb, pin: bool) -> Result<ActReply, Failure> {
     let (store, stream) = (typed.store, typed.session.id);
-    let mut text = String::new();
-    let read = std::io::stdin().lock().take(REQUEST_BYTES_MAX).read_to_string(&mut text);
+    let mut bytes = Vec::new();
+    // A byte more says that there is more.
+    let read = std::io::stdin().lock().take(REQUEST_BYTES_MAX + 1).read_to_end(&mut bytes);
     read.map_err(Failure::io("read", "standard input"))?;
-    let mut call: Value = serde_json::from_str(&text)
+    if bytes.len() as u64 > REQUEST_BYTES_MAX {
+        return Err(Failure::usage(format!("standard input is longer than {REQUEST_BYTES_MAX} bytes")));
+    }
+    let text = acpdb_hosts::lines::text(&bytes)
+        .map_err(|error| Failure::usage(format!("standard input is refused: {error}")))?;
+    let mut call: Value = serde_json::from_str(text)
         .map_err(|error| Failure::usage(format!("standard input is not JSON: {error}")))?;
     let name = verb.name();
     let asked = call.get("action").and_then(Value::as_str).unwrap_or(name);

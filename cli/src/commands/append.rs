@@ -1,18 +1,16 @@
 //! `acpdb append --stdin [--ack]`: JSON lines, one commit each.
 
 use std::collections::BTreeSet;
-use std::io::BufRead as _;
 
 use acpdb_engine::Store;
 use acpdb_engine::entry::Entry;
+use acpdb_hosts::lines;
 use acpdb_hosts::registry::{is_known_host, known_hosts};
 
+use super::lines::one_line;
 use super::{Code, Failure, Global, Output, place};
 use crate::args::Append;
 use crate::feed::{self, Act};
-
-/// Longest line that is read; a longer one is refused before it is held in memory.
-const LINE_BYTES_MAX: u64 = 64 << 20;
 
 pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
@@ -22,31 +20,21 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
     let mut line = Vec::new();
     let (mut recorded, mut refused) = (0_u64, 0_u64);
     let mut strangers = BTreeSet::new();
-    for number in 1.. {
-        line.clear();
-        let mut limited = std::io::Read::take(&mut input, LINE_BYTES_MAX);
-        let read = limited.read_until(b'\n', &mut line);
-        if read.map_err(Failure::io("read", "standard input"))? == 0 {
-            break;
-        }
-        if !line.ends_with(b"\n") && line.len() as u64 == LINE_BYTES_MAX {
-            return Err(Failure::new(
-                Code::Failure,
-                format!("line {number} is longer than {LINE_BYTES_MAX} bytes"),
-            ));
-        }
-        if line.trim_ascii().is_empty() {
+    let mut number = 0;
+    while let Some(read) =
+        lines::next_line(&mut input, &mut line).map_err(Failure::io("read", "standard input"))?
+    {
+        number += 1;
+        if read == Ok("") {
             continue;
         }
-        let parsed = std::str::from_utf8(line.trim_ascii_end())
-            .map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to()))
-            .and_then(|text| feed::parse(text, number));
+        let parsed = read.map_err(|error| error.to_string()).and_then(|text| feed::parse(text, number));
         // A line that is not understood is refused below.
         if let Ok(parsed) = &parsed
             && !is_known_host(&parsed.stream.host)
             && strangers.insert(parsed.stream.host.clone())
         {
-            let host = super::lines::one_line(&parsed.stream.host);
+            let host = one_line(&parsed.stream.host);
             output.warn(format!(
                 "line {number}: host {host} is not known, so its tools are read by the common names; known are {}",
                 known_hosts().join(", ")

@@ -1,6 +1,7 @@
 //! `acpdb doctor`: what is wrong, if anything, and the next step.
 //!
-//! Looks and changes nothing: the folder, the log as `verify` sees it, what recovery set aside, the disk, hosts that tell it of their events.
+//! Looks and changes nothing: the folder, the log and what was signed of it as `verify` sees them, what recovery set aside, the disk, hosts that
+//! tell it of their events.
 
 use std::path::Path;
 
@@ -9,12 +10,17 @@ use acpdb_engine::storage::{Access, FileStorage, Storage as _, free_bytes, untru
 use acpdb_engine::store::{VerifyOptions, verify_store};
 use acpdb_engine::text::paths::shown;
 use acpdb_engine::verify::{Report, Verdict};
+use acpdb_proof::claims::Standing;
 
 use super::{Code, Failure, Global, Output, describe, place};
+use crate::claims;
 use crate::failure::KEY_HINT;
 
 /// Below this a store can still be read, and soon not be appended to.
 const FREE_BYTES_MIN: u64 = 64 << 20;
+
+/// Signed claims that are listed if they do not agree.
+const CLAIM_COUNT_MAX: usize = 8;
 
 /// One thing looked at.
 #[derive(serde::Serialize)]
@@ -129,7 +135,10 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
     }
     hosts(&mut add);
     let code = match verify_store(folder, &VerifyOptions::default()) {
-        Ok(report) => log(&report, folder, &mut add),
+        Ok(report) => {
+            let code = log(&report, folder, &mut add);
+            super::verify::worse(code, signed(&report, folder, &mut add))
+        }
         Err(error) => {
             let next = match &error {
                 Error::NotAStore { .. } => "make one with acpdb import, or name one with --db PATH",
@@ -234,6 +243,49 @@ fn log(
         add(State::Note, "not proven", note.clone(), None);
     }
     super::verify::code_of(report.verdict())
+}
+
+/// How the log stands to what was signed of it, and what to do about it.
+fn signed(
+    report: &Report,
+    folder: &Path,
+    add: &mut impl FnMut(State, &'static str, String, Option<String>),
+) -> Code {
+    let judged = match super::verify::signed(report, folder, &[]) {
+        Ok(None) => return Code::Ok,
+        Ok(Some(judged)) => judged,
+        Err(failure) => {
+            add(State::Problem, "signed", failure.message, failure.hint);
+            return failure.code;
+        }
+    };
+    let (agreeing, others): (Vec<_>, Vec<_>) =
+        judged.claims.iter().partition(|claim| claim.standing == Standing::Agrees);
+    if !agreeing.is_empty() {
+        let agree = if agreeing.len() == 1 { "agrees" } else { "agree" };
+        let count = describe::count(agreeing.len() as u64, "checkpoint");
+        add(State::Ok, "signed", format!("{count} {agree} with the log"), None);
+    }
+    let mut code = Code::Ok;
+    for claim in others.iter().take(CLAIM_COUNT_MAX) {
+        // That a key is not known here is no fault of the store.
+        let is_unproven = claim.standing == Standing::Unproven;
+        let next = match claims::code_of(claim.standing) {
+            _ if is_unproven => None,
+            Code::LostTail => Some("look for the newer log: a copy, a snapshot of the disk, another machine"),
+            _ => Some("acpdb checkpoint show compares all that was signed with the log"),
+        };
+        let state = if is_unproven { State::Note } else { State::Problem };
+        add(state, "signed", claims::line(claim), next.map(str::to_owned));
+    }
+    for claim in others.iter().filter(|claim| claim.standing != Standing::Unproven) {
+        code = super::verify::worse(code, claims::code_of(claim.standing));
+    }
+    if others.len() > CLAIM_COUNT_MAX {
+        let more = others.len() - CLAIM_COUNT_MAX;
+        add(State::Note, "signed", format!("{more} more that do not agree; acpdb verify lists them"), None);
+    }
+    code
 }
 
 /// Files that recovery set aside, and their bytes.

@@ -5,7 +5,7 @@ use acpdb_hosts::export::{Format, Options, Report, Selection, Unfinished, export
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Code, Escape, Failure, Output};
+use super::{Code, Escape, Failure, Output, escape};
 use crate::args::{ExportMode, ExportOptions};
 
 #[derive(Serialize)]
@@ -75,9 +75,12 @@ pub(crate) fn run(
         output.note(line);
     }
     if output.terminal {
-        let text = String::from_utf8_lossy(&export.bytes).into_owned();
-        let shown = output.recorded(&text, Escape::Text).into_owned();
-        output.line(shown.trim_end())?;
+        let text = String::from_utf8_lossy(&export.bytes);
+        if format.provider().is_some() {
+            output.json_text(text.trim_end())?;
+        } else {
+            output.line(escape(text.trim_end(), Escape::Text))?;
+        }
     } else {
         output.bytes(&export.bytes)?;
         if !export.bytes.ends_with(b"\n") {

@@ -74,7 +74,8 @@ impl Listing<'_> {
     ) -> Result<Code, Failure> {
         let mut near = Vec::new();
         let mut scanned = Scanned::default();
-        let mut next = None;
+        // The end of the page, and whether a row comes behind it.
+        let (mut next, mut has_more) = (None, false);
         let mut json: Vec<ItemRow> = Vec::new();
         let mut row_count = 0_u64;
         let many = streams.len() > 1;
@@ -87,7 +88,7 @@ impl Listing<'_> {
         let at = self.after.map(|cursor| cursor.at.to_string());
         let mut after = self.after;
         for stream in streams.iter().skip(begin) {
-            if self.left == 0 {
+            if has_more {
                 break;
             }
             let at = at.as_deref().or(global.at.as_deref());
@@ -108,12 +109,17 @@ impl Listing<'_> {
             let mut widths = None;
             let mut ready: Vec<ItemRow> = Vec::new();
             let mut is_end = false;
-            while !is_end && self.left > 0 {
+            while !is_end && !has_more {
                 match rows.next() {
+                    // Damage behind the page is for the next page to tell.
+                    Some(Err(_)) if self.left == 0 => has_more = true,
                     Some(row) => {
                         let row = row?;
                         let is_chosen = chosen.as_ref().is_none_or(|chosen| chosen.contains(&row.item));
-                        if is_chosen && (!many || row.seq >= first) {
+                        let is_chosen = is_chosen && (!many || row.seq >= first);
+                        if is_chosen && self.left == 0 {
+                            has_more = true;
+                        } else if is_chosen {
                             self.left -= 1;
                             row_count += 1;
                             if self.left == 0 {
@@ -148,6 +154,7 @@ impl Listing<'_> {
             }
         }
         ask::searched(scanned, output);
+        let next = next.filter(|_| has_more);
         if output.json {
             #[derive(serde::Serialize)]
             struct Page<'a> {

@@ -12,6 +12,7 @@ use std::io::{Read as _, Write as _};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use acpdb_hosts::lines::{self, LINE_BYTES_MAX};
 use acpdb_live::hook::{self, Done};
 use acpdb_live::journal::{self, Line};
 use acpdb_live::{Host, Mode, dialect};
@@ -19,9 +20,6 @@ use acpdb_live::{Host, Mode, dialect};
 use super::{Global, Output, place};
 use crate::args::Hook;
 use crate::failure::chained;
-
-/// Most bytes that a host may say.
-const INPUT_BYTES_MAX: u64 = 64 << 20;
 
 /// What the worker knows of the event by now.
 enum News {
@@ -127,11 +125,13 @@ impl Work {
 
     /// The answer, how many events are new, and what was left out.
     fn answer(&self, tell: &mpsc::Sender<News>) -> Result<(String, u64, Option<String>), String> {
-        let mut text = String::new();
-        let input = std::io::stdin().lock().take(INPUT_BYTES_MAX).read_to_string(&mut text);
+        let mut bytes = Vec::new();
+        // A byte more says that there is more.
+        let input = std::io::stdin().lock().take(LINE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes);
         input.map_err(|error| format!("standard input cannot be read: {error}"))?;
+        let text = lines::text(&bytes).map_err(|error| format!("the event is not read: {error}"))?;
         let told =
-            dialect::parse(self.host, &text, self.event.as_deref()).map_err(|error| error.to_string())?;
+            dialect::parse(self.host, text, self.event.as_deref()).map_err(|error| error.to_string())?;
         let news = News::Told { event: told.name.clone(), session: told.session.clone() };
         // As in `run`.
         let _ = tell.send(news);

@@ -340,7 +340,7 @@ fn hosts(args: &Import) -> Result<Vec<Format>, Failure> {
 }
 
 /// A host whose sessions have a usual place.
-fn host_of(name: &str) -> Result<Format, Failure> {
+pub(crate) fn host_of(name: &str) -> Result<Format, Failure> {
     let named = Format::from_name(name);
     let home = crate::settings::path_in("HOME").unwrap_or_default();
     let mut known: Vec<&str> =

@@ -38,7 +38,7 @@ pub(crate) fn run(global: &Global, args: &List, output: &mut Output) -> Result<C
         Ok(())
     })?;
     damaged += unreadable;
-    log::finish(&rows, output, true)?;
+    log::finish(&mut rows, output, true)?;
     Ok(if damaged > 0 { Code::Damage } else { Code::Ok })
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
     } else {
         each(&mut rows, output, &mut |recorded, output| print(&recorded, &names, output))?
     };
-    finish(&rows, output, args.last.is_none())?;
+    finish(&mut rows, output, args.last.is_none())?;
     if args.follow {
         follow(&store, &followed, from.max(to.unwrap_or(Seq::ZERO).next()), names, output)?;
     }
@@ -124,9 +124,9 @@ pub(crate) fn each(
 }
 
 /// Says what was searched, and where the next page begins.
-pub(crate) fn finish(rows: &EventRows, output: &mut Output, paged: bool) -> Result<(), Failure> {
+pub(crate) fn finish(rows: &mut EventRows, output: &mut Output, paged: bool) -> Result<(), Failure> {
     ask::searched(rows.scanned(), output);
-    let Some(cursor) = rows.next_cursor().filter(|_| paged) else { return Ok(()) };
+    let Some(cursor) = (if paged { rows.next_cursor() } else { None }) else { return Ok(()) };
     if output.json {
         return output.json_object("acpdb.page/1", &serde_json::json!({"next_cursor": cursor})).map(drop);
     }

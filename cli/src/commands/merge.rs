@@ -2,11 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use acpdb_engine::store::{MergeOptions, MergeReport};
+use acpdb_engine::store::{MergeOptions, MergeReport, VerifyOptions, verify_store};
 use serde::Serialize;
 
 use super::{Code, Failure, Global, Output, describe, place};
 use crate::args::Merge;
+
+/// Places of damage that are named; `acpdb verify` names all.
+const DAMAGE_COUNT_MAX: usize = 8;
 
 pub(crate) fn run(global: &Global, args: &Merge, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "merge")?;
@@ -20,6 +23,7 @@ pub(crate) fn run(global: &Global, args: &Merge, output: &mut Output) -> Result<
         }));
     }
     let mut other = place::builder(&folder, global)?.read_only().open()?;
+    place::report_end(&other, output);
     let store = place::open_redacting(global, &args.redact, output)?;
     let report = store.merge(&mut other, MergeOptions { erase: args.erase })?;
     store.close()?;
@@ -28,7 +32,23 @@ pub(crate) fn run(global: &Global, args: &Merge, output: &mut Output) -> Result<
     } else {
         say(&args.store, &report, output)?;
     }
+    if report.texts_lost > 0 {
+        tell_of_damage(&folder, output);
+    }
     Ok(code(&report))
+}
+
+/// Says what is damaged in a store of which texts came without their bytes, as erased ones do: that they did is no success.
+fn tell_of_damage(folder: &Path, output: &Output) {
+    match verify_store(folder, &VerifyOptions::default()) {
+        Ok(found) => {
+            for violation in found.violations.iter().take(DAMAGE_COUNT_MAX) {
+                let place = format!("{} at byte {}", violation.path.display(), violation.offset);
+                output.left_out(&format!("{} of {place}: {}", violation.kind, violation.detail));
+            }
+        }
+        Err(error) => output.warn(format!("whether texts are damaged there is not known: {error}")),
+    }
 }
 
 /// A store lies in the folder that is named, or in its `.acpdb`.

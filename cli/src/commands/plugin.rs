@@ -3,9 +3,10 @@
 //! It ends when standard input does. A fault is an answer like any other: what the host makes of it is the plug-in's to
 //! say. What was done stands in the journal of hooks.
 
-use std::io::{BufRead as _, Write as _};
+use std::io::Write as _;
 use std::time::Instant;
 
+use acpdb_hosts::lines;
 use acpdb_live::journal::{self, Line};
 use acpdb_live::plugin::Desk;
 
@@ -24,18 +25,18 @@ pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
     let journal = journal::path(&place::variable);
     let mut input = std::io::stdin().lock();
     let mut out = std::io::stdout().lock();
-    let mut text = String::new();
-    loop {
-        text.clear();
-        let read = input.read_line(&mut text).map_err(Failure::io("read", "standard input"))?;
-        if read == 0 {
-            break;
-        }
-        if text.trim().is_empty() {
+    let mut text = Vec::new();
+    while let Some(read) =
+        lines::next_line(&mut input, &mut text).map_err(Failure::io("read", "standard input"))?
+    {
+        if read == Ok("") {
             continue;
         }
         let began = Instant::now();
-        let (answer, done) = desk.answer(&text);
+        let (answer, done) = match read {
+            Ok(text) => desk.answer(text),
+            Err(error) => Desk::refuse(&error.to_string()),
+        };
         // A host that is gone needs no answer; what it told is recorded.
         if writeln!(out, "{answer}").and_then(|()| out.flush()).is_err() {
             continue;

@@ -288,17 +288,26 @@ fn of_growth(store: &Store, from: &str, to: Option<&str>) -> Result<(String, Che
     Ok((proof.to_text().map_err(|error| keys::refused(&error))?, last))
 }
 
-/// Writes a proof. One that holds a text is for its owner alone, as other files with texts are.
+/// Writes a proof. One that holds a text is for its owner alone, as other files with texts are; so is a file that it is written over.
 fn write(path: &Path, text: &str, has_text: bool) -> std::io::Result<()> {
     use std::io::Write as _;
     let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    // What is there goes once the file is its owner's alone.
+    options.write(true).create(true).truncate(false);
     #[cfg(unix)]
     if has_text {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    let mut file = options.open(path)?;
+    // A pipe or a device has neither a length nor an owner to keep it for.
+    if file.metadata()?.is_file() {
+        #[cfg(unix)]
+        if has_text {
+            file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+        }
+        file.set_len(0)?;
     }
     #[cfg(not(unix))]
     let _ = has_text; // Files have the rights of their folder there.
-    options.open(path)?.write_all(text.as_bytes())
+    file.write_all(text.as_bytes())
 }

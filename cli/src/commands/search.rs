@@ -55,6 +55,7 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
         json: Vec::new(),
         session: None,
         left: args.limit.unwrap_or(usize::MAX),
+        has_more: false,
         count: 0,
         sessions: BTreeSet::new(),
     };
@@ -93,7 +94,7 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
         output.note(format!("nothing found; {went}"));
         return Ok(Code::Failure);
     }
-    if show.left == 0 {
+    if show.has_more {
         output.note(format!("the first {}; --limit shows more", describe::count(show.count, "item")));
     } else {
         output.note(format!(
@@ -242,6 +243,8 @@ struct Show<'s> {
     json: Vec<serde_json::Value>,
     session: Option<StreamId>,
     left: usize,
+    /// Something was found behind the limit.
+    has_more: bool,
     count: u64,
     sessions: BTreeSet<StreamId>,
 }
@@ -249,6 +252,7 @@ struct Show<'s> {
 impl Show<'_> {
     fn hit(&mut self, stream: &StreamName, hit: Hit, output: &mut Output) -> Result<bool, Failure> {
         if self.left == 0 {
+            self.has_more = true;
             return Ok(false);
         }
         self.left -= 1;
@@ -262,7 +266,7 @@ impl Show<'_> {
         if output.json {
             let time = hit.time.map(describe::time);
             self.json.push(describe::timed(&Found { title, hit }, &[("time", time)])?);
-            return Ok(self.left > 0);
+            return Ok(true);
         }
         if is_new {
             if self.count > 1 {
@@ -275,7 +279,8 @@ impl Show<'_> {
         if output.terminal || self.count == 1 {
             output.flush()?;
         }
-        Ok(self.left > 0)
+        // Whether there is more is known when one more is found.
+        Ok(true)
     }
 }
 

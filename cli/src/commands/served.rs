@@ -7,7 +7,7 @@ use acpdb_hosts::export::Exporter;
 use acpdb_query::when::{self, Point};
 use serde::Serialize;
 
-use super::{Code, Escape, Failure, Global, Output};
+use super::{Code, Failure, Global, Output};
 
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -84,9 +84,7 @@ fn print(again: &ServedAgain, output: &mut Output) -> Result<(), Failure> {
         return output.json_object("acpdb.served/1", &answer).map(drop);
     }
     if output.terminal {
-        let text = String::from_utf8_lossy(&again.bytes).into_owned();
-        let shown = output.recorded(&text, Escape::Text).into_owned();
-        return output.line(shown.trim_end());
+        return output.json_text(String::from_utf8_lossy(&again.bytes).trim_end());
     }
     output.bytes(&again.bytes)
 }

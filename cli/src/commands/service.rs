@@ -81,8 +81,7 @@ fn put(
     (manager, path): (Manager, &Path),
     output: &mut Output,
 ) -> Result<Code, Failure> {
-    let hosts =
-        args.hosts.iter().map(|name| super::import::format_of(name)).collect::<Result<Vec<_>, _>>()?;
+    let hosts = args.hosts.iter().map(|name| super::import::host_of(name)).collect::<Result<Vec<_>, _>>()?;
     // A host without a place is refused now, not when the service starts.
     super::import::places(&hosts)?;
     let text = text(manager, &words(global, args, output)?)?;

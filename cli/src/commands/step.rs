@@ -93,6 +93,10 @@ pub(crate) fn run(global: &Global, args: &Step, output: &mut Output) -> Result<C
     if let Some(over) = &context.over_budget {
         output.warn(format!("the context has ~{} tokens, more than {}", over.tokens, over.tokens_max));
     }
+    if output.terminal {
+        output.json_text(String::from_utf8_lossy(&context.bytes).trim_end())?;
+        return Ok(Code::Ok);
+    }
     output.bytes(&context.bytes)?;
     if !context.bytes.ends_with(b"\n") {
         output.bytes(b"\n")?;

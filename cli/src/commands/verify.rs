@@ -91,7 +91,11 @@ fn given(key: &str, store: StoreId) -> Result<Vec<VerifierKey>, Failure> {
 }
 
 /// What was signed, held against a log that is sound in itself.
-fn signed(report: &Report, folder: &Path, given: &[VerifierKey]) -> Result<Option<Judged>, Failure> {
+pub(super) fn signed(
+    report: &Report,
+    folder: &Path,
+    given: &[VerifierKey],
+) -> Result<Option<Judged>, Failure> {
     if matches!(report.verdict(), Verdict::Damaged) && !report.violations.is_empty() {
         return Ok(None);
     }
@@ -104,7 +108,7 @@ fn signed(report: &Report, folder: &Path, given: &[VerifierKey]) -> Result<Optio
 }
 
 /// Damage is worse than a lost end, and both are worse than all else.
-fn worse(left: Code, right: Code) -> Code {
+pub(super) fn worse(left: Code, right: Code) -> Code {
     match (left, right) {
         (Code::Damage, _) | (_, Code::Damage) => Code::Damage,
         (Code::LostTail, _) | (_, Code::LostTail) => Code::LostTail,

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use acpdb_engine::Store;
 use acpdb_engine::text::paths::shown;
-use acpdb_hosts::import::{Format, Options, ReadSessions};
+use acpdb_hosts::import::{Format, Limits, Options, ReadSessions};
 
 use self::schedule::Schedule;
 pub(crate) use self::tail::End;
@@ -76,6 +76,8 @@ struct Open {
     wake: SyncSender<()>,
     /// When it changed last, as far as that was told.
     changed: Instant,
+    /// How it was before it was opened.
+    stamp: Stamp,
     thread: JoinHandle<()>,
 }
 
@@ -274,7 +276,7 @@ impl Follower<'_> {
             return Ok(());
         }
         // Nothing can be said of lines before the first is there.
-        if candidate.bytes == 0 || (is_lines(path) && !has_line(path)) {
+        if candidate.bytes == 0 || (is_lines(path) && !has_line(path, &self.plan.options.limits)) {
             return Ok(());
         }
         let reading = KnownFiles::begin(path);
@@ -284,7 +286,7 @@ impl Follower<'_> {
                 if can_grow(format, path) && (!is_first || stamp.is_within(RECENT)) =>
             {
                 self.stamps.remove(path);
-                self.begin(path, format);
+                self.begin(path, format, stamp);
             }
             Recognised::Session(format) => {
                 let sessions = self.sessions.entry(path.clone()).or_default();
@@ -312,7 +314,7 @@ impl Follower<'_> {
     }
 
     /// Opens a file that may grow.
-    fn begin(&mut self, path: &Path, format: Format) {
+    fn begin(&mut self, path: &Path, format: Format, stamp: Stamp) {
         if self.open.len() >= OPEN_COUNT_MAX
             && let Some(oldest) =
                 self.open.iter().min_by_key(|(_, open)| open.changed).map(|(path, _)| path.clone())
@@ -331,7 +333,7 @@ impl Follower<'_> {
         };
         match std::thread::Builder::new().name("tail".to_owned()).spawn(move || tail::run(job)) {
             Ok(thread) => {
-                self.open.insert(path.to_owned(), Open { wake, changed: Instant::now(), thread });
+                self.open.insert(path.to_owned(), Open { wake, changed: Instant::now(), stamp, thread });
             }
             Err(error) => self.warn(format!("{}: cannot be followed: {error}", path.display())),
         }
@@ -345,6 +347,7 @@ impl Follower<'_> {
         position: u64,
         result: Result<FileReport, ReadError>,
     ) -> Result<(), Failure> {
+        let before = self.open.get(path).map(|open| open.stamp.clone());
         // One that was begun since goes on.
         self.wake(path);
         match result {
@@ -354,7 +357,13 @@ impl Follower<'_> {
                 }
                 self.tell(&report);
             }
-            Err(error) => self.refuse(path, error)?,
+            Err(error) => {
+                // Too much stays too much until it changes: some gigabytes would be read at each look.
+                if let (Some(stamp), ReadError::Import { .. }) = (before, &error) {
+                    self.stamps.insert(path.to_owned(), stamp);
+                }
+                self.refuse(path, error)?;
+            }
         }
         if end == End::Replaced {
             self.changed(path)?;
@@ -460,12 +469,15 @@ fn is_lines(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("jsonl"))
 }
 
-/// Whether a file's first line is complete.
-fn has_line(path: &Path) -> bool {
-    use std::io::BufRead as _;
+/// Whether a file's first line is complete, or longer than a record may be: that one is not waited for.
+fn has_line(path: &Path, limits: &Limits) -> bool {
+    use std::io::{BufRead as _, Read as _};
     let Ok(file) = std::fs::File::open(path) else { return false };
-    let mut file = std::io::BufReader::new(file);
+    let mut file = std::io::BufReader::new(file).take(limits.record);
     loop {
+        if file.limit() == 0 {
+            return true;
+        }
         match file.fill_buf() {
             Ok([]) | Err(_) => return false,
             Ok(bytes) if bytes.contains(&b'\n') => return true,

@@ -350,6 +350,13 @@ pub struct Recorded {
 /// Stands for the version of an event whose key was destroyed: what it said is gone, whatever program reads it.
 pub(crate) const SHREDDED_VERSION: u16 = u16::MAX - 1;
 
+/// The number of a kind that records a fact.
+macro_rules! number_of {
+    ($fact:ident $number:literal) => {
+        $number
+    };
+}
+
 /// Declares the payload enum, the numbers of its kinds, and the facts of hosts that they record, once.
 macro_rules! kinds {
     ($( $number:literal $name:ident $label:literal $( from $fact:ident )? ),+ $(,)?) => {
@@ -415,6 +422,9 @@ macro_rules! kinds {
             ($callback:ident) => { $callback! { $( $( $fact $name, )? )+ } };
         }
         pub(crate) use for_each_fact;
+
+        /// Numbers of the kinds that record what a host told of, in order: all others are what acpdb or a person did.
+        pub const TOLD_KINDS: &[u16] = &[ $( $( number_of!($fact $number), )? )+ ];
 
         /// Names of all kinds, in order of their numbers.
         pub const KIND_LABELS: &[(u16, &str)] = &[ $( ($number, $label) ),+ ];

@@ -42,9 +42,30 @@ struct Inner {
     /// `None`: let through.
     held: Mutex<Option<Held>>,
     /// Whether redb's syncs are left out: of a file that no process opens before its maker has synced it whole.
-    is_draft: bool,
+    /// What the file system refuses of such a file is kept here.
+    draft: Option<Met>,
     /// Whether nothing is ever let through.
     is_reading: bool,
+}
+
+/// The file system's own error, kept apart: redb tells it as text, and says only "previous I/O error" afterwards.
+#[derive(Clone, Default)]
+pub(super) struct Met(Arc<Mutex<Option<io::Error>>>);
+
+impl Met {
+    /// Passes a result on, and keeps a copy of the first error.
+    pub(super) fn note<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        result.inspect_err(|error| {
+            let again = error
+                .raw_os_error()
+                .map_or_else(|| io::Error::from(error.kind()), io::Error::from_raw_os_error);
+            steady(&self.0).get_or_insert(again);
+        })
+    }
+
+    pub(super) fn take(&self) -> Option<io::Error> {
+        steady(&self.0).take()
+    }
 }
 
 /// The bytes of one database.
@@ -55,25 +76,25 @@ impl Backend {
     /// Takes over an open file, whose lock its caller holds.
     pub(super) fn new(file: Box<dyn StoredFile>) -> io::Result<Self> {
         let held = Held { ops: Vec::new(), bytes: 0, length: file.len()? };
-        Ok(Self(Arc::new(Inner { file, held: Mutex::new(Some(held)), is_draft: false, is_reading: false })))
+        Ok(Self(Arc::new(Inner { file, held: Mutex::new(Some(held)), draft: None, is_reading: false })))
     }
 
     /// Takes over an open file that stays as it is. What redb writes is kept in memory, and lost at the end.
     pub(super) fn reading(file: Box<dyn StoredFile>) -> io::Result<Self> {
         let held = Held { ops: Vec::new(), bytes: 0, length: file.len()? };
-        Ok(Self(Arc::new(Inner { file, held: Mutex::new(Some(held)), is_draft: false, is_reading: true })))
+        Ok(Self(Arc::new(Inner { file, held: Mutex::new(Some(held)), draft: None, is_reading: true })))
     }
 
     /// Takes over an empty file that takes another's place only when all is in it and synced by its maker: redb's own
     /// syncs, one or two for each commit, for each growth and for the close, would be waited for in vain.
-    pub(super) fn draft(file: Box<dyn StoredFile>) -> Self {
-        Self(Arc::new(Inner { file, held: Mutex::new(None), is_draft: true, is_reading: false }))
+    pub(super) fn draft(file: Box<dyn StoredFile>, met: Met) -> Self {
+        Self(Arc::new(Inner { file, held: Mutex::new(None), draft: Some(met), is_reading: false }))
     }
 
     /// Syncs all that was written, through the handle that wrote it: another would not learn of a write that failed behind
     /// its back. Returns the file's length.
     pub(super) fn finish(&self) -> io::Result<u64> {
-        sync(&*self.0.file)?;
+        self.0.met(sync(&*self.0.file))?;
         self.0.file.len()
     }
 
@@ -88,6 +109,14 @@ impl Backend {
 }
 
 impl Inner {
+    /// Passes a result on; its error is kept for the maker of a draft.
+    fn met<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        match &self.draft {
+            Some(met) => met.note(result),
+            None => result,
+        }
+    }
+
     fn let_through(&self, held: &mut Option<Held>) -> io::Result<()> {
         if self.is_reading {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is open for reading only"));
@@ -185,7 +214,7 @@ impl StorageBackend for Backend {
     fn set_len(&self, length: u64) -> io::Result<()> {
         let mut held = self.held();
         match &mut *held {
-            None => return self.0.file.set_len(length),
+            None => return self.0.met(self.0.file.set_len(length)),
             Some(held) => held.length = length,
         }
         self.0.hold(&mut held, Op::Length(length), 0)
@@ -197,7 +226,7 @@ impl StorageBackend for Backend {
             return self.0.hold(&mut held, Op::Sync, 0);
         }
         drop(held);
-        if self.0.is_draft { Ok(()) } else { sync(&*self.0.file) }
+        if self.0.draft.is_some() { Ok(()) } else { sync(&*self.0.file) }
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
@@ -205,7 +234,7 @@ impl StorageBackend for Backend {
         match &mut *held {
             None => {
                 drop(held);
-                return write_all(&*self.0.file, bytes, offset, &mut 0);
+                return self.0.met(write_all(&*self.0.file, bytes, offset, &mut 0));
             }
             Some(held) => held.length = held.length.max(offset.saturating_add(bytes.len() as u64)),
         }

@@ -15,10 +15,10 @@ use crate::log::Log;
 use crate::storage::{Access, Storage};
 
 use super::file::Table;
-use super::files::{self, INDEX_NAME, IndexOptions, LOCK_NAME};
+use super::files::{self, INDEX_NAME, IndexOptions, LOCK_NAME, Unchanged};
 use super::layout::Fault;
 use super::lookup;
-use super::{Bypassed, FramePlace, Identity, Watermark};
+use super::{FramePlace, Identity, Watermark};
 
 /// An index's claims about the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,15 +158,15 @@ pub(super) fn beside(log: &Log, identity: Identity, said: &Testimony) -> Option<
 /// Returns the name.
 ///
 /// # Errors
-/// [`Bypassed`] if another process owns the index, or the name cannot be changed; then it stays as it is.
-pub fn set_aside(storage: &dyn Storage) -> Result<String, Bypassed> {
-    let _lock = files::lock(storage)?;
-    let names = storage.list("").map_err(|error| files::cannot("list", storage, "", &error))?;
+/// [`Unchanged`] if another process owns the index, or the name cannot be changed; then it stays as it is.
+pub fn set_aside(storage: &dyn Storage) -> Result<String, Unchanged> {
+    let _lock = files::lock_to_change(storage)?;
+    let names = storage.list("").map_err(files::refused(storage, "list", ""))?;
     let name = (0..=u32::MAX)
         .map(|count| format!("{INDEX_NAME}.evidence-{count}"))
         .find(|name| !names.contains(name))
         .ok_or_else(|| Fault::new("there is no name left for it"))?;
     let renamed = storage.rename(INDEX_NAME, &name).and_then(|()| storage.sync_dir(""));
-    renamed.map_err(|error| files::cannot("rename", storage, INDEX_NAME, &error))?;
+    renamed.map_err(files::refused(storage, "rename", INDEX_NAME))?;
     Ok(name)
 }

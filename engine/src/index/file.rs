@@ -19,7 +19,7 @@ use crate::locks::{steady_read, steady_write};
 use crate::storage::StoredFile;
 
 use super::Durability;
-use super::backend::Backend;
+use super::backend::{Backend, Met};
 use super::heads::Changes;
 use super::layout::{Fault, META_KEY, Meta, Row};
 use super::lookup::{self, Sorted, Visit};
@@ -101,9 +101,9 @@ impl Table {
     }
 
     /// Begins a table in an empty file that takes another's place only once its maker has synced it: see [`Backend::draft`].
-    pub(super) fn draft(file: Box<dyn StoredFile>, cache_bytes: usize) -> Result<Self, Fault> {
+    pub(super) fn draft(file: Box<dyn StoredFile>, cache_bytes: usize, met: Met) -> Result<Self, Fault> {
         contained(|| {
-            let backend = Backend::draft(file);
+            let backend = Backend::draft(file, met);
             let mut builder = Builder::new();
             let opened = builder.set_cache_size(cache_bytes).create_with_backend(backend.clone());
             Ok(Self { reading: RwLock::default(), database: opened.map_err(fault)?, backend })

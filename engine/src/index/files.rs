@@ -4,13 +4,14 @@
 //! the table file.
 
 use std::io;
+use std::path::PathBuf;
 
 use crate::storage::{Access, Storage, StoredFile};
 
 use super::file::Table;
 use super::heads::Heads;
 use super::layout::Fault;
-use super::{Durability, Identity};
+use super::{Bypassed, Durability, Identity};
 
 /// A new table, until it replaces the index's file.
 pub(super) const NEW_NAME: &str = "index.redb.new";
@@ -42,6 +43,60 @@ impl Default for IndexOptions {
             sort_bytes_max: 128 << 20,
             pack_event_count_min: 4096,
         }
+    }
+}
+
+/// Why an index was not made anew, or not set aside. It stays as it was.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unchanged {
+    /// Another process owns it. Wait.
+    #[error("another process holds the index")]
+    Held,
+    /// The file system refused; the disk may be full.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The log cannot be read, or the proof failed.
+    #[error(transparent)]
+    Failed(#[from] Bypassed),
+}
+
+impl From<Fault> for Unchanged {
+    fn from(fault: Fault) -> Self {
+        Self::Failed(fault.into())
+    }
+}
+
+impl From<Unchanged> for Bypassed {
+    fn from(why: Unchanged) -> Self {
+        Self { reason: why.to_string() }
+    }
+}
+
+/// What it means that the file system refused `action` on a file.
+pub(super) fn refused(
+    storage: &dyn Storage,
+    action: &'static str,
+    name: &str,
+) -> impl FnOnce(io::Error) -> Unchanged {
+    let path = storage.path(name);
+    move |source| Unchanged::Io { action, path, source }
+}
+
+/// As [`lock`], for one who has to be told what to do if it cannot be had.
+pub(super) fn lock_to_change(storage: &dyn Storage) -> Result<Box<dyn StoredFile>, Unchanged> {
+    let file = storage.open(LOCK_NAME, Access::Create).map_err(refused(storage, "open", LOCK_NAME))?;
+    if file.try_lock().map_err(refused(storage, "lock", LOCK_NAME))? {
+        Ok(file)
+    } else {
+        Err(Unchanged::Held)
     }
 }
 

@@ -44,7 +44,7 @@ use crate::ids::{Digest, Link, Position, Seq, StoreId, StreamId};
 pub use crate::codec::FramePlace;
 pub use evidence::{Evidence, IndexWitness, Testimony, set_aside};
 pub use file::panic_is_contained;
-pub use files::{INDEX_NAME, IndexOptions};
+pub use files::{INDEX_NAME, IndexOptions, Unchanged};
 pub use frames::{FrameSource, SourceFault};
 pub use indexer::{Indexer, IndexerOptions};
 pub use memory::MemoryIndex;

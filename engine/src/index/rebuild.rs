@@ -8,10 +8,11 @@
 //! three times as long as its rows.
 
 use crate::ids::{Digest, Position, Seq};
-use crate::storage::{Access, Storage};
+use crate::storage::{Access, Storage, StoredFile};
 
+use super::backend::Met;
 use super::file::Table;
-use super::files::{self, INDEX_NAME, IndexOptions, NEW_NAME};
+use super::files::{self, INDEX_NAME, IndexOptions, NEW_NAME, Unchanged, refused};
 use super::heads::Heads;
 use super::layout::Fault;
 use super::lookup::{self, Tally};
@@ -67,25 +68,15 @@ pub struct Rebuilt {
 /// folder, and memory for all rows up to [`IndexOptions::sort_bytes_max`].
 ///
 /// # Errors
-/// [`Bypassed`] if another owns it, the log cannot be read, the disk is full, or the proof fails; the index that was
+/// [`Unchanged`] if another owns it, the log cannot be read, the disk is full, or the proof fails; the index that was
 /// there stays.
 pub fn reindex(
     storage: &dyn Storage,
     identity: Identity,
     source: &dyn FrameSource,
     options: IndexOptions,
-) -> Result<Rebuilt, Bypassed> {
-    replace(storage, identity, source, options)
-        .map_err(|bypassed| Bypassed { reason: format!("the index cannot be rebuilt: {bypassed}") })
-}
-
-fn replace(
-    storage: &dyn Storage,
-    identity: Identity,
-    source: &dyn FrameSource,
-    options: IndexOptions,
-) -> Result<Rebuilt, Bypassed> {
-    let _lock = files::lock(storage)?;
+) -> Result<Rebuilt, Unchanged> {
+    let _lock = files::lock_to_change(storage)?;
     let durable = source.durable_head();
     refuse_evidence(storage, identity, durable, options)?;
     files::remove(storage, NEW_NAME)?;
@@ -131,7 +122,7 @@ fn build(
     source: &dyn FrameSource,
     head: Seq,
     options: IndexOptions,
-) -> Result<Rebuilt, Bypassed> {
+) -> Result<Rebuilt, Unchanged> {
     draft(storage, options, |table| fill(table, identity, source, head, options))
         .map(|(rebuilt, bytes)| Rebuilt { bytes, ..rebuilt })
 }
@@ -141,10 +132,24 @@ fn draft<T>(
     storage: &dyn Storage,
     options: IndexOptions,
     make: impl FnOnce(&Table) -> Result<T, Bypassed>,
+) -> Result<(T, u64), Unchanged> {
+    let file = storage.open(NEW_NAME, Access::Create).map_err(refused(storage, "open", NEW_NAME))?;
+    let met = Met::default();
+    let made = draft_in(file, options, met.clone(), make);
+    // That the disk is full is worth more than what redb made of it.
+    made.map_err(|bypassed| match met.take() {
+        Some(source) => refused(storage, "write", NEW_NAME)(source),
+        None => bypassed.into(),
+    })
+}
+
+fn draft_in<T>(
+    file: Box<dyn StoredFile>,
+    options: IndexOptions,
+    met: Met,
+    make: impl FnOnce(&Table) -> Result<T, Bypassed>,
 ) -> Result<(T, u64), Bypassed> {
-    let cannot = |error| files::cannot("open", storage, NEW_NAME, &error);
-    let file = storage.open(NEW_NAME, Access::Create).map_err(cannot)?;
-    let mut table = Table::draft(file, options.cache_bytes.max(CACHE_BYTES))?;
+    let mut table = Table::draft(file, options.cache_bytes.max(CACHE_BYTES), met)?;
     let made = make(&table).and_then(|made| {
         table.trim()?;
         Ok(made)
@@ -159,9 +164,9 @@ fn draft<T>(
 }
 
 /// Puts the draft where the index was.
-fn take_place(storage: &dyn Storage) -> Result<(), Fault> {
-    let cannot = |error| files::cannot("replace", storage, INDEX_NAME, &error);
-    storage.rename(NEW_NAME, INDEX_NAME).and_then(|()| storage.sync_dir("")).map_err(cannot)
+fn take_place(storage: &dyn Storage) -> Result<(), Unchanged> {
+    let renamed = storage.rename(NEW_NAME, INDEX_NAME).and_then(|()| storage.sync_dir(""));
+    renamed.map_err(refused(storage, "replace", INDEX_NAME))
 }
 
 /// Writes the rows of `table`, which is the index, into a file of their own with full pages, and puts it where the index
@@ -185,12 +190,12 @@ pub(super) fn pack(storage: &dyn Storage, table: &Table, options: IndexOptions) 
         })?;
         prove(packed, &put)
     });
-    let result = packed.and_then(|_| Ok(take_place(storage)?));
+    let result = packed.and_then(|_| take_place(storage));
     if result.is_err() {
         // The next rebuild writes over it.
         let _ = files::remove(storage, NEW_NAME);
     }
-    result
+    Ok(result?)
 }
 
 fn missing() -> Fault {

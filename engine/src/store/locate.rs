@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::ids::{Position, Seq, StreamId};
 use crate::index::{
     Bypassed, Evidence, FramePlace, INDEX_NAME, Identity, Index, IndexOptions, IndexState, Indexer,
-    IndexerOptions, Lookup as _, NameEntry, NameKind, Rebuilt, as_kept, reindex, set_aside,
+    IndexerOptions, Lookup as _, NameEntry, NameKind, Rebuilt, Unchanged, as_kept, reindex, set_aside,
 };
 use crate::locks::{renewed_read, renewed_write};
 use crate::log::LogError;
@@ -97,7 +97,7 @@ impl Inner {
 
     /// Gives the index another name, under which no reader opens it. Returns that name.
     pub(super) fn set_index_aside(&self) -> Result<String, Error> {
-        let name = set_aside(&**self.log.storage()).map_err(|why| Error::Busy { detail: why.reason })?;
+        let name = set_aside(&**self.log.storage()).map_err(|why| self.unchanged(why))?;
         self.locator_mut().retry = None;
         Ok(name)
     }
@@ -422,7 +422,8 @@ impl Store {
     /// Makes the index anew from the log, and replaces the old one once the new one is proven.
     ///
     /// # Errors
-    /// [`Error::RolledBack`] if the old one is evidence; [`Error::ReadOnly`]; [`Error::Busy`] if another process holds the index, or the log cannot be read; the old index stays.
+    /// [`Error::RolledBack`] if the old one is evidence; [`Error::ReadOnly`]; [`Error::Busy`] if another process holds the index; [`Error::Io`]
+    /// if the disk is full or the log cannot be read; the old index stays.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn reindex(&self) -> Result<Rebuilt, Error> {
         let inner = &self.inner;
@@ -441,10 +442,25 @@ impl Store {
             return Err(Error::RolledBack { detail: evidence.detail });
         }
         let rebuilt = reindex(&**inner.log.storage(), inner.identity(), &*inner.log, IndexOptions::default())
-            .map_err(|why| Error::Busy { detail: why.reason });
+            .map_err(|why| inner.unchanged(why));
         (locator.retry, locator.reason, locator.looked) = (None, None, None);
         inner.open_index(&mut locator, head.seq);
         rebuilt
+    }
+}
+
+impl Inner {
+    /// What can be done about an index that stayed as it was.
+    fn unchanged(&self, why: Unchanged) -> Error {
+        match why {
+            Unchanged::Held => Error::Busy { detail: why.to_string() },
+            Unchanged::Io { action, path, source } => Error::Io { action, path, source },
+            Unchanged::Failed(why) => Error::Io {
+                action: "rebuild",
+                path: self.log.storage().path(INDEX_NAME),
+                source: std::io::Error::other(why),
+            },
+        }
     }
 }
 

@@ -90,8 +90,12 @@ impl Registry for HostRegistry {
 
     fn todos_in_output(&self, host: &str, tool: &str, output: &[u8]) -> Option<Vec<u8>> {
         match line(host, tool)?.does {
-            // An output that is no JSON lists no todos.
-            Does::TodosInOutput => todos::normalised(&Json::parse(output).ok()?, "content"),
+            Does::TodosInOutput => {
+                // An output that is no JSON lists no todos, nor does one that holds more than a line of JSON may.
+                let text = crate::lines::text(output).ok()?;
+                // As above.
+                todos::normalised(&Json::parse(text.as_bytes()).ok()?, "content")
+            }
             _ => None,
         }
     }

@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use acpdb_hosts::surrogates::Halves;
 use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
@@ -109,7 +110,18 @@ async fn answer(service: &Service, token: Option<&str>, request: Request<Incomin
     if request.uri().path().trim_end_matches('/') != PATH {
         return said(StatusCode::NOT_FOUND, "the protocol is spoken at /mcp");
     }
-    service.handle(request).await
+    // As on standard input: half a character costs itself, and not the whole request.
+    let mut halves = Halves::default();
+    let mended = request.map(|body| {
+        body.map_frame(move |frame| {
+            frame.map_data(|piece| {
+                let mut out = Vec::with_capacity(piece.len());
+                halves.pass(&piece, &mut out);
+                Bytes::from(out)
+            })
+        })
+    });
+    service.handle(mended).await
 }
 
 fn said(status: StatusCode, text: &str) -> Answer {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! tools: name, arguments -> Reply { text, value }        what each does, over the store; knows no protocol
-//! server (feature `mcp`): the protocol, by rmcp          stdio; one request after the other
+//! server (feature `mcp`): the protocol, by rmcp          one request after the other
+//! stdio: lines of standard input, each of which gets an answer
 //! http (feature `mcp-http`): the same on a socket
 //! ```
 //!
@@ -14,6 +15,8 @@ pub mod catalog;
 pub mod http;
 #[cfg(feature = "mcp")]
 pub mod server;
+#[cfg(feature = "mcp")]
+mod stdio;
 pub mod tools;
 #[cfg(feature = "mcp")]
 mod uri;

@@ -2,9 +2,7 @@
 //!
 //! Answers are made one after the other: the store is local, and a host waits for one at a time.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use acpdb_hosts::export::{Format, Options, export};
 use rmcp::model::{
@@ -17,13 +15,12 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::Value;
-use tokio::io::{AsyncRead, ReadBuf};
 
 use super::catalog;
+use super::stdio::Stdio;
 use super::tools::{ToolError, Tools, texts};
 use super::uri::{decoded, encoded};
 use crate::due;
-use acpdb_hosts::surrogates::Halves;
 
 /// Sessions that are listed, the newest first.
 const SESSION_COUNT_MAX: usize = 50;
@@ -66,7 +63,7 @@ pub fn serve_stdio(tools: Tools) -> Result<(), ServerError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(ServerError::Start)?.block_on(async {
         let (input, output) = rmcp::transport::stdio();
-        let running = match Server::new(tools).serve((Mended::new(input), output)).await {
+        let running = match Server::new(tools).serve(Stdio::new(input, output)).await {
             Ok(running) => running,
             // A client that goes before it asked for anything leaves nothing to be done.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
@@ -74,42 +71,6 @@ pub fn serve_stdio(tools: Tools) -> Result<(), ServerError> {
         };
         running.waiting().await.map(drop).map_err(|error| ServerError::Broken(error.to_string()))
     })
-}
-
-/// Input with U+FFFD for halves of characters: the protocol's library answers nothing to a line that it cannot parse.
-struct Mended<R> {
-    inner: R,
-    halves: Halves,
-    ready: Vec<u8>,
-}
-
-impl<R> Mended<R> {
-    fn new(inner: R) -> Self {
-        Self { inner, halves: Halves::default(), ready: Vec::new() }
-    }
-}
-
-impl<R: AsyncRead + Unpin> AsyncRead for Mended<R> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        let Self { inner, halves, ready } = self.get_mut();
-        while ready.is_empty() {
-            let mut bytes = [0; 4096];
-            let mut piece = ReadBuf::new(&mut bytes);
-            std::task::ready!(Pin::new(&mut *inner).poll_read(context, &mut piece))?;
-            if piece.filled().is_empty() {
-                // The end. What is held is the beginning of an escape: no line, and no whole message.
-                return Poll::Ready(Ok(()));
-            }
-            halves.pass(piece.filled(), ready);
-        }
-        let count = ready.len().min(buffer.remaining());
-        buffer.put_slice(ready.drain(..count).as_slice());
-        Poll::Ready(Ok(()))
-    }
 }
 
 /// The protocol over one set of tools.

@@ -166,17 +166,19 @@ impl Desk {
         self.store
     }
 
+    /// Answers what is no request, and why.
+    pub fn refuse(why: &str) -> (String, Done) {
+        let error = PluginError::Request(why.to_owned()).to_string();
+        (json!({"id": null, "error": error}).to_string(), Done { error: Some(error), ..Done::default() })
+    }
+
     /// Answers a line with one line, without a line feed. What is recorded is durable when it returns.
     pub fn answer(&mut self, line: &str) -> (String, Done) {
         let mut done = Done::default();
         let line = without_halves(line);
         let request: Request<'_> = match serde_json::from_str(&line) {
             Ok(request) => request,
-            Err(error) => {
-                let error = PluginError::Request(error.to_string());
-                done.error = Some(error.to_string());
-                return (json!({"id": null, "error": error.to_string()}).to_string(), done);
-            }
+            Err(error) => return Self::refuse(&error.to_string()),
         };
         done.op.clone_from(&request.op);
         let id = request.id.clone();

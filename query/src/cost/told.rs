@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
-use acpdb_engine::event::{Payload, Recorded};
+use acpdb_engine::event::{KIND_LABELS, Payload, Recorded, TOLD_KINDS};
 use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::locks::steady;
 use acpdb_engine::{Error, Store, store::StreamName};
@@ -16,15 +16,19 @@ use super::requests::Request;
 use crate::names::time_of;
 use crate::sound::sound;
 
+/// The kind that a session begins with.
+const SESSION_OPENED: u16 = 1;
 /// Numbers of the kinds that tell of requests.
 const SESSION_CHANGED: u16 = 2;
 const FORKED: u16 = 9;
 const MESSAGE_FINISHED: u16 = 18;
 
-/// Whether events of a kind are what acpdb or a person did, and no host told: revisions, tasks, acts on the context, contexts that were
-/// served, policies. One that came by a merge has a time, which is not its host's.
-const fn is_act(kind: u16) -> bool {
-    matches!(kind, 20 | 50 | 51 | 80..=84 | 86 | 87 | 96)
+/// Whether events of a kind are what acpdb or a person did, and no host told. One that came by a merge has a time, which is not its
+/// host's. A session is opened with its host's time; of kinds that newer programs write nothing is known.
+fn is_act(kind: u16) -> bool {
+    // Nearly every event was told of by a host.
+    let is_told = kind == SESSION_OPENED || TOLD_KINDS.contains(&kind);
+    !is_told && KIND_LABELS.iter().any(|(number, _)| *number == kind)
 }
 
 /// What tells one thing from others, in few bytes.
@@ -208,4 +212,20 @@ pub(crate) fn mark(parts: &[&[u8]]) -> Mark {
 )]
 fn dollars_of(millionths: u64) -> f64 {
     millionths as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It was a list of numbers, which a new kind would not have been in.
+    #[test]
+    fn acts_are_the_kinds_that_no_host_tells_of() {
+        let acts: Vec<&str> =
+            KIND_LABELS.iter().filter(|(number, _)| is_act(*number)).map(|(_, label)| *label).collect();
+        let expected = "item_revised task_changed task_evicted discarded distilled restored pinned unpinned context_rebased \
+                        context_served policy_set erased damage_noted";
+        assert_eq!(acts, expected.split_whitespace().collect::<Vec<_>>());
+        assert!(!is_act(9_999));
+    }
 }

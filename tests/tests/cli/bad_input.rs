@@ -16,7 +16,9 @@ fn nested(count: usize) -> String {
 
 #[test]
 fn a_bad_line_is_named_and_the_others_are_recorded() {
-    let deep = nested(1_000_000);
+    let deep = nested(900_000);
+    // Some ten megabytes took gigabytes of memory.
+    let small = "{},".repeat(1_000_000);
     let many: Vec<String> = (0..70_000).map(|_| "{\"turn\":true}".to_owned()).collect();
     let cases: Vec<(Vec<u8>, &str)> = vec![
         (b"{\"session\":\"s1\",\"message\":{\"role\":\"us".to_vec(), "EOF"),
@@ -27,6 +29,12 @@ fn a_bad_line_is_named_and_the_others_are_recorded() {
         (format!("{{\"session\":\"s1\",\"policy\":{deep}}}").into_bytes(), "recursion limit"),
         (format!("{{\"session\":\"s1\",\"events\":[{}]}}", many.join(",")).into_bytes(), "split it"),
         (format!("{{\"session\":\"s1\",\"message\":{{\"key\":\"{}\",\"role\":\"user\",\"text\":\"\"}}}}", "k".repeat(1 << 20)).into_bytes(), "bytes of an event"),
+        (format!("{{\"session\":\"s1\",\"todos\":[{small}{{}}]}}").into_bytes(), "2000004 elements and members, over 1000000"),
+        // One of the two was recorded, and the other was lost without a word.
+        (b"{\"session\":\"s1\",\"turn\":true,\"turn\":false}".to_vec(), "\"turn\" stands twice (column 34)"),
+        (b"{\"session\":\"s1\",\"events\":[{\"file_changed\":{\"path\":\"a\"},\"file_changed\":{\"path\":\"b\"}}]}".to_vec(), "\"file_changed\" stands twice (column"),
+        (b"{\"session\":\"s1\",\"session\":\"s2\",\"turn\":true}".to_vec(), "\"session\" stands twice (column"),
+        (b"{\"session\":\"s1\",\"events\":[{\"turn\":true,\"session\":\"s2\"}]}".to_vec(), "unknown field \"session\""),
         (b"{}".to_vec(), "\"session\" is missing"),
         (b"{\"session\":\"s1\"}".to_vec(), "nothing to record"),
         (b"{\"session\":\"s1\",\"nope\":1}".to_vec(), "unknown field \"nope\""),
@@ -58,7 +66,7 @@ fn a_bad_line_is_named_and_the_others_are_recorded() {
 
 #[test]
 fn large_and_odd_facts_are_recorded_as_they_are() {
-    let deep = nested(1_000_000);
+    let deep = nested(900_000);
     let long = "x".repeat(1 << 20);
     for line in [
         message(&long),
@@ -80,6 +88,17 @@ fn large_and_odd_facts_are_recorded_as_they_are() {
             assert!(!ran.out.contains(&0x1b), "{read:?} of {beginning}");
         }
     }
+}
+
+/// The end of a call stood before its beginning, so the call was pending for ever.
+#[test]
+fn a_line_that_tells_of_the_beginning_and_the_end_of_a_call_records_them_in_this_order() {
+    let world = World::new();
+    let line = "{\"session\":\"s1\",\"tool_finished\":{\"call\":\"c1\",\"output\":\"seen\"},\
+                \"tool_started\":{\"call\":\"c1\",\"tool\":\"read\",\"params\":{\"filePath\":\"/a\"}}}";
+    world.run_with(&["append", "--stdin"], line).ok();
+    let shown = world.run(&["context", "s1"]).ok();
+    assert!(shown.contains("seen") && !shown.contains("pending"), "{shown}");
 }
 
 #[test]
@@ -417,4 +436,36 @@ fn what_no_event_holds_ends_neither_its_file_nor_the_import() {
         world.run(&["import", "folder"]).says(8, &[words]);
         assert_eq!(world.list(), listed);
     }
+}
+
+/// A text that is damaged there came without its bytes, as an erased one does, and the merge ended well.
+#[test]
+fn a_merge_from_a_damaged_store_is_no_success() {
+    let world = World::new();
+    let lines = [message("one"), message("the second text"), message("three")].concat();
+    world.run_with(&["--db", "other", "append", "--stdin"], lines).ok();
+    let segment = world.path("other/log/000000000001.seg");
+    let mut bytes = std::fs::read(&segment).unwrap();
+    let text = b"the second text";
+    let place = bytes.windows(text.len()).position(|window| window == text).unwrap();
+    bytes[place] ^= 1;
+    std::fs::write(&segment, bytes).unwrap();
+    world.run(&["merge", "other"]).says(3, &["left out: body of other/log", "expected digest"]);
+    let list = world.list();
+    assert!(list.contains("one") && list.contains("three"), "{list}");
+}
+
+/// What was longer than is read was said to be no JSON, which it was up to there.
+#[test]
+fn a_request_of_too_much_is_said_to_be_that() {
+    let world = World::fed();
+    let rows = "[\"x\"],".repeat(1_000_000);
+    let long = "x".repeat(16 << 20);
+    for (targets, words) in
+        [(rows + "[]", "2000004 elements and members"), (format!("[\"{long}\"]"), "longer than 16777216")]
+    {
+        let request = format!("{{\"action\":\"discard\",\"targets\":[{targets}]}}");
+        world.run_with(&["context", "discard", "--session", "s1", "--stdin"], request).says(2, &[words]);
+    }
+    world.assert_sound();
 }

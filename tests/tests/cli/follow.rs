@@ -125,6 +125,21 @@ fn what_is_added_to_a_file_is_recorded_and_a_half_line_waits_for_its_end() {
     world.assert_sound();
 }
 
+/// A file without a line end was read whole to see whether its first line is complete: nothing else was followed meanwhile.
+#[test]
+fn a_first_line_of_many_gigabytes_keeps_nobody_waiting() {
+    let world = begun();
+    // Of zeros, of which none is on the disk.
+    File::create(file(&world, OTHER)).unwrap().set_len(1 << 40).unwrap();
+    let follower = Follower::start(world);
+    follower.has(&["one"]);
+    add(file(&follower.world, SESSION), &line(SESSION, 2, "two"));
+    follower.has(&["one", "two"]);
+    let (_, code, said) = follower.stop("TERM");
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains(OTHER) && said.contains("format is not known"), "{said}");
+}
+
 #[test]
 fn a_clock_that_jumps_loses_nothing_and_tells_nothing_twice() {
     let mut world = begun();

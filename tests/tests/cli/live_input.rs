@@ -174,3 +174,59 @@ fn an_event_that_is_longer_than_is_read_records_nothing_and_ends_well() {
     world.run_with(&["hook", "cursor"], prompt(&world, "short")).ok();
     assert!(world.list().contains("short"));
 }
+
+#[test]
+fn a_plug_in_is_answered_whatever_its_lines_are() {
+    let world = World::new();
+    let long = vec![b'x'; (64 << 20) + 1];
+    let small = format!("{{\"op\":\"hello\",\"arguments\":[{}0]}}", "0,".repeat(1_000_000));
+    let input = [&long, &b"\n\xff\n"[..], small.as_bytes(), b"\n\n{\"id\":1,\"op\":\"hello\"}\n"].concat();
+    let answers = world.run_with(&["plugin", "opencode"], input).ok();
+    let answers: Vec<Value> = answers.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let words =
+        ["it is longer than 67108864 bytes", "not UTF-8 at byte 0", "elements and members, over 1000000"];
+    assert_eq!(answers.len(), words.len() + 1);
+    for (answer, words) in answers.iter().zip(words) {
+        assert!(answer["error"].as_str().unwrap().contains(words) && answer["id"].is_null(), "{answer}");
+    }
+    assert!(answers[3]["id"] == 1 && answers[3]["error"].is_null(), "{}", answers[3]);
+}
+
+#[test]
+fn every_line_of_a_client_of_tools_gets_an_answer() {
+    let world = World::new();
+    world.run_with(&["hook", "cursor"], prompt(&world, "a prompt")).ok();
+    let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18",
+        "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}});
+    let small = format!("[{}0]", "0,".repeat(1_000_000));
+    let long = "x".repeat(17 << 20);
+    let deep = "[".repeat(200) + &"]".repeat(200);
+    let lines =
+        ["{early", &begin.to_string(), "{bad", "", &deep, &small, &long, "{\"jsonrpc\":\"2.0\"}", "[]"];
+    let mut input = lines.join("\n").into_bytes();
+    input.extend(b"\n\xff\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}");
+    let answers = world.run_with(&["mcp"], input).ok();
+    let answers: Vec<Value> = answers.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut codes: Vec<i64> =
+        answers.iter().filter_map(|answer| answer.pointer("/error/code")?.as_i64()).collect();
+    codes.sort_unstable();
+    // Nothing is said of an id, as the protocol has it where none can be read.
+    assert!(
+        answers.iter().filter(|answer| answer.get("error").is_some()).all(|answer| answer["id"].is_null())
+    );
+    assert_eq!(codes, [-32700, -32700, -32700, -32700, -32600, -32600, -32600, -32600], "{answers:?}");
+    let ids: Vec<&Value> = answers.iter().map(|answer| &answer["id"]).filter(|id| !id.is_null()).collect();
+    assert_eq!(ids, [1, 2]);
+}
+
+#[test]
+fn a_recording_that_is_a_pipe_is_refused_at_once() {
+    let world = World::new();
+    let event = json!({"session_id": "s1", "hook_event_name": "Stop", "cwd": world.path("."),
+        "transcript_path": world.path("pipe.jsonl")});
+    world.write("event", event.to_string());
+    let ran = world.shell("mkfifo pipe.jsonl && acpdb hook claude-code --deadline 50000 <event");
+    assert_eq!((ran.code, ran.text().as_str()), (0, "{}\n"), "{}", ran.err);
+    let status = world.run(&["attach", "--status", "claude-code"]).ok();
+    assert!(status.contains("not a regular file"), "{status}");
+}

@@ -48,6 +48,33 @@ fn paged(world: &World, pager: &str, arguments: &[&str]) -> (i32, String) {
     on_terminal(command, 100)
 }
 
+/// DEL and C1 went through `--json`, `step` and requests that are printed: a terminal takes U+009B for the beginning of a sequence.
+#[test]
+fn json_steers_no_terminal() {
+    let world = World::new();
+    let text = "a\u{9b}2J b\u{85} c\u{7f} d\u{1b}[2J e\u{202e}";
+    let line = serde_json::json!({"session": "s1", "message": {"role": "user", "text": text}}).to_string();
+    world.run_with(&["append", "--stdin"], line + "\n").ok();
+    for arguments in [
+        &["list", "--json"][..],
+        &["context", "s1", "--json"],
+        &["context", "s1", "--format", "anthropic"],
+        &["step", "s1", "--format", "anthropic"],
+        &["log", "--json"],
+    ] {
+        let (code, shown) = paged(&world, "cat", arguments);
+        assert_eq!(code, 0, "{arguments:?}: {shown}");
+        let steering = |c: &char| c.is_control() && *c != '\n' || *c == '\u{202e}';
+        assert_eq!(shown.chars().find(steering), None, "{arguments:?}: {shown:?}");
+        if shown.lines().count() == 1 {
+            let value: serde_json::Value = serde_json::from_str(&shown).unwrap();
+            assert!(value.is_object(), "{shown}");
+        }
+    }
+    // Programs get the texts as they are.
+    assert!(world.run(&["list", "--json"]).ok().contains("a\u{9b}2J b\u{85} c\u{7f}"));
+}
+
 /// A session that begins with a prompt of 20 KB filled the screen with it.
 #[test]
 fn a_list_on_a_terminal_has_beginnings_and_programs_read_whole_texts() {

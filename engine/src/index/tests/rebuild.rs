@@ -6,11 +6,13 @@ use super::sample::{IDENTITY, Judge, Log, frames, open, rows, steady, storage};
 use crate::codec::Frame;
 use crate::ids::Seq;
 use crate::index::lookup::{Sorted as _, Tally, summary};
-use crate::index::{Durability, IndexOptions, LiveComparison, Lookup, MemoryIndex, Rebuilt, reindex};
+use crate::index::{
+    Durability, IndexOptions, LiveComparison, Lookup, MemoryIndex, Rebuilt, Unchanged, reindex,
+};
+use crate::storage::{Fault, FaultKind, SimWorld};
 
 fn rebuild(folder: &tempfile::TempDir, log: &Log) -> Result<Rebuilt, String> {
-    reindex(&*storage(folder.path()), IDENTITY, log, IndexOptions::default())
-        .map_err(|bypassed| bypassed.reason)
+    reindex(&*storage(folder.path()), IDENTITY, log, IndexOptions::default()).map_err(|why| why.to_string())
 }
 
 /// A folder with an index of the first `count` frames.
@@ -122,26 +124,37 @@ fn a_rebuild_that_fails_leaves_the_index_that_was_there() {
     let frames = frames(&steady(25));
     let folder = live(&frames, 20);
     let damaged = Log { damaged_from: Some(22), ..Log::new(frames.clone()) };
-    assert_eq!(rebuild(&folder, &damaged).unwrap_err(), "the index cannot be rebuilt: frame 22 is damaged");
+    assert_eq!(rebuild(&folder, &damaged).unwrap_err(), "frame 22 is damaged");
 
     // A log whose frames end before its head.
     let mut short = Log::new(frames.clone());
     *short.durable_count.get_mut().unwrap() = 25;
     short.frames.get_mut().unwrap().remove(10);
     *short.durable_count.get_mut().unwrap() = 24;
-    assert_eq!(
-        rebuild(&folder, &short).unwrap_err(),
-        "the index cannot be rebuilt: a frame begins at #34, expected #31"
-    );
+    assert_eq!(rebuild(&folder, &short).unwrap_err(), "a frame begins at #34, expected #31");
 
     let index = open(&folder, &frames, IndexOptions::default());
     assert_eq!((index.notice(), index.watermark().seq), (None, Seq(60)));
     // Nor is it rebuilt while another process owns it.
-    assert_eq!(
-        rebuild(&folder, &Log::new(frames)).unwrap_err(),
-        "the index cannot be rebuilt: another process holds it"
-    );
+    assert_eq!(rebuild(&folder, &Log::new(frames)).unwrap_err(), "another process holds the index");
     assert!(!folder.path().join("index.redb.new").exists());
+}
+
+/// A full disk was told as an index that another process holds: the user was sent to look for that process.
+#[test]
+fn a_rebuild_without_room_names_the_file_and_the_disk() {
+    let log = Log::new(frames(&steady(25)));
+    for after in [0, 1, 4] {
+        let process = SimWorld::new(1).process(1);
+        process.plant(Fault { kind: FaultKind::NoSpace, after, once: false });
+        let again = || reindex(&process, IDENTITY, &log, IndexOptions::default());
+        let why = again().unwrap_err();
+        let Unchanged::Io { path, source, .. } = &why else { panic!("{why}") };
+        assert!(path.ends_with("index.redb.new"), "{why}");
+        assert_eq!(source.kind(), std::io::ErrorKind::StorageFull);
+        process.heal();
+        assert_eq!(again().unwrap().live, LiveComparison::Absent);
+    }
 }
 
 /// The proof of a rebuilt index adds up its rows: the sum must tell apart what the rows in order tell apart, and must not

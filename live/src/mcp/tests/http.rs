@@ -129,6 +129,17 @@ fn what_cannot_be_done_is_said_where_it_belongs() {
     }
 }
 
+/// A query with half a character was answered with 415, although it is mended on standard input.
+#[test]
+fn half_a_character_costs_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = serve(folder.path(), None);
+    let body = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"recall","arguments":{"query":"4142 \ud83d"}}}"#;
+    let (status, answer) = sent(address, "POST", "/mcp", "MCP-Protocol-Version: 2025-11-25\r\n", body);
+    assert_eq!(status, 200, "{answer}");
+    assert!(answer.contains("\"id\":7"), "{answer}");
+}
+
 #[test]
 fn pages_of_others_and_other_places_get_no_answer() {
     let folder = tempfile::tempdir().unwrap();

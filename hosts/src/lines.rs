@@ -1,0 +1,166 @@
+//! Lines of JSON that another program says, one after the other: how long they may be, and of how many elements. Pure.
+//!
+//! ```text
+//! input --next_line--> a text within both limits, or why it is refused; the next line is read all the same
+//! ```
+//!
+//! A parser takes tens of times the bytes of a text whose values are small (`{},{},{}`), so a length alone bounds no memory.
+//! Elements are counted by brackets and commas, before anything is parsed. Whether a line is JSON is for its reader to see.
+
+use std::io::{self, BufRead};
+
+use memchr::memchr2;
+
+/// Longest line: no commit of the store is longer.
+pub const LINE_BYTES_MAX: usize = 64 << 20;
+
+/// Most elements and members of a line, nested ones included: what an importer takes for a record, unless it is told otherwise.
+pub const ELEMENT_COUNT_MAX: u64 = 1_000_000;
+
+/// Why a line is not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LineError {
+    /// It is longer than [`LINE_BYTES_MAX`].
+    #[error("it is longer than {LINE_BYTES_MAX} bytes; split it")]
+    Length,
+    /// It has more elements than [`ELEMENT_COUNT_MAX`].
+    #[error("it has {0} elements and members, over {ELEMENT_COUNT_MAX}; split it")]
+    Elements(u64),
+    /// It is no text.
+    #[error("not UTF-8 at byte {0}")]
+    Encoding(usize),
+}
+
+/// The next line without the white space at its end, held in `line`; `None` at the end of the input.
+///
+/// What is too long is read over and not kept.
+///
+/// # Errors
+/// Those of the input.
+pub fn next_line<'l>(
+    input: &mut impl BufRead,
+    line: &'l mut Vec<u8>,
+) -> io::Result<Option<Result<&'l str, LineError>>> {
+    // The line feed is none of its bytes.
+    let whole = LINE_BYTES_MAX as u64 + 1;
+    line.clear();
+    if io::Read::take(&mut *input, whole).read_until(b'\n', line)? == 0 {
+        return Ok(None);
+    }
+    if line.len() > LINE_BYTES_MAX && !line.ends_with(b"\n") {
+        while !line.ends_with(b"\n") {
+            line.clear();
+            if io::Read::take(&mut *input, whole).read_until(b'\n', line)? == 0 {
+                break;
+            }
+        }
+        *line = Vec::new();
+        return Ok(Some(Err(LineError::Length)));
+    }
+    Ok(Some(text(line)))
+}
+
+/// A line as text without the white space at its end, if it is within both limits.
+///
+/// # Errors
+/// [`LineError`].
+pub fn text(line: &[u8]) -> Result<&str, LineError> {
+    if line.trim_ascii_end().len() > LINE_BYTES_MAX {
+        return Err(LineError::Length);
+    }
+    let text = std::str::from_utf8(line.trim_ascii_end());
+    let text = text.map_err(|error| LineError::Encoding(error.valid_up_to()))?;
+    // Each takes a byte at least.
+    let count = if text.len() as u64 > ELEMENT_COUNT_MAX { element_count(text.as_bytes()) } else { 0 };
+    if count > ELEMENT_COUNT_MAX { Err(LineError::Elements(count)) } else { Ok(text) }
+}
+
+/// Brackets that open and commas, outside of strings.
+fn element_count(text: &[u8]) -> u64 {
+    let (mut count, mut at) = (0, 0);
+    while let Some(byte) = text.get(at) {
+        at += 1;
+        match byte {
+            b',' | b'{' | b'[' => count += 1,
+            b'"' => at = behind_string(text, at),
+            _ => {}
+        }
+    }
+    count
+}
+
+/// Where the text goes on behind the string that holds the byte at `at`.
+fn behind_string(text: &[u8], mut at: usize) -> usize {
+    while let Some(next) = text.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+        at += next;
+        if text.get(at) == Some(&b'"') {
+            return at + 1;
+        }
+        // The escaped byte is none that ends the string.
+        at += 2;
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(input: &[u8]) -> Vec<Result<String, LineError>> {
+        let (mut input, mut line, mut found) =
+            (io::BufReader::with_capacity(7, input), Vec::new(), Vec::new());
+        while let Some(read) = next_line(&mut input, &mut line).unwrap() {
+            found.push(read.map(str::to_owned));
+        }
+        found
+    }
+
+    #[test]
+    fn elements_are_counted_outside_of_strings() {
+        for (text, count) in [
+            ("", 0),
+            ("{}", 1),
+            ("[1,2,{\"a\":[]}]", 5),
+            (r#"{"a,[{":"\",{[","b":"\\"}"#, 2),
+            (r#"["a\"#, 1),
+            (r#"["a,,"#, 1),
+        ] {
+            assert_eq!(element_count(text.as_bytes()), count, "{text}");
+        }
+    }
+
+    #[test]
+    fn lines_are_read_one_by_one_and_those_of_too_much_are_refused() {
+        let read = all(b"{\"a\":1} \r\n\n\xff\nlast");
+        assert_eq!(
+            read,
+            [
+                Ok("{\"a\":1}".to_owned()),
+                Ok(String::new()),
+                Err(LineError::Encoding(0)),
+                Ok("last".to_owned()),
+            ]
+        );
+        // Two lines of this took as many gigabytes.
+        let many = format!("[{}0]\n[0]\n", "0,".repeat(1_000_000));
+        assert_eq!(all(many.as_bytes()), [Err(LineError::Elements(1_000_001)), Ok("[0]".to_owned())]);
+        let many = format!("[{}0]", "0,".repeat(999_999));
+        assert!(text(many.as_bytes()).is_ok());
+        let commas = format!("\"{}\"", ",".repeat(2_000_000));
+        assert!(text(commas.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_read_over() {
+        let fits = vec![b'x'; LINE_BYTES_MAX];
+        let input = [&fits[..], b"\n", &fits[..], b"x\n", b"next\n", &fits[..], b"xx"].concat();
+        let (mut input, mut line) = (&input[..], Vec::new());
+        let mut next = || next_line(&mut input, &mut line).unwrap().map(|read| read.map(str::len));
+        assert_eq!(next(), Some(Ok(LINE_BYTES_MAX)));
+        assert_eq!(next(), Some(Err(LineError::Length)));
+        assert_eq!(next(), Some(Ok(4)));
+        assert_eq!(next(), Some(Err(LineError::Length)));
+        assert_eq!(next(), None);
+    }
+}
