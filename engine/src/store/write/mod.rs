@@ -145,7 +145,7 @@ impl<'w> Streams<'w> {
     }
 
     /// The key of a stream that was not opened after all must not be used.
-    pub(super) fn forget_unused_keys(&mut self) {
+    fn forget_unused_keys(&mut self) {
         for writer in self.0.values_mut().filter(|writer| !writer.ingest_state.opened) {
             writer.signer = None;
         }
@@ -173,7 +173,6 @@ impl<'w> Streams<'w> {
             writer.watermark = writer.watermark.max(appended.last_seq());
             writer.placed = Some(placed.bare());
         }
-        self.forget_unused_keys();
     }
 }
 
@@ -185,7 +184,7 @@ impl Inner {
         streams: &mut Streams<'_>,
         drafting: &mut dyn Drafting<T>,
     ) -> Result<(T, Option<Placed>), Error> {
-        self.try_until_placed(streams, &mut |streams, door| self.attempt(streams, door, drafting))
+        self.try_until_placed(streams, |streams, door| self.attempt(streams, door, drafting))
     }
 
     /// The one retry of commits: attempts through the queue, then under the write lock. Under the lock no commit comes between, so the
@@ -194,7 +193,7 @@ impl Inner {
     fn try_until_placed<T>(
         &self,
         streams: &mut Streams<'_>,
-        attempt: &mut dyn FnMut(&mut Streams<'_>, &mut Door<'_>) -> Result<Attempt<T>, Error>,
+        mut attempt: impl FnMut(&mut Streams<'_>, &mut Door<'_>) -> Result<Attempt<T>, Error>,
     ) -> Result<T, Error> {
         for _ in 0..TRY_COUNT_MAX {
             match attempt(streams, &mut Door::Queue)? {
@@ -261,7 +260,7 @@ impl Inner {
     pub(super) fn append_drafts(&self, drafts: &[EventDraft]) -> Result<Appended, Error> {
         let mut none = Streams(BTreeMap::new());
         let placed =
-            self.try_until_placed(&mut none, &mut |_, door| self.place_drafts(door, drafts, &[], None))?;
+            self.try_until_placed(&mut none, |_, door| self.place_drafts(door, drafts, &[], None))?;
         self.settle(&placed)?;
         Ok(placed.into_appended())
     }
