@@ -335,7 +335,7 @@ fn calls_of(path: &str, code: &str) -> Vec<String> {
     let calls = methods.calls(path, code);
     calls
         .iter()
-        .map(|(name, files)| format!("{name} {}", Vec::from_iter(files.iter().copied()).join(" ")))
+        .map(|(name, files)| format!("{name} {}", files.iter().copied().collect::<Vec<_>>().join(" ")))
         .collect()
 }
 
