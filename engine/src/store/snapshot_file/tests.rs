@@ -63,7 +63,7 @@ fn a_program_with_another_rule_is_another_program() {
 #[test]
 fn saving_one_section_keeps_the_other() {
     let process = SimWorld::new(1).process(1);
-    let long: Vec<u8> = (0..2 * COPY_BYTES + 77).map(|byte| byte as u8).collect();
+    let long: Vec<u8> = (0..=u8::MAX).cycle().take(2 * COPY_BYTES + 77).collect();
     save(&process, Section::Fold, 5, &long, 0);
     assert_eq!(held(&process, Section::IngestState), None);
     save(&process, Section::IngestState, 6, b"known", 0);
