@@ -127,7 +127,10 @@ fn members(text: &str, found: &mut BTreeMap<String, BTreeSet<String>>) {
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         let Some(member) = line.strip_prefix("    ").filter(|rest| !rest.starts_with([' ', '}'])) else {
-            if !line.starts_with([' ', '}', '#', '/']) {
+            if line.starts_with('}') {
+                of = None;
+            } else if !line.is_empty() && !line.starts_with([' ', '#', '/']) {
+                // A line between two members ends no block.
                 of = block(line);
             }
             continue;
@@ -168,6 +171,22 @@ fn members(text: &str, found: &mut BTreeMap<String, BTreeSet<String>>) {
         }
         is_hidden = false;
     }
+}
+
+/// A line between two functions ended the block: of each block the first function was listed alone.
+#[test]
+fn all_members_of_a_block_are_found() {
+    let text = "impl Store {\n    /// One.\n    pub fn one(&self) -> u8 {\n        1\n    }\n\n    pub fn two(\n        &self,\n    ) {\n    }\n\n    \
+                #[doc(hidden)]\n    pub fn three() {}\n\n    fn four() {}\n}\n\nfn free() {}\n\n#[derive(\n    Clone,\n)]\npub enum Kind {\n    /// A.\n    A,\n\n    \
+                B { c: u8 },\n}\n";
+    let mut found = BTreeMap::new();
+    members(text, &mut found);
+    let found: Vec<String> =
+        found.iter().flat_map(|(name, of)| of.iter().map(move |one| format!("{name}: {one}"))).collect();
+    assert_eq!(
+        found,
+        ["Kind: A", "Kind: B { c: u8 }", "Store: pub fn one(&self) -> u8", "Store: pub fn two( &self, )"]
+    );
 }
 
 /// A signature, a field or a variant that changes is a change for all who build on it: it shows in the diff of the listing.
