@@ -15,12 +15,12 @@ use crate::error::Error;
 use crate::fold::World;
 use crate::ids::{Link, Micros, Position, Seq, StoreId, StreamId};
 use crate::log::{Claim, LogError, Place, Standing, Witness, WitnessKind};
-use crate::storage::{Access, FileStorage, Storage, StoredFile};
+use crate::storage::{FileStorage, Storage};
 use crate::verify::{Expected, Report, SavedFault, verify_claims};
 
 use super::Store;
 use super::kept::{FOLDER, Loaded, StreamWriter};
-use super::snapshot_file::{Footing, Header, Section};
+use super::snapshot_file::{Footing, Section, open};
 use super::{saved_fold, saved_ingest_state};
 
 /// Points at which a saved fold is compared with one made anew: its end, and others spread over what it covers.
@@ -123,20 +123,6 @@ pub(super) fn saved_claims(storage: &dyn Storage, store: StoreId) -> (Vec<Claim>
     (claims, told)
 }
 
-/// A file, and what its header says of it; none if it is no snapshot of that stream.
-fn opened(
-    storage: &dyn Storage,
-    name: &str,
-    store: StoreId,
-    stream: StreamId,
-) -> Option<(Box<dyn StoredFile>, Header)> {
-    // The caller tells of a file that cannot be read, here and below.
-    let file = storage.open(&format!("{FOLDER}/{name}"), Access::Read).ok()?;
-    // As above.
-    let header = Header::read(&*file, store, stream).ok()??;
-    Some((file, header))
-}
-
 /// What the sections of a file say that they rest on.
 fn footings_in(
     storage: &dyn Storage,
@@ -144,7 +130,7 @@ fn footings_in(
     store: StoreId,
     stream: StreamId,
 ) -> Vec<(Section, Footing)> {
-    let header = opened(storage, name, store, stream).map(|(_, header)| header);
+    let header = open(storage, &format!("{FOLDER}/{name}"), store, stream).map(|(_, header)| header);
     let footing = |section| Some((section, header.as_ref()?.entry(section)?.footing));
     // In the order of a report.
     [Section::Fold, Section::IngestState].into_iter().filter_map(footing).collect()
@@ -168,7 +154,7 @@ fn saved_faults(storage: &Arc<dyn Storage>, report: &Report) -> Result<Vec<Saved
             store = Some(builder.index(false).snapshots(false).open()?);
         }
         let Some(store) = &store else { continue };
-        let Some((file, header)) = opened(&**storage, name, store.id(), stream) else { continue };
+        let Some((file, header)) = open(&**storage, &witness.name, store.id(), stream) else { continue };
         let found = match witness.kind {
             WitnessKind::IngestState => {
                 let saved = saved_ingest_state::read_saved(storage, &*file, &header, stream);

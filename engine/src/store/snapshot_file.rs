@@ -238,7 +238,7 @@ pub(super) fn put(
 ) -> io::Result<bool> {
     let name = snapshot_name(stream);
     put_in_place(storage, &name, &|file| {
-        let old = old_sections(storage, &name, store, stream);
+        let old = open(storage, &name, store, stream);
         let mut header = Header::default();
         let mut copied = None;
         for section in Section::ALL {
@@ -262,14 +262,14 @@ pub(super) fn put(
     })
 }
 
-/// The file that is there, if it can be used.
-fn old_sections(
+/// A file, and what its header says of it; `None`: it is no snapshot of that stream, or cannot be read.
+pub(super) fn open(
     storage: &dyn Storage,
     name: &str,
     store: StoreId,
     stream: StreamId,
 ) -> Option<(Box<dyn StoredFile>, Header)> {
-    // A section that cannot be copied is made anew by the process that asks for it, here and below.
+    // Callers make anew what they cannot read, or tell of it, here and below.
     let file = storage.open(name, Access::Read).ok()?;
     // As above.
     let header = Header::read(&*file, store, stream).ok()??;

@@ -8,11 +8,10 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::Look;
-use super::shorten::{Acts, Cuts, Cutting, Leaves, Part, Room, Shortening, Subject, whole_tokens};
+use super::shorten::{Acts, Cuts, Cutting, Leaves, Part, Room, Shortening, Subject, lines_of_long, whole_tokens};
 use crate::event::Face;
 use crate::fold::facts::ItemKind;
 use crate::fold::policy_values::{Ages, Policy};
-use crate::text::estimate;
 
 /// Reasoning of this many lines or fewer stays whole.
 const LINES_MAX: usize = 10;
@@ -81,13 +80,7 @@ impl Cuts for Conclusions {
     /// `None`: it is short, no line would be left out, or the result would be longer.
     fn cut(&self, bytes: &[u8]) -> Option<String> {
         let text = String::from_utf8_lossy(bytes);
-        if estimate(text.as_bytes()) <= self.max_tokens {
-            return None;
-        }
-        let lines: Vec<&str> = text.split('\n').collect();
-        if lines.len() <= LINES_MAX {
-            return None;
-        }
+        let lines = lines_of_long(&text, self.max_tokens, LINES_MAX)?;
         let mut room = Room::share(self.max_tokens, HEAD_RATIO);
         let head = lines.iter().take(HEAD_LINES_MAX).take_while(|line| room.take(line)).count();
         // Fewer lines are all kept.

@@ -141,6 +141,12 @@ impl serde::Serialize for Cutter {
     }
 }
 
+/// The lines of a text that has more tokens and more lines than these; `None`: it is short.
+pub(crate) fn lines_of_long(text: &str, tokens: u32, lines: usize) -> Option<Vec<&str>> {
+    let is_long = estimate(text.as_bytes()) > tokens;
+    is_long.then(|| text.split('\n').collect()).filter(|all: &Vec<&str>| all.len() > lines)
+}
+
 /// Tokens that lines may still use. A text is cut at line feeds, and its lines are measured one by one.
 pub(crate) struct Room {
     used: f64,

@@ -7,10 +7,9 @@
 use std::sync::Arc;
 
 use super::Look;
-use super::shorten::{Acts, Cuts, Cutting, Leaves, Part, Room, Shortening, Subject, whole_tokens};
+use super::shorten::{Acts, Cuts, Cutting, Leaves, Part, Room, Shortening, Subject, lines_of_long, whole_tokens};
 use crate::event::Face;
 use crate::fold::policy_values::Ages;
-use crate::text::estimate;
 
 /// Outputs of this many lines or fewer stay whole.
 const LINES_MAX: usize = 20;
@@ -59,13 +58,7 @@ impl Cuts for HeadAndTail {
     /// `None`: it is short, no line would be left out, or the result would be longer.
     fn cut(&self, bytes: &[u8]) -> Option<String> {
         let text = String::from_utf8_lossy(bytes);
-        if estimate(text.as_bytes()) <= self.max_tokens {
-            return None;
-        }
-        let lines: Vec<&str> = text.split('\n').collect();
-        if lines.len() <= LINES_MAX {
-            return None;
-        }
+        let lines = lines_of_long(&text, self.max_tokens, LINES_MAX)?;
         let mut room = Room::share(self.max_tokens, self.head_ratio);
         let head = lines.iter().take_while(|line| room.take(line)).count();
         let behind = lines.get(head..)?;

@@ -246,21 +246,21 @@ impl Inner {
         if drafts.is_empty() {
             return Ok(Attempt::Done((answer, None)));
         }
-        match self.place_drafts(door, &drafts, &streams.conditions(), Some(&known))? {
-            Attempt::Done(placed) => {
+        Ok(match self.place_drafts(door, &drafts, &streams.conditions(), Some(&known))? {
+            Ok(placed) => {
                 streams.observe(drafts, &placed, drafting);
-                Ok(Attempt::Done((answer, Some(placed))))
+                Attempt::Done((answer, Some(placed)))
             }
-            Attempt::Again(why) => Ok(Attempt::Again(why)),
-            Attempt::NeedsSeq => Ok(Attempt::NeedsSeq),
-        }
+            Err(why) => Attempt::Again(why),
+        })
     }
 
     /// Appends events of the store's own stream that rest on nothing, as one commit. Durable when it returns.
     pub(super) fn append_drafts(&self, drafts: &[EventDraft]) -> Result<Appended, Error> {
         let mut none = Streams(BTreeMap::new());
-        let placed =
-            self.try_until_placed(&mut none, |_, door| self.place_drafts(door, drafts, &[], None))?;
+        let placed = self.try_until_placed(&mut none, |_, door| {
+            Ok(self.place_drafts(door, drafts, &[], None)?.map_or_else(Attempt::Again, Attempt::Done))
+        })?;
         self.settle(&placed)?;
         Ok(placed.into_appended())
     }
@@ -269,8 +269,8 @@ impl Inner {
     pub(super) fn append_first(&self, draft: EventDraft) -> Result<(), Error> {
         let condition = Condition { stream: draft.event.stream, basis: Seq::ZERO };
         match self.place_drafts(&mut Door::Queue, &[draft], &[condition], None)? {
-            Attempt::Done(placed) => self.settle(&placed),
-            Attempt::Again(_) | Attempt::NeedsSeq => Ok(()),
+            Ok(placed) => self.settle(&placed),
+            Err(_) => Ok(()),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::secret::Withheld;
 
 use super::super::Inner;
 use super::super::kept::{BodyDedup, BodyKey, SHARE_BYTES_MIN, Stored};
-use super::{Again, Attempt};
+use super::Again;
 
 /// The way a commit takes to the log.
 pub(super) enum Door<'a> {
@@ -75,7 +75,7 @@ impl Inner {
         drafts: &[EventDraft],
         conditions: &[Condition],
         known: Option<&(Withheld, Seq)>,
-    ) -> Result<Attempt<Placed>, Error> {
+    ) -> Result<Result<Placed, Again>, Error> {
         // Taken first: what is looked up afterwards was stored after it, or is of a later basis.
         let basis = self.body_dedup().basis();
         let mut conditions = conditions.to_vec();
@@ -109,15 +109,15 @@ impl Inner {
                     }
                 }
                 drop(body_dedup);
-                Ok(Attempt::Done(placed))
+                Ok(Ok(placed))
             }
             Err(LogError::HeadMoved { stream: StreamId::STORE, .. }) if may_share => {
                 // What is known of stored bodies may name zeros now.
                 self.body_dedup().clear();
-                Ok(Attempt::Again(Again::Erased))
+                Ok(Err(Again::Erased))
             }
-            Err(LogError::HeadMoved { .. }) => Ok(Attempt::Again(Again::StreamMoved)),
-            Err(LogError::KeyRotated { .. }) => Ok(Attempt::Again(Again::KeyReplaced)),
+            Err(LogError::HeadMoved { .. }) => Ok(Err(Again::StreamMoved)),
+            Err(LogError::KeyRotated { .. }) => Ok(Err(Again::KeyReplaced)),
             Err(error) => {
                 // After a refusal to wait nothing was written, and what is stored is what it was.
                 if !matches!(error, LogError::Busy { .. }) {
