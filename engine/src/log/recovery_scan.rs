@@ -123,9 +123,10 @@ fn could_hold(segments: &Segments, header: &SegmentHeader) -> Result<bool, LogEr
     Ok(bytes / ENVELOPE_BYTES as u64 >= events)
 }
 
-/// A trusted place, not beyond `durable`, to start walking from.
+/// A trusted place, not beyond `durable`, to start walking from: the highest there is.
 fn anchor(
     segments: &Segments,
+    numbers: &[u32],
     durable: Position,
     page: &TailPage,
     checkpoint: Option<&Checkpoint>,
@@ -141,9 +142,30 @@ fn anchor(
             return Ok(Some(place));
         }
     }
-    let header = segments.header(durable.segment())?;
-    let is_held = header.as_ref().map(|header| could_hold(segments, header)).transpose()?;
-    Ok(header.filter(|_| is_held == Some(true)).map(|header| segment_start(&header)))
+    // A segment whose header is lost must not hide those before it.
+    for number in numbers.iter().rev().filter(|number| **number <= durable.segment()) {
+        if let Some(header) = segments.header(*number)?
+            && could_hold(segments, &header)?
+        {
+            return Ok(Some(segment_start(&header)));
+        }
+    }
+    Ok(None)
+}
+
+/// What is wrong with a segment that has no sound header.
+fn lost_header(segments: &Segments, numbers: &[u32], segment: u32) -> Result<Corruption, LogError> {
+    let position = segment_begin(segment);
+    let newer = segments.get(segment)?.and_then(|file| file.header.clone().err());
+    if let Some(invalid) = newer.filter(|invalid| invalid.part == Part::Newer) {
+        return Ok(corruption(segments, position, Fault::Invalid(invalid, None)));
+    }
+    let exists = numbers.contains(&segment);
+    let mut damage = corruption(segments, position, Fault::Nothing);
+    damage.part = if exists { Part::SegmentHeader } else { Part::SegmentMissing };
+    "a sound segment".clone_into(&mut damage.expected);
+    if exists { "a damaged header" } else { "no file" }.clone_into(&mut damage.found);
+    Ok(damage)
 }
 
 /// Walks from the highest trusted place to the end. Reads only.
@@ -157,26 +179,18 @@ pub(crate) fn scan(
     confirmed_only: bool,
 ) -> Result<RecoveryScan, LogError> {
     let mut durable = claims(numbers, page, checkpoint);
-    let Some(mut place) = anchor(segments, durable, page, checkpoint)? else {
-        let fault = Fault::Nothing;
-        let position = segment_begin(durable.segment().max(1));
-        let mut damage = corruption(segments, position, fault);
-        let exists = numbers.contains(&position.segment());
-        let newer = segments.get(position.segment())?.and_then(|file| file.header.clone().err());
-        let newer = newer.filter(|invalid| invalid.part == Part::Newer);
-        damage.part = if exists { Part::SegmentHeader } else { Part::SegmentMissing };
-        "a sound segment".clone_into(&mut damage.expected);
-        if exists { "a damaged header" } else { "no file" }.clone_into(&mut damage.found);
+    let Some(mut place) = anchor(segments, numbers, durable, page, checkpoint)? else {
         let end = Written::default();
-        let torn = None;
-        let newer = newer.map(|invalid| corruption(segments, position, Fault::Invalid(invalid, None)));
-        let damage = Some(newer.unwrap_or(damage));
+        let first = durable.segment().max(1);
+        let mut cursor = Cursor::new(segments, SCAN_WINDOW_BYTES);
+        durable = durable.max(claim_without_header(&mut cursor, segments, first, Seq::ZERO)?);
+        let damage = Some(lost_header(segments, numbers, first)?);
         return Ok(RecoveryScan {
             end,
             durable,
             durable_place: end,
             unconfirmed_event_count: 0,
-            torn,
+            torn: None,
             damage,
         });
     };
@@ -188,9 +202,11 @@ pub(crate) fn scan(
         if confirmed_only && place.position >= durable {
             break None;
         }
-        if let Some(header) =
-            next.filter(|next| next.previous_end == place.position && next.previous == place.link)
-        {
+        if let Some(header) = next.filter(|next| {
+            next.previous_end == place.position
+                && next.previous == place.link
+                && segment_start(next).seq == place.seq
+        }) {
             place = segment_start(&header);
             next = next_header(segments, numbers, place.position)?;
         } else {
@@ -212,11 +228,19 @@ pub(crate) fn scan(
     if let (Some((_, torn_end)), false) = (torn, confirmed_only) {
         durable = durable.max(later_claim(&mut cursor, &place, torn_end)?);
     }
-    let mut damage = (place.position < durable).then(|| {
-        let mut damage = corruption(segments, place.position, fault.unwrap_or(Fault::Nothing));
-        damage.seq_first = Some(place.seq.next());
-        damage
-    });
+    let mut damage = None;
+    if place.position < durable {
+        let next = place.position.segment().saturating_add(1);
+        let ends_here = matches!(fault, None | Some(Fault::Nothing)) && durable.segment() >= next;
+        let mut found = if ends_here && segments.header(next)?.is_none() {
+            durable = durable.max(claim_without_header(&mut cursor, segments, durable.segment(), place.seq)?);
+            lost_header(segments, numbers, next)?
+        } else {
+            corruption(segments, place.position, fault.unwrap_or(Fault::Nothing))
+        };
+        found.seq_first = Some(place.seq.next());
+        damage = Some(found);
+    }
     // Sound, whatever it says: it is neither torn nor damaged, and not for this program to touch.
     if let Some((_, torn_end)) = torn
         && let Some((position, invalid)) = find_newer(&mut cursor, &place, torn_end)?
@@ -286,10 +310,30 @@ pub(crate) fn torn(cursor: &mut Cursor<'_>, place: &Written) -> Result<Option<(u
 
 /// The highest durable claim of a frame header after `place`: if it is beyond `place`, what is torn was durable.
 fn later_claim(cursor: &mut Cursor<'_>, place: &Written, until: u64) -> Result<Position, LogError> {
-    let segment = place.position.segment();
+    claim_from(cursor, place.position, until, place.seq)
+}
+
+/// The highest durable claim of the frames of a segment, whose header may be lost.
+fn claim_without_header(
+    cursor: &mut Cursor<'_>,
+    segments: &Segments,
+    segment: u32,
+    after_seq: Seq,
+) -> Result<Position, LogError> {
+    let Some(file) = segments.get(segment)? else { return Ok(Position::default()) };
+    let length = file.file.len().map_err(|error| LogError::io("inspect", file.path.clone(), error))?;
+    claim_from(cursor, SegmentHeader::start(segment), length, after_seq)
+}
+
+fn claim_from(
+    cursor: &mut Cursor<'_>,
+    from: Position,
+    until: u64,
+    after_seq: Seq,
+) -> Result<Position, LogError> {
     let mut claim = Position::default();
-    let mut offset = place.position.offset();
-    while let Some(header) = find_header(cursor, segment, offset, until, place.seq)? {
+    let mut offset = from.offset();
+    while let Some(header) = find_header(cursor, from.segment(), offset, until, after_seq)? {
         claim = claim.max(header.durable);
         offset = header.position.offset().saturating_add(Position::GRAIN_BYTES);
     }

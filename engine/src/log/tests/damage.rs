@@ -119,6 +119,39 @@ fn a_lost_file_is_reported_with_what_it_cost() {
     }
 }
 
+/// Once the last segment's header, the tail and the checkpoint are gone together, nothing says where the log ends. What is
+/// whole is still shown: the segments before, and the frames behind the header that a later frame calls durable.
+#[test]
+fn a_segment_without_header_hides_only_what_nothing_speaks_for() {
+    let world = closed_store(12);
+    let (log, _) = open(&world.process(2)).unwrap();
+    let truth = sound_listing(&log);
+    let segments: Vec<String> = world.files().into_iter().filter(|name| name.ends_with(".seg")).collect();
+    assert!(segments.len() > 2, "{segments:?}");
+    for (place, name) in segments.iter().enumerate() {
+        let copy = world.fork(1);
+        for later in segments.iter().skip(place + 1) {
+            copy.remove_file(later);
+        }
+        copy.remove_file("tail");
+        copy.remove_file("checkpoint");
+        let (report, whole) = check(&copy, &truth, name);
+        assert!(whole > 0 && report.unconfirmed_events > 0, "{name}: {report:#?}");
+        let mut bytes = copy.file(name).unwrap();
+        bytes[40] ^= 1;
+        copy.set_file(name, bytes);
+        let (report, shown) = check(&copy, &truth, name);
+        assert!(!report.is_sound(), "{name}");
+        assert_eq!(shown, whole, "{name}: {report:#?}");
+        // A writer shows the same and refuses to append.
+        let (log, recovery) = open(&copy.process(3)).unwrap();
+        let damage = recovery.damage.unwrap();
+        assert_eq!((damage.part, damage.segment as usize), (Part::SegmentHeader, place + 1), "{name}");
+        assert!(matches!(append(&log, 50), Err(LogError::Corrupt(_))), "{name}");
+        assert_eq!(listing(&log).iter().flatten().count(), whole, "{name}");
+    }
+}
+
 #[test]
 fn zeroed_garbled_swapped_and_stale_sectors_are_reported() {
     let world = closed_store(12);
