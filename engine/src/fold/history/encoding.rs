@@ -61,7 +61,7 @@ const fn pack(cause: Cause) -> (u8, u8, u32, u32) {
         Cause::Evicted { eviction, how, last } => (5, how as u8, eviction, last as u32),
         Cause::Superseded { edge } => (6, 0, edge, 0),
         Cause::Discarded { act, at } => (7, 0, act, at),
-        Cause::Shortened { rule } => (8, rule.number(), NONE, 0),
+        Cause::Shortened { rule, leaves_some } => (8, rule.number(), NONE, leaves_some as u32),
         Cause::Answered { finish } => (9, 0, finish, 0),
         Cause::Revised { revision } => (10, 0, revision, 0),
         Cause::Pinned => (11, 0, NONE, 0),
@@ -87,7 +87,7 @@ const fn unpack(cause: u8, detail: u8, first: u32, second: u32) -> Cause {
         5 => Cause::Evicted { eviction: first, how: evicted(detail), last: second != 0 },
         6 => Cause::Superseded { edge: first },
         7 => Cause::Discarded { act: first, at: second },
-        8 => Cause::Shortened { rule: ShortenKind::numbered(detail) },
+        8 => Cause::Shortened { rule: ShortenKind::numbered(detail), leaves_some: second != 0 },
         9 => Cause::Answered { finish: first },
         10 => Cause::Revised { revision: first },
         _ => Cause::Pinned,
@@ -353,7 +353,8 @@ mod tests {
             let how = evicted(detail);
             let cause = Cause::Evicted { eviction: 3, how, last: detail == 0 };
             assert_eq!(how as u8, detail);
-            for cause in [cause, Cause::Shortened { rule: ShortenKind::numbered(detail) }] {
+            let rule = ShortenKind::numbered(detail);
+            for cause in [cause, Cause::Shortened { rule, leaves_some: detail == 0 }] {
                 let (number, detail, first, second) = pack(cause);
                 assert_eq!(unpack(number, detail, first, second), cause);
             }

@@ -37,10 +37,6 @@ impl ShortenKind {
     }
 }
 
-/// Numbers of the rules that leave something of a face which another rule may take later. The rules, which say so of themselves, stand
-/// above this; a test compares both.
-const LEAVE_SOME: &[u8] = &[16];
-
 /// What an eviction makes of a face.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Evicted {
@@ -81,6 +77,8 @@ pub(crate) enum Cause {
     },
     Shortened {
         rule: ShortenKind,
+        /// Another rule may take the rest later, as the rule says of itself.
+        leaves_some: bool,
     },
     /// Not a cause: the call's result.
     Answered {
@@ -109,7 +107,7 @@ impl Cause {
             Self::Superseded { .. } => 7,
             Self::Discarded { .. } => 8,
             // What was left of it may be taken later: then that shows.
-            Self::Shortened { rule } if LEAVE_SOME.contains(&rule.number()) => 10,
+            Self::Shortened { leaves_some: true, .. } => 10,
             Self::Shortened { .. } => 9,
             Self::Answered { .. } | Self::Revised { .. } | Self::Pinned => return None,
         })

@@ -133,7 +133,7 @@ impl State {
     fn rested(&self, ix: Ix, at: Seq) -> Option<Rested> {
         let row = [Face::Output, Face::Input].into_iter().find_map(|face| {
             let row = self.history.cause(ix, face, at)?;
-            matches!(row.cause, Cause::Shortened { rule } if rule.is_idle()).then_some(row)
+            matches!(row.cause, Cause::Shortened { rule, .. } if rule.is_idle()).then_some(row)
         })?;
         let paths = self.policy(row.since).paths;
         let files = |ix: Ix| {

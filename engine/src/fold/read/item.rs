@@ -494,7 +494,7 @@ impl State {
                 None => CauseView::Left { seq },
             },
             Cause::Discarded { .. } => CauseView::Discarded { seq },
-            Cause::Shortened { rule } => CauseView::Shortened { seq, turn: row.turn, rule },
+            Cause::Shortened { rule, .. } => CauseView::Shortened { seq, turn: row.turn, rule },
             Cause::Left | Cause::Answered { .. } | Cause::Revised { .. } | Cause::Pinned => {
                 CauseView::Left { seq }
             }

@@ -23,7 +23,7 @@ impl State {
         let rows = self.history.rows.iter().filter(|row| row.since <= at && is_before(at, row.undone));
         let mut found: Vec<ShortenedView> = rows
             .filter_map(|row| {
-                let Cause::Shortened { rule } = row.cause else { return None };
+                let Cause::Shortened { rule, .. } = row.cause else { return None };
                 let item = self.facts.item(row.ix)?.id;
                 Some(ShortenedView { item, rule, seq: row.since, turn: row.turn })
             })

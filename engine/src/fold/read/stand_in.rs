@@ -270,7 +270,7 @@ impl State {
                 None => Self::whole(size),
             },
             Cause::Discarded { .. } => self.discarded(ix, size, at),
-            Cause::Shortened { rule } => self.shortened_stand_in(ix, face, rule, row, size, at),
+            Cause::Shortened { rule, .. } => self.shortened_stand_in(ix, face, rule, row, size, at),
             Cause::Answered { .. } | Cause::Revised { .. } | Cause::Pinned => Self::whole(size),
         }
     }

@@ -64,7 +64,7 @@ impl StatsKind {
             Cause::Evicted { .. } => Self::Evict,
             Cause::Superseded { edge } => Self::rule(edges.get(edge)?.kind),
             Cause::Discarded { .. } => Self::Discard,
-            Cause::Shortened { rule } => Self::Shortened(rule),
+            Cause::Shortened { rule, .. } => Self::Shortened(rule),
             Cause::OffBranch
             | Cause::Left
             | Cause::Answered { .. }

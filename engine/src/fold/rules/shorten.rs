@@ -19,7 +19,7 @@ use rustc_hash::FxHashSet;
 use super::{Look, SHORTENING};
 use crate::event::{Face, KeyKind, ToolClass};
 use crate::fold::facts::{Call, Facts, Item, Size};
-use crate::fold::history::ShortenKind;
+use crate::fold::history::{Cause, ShortenKind};
 use crate::fold::number::{Ix, NONE};
 use crate::fold::policy_values::{Ages, Policy};
 use crate::ids::Seq;
@@ -284,9 +284,11 @@ impl ShortenKind {
         self.described().reason
     }
 
-    /// Whether a rule for idle faces may take what is left of an output.
-    pub(crate) fn leaves_some(self) -> bool {
-        matches!((self.described().leaves)(Face::Output), Leaves::Part(Part { may_go: true, .. }))
+    /// What the rule is to the history of a face that it shortens.
+    pub(crate) fn cause(self, face: Face) -> Cause {
+        let leaves = (self.described().leaves)(face);
+        let leaves_some = matches!(leaves, Leaves::Part(Part { may_go: true, .. }));
+        Cause::Shortened { rule: self, leaves_some }
     }
 
     /// Whether the rule counts turns without a touch, not turns since birth.

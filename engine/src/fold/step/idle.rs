@@ -35,7 +35,7 @@ fn take(queue: &mut BTreeMap<u32, Vec<(Ix, Face)>>, turn: u32) -> Vec<(Ix, Face)
 
 /// Whether a face was shortened by a rule that leaves something for another one.
 fn leaves_some(cause: &Cause) -> bool {
-    matches!(cause, Cause::Shortened { rule } if rule.leaves_some())
+    matches!(cause, Cause::Shortened { leaves_some: true, .. })
 }
 
 impl Step<'_> {
@@ -57,7 +57,7 @@ impl Step<'_> {
                 continue;
             }
             self.core.set(ix, SHORTENED);
-            self.begin(ix, *face, Cause::Shortened { rule });
+            self.begin(ix, *face, rule.cause(*face));
         }
     }
 
@@ -109,7 +109,7 @@ impl Step<'_> {
             }
             if let Some((rule, _)) = self.prompt_rule(ix) {
                 self.core.set(ix, SHORTENED);
-                self.begin(ix, face, Cause::Shortened { rule });
+                self.begin(ix, face, rule.cause(face));
             }
         }
     }
@@ -173,7 +173,7 @@ impl Step<'_> {
             if face == Face::Output {
                 self.core.set(ix, SHORTENED);
             }
-            self.begin(ix, face, Cause::Shortened { rule });
+            self.begin(ix, face, rule.cause(face));
         }
     }
 

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use expect_test::expect;
 
-use super::super::history::{Cause, ShortenKind};
 use super::{Policy, Seq};
 use crate::command::{Command, ContextAction, Target};
 use crate::entry::Entry;
@@ -113,17 +112,4 @@ fn what_is_left_of_a_search_goes_after_another_policy() {
     tape.entry(Entry::step("s4"));
     tape.entry(Entry::step("s5"));
     assert_eq!(shown(&tape, Seq::MAX), "[set aside: restore it, or run the call again]");
-}
-
-#[test]
-fn the_history_knows_which_rules_leave_something_for_another() {
-    for rule in ShortenKind::all() {
-        let place = Cause::Shortened { rule }.rank();
-        assert_eq!(
-            place == Some(10),
-            rule.leaves_some(),
-            "{}: LEAVE_SOME names it, or it must not",
-            rule.label()
-        );
-    }
 }
