@@ -21,8 +21,7 @@ use acpdb_engine::{
     Error, Store,
     store::{MergeOptions, MergeReport},
 };
-use acpdb_query::export::ExportError;
-use acpdb_query::export::tables::{ItemRecord, Sink, TablesReport, TurnRecord, rows};
+use acpdb_query::export::rows::{RowsReport, lines};
 use serde_json::Value;
 
 /// A store on a simulated disk.
@@ -229,25 +228,6 @@ fn remember(store: &Store, info: &StreamInfo, id: &str, number: u16) -> Result<(
     store.append(info, vec![Fact::Memory(entry).into()]).map(drop)
 }
 
-struct Rows {
-    items: Vec<Value>,
-}
-
-impl Sink for Rows {
-    fn session(
-        &mut self,
-        _: &acpdb_engine::store::SessionSummary,
-        _: &[TurnRecord],
-    ) -> Result<(), ExportError> {
-        Ok(())
-    }
-
-    fn item(&mut self, item: &ItemRecord) -> Result<(), ExportError> {
-        self.items.push(serde_json::to_value(item)?);
-        Ok(())
-    }
-}
-
 /// What a store tells of each session, without seqs: sorted, the plain name first.
 ///
 /// # Errors
@@ -256,16 +236,18 @@ pub fn stories(store: &Store) -> Result<Vec<String>, Box<dyn std::error::Error>>
     let mut all = Vec::new();
     for name in store.stream_names()?.into_iter().filter(|name| name.scope == Scope::Session) {
         let view = store.view(name.id)?;
-        let mut sink = Rows { items: Vec::new() };
-        rows(store, &view, &name, &mut sink, &mut TablesReport::default())?;
+        let mut written = Vec::new();
+        lines(store, &view, &name, &mut written, &mut RowsReport::default())?;
+        let mut items =
+            serde_json::Deserializer::from_slice(&written).into_iter().collect::<Result<Vec<Value>, _>>()?;
         // A branch begins with what was active where it begins; what had been left by then is told by the session itself.
-        sink.items.retain(|row| row["cause"] != "off_branch");
+        items.retain(|row| row["cause"] != "off_branch");
         let ids: BTreeMap<String, String> = (1..)
-            .zip(&sink.items)
+            .zip(&items)
             .map(|(number, row)| (row["item"].as_str().unwrap_or_default().to_owned(), format!("i{number}")))
             .collect();
         let mut story = format!("{} {}\n", name.host, base_name(&name.name));
-        for mut row in sink.items {
+        for mut row in items {
             plain(&mut row, &ids);
             story.push_str(&row.to_string());
             story.push('\n');

@@ -12,10 +12,6 @@ pub(crate) enum ExportAct {
     Poster(ExportPoster),
     /// A line of JSON for each item, with its texts, states and reasons, and one for each event, to be imported elsewhere
     Jsonl(ExportLines),
-    /// A database with tables sessions, turns, items, states, edges
-    Sqlite(ExportTables),
-    /// A table of the items, in columns
-    Parquet(ExportTables),
     /// Spans by OpenTelemetry's conventions, a line for each session
     OtlpJson(ExportSpans),
 }
@@ -68,7 +64,7 @@ impl ExportPoster {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct ExportTables {
+pub(crate) struct ExportOf {
     /// Sessions [default: all]
     #[arg(value_name = "SESSION", add = crate::complete::sessions())]
     pub(crate) sessions: Vec<String>,
@@ -79,7 +75,7 @@ pub(crate) struct ExportTables {
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportLines {
     #[command(flatten)]
-    pub(crate) tables: ExportTables,
+    pub(crate) of: ExportOf,
     /// Only the lines of items, or only those of events
     #[arg(long, value_name = "WHAT")]
     pub(crate) only: Option<Lines>,
@@ -96,7 +92,7 @@ pub(crate) enum Lines {
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportSpans {
     #[command(flatten)]
-    pub(crate) tables: ExportTables,
+    pub(crate) of: ExportOf,
     /// With parameters and results of calls
     #[arg(long)]
     pub(crate) texts: bool,

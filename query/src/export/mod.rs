@@ -1,9 +1,9 @@
-//! A session for other programs: a page for a browser, tables for analysis, spans for trace viewers.
+//! A session for other programs: a page for a browser, rows for analysis, spans for trace viewers.
 //!
 //! ```text
 //! View --items, edges, turning points--> page    one self-contained HTML file
 //!                                    |-> poster   the tokens of a session as a picture, without any text of it
-//!                                    |-> tables   rows: sessions, items, edges, turns, states  --> JSON lines, SQLite, Parquet
+//!                                    |-> rows     a line of JSON for each item, with its states and edges
 //!                                    `-> otlp     spans as OTLP JSON
 //! SessionRow --> index_page   one HTML file over many sessions
 //! ```
@@ -21,7 +21,7 @@ mod page_past;
 mod page_session;
 pub mod parcels;
 pub mod poster;
-pub mod tables;
+pub mod rows;
 mod texts;
 
 use acpdb_engine::Error;

@@ -9,7 +9,7 @@ use acpdb_engine::{Error, Store, View, store::StreamName};
 use acpdb_hosts::export::{Format, Options, Thinking, export, export_served};
 use acpdb_query::context::Layer;
 use acpdb_query::export::page::{PageOptions, page};
-use acpdb_query::export::tables::{JsonLines, TablesReport, rows};
+use acpdb_query::export::rows::{RowsReport, lines};
 use acpdb_query::{Window, explain};
 use serde_json::Value;
 
@@ -36,11 +36,10 @@ pub fn testimony(
     let stats = acpdb_query::stats([(name.host.as_str(), view)]);
     let all: Vec<_> = view.read().state().items(at).collect();
     let explained = all.iter().filter_map(|ix| explain(view, &name.name, *ix)).map(serde_json::to_value);
-    let mut lines = Vec::new();
-    let mut report = TablesReport::default();
-    rows(store, view, name, &mut JsonLines::new(&mut lines), &mut report)?;
+    let mut written = Vec::new();
+    lines(store, view, name, &mut written, &mut RowsReport::default())?;
     let records =
-        lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(serde_json::from_slice);
+        written.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(serde_json::from_slice);
     let mut html = Vec::new();
     let _ = page(store, view, NOW, &PageOptions::default(), &mut html)?;
     let mut said = Testimony {

@@ -200,7 +200,7 @@ fn every_example_works_as_it_is_typed() {
         println!("  {line}");
     }
     assert!(count > 100, "examples that were found: {count}");
-    // Exports to SQLite and Parquet, the proxy, and the screens.
-    assert!(left_out.len() <= 4, "{left_out:?}");
+    // The proxy, and the screens.
+    assert!(left_out.len() <= 2, "{left_out:?}");
     assert!(failed.is_empty(), "{} of {count} fail:\n{}", failed.len(), failed.join("\n"));
 }

@@ -1,16 +1,13 @@
 //! `acpdb export`: sessions as files for other programs.
 //!
-//! What is in them is decided in `acpdb_query::export`; here are the files, and the two formats whose libraries are heavy.
+//! What is in them is decided in `acpdb_query::export`; here are the files.
 
 mod pages;
 #[cfg_attr(not(feature = "png"), path = "no_painter.rs")]
 mod painter;
-#[cfg(feature = "parquet")]
-mod parquet;
-#[cfg(feature = "sqlite")]
-mod sqlite;
 mod target;
 
+use std::io::Write;
 use std::path::Path;
 
 use acpdb_engine::event::Scope;
@@ -18,12 +15,12 @@ use acpdb_engine::ids::StreamId;
 use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::export::otlp;
 use acpdb_query::export::parcels::parcels;
-use acpdb_query::export::tables::{self, JsonLines, TablesReport};
+use acpdb_query::export::rows::{self, RowsReport};
 use serde::Serialize;
 
 pub(crate) use self::target::{Sink, To};
 use super::{Code, Failure, Global, Output, describe, place};
-use crate::args::{ExportAct, ExportLines, ExportSpans, ExportTables, Lines};
+use crate::args::{ExportAct, ExportLines, ExportSpans, Lines};
 
 pub(crate) fn run(global: &Global, act: &ExportAct, output: &mut Output) -> Result<Code, Failure> {
     match act {
@@ -31,8 +28,6 @@ pub(crate) fn run(global: &Global, act: &ExportAct, output: &mut Output) -> Resu
         ExportAct::Html(args) => pages::page(global, args, output),
         ExportAct::Poster(args) => pages::poster(global, args, output),
         ExportAct::Jsonl(args) => jsonl(global, args, output),
-        ExportAct::Sqlite(args) => sqlite(global, args, output),
-        ExportAct::Parquet(args) => parquet(global, args, output),
         ExportAct::OtlpJson(args) => otlp_json(global, args, output),
     }
 }
@@ -68,7 +63,7 @@ pub(super) fn finish(
 #[derive(Default, Serialize)]
 struct LinesReport {
     #[serde(flatten)]
-    rows: TablesReport,
+    rows: RowsReport,
     /// Events.
     events: u64,
 }
@@ -79,11 +74,11 @@ fn jsonl(global: &Global, args: &ExportLines, output: &mut Output) -> Result<Cod
             Failure::usage("events are those of the whole log, not as of a point").hint("leave out --at")
         );
     }
-    let sink = Sink::open(&args.tables.target, output)?;
+    let sink = Sink::open(&args.of.target, output)?;
     let store = place::read(global, output)?;
-    let sessions = chosen(&store, &args.tables.sessions)?;
+    let sessions = chosen(&store, &args.of.sessions)?;
     let streams: Vec<StreamId> = sessions.iter().map(|session| session.id).collect();
-    let streams = (!args.tables.sessions.is_empty()).then_some(streams.as_slice());
+    let streams = (!args.of.sessions.is_empty()).then_some(streams.as_slice());
     let items_only = args.only == Some(Lines::Items) || global.at.is_some();
     if items_only && args.only.is_none() {
         output.note("as of a point there are items only; leave out --at for what another store can import");
@@ -91,7 +86,7 @@ fn jsonl(global: &Global, args: &ExportLines, output: &mut Output) -> Result<Cod
     let (report, to) = sink.fill(|out| {
         let mut report = LinesReport::default();
         if items_only {
-            report.rows = each(&store, global, &sessions, &mut JsonLines::new(out))?;
+            report.rows = each(&store, global, &sessions, out)?;
             return Ok(report);
         }
         let mut stopped = None;
@@ -99,7 +94,7 @@ fn jsonl(global: &Global, args: &ExportLines, output: &mut Output) -> Result<Cod
             if args.only == Some(Lines::Events) {
                 return Ok(());
             }
-            match each(&store, global, &sessions, &mut JsonLines::new(out)) {
+            match each(&store, global, &sessions, out) {
                 Ok(rows) => report.rows = rows,
                 Err(target::Stop::Export(error)) => return Err(error),
                 Err(stop) => stopped = Some(stop),
@@ -112,56 +107,10 @@ fn jsonl(global: &Global, args: &ExportLines, output: &mut Output) -> Result<Cod
     finish("jsonl", &to, report, output)
 }
 
-#[cfg(feature = "sqlite")]
-fn sqlite(global: &Global, args: &ExportTables, output: &mut Output) -> Result<Code, Failure> {
-    let sink = Sink::open(&args.target, output)?;
-    let store = place::read(global, output)?;
-    let sessions = chosen(&store, &args.sessions)?;
-    let (report, to) = sink.fill_path(|path| {
-        let mut database = sqlite::Database::create(path)?;
-        let report = each(&store, global, &sessions, &mut database)?;
-        database.finish()?;
-        Ok(report)
-    })?;
-    finish("sqlite", &to, report, output)
-}
-
-#[cfg(not(feature = "sqlite"))]
-fn sqlite(_: &Global, _: &ExportTables, _: &mut Output) -> Result<Code, Failure> {
-    Err(left_out("sqlite", "SQLite"))
-}
-
-#[cfg(feature = "parquet")]
-fn parquet(global: &Global, args: &ExportTables, output: &mut Output) -> Result<Code, Failure> {
-    let sink = Sink::open(&args.target, output)?;
-    let store = place::read(global, output)?;
-    let sessions = chosen(&store, &args.sessions)?;
-    let (report, to) = sink.fill_path(|path| {
-        let mut table = parquet::Table::create(path)?;
-        let report = each(&store, global, &sessions, &mut table)?;
-        table.finish()?;
-        Ok(report)
-    })?;
-    finish("parquet", &to, report, output)
-}
-
-#[cfg(not(feature = "parquet"))]
-fn parquet(_: &Global, _: &ExportTables, _: &mut Output) -> Result<Code, Failure> {
-    Err(left_out("parquet", "Parquet"))
-}
-
-/// A format whose library this program was built without.
-#[cfg(not(all(feature = "sqlite", feature = "parquet")))]
-fn left_out(feature: &str, name: &str) -> Failure {
-    Failure::new(Code::Failure, format!("this acpdb was built without {name}")).hint(format!(
-        "build it with `cargo build --release -p acpdb --features {feature}`, or export jsonl, which DuckDB and pandas read"
-    ))
-}
-
 fn otlp_json(global: &Global, args: &ExportSpans, output: &mut Output) -> Result<Code, Failure> {
-    let sink = Sink::open(&args.tables.target, output)?;
+    let sink = Sink::open(&args.of.target, output)?;
     let store = place::read(global, output)?;
-    let sessions = chosen(&store, &args.tables.sessions)?;
+    let sessions = chosen(&store, &args.of.sessions)?;
     let (report, to) = sink.fill(|out| {
         let mut report = otlp::SpansReport::default();
         let options = otlp::SpanOptions { texts: args.texts };
@@ -202,17 +151,17 @@ fn view(
     Ok(is_there.then_some(view))
 }
 
-/// Gives the rows of each session to a sink.
+/// Writes the rows of each session.
 fn each(
     store: &Store,
     global: &Global,
     sessions: &[StreamName],
-    sink: &mut dyn tables::Sink,
-) -> Result<TablesReport, target::Stop> {
-    let mut report = TablesReport::default();
+    out: &mut dyn Write,
+) -> Result<RowsReport, target::Stop> {
+    let mut report = RowsReport::default();
     for session in sessions {
         if let Some(view) = view(store, global, session)? {
-            tables::rows(store, &view, session, sink, &mut report)?;
+            rows::lines(store, &view, session, out, &mut report)?;
         }
     }
     Ok(report)

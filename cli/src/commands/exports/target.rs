@@ -124,19 +124,6 @@ impl Sink {
         }
     }
 
-    /// Lets a library write the file that has the temporary name.
-    #[cfg(any(feature = "sqlite", feature = "parquet"))]
-    pub(super) fn fill_path<R>(
-        self,
-        write: impl FnOnce(&Path) -> Result<R, Stop>,
-    ) -> Result<(R, To), Failure> {
-        let Self::File { path, temporary, force } = self else {
-            return Err(Failure::usage("this format needs a file of its own").hint("-o FILE"));
-        };
-        let report = write(temporary.path()).map_err(|error| failure(error, &path.display().to_string()))?;
-        Ok((report, Self::name(temporary, path, force)?))
-    }
-
     fn name(temporary: tempfile::NamedTempFile, path: PathBuf, force: bool) -> Result<To, Failure> {
         let name = path.display().to_string();
         let file = temporary.as_file();

@@ -1,12 +1,8 @@
 //! Sessions as rows, for databases and data frames: the history, with where each item stands and why.
 //!
-//! ```text
-//! sessions 1--n items 1--n states (where it stood since which seq)      items n--n items by edges (old, new, rule)
-//!          1--n turns (tokens at its end)
-//! ```
-//!
-//! Rows go to a [`Sink`] as they are read, session by session, so memory is that of one session's fold and one item's
-//! text. [`JsonLines`] is one: a line for each item, with its states and edges in it, so that one file is one table.
+//! A row is an item, with its states (where it stood since which seq) and its edges (old, new, rule) in it, so one file
+//! is one table. Rows are written as they are read, session by session, so memory is that of one session's fold and one
+//! item's text.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -14,10 +10,7 @@ use std::io::Write;
 use acpdb_engine::event::PartKind;
 use acpdb_engine::fold::{FaceState, ItemView, Ix};
 use acpdb_engine::ids::{BodyId, Micros, Seq};
-use acpdb_engine::{
-    Store, View,
-    store::{SessionSummary, StreamName},
-};
+use acpdb_engine::{Store, View, store::StreamName};
 use serde::Serialize;
 
 use super::ExportError;
@@ -70,39 +63,9 @@ pub struct StateRecord {
     pub tokens_shown: u64,
 }
 
-/// Tokens at the end of a turn.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct TurnRecord {
-    /// The turn.
-    pub turn: u32,
-    /// Its last seq.
-    pub seq: Seq,
-    /// The context as shown.
-    pub tokens_shown: u64,
-    /// The same items as recorded.
-    pub tokens_whole: u64,
-    /// Everything recorded so far.
-    pub tokens_recorded: u64,
-}
-
-/// Takes rows. A session comes before its items, an item's states and edges come in it.
-pub trait Sink {
-    /// A session, with its turns.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    fn session(&mut self, session: &SessionSummary, turns: &[TurnRecord]) -> Result<(), ExportError>;
-
-    /// An item of the session that came last.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    fn item(&mut self, item: &ItemRecord) -> Result<(), ExportError>;
-}
-
 /// What was exported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct TablesReport {
+pub struct RowsReport {
     /// Sessions.
     pub sessions: u64,
     /// Items.
@@ -111,42 +74,26 @@ pub struct TablesReport {
     pub edges: u64,
 }
 
-/// Gives the rows of a session as of a view.
+/// Writes a line of JSON for each item of a session as of a view.
 ///
 /// # Errors
-/// If the log cannot be read or the sink fails.
-pub fn rows(
+/// If the log cannot be read or `out` fails.
+pub fn lines(
     store: &Store,
     view: &View,
     name: &StreamName,
-    sink: &mut dyn Sink,
-    report: &mut TablesReport,
+    out: &mut dyn Write,
+    report: &mut RowsReport,
 ) -> Result<(), ExportError> {
-    let Some(summary) = store.summary(name.clone(), view)? else { return Ok(()) };
     let times = times(store, view)?;
-    let (turns, all) = {
-        let reading = view.read();
-        let turns: Vec<TurnRecord> = reading
-            .state()
-            .tokens_by_turn(view.at())
-            .iter()
-            .map(|turn| TurnRecord {
-                turn: turn.turn.get(),
-                seq: turn.seq,
-                tokens_shown: turn.shown,
-                tokens_whole: turn.whole,
-                tokens_recorded: turn.recorded,
-            })
-            .collect();
-        (turns, reading.state().items(view.at()).collect::<Vec<Ix>>())
-    };
-    sink.session(&summary, &turns)?;
+    let all: Vec<Ix> = view.read().state().items(view.at()).collect();
     report.sessions += 1;
     for ix in all {
         let Some(record) = record(view, name, ix, &times)? else { continue };
         report.items += 1;
         report.edges += record.edges.len() as u64;
-        sink.item(&record)?;
+        serde_json::to_writer(&mut *out, &record)?;
+        out.write_all(b"\n")?;
     }
     Ok(())
 }
@@ -246,33 +193,4 @@ fn content(
         }
     }
     Ok(content)
-}
-
-/// A line of JSON for each item.
-pub struct JsonLines<'w> {
-    out: &'w mut dyn Write,
-}
-
-impl std::fmt::Debug for JsonLines<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("JsonLines").finish_non_exhaustive()
-    }
-}
-
-impl<'w> JsonLines<'w> {
-    /// Lines into a writer.
-    pub fn new(out: &'w mut dyn Write) -> Self {
-        Self { out }
-    }
-}
-
-impl Sink for JsonLines<'_> {
-    fn session(&mut self, _: &SessionSummary, _: &[TurnRecord]) -> Result<(), ExportError> {
-        Ok(())
-    }
-
-    fn item(&mut self, item: &ItemRecord) -> Result<(), ExportError> {
-        serde_json::to_writer(&mut *self.out, item)?;
-        Ok(self.out.write_all(b"\n")?)
-    }
 }
