@@ -7,7 +7,8 @@ use expect_test::expect;
 use super::{Policy, Seq};
 use crate::command::{Command, ContextAction, Target};
 use crate::entry::Entry;
-use crate::event::Face;
+use crate::event::{Body, Face, ItemRevised, Part};
+use crate::fold::FaceState;
 use crate::testing::{Tape, TestTools};
 
 const POLICY: &str = r#"{"preset":"acp","idle.tokens_min":40,"idle.search_lines":1,"idle.searches":[4,4,9]}"#;
@@ -112,4 +113,32 @@ fn what_is_left_of_a_search_goes_after_another_policy() {
     tape.entry(Entry::step("s4"));
     tape.entry(Entry::step("s5"));
     assert_eq!(shown(&tape, Seq::MAX), "[set aside: restore it, or run the call again]");
+}
+
+/// A host may rewrite what a rule has cut: the rule cuts what is there now, all parts as one text. What is empty then is whole.
+#[test]
+fn what_a_host_rewrote_is_cut_as_one_text() {
+    let mut tape = searched();
+    tape.entry(Entry::step("s3"));
+    let item = tape.state().item_id(tape.state().items(Seq::MAX).next().unwrap()).unwrap();
+    let line = |word: &str, number: u32| format!("src/{word}{number}.rs:10:    let clamped = clamp(limit);");
+    let lines = |word: &str| (10..40).map(|number| line(word, number)).collect::<Vec<_>>().join("\n");
+    let part = |first: u32, text: &str| {
+        let (bytes, tokens) = (text.len() as u64, crate::text::estimate(text.as_bytes()));
+        Part { body: Body { first, chunks: 1, bytes, tokens, lines: 30 }, ..Part::default() }
+    };
+    let texts = [lines("once"), lines("then")];
+    let parts = vec![part(0, &texts[0]), part(1, &texts[1])];
+    let bodies = texts.into_iter().map(String::into_bytes).collect();
+    tape.payload(ItemRevised { item, face: Face::Output, parts }, bodies);
+    let cut = shown(&tape, Seq::MAX);
+    assert_eq!(cut.lines().count(), 7, "{cut}");
+    assert!(
+        cut.starts_with(&lines("once")[..200]) && cut.ends_with("[... 54 more lines left out: search again]"),
+        "{cut}"
+    );
+    tape.payload(ItemRevised { item, face: Face::Output, parts: Vec::new() }, Vec::new());
+    let state = tape.state();
+    let left = state.stand_in(state.items(Seq::MAX).next().unwrap(), Face::Output, Seq::MAX);
+    assert_eq!(left.map(|left| (left.state, left.tokens)), Some((FaceState::Whole, 0)));
 }
