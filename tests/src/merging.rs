@@ -129,11 +129,14 @@ fn step(store: &Store, id: &str, number: u16) -> Result<(), Error> {
             Entry::message(format!("msg-{id}"), Role::Assistant, format!("words of {id}\nand more of them"))
                 .origin(format!("msg:{id}")),
         ],
-        // Told twice, the second time with other words.
-        17 => vec![
-            Entry::message(format!("msg-{}", rest % 4), Role::User, format!("revised by {id}"))
-                .origin(format!("msg:shared:{}", rest % 4)),
-        ],
+        // Told twice, the second time with other words. The first words are the same for all, as those of one host are.
+        17 => {
+            let told = |words: String| {
+                Entry::message(format!("msg-{}", rest % 4), Role::User, words)
+                    .origin(format!("msg:shared:{}", rest % 4))
+            };
+            vec![told("as it was first said".to_owned()), told(format!("revised by {id}"))]
+        }
         // Without an origin.
         18 => vec![Entry::message(format!("loose-{id}"), Role::User, format!("a loose remark {id}"))],
         19 => vec![

@@ -130,6 +130,16 @@ pub(crate) fn say(path: &Path, report: &MergeReport, output: &mut Output) -> Res
             ));
         }
     }
+    for told in &report.told_otherwise {
+        output.note(format!(
+            "{} of {} has other words there: each store keeps its own",
+            told.item, told.session
+        ));
+    }
+    let more = report.told_otherwise_count - report.told_otherwise.len() as u64;
+    if more > 0 {
+        output.note(format!("{more} more have other words there"));
+    }
     for left in &report.left_out {
         output.warn(format!("left out: {left}"));
     }

@@ -89,7 +89,9 @@ pub use handle::Store;
 pub use info::{SessionSummary, StoreInfo, StreamName};
 pub use leaves::{Leaf, Leaves, SaltedBody};
 pub use memory::{Memory, MemoryReceipt, MemoryScope, Remembered};
-pub use merge::{Branched, ErasedThere, MergeOptions, MergeReport, Outline, ParcelSource, Take};
+pub use merge::{
+    Branched, ErasedThere, MergeOptions, MergeReport, Outline, ParcelSource, Take, ToldOtherwise,
+};
 pub use redact::Redactor;
 pub use salvage::{Salvaged, salvage, salvage_storage};
 pub use scan::Events;

@@ -75,6 +75,42 @@ fn an_erased_text_stays_erased_and_the_other_store_is_told() {
     assert_eq!(stories(&one.store).unwrap(), stories(&third.store).unwrap());
 }
 
+/// Two stores that were told a message in different words, once each, keep their own words and say so. The other words used to be
+/// passed over in silence. Once one of the two is told the message again, both show the newest words.
+#[test]
+fn words_that_only_the_other_store_has_are_told_of() {
+    let [one, other] = [1, 2].map(|seed| Laptop::new(seed).unwrap());
+    let info = session(0);
+    let _ = one.store.append(&info, message("m", "the plan is A")).unwrap();
+    let _ = other.store.append(&info, message("m", "the plan is B")).unwrap();
+    for (into, from, own, strange) in
+        [(&one, &other, "the plan is A", "the plan is B"), (&other, &one, "the plan is B", "the plan is A")]
+    {
+        let report = into.merge(from).unwrap();
+        let named: Vec<ItemId> = report.told_otherwise.iter().map(|told| told.item).collect();
+        assert_eq!(
+            (report.events_new, named, report.told_otherwise_count),
+            (0, vec![item(into, own)], 1),
+            "{report:#?}"
+        );
+        assert!(says(into, own) && !says(into, strange));
+    }
+    let _ = other.store.append(&info, message("m", "the plan is C")).unwrap();
+    for (into, from) in [(&one, &other), (&other, &one)] {
+        let report = into.merge(from).unwrap();
+        assert_eq!(report.told_otherwise, [], "{report:#?}");
+        assert!(says(into, "the plan is C"));
+    }
+    sound(&one);
+    let third = Laptop::new(3).unwrap();
+    let fourth = Laptop::new(4).unwrap();
+    for laptop in [&third, &fourth] {
+        let _ = laptop.store.append(&info, message("n", "the same in both")).unwrap();
+    }
+    let report = third.merge(&fourth).unwrap();
+    assert_eq!((report.events_new, report.told_otherwise_count), (0, 0), "{report:#?}");
+}
+
 /// A session that a store got by merge is known when its own host tells it.
 #[test]
 fn what_came_by_merge_is_known_to_an_import() {

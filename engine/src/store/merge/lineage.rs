@@ -50,6 +50,8 @@ pub(super) struct Lineage {
     pub(super) changed: Option<Micros>,
     /// Policies of its own, each with the event that set it.
     pub(super) policies: Vec<(Seq, String)>,
+    /// Facts that were told again, with other words.
+    pub(super) retold: FxHashSet<FactId>,
     /// Memory ids by the events that recorded them.
     pub(super) memory: FxHashMap<FactId, String>,
     /// Where each id is; made when asked.
@@ -205,6 +207,10 @@ impl Lineages {
                 lineage.memory.insert(id, memory.id.clone());
             }
             Payload::PolicySet(set) => lineage.policies.push((recorded.seq, set.policy.clone())),
+            Payload::ItemRevised(revised) => {
+                let line = lineage.at(revised.item.seq).map(|line| line.id);
+                lineage.retold.extend(line);
+            }
             _ => {}
         }
         let mut beside = is_beside(&event.payload, event.stamp.actor);

@@ -12,6 +12,7 @@
 //! skipped by id, so a merge that was interrupted is ended by the next one.
 
 mod lineage;
+mod otherwise;
 mod outline;
 mod pack;
 mod plan;
@@ -97,6 +98,15 @@ pub struct ErasedThere {
     bodies: Vec<BodyAddress>,
 }
 
+/// A fact that both stores were told in other words, and neither again.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct ToldOtherwise {
+    /// The event here, which stays as it is.
+    pub item: ItemId,
+    /// Its session.
+    pub session: String,
+}
+
 /// What a merge did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[must_use]
@@ -115,6 +125,10 @@ pub struct MergeReport {
     pub branches: Vec<Branched>,
     /// What the other store erased and this one holds.
     pub erased_there: Vec<ErasedThere>,
+    /// Messages and calls that the other store has in other words; at most 100. Each store keeps its own.
+    pub told_otherwise: Vec<ToldOtherwise>,
+    /// How many there were.
+    pub told_otherwise_count: u64,
     /// Texts that arrived without their bytes: erased there, damaged there, or erased here before.
     pub texts_lost: u64,
     /// Secrets that were taken out on the way in.
@@ -133,6 +147,8 @@ pub struct MergeReport {
 
 /// Lines of what was left out that a report holds.
 const LEFT_OUT_MAX: usize = 100;
+/// Facts in other words that a report names.
+const TOLD_OTHERWISE_MAX: usize = 100;
 
 impl MergeReport {
     fn leave_out(&mut self, what: impl Into<String>) {
@@ -152,7 +168,8 @@ impl Store {
     /// Merging again adds nothing, and so does merging a store with itself or with its copy. Durable when it returns; what was
     /// recorded before an error stays, and the next merge ends it.
     ///
-    /// Cost: two passes over the source, one over the spines of this store, and 50 bytes of memory an event of either.
+    /// Cost: two passes over the source, one over the spines of this store, a look at each message and call that both have, and 50 bytes
+    /// of memory an event of either.
     ///
     /// # Errors
     /// Those of the source, and as [`Store::commit`].

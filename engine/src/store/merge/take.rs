@@ -20,6 +20,7 @@ use crate::travel::{FactRef, Gap, Parcel, Piece, Row};
 
 use super::super::Inner;
 use super::lineage::{Lineages, derived};
+use super::otherwise::Otherwise;
 use super::outline::Outline;
 use super::plan::{Fresh, Goal, Plan, plan};
 use super::{Branched, ErasedThere, MergeReport, ParcelSource};
@@ -67,6 +68,7 @@ pub(super) struct Taker<'a> {
     pub(super) told_there: FxHashMap<StreamId, usize>,
     pub(super) lost: Vec<BodyAddress>,
     pub(super) continued: BTreeSet<StreamId>,
+    pub(super) otherwise: Otherwise,
 }
 
 impl Inner {
@@ -104,6 +106,7 @@ impl Inner {
             told_there: FxHashMap::default(),
             lost: Vec::new(),
             continued: BTreeSet::new(),
+            otherwise: Otherwise::new(),
         };
         source.tell(&mut |piece| taker.piece(piece))?;
         taker.finish()
@@ -127,6 +130,7 @@ impl Taker<'_> {
         let Some(target) = self.plan.targets.get(&parcel.stream).copied() else { return Ok(()) };
         let stream = target.stream;
         self.note_policy(&parcel);
+        self.told_again_there(&parcel);
         if let Payload::SessionOpened(opened) = &parcel.event {
             return self.open(stream, opened, &parcel);
         }
@@ -136,6 +140,7 @@ impl Taker<'_> {
         if let Some((home, seq)) = self.here.find(stream, parcel.id) {
             self.report.events_known += 1;
             self.known(home, seq, &parcel)?;
+            self.compare(home, seq, &parcel)?;
             return Ok(());
         }
         if self.waiting_ids.contains(&(stream, parcel.id)) {
@@ -445,6 +450,7 @@ impl Taker<'_> {
     fn finish(mut self) -> Result<(), Error> {
         self.flush()?;
         self.settle()?;
+        self.tell_otherwise();
         let names = self.continued.iter().filter_map(|id| self.here.streams.get(id));
         self.report.continued = names.map(|lineage| lineage.name.clone()).collect();
         Ok(())
