@@ -44,14 +44,14 @@ pub(crate) const RULE: Shortening = Shortening {
     figure: "Thinking Compress",
     reason: "long reasoning is compressed after some turns",
     leaves: |_| Leaves::Part(Part { by: conclusions, may_go: false }),
-    acts: Acts::AtAge { face: Face::Output, ages: None, age },
+    acts: Acts::AtAge { face: Face::Output, ages: None, is_on: |policy, _| policy.compress_reasoning.on, age },
 };
 
 fn age(look: Look<'_>, subject: &Subject<'_>, _: Ages) -> Option<u32> {
     let rule = &look.policy.compress_reasoning;
     let is_long =
         subject.output.lines > LINES_MAX as u64 && subject.output.tokens > u64::from(rule.max_tokens);
-    let meant = subject.item.kind == ItemKind::Reasoning && is_long && rule.on;
+    let meant = subject.item.kind == ItemKind::Reasoning && is_long;
     meant.then_some(rule.turns_min)
 }
 

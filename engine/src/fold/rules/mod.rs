@@ -458,6 +458,8 @@ pub(crate) struct Lists {
     tools: Vec<Option<ToolLists>>,
     #[rkyv(with = rkyv::with::AsVec)]
     files: FxHashMap<Name, bool>,
+    /// Rules by age that the policy has on, a bit each, by their numbers.
+    aging: Option<u32>,
 }
 
 impl Lists {
@@ -465,6 +467,12 @@ impl Lists {
     pub(crate) fn clear(&mut self) {
         self.tools.clear();
         self.files.clear();
+        self.aging = None;
+    }
+
+    /// Rules by age that the policy has on, a bit each, by their numbers.
+    pub(crate) fn aging(&mut self, policy: &Policy) -> u32 {
+        *self.aging.get_or_insert_with(|| aging(policy))
     }
 
     /// Matches what a call names, so that it can be looked up.
@@ -516,6 +524,15 @@ impl Lists {
         };
         by_tool || self.is_file_protected(facts, ix)
     }
+}
+
+fn aging(policy: &Policy) -> u32 {
+    const { assert!(SHORTENING.len() <= u32::BITS as usize, "a bit for each rule") };
+    let rules = SHORTENING.iter().enumerate().filter(|(number, rule)| match rule.acts {
+        Acts::AtAge { is_on, .. } => is_on(policy, policy.idle.ages(*number)),
+        Acts::Idle { .. } | Acts::AtPrompt { .. } => false,
+    });
+    rules.fold(0, |bits, (number, _)| bits | 1 << number)
 }
 
 /// The lists a tool is on.

@@ -23,12 +23,12 @@ pub(crate) const RULE: Shortening = Shortening {
     figure: "Purge Errors",
     reason: "the parameters of a failed call are purged after some turns",
     leaves: |_| Leaves::Part(Part { by: short_values, may_go: false }),
-    acts: Acts::AtAge { face: Face::Input, ages: None, age },
+    acts: Acts::AtAge { face: Face::Input, ages: None, is_on: |policy, _| policy.purge_errors.on, age },
 };
 
 fn age(look: Look<'_>, subject: &Subject<'_>, _: Ages) -> Option<u32> {
     let policy = look.policy;
-    if !subject.has_failed || !policy.purge_errors.on {
+    if !subject.has_failed {
         return None;
     }
     if look.lists.tool(look.call(subject.ix)?.tool).purge_protected {

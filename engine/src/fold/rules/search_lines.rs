@@ -27,6 +27,7 @@ pub(crate) const RULE: Shortening = Shortening {
     acts: Acts::AtAge {
         face: Face::Output,
         ages: Some(AgesKey { key: "idle.search_lines", presets: PRESETS }),
+        is_on: |_, ages| ages != Ages::default(),
         age,
     },
 };

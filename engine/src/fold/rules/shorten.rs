@@ -184,6 +184,8 @@ pub(crate) enum Acts {
         face: Face,
         /// The key of policies that holds the rule's ages, where it has no settings of its own.
         ages: Option<AgesKey>,
+        /// Whether the policy has the rule on. A rule that is off is not asked about items.
+        is_on: fn(&Policy, Ages) -> bool,
         /// The age; `None`: the rule does not mean the item. Gets the ages that the policy has for the rule.
         age: fn(Look<'_>, &Subject<'_>, Ages) -> Option<u32>,
     },

@@ -21,14 +21,14 @@ pub(crate) const RULE: Shortening = Shortening {
     figure: "Truncation",
     reason: "long outputs are cut in the middle after some turns",
     leaves: |_| Leaves::Part(Part { by: head_and_tail, may_go: false }),
-    acts: Acts::AtAge { face: Face::Output, ages: None, age },
+    acts: Acts::AtAge { face: Face::Output, ages: None, is_on: |policy, _| policy.truncate.on, age },
 };
 
 fn age(look: Look<'_>, subject: &Subject<'_>, _: Ages) -> Option<u32> {
     let rule = &look.policy.truncate;
     let is_long =
         subject.output.lines > LINES_MAX as u64 && subject.output.tokens > u64::from(rule.max_tokens);
-    let meant = subject.is_completed && is_long && rule.on;
+    let meant = subject.is_completed && is_long;
     (meant && rule.tools.is_match(look.facts.tool(subject.ix))).then_some(rule.turns_min)
 }
 

@@ -361,14 +361,19 @@ impl Step<'_> {
             Some(finish) => Size::of(self.facts.parts_of(finish.output)),
             None => Size::of_body(&item.body),
         };
+        let mut aging = self.core.lists.aging(&self.core.policy);
         let look = look!(self);
         if look.lists.holds(look.facts, ix, Guard::Common) {
             return;
         }
         let is_completed = live.status == Status::Completed;
         let subject = Subject { ix, item, output, is_completed, has_failed: live.failed() };
-        for (number, rule) in SHORTENING.iter().enumerate() {
-            let Acts::AtAge { age, .. } = rule.acts else { continue };
+        while aging != 0 {
+            let number = aging.trailing_zeros() as usize;
+            aging &= aging - 1;
+            let Some(Acts::AtAge { age, .. }) = SHORTENING.get(number).map(|rule| &rule.acts) else {
+                continue;
+            };
             let Some(age) = age(look, &subject, look.policy.idle.ages(number)) else { continue };
             if self.core.shorten.len() <= number {
                 self.core.shorten.resize_with(number.saturating_add(1), BTreeMap::new);
