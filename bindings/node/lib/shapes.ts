@@ -351,6 +351,8 @@ export interface MergeReport {
   continued: string[];
   branches: Json[];
   erased_there: Json[];
+  told_otherwise: Json[];
+  told_otherwise_count: number;
   texts_lost: number;
   redacted: number;
   policy_taken: boolean;

@@ -379,6 +379,8 @@ class MergeReport(TypedDict):
     continued: list[str]
     branches: list[Json]
     erased_there: list[Json]
+    told_otherwise: list[Json]
+    told_otherwise_count: int
     texts_lost: int
     redacted: int
     policy_taken: bool
