@@ -131,6 +131,12 @@ impl Parcel {
         self.time == Some(self.recorded_at)
     }
 
+    /// The event that the payload means by a seq: its place in the list of names, from 1.
+    pub(crate) fn named(&self, seq: Seq) -> Option<&FactRef> {
+        // A place past what a list can hold names nothing.
+        self.refs.get(usize::try_from(seq.get()).ok()?.checked_sub(1)?)
+    }
+
     /// Whether no context depends on it: it makes no branch.
     pub fn is_beside(&self) -> bool {
         is_beside(&self.event, self.actor)

@@ -226,7 +226,8 @@ pub(crate) fn scan(
     };
     let torn = torn(&mut cursor, &place)?;
     if let (Some((_, torn_end)), false) = (torn, confirmed_only) {
-        durable = durable.max(later_claim(&mut cursor, &place, torn_end)?);
+        // A claim beyond this place: what is torn was durable.
+        durable = durable.max(claim_from(&mut cursor, place.position, torn_end, place.seq)?);
     }
     let mut damage = None;
     if place.position < durable {
@@ -308,11 +309,6 @@ pub(crate) fn torn(cursor: &mut Cursor<'_>, place: &Written) -> Result<Option<(u
     }
 }
 
-/// The highest durable claim of a frame header after `place`: if it is beyond `place`, what is torn was durable.
-fn later_claim(cursor: &mut Cursor<'_>, place: &Written, until: u64) -> Result<Position, LogError> {
-    claim_from(cursor, place.position, until, place.seq)
-}
-
 /// The highest durable claim of the frames of a segment, whose header may be lost.
 fn claim_without_header(
     cursor: &mut Cursor<'_>,
@@ -325,6 +321,7 @@ fn claim_without_header(
     claim_from(cursor, SegmentHeader::start(segment), length, after_seq)
 }
 
+/// The highest durable claim of the frame headers from a place on.
 fn claim_from(
     cursor: &mut Cursor<'_>,
     from: Position,

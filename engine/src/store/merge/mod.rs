@@ -145,15 +145,13 @@ pub struct MergeReport {
     pub last_seq: Option<Seq>,
 }
 
-/// Lines of what was left out that a report holds.
-const LEFT_OUT_MAX: usize = 100;
-/// Facts in other words that a report names.
-const TOLD_OTHERWISE_MAX: usize = 100;
+/// How many of a kind a report names; it counts the others.
+const NAMED_MAX: usize = 100;
 
 impl MergeReport {
     fn leave_out(&mut self, what: impl Into<String>) {
         self.left_out_count += 1;
-        if self.left_out.len() < LEFT_OUT_MAX {
+        if self.left_out.len() < NAMED_MAX {
             self.left_out.push(what.into());
         }
     }

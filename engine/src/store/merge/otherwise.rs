@@ -13,7 +13,7 @@ use crate::log::LogError;
 use crate::travel::{Parcel, Row};
 
 use super::super::redact;
-use super::TOLD_OTHERWISE_MAX;
+use super::NAMED_MAX;
 use super::take::Taker;
 
 /// What was found so far: facts of the other store, each with its item here.
@@ -22,7 +22,7 @@ pub(super) type Otherwise = BTreeMap<(StreamId, FactId), (StreamId, ItemId)>;
 impl Taker<'_> {
     /// Compares an event of the other store with the one here that has its id.
     ///
-    /// Cost: one look at the event here, and its texts, if their lengths agree.
+    /// Cost: one look at the event here and its texts.
     pub(super) fn compare(&mut self, home: StreamId, seq: Seq, parcel: &Parcel) -> Result<(), Error> {
         let is_compared =
             matches!(parcel.event, Payload::MessageRecorded(_) | Payload::ToolCallStarted(_)) && parcel.told;
@@ -45,9 +45,7 @@ impl Taker<'_> {
     /// The other store was told a fact again: its newest words arrive as such.
     pub(super) fn told_again_there(&mut self, parcel: &Parcel) {
         let Payload::ItemRevised(revised) = &parcel.event else { return };
-        // A place in the list, from 1: one that is outside of it names nothing.
-        let place = usize::try_from(revised.item.seq.get()).ok().and_then(|seq| seq.checked_sub(1));
-        if let Some(fact) = place.and_then(|place| parcel.refs.get(place)) {
+        if let Some(fact) = parcel.named(revised.item.seq) {
             self.otherwise.remove(&(fact.stream, fact.id));
         }
     }
@@ -56,7 +54,7 @@ impl Taker<'_> {
     pub(super) fn tell_otherwise(&mut self) {
         for (home, item) in self.otherwise.values() {
             self.report.told_otherwise_count += 1;
-            if self.report.told_otherwise.len() < TOLD_OTHERWISE_MAX {
+            if self.report.told_otherwise.len() < NAMED_MAX {
                 let lineage = self.here.streams.get(home);
                 // A stream whose beginning is damaged has no name.
                 let session = lineage.map(|lineage| lineage.name.clone()).unwrap_or_default();
@@ -73,7 +71,13 @@ impl Taker<'_> {
             let (Row::Bytes(there), Some(own)) = (row, event.row(number as usize)) else { continue };
             match self.inner.log.body(&own) {
                 Ok(here) if here[..] != there[..] => return Ok(false),
-                Ok(_) | Err(LogError::Corrupt(_) | LogError::Erased { .. }) => {}
+                Ok(_)
+                | Err(
+                    LogError::Corrupt(_)
+                    | LogError::Erased { .. }
+                    | LogError::Shredded { .. }
+                    | LogError::SubjectShredded,
+                ) => {}
                 Err(error) => return Err(error.into()),
             }
         }

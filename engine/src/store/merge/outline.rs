@@ -70,8 +70,7 @@ impl Outline {
             && told.ids.is_empty()
             && told.fork.is_none()
         {
-            let place = usize::try_from(forked.at.get()).unwrap_or_default().checked_sub(1);
-            let at = place.and_then(|place| parcel.refs.get(place));
+            let at = parcel.named(forked.at);
             told.fork = Some(FactRef { stream: forked.from, id: at.map_or(FactId::ZERO, |at| at.id) });
             if self.is_branch(parcel.stream, forked.from) {
                 if let Some(told) = self.streams.get_mut(&parcel.stream) {
