@@ -11,4 +11,5 @@
 mod merge {
     mod cases;
     mod laws;
+    mod shredded;
 }

@@ -353,6 +353,7 @@ export interface MergeReport {
   erased_there: Json[];
   told_otherwise: Json[];
   told_otherwise_count: number;
+  shredded_here: string[];
   texts_lost: number;
   redacted: number;
   policy_taken: boolean;

@@ -130,6 +130,11 @@ pub(crate) fn say(path: &Path, report: &MergeReport, output: &mut Output) -> Res
             ));
         }
     }
+    for session in &report.shredded_here {
+        output.note(format!(
+            "{session} is left out: it, its subject or a session that it came from was shredded here"
+        ));
+    }
     for told in &report.told_otherwise {
         output.note(format!(
             "{} of {} has other words there: each store keeps its own",

@@ -381,6 +381,7 @@ class MergeReport(TypedDict):
     erased_there: list[Json]
     told_otherwise: list[Json]
     told_otherwise_count: int
+    shredded_here: list[str]
     texts_lost: int
     redacted: int
     policy_taken: bool

@@ -14,7 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::codec::{EventRef, Frame};
 use crate::error::Error;
-use crate::event::{Payload, Recorded, Scope};
+use crate::event::{Payload, Recorded, Scope, stream_id};
 use crate::ids::{FactId, Micros, Origin, Seq, StreamId};
 use crate::locks::steady;
 use crate::log::{Log, LogError};
@@ -44,6 +44,8 @@ pub(super) struct Lineage {
     pub(super) parent: Option<(StreamId, Seq)>,
     /// The fork is what a merge did, or stands for one: its event is no part of the history.
     pub(super) is_branch: bool,
+    /// The sessions that it came from: the one that started it, and that of its first fork.
+    pub(super) came_from: Vec<StreamId>,
     /// Whether its key was destroyed.
     pub(super) is_shredded: bool,
     /// The newest change of title, folder, project and version.
@@ -59,6 +61,10 @@ pub(super) struct Lineage {
 }
 
 impl Lineage {
+    fn names(&self) -> Names<'_> {
+        (self.scope, &self.host, &self.name)
+    }
+
     pub(super) fn head(&self) -> Seq {
         self.lines.last().map_or(Seq::ZERO, |line| line.seq)
     }
@@ -108,13 +114,20 @@ pub(super) struct Lineages {
 }
 
 impl Lineages {
-    /// The history of a stream up to its end, with that which it goes on from: ids and places.
+    /// Whether the key of a stream was destroyed.
+    pub(super) fn is_shredded(&self, stream: StreamId) -> bool {
+        self.streams.get(&stream).is_some_and(|lineage| lineage.is_shredded)
+    }
+
+    /// The history of a stream up to its end, with that which it goes on from: ids and places. What was shredded is no part of it: ids of acts
+    /// hang on what they said.
     pub(super) fn history(&self, stream: StreamId) -> Vec<(FactId, StreamId, Seq)> {
         let mut pieces = Vec::new();
         let (mut stream, mut until) = (stream, Seq::MAX);
         let mut seen = FxHashSet::default();
         while let Some(lineage) = self.streams.get(&stream).filter(|_| seen.insert(stream)) {
-            let own = lineage.lines.iter().filter(|line| !line.beside && line.seq <= until);
+            let lines = if lineage.is_shredded { &[] } else { lineage.lines.as_slice() };
+            let own = lines.iter().filter(|line| !line.beside && line.seq <= until);
             pieces.push(own.map(|line| (line.id, stream, line.seq)).collect::<Vec<_>>());
             match lineage.parent.filter(|_| lineage.is_branch) {
                 Some((parent, at)) => (stream, until) = (parent, at.min(until)),
@@ -197,10 +210,12 @@ impl Lineages {
                 lineage.host.clone_from(&opened.host);
                 lineage.name.clone_from(&opened.name);
                 lineage.changed = Some(time);
+                lineage.came_from.extend(opened.parent.as_ref().map(|parent| parent.stream));
             }
             Payload::SessionChanged(_) => lineage.changed = lineage.changed.max(Some(time)),
             Payload::Forked(forked) if lineage.parent.is_none() => {
                 lineage.parent = Some((forked.from, forked.at));
+                lineage.came_from.push(forked.from);
                 fork = lineage.lines.iter().all(|line| line.beside).then_some(forked.from);
             }
             Payload::MemoryRecorded(memory) => {
@@ -215,7 +230,7 @@ impl Lineages {
         }
         let mut beside = is_beside(&event.payload, event.stamp.actor);
         if let Some(from) = fork {
-            let is_branch = self.is_branch(event.stream, from);
+            let is_branch = self.is_branch(event.stream, from, id);
             if let Some(lineage) = self.streams.get_mut(&event.stream) {
                 lineage.is_branch = is_branch;
             }
@@ -226,14 +241,35 @@ impl Lineages {
         }
     }
 
-    /// Whether a stream that was forked from another bears the name of a branch of it.
-    pub(super) fn is_branch(&self, stream: StreamId, from: StreamId) -> bool {
-        let (Some(own), Some(from)) = (self.streams.get(&stream), self.streams.get(&from)) else {
-            return false;
-        };
-        let base = base_name(&own.name);
-        base != own.name && own.host == from.host && own.scope == from.scope && base_name(&from.name) == base
+    fn is_branch(&self, stream: StreamId, from: StreamId, fork: FactId) -> bool {
+        let names = |id| self.streams.get(&id).map(Lineage::names);
+        names(stream).is_some_and(|own| is_branch((stream, own), (from, names(from)), fork))
     }
+}
+
+/// What a stream is called.
+pub(super) type Names<'a> = (Scope, &'a str, &'a str);
+
+/// Whether a stream that was forked from another bears the name of a branch of it. `fork`: id of the event of the fork. What the other is called is not
+/// known if it was shredded.
+pub(super) fn is_branch(
+    (stream, (scope, host, name)): (StreamId, Names<'_>),
+    (from, from_names): (StreamId, Option<Names<'_>>),
+    fork: FactId,
+) -> bool {
+    let base = base_name(name);
+    base != name
+        && match from_names.filter(|(_, _, name)| !name.is_empty()) {
+            Some((from_scope, from_host, from_name)) => {
+                scope == from_scope && host == from_host && base_name(from_name) == base
+            }
+            None => from == stream_id(scope, host, base) || fork == branch_id(stream),
+        }
+}
+
+/// The id of the event by which a merge makes a branch.
+pub(super) fn branch_id(branch: StreamId) -> FactId {
+    derived("acpdb 2026 branch of a merge v1", &[branch.as_bytes()])
 }
 
 /// What gives events their ids, in the order of the log.

@@ -6,9 +6,10 @@ use rustc_hash::FxHashSet;
 
 use crate::event::{Payload, Scope};
 use crate::ids::{FactId, StoreId, StreamId};
-use crate::travel::{FactRef, Piece, base_name};
+use crate::travel::{FactRef, Piece};
 
-use super::lineage::Lineages;
+use super::gone::Gone;
+use super::lineage::{Lineages, is_branch};
 
 /// One stream of another store.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +23,8 @@ pub(super) struct Told {
     pub(super) branch_of: Option<FactRef>,
     /// Place among the streams, by their first events.
     pub(super) order: u64,
+    /// The sessions that it came from: the one that started it, and that of its first fork.
+    pub(super) came_from: Vec<StreamId>,
     fork: Option<FactRef>,
 }
 
@@ -65,14 +68,16 @@ impl Outline {
             told.scope = opened.scope;
             told.host.clone_from(&opened.host);
             told.name.clone_from(&opened.name);
+            told.came_from.extend(opened.parent.as_ref().map(|parent| parent.stream));
         }
         if let Payload::Forked(forked) = &parcel.event
             && told.ids.is_empty()
             && told.fork.is_none()
         {
             let at = parcel.named(forked.at);
+            told.came_from.push(forked.from);
             told.fork = Some(FactRef { stream: forked.from, id: at.map_or(FactId::ZERO, |at| at.id) });
-            if self.is_branch(parcel.stream, forked.from) {
+            if self.is_branch(parcel.stream, forked.from, parcel.id) {
                 if let Some(told) = self.streams.get_mut(&parcel.stream) {
                     told.branch_of = at.copied().or(told.fork);
                 }
@@ -84,12 +89,9 @@ impl Outline {
         }
     }
 
-    fn is_branch(&self, stream: StreamId, from: StreamId) -> bool {
-        let (Some(own), Some(from)) = (self.streams.get(&stream), self.streams.get(&from)) else {
-            return false;
-        };
-        let base = base_name(&own.name);
-        base != own.name && own.host == from.host && own.scope == from.scope && base_name(&from.name) == base
+    fn is_branch(&self, stream: StreamId, from: StreamId, fork: FactId) -> bool {
+        let names = |id| self.streams.get(&id).map(|told: &Told| (told.scope, &*told.host, &*told.name));
+        names(stream).is_some_and(|own| is_branch((stream, own), (from, names(from)), fork))
     }
 
     /// The outline of a store, without its texts, and without what it shredded: that cannot be told, on purpose.
@@ -106,6 +108,7 @@ impl Outline {
                 ids: lineage.lines.iter().filter(|line| !line.beside).map(|line| line.id).collect(),
                 branch_of: branch_of.map(|(parent, at)| lineages.point(parent, at)),
                 order,
+                came_from: lineage.came_from.clone(),
                 fork: None,
             };
             (*id, told)
@@ -114,8 +117,8 @@ impl Outline {
         Self { source: Some(source), streams, subjects: BTreeMap::new(), has_gaps }
     }
 
-    /// The whole history of a stream, and how much of it is not its own.
-    pub(super) fn history(&self, stream: StreamId) -> (Vec<FactId>, usize) {
+    /// The whole history of a stream, and how much of it is not its own; without that of streams that go nowhere.
+    pub(super) fn history(&self, stream: StreamId, gone: &Gone) -> (Vec<FactId>, usize) {
         let mut pieces: Vec<&[FactId]> = Vec::new();
         let mut seen = FxHashSet::default();
         let (mut stream, mut until) = (stream, None::<FactId>);
@@ -124,7 +127,9 @@ impl Outline {
                 None => told.ids.len(),
                 Some(id) => told.ids.iter().position(|own| *own == id).map_or(0, |place| place + 1),
             };
-            pieces.push(told.ids.get(..end).unwrap_or_default());
+            if !gone.contains(&stream) {
+                pieces.push(told.ids.get(..end).unwrap_or_default());
+            }
             match told.branch_of {
                 Some(at) => (stream, until) = (at.stream, Some(at.id)),
                 None => break,

@@ -6,6 +6,7 @@
 //! both have what the other has not             -> a branch from where they part
 //! no stream of that name                       -> a new one
 //! a project's or the user's                    -> what is new, in the same stream
+//! shredded here                                -> nowhere
 //! ```
 //!
 //! A session is compared with all that bear its name, branches included: a branch is found by its history. Pure.
@@ -18,6 +19,7 @@ use crate::event::{Scope, stream_id};
 use crate::ids::{FactId, StreamId};
 use crate::travel::{base_name, branch_name};
 
+use super::gone::Gone;
 use super::lineage::{Lineages, derived};
 use super::outline::{Outline, Told};
 
@@ -56,71 +58,92 @@ pub(super) struct Plan {
     pub(super) fresh: BTreeMap<StreamId, Fresh>,
     /// Streams whose beginning is missing.
     pub(super) nameless: Vec<StreamId>,
+    /// Streams that were shredded here, or belong to what was.
+    pub(super) shredded: Vec<StreamId>,
 }
 
 type Family = (Scope, String, String);
 
+/// Where one goes.
+enum Way {
+    To(Target),
+    Nameless,
+    Shredded,
+}
+
 struct Planner<'a> {
     outline: &'a Outline,
     here: &'a Lineages,
+    gone: &'a Gone,
     families: FxHashMap<Family, Vec<StreamId>>,
     histories: FxHashMap<StreamId, Vec<FactId>>,
     plan: Plan,
 }
 
-/// Plans a merge.
-pub(super) fn plan(outline: &Outline, here: &Lineages) -> Plan {
+/// Plans a merge. `gone`: streams that go nowhere.
+pub(super) fn plan(outline: &Outline, here: &Lineages, gone: &Gone) -> Plan {
     let mut families: FxHashMap<Family, Vec<StreamId>> = FxHashMap::default();
-    for (id, lineage) in &here.streams {
+    for (id, lineage) in here.streams.iter().filter(|(_, lineage)| !lineage.is_shredded) {
         let family = (lineage.scope, lineage.host.clone(), base_name(&lineage.name).to_owned());
         families.entry(family).or_default().push(*id);
     }
     let mut planner =
-        Planner { outline, here, families, histories: FxHashMap::default(), plan: Plan::default() };
+        Planner { outline, here, gone, families, histories: FxHashMap::default(), plan: Plan::default() };
     let mut streams: Vec<(&StreamId, &Told)> = outline.streams.iter().collect();
     streams.sort_by_key(|(_, told)| told.order);
     for (id, told) in streams {
-        match planner.target(*id, told) {
-            Some(target) => {
+        match planner.way(*id, told) {
+            Way::To(target) => {
                 planner.plan.targets.insert(*id, target);
             }
-            None => planner.plan.nameless.push(*id),
+            Way::Nameless => planner.plan.nameless.push(*id),
+            Way::Shredded => planner.plan.shredded.push(*id),
         }
     }
     planner.plan
 }
 
 impl Planner<'_> {
-    fn target(&mut self, id: StreamId, told: &Told) -> Option<Target> {
+    fn way(&mut self, id: StreamId, told: &Told) -> Way {
+        if self.gone.contains(&id) {
+            return Way::Shredded;
+        }
         let is_here = self.here.streams.contains_key(&id);
         if told.scope != Scope::Session {
-            return Some(if is_here {
+            return Way::To(if is_here {
                 Target { stream: id, goal: Goal::On }
             } else {
                 self.make(told, told.name.clone(), None)
             });
         }
         if told.name.is_empty() {
-            return is_here.then_some(Target { stream: id, goal: Goal::On });
+            return if is_here { Way::To(Target { stream: id, goal: Goal::On }) } else { Way::Nameless };
         }
         let base = base_name(&told.name).to_owned();
         let family = (told.scope, told.host.clone(), base.clone());
         let members = self.families.get(&family).cloned().unwrap_or_default();
-        let (history, inherited) = self.outline.history(id);
+        let (history, inherited) = self.outline.history(id, self.gone);
         if members.is_empty() {
             let target = self.make(told, told.name.clone(), None);
             self.histories.insert(target.stream, history);
-            return Some(target);
+            return Way::To(target);
         }
         let all: FxHashSet<FactId> = history.iter().copied().collect();
         let mut on: Option<(usize, StreamId)> = None;
         let mut apart: Option<(usize, StreamId)> = None;
         let has_gaps = self.outline.has_gaps;
+        // What it goes on from was shredded there.
+        let has_no_beginning =
+            told.branch_of.is_some_and(|at| !self.outline.streams.contains_key(&at.stream));
         for member in members {
-            let own = self.history(member);
+            let mut own = self.history(member).as_slice();
+            if has_no_beginning {
+                let first = history.first().and_then(|first| own.iter().position(|id| id == first));
+                own = own.get(first.unwrap_or_default()..).unwrap_or_default();
+            }
             let known: FxHashSet<&FactId> = own.iter().collect();
             if all.iter().all(|id| known.contains(id)) {
-                return Some(Target { stream: member, goal: Goal::Known });
+                return Way::To(Target { stream: member, goal: Goal::Known });
             }
             if goes_on(own, &all, has_gaps) && on.is_none_or(|(count, _)| own.len() > count) {
                 on = Some((own.len(), member));
@@ -138,16 +161,16 @@ impl Planner<'_> {
             let mut whole = own.clone();
             whole.extend(history.iter().filter(|id| !known.contains(id)));
             self.histories.insert(stream, whole);
-            return Some(Target { stream, goal: Goal::On });
+            return Way::To(Target { stream, goal: Goal::On });
         }
-        let (mut together, mut from) = apart?;
+        let Some((mut together, mut from)) = apart else { return Way::Nameless };
         if together < inherited
             && let Some(at) = told.branch_of
             && let Some(parent) = self.plan.targets.get(&at.stream)
         {
             (together, from) = (inherited, parent.stream);
         }
-        Some(self.branch(told, &base, &history, (together, from)))
+        self.branch(told, &base, &history, (together, from))
     }
 
     fn branch(
@@ -156,16 +179,23 @@ impl Planner<'_> {
         base: &str,
         history: &[FactId],
         (together, from): (usize, StreamId),
-    ) -> Target {
+    ) -> Way {
         let last = together.checked_sub(1).and_then(|place| history.get(place));
         let fork = last.map(|id| (from, *id));
         let mut differs = history.get(together).copied().unwrap_or_default();
-        let is_free = |planner: &Self, name: &str| {
-            let id = stream_id(told.scope, &told.host, name);
-            !planner.here.streams.contains_key(&id) && !planner.plan.fresh.contains_key(&id)
+        let is_free = |planner: &Self, id: &StreamId| {
+            !planner.here.streams.contains_key(id) && !planner.plan.fresh.contains_key(id)
         };
         let mut name = if told.name == base { branch_name(base, differs) } else { told.name.clone() };
-        while !is_free(self, &name) {
+        loop {
+            let id = stream_id(told.scope, &told.host, &name);
+            if is_free(self, &id) {
+                break;
+            }
+            // A merge made this branch before, and it was shredded.
+            if self.here.is_shredded(id) {
+                return Way::Shredded;
+            }
             name = branch_name(base, differs);
             differs = derived("acpdb 2026 next branch v1", &[&differs.0]);
         }
@@ -174,7 +204,7 @@ impl Planner<'_> {
             fresh.is_branch = true;
         }
         self.histories.insert(target.stream, history.to_vec());
-        target
+        Way::To(target)
     }
 
     /// A new stream.

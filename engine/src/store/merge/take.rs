@@ -19,7 +19,8 @@ use crate::log::{LogError, Placed};
 use crate::travel::{FactRef, Gap, Parcel, Piece, Row};
 
 use super::super::Inner;
-use super::lineage::{Lineages, derived};
+use super::gone::gone;
+use super::lineage::{Lineages, branch_id, derived};
 use super::otherwise::Otherwise;
 use super::outline::Outline;
 use super::plan::{Fresh, Goal, Plan, plan};
@@ -83,10 +84,16 @@ impl Inner {
         report: &mut MergeReport,
     ) -> Result<(), Error> {
         let here = self.lineages(Seq::MAX, None)?;
-        let plan = plan(outline, &here);
+        let gone = gone(outline, &here, self.about_shredded(outline)?);
+        let plan = plan(outline, &here, &gone);
         for stream in &plan.nameless {
             report.leave_out(format!("a stream whose beginning is damaged: {stream}"));
         }
+        let names = plan.shredded.iter().map(|stream| match outline.streams.get(stream) {
+            Some(told) if !told.name.is_empty() => told.name.clone(),
+            _ => stream.to_string(),
+        });
+        report.shredded_here = names.collect();
         let mut taker = Taker {
             inner: self,
             outline,
@@ -244,7 +251,7 @@ impl Taker<'_> {
             (lineage.parent, lineage.is_branch) = (fork, fork.is_some());
         }
         if let Some((from, at)) = fork {
-            let id = derived("acpdb 2026 branch of a merge v1", &[stream.as_bytes()]);
+            let id = branch_id(stream);
             let payload = Box::new(Forked { from, at }.into());
             self.wait(Waiting::Own { stream, id, time: parcel.time, payload })?;
         }
