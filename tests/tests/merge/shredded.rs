@@ -241,3 +241,28 @@ fn sessions_about_a_subject_that_was_shredded_here_stay_out() {
     assert_eq!(store.subject_of(session("three").id()).unwrap().as_deref(), Some("walrus"));
     places.assert_sound("store");
 }
+
+/// A lost key is damage, which a person mends: with a backup of the keys, or by shredding what nobody can read.
+#[test]
+fn a_lost_key_stops_a_merge_by_its_name_until_it_is_back_or_its_session_is_shredded() {
+    let places = Places::new();
+    let (store, other) = (places.sealed("store"), places.plain("other"));
+    say(&store, &session("one"), "one before");
+    say(&store, &session("kept"), "kept before");
+    let _ = merge(&other, &store);
+    for name in ["one", "kept"] {
+        say(&other, &session(name), &format!("{name} after"));
+    }
+    drop(store);
+    let digits: String = session("one").id().as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let name = format!("{digits}.key");
+    std::fs::remove_file(places.path("store").join("keys").join(&name)).unwrap();
+    let store = places.sealed("store");
+    let error = store.merge(&mut other.clone(), MergeOptions::default()).unwrap_err();
+    assert!(error.to_string().contains(&name) && error.to_string().contains("backup of the keys"), "{error}");
+    let _ = store.shred(session("one").id(), "tester", "its key is lost").unwrap();
+    let report = merge(&store, &other);
+    assert_eq!((report.shredded_here, report.left_out_count), (vec!["one".to_owned()], 0));
+    assert_eq!(words(&store), ["kept before", "kept after"]);
+    places.assert_sound("store");
+}
