@@ -242,7 +242,7 @@ fn sessions_about_a_subject_that_was_shredded_here_stay_out() {
     places.assert_sound("store");
 }
 
-/// A lost key is damage, which a person mends: with a backup of the keys, or by shredding what nobody can read.
+/// A lost key is damage, which a person mends: with a backup of the keys, or by shredding its session.
 #[test]
 fn a_lost_key_stops_a_merge_by_its_name_until_it_is_back_or_its_session_is_shredded() {
     let places = Places::new();
