@@ -265,6 +265,9 @@ fn a_shredded_session_is_in_no_copy_without_its_keys() {
     world.run_with(&["append", "--stdin"], FEED).ok();
     // The same host file again does not bring it back.
     world.run(&["import", SESSION]).says(0, &["left out: shredded here"]);
+    // Nor does a copy of the store that has it.
+    world.run(&["merge", "whole"]).says(0, &["is left out: ", "was shredded here"]);
+    world.run(&["context", "e38a"]).says(7, &[]);
     let log = world.run(&["log"]).ok();
     assert!(log.contains("shredded ") && !log.contains("unknown"), "{log}");
     let read = |folder: &str| world.run(&["--db", folder, "context", "e38a"]);
@@ -343,6 +346,11 @@ fn all_sessions_about_a_subject_are_shredded_and_no_others() {
     }
     assert!(world.run(&["context", "s3"]).ok().contains("customer three"));
     assert!(world.run(&["context", "s4"]).ok().contains("customer four"));
+    // The other store still has them.
+    world
+        .run(&["merge", "vault"])
+        .says(0, &["s1 is left out: ", "s2 is left out: ", "s1-fork-1 is left out: "]);
+    world.run(&["context", "s1"]).says(7, &[]);
     world.run(&["check", "event.tlog-proof"]).ok();
     world.assert_sound();
     let new = r#"{"session":"s5","subject":"zebra of the meadow","message":{"role":"user","text":"x"}}"#;

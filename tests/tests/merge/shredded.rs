@@ -1,4 +1,4 @@
-//! What was shredded does not come back by a merge, and does not stop it.
+//! A shredded session does not come back by a merge, and does not stop it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -150,8 +150,8 @@ fn what_came_from_a_shredded_session_goes_on_where_it_is_and_does_not_begin() {
     places.assert_sound("store");
 }
 
-/// A branch that a merge made is a session of its own. Shredded, it is not made again; where what it goes on from was shredded, it is known
-/// again, and no second one is made of it.
+/// A branch that a merge made is a session of its own. If it was shredded, it is not made again. If the session that it goes on from was
+/// shredded, the branch is known again, and no second one is made of it.
 #[test]
 fn branches_are_known_whichever_end_was_shredded() {
     for shreds_the_branch in [true, false] {

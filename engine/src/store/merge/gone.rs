@@ -1,4 +1,4 @@
-//! What was shredded here, and the other store still has.
+//! Sessions that were shredded here and that the other store still has.
 //!
 //! ```text
 //! a session that was shredded here            -> nowhere
@@ -6,8 +6,8 @@
 //! one that came from such a session           -> on, if it is here; else nowhere
 //! ```
 //!
-//! Nothing comes back by a merge, and nothing stops it: the report names each such session. The rule for what came from one is that of
-//! recording, where a session that comes from a shredded one cannot begin.
+//! None of them comes back by a merge, and none stops it: the report names each. Recording has the same rule: a session that comes from a
+//! shredded one cannot begin.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -119,8 +119,8 @@ impl Lineages {
         self.streams.get(&stream).is_some_and(|lineage| lineage.is_shredded)
     }
 
-    /// The history of a stream up to its end, with that which it goes on from: ids and places. What was shredded is no part of it: ids of acts
-    /// hang on what they said.
+    /// The history of a stream up to its end, with that which it goes on from: ids and places. A shredded stream is no part of it: the
+    /// ids of its acts hang on words that are gone.
     pub(super) fn history(&self, stream: StreamId) -> Vec<(FactId, StreamId, Seq)> {
         let mut pieces = Vec::new();
         let (mut stream, mut until) = (stream, Seq::MAX);
@@ -250,8 +250,8 @@ impl Lineages {
 /// What a stream is called.
 pub(super) type Names<'a> = (Scope, &'a str, &'a str);
 
-/// Whether a stream that was forked from another bears the name of a branch of it. `fork`: id of the event of the fork. What the other is called is not
-/// known if it was shredded.
+/// Whether a stream that was forked from another bears the name of a branch of it. `fork`: id of the event of the fork. A stream
+/// that was shredded has no name.
 pub(super) fn is_branch(
     (stream, (scope, host, name)): (StreamId, Names<'_>),
     (from, from_names): (StreamId, Option<Names<'_>>),

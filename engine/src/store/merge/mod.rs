@@ -130,8 +130,8 @@ pub struct MergeReport {
     pub told_otherwise: Vec<ToldOtherwise>,
     /// How many there were.
     pub told_otherwise_count: u64,
-    /// Sessions of the other store that were shredded here, are about a subject that was, or came from one that was: nothing of them is
-    /// recorded.
+    /// Sessions of the other store that were shredded here, are about a subject that was shredded here, or came from such a session: nothing
+    /// of them is recorded.
     pub shredded_here: Vec<String>,
     /// Texts that arrived without their bytes: erased there, damaged there, or erased here before.
     pub texts_lost: u64,
@@ -167,7 +167,9 @@ const PLAN_COUNT_MAX: usize = 16;
 impl Store {
     /// Adds what `source` has and this store has not. Sessions that both went on with become branches; nothing is lost.
     ///
-    /// What was shredded here does not come back: the report names it. Merging again adds nothing, and so does merging a store with itself or with its copy. Durable when it returns; what was
+    /// A session that was shredded here does not come back: the report names it.
+    ///
+    /// Merging again adds nothing, and so does merging a store with itself or with its copy. Durable when it returns; what was
     /// recorded before an error stays, and the next merge ends it.
     ///
     /// Cost: two passes over the source, one over the spines of this store, a look at each message and call that both have, and 50 bytes

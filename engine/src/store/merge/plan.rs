@@ -58,7 +58,7 @@ pub(super) struct Plan {
     pub(super) fresh: BTreeMap<StreamId, Fresh>,
     /// Streams whose beginning is missing.
     pub(super) nameless: Vec<StreamId>,
-    /// Streams that were shredded here, or belong to what was.
+    /// Streams that were shredded here, are about subjects that were, or came from such streams.
     pub(super) shredded: Vec<StreamId>,
 }
 
@@ -132,7 +132,7 @@ impl Planner<'_> {
         let mut on: Option<(usize, StreamId)> = None;
         let mut apart: Option<(usize, StreamId)> = None;
         let has_gaps = self.outline.has_gaps;
-        // What it goes on from was shredded there.
+        // The stream that it goes on from was shredded there.
         let has_no_beginning =
             told.branch_of.is_some_and(|at| !self.outline.streams.contains_key(&at.stream));
         for member in members {
