@@ -15,10 +15,11 @@ use acpdb_engine::entry::{Entry, Fact, ItemRef, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{InjectedKind, Lifespan, MemoryKind, Outcome, ReplaceCause, Role, Scope};
 use acpdb_engine::fold::Policy;
 use acpdb_engine::ids::{ItemId, Micros, Seq, StreamId};
+use acpdb_engine::keys::RawKeyRing;
 use acpdb_engine::storage::SimWorld;
 use acpdb_engine::travel::base_name;
 use acpdb_engine::{
-    Error, Store,
+    Builder, Error, Store,
     store::{MergeOptions, MergeReport},
 };
 use acpdb_query::export::rows::{RowsReport, lines};
@@ -48,16 +49,22 @@ impl Laptop {
         Self::on(SimWorld::new(seed), 1)
     }
 
+    /// A new store whose sessions are sealed.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn sealed(seed: u64) -> Result<Self, Error> {
+        let world = SimWorld::new(seed);
+        let store = builder(&world, 1).keys(Arc::new(RawKeyRing::new("the law", &[7; 32]))).open()?;
+        Ok(Self { world, store })
+    }
+
     /// The store on a disk.
     ///
     /// # Errors
     /// If it cannot be opened.
     pub fn on(world: SimWorld, process: u32) -> Result<Self, Error> {
-        let storage = world.process(process);
-        let store = Store::builder("/sim")
-            .storage(Arc::new(storage))
-            .registry(Arc::new(acpdb_hosts::registry::HostRegistry))
-            .open()?;
+        let store = builder(&world, process).open()?;
         Ok(Self { world, store })
     }
 
@@ -68,6 +75,11 @@ impl Laptop {
     pub fn merge(&self, other: &Self) -> Result<MergeReport, Error> {
         self.store.merge(&mut other.store.clone(), MergeOptions::default())
     }
+}
+
+fn builder(world: &SimWorld, process: u32) -> Builder {
+    let registry = Arc::new(acpdb_hosts::registry::HostRegistry);
+    Store::builder("/sim").storage(Arc::new(world.process(process))).registry(registry)
 }
 
 /// Sessions that generated histories go on with.

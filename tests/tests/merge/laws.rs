@@ -7,7 +7,7 @@ use acpdb_engine::travel::Piece;
 use acpdb_engine::verify::{Verdict, verify_storage};
 use acpdb_engine::{MemoryCommand, MemoryScope, Store};
 use acpdb_tests::merging::{Laptop, go_on, remembered, session, stories};
-use acpdb_tests::support::cases;
+use acpdb_tests::support::{cases, events, texts_of};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -97,6 +97,16 @@ fn what_is_packed_alone_names_events_of_other_streams() {
     assert!(alone.iter().any(|(_, parcel)| parcel.contains(&of)), "{alone:#?}");
 }
 
+/// All texts that can be read, each with its stream.
+fn texts(store: &Store) -> Vec<(StreamId, String)> {
+    let mut all = Vec::new();
+    for recorded in events(store).unwrap() {
+        let bodies = texts_of(&recorded).into_iter().filter_map(|body| store.body(body).ok());
+        all.extend(bodies.map(|bytes| (recorded.event.stream, String::from_utf8_lossy(&bytes).into_owned())));
+    }
+    all
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(24), failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -130,6 +140,42 @@ proptest! {
             let report = all[one].merge(&all[other]).unwrap();
             prop_assert_eq!((report.events_new, report.branches.len()), (0, 0), "{:#?}", report);
         }
+    }
+
+    /// A sealed store that shredded one of its sessions takes in a store that has it: no text of that session alone is there again, whatever the two
+    /// did before and after, and a second merge adds nothing.
+    #[test]
+    fn no_text_of_a_shredded_session_comes_back(
+        common in numbers(30), one in numbers(20), two in numbers(20), later in numbers(12), is_merged in any::<bool>(), which in any::<u16>(),
+    ) {
+        let (sealed, other) = (Laptop::sealed(1).unwrap(), Laptop::new(2).unwrap());
+        go_on(&sealed.store, "common", &common).unwrap();
+        let _ = other.merge(&sealed).unwrap();
+        go_on(&sealed.store, "of1-", &one).unwrap();
+        go_on(&other.store, "of2-", &two).unwrap();
+        if is_merged {
+            let _ = sealed.merge(&other).unwrap();
+        }
+        go_on(&other.store, "later", &later).unwrap();
+        let (here, there) = (texts(&sealed.store), texts(&other.store));
+        let sessions: Vec<StreamId> = sealed.store.stream_names().unwrap().iter().map(|name| name.id).collect();
+        prop_assume!(!sessions.is_empty());
+        let gone = sessions[usize::from(which) % sessions.len()];
+        let elsewhere = |text: &String| here.iter().chain(&there).any(|(stream, other)| *stream != gone && other == text);
+        let own: Vec<&String> = here.iter().filter(|(stream, _)| *stream == gone).map(|(_, text)| text).collect();
+        let own: Vec<&String> = own.into_iter().filter(|text| !elsewhere(text)).collect();
+        let _ = sealed.store.shred(gone, "tester", "asked to").unwrap();
+        let _ = sealed.merge(&other).unwrap();
+        let again = sealed.merge(&other).unwrap();
+        prop_assert_eq!((again.events_new, again.branches.len()), (0, 0), "{:#?}", again);
+        for (_, text) in texts(&sealed.store) {
+            prop_assert!(!own.contains(&&text), "{text:?}");
+        }
+        let _ = other.merge(&sealed).unwrap();
+        let again = other.merge(&sealed).unwrap();
+        prop_assert_eq!((again.events_new, again.branches.len()), (0, 0), "{:#?}", again);
+        sound(&sealed);
+        sound(&other);
     }
 
     /// Three, in any order of merges that brings everything everywhere.
