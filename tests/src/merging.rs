@@ -25,6 +25,8 @@ use acpdb_engine::{
 use acpdb_query::export::rows::{RowsReport, lines};
 use serde_json::Value;
 
+use crate::support::{events, texts_of};
+
 /// A store on a simulated disk.
 #[derive(Clone)]
 pub struct Laptop {
@@ -80,6 +82,19 @@ impl Laptop {
 fn builder(world: &SimWorld, process: u32) -> Builder {
     let registry = Arc::new(acpdb_hosts::registry::HostRegistry);
     Store::builder("/sim").storage(Arc::new(world.process(process))).registry(registry)
+}
+
+/// All texts that can be read, in order, each with its stream.
+///
+/// # Errors
+/// If the log cannot be read.
+pub fn texts(store: &Store) -> Result<Vec<(StreamId, String)>, Error> {
+    let mut all = Vec::new();
+    for recorded in events(store)? {
+        let bodies = texts_of(&recorded).into_iter().filter_map(|body| store.body(body).ok());
+        all.extend(bodies.map(|bytes| (recorded.event.stream, String::from_utf8_lossy(&bytes).into_owned())));
+    }
+    Ok(all)
 }
 
 /// Sessions that generated histories go on with.

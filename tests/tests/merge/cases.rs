@@ -10,7 +10,7 @@ use acpdb_engine::store::Redactor;
 use acpdb_engine::verify::{Verdict, verify_storage};
 use acpdb_engine::{Error, Store, store::MergeOptions};
 use acpdb_hosts::import::Format;
-use acpdb_tests::merging::{Laptop, go_on, session, stories};
+use acpdb_tests::merging::{Laptop, go_on, session, stories, texts};
 use acpdb_tests::support::{events, import_bytes};
 
 const SECRET: &str = "the pass phrase is blue heron at dawn";
@@ -20,10 +20,7 @@ fn message(key: &str, text: &str) -> Vec<Entry> {
 }
 
 fn says(laptop: &Laptop, text: &str) -> bool {
-    let all = events(&laptop.store).unwrap();
-    all.iter()
-        .flat_map(acpdb_tests::support::texts_of)
-        .any(|body| laptop.store.body(body).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(text)))
+    texts(&laptop.store).unwrap().iter().any(|(_, one)| one.contains(text))
 }
 
 /// Where an item with this text is.

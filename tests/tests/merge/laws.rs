@@ -6,8 +6,8 @@ use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::travel::Piece;
 use acpdb_engine::verify::{Verdict, verify_storage};
 use acpdb_engine::{MemoryCommand, MemoryScope, Store};
-use acpdb_tests::merging::{Laptop, go_on, remembered, session, stories};
-use acpdb_tests::support::{cases, events, texts_of};
+use acpdb_tests::merging::{Laptop, go_on, remembered, session, stories, texts};
+use acpdb_tests::support::cases;
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -97,16 +97,6 @@ fn what_is_packed_alone_names_events_of_other_streams() {
     assert!(alone.iter().any(|(_, parcel)| parcel.contains(&of)), "{alone:#?}");
 }
 
-/// All texts that can be read, each with its stream.
-fn texts(store: &Store) -> Vec<(StreamId, String)> {
-    let mut all = Vec::new();
-    for recorded in events(store).unwrap() {
-        let bodies = texts_of(&recorded).into_iter().filter_map(|body| store.body(body).ok());
-        all.extend(bodies.map(|bytes| (recorded.event.stream, String::from_utf8_lossy(&bytes).into_owned())));
-    }
-    all
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(24), failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -157,7 +147,7 @@ proptest! {
             let _ = sealed.merge(&other).unwrap();
         }
         go_on(&other.store, "later", &later).unwrap();
-        let (here, there) = (texts(&sealed.store), texts(&other.store));
+        let (here, there) = (texts(&sealed.store).unwrap(), texts(&other.store).unwrap());
         let sessions: Vec<StreamId> = sealed.store.stream_names().unwrap().iter().map(|name| name.id).collect();
         prop_assume!(!sessions.is_empty());
         let gone = sessions[usize::from(which) % sessions.len()];
@@ -168,7 +158,7 @@ proptest! {
         let _ = sealed.merge(&other).unwrap();
         let again = sealed.merge(&other).unwrap();
         prop_assert_eq!((again.events_new, again.branches.len()), (0, 0), "{:#?}", again);
-        for (_, text) in texts(&sealed.store) {
+        for (_, text) in texts(&sealed.store).unwrap() {
             prop_assert!(!own.contains(&&text), "{text:?}");
         }
         let _ = other.merge(&sealed).unwrap();

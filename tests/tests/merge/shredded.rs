@@ -10,7 +10,7 @@ use acpdb_engine::keys::{FileKeyRing, KeyRing};
 use acpdb_engine::store::{MergeOptions, MergeReport, ParcelSource, Take, VerifyOptions, verify_store};
 use acpdb_engine::verify::Verdict;
 use acpdb_engine::{Error, Store};
-use acpdb_tests::support::{events, texts_of};
+use acpdb_tests::merging::texts;
 use tempfile::TempDir;
 
 const PERSON: &str = "zebra of the meadow";
@@ -74,9 +74,7 @@ fn fork(store: &Store, name: &str, from: StreamId) {
 
 /// All texts of a store that can be read.
 fn words(store: &Store) -> Vec<String> {
-    let bodies = events(store).unwrap().iter().flat_map(texts_of).collect::<Vec<_>>();
-    let texts = bodies.into_iter().filter_map(|body| store.body(body).ok());
-    texts.map(|bytes| String::from_utf8(bytes).unwrap()).collect()
+    texts(store).unwrap().into_iter().map(|(_, text)| text).collect()
 }
 
 /// Merges in each way, twice. Nothing new comes of the second time, but the names.
@@ -254,8 +252,7 @@ fn a_lost_key_stops_a_merge_by_its_name_until_it_is_back_or_its_session_is_shred
         say(&other, &session(name), &format!("{name} after"));
     }
     drop(store);
-    let digits: String = session("one").id().as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-    let name = format!("{digits}.key");
+    let name = format!("{}.key", session("one").id().to_hex());
     std::fs::remove_file(places.path("store").join("keys").join(&name)).unwrap();
     let store = places.sealed("store");
     let error = store.merge(&mut other.clone(), MergeOptions::default()).unwrap_err();
