@@ -57,7 +57,12 @@ pub fn explain(view: &View, session: &str, ix: Ix) -> Option<Explained> {
     });
     // Who and why are in the record of the erasure; without it the rest is as true.
     if let Some(erasure) = erased.and_then(|seq| view.erasure(seq).ok().flatten()) {
-        sentences.push(format!("Erased by {}: {}", erasure.by, erasure.reason));
+        let (by, reason) = (erasure.by, erasure.reason);
+        sentences.push(if erasure.is_loss {
+            format!("Lost: {reason}. A backup may have it, or its host's own file.")
+        } else {
+            format!("Erased by {by}: {reason}")
+        });
     }
     sentences.extend(served_sentence(&served));
     let mut explained = Explained {
@@ -184,7 +189,7 @@ fn describe(state: &State, item: acpdb_engine::ids::ItemId, at: Seq) -> String {
 
 fn cause_sentence(state: &State, cause: &CauseView, why: &Explanation, at: Seq) -> String {
     match cause {
-        CauseView::Erased { seq } => format!("Its bytes were removed for good in {seq}."),
+        CauseView::Erased { seq } => format!("Its bytes are gone, as {seq} says."),
         CauseView::OffBranch { seq } => format!("A rewind in {seq} took it off the active branch."),
         CauseView::Left { seq } => {
             format!(

@@ -11,5 +11,6 @@
 mod merge {
     mod cases;
     mod laws;
+    mod lost;
     mod shredded;
 }

@@ -32,7 +32,7 @@ fn tell(done: &Salvaged, output: &mut Output) -> Result<(), Failure> {
             .line(format!("  lost  {text}: noted in their place, so that all others keep their numbers"))?;
     }
     for body in &done.lost_bodies {
-        output.line(format!("  lost  a text of event {}: shown as erased", body.seq))?;
+        output.line(format!("  lost  a text of event {}: a note stands in its place", body.seq))?;
     }
     if done.new_keys > 0 {
         let streams = describe::count(done.new_keys, "stream");
@@ -58,9 +58,19 @@ fn tell(done: &Salvaged, output: &mut Output) -> Result<(), Failure> {
             "  note  {events} come out of damaged commits: their checksums hold, the digest of the commit cannot"
         ))?;
     }
-    output.line(if done.is_whole() {
-        "Nothing is lost."
-    } else {
-        "Keep the damaged store: a backup may hold what this one lacks."
-    })
+    if done.is_whole() {
+        return output.line("Nothing is lost.");
+    }
+    if !done.lost_events.is_empty() {
+        let into = place::quoted(&done.path);
+        output
+            .line("Events that are lost here and not elsewhere come back, each at the end of its session:")?;
+        output.line(format!("  acpdb --db {into} merge BACKUP   from a store that has them"))?;
+        output.line(format!("  acpdb --db {into} import         from the files of hosts"))?;
+    }
+    if let Some(body) = done.lost_bodies.first() {
+        output.line("Texts that are lost stay lost here. A backup shows them:")?;
+        output.line(format!("  acpdb --db BACKUP show '{}'", body.seq))?;
+    }
+    output.line("Keep the damaged store: a backup may hold what this one lacks.")
 }

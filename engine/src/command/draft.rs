@@ -13,8 +13,19 @@ pub struct EventDraft {
     pub event: Event,
     /// Its bodies, in order of their rows.
     pub bodies: Vec<Bytes>,
-    /// Rows whose bytes are gone, with how many there were.
-    pub lost: Vec<(u32, u32)>,
+    /// Rows whose bytes are gone.
+    pub lost: Vec<LostRow>,
+}
+
+/// A row of an event whose bytes are gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LostRow {
+    /// Its number.
+    pub row: u32,
+    /// How many bytes there were.
+    pub bytes: u32,
+    /// Damage took them; else they were erased on purpose.
+    pub is_damaged: bool,
 }
 
 impl EventDraft {

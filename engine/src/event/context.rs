@@ -4,7 +4,7 @@ use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use super::kind::{Kind, NamedBody};
-use super::{Body, Text};
+use super::{Actor, Body, Text};
 use crate::ids::{ItemId, Seq, Signature};
 use crate::text::words::{count, tokens, word};
 
@@ -387,6 +387,21 @@ pub struct Erased {
     pub reason: Text,
     /// Their contents, as digests keyed with the store's secret: they are refused when they come again.
     pub contents: Vec<[u8; 16]>,
+}
+
+impl Erased {
+    /// Stands for who asked, where damage took what is gone.
+    pub const DAMAGE: &str = "damage";
+
+    /// Bodies that damage took. No person wanted them gone, so their contents are not refused, and no other store is asked to erase them.
+    pub fn lost(bodies: Vec<BodyAddress>, reason: impl Into<Text>) -> Self {
+        Self { bodies, by: Self::DAMAGE.to_owned(), reason: reason.into(), contents: Vec::new() }
+    }
+
+    /// Whether this is what [`Erased::lost`] made. `actor` is who recorded it: a person may be called anything.
+    pub fn is_loss(&self, actor: Actor) -> bool {
+        actor == Actor::Policy && self.by == Self::DAMAGE && self.contents.is_empty()
+    }
 }
 
 impl Kind for Erased {

@@ -40,7 +40,9 @@ impl Inner {
         let Some(event) = frame.event(seq).filter(|event| event.envelope.kind == ERASED) else {
             return Ok(None);
         };
-        let Payload::Erased(mut erased) = bare(&frame, &event)?.event.payload else { return Ok(None) };
+        let recorded = bare(&frame, &event)?.event;
+        let Payload::Erased(mut erased) = recorded.payload else { return Ok(None) };
+        let is_loss = erased.is_loss(recorded.stamp.actor);
         if !erased.reason.fill_plain() {
             let body = erased.reason.body();
             let mut bytes = Vec::new();
@@ -55,20 +57,30 @@ impl Inner {
             }
             erased.reason.fill(String::from_utf8_lossy(&bytes).into_owned());
         }
-        Ok(Some(Erasure { seq, by: erased.by, reason: erased.reason.to_string() }))
+        Ok(Some(Erasure { seq, by: erased.by, reason: erased.reason.to_string(), is_loss }))
     }
 
     /// What a read of a row of zeros says: that it was erased, and by whom, or, without a record of that, that it is damaged.
     pub(super) fn erased(&self, seq: Seq, row: u32, position: Position) -> Error {
         let detail = match self.erasure_of(seq, row) {
             Ok(Some(erasure)) => {
-                let Erasure { seq: at, by, reason } = &*erasure;
-                format!("the content of {seq} was erased in {at} by {by}: {reason}")
+                let Erasure { seq: at, by, reason, is_loss } = &*erasure;
+                if *is_loss {
+                    format!("the content of {seq} was lost, as {at} says: {reason}")
+                } else {
+                    format!("the content of {seq} was erased in {at} by {by}: {reason}")
+                }
             }
             Ok(None) => return self.log.zeroed(seq, position).into(),
             Err(_) => format!("the content of {seq} was erased, and the record of that cannot be read"),
         };
         Error::Erased { detail }
+    }
+
+    /// Whether damage took a row that is on record as gone: no person wanted that.
+    pub(super) fn is_loss(&self, seq: Seq, row: u32) -> Result<bool, Error> {
+        let all = self.erasures(&|after| self.frames_of(&[StreamId::STORE], after))?;
+        Ok(all.by_row.get(&(seq, row)).is_some_and(|at| all.losses.contains(at)))
     }
 
     /// The erasure that removed a row.
@@ -140,8 +152,16 @@ impl Inner {
                     };
                     let Payload::Erased(erased) = recorded.event.payload else { continue };
                     known.withheld.extend(&erased.contents, erased.bodies.iter().map(|body| body.seq));
+                    if erased.is_loss(recorded.event.stamp.actor) {
+                        known.losses.insert(event.seq);
+                    }
                     for body in erased.bodies {
-                        known.by_row.entry((body.seq, body.row)).or_insert(event.seq);
+                        // The first erasure is the one that is told of, whatever damage took before or after.
+                        let row = (body.seq, body.row);
+                        let before = known.by_row.get(&row);
+                        if before.is_none_or(|before| known.losses.contains(before)) {
+                            known.by_row.insert(row, event.seq);
+                        }
                     }
                 }
             }

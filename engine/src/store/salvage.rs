@@ -167,6 +167,7 @@ pub fn salvage_storage(
         clock: &clock,
         places: FxHashMap::default(),
         erased: recorded_erasures(&source, Seq::ZERO)?.into_iter().map(|row| row.position).collect(),
+        zeros: FxHashSet::default(),
         next: Seq(1),
         done: Salvaged {
             schema: "acpdb.salvage/1",
@@ -257,6 +258,8 @@ struct Copy<'a> {
     places: FxHashMap<Digest, BodyRow>,
     /// Where bodies lie whose erasure is on record. Some may not be zeroed yet; none is copied.
     erased: FxHashSet<Position>,
+    /// Bodies that are zeros, and nothing says why.
+    zeros: FxHashSet<(Seq, u32)>,
     /// The next seq of the new store.
     next: Seq,
     done: Salvaged,
@@ -320,10 +323,13 @@ impl Copy<'_> {
                 self.done.bodies += 1;
                 Ok(EncodedBody::New { bytes: bytes.into(), salt: self.target.salt()?, content: None })
             }
-            // Zeros without a record, too: the record may have been in a frame that is damaged.
-            Err(LogError::Corrupt(_) | LogError::Erased { .. }) => {
+            Err(error @ (LogError::Corrupt(_) | LogError::Erased { .. })) => {
                 let row = u32::try_from(row).unwrap_or(u32::MAX);
                 self.done.lost_bodies.push(BodyAddress { seq, row });
+                // Without a record, which may have been in a frame that is lost: then a person wanted them gone.
+                if matches!(error, LogError::Erased { .. }) {
+                    self.zeros.insert((seq, row));
+                }
                 Ok(lost)
             }
             Err(error) => Err(error.into()),
@@ -370,17 +376,21 @@ impl Copy<'_> {
     /// Puts on record what was lost.
     fn finish(&mut self) -> Result<(), Error> {
         let mut payloads: Vec<Payload> = Vec::new();
-        for bodies in self.done.lost_bodies.chunks(BODIES_PER_EVENT) {
-            let reason = format!("erased or damaged in store {}", self.source.store());
-            payloads.push(
-                Erased {
-                    bodies: bodies.to_vec(),
-                    by: "salvage".to_owned(),
-                    reason: reason.into(),
-                    contents: Vec::new(),
-                }
-                .into(),
-            );
+        let store = self.source.store();
+        // An erasure is on record before it is carried out. So zeros are damage if no event is lost, as far as anything knows.
+        let is_whole = self.done.lost_events.is_empty()
+            && self.done.source_head_is_known
+            && self.done.contradicting.is_empty();
+        let is_doubtful = |body: &BodyAddress| !is_whole && self.zeros.contains(&(body.seq, body.row));
+        let (zeros, damaged): (Vec<_>, Vec<_>) =
+            self.done.lost_bodies.iter().partition(|body| is_doubtful(body));
+        for bodies in zeros.chunks(BODIES_PER_EVENT) {
+            let bodies = bodies.to_vec();
+            let reason = format!("erased or damaged in store {store}").into();
+            payloads.push(Erased { bodies, by: "salvage".to_owned(), reason, contents: Vec::new() }.into());
+        }
+        for bodies in damaged.chunks(BODIES_PER_EVENT) {
+            payloads.push(Erased::lost(bodies.to_vec(), format!("it was damaged in store {store}")).into());
         }
         let lost: u64 = self.done.lost_events.iter().map(|(first, last)| last.next().since(*first)).sum();
         let note = format!(

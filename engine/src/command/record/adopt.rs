@@ -7,7 +7,7 @@
 //! What the registry said of a call stays, for contexts rest on it; the rest follows from the bytes. Nothing that a parcel claims
 //! about its bodies is believed. Pure.
 
-use crate::command::draft::{Bodies, CHUNK_BYTES_MAX, line_count};
+use crate::command::draft::{Bodies, CHUNK_BYTES_MAX, LostRow, line_count};
 use crate::entry::fact::ToolStarted;
 use crate::entry::fact::revision_of;
 use crate::entry::{Bytes, Fact, Rows, StreamInfo};
@@ -51,7 +51,11 @@ impl Recorder<'_> {
             match row {
                 Ok(bytes) => bodies.push((*bytes).clone()),
                 Err(length) => {
-                    lost.push((u32::try_from(bodies.len()).unwrap_or(u32::MAX), *length));
+                    lost.push(LostRow {
+                        row: u32::try_from(bodies.len()).unwrap_or(u32::MAX),
+                        bytes: *length,
+                        is_damaged: matches!(parcel.bodies.get(bodies.len()), Some(Row::Damaged(_))),
+                    });
                     bodies.push(Bytes::default());
                 }
             }
@@ -109,10 +113,10 @@ impl Recorder<'_> {
     }
 
     /// Gives the origins that a record's template names this store's form.
-    fn key_template(&self, template: &Body, bodies: &mut [Bytes], lost: &[(u32, u32)]) -> Result<(), String> {
+    fn key_template(&self, template: &Body, bodies: &mut [Bytes], lost: &[LostRow]) -> Result<(), String> {
         let count = bodies.len();
         let Some(rows) = bodies.get_mut(Rows::range(template)) else { return Ok(()) };
-        if lost.iter().any(|(row, _)| Rows::range(template).contains(&(*row as usize))) {
+        if lost.iter().any(|lost| Rows::range(template).contains(&(lost.row as usize))) {
             return Ok(());
         }
         let bytes: Vec<u8> = rows.iter().flat_map(|row| row.iter().copied()).collect();

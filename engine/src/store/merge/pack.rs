@@ -130,12 +130,11 @@ impl Packer<'_> {
                 bodies.push(match body {
                     Ok(bytes) => Row::Bytes(bytes.into()),
                     Err(LogError::Erased { position }) => {
-                        match self.inner.erased(
-                            recorded.seq,
-                            u32::try_from(bodies.len()).unwrap_or(u32::MAX),
-                            position,
-                        ) {
-                            Error::Erased { .. } => Row::Erased(row.bytes),
+                        let number = u32::try_from(bodies.len()).unwrap_or(u32::MAX);
+                        match self.inner.erased(recorded.seq, number, position) {
+                            Error::Erased { .. } if !self.inner.is_loss(recorded.seq, number)? => {
+                                Row::Erased(row.bytes)
+                            }
                             _ => Row::Damaged(row.bytes),
                         }
                     }

@@ -67,7 +67,10 @@ pub(super) struct Taker<'a> {
     pub(super) policies_there: FxHashMap<StreamId, Vec<(usize, String)>>,
     /// How many events of each of its streams' own histories were told so far.
     pub(super) told_there: FxHashMap<StreamId, usize>,
-    pub(super) lost: Vec<BodyAddress>,
+    /// Rows that came without their bytes: erased there, or before here.
+    pub(super) erased: Vec<BodyAddress>,
+    /// Rows whose bytes damage took there.
+    pub(super) damaged: Vec<BodyAddress>,
     pub(super) continued: BTreeSet<StreamId>,
     pub(super) otherwise: Otherwise,
 }
@@ -111,7 +114,8 @@ impl Inner {
             policy_there: None,
             policies_there: FxHashMap::default(),
             told_there: FxHashMap::default(),
-            lost: Vec::new(),
+            erased: Vec::new(),
+            damaged: Vec::new(),
             continued: BTreeSet::new(),
             otherwise: Otherwise::new(),
         };
@@ -274,21 +278,25 @@ impl Taker<'_> {
         {
             self.memory.insert((parcel.stream, memory.id.clone()), here.clone());
         }
-        if !parcel.bodies.iter().any(|row| matches!(row, Row::Erased(_))) {
+        if parcel.bodies.iter().all(|row| matches!(row, Row::Bytes(_))) {
             return Ok(());
         }
         let Some(frame) = self.inner.frame_of(seq)? else { return Ok(()) };
         let Some(event) = frame.event(seq) else { return Ok(()) };
         let mut bodies = Vec::new();
         for (number, row) in (0_u32..).zip(&parcel.bodies) {
-            let Row::Erased(bytes) = row else { continue };
+            let (Row::Erased(bytes) | Row::Damaged(bytes)) = row else { continue };
             let Some(own) = event.row(number as usize).filter(|own| own.bytes == *bytes) else { continue };
             match self.inner.log.body(&own) {
-                Ok(_) | Err(LogError::Corrupt(_)) => bodies.push(BodyAddress { seq, row: number }),
+                Ok(_) | Err(LogError::Corrupt(_)) if matches!(row, Row::Erased(_)) => {
+                    bodies.push(BodyAddress { seq, row: number });
+                }
+                // What damage took there stays here.
+                Ok(_) | Err(LogError::Corrupt(_)) => {}
                 // A merge that was interrupted may not have recorded it.
                 Err(LogError::Erased { position }) => {
                     if !matches!(self.inner.erased(seq, number, position), Error::Erased { .. }) {
-                        self.lost.push(BodyAddress { seq, row: number });
+                        self.lose(BodyAddress { seq, row: number }, matches!(row, Row::Damaged(_)));
                     }
                 }
                 Err(error) => return Err(error.into()),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::command::draft::{Bodies, EventDraft};
+use crate::command::draft::{Bodies, EventDraft, LostRow};
 use crate::command::ingest_state::IngestState;
 use crate::command::record::Recorder;
 use crate::entry::StreamInfo;
@@ -49,6 +49,11 @@ impl Taker<'_> {
         }
         self.waiting.push(waiting);
         if self.waiting.len() >= WAIT_COUNT { self.flush() } else { Ok(()) }
+    }
+
+    /// Takes note of a row that came without its bytes.
+    pub(super) fn lose(&mut self, row: BodyAddress, is_damaged: bool) {
+        if is_damaged { self.damaged.push(row) } else { self.erased.push(row) }
     }
 
     /// Whether an act, or what was recorded as it happened, would share a commit with records of its stream that have no time.
@@ -148,23 +153,24 @@ impl Taker<'_> {
         if let Some(placed) = self.placed.take() {
             self.inner.settle(&placed)?;
         }
-        let lost = std::mem::take(&mut self.lost);
-        let reason = self.report.source.map_or_else(
-            || "it came by merge without its bytes".to_owned(),
-            |source| format!("it came by merge from store {source} without its bytes"),
-        );
-        let events = lost.chunks(BODIES_PER_EVENT).map(|bodies| Event {
+        let (erased, damaged) = (std::mem::take(&mut self.erased), std::mem::take(&mut self.damaged));
+        let source = self.report.source.map(|source| format!("store {source}"));
+        let source = source.as_deref().unwrap_or("another store");
+        let erased = erased.chunks(BODIES_PER_EVENT).map(|bodies| Erased {
+            bodies: bodies.to_vec(),
+            by: "merge".to_owned(),
+            reason: format!("it came by merge from {source} without its bytes").into(),
+            contents: Vec::new(),
+        });
+        let damaged = damaged.chunks(BODIES_PER_EVENT).map(|bodies| {
+            Erased::lost(bodies.to_vec(), format!("it was damaged in {source}, from which it came by merge"))
+        });
+        let events = erased.chain(damaged).map(|payload| Event {
             stream: StreamId::STORE,
             origin: Origin::ZERO,
             host_time: None,
             stamp: Stamp { actor: Actor::Policy, ..Stamp::default() },
-            payload: Erased {
-                bodies: bodies.to_vec(),
-                by: "merge".to_owned(),
-                reason: reason.as_str().into(),
-                contents: Vec::new(),
-            }
-            .into(),
+            payload: payload.into(),
         });
         let events: Vec<Event> = events.collect();
         if events.is_empty() { Ok(()) } else { self.record_own(events) }
@@ -219,9 +225,9 @@ impl Drafting<()> for Group<'_, '_> {
         Ok(Some(Drafted { drafts, answer: () }))
     }
 
-    fn observe(&mut self, index: usize, recorded: &Recorded, lost: &[(u32, u32)]) {
-        for (row, _) in lost {
-            self.taker.lost.push(BodyAddress { seq: recorded.seq, row: *row });
+    fn observe(&mut self, index: usize, recorded: &Recorded, lost: &[LostRow]) {
+        for lost in lost {
+            self.taker.lose(BodyAddress { seq: recorded.seq, row: lost.row }, lost.is_damaged);
             self.taker.report.texts_lost += 1;
         }
         if let Some(id) = self.ids.get(index) {

@@ -24,7 +24,7 @@ use place::Door;
 
 use super::Inner;
 use super::kept::StreamWriter;
-use crate::command::draft::EventDraft;
+use crate::command::draft::{EventDraft, LostRow};
 use crate::command::record;
 use crate::entry::StreamInfo;
 use crate::error::Error;
@@ -57,7 +57,7 @@ pub(super) trait Drafting<T> {
     ) -> Result<Option<Drafted<T>>, Error>;
 
     /// Hears of each event of the commit once it has its place: its number there, the event, and its rows whose bytes are gone.
-    fn observe(&mut self, _index: usize, _recorded: &Recorded, _lost: &[(u32, u32)]) {}
+    fn observe(&mut self, _index: usize, _recorded: &Recorded, _lost: &[LostRow]) {}
 }
 
 impl<T, F> Drafting<T> for F

@@ -161,11 +161,11 @@ impl Inner {
         };
         let mut bodies = Vec::with_capacity(rows.len());
         for (number, body) in (0_u32..).zip(rows.iter()) {
-            let lost = draft.lost.iter().find(|(row, _)| *row == number);
+            let lost = draft.lost.iter().find(|lost| lost.row == number);
             bodies.push(match lost {
-                Some((_, bytes)) => {
+                Some(lost) => {
                     keys.push(None);
-                    self.lost_body(*bytes)
+                    self.lost_body(lost.bytes)
                 }
                 None => self.encode_body(body, *stream, keys, may_share),
             });
