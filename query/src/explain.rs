@@ -100,7 +100,7 @@ fn sentences(state: &State, item: &ItemView, why: &Explanation, at: Seq) -> Vec<
             said.push("It is shown whole all the same: what would stand in its place is longer.".to_owned());
         }
     }
-    if let Some(cause) = why.input.cause.as_ref().filter(|_| why.output.cause.is_none()) {
+    if let Some(cause) = why.input.cause.as_ref().filter(|_| why.input.cause != why.output.cause) {
         said.push(format!("Of its parameters: {}", lower_first(&cause_sentence(state, cause, why, at))));
     }
     let further = why.superseded_by.iter().filter(|edge| !edge.released && why.edge.as_ref() != Some(*edge));
@@ -147,6 +147,14 @@ fn standing(item: &ItemView, why: &Explanation) -> String {
     if !why.in_context {
         return format!("{name} is not part of the current context.");
     }
+    // Of most calls the result is hidden, and the parameters stay.
+    let are_parameters_shown = matches!(why.input.state, FaceState::Whole | FaceState::Shortened);
+    let name = match why.output.state {
+        FaceState::Tombstone | FaceState::Summary | FaceState::Gone if are_parameters_shown => {
+            format!("The result of {name}")
+        }
+        _ => name,
+    };
     let hidden = match why.output.state {
         FaceState::Whole => "is in the current context, whole",
         FaceState::Shortened => "is in the current context, shortened",

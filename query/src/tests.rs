@@ -231,10 +231,10 @@ fn reasons_are_told_in_sentences() {
         #3 visible: true
           #3 (text, turn 0) is in the current context, whole.
         call_read visible: false
-          #5 (read, turn 1) is hidden; a tombstone stands in its place.
+          The result of #5 (read, turn 1) is hidden; a tombstone stands in its place.
           It was superseded by #12 (read, turn 2) in turn 2: the same call with the same parameters was made again (rule repeat, policy acp).
         call_again visible: false
-          #12 (read, turn 2) is hidden; a tombstone stands in its place.
+          The result of #12 (read, turn 2) is hidden; a tombstone stands in its place.
           It was superseded by #15 (edit, turn 3) in turn 3: a later call worked on the same file /src/a.rs (rule file, policy acp).
           It supersedes #5 (repeat)
         call_edit visible: true
