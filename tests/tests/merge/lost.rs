@@ -1,14 +1,15 @@
 //! A text that damage took is lost, and no person wanted that: other stores keep theirs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo, fact};
-use acpdb_engine::event::{Outcome, Role};
+use acpdb_engine::entry::{Entry, PartEntry, StreamInfo};
+use acpdb_engine::event::Role;
 use acpdb_engine::fold::{CauseView, FaceView};
 use acpdb_engine::ids::BodyId;
 use acpdb_engine::store::{MergeOptions, MergeReport, VerifyOptions, salvage, verify_store};
 use acpdb_engine::verify::Verdict;
 use acpdb_engine::{Error, Store};
+use acpdb_tests::support::copy_folder;
 use tempfile::TempDir;
 
 struct Places(TempDir);
@@ -39,7 +40,7 @@ impl Places {
     }
 
     fn copied(&self, from: &str, to: &str) {
-        copy(&self.path(from), &self.path(to));
+        copy_folder(&self.path(from), &self.path(to)).unwrap();
     }
 
     /// What is sound of one store, as another.
@@ -56,19 +57,6 @@ impl Places {
     }
 }
 
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let (entry, to) = (entry.unwrap().path(), to);
-        let to = to.join(entry.file_name().unwrap());
-        if entry.is_dir() {
-            copy(&entry, &to);
-        } else {
-            std::fs::copy(&entry, &to).unwrap();
-        }
-    }
-}
-
 fn session() -> StreamInfo {
     StreamInfo::session("acpdb", "s")
 }
@@ -80,25 +68,11 @@ const ANSWER: &str = "the okapi of the forest hides from all of us";
 
 /// What a host tells of a session: a question, a call with its result, an answer of two parts.
 fn told() -> Vec<Entry> {
-    let started = fact::ToolStarted {
-        call: "c1".to_owned(),
-        message: None,
-        tool: "grep".to_owned(),
-        params: PARAMS.as_bytes().into(),
-        provider_signature: None,
-    };
-    let finished = fact::ToolFinished {
-        call: "c1".to_owned(),
-        outcome: Outcome::Completed,
-        output: vec![PartEntry::text(RESULT)],
-        details: None,
-        todo_change: None,
-    };
     let parts = vec![PartEntry::text("a short beginning of it"), PartEntry::text(ANSWER)];
     vec![
         Entry::message("m1", Role::User, QUESTION).origin("msg:1"),
-        Entry::from(Fact::ToolStarted(started)).origin("call:c1:start"),
-        Entry::from(Fact::ToolFinished(finished)).origin("call:c1:finish"),
+        Entry::tool_started("c1", "grep", PARAMS).origin("call:c1:start"),
+        Entry::tool_completed("c1", RESULT).origin("call:c1:finish"),
         Entry::message_parts("m2", Role::Assistant, parts).origin("msg:2"),
     ]
 }
