@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::ids::Seq;
 use crate::secret::{Secret, Withheld};
@@ -31,8 +31,6 @@ pub(super) struct Erasures {
     pub(super) by_row: FxHashMap<(Seq, u32), Seq>,
     /// What such an event says, as far as that was asked for.
     pub(super) told: FxHashMap<Seq, Arc<Erasure>>,
-    /// Those of them that no person asked for: damage took the bytes.
-    pub(super) losses: FxHashSet<Seq>,
     /// What must not be stored again.
     pub(super) withheld: Withheld,
 }

@@ -77,14 +77,8 @@ impl Inner {
         Error::Erased { detail }
     }
 
-    /// Whether damage took a row that is on record as gone: no person wanted that.
-    pub(super) fn is_loss(&self, seq: Seq, row: u32) -> Result<bool, Error> {
-        let all = self.erasures(&|after| self.frames_of(&[StreamId::STORE], after))?;
-        Ok(all.by_row.get(&(seq, row)).is_some_and(|at| all.losses.contains(at)))
-    }
-
     /// The erasure that removed a row.
-    fn erasure_of(&self, seq: Seq, row: u32) -> Result<Option<Arc<Erasure>>, Error> {
+    pub(super) fn erasure_of(&self, seq: Seq, row: u32) -> Result<Option<Arc<Erasure>>, Error> {
         let at = {
             let all = self.erasures(&|after| self.frames_of(&[StreamId::STORE], after))?;
             let Some(at) = all.by_row.get(&(seq, row)).copied() else { return Ok(None) };
@@ -152,16 +146,9 @@ impl Inner {
                     };
                     let Payload::Erased(erased) = recorded.event.payload else { continue };
                     known.withheld.extend(&erased.contents, erased.bodies.iter().map(|body| body.seq));
-                    if erased.is_loss(recorded.event.stamp.actor) {
-                        known.losses.insert(event.seq);
-                    }
                     for body in erased.bodies {
-                        // The first erasure is the one that is told of, whatever damage took before or after.
-                        let row = (body.seq, body.row);
-                        let before = known.by_row.get(&row);
-                        if before.is_none_or(|before| known.losses.contains(before)) {
-                            known.by_row.insert(row, event.seq);
-                        }
+                        // A row is gone once: the first record of it is the one that is told of.
+                        known.by_row.entry((body.seq, body.row)).or_insert(event.seq);
                     }
                 }
             }

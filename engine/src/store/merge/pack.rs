@@ -129,13 +129,12 @@ impl Packer<'_> {
             for (body, row) in read.by_ref().take(count) {
                 bodies.push(match body {
                     Ok(bytes) => Row::Bytes(bytes.into()),
-                    Err(LogError::Erased { position }) => {
+                    Err(LogError::Erased { .. }) => {
                         let number = u32::try_from(bodies.len()).unwrap_or(u32::MAX);
-                        match self.inner.erased(recorded.seq, number, position) {
-                            Error::Erased { .. } if !self.inner.is_loss(recorded.seq, number)? => {
-                                Row::Erased(row.bytes)
-                            }
-                            _ => Row::Damaged(row.bytes),
+                        match self.inner.erasure_of(recorded.seq, number) {
+                            Ok(Some(erasure)) if !erasure.is_loss => Row::Erased(row.bytes),
+                            Ok(_) | Err(Error::Corrupt { .. }) => Row::Damaged(row.bytes),
+                            Err(error) => return Err(error),
                         }
                     }
                     Err(LogError::Corrupt(_)) => Row::Damaged(row.bytes),
