@@ -237,7 +237,11 @@ pub(crate) fn verify_log(
 
 /// Addresses that the log records as erased after `after`, and the blocks that they name.
 pub(crate) fn recorded_erasures(log: &Log, after: Seq) -> Result<Vec<BodyRow>, LogError> {
-    let addresses = recorded_addresses(log, after)?;
+    rows_at(log, &recorded_addresses(log, after)?)
+}
+
+/// The blocks that these addresses name, of those that can be read.
+pub(crate) fn rows_at(log: &Log, addresses: &[BodyAddress]) -> Result<Vec<BodyRow>, LogError> {
     let mut rows = Vec::with_capacity(addresses.len());
     for address in addresses {
         let frame = match log.locate(address.seq) {
@@ -250,7 +254,8 @@ pub(crate) fn recorded_erasures(log: &Log, after: Seq) -> Result<Vec<BodyRow>, L
     Ok(rows)
 }
 
-fn recorded_addresses(log: &Log, after: Seq) -> Result<Vec<BodyAddress>, LogError> {
+/// Bodies that the log records as erased after `after`.
+pub(crate) fn recorded_addresses(log: &Log, after: Seq) -> Result<Vec<BodyAddress>, LogError> {
     let until = log.refresh()?;
     let mut addresses: Vec<BodyAddress> = Vec::new();
     for frame in log.frames_from(after.next(), until)? {

@@ -24,6 +24,8 @@ mod live_faults;
 mod live_input;
 #[path = "cli/processes.rs"]
 mod processes;
+#[path = "cli/salvaged.rs"]
+mod salvaged;
 #[path = "cli/sealed.rs"]
 mod sealed;
 #[path = "cli/subjects.rs"]

@@ -9,13 +9,17 @@
     reason = "tests: a failed step is a failed test"
 )]
 
+mod copies {
+    mod repaired;
+}
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::Role;
 use acpdb_engine::ids::Seq;
-use acpdb_engine::storage::SimWorld;
+use acpdb_engine::storage::{SimWorld, Storage};
 use acpdb_engine::store::{Salvaged, salvage, salvage_storage};
 use acpdb_engine::verify::{Verdict, verify_storage};
 use acpdb_engine::{Error, Store};
@@ -80,7 +84,7 @@ fn a_folder_with_anything_in_it_is_refused() {
     let store = Store::builder(&path).any_file_system().open().unwrap();
     let refused = store.backup(&taken, &mut |_| ()).unwrap_err();
     assert!(matches!(refused, Error::Io { action: "make a backup in", .. }), "{refused}");
-    let refused = salvage(&path, &taken, &mut |_| ()).unwrap_err();
+    let refused = salvage(&path, &taken, &[], &mut |_| ()).unwrap_err();
     assert!(matches!(refused, Error::Io { action: "make a store in", .. }), "{refused}");
     assert_eq!(std::fs::read_dir(&taken).unwrap().count(), 1);
 }
@@ -95,15 +99,15 @@ fn a_salvage_has_its_name_once_it_is_whole() {
         let _ = store.append(&session(), message(number)).unwrap();
     }
     drop(store);
-    let killed = std::panic::catch_unwind(|| salvage(&path, &into, &mut |_| panic!("half way")));
+    let killed = std::panic::catch_unwind(|| salvage(&path, &into, &[], &mut |_| panic!("half way")));
     assert!(killed.is_err() && !into.exists());
-    let refused = salvage(&path, &into, &mut |_| ()).unwrap_err();
+    let refused = salvage(&path, &into, &[], &mut |_| ()).unwrap_err();
     assert!(
         refused.to_string().contains("new.partial"),
         "what is left of it is for a user to remove: {refused}"
     );
     std::fs::remove_dir_all(folder.path().join("new.partial")).unwrap();
-    let done = salvage(&path, &into, &mut |_| ()).unwrap();
+    let done = salvage(&path, &into, &[], &mut |_| ()).unwrap();
     assert_eq!((done.is_whole(), done.path.as_path()), (true, into.as_path()));
     let of = |path: &std::path::Path| lines(&Store::builder(path).any_file_system().open().unwrap()).unwrap();
     // Behind them stands a note of the salvage.
@@ -152,9 +156,14 @@ fn backups_beside_a_writer_are_all_sound_prefixes() {
 
 /// Salvages, checks that the result is sound, and that whatever it says stands where it stood.
 fn salvaged(world: &SimWorld, said: &[String]) -> (Salvaged, Vec<String>) {
+    salvaged_with(world, &[], said)
+}
+
+/// The same, with backups.
+fn salvaged_with(world: &SimWorld, backups: &[&SimWorld], said: &[String]) -> (Salvaged, Vec<String>) {
     let before: Vec<_> = world.files().iter().map(|name| (name.clone(), world.file(name))).collect();
     let copy = SimWorld::new(8);
-    let done = salvage_storage(Arc::new(world.process(9)), Arc::new(copy.process(1)), &mut |_| ()).unwrap();
+    let done = tried(world, backups, &copy).unwrap();
     let after: Vec<_> = world.files().iter().map(|name| (name.clone(), world.file(name))).collect();
     assert_eq!(before, after, "the source is only read");
     let report = verify_storage(Arc::new(copy.process(2)), true).unwrap();
@@ -175,6 +184,11 @@ fn salvaged(world: &SimWorld, said: &[String]) -> (Salvaged, Vec<String>) {
     }
     let _ = store.append(&session(), message(1000)).unwrap();
     (done, now)
+}
+
+fn tried(world: &SimWorld, backups: &[&SimWorld], into: &SimWorld) -> Result<Salvaged, Error> {
+    let backups = backups.iter().map(|backup| Arc::new(backup.process(9)) as Arc<dyn Storage>).collect();
+    salvage_storage(Arc::new(world.process(9)), Arc::new(into.process(1)), backups, &mut |_| ())
 }
 
 #[test]

@@ -89,12 +89,18 @@ pub(crate) struct Backup {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  acpdb verify                     damage, if there is any\n  \
-    acpdb salvage --into ./saved     everything else, as a new store\n\n\
-    The damaged store is only read. Events keep their numbers; lost ones are noted in their places.")]
+    acpdb salvage --into ./saved     everything else, as a new store\n  \
+    acpdb salvage --into ./saved --backup ~/backups/monday   the same, damaged texts and events from a backup\n\n\
+    The damaged store and the backups are only read. Events keep their numbers; lost ones are noted in their places. From a backup \
+    come only damaged events and texts: a text that the store erased stays gone.")]
 pub(crate) struct Salvage {
     /// A folder that is empty or does not exist, for the new store
     #[arg(long, value_name = "DIR")]
     pub(crate) into: PathBuf,
+
+    /// A backup of this store: damaged events and texts come from it; can be given several times
+    #[arg(long, value_name = "DIR")]
+    pub(crate) backup: Vec<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]

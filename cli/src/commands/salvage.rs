@@ -1,5 +1,8 @@
 //! `acpdb salvage`: everything that verifies, as a new store.
 
+use std::path::{Path, PathBuf};
+
+use acpdb_engine::Error;
 use acpdb_engine::store::{Salvaged, salvage};
 use indicatif::ProgressBar;
 
@@ -10,22 +13,46 @@ pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Resul
     super::at::refuse_now(global, "salvage")?;
     let folder = place::folder(global, output)?;
     let bar = if output.progress { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-    let done = salvage(&folder, &args.into, &mut |events| bar.set_message(format!("{events} events")));
+    let backups: Vec<&Path> = args.backup.iter().map(PathBuf::as_path).collect();
+    let done =
+        salvage(&folder, &args.into, &backups, &mut |events| bar.set_message(format!("{events} events")));
     bar.finish_and_clear();
-    let done = done.map_err(|error| backup::taken(error, "new store"))?;
+    let done = done.map_err(|error| failed(error, &args.backup))?;
     // Something is missing, or may be: done, but in part.
     let code = if done.is_whole() { Code::Ok } else { Code::Partial };
     if output.json {
         output.json_line(&done)?;
         return Ok(code);
     }
-    tell(&done, output)?;
+    tell(&done, args, output)?;
     Ok(code)
 }
 
-fn tell(done: &Salvaged, output: &mut Output) -> Result<(), Failure> {
+/// A folder that does not fit is a mistake of the call, and says what to do.
+fn failed(error: Error, backups: &[PathBuf]) -> Failure {
+    match &error {
+        Error::Io { path, source, .. }
+            if source.kind() == std::io::ErrorKind::InvalidInput && backups.contains(path) =>
+        {
+            let hint = "leave it out; acpdb merge takes into the new store what another one has";
+            Failure::from(error).coded(Code::Usage).hint(hint)
+        }
+        Error::NotAStore { path, .. } if backups.contains(path) => {
+            Failure::from(error).hint("--backup names a folder that acpdb backup made")
+        }
+        _ => backup::taken(error, "new store"),
+    }
+}
+
+fn tell(done: &Salvaged, args: &Salvage, output: &mut Output) -> Result<(), Failure> {
     let events = describe::count(done.events, "event");
     output.line(format!("{}: {events} copied, as store {}", done.path.display(), done.store))?;
+    let is_restored = done.events_from_backups > 0 || done.bodies_from_backups > 0;
+    if is_restored {
+        let events = describe::count(done.events_from_backups, "event");
+        let texts = describe::count(done.bodies_from_backups, "text");
+        output.line(format!("  found {events} and {texts} in a backup, each put in its place"))?;
+    }
     for (first, last) in &done.lost_events {
         let text = if first == last { format!("event {first}") } else { format!("events {first} to {last}") };
         output
@@ -58,6 +85,9 @@ fn tell(done: &Salvaged, output: &mut Output) -> Result<(), Failure> {
             "  note  {events} come out of damaged commits: their checksums hold, the digest of the commit cannot"
         ))?;
     }
+    if is_restored && (!done.lost_events.is_empty() || !done.source_head_is_known) {
+        output.line("  note  an erasure may be among what is lost: see whether a text is back that you erased after the backup")?;
+    }
     if done.is_whole() {
         return output.line("Nothing is lost.");
     }
@@ -65,12 +95,12 @@ fn tell(done: &Salvaged, output: &mut Output) -> Result<(), Failure> {
         let into = place::quoted(&done.path);
         output
             .line("Events that are lost here and not elsewhere come back, each at the end of its session:")?;
-        output.line(format!("  acpdb --db {into} merge BACKUP   from a store that has them"))?;
-        output.line(format!("  acpdb --db {into} import         from the files of hosts"))?;
+        output.line(format!("  acpdb --db {into} merge OTHER   from another store that has them"))?;
+        output.line(format!("  acpdb --db {into} import        from the files of hosts"))?;
     }
-    if let Some(body) = done.lost_bodies.first() {
-        output.line("Texts that are lost stay lost here. A backup shows them:")?;
-        output.line(format!("  acpdb --db BACKUP show '{}'", body.seq))?;
+    if args.backup.is_empty() {
+        output.line("A backup of the damaged store gives back what it still has, each in its place:")?;
+        output.line("  acpdb salvage --into ANOTHER --backup BACKUP")?;
     }
-    output.line("Keep the damaged store: a backup may hold what this one lacks.")
+    output.line("Keep the damaged store: this can be done again.")
 }

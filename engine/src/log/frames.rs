@@ -451,6 +451,12 @@ impl Log {
         Ok(Frames::new(self, start, until, FrameCheck::Checksum, window).skip_before(from))
     }
 
+    /// As [`Log::frames_until`], each frame checked by its digest as well.
+    pub(crate) fn proven_frames(&self, from: Seq, until: Head) -> Result<Frames<'_>, LogError> {
+        let start = if from.0 <= 1 { Position::default() } else { self.start_before(from)? };
+        Ok(Frames::new(self, start, until, FrameCheck::Digest, SCAN_WINDOW_BYTES).skip_before(from))
+    }
+
     /// Follows sound, linked frames from `place` to `until` exactly.
     pub(crate) fn walk_to(
         &self,

@@ -5,6 +5,7 @@
 //! frame damaged   -> the same of each of its pieces that is sound by itself
 //! events lost     -> as many `DamageNoted` in their place, so that what names items by seq still names the same
 //! at the end      -> what was lost, on record
+//! a backup given  -> what it still has of lost events and bodies comes from there, and is not lost
 //! ```
 //!
 //! Every seq up to the last one that anything knows of is either copied or said to be lost. What knows of one: the log itself,
@@ -21,17 +22,20 @@ use std::time::Duration;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::codec::payload;
-use crate::codec::{BodyRow, EncodedBody, EncodedEvent, Envelope, Frame};
+use crate::codec::{BodyRow, EncodedBody, EncodedEvent, Envelope, EventRef, Frame};
 use crate::error::Error;
 use crate::event::{Actor, BodyAddress, DamageNoted, Erased, Payload, SessionOpened, Stamp};
-use crate::ids::{Digest, Micros, Origin, Position, Seq, StoreId, StreamId};
+use crate::ids::{Digest, Micros, Origin, Seq, StoreId, StreamId};
 use crate::log::{Log, LogError, LogOptions, LogReport, Violation, Witness, WitnessKind};
 use crate::secret::Withheld;
 use crate::storage::{Clock, FileStorage, Storage, SystemClock, SystemEntropy};
-use crate::verify::{recorded_erasures, verify_log};
+use crate::verify::{recorded_addresses, rows_at, verify_log};
 
 use super::audit::saved_claims;
 use super::write::settle_text;
+use backups::{Backup, shortfall};
+
+mod backups;
 
 /// Notes written in one commit.
 const NOTES_PER_COMMIT: u64 = 4096;
@@ -57,8 +61,12 @@ pub struct Salvaged {
     pub events: u64,
     /// Those of them that come out of damaged frames: the checksum of their piece holds, the digest of the frame cannot.
     pub events_by_checksum: u64,
+    /// Those of them that come from a backup.
+    pub events_from_backups: u64,
     /// Bodies copied.
     pub bodies: u64,
+    /// Those of them that come from a backup.
+    pub bodies_from_backups: u64,
     /// Events that are lost, as ranges of seqs, in order.
     pub lost_events: Vec<(Seq, Seq)>,
     /// Bodies that are lost, though the events that name them are not.
@@ -69,7 +77,7 @@ pub struct Salvaged {
     pub source_head: Seq,
     /// Whether anything but the log itself says that it ended there. Else there may have been more.
     pub source_head_is_known: bool,
-    /// Witnesses that say something else of the source than its log.
+    /// Witnesses that say something else of the source than its log and the backups.
     pub contradicting: Vec<Witness>,
     /// Last seq of the new store.
     pub head: Seq,
@@ -90,6 +98,11 @@ impl Salvaged {
 
 /// Copies everything that verifies from the store in `from` to a new one in `into`, which must not be one yet.
 ///
+/// What is damaged there comes from the first of `backups` that has it: events that are lost, and texts, each in its place. They
+/// are only read. A text whose erasure is on record, in the store or a backup, stays gone; so do zeros of which nothing says why,
+/// if events stay lost, for the record may have been among them. Where a text's own place is lost as well, nothing tells that it was
+/// erased after the backup: then it is back, as after any restore.
+///
 /// `progress` is told how many events were copied so far. Cost: two reads of the source and a synced commit for each of
 /// its frames. The source is not changed.
 ///
@@ -97,8 +110,14 @@ impl Salvaged {
 /// sound store. If the salvage is interrupted that folder stays; remove it and begin again.
 ///
 /// # Errors
-/// [`Error::NotAStore`] if there is nothing to read at all, [`Error::Io`] and [`Error::NoSpace`] of either side.
-pub fn salvage(from: &Path, into: &Path, progress: &mut dyn FnMut(u64)) -> Result<Salvaged, Error> {
+/// [`Error::NotAStore`] if there is nothing to read at all, [`Error::Io`] and [`Error::NoSpace`] of any side, [`Error::Io`] also
+/// for a backup of another store, or of this one with another history.
+pub fn salvage(
+    from: &Path,
+    into: &Path,
+    backups: &[&Path],
+    progress: &mut dyn FnMut(u64),
+) -> Result<Salvaged, Error> {
     let fail = |action, path: &Path| {
         let path = path.to_owned();
         move |source| Error::Io { action, path, source }
@@ -113,8 +132,9 @@ pub fn salvage(from: &Path, into: &Path, progress: &mut dyn FnMut(u64)) -> Resul
         .to_owned();
     name.push(".partial");
     let partial = into.with_file_name(name);
-    let done =
-        salvage_storage(Arc::new(FileStorage::new(from)), Arc::new(FileStorage::new(&partial)), progress)?;
+    let on_disk = |path: &Path| Arc::new(FileStorage::new(path)) as Arc<dyn Storage>;
+    let backups = backups.iter().map(|path| on_disk(path)).collect();
+    let done = salvage_storage(on_disk(from), on_disk(&partial), backups, progress)?;
     std::fs::rename(&partial, into).map_err(fail("rename", &partial))?;
     let folder = into.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or_else(|| Path::new("."));
@@ -141,6 +161,7 @@ fn check_empty(into: &dyn Storage) -> Result<(), Error> {
 pub fn salvage_storage(
     from: Arc<dyn Storage>,
     into: Arc<dyn Storage>,
+    backups: Vec<Arc<dyn Storage>>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Salvaged, Error> {
     check_empty(&*into)?;
@@ -152,21 +173,34 @@ pub fn salvage_storage(
         let detail = "an encrypted store cannot be salvaged: what is sealed opens at its place alone; put it back from a backup";
         return Err(Error::Locked { detail: detail.to_owned() });
     }
+    let backups: Vec<Backup> =
+        backups.into_iter().map(|storage| Backup::open(storage, source.store())).collect::<Result<_, _>>()?;
     let found = verify_log(&source, true, saved_claims(&**source.storage(), source.store()))?;
-    let (source_head, source_head_is_known) = end_of(&found);
+    let (known_end, source_head_is_known) = end_of(&found);
+    let source_head = backups.iter().map(|backup| backup.head.seq).fold(known_end, Seq::max);
+    // What is written and was never confirmed is as sound as the rest.
+    let durable = source.refresh()?;
+    let until = if found.end.position > durable.position { found.end } else { durable };
+    let shortfall = shortfall(&source, until, &backups, &found, source_head)?;
     let clock = Arc::new(ToldClock { now: AtomicI64::new(0), real: SystemClock::new() });
     let (target, _recovery) =
         Log::create_or_open(into, clock.clone(), Arc::new(SystemEntropy), LogOptions::default())?;
     // Origins, revisions and signatures go on to mean what they meant. If it is lost, the new store has one of its own.
-    if source.secret().is_known() {
-        target.take_secret(source.secret())?;
+    let logs = || std::iter::once(&source).chain(backups.iter().map(|backup| &backup.log));
+    if let Some(log) = logs().find(|log| log.secret().is_known()) {
+        target.take_secret(log.secret())?;
     }
     let mut copy = Copy {
         source: &source,
         target: &target,
         clock: &clock,
         places: FxHashMap::default(),
-        erased: recorded_erasures(&source, Seq::ZERO)?.into_iter().map(|row| row.position).collect(),
+        backups: &backups,
+        erased: erased_in(logs())?,
+        // An erasure is on record before it is carried out. So zeros are damage if no event is lost, as far as anything knows.
+        zeros_are_damage: shortfall.lost.is_empty()
+            && source_head_is_known
+            && shortfall.contradicting.is_empty(),
         zeros: FxHashSet::default(),
         next: Seq(1),
         done: Salvaged {
@@ -176,24 +210,23 @@ pub fn salvage_storage(
             path,
             events: 0,
             events_by_checksum: 0,
+            events_from_backups: 0,
             bodies: 0,
+            bodies_from_backups: 0,
             lost_events: Vec::new(),
             lost_bodies: Vec::new(),
             new_keys: 0,
             source_head,
             source_head_is_known,
-            contradicting: found.witnesses.into_iter().filter(is_contradiction).collect(),
+            contradicting: shortfall.contradicting,
             head: Seq::ZERO,
             violations: found.violations,
         },
     };
-    // What is written and was never confirmed is as sound as the rest.
-    let durable = source.refresh()?;
-    let until = if found.end.position > durable.position { found.end } else { durable };
     let mut frames = source.frames_until(Seq(1), until)?;
     while let Some(frame) = frames.next() {
         match (frame, frames.damaged()) {
-            (Ok(frame), _) => copy.events(&[frame])?,
+            (Ok(frame), _) => copy.frame(frame)?,
             (Err(LogError::Corrupt(_)), Some(header)) => copy.pieces(&source.sound_parts(header)?)?,
             // The report of the verification has it, and the gap in the seqs tells what it costs.
             (Err(LogError::Corrupt(_)), None) => {}
@@ -202,10 +235,24 @@ pub fn salvage_storage(
         progress(copy.done.events);
     }
     // Nothing follows that has to keep its number, and who speaks for the end may claim anything.
-    copy.fill(source_head.next(), LOST_AT_END_COUNT_MAX)?;
+    copy.fill(&backups, source_head.next(), LOST_AT_END_COUNT_MAX)?;
     copy.finish()?;
     target.write_checkpoint()?;
     Ok(copy.done)
+}
+
+/// The blocks whose erasure one of these logs has on record, by digest: each body has a salt of its own, so no other one has it.
+/// Some may not be zeroed yet; none is copied.
+fn erased_in<'a>(logs: impl Iterator<Item = &'a Log> + Clone) -> Result<FxHashSet<Digest>, Error> {
+    let mut addresses = Vec::new();
+    for log in logs.clone() {
+        addresses.extend(recorded_addresses(log, Seq::ZERO)?);
+    }
+    let mut digests = FxHashSet::default();
+    for log in logs {
+        digests.extend(rows_at(log, &addresses)?.into_iter().map(|row| row.digest));
+    }
+    Ok(digests)
 }
 
 /// The last seq that anything knows of, and whether a witness says that the log went so far and no farther.
@@ -223,11 +270,6 @@ fn end_of(found: &LogReport) -> (Seq, bool) {
         kind => kind.is_kept_apart() && *seq >= end,
     });
     (end, is_known)
-}
-
-/// Whether a witness that counts says something else than the log. The map of a segment is a cache.
-fn is_contradiction(witness: &Witness) -> bool {
-    witness.contradicts() && (witness.kind.is_of_the_log() || witness.kind.is_kept_apart())
 }
 
 /// Tells the time that the source tells.
@@ -253,11 +295,13 @@ impl Clock for ToldClock {
 struct Copy<'a> {
     source: &'a Log,
     target: &'a Log,
+    backups: &'a [Backup],
     clock: &'a ToldClock,
     /// Where bodies that were copied lie now, by their digest in the source.
     places: FxHashMap<Digest, BodyRow>,
-    /// Where bodies lie whose erasure is on record. Some may not be zeroed yet; none is copied.
-    erased: FxHashSet<Position>,
+    erased: FxHashSet<Digest>,
+    /// Whether zeros without a record of an erasure are damage. Else the record may be lost.
+    zeros_are_damage: bool,
     /// Bodies that are zeros, and nothing says why.
     zeros: FxHashSet<(Seq, u32)>,
     /// The next seq of the new store.
@@ -272,21 +316,31 @@ impl Copy<'_> {
     /// Copies the sound pieces of a damaged frame. Those that follow one another come into one frame again.
     fn pieces(&mut self, pieces: &[Frame]) -> Result<(), Error> {
         for run in pieces.chunk_by(|piece, next| piece.last_seq().next() == next.first_seq()) {
-            let before = self.done.events;
-            self.events(run)?;
-            // Events are only added.
-            self.done.events_by_checksum += self.done.events.saturating_sub(before);
+            self.done.events_by_checksum += self.events(run)?;
         }
         Ok(())
     }
 
-    /// Copies the events of a frame, or of pieces of one that follow one another.
-    fn events(&mut self, run: &[Frame]) -> Result<(), Error> {
-        let Some(first) = run.first().filter(|first| first.first_seq() >= self.next) else { return Ok(()) };
-        self.fill(first.first_seq(), u64::MAX)?;
+    fn frame(&mut self, frame: Frame) -> Result<(), Error> {
+        self.events(&[frame]).map(|_| ())
+    }
+
+    /// Copies the events of a frame, or of pieces of one that follow one another, and what comes before them. Answers how many events
+    /// the frame had.
+    fn events(&mut self, run: &[Frame]) -> Result<u64, Error> {
+        let Some(first) = run.first().filter(|first| first.first_seq() >= self.next) else { return Ok(0) };
+        self.fill(self.backups, first.first_seq(), u64::MAX)?;
+        self.copy(run, Seq::MAX)
+    }
+
+    /// Copies those events that are next and before `until`; answers how many.
+    fn copy(&mut self, run: &[Frame], until: Seq) -> Result<u64, Error> {
+        let Some(first) = run.first() else { return Ok(0) };
         self.clock.now.store(first.time().0, Ordering::Relaxed);
         let (mut events, mut digests) = (Vec::new(), Vec::new());
-        for event in run.iter().flat_map(Frame::events) {
+        let next = self.next;
+        let wanted = |event: &EventRef<'_>| event.seq >= next && event.seq < until;
+        for event in run.iter().flat_map(Frame::events).filter(wanted) {
             let mut bodies = Vec::new();
             for (row, place) in event.rows().enumerate() {
                 digests.push(place.digest);
@@ -295,13 +349,16 @@ impl Copy<'_> {
             }
             events.push(EncodedEvent { envelope: event.envelope, payload: event.payload.to_vec(), bodies });
         }
+        if events.is_empty() {
+            return Ok(0);
+        }
         let appended = self.target.append(self.target.prepare(&events)?, &[])?;
         for (digest, row) in digests.into_iter().zip(&appended.rows) {
             self.places.entry(digest).or_insert(*row);
         }
         self.next = appended.last_seq().next();
         self.done.events += events.len() as u64;
-        Ok(())
+        Ok(events.len() as u64)
     }
 
     fn body(&mut self, seq: Seq, row: usize, place: &BodyRow) -> Result<EncodedBody, Error> {
@@ -315,25 +372,35 @@ impl Copy<'_> {
             });
         }
         let lost = EncodedBody::Lost { digest: place.digest, bytes: place.bytes };
-        if self.erased.contains(&place.position) {
+        if self.erased.contains(&place.digest) {
             return Ok(lost);
         }
-        match self.source.body(place) {
-            Ok(bytes) => {
-                self.done.bodies += 1;
-                Ok(EncodedBody::New { bytes: bytes.into(), salt: self.target.salt()?, content: None })
-            }
-            Err(error @ (LogError::Corrupt(_) | LogError::Erased { .. })) => {
-                let row = u32::try_from(row).unwrap_or(u32::MAX);
-                self.done.lost_bodies.push(BodyAddress { seq, row });
-                // Without a record, which may have been in a frame that is lost: then a person wanted them gone.
-                if matches!(error, LogError::Erased { .. }) {
-                    self.zeros.insert((seq, row));
+        let error = match self.source.body(place) {
+            Ok(bytes) => return self.copied(bytes),
+            Err(error @ (LogError::Corrupt(_) | LogError::Erased { .. })) => error,
+            Err(error) => return Err(error.into()),
+        };
+        let is_zeros = matches!(error, LogError::Erased { .. });
+        // Zeros without a record, which may have been in a frame that is lost: then a person wanted them gone.
+        if !is_zeros || self.zeros_are_damage {
+            for backup in self.backups {
+                if let Some(bytes) = backup.body(seq, row, place)? {
+                    self.done.bodies_from_backups += 1;
+                    return self.copied(bytes);
                 }
-                Ok(lost)
             }
-            Err(error) => Err(error.into()),
         }
+        let row = u32::try_from(row).unwrap_or(u32::MAX);
+        self.done.lost_bodies.push(BodyAddress { seq, row });
+        if is_zeros {
+            self.zeros.insert((seq, row));
+        }
+        Ok(lost)
+    }
+
+    fn copied(&mut self, bytes: Vec<u8>) -> Result<EncodedBody, Error> {
+        self.done.bodies += 1;
+        Ok(EncodedBody::New { bytes: bytes.into(), salt: self.target.salt()?, content: None })
     }
 
     /// Without its key nothing could be appended to a stream ever again, so a lost one is replaced.
@@ -351,8 +418,29 @@ impl Copy<'_> {
         Ok(EncodedBody::New { bytes: key.into(), salt: self.target.salt()?, content: None })
     }
 
+    /// Copies the events up to before `until` that a backup has, and puts notes in the place of the others: of the first `count_max`
+    /// of a stretch.
+    fn fill(&mut self, backups: &[Backup], until: Seq, count_max: u64) -> Result<(), Error> {
+        let Some((backup, others)) = backups.split_first() else { return self.note(until, count_max) };
+        if until <= self.next {
+            return Ok(());
+        }
+        for frame in backup.frames(self.next)? {
+            match frame {
+                Ok(frame) if frame.first_seq() >= until => break,
+                Ok(frame) => {
+                    self.fill(others, frame.first_seq(), u64::MAX)?;
+                    self.done.events_from_backups += self.copy(&[frame], until)?;
+                }
+                Err(LogError::Corrupt(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.fill(others, until, count_max)
+    }
+
     /// Puts notes in the place of lost events, up to before `until`; of the first `count_max` of them.
-    fn fill(&mut self, until: Seq, count_max: u64) -> Result<(), Error> {
+    fn note(&mut self, until: Seq, count_max: u64) -> Result<(), Error> {
         if until <= self.next {
             return Ok(());
         }
@@ -377,11 +465,8 @@ impl Copy<'_> {
     fn finish(&mut self) -> Result<(), Error> {
         let mut payloads: Vec<Payload> = Vec::new();
         let store = self.source.store();
-        // An erasure is on record before it is carried out. So zeros are damage if no event is lost, as far as anything knows.
-        let is_whole = self.done.lost_events.is_empty()
-            && self.done.source_head_is_known
-            && self.done.contradicting.is_empty();
-        let is_doubtful = |body: &BodyAddress| !is_whole && self.zeros.contains(&(body.seq, body.row));
+        let is_doubtful =
+            |body: &BodyAddress| !self.zeros_are_damage && self.zeros.contains(&(body.seq, body.row));
         let (zeros, damaged): (Vec<_>, Vec<_>) =
             self.done.lost_bodies.iter().partition(|body| is_doubtful(body));
         for bodies in zeros.chunks(BODIES_PER_EVENT) {

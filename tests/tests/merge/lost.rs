@@ -45,7 +45,7 @@ impl Places {
 
     /// What is sound of one store, as another.
     fn salvaged(&self, from: &str, to: &str) -> Store {
-        let _ = salvage(&self.path(from), &self.path(to), &mut |_| ()).unwrap();
+        let _ = salvage(&self.path(from), &self.path(to), &[], &mut |_| ()).unwrap();
         self.assert_sound(to);
         self.store(to)
     }
