@@ -258,18 +258,26 @@ pub(crate) fn rows_at(log: &Log, addresses: &[BodyAddress]) -> Result<Vec<BodyRo
 pub(crate) fn recorded_addresses(log: &Log, after: Seq) -> Result<Vec<BodyAddress>, LogError> {
     let until = log.refresh()?;
     let mut addresses: Vec<BodyAddress> = Vec::new();
-    for frame in log.frames_from(after.next(), until)? {
-        // Damage is for `verify` to tell of.
-        let Ok(frame) = frame else { continue };
-        for event in frame.events() {
-            if event.seq <= after || event.envelope.kind != crate::log::ERASED {
-                continue;
-            }
-            // An erasure that does not decode is a contradiction, which `verify` tells.
-            if let Ok(recorded) = crate::codec::payload::recorded(&frame, &event)
-                && let Payload::Erased(erased) = recorded.event.payload
-            {
-                addresses.extend(erased.bodies);
+    let mut frames = log.frames_from(after.next(), until)?;
+    while let Some(frame) = frames.next() {
+        // Damage is for `verify` to tell of. What is sound of a damaged frame counts.
+        let parts = match (frame, frames.damaged()) {
+            (Ok(frame), _) => vec![frame],
+            (Err(LogError::Corrupt(_)), Some(header)) => log.sound_parts(header)?,
+            (Err(LogError::Corrupt(_)), None) => continue,
+            (Err(error), _) => return Err(error),
+        };
+        for frame in &parts {
+            for event in frame.events() {
+                if event.seq <= after || event.envelope.kind != crate::log::ERASED {
+                    continue;
+                }
+                // An erasure that does not decode is a contradiction, which `verify` tells.
+                if let Ok(recorded) = crate::codec::payload::recorded(frame, &event)
+                    && let Payload::Erased(erased) = recorded.event.payload
+                {
+                    addresses.extend(erased.bodies);
+                }
             }
         }
     }

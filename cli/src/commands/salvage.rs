@@ -1,5 +1,6 @@
 //! `acpdb salvage`: everything that verifies, as a new store.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use acpdb_engine::Error;
@@ -17,7 +18,7 @@ pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Resul
     let done =
         salvage(&folder, &args.into, &backups, &mut |events| bar.set_message(format!("{events} events")));
     bar.finish_and_clear();
-    let done = done.map_err(|error| failed(error, &args.backup))?;
+    let done = done.map_err(|error| failed(error, args))?;
     // Something is missing, or may be: done, but in part.
     let code = if done.is_whole() { Code::Ok } else { Code::Partial };
     if output.json {
@@ -29,20 +30,36 @@ pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Resul
 }
 
 /// A folder that does not fit is a mistake of the call, and says what to do.
-fn failed(error: Error, backups: &[PathBuf]) -> Failure {
+fn failed(error: Error, args: &Salvage) -> Failure {
+    let is_of =
+        |path: &Path| *path != *args.into && args.backup.iter().any(|backup| path.starts_with(backup));
     match &error {
-        Error::Io { path, source, .. }
-            if source.kind() == std::io::ErrorKind::InvalidInput && backups.contains(path) =>
-        {
-            let hint = "leave it out; acpdb merge takes into the new store what another one has";
+        Error::Io { path, source, .. } if source.kind() == ErrorKind::InvalidInput => {
+            let hint = if is_of(path) {
+                "leave it out; acpdb merge takes into the new store what another one has"
+            } else {
+                "name a folder beside it"
+            };
             Failure::from(error).coded(Code::Usage).hint(hint)
         }
-        Error::NotAStore { path, .. } if backups.contains(path) => {
+        Error::NotAStore { path, .. } | Error::Io { path, .. } if is_of(path) => {
             Failure::from(error).hint("--backup names a folder that acpdb backup made")
         }
+        Error::Io { path, source, .. }
+            if source.kind() == ErrorKind::AlreadyExists
+                && path.as_os_str().to_string_lossy().trim_end_matches('/').ends_with(".partial") =>
+        {
+            let hint = "a salvage that was interrupted left it, or one is at work; remove it if none is";
+            Failure::from(error).coded(Code::Usage).hint(hint)
+        }
+        // A key would not help.
+        Error::Locked { .. } => Failure::new(Code::Locked, error.to_string()),
         _ => backup::taken(error, "new store"),
     }
 }
+
+/// So many lost texts are named.
+const NAMED_COUNT_MAX: usize = 10;
 
 fn tell(done: &Salvaged, args: &Salvage, output: &mut Output) -> Result<(), Failure> {
     let events = describe::count(done.events, "event");
@@ -58,8 +75,12 @@ fn tell(done: &Salvaged, args: &Salvage, output: &mut Output) -> Result<(), Fail
         output
             .line(format!("  lost  {text}: noted in their place, so that all others keep their numbers"))?;
     }
-    for body in &done.lost_bodies {
+    for body in done.lost_bodies.iter().take(NAMED_COUNT_MAX) {
         output.line(format!("  lost  a text of event {}: a note stands in its place", body.seq))?;
+    }
+    if let Some(rest) = done.lost_bodies.get(NAMED_COUNT_MAX..).filter(|rest| !rest.is_empty()) {
+        let texts = describe::count(rest.len() as u64, "more text");
+        output.line(format!("  lost  {texts}; --json names the event of each"))?;
     }
     if done.new_keys > 0 {
         let streams = describe::count(done.new_keys, "stream");
@@ -83,6 +104,12 @@ fn tell(done: &Salvaged, args: &Salvage, output: &mut Output) -> Result<(), Fail
         let events = describe::count(done.events_by_checksum, "event");
         output.line(format!(
             "  note  {events} come out of damaged commits: their checksums hold, the digest of the commit cannot"
+        ))?;
+    }
+    for (first, last) in &done.unconfirmed_events {
+        output.line(format!(
+            "  note  events {first} to {last} are of a backup, and nothing in the damaged store confirms them: they are right unless \
+             that folder was written to by itself"
         ))?;
     }
     if is_restored && (!done.lost_events.is_empty() || !done.source_head_is_known) {

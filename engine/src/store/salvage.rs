@@ -33,7 +33,7 @@ use crate::verify::{recorded_addresses, rows_at, verify_log};
 
 use super::audit::saved_claims;
 use super::write::settle_text;
-use backups::{Backup, shortfall};
+use backups::{Backup, Stretches, shortfall};
 
 mod backups;
 
@@ -67,6 +67,9 @@ pub struct Salvaged {
     pub bodies: u64,
     /// Those of them that come from a backup.
     pub bodies_from_backups: u64,
+    /// Events from backups, as ranges of seqs, in order, of which nothing in the source says that they are its own: they follow the last
+    /// place that both have, and a copy that was written to by itself has others there.
+    pub unconfirmed_events: Vec<(Seq, Seq)>,
     /// Events that are lost, as ranges of seqs, in order.
     pub lost_events: Vec<(Seq, Seq)>,
     /// Bodies that are lost, though the events that name them are not.
@@ -89,6 +92,7 @@ impl Salvaged {
     /// Whether all that the source ever held is known to be in the new store.
     pub fn is_whole(&self) -> bool {
         self.lost_events.is_empty()
+            && self.unconfirmed_events.is_empty()
             && self.lost_bodies.is_empty()
             && self.new_keys == 0
             && self.source_head_is_known
@@ -99,9 +103,9 @@ impl Salvaged {
 /// Copies everything that verifies from the store in `from` to a new one in `into`, which must not be one yet.
 ///
 /// What is damaged there comes from the first of `backups` that has it: events that are lost, and texts, each in its place. They
-/// are only read. A text whose erasure is on record, in the store or a backup, stays gone; so do zeros of which nothing says why,
-/// if events stay lost, for the record may have been among them. Where a text's own place is lost as well, nothing tells that it was
-/// erased after the backup: then it is back, as after any restore.
+/// are only read. A text whose erasure is on record, in the store or a backup, stays gone. So do zeros of which nothing says why,
+/// unless nothing is lost, or their segment says that nothing in it was erased since the backup. Where a text's own place is lost, and the
+/// record of its erasure as well, nothing tells that it was erased: then it is back, as after any restore.
 ///
 /// `progress` is told how many events were copied so far. Cost: two reads of the source and a synced commit for each of
 /// its frames. The source is not changed.
@@ -123,6 +127,9 @@ pub fn salvage(
         move |source| Error::Io { action, path, source }
     };
     check_empty(&FileStorage::new(into))?;
+    for read in std::iter::once(&from).chain(backups) {
+        check_outside(into, read)?;
+    }
     let mut name = into
         .file_name()
         .ok_or_else(|| {
@@ -141,6 +148,20 @@ pub fn salvage(
     let synced = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
     synced.map_err(fail("sync", folder))?;
     Ok(Salvaged { path: into.to_owned(), ..done })
+}
+
+/// Refuses to make a store in a folder that is only read.
+fn check_outside(into: &Path, read: &Path) -> Result<(), Error> {
+    let Ok(read) = read.canonicalize() else { return Ok(()) };
+    let mut above =
+        into.ancestors().map(|path| if path.as_os_str().is_empty() { Path::new(".") } else { path });
+    let known = above.find_map(|path| path.canonicalize().ok());
+    if !known.is_some_and(|path| path.starts_with(&read)) {
+        return Ok(());
+    }
+    let why = format!("it lies in {}, which is only read", crate::text::paths::shown(&read));
+    let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, why);
+    Err(Error::Io { action: "make a store in", path: into.to_owned(), source })
 }
 
 /// Refuses a folder that holds something.
@@ -173,8 +194,7 @@ pub fn salvage_storage(
         let detail = "an encrypted store cannot be salvaged: what is sealed opens at its place alone; put it back from a backup";
         return Err(Error::Locked { detail: detail.to_owned() });
     }
-    let backups: Vec<Backup> =
-        backups.into_iter().map(|storage| Backup::open(storage, source.store())).collect::<Result<_, _>>()?;
+    let backups = Backup::open_all(backups, source.store())?;
     let found = verify_log(&source, true, saved_claims(&**source.storage(), source.store()))?;
     let (known_end, source_head_is_known) = end_of(&found);
     let source_head = backups.iter().map(|backup| backup.head.seq).fold(known_end, Seq::max);
@@ -182,6 +202,15 @@ pub fn salvage_storage(
     let durable = source.refresh()?;
     let until = if found.end.position > durable.position { found.end } else { durable };
     let shortfall = shortfall(&source, until, &backups, &found, source_head)?;
+    let is_all = shortfall.lost.is_empty()
+        && shortfall.unconfirmed.is_empty()
+        && source_head_is_known
+        && shortfall.contradicting.is_empty();
+    // The page alone names each durable end: a checkpoint may be older than the last erasure.
+    let has_tail = found
+        .witnesses
+        .iter()
+        .any(|witness| witness.kind == WitnessKind::Tail && witness.acknowledged().is_some());
     let clock = Arc::new(ToldClock { now: AtomicI64::new(0), real: SystemClock::new() });
     let (target, _recovery) =
         Log::create_or_open(into, clock.clone(), Arc::new(SystemEntropy), LogOptions::default())?;
@@ -198,9 +227,8 @@ pub fn salvage_storage(
         backups: &backups,
         erased: erased_in(logs())?,
         // An erasure is on record before it is carried out. So zeros are damage if no event is lost, as far as anything knows.
-        zeros_are_damage: shortfall.lost.is_empty()
-            && source_head_is_known
-            && shortfall.contradicting.is_empty(),
+        zeros_are_damage: has_tail && is_all,
+        erasures_are_told: shortfall.unconfirmed.is_empty() && source.erasing_after()?.is_none(),
         zeros: FxHashSet::default(),
         next: Seq(1),
         done: Salvaged {
@@ -213,6 +241,7 @@ pub fn salvage_storage(
             events_from_backups: 0,
             bodies: 0,
             bodies_from_backups: 0,
+            unconfirmed_events: shortfall.unconfirmed,
             lost_events: Vec::new(),
             lost_bodies: Vec::new(),
             new_keys: 0,
@@ -223,14 +252,10 @@ pub fn salvage_storage(
             violations: found.violations,
         },
     };
-    let mut frames = source.frames_until(Seq(1), until)?;
-    while let Some(frame) = frames.next() {
-        match (frame, frames.damaged()) {
-            (Ok(frame), _) => copy.frame(frame)?,
-            (Err(LogError::Corrupt(_)), Some(header)) => copy.pieces(&source.sound_parts(header)?)?,
-            // The report of the verification has it, and the gap in the seqs tells what it costs.
-            (Err(LogError::Corrupt(_)), None) => {}
-            (Err(error), _) => return Err(error.into()),
+    for stretch in Stretches::new(&source, source.frames_until(Seq(1), until)?) {
+        let stretch = stretch?;
+        for run in runs_of(&stretch.parts) {
+            copy.events(run, stretch.is_whole)?;
         }
         progress(copy.done.events);
     }
@@ -302,6 +327,9 @@ struct Copy<'a> {
     erased: FxHashSet<Digest>,
     /// Whether zeros without a record of an erasure are damage. Else the record may be lost.
     zeros_are_damage: bool,
+    /// Whether segments tell how often something in them was erased: no erasure is under way, and no backup may be a copy that erased by
+    /// itself.
+    erasures_are_told: bool,
     /// Bodies that are zeros, and nothing says why.
     zeros: FxHashSet<(Seq, u32)>,
     /// The next seq of the new store.
@@ -312,29 +340,21 @@ struct Copy<'a> {
 /// Most events that are noted as lost at the end, where nothing but a witness beside the log speaks for them.
 const LOST_AT_END_COUNT_MAX: u64 = 1 << 16;
 
+/// Pieces of a frame that follow one another come into one frame again.
+fn runs_of(parts: &[Frame]) -> impl Iterator<Item = &[Frame]> {
+    parts.chunk_by(|part, next| part.last_seq().next() == next.first_seq())
+}
+
 impl Copy<'_> {
-    /// Copies the sound pieces of a damaged frame. Those that follow one another come into one frame again.
-    fn pieces(&mut self, pieces: &[Frame]) -> Result<(), Error> {
-        for run in pieces.chunk_by(|piece, next| piece.last_seq().next() == next.first_seq()) {
-            self.done.events_by_checksum += self.events(run)?;
-        }
-        Ok(())
-    }
-
-    fn frame(&mut self, frame: Frame) -> Result<(), Error> {
-        self.events(&[frame]).map(|_| ())
-    }
-
-    /// Copies the events of a frame, or of pieces of one that follow one another, and what comes before them. Answers how many events
-    /// the frame had.
-    fn events(&mut self, run: &[Frame]) -> Result<u64, Error> {
-        let Some(first) = run.first().filter(|first| first.first_seq() >= self.next) else { return Ok(0) };
+    /// Copies the events of a frame, or of pieces of one that follow one another, and before them what backups have of those between.
+    fn events(&mut self, run: &[Frame], is_whole: bool) -> Result<(), Error> {
+        let Some(first) = run.first().filter(|first| first.first_seq() >= self.next) else { return Ok(()) };
         self.fill(self.backups, first.first_seq(), u64::MAX)?;
-        self.copy(run, Seq::MAX)
+        self.copy(run, is_whole, Seq::MAX).map(|_| ())
     }
 
     /// Copies those events that are next and before `until`; answers how many.
-    fn copy(&mut self, run: &[Frame], until: Seq) -> Result<u64, Error> {
+    fn copy(&mut self, run: &[Frame], is_whole: bool, until: Seq) -> Result<u64, Error> {
         let Some(first) = run.first() else { return Ok(0) };
         self.clock.now.store(first.time().0, Ordering::Relaxed);
         let (mut events, mut digests) = (Vec::new(), Vec::new());
@@ -343,8 +363,11 @@ impl Copy<'_> {
         for event in run.iter().flat_map(Frame::events).filter(wanted) {
             let mut bodies = Vec::new();
             for (row, place) in event.rows().enumerate() {
-                digests.push(place.digest);
                 let body = self.body(event.seq, row, &place)?;
+                // Damage is told of for each event that has the body. An erasure names one place for all of them.
+                let is_damaged =
+                    matches!(body, EncodedBody::Lost { .. }) && !self.erased.contains(&place.digest);
+                digests.push(Some(place.digest).filter(|_| !is_damaged));
                 bodies.push(self.or_new_key(&event.envelope, body)?);
             }
             events.push(EncodedEvent { envelope: event.envelope, payload: event.payload.to_vec(), bodies });
@@ -354,11 +377,15 @@ impl Copy<'_> {
         }
         let appended = self.target.append(self.target.prepare(&events)?, &[])?;
         for (digest, row) in digests.into_iter().zip(&appended.rows) {
-            self.places.entry(digest).or_insert(*row);
+            if let Some(digest) = digest {
+                self.places.entry(digest).or_insert(*row);
+            }
         }
         self.next = appended.last_seq().next();
-        self.done.events += events.len() as u64;
-        Ok(events.len() as u64)
+        let count = events.len() as u64;
+        self.done.events += count;
+        self.done.events_by_checksum += if is_whole { 0 } else { count };
+        Ok(count)
     }
 
     fn body(&mut self, seq: Seq, row: usize, place: &BodyRow) -> Result<EncodedBody, Error> {
@@ -381,13 +408,14 @@ impl Copy<'_> {
             Err(error) => return Err(error.into()),
         };
         let is_zeros = matches!(error, LogError::Erased { .. });
-        // Zeros without a record, which may have been in a frame that is lost: then a person wanted them gone.
-        if !is_zeros || self.zeros_are_damage {
-            for backup in self.backups {
-                if let Some(bytes) = backup.body(seq, row, place)? {
-                    self.done.bodies_from_backups += 1;
-                    return self.copied(bytes);
-                }
+        for backup in self.backups {
+            // Zeros without a record, which may have been in a frame that is lost: then a person wanted them gone.
+            let is_damage = !is_zeros
+                || self.zeros_are_damage
+                || self.erasures_are_told && backup.is_erased_alike(self.source, place.position)?;
+            if is_damage && let Some(bytes) = backup.body(place)? {
+                self.done.bodies_from_backups += 1;
+                return self.copied(bytes);
             }
         }
         let row = u32::try_from(row).unwrap_or(u32::MAX);
@@ -425,15 +453,15 @@ impl Copy<'_> {
         if until <= self.next {
             return Ok(());
         }
-        for frame in backup.frames(self.next)? {
-            match frame {
-                Ok(frame) if frame.first_seq() >= until => break,
-                Ok(frame) => {
-                    self.fill(others, frame.first_seq(), u64::MAX)?;
-                    self.done.events_from_backups += self.copy(&[frame], until)?;
-                }
-                Err(LogError::Corrupt(_)) => {}
-                Err(error) => return Err(error.into()),
+        for stretch in backup.stretches(self.next)? {
+            let stretch = stretch?;
+            if stretch.header.first_seq >= until {
+                break;
+            }
+            for run in runs_of(&stretch.parts) {
+                let Some(first) = run.first().filter(|first| first.first_seq() < until) else { break };
+                self.fill(others, first.first_seq(), u64::MAX)?;
+                self.done.events_from_backups += self.copy(run, stretch.is_whole, until)?;
             }
         }
         self.fill(others, until, count_max)

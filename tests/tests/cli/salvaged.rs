@@ -58,5 +58,33 @@ fn a_backup_that_is_none_of_this_store_is_refused() {
     refused.says(2, &["other", "it holds store", "acpdb merge"]);
     let missing = world.run(&["salvage", "--into", "new", "--backup", "nowhere"]);
     missing.says(7, &["nowhere is not an acpdb store", "--backup names a folder"]);
+    world.write("file", "no folder");
+    let plain = world.run(&["salvage", "--into", "new", "--backup", "file"]);
+    plain.says(1, &["file", "--backup names a folder"]);
+    for inside in ["store/new", "other/new"] {
+        let refused = world.run(&["salvage", "--into", inside, "--backup", "other"]);
+        refused.says(2, &[inside, "which is only read", "name a folder beside it"]);
+    }
     assert!(!world.path("new").exists());
+}
+
+#[test]
+fn what_an_interrupted_salvage_left_is_named() {
+    let world = World::fed();
+    std::fs::create_dir(world.path("new.partial")).unwrap();
+    std::fs::write(world.path("new.partial/tail"), "").unwrap();
+    world.run(&["salvage", "--into", "new"]).says(2, &["new.partial", "remove it if none is"]);
+}
+
+#[test]
+fn many_lost_texts_are_counted() {
+    let world = World::new();
+    let words: Vec<String> = (0..12).map(|number| format!("words number {number}.")).collect();
+    words.iter().for_each(|words| say(&world, words));
+    words.iter().for_each(|words| damage(&world, words));
+    let saved = world.run(&["salvage", "--into", "new"]);
+    assert_eq!(saved.code, 8);
+    let saved = saved.text();
+    assert_eq!(saved.matches("  lost  a text of event").count(), 10, "{saved}");
+    assert!(saved.contains("  lost  2 more texts; --json names the event of each"), "{saved}");
 }

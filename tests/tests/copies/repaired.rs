@@ -1,8 +1,12 @@
 //! What damage took and a backup has comes back to its place.
 
-use acpdb_engine::event::Role;
-use acpdb_engine::ids::{ItemId, Seq};
-use acpdb_engine::storage::SimWorld;
+use std::sync::Arc;
+
+use acpdb_engine::codec::{EncodedEvent, Envelope, payload};
+use acpdb_engine::event::{Actor, BodyAddress, Erased, Payload, Role, Stamp};
+use acpdb_engine::ids::{BodyId, ItemId, Origin, Seq, StreamId};
+use acpdb_engine::log::{Log, LogOptions};
+use acpdb_engine::storage::{SimWorld, SystemEntropy};
 use acpdb_engine::store::Salvaged;
 use acpdb_engine::{Entry, Error, Store};
 use acpdb_tests::support::{line_of, lines};
@@ -148,18 +152,36 @@ fn two_damaged_backups_give_what_either_has() {
 fn a_text_that_two_events_have_comes_back_to_both() {
     let world = SimWorld::new(3);
     let store = open(&world, 1).unwrap();
-    for name in ["m1", "m2", "m3"] {
-        let text = if name == "m2" { "something else" } else { "the same words twice" };
-        let _ = store.append(&session(), vec![Entry::message(name, Role::User, text)]).unwrap();
-    }
+    let said = |(name, number)| Entry::message(name, Role::User, text(number));
+    let _ = store.append(&session(), [("m1", 1), ("m2", 2), ("m3", 1)].map(said).to_vec()).unwrap();
     store.close().unwrap();
     let said = lines(&store).unwrap();
-    let (name, at) = place_of(&world, "the same words twice");
+    let (name, at) = place_of(&world, &text(1));
     let damaged = flipped(&world, &name, at);
     let (alone, _) = salvaged(&damaged, &said);
+    // The second event was not told of, and its text was called damaged in the new store.
+    assert_eq!(alone.lost_bodies.len(), 2, "{alone:#?}");
     let (done, now) = salvaged_with(&damaged, &[&world.fork(2)], &said);
-    assert!(!alone.is_whole() && done.is_whole(), "{done:#?}");
-    assert_eq!((now, done.bodies_from_backups), (said, 1));
+    assert!(done.is_whole(), "{done:#?}");
+    assert_eq!((now, done.bodies_from_backups), (said, 2));
+}
+
+#[test]
+fn every_event_that_had_a_lost_text_says_that_it_is_lost() {
+    let world = SimWorld::new(3);
+    let store = open(&world, 1).unwrap();
+    let said = |name| Entry::message(name, Role::User, text(1));
+    let _ = store.append(&session(), ["m1", "m2"].map(said).to_vec()).unwrap();
+    store.close().unwrap();
+    let (name, at) = place_of(&world, &text(1));
+    let copy = SimWorld::new(8);
+    let done = tried(&flipped(&world, &name, at), &[], &copy).unwrap();
+    let store = open(&copy, 3).unwrap();
+    assert_eq!(done.lost_bodies.len(), 2);
+    for lost in &done.lost_bodies {
+        let refused = store.body(BodyId { seq: lost.seq, first: lost.row, chunks: 1 }).unwrap_err();
+        assert!(refused.to_string().contains("was lost"), "{lost:?}: {refused}");
+    }
 }
 
 fn items(store: &Store, text: &str) -> ItemId {
@@ -168,42 +190,132 @@ fn items(store: &Store, text: &str) -> ItemId {
     ItemId::first(Seq(at as u64 + 1))
 }
 
-/// A backup from before an erasure has what a person wanted gone.
-#[test]
-fn an_erased_text_does_not_come_back_from_a_backup() {
+/// What a store says, without the texts that it does not have.
+fn told(world: &SimWorld) -> String {
+    let store = open(world, 3).unwrap();
+    let recorded = store.events(Seq(1), Seq::MAX).unwrap();
+    recorded.filter_map(|event| line_of(&store, &event.unwrap()).ok()).collect()
+}
+
+fn text(number: u32) -> String {
+    format!("message {number} {}", "x".repeat(300))
+}
+
+/// Changes a byte in the spine of the frame that holds these words, or of its header.
+fn frame_broken(world: &SimWorld, words: &str, offset: usize) -> SimWorld {
+    let (name, at) = place_of(world, words);
+    let bytes = world.file(&name).unwrap();
+    let frame = bytes[..at].windows(4).rposition(|window| window == b"ACPF").unwrap();
+    flipped(world, &name, frame + offset)
+}
+
+const HEADER: usize = 20;
+const SPINE: usize = 170;
+
+/// A store, a backup of it, and the store after `message 4` was erased.
+fn erased_since() -> (SimWorld, SimWorld) {
     let (world, _) = filled(12);
     let before = world.fork(2);
     let store = open(&world, 5).unwrap();
-    let item = items(&store, "message 4 ");
-    let _ = store.erase(item, "ada", "it leaked").unwrap();
+    let _ = store.erase(items(&store, "message 4 "), "ada", "it leaked").unwrap();
     store.close().unwrap();
-    drop(store);
-    let text = |number: u32| format!("message {number} {}", "x".repeat(300));
-    assert!(!before.files().is_empty() && place_of(&before, &text(4)).1 > 0, "the backup has it");
-    let erasure = place_of(&world, "it leaked");
+    assert!(told(&before).contains(&text(4)) && !told(&world).contains(&text(4)));
+    (world, before)
+}
+
+/// A backup from before an erasure has what a person wanted gone.
+#[test]
+fn an_erased_text_does_not_come_back_from_a_backup() {
+    let (world, before) = erased_since();
     let damaged = zeroed(&world, &text(7));
-    let without_record = flipped(&damaged, &erasure.0, erasure.1);
-    let header = {
-        // A byte of the spine of its frame, so that the event itself is lost.
-        let bytes = world.file(&erasure.0).unwrap();
-        let at = bytes[..erasure.1].windows(4).rposition(|window| window == b"ACPF").unwrap();
-        flipped(&damaged, &erasure.0, at + 170)
-    };
+    let (reason, at) = place_of(&world, "it leaked");
     for (what, world, comes_back) in [
-        ("the record is sound", &damaged, true),
-        ("its reason is damaged", &without_record, true),
-        // Nothing says which of the two zeros was wanted: neither comes back.
-        ("it is lost", &header, false),
+        ("the record is sound", damaged.fork(1), true),
+        ("its reason is damaged", flipped(&damaged, &reason, at), true),
+        // Nothing says which of the two zeros was wanted, where both are in one segment.
+        ("it is lost", frame_broken(&damaged, "it leaked", SPINE), false),
+        ("its header is lost", frame_broken(&damaged, "it leaked", HEADER), false),
     ] {
         let copy = SimWorld::new(8);
-        let done = tried(world, &[&before], &copy).unwrap();
-        let store = open(&copy, 3).unwrap();
-        let recorded = store.events(Seq(1), Seq::MAX).unwrap();
-        let now: String = recorded.filter_map(|event| line_of(&store, &event.unwrap()).ok()).collect();
+        let done = tried(&world, &[&before], &copy).unwrap();
+        let now = told(&copy);
         assert!(!now.contains(&text(4)), "{what}: {done:#?}");
         assert_eq!(done.lost_events.is_empty(), comes_back, "{what}: {done:#?}");
-        assert_eq!(now.contains(&text(7)), comes_back, "{what}: {done:#?}");
+        let alike = place_of(&before, &text(4)).0 != place_of(&before, &text(7)).0;
+        assert_eq!(now.contains(&text(7)), comes_back || alike, "{what}: {done:#?}");
     }
+}
+
+/// The record was the last event, and only a checkpoint from before it is left to say where the log ended.
+#[test]
+fn an_erased_text_does_not_come_back_where_an_older_checkpoint_names_the_end() {
+    let (world, before) = erased_since();
+    let (name, at) = place_of(&world, "it leaked");
+    let bytes = world.file(&name).unwrap();
+    let frame = bytes[..at].windows(4).rposition(|window| window == b"ACPF").unwrap();
+    let mut bytes = bytes.clone();
+    bytes[frame..].fill(0);
+    world.set_file(&name, bytes);
+    world.remove_file("tail");
+    world.set_file("checkpoint", before.file("checkpoint").unwrap());
+    for name in world.files() {
+        if name.starts_with("snap/") || name.starts_with("index") {
+            world.remove_file(&name);
+        }
+    }
+    let copy = SimWorld::new(8);
+    let done = tried(&world, &[&before], &copy).unwrap();
+    assert!(!told(&copy).contains(&text(4)), "{done:#?}");
+}
+
+/// Many records of erasures in one commit of several pieces, as an erasure of very many texts leaves them. One of the pieces is damaged:
+/// the others count.
+#[test]
+fn an_erasure_in_a_sound_piece_of_a_damaged_commit_counts() {
+    let (world, _) = filled(12);
+    let before = world.fork(2);
+    let item = items(&open(&before, 6).unwrap(), "message 4 ").seq;
+    let by = |number: u32| {
+        Payload::from(Erased {
+            bodies: vec![BodyAddress { seq: if number == 0 { item } else { Seq(1) }, row: 0 }],
+            by: format!("eraser {number}"),
+            ..Erased::default()
+        })
+    };
+    let record = |number: u32| {
+        let stamp = Stamp { actor: Actor::User, ..Stamp::default() };
+        let (version, payload) = payload::encode(&stamp, &by(number)).unwrap();
+        let (kind, stream) = (by(number).number(), StreamId::STORE);
+        let envelope = Envelope { kind, version, stream, origin: Origin::ZERO, host_time: None };
+        EncodedEvent { envelope, payload, bodies: Vec::new() }
+    };
+    let clock = Arc::new(world.process(7).clock());
+    let storage = Arc::new(world.process(7));
+    let (log, _) = Log::open(storage, clock, Arc::new(SystemEntropy), LogOptions::default()).unwrap();
+    let records: Vec<_> = (0..24).map(record).collect();
+    let _ = log.append(log.prepare(&records).unwrap(), &[]).unwrap();
+    drop(log);
+    // Its own text is damaged as well, so that the backup is asked for it.
+    let (name, at) = place_of(&world, &text(4));
+    let (last, end) = place_of(&world, "eraser 23");
+    let damaged = flipped(&flipped(&world, &name, at), &last, end);
+    let copy = SimWorld::new(8);
+    let done = tried(&damaged, &[&before], &copy).unwrap();
+    assert!((1..=8).contains(&lost_count(&done)), "the last piece is lost: {done:#?}");
+    assert!(!told(&copy).contains(&text(4)), "{done:#?}");
+}
+
+/// Zeros in a segment of which nothing was erased since the backup are damage, whatever is lost elsewhere.
+#[test]
+fn a_text_of_zeros_comes_back_though_the_newest_event_is_lost() {
+    let (world, _) = filled(12);
+    let backup = world.fork(2);
+    let _ = more(&world, 4, 20..21);
+    let damaged = frame_broken(&zeroed(&world, &text(7)), &text(20), SPINE);
+    let copy = SimWorld::new(8);
+    let done = tried(&damaged, &[&backup], &copy).unwrap();
+    assert_eq!((lost_count(&done), done.lost_bodies.len()), (1, 0), "{done:#?}");
+    assert!(told(&copy).contains(&text(7)));
 }
 
 #[test]
@@ -217,23 +329,90 @@ fn a_backup_of_another_store_is_refused() {
     assert!(is_refused(outcome, "it holds store"));
 }
 
-/// A copy of a store that was written to by itself has the id of the store, and seqs that mean other events.
+/// A copy of a store that was written to by itself has the id of the store, and seqs that mean other events. Where the store's own
+/// events are lost, the commit behind them still names the one that is gone.
 #[test]
 fn a_copy_that_went_its_own_way_is_refused() {
     let (world, _) = filled(6);
     let other = world.fork(2);
-    let _ = more(&world, 4, 20..30);
-    let _ = more(&other, 5, 40..50);
-    let outcome = tried(&world, &[&other], &SimWorld::new(8));
-    assert!(is_refused(outcome, "it has another history than the store from"));
-    // All that could be compared is lost; the page that names the end still knows.
-    let names = segments(&world);
-    for name in &names[1..] {
-        world.remove_file(name);
+    let _ = more(&world, 4, 20..26);
+    let _ = more(&other, 5, 40..43);
+    let lost =
+        |offset| (20..23).fold(world.fork(1), |world, number| frame_broken(&world, &text(number), offset));
+    for (what, damaged) in [
+        ("sound", world.fork(1)),
+        ("spines", lost(SPINE)),
+        ("headers", lost(HEADER)),
+        ("the end", {
+            let world = world.fork(1);
+            segments(&world)[2..].iter().for_each(|name| world.remove_file(name));
+            world
+        }),
+    ] {
+        let outcome = tried(&damaged, &[&other], &SimWorld::new(8));
+        let told = format!("{what}: {outcome:#?}");
+        assert!(is_refused(outcome, "it has another history than the store"), "{told}");
     }
-    let outcome = tried(&world, &[&other], &SimWorld::new(8));
-    let refused = format!("{outcome:?}");
-    assert!(is_refused(outcome, "it has another history than"), "{refused}");
+}
+
+/// A copy that ends where the store's events are lost cannot be told from a backup. What it adds is said to be unconfirmed.
+#[test]
+fn events_that_nothing_confirms_are_told_apart() {
+    let (world, _) = filled(6);
+    let other = world.fork(2);
+    let _ = more(&world, 4, 20..26);
+    let _ = more(&other, 5, 40..42);
+    let damaged = (20..24).fold(world, |world, number| frame_broken(&world, &text(number), HEADER));
+    let done = tried(&damaged, &[&other], &SimWorld::new(8)).unwrap();
+    assert_eq!((done.unconfirmed_events.len(), done.events_from_backups), (1, 2), "{done:#?}");
+    assert!(!done.is_whole());
+}
+
+/// One frame of another copy, in an otherwise honest backup.
+#[test]
+fn a_frame_of_another_copy_in_a_backup_is_refused() {
+    let (world, _) = filled(6);
+    let other = world.fork(2);
+    let _ = more(&world, 4, 20..24);
+    let _ = more(&other, 5, 40..44);
+    let backup = world.fork(2);
+    let frame = |world: &SimWorld, words: &str| {
+        let (name, at) = place_of(world, words);
+        let bytes = world.file(&name).unwrap();
+        let start = bytes[..at].windows(4).rposition(|window| window == b"ACPF").unwrap();
+        (name, start, bytes[start..at + words.len()].to_vec())
+    };
+    let (name, start, bytes) = frame(&other, &text(41));
+    let (own, own_start, _) = frame(&backup, &text(21));
+    assert_eq!((&name, start), (&own, own_start), "the same place in both");
+    let mut spliced = backup.file(&name).unwrap();
+    spliced[start..start + bytes.len()].copy_from_slice(&bytes);
+    backup.set_file(&name, spliced);
+    let damaged = frame_broken(&world, &text(21), HEADER);
+    let outcome = tried(&damaged, &[&backup], &SimWorld::new(8));
+    let told = format!("{outcome:#?}");
+    assert!(is_refused(outcome, "it has another history than the store"), "{told}");
+}
+
+/// The backup is damaged in the same commit, in another piece.
+#[test]
+fn a_backup_gives_the_sound_pieces_of_a_damaged_commit() {
+    let world = SimWorld::new(3);
+    let store = open(&world, 1).unwrap();
+    let entries: Vec<Entry> = (0..100).flat_map(message).collect();
+    let _ = store.append(&session(), entries).unwrap();
+    store.close().unwrap();
+    let said = lines(&store).unwrap();
+    let name = segments(&world).pop().unwrap();
+    let bytes = world.file(&name).unwrap();
+    let frame = bytes.windows(4).rposition(|window| window == b"ACPF").unwrap();
+    // The spine begins with its table of pieces.
+    let (damaged, backup) = (flipped(&world, &name, frame + 3000), flipped(&world, &name, frame + 6000));
+    let alone = salvaged(&damaged, &said).0;
+    let (done, now) = salvaged_with(&damaged, &[&backup], &said);
+    assert!((1..=8).contains(&lost_count(&alone)), "{alone:#?}");
+    assert!(done.is_whole() && done.events_from_backups == lost_count(&alone), "{done:#?}");
+    assert_eq!(now, said);
 }
 
 /// The folder is gone but for a backup and what is newer than it.

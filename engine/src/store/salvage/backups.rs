@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! another store          -> refused: its seqs mean other events
-//! another history        -> refused: a commit that both have is not the same one
+//! another history        -> refused: where the store names a link, the backup has another one
 //! events that are lost   -> those of the backup with these seqs
 //! a text that is lost    -> the backup's bytes, if they have the digest that the damaged store names
 //! ```
 //!
-//! A link names its commit and every one before it. So a backup with the link of a commit of the store has the same history up to there.
+//! A link names its commit and every one before it. The store names links in headers of frames, also of damaged ones, which name the one
+//! before as well, in headers of segments, and in its witnesses. So what lies before such a place in the backup is confirmed. What lies behind the last one
+//! may come from a copy that was written to by itself: it is taken, and said to be unconfirmed.
 
 use std::iter::Peekable;
 use std::path::PathBuf;
@@ -15,9 +17,51 @@ use std::sync::Arc;
 
 use crate::codec::{BodyRow, Frame, FrameHeader};
 use crate::error::Error;
-use crate::ids::{Seq, StoreId};
+use crate::ids::{Link, Position, Seq, StoreId};
 use crate::log::{Frames, Head, Log, LogError, LogOptions, LogReport, Standing, Witness};
 use crate::storage::{Storage, SystemClock, SystemEntropy};
+
+/// A frame, or what is left of it.
+pub(super) struct Stretch {
+    pub(super) header: FrameHeader,
+    /// The frame, or the sound pieces of a damaged one.
+    pub(super) parts: Vec<Frame>,
+    pub(super) is_whole: bool,
+}
+
+/// Goes through a log, damage left out.
+pub(super) struct Stretches<'a> {
+    log: &'a Log,
+    frames: Frames<'a>,
+}
+
+impl<'a> Stretches<'a> {
+    pub(super) fn new(log: &'a Log, frames: Frames<'a>) -> Self {
+        Self { log, frames }
+    }
+}
+
+impl Iterator for Stretches<'_> {
+    type Item = Result<Stretch, LogError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match (self.frames.next()?, self.frames.damaged()) {
+                (Ok(frame), _) => {
+                    return Some(Ok(Stretch { header: *frame.header(), parts: vec![frame], is_whole: true }));
+                }
+                (Err(LogError::Corrupt(_)), Some(header)) => {
+                    let header = *header;
+                    let parts = self.log.sound_parts(&header);
+                    return Some(parts.map(|parts| Stretch { header, parts, is_whole: false }));
+                }
+                // The report of the verification has it, and the gap in the seqs tells what it costs.
+                (Err(LogError::Corrupt(_)), None) => {}
+                (Err(error), _) => return Some(Err(error)),
+            }
+        }
+    }
+}
 
 /// A backup that is open for reading.
 pub(super) struct Backup {
@@ -26,8 +70,17 @@ pub(super) struct Backup {
 }
 
 impl Backup {
-    /// Opens it. The store that is salvaged may have lost its id: then any will do.
-    pub(super) fn open(storage: Arc<dyn Storage>, store: StoreId) -> Result<Self, Error> {
+    /// Opens all of them. The store that is salvaged may have lost its id: then they have to be of one store.
+    pub(super) fn open_all(storages: Vec<Arc<dyn Storage>>, store: StoreId) -> Result<Vec<Self>, Error> {
+        let mut backups: Vec<Self> = Vec::with_capacity(storages.len());
+        for storage in storages {
+            let known = backups.first().map_or(store, |backup| backup.log.store());
+            backups.push(Self::open(storage, known)?);
+        }
+        Ok(backups)
+    }
+
+    fn open(storage: Arc<dyn Storage>, store: StoreId) -> Result<Self, Error> {
         let path = storage.path("");
         let options = LogOptions { read_only: true, ..LogOptions::default() };
         let (log, _recovery) =
@@ -46,25 +99,27 @@ impl Backup {
         self.log.storage().path("")
     }
 
-    /// Its sound frames with events from `from` on, each checked by its digest.
-    pub(super) fn frames(&self, from: Seq) -> Result<Frames<'_>, LogError> {
-        self.log.proven_frames(from, self.head)
+    /// What it has from `from` on; whole frames are checked by their digests.
+    pub(super) fn stretches(&self, from: Seq) -> Result<Stretches<'_>, LogError> {
+        Ok(Stretches::new(&self.log, self.log.proven_frames(from, self.head)?))
     }
 
-    /// The bytes of a body, if they are here and are those that the damaged store names.
-    pub(super) fn body(&self, seq: Seq, row: usize, lost: &BodyRow) -> Result<Option<Vec<u8>>, LogError> {
-        let frame = match self.log.locate(seq) {
-            Ok(Some(frame)) => frame,
-            Ok(None) | Err(LogError::Corrupt(_)) => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let here = frame.event(seq).and_then(|event| event.row(row));
-        let Some(here) = here.filter(|here| here.digest == lost.digest) else { return Ok(None) };
-        match self.log.body(&here) {
+    /// The bytes of a body, if they are here: a backup has each body where the store has it.
+    pub(super) fn body(&self, lost: &BodyRow) -> Result<Option<Vec<u8>>, LogError> {
+        if lost.position >= self.head.position {
+            return Ok(None);
+        }
+        match self.log.body(lost) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(LogError::Corrupt(_) | LogError::Erased { .. }) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether nothing was erased in a segment of the store since this backup.
+    pub(super) fn is_erased_alike(&self, store: &Log, position: Position) -> Result<bool, LogError> {
+        let here = self.log.erasure_count(position)?;
+        Ok(here.is_some() && here == store.erasure_count(position)?)
     }
 }
 
@@ -73,10 +128,12 @@ fn refused(path: PathBuf, why: String) -> Error {
     Error::Io { action: "salvage with the backup in", path, source }
 }
 
-/// What will be lost, known before anything is copied.
+/// What the new store will lack, or may have wrong; known before anything is copied.
 pub(super) struct Shortfall {
     /// Events that neither the store nor a backup has, as ranges of seqs, in order.
     pub(super) lost: Vec<(Seq, Seq)>,
+    /// Events of backups that no link of the store confirms, in the same way.
+    pub(super) unconfirmed: Vec<(Seq, Seq)>,
     /// Witnesses that say something else than what will be there.
     pub(super) contradicting: Vec<Witness>,
 }
@@ -94,80 +151,125 @@ pub(super) fn shortfall(
 ) -> Result<Shortfall, Error> {
     let mut beside = Vec::with_capacity(backups.len());
     for backup in backups {
-        beside.push(Beside { backup, frames: backup.frames(Seq(1))?.peekable(), held: Held::default() });
+        beside.push(Beside::new(backup)?);
     }
+    let mut told = told_by(&found.witnesses).into_iter().peekable();
     let mut held = Held::default();
-    let mut frames = source.frames_until(Seq(1), until)?;
-    while let Some(frame) = frames.next() {
-        match (frame, frames.damaged()) {
-            (Ok(frame), _) => {
-                for beside in &mut beside {
-                    beside.pass(Some(frame.header()))?;
-                }
-                held.add(&frame);
+    for stretch in Stretches::new(source, source.frames_until(Seq(1), until)?) {
+        let Stretch { header, parts, .. } = stretch?;
+        for (seq, link) in [(header.first_seq.before(), header.previous), (header.last_seq(), header.link())]
+        {
+            while let Some((earlier, link)) = told.next_if(|(earlier, _)| *earlier <= seq) {
+                beside.iter_mut().try_for_each(|beside| beside.pass(earlier, link))?;
             }
-            (Err(LogError::Corrupt(_)), Some(header)) => {
-                for beside in &mut beside {
-                    beside.pass(Some(header))?;
-                }
-                source.sound_parts(header)?.iter().for_each(|part| held.add(part));
-            }
-            (Err(LogError::Corrupt(_)), None) => {}
-            (Err(error), _) => return Err(error.into()),
+            beside.iter_mut().try_for_each(|beside| beside.pass(seq, link))?;
         }
+        parts.iter().for_each(|part| held.add(part.first_seq(), part.last_seq()));
     }
-    let mut witnesses: Vec<Witness> =
+    for (seq, link) in told {
+        beside.iter_mut().try_for_each(|beside| beside.pass(seq, link))?;
+    }
+    let mut contradicting: Vec<Witness> =
         found.witnesses.iter().filter(|witness| is_contradiction(witness)).cloned().collect();
-    let mut lost = held.without(end);
-    for mut beside in beside {
-        beside.pass(None)?;
+    let (mut lost, mut unconfirmed) = (held.taken_from(&[(Seq(1), end)]), Vec::new());
+    for beside in beside {
         let backup = beside.backup;
-        let mut kept = Vec::with_capacity(witnesses.len());
-        for witness in witnesses {
+        let (has, confirmed) = beside.finish()?;
+        let mut kept = Vec::with_capacity(contradicting.len());
+        for witness in contradicting {
             if !backup.bears_out(&witness)? {
                 kept.push(witness);
             }
         }
-        witnesses = kept;
-        lost = beside.held.taken_from(&lost);
+        contradicting = kept;
+        let left = has.taken_from(&lost);
+        // What this backup gives is what it takes from the lost ones.
+        let mut given = Held::default();
+        left.iter().for_each(|(first, last)| given.add(*first, *last));
+        unconfirmed.extend(confirmed.taken_from(&given.taken_from(&lost)));
+        lost = left;
     }
-    Ok(Shortfall { lost, contradicting: witnesses })
+    unconfirmed.sort_unstable();
+    Ok(Shortfall { lost, unconfirmed, contradicting })
 }
 
-/// Whether a witness that counts says something else than the log. The map of a segment is a cache.
-fn is_contradiction(witness: &Witness) -> bool {
-    witness.contradicts() && (witness.kind.is_of_the_log() || witness.kind.is_kept_apart())
+/// The links that witnesses name, by the last events of their commits, in order. One that the log contradicts is not asked.
+fn told_by(witnesses: &[Witness]) -> Vec<(Seq, Link)> {
+    let is_asked = |witness: &&Witness| {
+        (witness.kind.is_of_the_log() || witness.kind.is_kept_apart()) && witness.standing != Standing::Forked
+    };
+    let told = witnesses.iter().filter(is_asked);
+    let mut told: Vec<(Seq, Link)> =
+        told.filter_map(|witness| witness.acknowledged().zip(witness.link)).collect();
+    told.sort_unstable_by_key(|(seq, _)| *seq);
+    told
 }
 
 /// A backup on a walk beside the store.
 struct Beside<'a> {
     backup: &'a Backup,
-    frames: Peekable<Frames<'a>>,
+    stretches: Peekable<Stretches<'a>>,
     held: Held,
+    /// Commits that each name the one before.
+    runs: Vec<Run>,
 }
 
-impl Beside<'_> {
-    /// Goes on to a commit of the store, and compares the two; without one, to the end.
-    fn pass(&mut self, header: Option<&FrameHeader>) -> Result<(), Error> {
-        let is_before = |frame: &Result<Frame, LogError>| match (frame, header) {
-            (Ok(frame), Some(header)) => frame.last_seq() < header.first_seq,
-            _ => true,
+struct Run {
+    first: Seq,
+    /// The header of its last commit.
+    last: FrameHeader,
+    /// The last event that a link of the store confirms, with all before it.
+    confirmed: Option<Seq>,
+}
+
+impl<'a> Beside<'a> {
+    fn new(backup: &'a Backup) -> Result<Self, Error> {
+        let stretches = backup.stretches(Seq(1))?.peekable();
+        Ok(Self { backup, stretches, held: Held::default(), runs: Vec::new() })
+    }
+
+    /// Goes on up to a seq that the store names the link of, and compares.
+    fn pass(&mut self, seq: Seq, link: Link) -> Result<(), Error> {
+        let is_due = |stretch: &Result<Stretch, LogError>| {
+            stretch.as_ref().map_or(true, |stretch| stretch.header.first_seq <= seq)
         };
-        while let Some(frame) = self.frames.next_if(is_before) {
-            match frame {
-                Ok(frame) => self.held.add(&frame),
-                // What a backup lacks is not asked of it.
-                Err(LogError::Corrupt(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
+        while let Some(stretch) = self.stretches.next_if(is_due) {
+            self.take(stretch?);
         }
-        let (Some(header), Some(Ok(frame))) = (header, self.frames.peek()) else { return Ok(()) };
-        if frame.first_seq() <= header.last_seq() && frame.header().link() != header.link() {
-            let first = frame.first_seq().min(header.first_seq);
-            let why = format!("it has another history than the store from {first} on");
+        let Some(run) = self.runs.last_mut() else { return Ok(()) };
+        // The store may name an earlier place than the one before.
+        if seq < run.last.first_seq || seq > run.last.last_seq() {
+            return Ok(());
+        }
+        if run.last.link() != link {
+            let why = format!("it has another history than the store, up to {seq} at the latest");
             return Err(refused(self.backup.path(), why));
         }
+        run.confirmed = Some(run.last.last_seq());
         Ok(())
+    }
+
+    fn take(&mut self, stretch: Stretch) {
+        let header = stretch.header;
+        match self.runs.last_mut() {
+            Some(run) if run.last.link() == header.previous => run.last = header,
+            _ => self.runs.push(Run { first: header.first_seq, last: header, confirmed: None }),
+        }
+        stretch.parts.iter().for_each(|part| self.held.add(part.first_seq(), part.last_seq()));
+    }
+
+    /// The seqs that it has, and those that are confirmed.
+    fn finish(mut self) -> Result<(Held, Held), Error> {
+        while let Some(stretch) = self.stretches.next() {
+            self.take(stretch?);
+        }
+        let mut confirmed = Held::default();
+        for run in &self.runs {
+            if let Some(last) = run.confirmed {
+                confirmed.add(run.first, last);
+            }
+        }
+        Ok((self.held, confirmed))
     }
 }
 
@@ -175,20 +277,20 @@ impl Backup {
     /// Whether a witness that contradicts the store tells what is here: of what the store lacks, the place may be gone.
     fn bears_out(&self, witness: &Witness) -> Result<bool, Error> {
         let Some(seq) = witness.seq else { return Ok(false) };
-        let frame = match self.log.locate(seq) {
-            Ok(Some(frame)) => frame,
-            Ok(None) | Err(LogError::Corrupt(_)) => return Ok(false),
-            Err(error) => return Err(error.into()),
-        };
-        let is_ahead = witness.standing == Standing::Ahead;
-        let Some(link) = witness.link else { return Ok(is_ahead) };
-        let is_here = frame.header().link() == link;
-        if is_ahead && !is_here {
-            let why = format!("it has another history than {} tells of, up to {seq}", witness.name);
-            return Err(refused(self.path(), why));
+        match self.log.locate(seq) {
+            Ok(Some(frame)) => Ok(match witness.link {
+                Some(link) => frame.header().link() == link,
+                None => witness.standing == Standing::Ahead,
+            }),
+            Ok(None) | Err(LogError::Corrupt(_)) => Ok(false),
+            Err(error) => Err(error.into()),
         }
-        Ok(is_here)
     }
+}
+
+/// Whether a witness that counts says something else than the log. The map of a segment is a cache.
+fn is_contradiction(witness: &Witness) -> bool {
+    witness.contradicts() && (witness.kind.is_of_the_log() || witness.kind.is_kept_apart())
 }
 
 /// Seqs of sound events, as ranges in order.
@@ -198,18 +300,12 @@ struct Held {
 }
 
 impl Held {
-    /// Frames come in the order of the log.
-    fn add(&mut self, frame: &Frame) {
-        let (first, last) = (frame.first_seq(), frame.last_seq());
+    /// These come in the order of the log.
+    fn add(&mut self, first: Seq, last: Seq) {
         match self.ranges.last_mut() {
             Some((_, before)) if before.next() >= first => *before = last.max(*before),
             _ => self.ranges.push((first, last)),
         }
-    }
-
-    /// The seqs up to `end` that are not here.
-    fn without(&self, end: Seq) -> Vec<(Seq, Seq)> {
-        self.taken_from(&[(Seq(1), end)])
     }
 
     /// What is left of some ranges.
