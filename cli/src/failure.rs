@@ -106,8 +106,7 @@ impl Failure {
 }
 
 /// What to do about a store of which something is damaged.
-const DAMAGE_HINT: &str =
-    "acpdb verify lists the damage; put back a backup, or save what is sound with acpdb salvage --into NEW";
+const DAMAGE_HINT: &str = "acpdb verify lists the damage; acpdb salvage --into NEW saves what is sound, and with --backup DIR the rest";
 
 /// How a verb ends that met damage. Damage goes before any code that says the same of a sound store: done, done in part, nothing
 /// found. A mistake in its use, a conflict, a lock, a key and a lost tail stay what they are.

@@ -25,6 +25,8 @@ use crate::storage::{FileStorage, Storage, SystemClock, SystemEntropy};
 
 /// The invariant that a payload comes back as it was encoded. One that does not is damage, whatever its digests say.
 const PAYLOAD_INVARIANT: u8 = 9;
+/// What is on record as erased cannot be read.
+pub const ERASURE_INVARIANT: u8 = 12;
 
 /// What is to be thought of a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
@@ -43,7 +45,7 @@ pub enum Verdict {
 /// Something that was concluded and cannot be.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Contradiction {
-    /// Which invariant it breaks, as ARCHITECTURE.md numbers them.
+    /// Which invariant it breaks: 4, 5, 7 or 11 of the fold, 9 if the event cannot be decoded, 12 if it is erased and can be read.
     pub invariant: u8,
     /// The stream.
     pub stream: StreamId,
@@ -413,6 +415,36 @@ fn contradictions_of(log: &Log) -> Result<Vec<Contradiction>, Error> {
         }
     }
     found.extend(world_contradictions(&world, Seq::MAX));
+    found.extend(readable_erasures(log)?);
+    Ok(found)
+}
+
+/// Bodies that are on record as erased and can be read: a file of the log was put back that was copied before.
+fn readable_erasures(log: &Log) -> Result<Vec<Contradiction>, Error> {
+    let mut readable = Vec::new();
+    for address in recorded_addresses(log, Seq::ZERO)? {
+        for row in rows_at(log, &[address])? {
+            if log.body(&row).is_ok() {
+                readable.push((address, row));
+            }
+        }
+    }
+    // An erasure that is under way, or ended just now, is carried out.
+    if readable.is_empty() || log.is_erasing()? {
+        return Ok(Vec::new());
+    }
+    readable.retain(|(_, row)| log.body(row).is_ok());
+    let mut found = Vec::with_capacity(readable.len());
+    for (address, _) in readable {
+        let frame = log.locate(address.seq)?;
+        let stream = frame.and_then(|frame| frame.event(address.seq).map(|event| event.envelope.stream));
+        found.push(Contradiction {
+            invariant: ERASURE_INVARIANT,
+            stream: stream.unwrap_or(StreamId::STORE),
+            item: Some(ItemId::first(address.seq)),
+            detail: format!("text {} of it is on record as erased, and can be read", address.row + 1),
+        });
+    }
     Ok(found)
 }
 

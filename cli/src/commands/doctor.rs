@@ -202,8 +202,8 @@ fn log(
         Verdict::Damaged => {
             let places = describe::count(report.violations.len() as u64, "place");
             let next = format!(
-                "copy {path} elsewhere; acpdb verify lists the damage; restore a backup, or save the rest with \
-                 acpdb --db {path} salvage --into NEW"
+                "copy {path} elsewhere; acpdb verify lists the damage; acpdb --db {path} salvage --into NEW saves \
+                 the rest, and with --backup DIR what a backup has"
             );
             add(
                 State::Problem,

@@ -5,7 +5,7 @@ use std::path::Path;
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::log::{Standing, Witness, WitnessKind};
 use acpdb_engine::store::{VerifyOptions, verify_store};
-use acpdb_engine::verify::{Report, Verdict};
+use acpdb_engine::verify::{Contradiction, ERASURE_INVARIANT, Report, Verdict};
 use acpdb_proof::VerifierKey;
 use acpdb_proof::claims::Judged;
 
@@ -123,7 +123,7 @@ pub(crate) const fn code_of(verdict: Verdict) -> Code {
         Verdict::Sound => Code::Ok,
         Verdict::Damaged => Code::Damage,
         Verdict::TailLost => Code::LostTail,
-        // A fault of this program: what is recorded is sound.
+        // A fault of this program, or an erasure that was undone: what is recorded is sound.
         Verdict::Contradicted => Code::Failure,
     }
 }
@@ -154,6 +154,9 @@ fn print(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fail
             output.paint(describe::BAD, "sound, but rolled back")
         }
         Verdict::TailLost => output.paint(describe::BAD, "acknowledged events are missing"),
+        Verdict::Contradicted if is_only_erasures(report) => {
+            output.paint(describe::BAD, "sound, but what was erased can be read")
+        }
         Verdict::Contradicted => output.paint(describe::BAD, "sound, but what this program concludes is not"),
     };
     output.line(format!("{}: {verdict}", folder.display()))?;
@@ -198,8 +201,9 @@ fn print(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fail
     }
     for contradiction in &report.contradictions {
         let item = contradiction.item.map(|item| format!("{item}: ")).unwrap_or_default();
+        let name = if is_erasure(contradiction) { "erased" } else { "fold" };
         output.line(line(
-            "fold",
+            name,
             format!("{item}{} (invariant {})", contradiction.detail, contradiction.invariant),
         ))?;
     }
@@ -210,6 +214,15 @@ fn print(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fail
         output.line(line("not proven", note.clone()))?;
     }
     Ok(())
+}
+
+/// Whether all that cannot be are erased texts that can be read.
+fn is_only_erasures(report: &Report) -> bool {
+    report.contradictions.iter().all(is_erasure)
+}
+
+fn is_erasure(contradiction: &Contradiction) -> bool {
+    contradiction.invariant == ERASURE_INVARIANT
 }
 
 /// Each witness in a line; of headers, records and saved files that hold, one line a kind.
@@ -284,6 +297,10 @@ fn advise(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fai
     let folder = folder.display();
     let lines: Vec<String> = match report.verdict() {
         Verdict::Sound => return Ok(()),
+        Verdict::Contradicted if is_only_erasures(report) => vec![
+            "Works: everything. A file of the log was put back that is older than the erasure.".to_owned(),
+            format!("What to do: erase each again, as acpdb --db {folder} erase '#12' --by NAME --reason WHY"),
+        ],
         Verdict::Contradicted => vec![
             "Works: everything; nothing that was recorded is damaged or lost.".to_owned(),
             format!("What to do: report the lines above, at {}/issues.", env!("CARGO_PKG_REPOSITORY")),
@@ -293,8 +310,8 @@ fn advise(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fai
                 .to_owned(),
             "What to do:".to_owned(),
             format!("  1. copy {folder} elsewhere, before anything else"),
-            "  2. restore a backup if you have one: it is a store, open it with --db".to_owned(),
-            format!("  3. else save the rest as a new store: acpdb --db {folder} salvage --into NEW"),
+            format!("  2. make a new store of it: acpdb --db {folder} salvage --into NEW"),
+            "     and if there is a backup, add --backup DIR: what is damaged here comes from there".to_owned(),
         ],
         _ if is_inconsistent(report) => vec![
             "The log is sound in itself, and is not the one whose link was kept.".to_owned(),

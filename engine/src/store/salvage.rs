@@ -155,6 +155,7 @@ fn check_outside(into: &Path, read: &Path) -> Result<(), Error> {
     let Ok(read) = read.canonicalize() else { return Ok(()) };
     let mut above =
         into.ancestors().map(|path| if path.as_os_str().is_empty() { Path::new(".") } else { path });
+    // What is not there yet is asked for above; the root is always there.
     let known = above.find_map(|path| path.canonicalize().ok());
     if !known.is_some_and(|path| path.starts_with(&read)) {
         return Ok(());

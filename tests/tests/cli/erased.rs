@@ -55,3 +55,35 @@ fn no_export_shows_what_was_erased_and_each_says_that_it_was() {
         assert!(!holds(&std::fs::read(world.path(&name)).unwrap(), SECRET), "{format} at t2");
     }
 }
+
+/// A file of the log that is put back from a copy brings back what was erased since, and nothing said so.
+#[test]
+fn an_erased_text_that_can_be_read_again_is_found() {
+    let world = World::new();
+    let line =
+        format!("{{\"session\":\"s1\",\"message\":{{\"role\":\"user\",\"text\":\"token {SECRET}\"}}}}\n");
+    world.run_with(&["append", "--stdin"], line).ok();
+    let path = world.path("store/log/000000000001.seg");
+    let at = |bytes: &[u8]| bytes.windows(SECRET.len()).position(|window| window == SECRET.as_bytes());
+    let before = std::fs::read(&path).unwrap();
+    let begins = at(&before).unwrap();
+    let item = world.run(&["list", "--session", "s1", "--json"]).ok();
+    let seq = item.split("\"seq\":").nth(1).and_then(|rest| rest.split([',', '}']).next()).unwrap();
+    let item = format!("#{seq}");
+    world.run(&["erase", &item, "--by", "ada", "--reason", "it leaked"]).ok();
+    world.assert_sound();
+    let mut bytes = std::fs::read(&path).unwrap();
+    assert_eq!(at(&bytes), None);
+    // The salt and the text.
+    let body = begins - 16 - "token ".len()..begins + SECRET.len();
+    bytes[body.clone()].copy_from_slice(&before[body]);
+    std::fs::write(&path, bytes).unwrap();
+    let found = world.run(&["verify", "--deep"]);
+    assert_eq!(found.code, 1, "{}", found.text());
+    let found = found.text();
+    assert!(found.contains("sound, but what was erased can be read"), "{found}");
+    assert!(found.contains("is on record as erased, and can be read"), "{found}");
+    assert!(found.contains("erase each again"), "{found}");
+    world.run(&["erase", &item, "--by", "ada", "--reason", "again"]).ok();
+    world.assert_sound();
+}
