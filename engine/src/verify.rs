@@ -239,7 +239,9 @@ pub(crate) fn verify_log(
 
 /// Addresses that the log records as erased after `after`, and the blocks that they name.
 pub(crate) fn recorded_erasures(log: &Log, after: Seq) -> Result<Vec<BodyRow>, LogError> {
-    rows_at(log, &recorded_addresses(log, after)?)
+    let addresses: Vec<BodyAddress> =
+        recorded_addresses(log, after)?.into_iter().map(|(_, address)| address).collect();
+    rows_at(log, &addresses)
 }
 
 /// The blocks that these addresses name, of those that can be read.
@@ -256,10 +258,10 @@ pub(crate) fn rows_at(log: &Log, addresses: &[BodyAddress]) -> Result<Vec<BodyRo
     Ok(rows)
 }
 
-/// Bodies that the log records as erased after `after`.
-pub(crate) fn recorded_addresses(log: &Log, after: Seq) -> Result<Vec<BodyAddress>, LogError> {
+/// Bodies that the log records as erased after `after`, each with the first event of the commit that records it.
+pub(crate) fn recorded_addresses(log: &Log, after: Seq) -> Result<Vec<(Seq, BodyAddress)>, LogError> {
     let until = log.refresh()?;
-    let mut addresses: Vec<BodyAddress> = Vec::new();
+    let mut addresses = Vec::new();
     let mut frames = log.frames_from(after.next(), until)?;
     while let Some(frame) = frames.next() {
         // Damage is for `verify` to tell of. What is sound of a damaged frame counts.
@@ -278,7 +280,8 @@ pub(crate) fn recorded_addresses(log: &Log, after: Seq) -> Result<Vec<BodyAddres
                 if let Ok(recorded) = crate::codec::payload::recorded(frame, &event)
                     && let Payload::Erased(erased) = recorded.event.payload
                 {
-                    addresses.extend(erased.bodies);
+                    let commit = frame.header().first_seq;
+                    addresses.extend(erased.bodies.into_iter().map(|address| (commit, address)));
                 }
             }
         }
@@ -296,7 +299,8 @@ pub(crate) const SHREDDED_SUBJECT_ROW: u32 = u32::MAX - 1;
 /// ([`SHREDDED_SUBJECT_ROW`]).
 pub(crate) fn recorded_shreds(log: &Log, after: Seq, row: u32) -> Result<BTreeSet<StreamId>, LogError> {
     let mut streams = BTreeSet::new();
-    for address in recorded_addresses(log, after)?.iter().filter(|address| address.row == row) {
+    let addresses = recorded_addresses(log, after)?.into_iter().map(|(_, address)| address);
+    for address in addresses.filter(|address| address.row == row) {
         match log.locate(address.seq) {
             Ok(Some(frame)) => {
                 streams.extend(frame.event(address.seq).map(|event| event.envelope.stream));
@@ -419,30 +423,38 @@ fn contradictions_of(log: &Log) -> Result<Vec<Contradiction>, Error> {
     Ok(found)
 }
 
-/// Bodies that are on record as erased and can be read: a file of the log was put back that was copied before.
+/// Bodies that are on record as erased and are still there: a file of the log was put back that was copied before. What is sealed needs no key
+/// for that.
 fn readable_erasures(log: &Log) -> Result<Vec<Contradiction>, Error> {
-    let mut readable = Vec::new();
-    for address in recorded_addresses(log, Seq::ZERO)? {
+    let is_gone = |row: &BodyRow| match log.body(row) {
+        Err(LogError::Erased { .. } | LogError::Corrupt(_)) => Ok(true),
+        Err(error @ LogError::Io { .. }) => Err(error),
+        _ => Ok(false),
+    };
+    let mut there = Vec::new();
+    for (_, address) in recorded_addresses(log, Seq::ZERO)? {
         for row in rows_at(log, &[address])? {
-            if log.body(&row).is_ok() {
-                readable.push((address, row));
+            if !is_gone(&row)? {
+                there.push((address, row));
             }
         }
     }
     // An erasure that is under way, or ended just now, is carried out.
-    if readable.is_empty() || log.is_erasing()? {
+    if there.is_empty() || log.is_erasing()? {
         return Ok(Vec::new());
     }
-    readable.retain(|(_, row)| log.body(row).is_ok());
-    let mut found = Vec::with_capacity(readable.len());
-    for (address, _) in readable {
+    let mut found = Vec::new();
+    for (address, row) in there {
+        if is_gone(&row)? {
+            continue;
+        }
         let frame = log.locate(address.seq)?;
         let stream = frame.and_then(|frame| frame.event(address.seq).map(|event| event.envelope.stream));
         found.push(Contradiction {
             invariant: ERASURE_INVARIANT,
             stream: stream.unwrap_or(StreamId::STORE),
             item: Some(ItemId::first(address.seq)),
-            detail: format!("text {} of it is on record as erased, and can be read", address.row + 1),
+            detail: format!("text {} of it is on record as erased, and is there", u64::from(address.row) + 1),
         });
     }
     Ok(found)

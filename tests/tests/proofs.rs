@@ -37,7 +37,7 @@ use acpdb_engine::codec::LeafEvent;
 use acpdb_engine::ids::Seq;
 use acpdb_proof::{Checkpoint, Note, SignerKey};
 use acpdb_tests::binary::root;
-use acpdb_tests::support::cases;
+use acpdb_tests::support::{cases, copy_folder};
 use world::{FEED, Ran, World, contents, finish};
 
 /// A line for `append`: one message of a session of its own.
@@ -48,11 +48,7 @@ fn said(key: &str, text: &str) -> String {
 
 fn copy(from: &Path, to: &Path) {
     let _ = std::fs::remove_dir_all(to);
-    for (path, bytes) in contents(from) {
-        let target = to.join(path.strip_prefix(from).unwrap());
-        std::fs::create_dir_all(target.parent().unwrap()).unwrap();
-        std::fs::write(&target, bytes).unwrap();
-    }
+    copy_folder(from, to).unwrap();
     // What is copied is not another user's to write.
     for folder in [to.to_owned(), to.join("log")] {
         std::fs::set_permissions(folder, PermissionsExt::from_mode(0o700)).unwrap();

@@ -42,9 +42,6 @@ fn failed(error: Error, args: &Salvage) -> Failure {
             };
             Failure::from(error).coded(Code::Usage).hint(hint)
         }
-        Error::NotAStore { path, .. } | Error::Io { path, .. } if is_of(path) => {
-            Failure::from(error).hint("--backup names a folder that acpdb backup made")
-        }
         Error::Io { path, source, .. }
             if source.kind() == ErrorKind::AlreadyExists
                 && path.as_os_str().to_string_lossy().trim_end_matches('/').ends_with(".partial") =>
@@ -53,6 +50,9 @@ fn failed(error: Error, args: &Salvage) -> Failure {
             Failure::from(error).coded(Code::Usage).hint(hint)
         }
         // A key would not help.
+        Error::NotAStore { path, .. } | Error::Io { path, .. } if is_of(path) => {
+            Failure::from(error).hint("--backup names a folder that acpdb backup made")
+        }
         Error::Locked { .. } => Failure::new(Code::Locked, error.to_string()),
         _ => backup::taken(error, "new store"),
     }
@@ -107,9 +107,11 @@ fn tell(done: &Salvaged, args: &Salvage, output: &mut Output) -> Result<(), Fail
         ))?;
     }
     for (first, last) in &done.unconfirmed_events {
+        let events =
+            if first == last { format!("event {first} is") } else { format!("events {first} to {last} are") };
         output.line(format!(
-            "  note  events {first} to {last} are of a backup, and nothing in the damaged store confirms them: they are right unless \
-             that folder was written to by itself"
+            "  note  {events} of a backup, and nothing in the damaged store confirms that: right, unless that folder was written to by \
+             itself"
         ))?;
     }
     if is_restored && (!done.lost_events.is_empty() || !done.source_head_is_known) {

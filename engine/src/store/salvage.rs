@@ -29,13 +29,15 @@ use crate::ids::{Digest, Micros, Origin, Seq, StoreId, StreamId};
 use crate::log::{Log, LogError, LogOptions, LogReport, Violation, Witness, WitnessKind};
 use crate::secret::Withheld;
 use crate::storage::{Clock, FileStorage, Storage, SystemClock, SystemEntropy};
-use crate::verify::{recorded_addresses, rows_at, verify_log};
+use crate::verify::verify_log;
 
 use super::audit::saved_claims;
 use super::write::settle_text;
-use backups::{Backup, Stretches, shortfall};
+use backups::{Backup, Held, Stretches, shortfall};
+use recorded::Recorded;
 
 mod backups;
+mod recorded;
 
 /// Notes written in one commit.
 const NOTES_PER_COMMIT: u64 = 4096;
@@ -103,11 +105,12 @@ impl Salvaged {
 /// Copies everything that verifies from the store in `from` to a new one in `into`, which must not be one yet.
 ///
 /// What is damaged there comes from the first of `backups` that has it: events that are lost, and texts, each in its place. They
-/// are only read. A text whose erasure is on record, in the store or a backup, stays gone. So do zeros of which nothing says why,
-/// unless nothing is lost, or their segment says that nothing in it was erased since the backup. Where a text's own place is lost, and the
-/// record of its erasure as well, nothing tells that it was erased: then it is back, as after any restore.
+/// are only read. What the links of the store confirm comes before other events of backups. A text whose erasure is on record in the new
+/// store stays gone. So do zeros of which nothing says why, if their segment counts more erasures than are on record, or, where it does
+/// not count, if anything is lost. Where a text's own place is lost, and the record of its erasure as well, nothing tells that it was
+/// erased: then it is back, as after any restore.
 ///
-/// `progress` is told how many events were copied so far. Cost: two reads of the source and a synced commit for each of
+/// `progress` is told how many events were copied so far. Cost: three reads of the source, two of each backup, and a synced commit for each of
 /// its frames. The source is not changed.
 ///
 /// The new store is made under the name `into` with `.partial` behind it, and has its own name once it is whole: a part of it would pass for a
@@ -152,17 +155,29 @@ pub fn salvage(
 
 /// Refuses to make a store in a folder that is only read.
 fn check_outside(into: &Path, read: &Path) -> Result<(), Error> {
-    let Ok(read) = read.canonicalize() else { return Ok(()) };
-    let mut above =
-        into.ancestors().map(|path| if path.as_os_str().is_empty() { Path::new(".") } else { path });
-    // What is not there yet is asked for above; the root is always there.
-    let known = above.find_map(|path| path.canonicalize().ok());
-    if !known.is_some_and(|path| path.starts_with(&read)) {
+    let read = resolved(read)?;
+    if !resolved(into)?.starts_with(&read) {
         return Ok(());
     }
     let why = format!("it lies in {}, which is only read", crate::text::paths::shown(&read));
     let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, why);
     Err(Error::Io { action: "make a store in", path: into.to_owned(), source })
+}
+
+/// A path without links and steps up, as far as it is there; the rest as it will be.
+fn resolved(path: &Path) -> Result<PathBuf, Error> {
+    let fail = |source| Error::Io { action: "resolve", path: path.to_owned(), source };
+    let mut resolved = PathBuf::new();
+    for component in std::path::absolute(path).map_err(fail)?.components() {
+        if component == std::path::Component::ParentDir {
+            resolved.pop();
+            continue;
+        }
+        resolved.push(component);
+        // What is not there yet is not a link.
+        resolved = resolved.canonicalize().unwrap_or(resolved);
+    }
+    Ok(resolved)
 }
 
 /// Refuses a folder that holds something.
@@ -216,8 +231,8 @@ pub fn salvage_storage(
     let (target, _recovery) =
         Log::create_or_open(into, clock.clone(), Arc::new(SystemEntropy), LogOptions::default())?;
     // Origins, revisions and signatures go on to mean what they meant. If it is lost, the new store has one of its own.
-    let logs = || std::iter::once(&source).chain(backups.iter().map(|backup| &backup.log));
-    if let Some(log) = logs().find(|log| log.secret().is_known()) {
+    let mut logs = std::iter::once(&source).chain(backups.iter().map(|backup| &backup.log));
+    if let Some(log) = logs.find(|log| log.secret().is_known()) {
         target.take_secret(log.secret())?;
     }
     let mut copy = Copy {
@@ -225,12 +240,11 @@ pub fn salvage_storage(
         target: &target,
         clock: &clock,
         places: FxHashMap::default(),
-        backups: &backups,
-        erased: erased_in(logs())?,
+        offers: offers(&backups, &shortfall.confirmed),
+        recorded: Recorded::read(&source, &backups, &shortfall)?,
         // An erasure is on record before it is carried out. So zeros are damage if no event is lost, as far as anything knows.
         zeros_are_damage: has_tail && is_all,
-        erasures_are_told: shortfall.unconfirmed.is_empty() && source.erasing_after()?.is_none(),
-        zeros: FxHashSet::default(),
+        doubtful: FxHashSet::default(),
         next: Seq(1),
         done: Salvaged {
             schema: "acpdb.salvage/1",
@@ -261,24 +275,10 @@ pub fn salvage_storage(
         progress(copy.done.events);
     }
     // Nothing follows that has to keep its number, and who speaks for the end may claim anything.
-    copy.fill(&backups, source_head.next(), LOST_AT_END_COUNT_MAX)?;
+    copy.fill(0, source_head.next(), LOST_AT_END_COUNT_MAX)?;
     copy.finish()?;
     target.write_checkpoint()?;
     Ok(copy.done)
-}
-
-/// The blocks whose erasure one of these logs has on record, by digest: each body has a salt of its own, so no other one has it.
-/// Some may not be zeroed yet; none is copied.
-fn erased_in<'a>(logs: impl Iterator<Item = &'a Log> + Clone) -> Result<FxHashSet<Digest>, Error> {
-    let mut addresses = Vec::new();
-    for log in logs.clone() {
-        addresses.extend(recorded_addresses(log, Seq::ZERO)?);
-    }
-    let mut digests = FxHashSet::default();
-    for log in logs {
-        digests.extend(rows_at(log, &addresses)?.into_iter().map(|row| row.digest));
-    }
-    Ok(digests)
 }
 
 /// The last seq that anything knows of, and whether a witness says that the log went so far and no farther.
@@ -318,21 +318,32 @@ impl Clock for ToldClock {
     }
 }
 
+/// A backup that is asked for events: at first for those that the store confirms, then for others.
+#[derive(Clone, Copy)]
+struct Offer<'a> {
+    backup: &'a Backup,
+    only: Option<&'a Held>,
+}
+
+fn offers<'a>(backups: &'a [Backup], confirmed: &'a [Held]) -> Vec<Offer<'a>> {
+    let sure =
+        backups.iter().zip(confirmed).map(|(backup, confirmed)| Offer { backup, only: Some(confirmed) });
+    sure.chain(backups.iter().map(|backup| Offer { backup, only: None })).collect()
+}
+
 struct Copy<'a> {
     source: &'a Log,
     target: &'a Log,
-    backups: &'a [Backup],
+    /// In the order in which they are asked for events: each backup twice.
+    offers: Vec<Offer<'a>>,
     clock: &'a ToldClock,
     /// Where bodies that were copied lie now, by their digest in the source.
     places: FxHashMap<Digest, BodyRow>,
-    erased: FxHashSet<Digest>,
-    /// Whether zeros without a record of an erasure are damage. Else the record may be lost.
+    recorded: Recorded,
+    /// Whether zeros without a record of an erasure are damage, as far as nothing tells otherwise. Else the record may be lost.
     zeros_are_damage: bool,
-    /// Whether segments tell how often something in them was erased: no erasure is under way, and no backup may be a copy that erased by
-    /// itself.
-    erasures_are_told: bool,
-    /// Bodies that are zeros, and nothing says why.
-    zeros: FxHashSet<(Seq, u32)>,
+    /// Bodies that are zeros, and a record of their erasure may be lost.
+    doubtful: FxHashSet<(Seq, u32)>,
     /// The next seq of the new store.
     next: Seq,
     done: Salvaged,
@@ -350,7 +361,7 @@ impl Copy<'_> {
     /// Copies the events of a frame, or of pieces of one that follow one another, and before them what backups have of those between.
     fn events(&mut self, run: &[Frame], is_whole: bool) -> Result<(), Error> {
         let Some(first) = run.first().filter(|first| first.first_seq() >= self.next) else { return Ok(()) };
-        self.fill(self.backups, first.first_seq(), u64::MAX)?;
+        self.fill(0, first.first_seq(), u64::MAX)?;
         self.copy(run, is_whole, Seq::MAX).map(|_| ())
     }
 
@@ -367,9 +378,9 @@ impl Copy<'_> {
                 let body = self.body(event.seq, row, &place)?;
                 // Damage is told of for each event that has the body. An erasure names one place for all of them.
                 let is_damaged =
-                    matches!(body, EncodedBody::Lost { .. }) && !self.erased.contains(&place.digest);
+                    matches!(body, EncodedBody::Lost { .. }) && !self.recorded.erased.contains(&place.digest);
                 digests.push(Some(place.digest).filter(|_| !is_damaged));
-                bodies.push(self.or_new_key(&event.envelope, body)?);
+                bodies.push(self.or_new_key(event.seq, &event.envelope, body)?);
             }
             events.push(EncodedEvent { envelope: event.envelope, payload: event.payload.to_vec(), bodies });
         }
@@ -400,7 +411,7 @@ impl Copy<'_> {
             });
         }
         let lost = EncodedBody::Lost { digest: place.digest, bytes: place.bytes };
-        if self.erased.contains(&place.digest) {
+        if self.recorded.erased.contains(&place.digest) {
             return Ok(lost);
         }
         let error = match self.source.body(place) {
@@ -409,20 +420,29 @@ impl Copy<'_> {
             Err(error) => return Err(error.into()),
         };
         let is_zeros = matches!(error, LogError::Erased { .. });
-        for backup in self.backups {
-            // Zeros without a record, which may have been in a frame that is lost: then a person wanted them gone.
-            let is_damage = !is_zeros
-                || self.zeros_are_damage
-                || self.erasures_are_told && backup.is_erased_alike(self.source, place.position)?;
-            if is_damage && let Some(bytes) = backup.body(place)? {
+        // Of zeros without a record: the record may have been in a frame that is lost, and then a person wanted them gone.
+        let mut is_doubtful = is_zeros && !self.zeros_are_damage;
+        let backups = self.offers.len() / 2;
+        for number in 0..backups {
+            let Some(Offer { backup, .. }) = self.offers.get(number).copied() else { break };
+            if is_zeros {
+                let is_all = self.recorded.is_all(self.source, (number, backup), place.position)?;
+                if is_all == Some(false) {
+                    is_doubtful = true;
+                }
+                if !is_all.unwrap_or(self.zeros_are_damage) {
+                    continue;
+                }
+            }
+            if let Some(bytes) = backup.body(place)? {
                 self.done.bodies_from_backups += 1;
                 return self.copied(bytes);
             }
         }
         let row = u32::try_from(row).unwrap_or(u32::MAX);
         self.done.lost_bodies.push(BodyAddress { seq, row });
-        if is_zeros {
-            self.zeros.insert((seq, row));
+        if is_doubtful {
+            self.doubtful.insert((seq, row));
         }
         Ok(lost)
     }
@@ -433,12 +453,13 @@ impl Copy<'_> {
     }
 
     /// Without its key nothing could be appended to a stream ever again, so a lost one is replaced.
-    fn or_new_key(&mut self, envelope: &Envelope, body: EncodedBody) -> Result<EncodedBody, Error> {
+    fn or_new_key(&mut self, seq: Seq, envelope: &Envelope, body: EncodedBody) -> Result<EncodedBody, Error> {
         let opens = envelope.kind == Payload::from(SessionOpened::default()).number();
         if !opens || !matches!(body, EncodedBody::Lost { bytes: KEY_BYTES, .. }) {
             return Ok(body);
         }
-        self.done.lost_bodies.pop();
+        // One that is on record as gone is not among them.
+        self.done.lost_bodies.pop_if(|lost| lost.seq == seq);
         self.done.new_keys += 1;
         let mut key = Vec::with_capacity(KEY_BYTES as usize);
         for _ in 0..2 {
@@ -447,25 +468,30 @@ impl Copy<'_> {
         Ok(EncodedBody::New { bytes: key.into(), salt: self.target.salt()?, content: None })
     }
 
-    /// Copies the events up to before `until` that a backup has, and puts notes in the place of the others: of the first `count_max`
-    /// of a stretch.
-    fn fill(&mut self, backups: &[Backup], until: Seq, count_max: u64) -> Result<(), Error> {
-        let Some((backup, others)) = backups.split_first() else { return self.note(until, count_max) };
+    /// Copies the events up to before `until` that the offers from `number` on have, and puts notes in the place of the others: of the first
+    /// `count_max` of a stretch.
+    fn fill(&mut self, number: usize, until: Seq, count_max: u64) -> Result<(), Error> {
         if until <= self.next {
             return Ok(());
         }
-        for stretch in backup.stretches(self.next)? {
+        let Some(offer) = self.offers.get(number).copied() else { return self.note(until, count_max) };
+        let next = number + 1;
+        for stretch in offer.backup.stretches(self.next)? {
             let stretch = stretch?;
             if stretch.header.first_seq >= until {
                 break;
             }
+            // A commit is confirmed as a whole.
+            if offer.only.is_some_and(|only| !only.has(stretch.header.first_seq)) {
+                continue;
+            }
             for run in runs_of(&stretch.parts) {
                 let Some(first) = run.first().filter(|first| first.first_seq() < until) else { break };
-                self.fill(others, first.first_seq(), u64::MAX)?;
+                self.fill(next, first.first_seq(), u64::MAX)?;
                 self.done.events_from_backups += self.copy(run, stretch.is_whole, until)?;
             }
         }
-        self.fill(others, until, count_max)
+        self.fill(next, until, count_max)
     }
 
     /// Puts notes in the place of lost events, up to before `until`; of the first `count_max` of them.
@@ -494,8 +520,7 @@ impl Copy<'_> {
     fn finish(&mut self) -> Result<(), Error> {
         let mut payloads: Vec<Payload> = Vec::new();
         let store = self.source.store();
-        let is_doubtful =
-            |body: &BodyAddress| !self.zeros_are_damage && self.zeros.contains(&(body.seq, body.row));
+        let is_doubtful = |body: &BodyAddress| self.doubtful.contains(&(body.seq, body.row));
         let (zeros, damaged): (Vec<_>, Vec<_>) =
             self.done.lost_bodies.iter().partition(|body| is_doubtful(body));
         for bodies in zeros.chunks(BODIES_PER_EVENT) {

@@ -82,7 +82,7 @@ fn an_erased_text_that_can_be_read_again_is_found() {
     assert_eq!(found.code, 1, "{}", found.text());
     let found = found.text();
     assert!(found.contains("sound, but what was erased can be read"), "{found}");
-    assert!(found.contains("is on record as erased, and can be read"), "{found}");
+    assert!(found.contains("is on record as erased, and is there"), "{found}");
     assert!(found.contains("erase each again"), "{found}");
     world.run(&["erase", &item, "--by", "ada", "--reason", "again"]).ok();
     world.assert_sound();

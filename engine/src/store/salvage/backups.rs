@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use crate::codec::{BodyRow, Frame, FrameHeader};
 use crate::error::Error;
-use crate::ids::{Link, Position, Seq, StoreId};
+use crate::ids::{Link, Seq, StoreId};
 use crate::log::{Frames, Head, Log, LogError, LogOptions, LogReport, Standing, Witness};
 use crate::storage::{Storage, SystemClock, SystemEntropy};
 
@@ -115,12 +115,6 @@ impl Backup {
             Err(error) => Err(error),
         }
     }
-
-    /// Whether nothing was erased in a segment of the store since this backup.
-    pub(super) fn is_erased_alike(&self, store: &Log, position: Position) -> Result<bool, LogError> {
-        let here = self.log.erasure_count(position)?;
-        Ok(here.is_some() && here == store.erasure_count(position)?)
-    }
 }
 
 fn refused(path: PathBuf, why: String) -> Error {
@@ -130,6 +124,8 @@ fn refused(path: PathBuf, why: String) -> Error {
 
 /// What the new store will lack, or may have wrong; known before anything is copied.
 pub(super) struct Shortfall {
+    /// Of each backup, the seqs that links of the store confirm.
+    pub(super) confirmed: Vec<Held>,
     /// Events that neither the store nor a backup has, as ranges of seqs, in order.
     pub(super) lost: Vec<(Seq, Seq)>,
     /// Events of backups that no link of the store confirms, in the same way.
@@ -154,54 +150,79 @@ pub(super) fn shortfall(
         beside.push(Beside::new(backup)?);
     }
     let mut told = told_by(&found.witnesses).into_iter().peekable();
-    let mut held = Held::default();
+    let mut here = Held::default();
     for stretch in Stretches::new(source, source.frames_until(Seq(1), until)?) {
         let Stretch { header, parts, .. } = stretch?;
-        for (seq, link) in [(header.first_seq.before(), header.previous), (header.last_seq(), header.link())]
-        {
-            while let Some((earlier, link)) = told.next_if(|(earlier, _)| *earlier <= seq) {
-                beside.iter_mut().try_for_each(|beside| beside.pass(earlier, link))?;
+        for own in [Named::by_log(header.first_seq.before(), header.previous), Named::by(&header)] {
+            while let Some(named) = told.next_if(|named| named.seq <= own.seq) {
+                beside.iter_mut().try_for_each(|beside| beside.pass(&named))?;
             }
-            beside.iter_mut().try_for_each(|beside| beside.pass(seq, link))?;
+            beside.iter_mut().try_for_each(|beside| beside.pass(&own))?;
         }
-        parts.iter().for_each(|part| held.add(part.first_seq(), part.last_seq()));
+        for part in parts {
+            here.add(part.first_seq(), part.last_seq());
+        }
     }
-    for (seq, link) in told {
-        beside.iter_mut().try_for_each(|beside| beside.pass(seq, link))?;
+    for named in told {
+        beside.iter_mut().try_for_each(|beside| beside.pass(&named))?;
     }
     let mut contradicting: Vec<Witness> =
         found.witnesses.iter().filter(|witness| is_contradiction(witness)).cloned().collect();
-    let (mut lost, mut unconfirmed) = (held.taken_from(&[(Seq(1), end)]), Vec::new());
+    let (mut held, mut confirmed) = (Vec::new(), Vec::new());
     for beside in beside {
-        let backup = beside.backup;
-        let (has, confirmed) = beside.finish()?;
         let mut kept = Vec::with_capacity(contradicting.len());
         for witness in contradicting {
-            if !backup.bears_out(&witness)? {
+            if !beside.backup.bears_out(&witness)? {
                 kept.push(witness);
             }
         }
         contradicting = kept;
-        let left = has.taken_from(&lost);
-        // What this backup gives is what it takes from the lost ones.
-        let mut given = Held::default();
-        left.iter().for_each(|(first, last)| given.add(*first, *last));
-        unconfirmed.extend(confirmed.taken_from(&given.taken_from(&lost)));
-        lost = left;
+        let (all, sure) = beside.finish()?;
+        confirmed.push(Held { ranges: all.within(&sure.ranges) });
+        held.push(all);
+    }
+    let mut lost = here.taken_from(&[(Seq(1), end)]);
+    for confirmed in &confirmed {
+        lost = confirmed.taken_from(&lost);
+    }
+    let mut unconfirmed = Vec::new();
+    for held in &held {
+        unconfirmed.extend(held.within(&lost));
+        lost = held.taken_from(&lost);
     }
     unconfirmed.sort_unstable();
-    Ok(Shortfall { lost, unconfirmed, contradicting })
+    Ok(Shortfall { confirmed, lost, unconfirmed, contradicting })
 }
 
-/// The links that witnesses name, by the last events of their commits, in order. One that the log contradicts is not asked.
-fn told_by(witnesses: &[Witness]) -> Vec<(Seq, Link)> {
-    let is_asked = |witness: &&Witness| {
-        (witness.kind.is_of_the_log() || witness.kind.is_kept_apart()) && witness.standing != Standing::Forked
+/// A place that the store names the link of: the last event of a commit.
+struct Named {
+    seq: Seq,
+    link: Link,
+    /// A file beside the log may be of another time: it confirms, and refuses nothing.
+    is_of_the_log: bool,
+}
+
+impl Named {
+    fn by_log(seq: Seq, link: Link) -> Self {
+        Self { seq, link, is_of_the_log: true }
+    }
+
+    fn by(header: &FrameHeader) -> Self {
+        Self::by_log(header.last_seq(), header.link())
+    }
+}
+
+/// The places that witnesses name, in order. One that the log contradicts is not asked.
+fn told_by(witnesses: &[Witness]) -> Vec<Named> {
+    let named = |witness: &Witness| {
+        let is_of_the_log = witness.kind.is_of_the_log();
+        let is_asked =
+            (is_of_the_log || witness.kind.is_kept_apart()) && witness.standing != Standing::Forked;
+        let (seq, link) = witness.acknowledged().zip(witness.link).filter(|_| is_asked)?;
+        Some(Named { seq, link, is_of_the_log })
     };
-    let told = witnesses.iter().filter(is_asked);
-    let mut told: Vec<(Seq, Link)> =
-        told.filter_map(|witness| witness.acknowledged().zip(witness.link)).collect();
-    told.sort_unstable_by_key(|(seq, _)| *seq);
+    let mut told: Vec<Named> = witnesses.iter().filter_map(named).collect();
+    told.sort_by_key(|named| named.seq);
     told
 }
 
@@ -220,6 +241,8 @@ struct Run {
     last: FrameHeader,
     /// The last event that a link of the store confirms, with all before it.
     confirmed: Option<Seq>,
+    /// A place of which the store names another link, behind all that is confirmed.
+    other: Option<Seq>,
 }
 
 impl<'a> Beside<'a> {
@@ -228,43 +251,51 @@ impl<'a> Beside<'a> {
         Ok(Self { backup, stretches, held: Held::default(), runs: Vec::new() })
     }
 
-    /// Goes on up to a seq that the store names the link of, and compares.
-    fn pass(&mut self, seq: Seq, link: Link) -> Result<(), Error> {
+    /// Goes on up to a place, and compares.
+    fn pass(&mut self, named: &Named) -> Result<(), Error> {
         let is_due = |stretch: &Result<Stretch, LogError>| {
-            stretch.as_ref().map_or(true, |stretch| stretch.header.first_seq <= seq)
+            stretch.as_ref().map_or(true, |stretch| stretch.header.first_seq <= named.seq)
         };
         while let Some(stretch) = self.stretches.next_if(is_due) {
-            self.take(stretch?);
+            self.take(&stretch?);
         }
-        let Some(run) = self.runs.last_mut() else { return Ok(()) };
-        // The store may name an earlier place than the one before.
-        if seq < run.last.first_seq || seq > run.last.last_seq() {
-            return Ok(());
+        // The store may name an earlier place than the one before; a backup may have a gap there.
+        let is_there = |run: &&mut Run| named.seq >= run.last.first_seq && named.seq <= run.last.last_seq();
+        let Some(run) = self.runs.last_mut().filter(is_there) else { return Ok(()) };
+        if run.last.link() == named.link {
+            run.confirmed = Some(run.last.last_seq());
+            // The link names all before it: the other one was wrong of itself.
+            run.other = None;
+        } else if named.is_of_the_log {
+            run.other = run.other.or(Some(named.seq));
         }
-        if run.last.link() != link {
-            let why = format!("it has another history than the store, up to {seq} at the latest");
-            return Err(refused(self.backup.path(), why));
-        }
-        run.confirmed = Some(run.last.last_seq());
         Ok(())
     }
 
-    fn take(&mut self, stretch: Stretch) {
+    fn take(&mut self, stretch: &Stretch) {
         let header = stretch.header;
         match self.runs.last_mut() {
             Some(run) if run.last.link() == header.previous => run.last = header,
-            _ => self.runs.push(Run { first: header.first_seq, last: header, confirmed: None }),
+            _ => {
+                self.runs.push(Run { first: header.first_seq, last: header, confirmed: None, other: None });
+            }
         }
-        stretch.parts.iter().for_each(|part| self.held.add(part.first_seq(), part.last_seq()));
+        for part in &stretch.parts {
+            self.held.add(part.first_seq(), part.last_seq());
+        }
     }
 
     /// The seqs that it has, and those that are confirmed.
     fn finish(mut self) -> Result<(Held, Held), Error> {
         while let Some(stretch) = self.stretches.next() {
-            self.take(stretch?);
+            self.take(&stretch?);
         }
         let mut confirmed = Held::default();
         for run in &self.runs {
+            if let Some(seq) = run.other {
+                let why = format!("it has another history than the store, up to {seq} at the latest");
+                return Err(refused(self.backup.path(), why));
+            }
             if let Some(last) = run.confirmed {
                 confirmed.add(run.first, last);
             }
@@ -293,9 +324,9 @@ fn is_contradiction(witness: &Witness) -> bool {
     witness.contradicts() && (witness.kind.is_of_the_log() || witness.kind.is_kept_apart())
 }
 
-/// Seqs of sound events, as ranges in order.
+/// Seqs of events, as ranges in order.
 #[derive(Default)]
-struct Held {
+pub(super) struct Held {
     ranges: Vec<(Seq, Seq)>,
 }
 
@@ -306,6 +337,30 @@ impl Held {
             Some((_, before)) if before.next() >= first => *before = last.max(*before),
             _ => self.ranges.push((first, last)),
         }
+    }
+
+    pub(super) fn of(ranges: &[(Seq, Seq)]) -> Self {
+        Self { ranges: ranges.to_vec() }
+    }
+
+    pub(super) fn has(&self, seq: Seq) -> bool {
+        !self.within(&[(seq, seq)]).is_empty()
+    }
+
+    pub(super) fn last(&self) -> Seq {
+        self.ranges.last().map_or(Seq::ZERO, |(_, last)| *last)
+    }
+
+    /// What is both here and in some ranges.
+    pub(super) fn within(&self, ranges: &[(Seq, Seq)]) -> Vec<(Seq, Seq)> {
+        let mut both = Vec::new();
+        for &(first, last) in ranges {
+            let begins = self.ranges.partition_point(|(_, held)| *held < first);
+            for &(from, to) in self.ranges.iter().skip(begins).take_while(|(from, _)| *from <= last) {
+                both.push((from.max(first), to.min(last)));
+            }
+        }
+        both
     }
 
     /// What is left of some ranges.
