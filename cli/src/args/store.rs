@@ -90,7 +90,7 @@ pub(crate) struct Backup {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  acpdb verify                     damage, if there is any\n  \
     acpdb salvage --into ./saved     everything else, as a new store\n  \
-    acpdb salvage --into ./saved --backup ~/backups/monday   the same, damaged texts and events from a backup\n\n\
+    acpdb salvage --into ./whole --backup ~/backups/monday   damaged texts and events from a backup\n\n\
     The damaged store and the backups are only read. Events keep their numbers; lost ones are noted in their places. From a backup \
     come only damaged events and texts: a text that the store erased stays gone.")]
 pub(crate) struct Salvage {

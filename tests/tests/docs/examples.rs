@@ -81,6 +81,7 @@ fn prepared() -> World {
         "acpdb context discard g_4a763",
         "acpdb undo",
         "mkdir ~/team && acpdb demo --bundled --keep ~/team/.acpdb",
+        "acpdb backup ~/backups/monday",
         "mkdir ~/laptop && acpdb demo --bundled --keep ~/laptop/.acpdb",
         "acpdb --db ~/laptop/.acpdb export jsonl -o laptop.jsonl",
         r#"echo '{"tasks":[{"id":"3","content":"Pages","status":"in_progress"}]}' | acpdb task update"#,
