@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::codec::{BodyRow, Part, SegmentHeader};
 use crate::error::Error;
-use crate::event::{BodyAddress, Face, Payload};
+use crate::event::{Actor, BodyAddress, Face, Payload};
 use crate::fold::{FaceState, ItemKind, State, Status, World};
 use crate::ids::{ItemId, Link, Position, Seq, StoreId, StreamId};
 use crate::index::{INDEX_NAME, Index, IndexOptions, IndexWitness, Watermark};
@@ -240,7 +240,7 @@ pub(crate) fn verify_log(
 /// Addresses that the log records as erased after `after`, and the blocks that they name.
 pub(crate) fn recorded_erasures(log: &Log, after: Seq) -> Result<Vec<BodyRow>, LogError> {
     let addresses: Vec<BodyAddress> =
-        recorded_addresses(log, after)?.into_iter().map(|(_, address)| address).collect();
+        recorded_addresses(log, after)?.into_iter().map(|erased| erased.address).collect();
     rows_at(log, &addresses)
 }
 
@@ -258,8 +258,18 @@ pub(crate) fn rows_at(log: &Log, addresses: &[BodyAddress]) -> Result<Vec<BodyRo
     Ok(rows)
 }
 
-/// Bodies that the log records as erased after `after`, each with the first event of the commit that records it.
-pub(crate) fn recorded_addresses(log: &Log, after: Seq) -> Result<Vec<(Seq, BodyAddress)>, LogError> {
+/// A body that is on record as erased.
+#[derive(Clone, Copy)]
+pub(crate) struct ErasedBody {
+    pub(crate) address: BodyAddress,
+    /// The first event of the commit that records it.
+    pub(crate) commit: Seq,
+    /// It was zeroed here. Else it came without its bytes, by a merge or a salvage.
+    pub(crate) is_zeroed: bool,
+}
+
+/// Bodies that the log records as erased after `after`.
+pub(crate) fn recorded_addresses(log: &Log, after: Seq) -> Result<Vec<ErasedBody>, LogError> {
     let until = log.refresh()?;
     let mut addresses = Vec::new();
     let mut frames = log.frames_from(after.next(), until)?;
@@ -281,7 +291,13 @@ pub(crate) fn recorded_addresses(log: &Log, after: Seq) -> Result<Vec<(Seq, Body
                     && let Payload::Erased(erased) = recorded.event.payload
                 {
                     let commit = frame.header().first_seq;
-                    addresses.extend(erased.bodies.into_iter().map(|address| (commit, address)));
+                    let is_told = recorded.event.stamp.actor == Actor::Policy && erased.contents.is_empty();
+                    let bodies = erased.bodies.into_iter();
+                    addresses.extend(bodies.map(|address| ErasedBody {
+                        address,
+                        commit,
+                        is_zeroed: !is_told,
+                    }));
                 }
             }
         }
@@ -299,7 +315,7 @@ pub(crate) const SHREDDED_SUBJECT_ROW: u32 = u32::MAX - 1;
 /// ([`SHREDDED_SUBJECT_ROW`]).
 pub(crate) fn recorded_shreds(log: &Log, after: Seq, row: u32) -> Result<BTreeSet<StreamId>, LogError> {
     let mut streams = BTreeSet::new();
-    let addresses = recorded_addresses(log, after)?.into_iter().map(|(_, address)| address);
+    let addresses = recorded_addresses(log, after)?.into_iter().map(|erased| erased.address);
     for address in addresses.filter(|address| address.row == row) {
         match log.locate(address.seq) {
             Ok(Some(frame)) => {
@@ -432,7 +448,7 @@ fn readable_erasures(log: &Log) -> Result<Vec<Contradiction>, Error> {
         _ => Ok(false),
     };
     let mut there = Vec::new();
-    for (_, address) in recorded_addresses(log, Seq::ZERO)? {
+    for ErasedBody { address, .. } in recorded_addresses(log, Seq::ZERO)? {
         for row in rows_at(log, &[address])? {
             if !is_gone(&row)? {
                 there.push((address, row));

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::error::Error;
 use crate::ids::{Digest, Position, Seq};
 use crate::log::Log;
-use crate::verify::{recorded_addresses, rows_at};
+use crate::verify::{ErasedBody, recorded_addresses, rows_at};
 
 use super::backups::{Backup, Held, Shortfall};
 
@@ -15,7 +15,7 @@ use super::backups::{Backup, Held, Shortfall};
 pub(super) struct Recorded {
     /// What they name, by digest: each body has a salt of its own, so no other one has it. Some may not be zeroed yet; none is copied.
     pub(super) erased: FxHashSet<Digest>,
-    /// The commits that record them, by the segment in which something was erased.
+    /// The commits that record them, by the segment in which something was zeroed.
     commits: FxHashMap<u32, BTreeSet<Seq>>,
     /// Of each backup, the last seq up to which it has the history of the store; none if it has erasures behind it.
     comparable: Vec<Option<Seq>>,
@@ -31,17 +31,19 @@ impl Recorded {
         for (backup, confirmed) in backups.iter().zip(&shortfall.confirmed) {
             let last = confirmed.last();
             let theirs = recorded_addresses(&backup.log, Seq::ZERO)?;
-            comparable.push(Some(last).filter(|_| theirs.iter().all(|(commit, _)| *commit <= last)));
+            comparable.push(Some(last).filter(|_| theirs.iter().all(|erased| erased.commit <= last)));
             let is_copied = |commit: Seq| confirmed.has(commit) || taken.has(commit);
-            records.extend(theirs.into_iter().filter(|(commit, _)| is_copied(*commit)));
+            records.extend(theirs.into_iter().filter(|erased| is_copied(erased.commit)));
         }
         let mut erased = FxHashSet::default();
         let mut commits: FxHashMap<u32, BTreeSet<Seq>> = FxHashMap::default();
-        for (commit, address) in records {
+        for ErasedBody { address, commit, is_zeroed } in records {
             for log in std::iter::once(source).chain(backups.iter().map(|backup| &backup.log)) {
                 for row in rows_at(log, &[address])? {
                     erased.insert(row.digest);
-                    commits.entry(row.position.segment()).or_default().insert(commit);
+                    if is_zeroed {
+                        commits.entry(row.position.segment()).or_default().insert(commit);
+                    }
                 }
             }
         }
