@@ -49,10 +49,10 @@ fn failed(error: Error, args: &Salvage) -> Failure {
             let hint = "a salvage that was interrupted left it, or one is at work; remove it if none is";
             Failure::from(error).coded(Code::Usage).hint(hint)
         }
-        // A key would not help.
         Error::NotAStore { path, .. } | Error::Io { path, .. } if is_of(path) => {
             Failure::from(error).hint("--backup names a folder that acpdb backup made")
         }
+        // A key would not help.
         Error::Locked { .. } => Failure::new(Code::Locked, error.to_string()),
         _ => backup::taken(error, "new store"),
     }
