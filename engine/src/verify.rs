@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::codec::{BodyRow, Part, SegmentHeader};
+use crate::codec::{BodyRow, Frame, FrameCheck, Part, SegmentHeader};
 use crate::error::Error;
 use crate::event::{Actor, BodyAddress, Face, Payload};
 use crate::fold::{FaceState, ItemKind, State, Status, World};
@@ -239,21 +239,26 @@ pub(crate) fn verify_log(
 
 /// Addresses that the log records as erased after `after`, and the blocks that they name.
 pub(crate) fn recorded_erasures(log: &Log, after: Seq) -> Result<Vec<BodyRow>, LogError> {
-    let addresses: Vec<BodyAddress> =
-        recorded_addresses(log, after)?.into_iter().map(|erased| erased.address).collect();
-    rows_at(log, &addresses)
+    let erased = recorded_addresses(log, after)?;
+    Ok(rows_at(log, &erased)?.into_iter().flatten().collect())
 }
 
-/// The blocks that these addresses name, of those that can be read.
-pub(crate) fn rows_at(log: &Log, addresses: &[BodyAddress]) -> Result<Vec<BodyRow>, LogError> {
-    let mut rows = Vec::with_capacity(addresses.len());
-    for address in addresses {
-        let frame = match log.locate(address.seq) {
-            Ok(Some(frame)) => frame,
-            Ok(None) | Err(LogError::Corrupt(_)) => continue,
-            Err(error) => return Err(error),
-        };
-        rows.extend(frame.event(address.seq).and_then(|event| event.row(address.row as usize)));
+/// The block that each of these names, if it can be read.
+pub(crate) fn rows_at(log: &Log, erased: &[ErasedBody]) -> Result<Vec<Option<BodyRow>>, LogError> {
+    let mut rows = Vec::with_capacity(erased.len());
+    // One erasure names texts that lie together.
+    let mut last: Option<Frame> = None;
+    for BodyAddress { seq, row } in erased.iter().map(|erased| erased.address) {
+        let is_there = |frame: &Frame| frame.first_seq() <= seq && seq <= frame.last_seq();
+        if !last.as_ref().is_some_and(is_there) {
+            last = match log.locate(seq) {
+                Ok(frame) => frame,
+                Err(LogError::Corrupt(_)) => None,
+                Err(error) => return Err(error),
+            };
+        }
+        let event = last.as_ref().and_then(|frame| frame.event(seq));
+        rows.push(event.and_then(|event| event.row(row as usize)));
     }
     Ok(rows)
 }
@@ -268,20 +273,12 @@ pub(crate) struct ErasedBody {
     pub(crate) is_zeroed: bool,
 }
 
-/// Bodies that the log records as erased after `after`.
+/// Bodies that the log records as erased after `after`. Damage is for `verify` to tell of; what is sound of a damaged frame counts.
 pub(crate) fn recorded_addresses(log: &Log, after: Seq) -> Result<Vec<ErasedBody>, LogError> {
     let until = log.refresh()?;
     let mut addresses = Vec::new();
-    let mut frames = log.frames_from(after.next(), until)?;
-    while let Some(frame) = frames.next() {
-        // Damage is for `verify` to tell of. What is sound of a damaged frame counts.
-        let parts = match (frame, frames.damaged()) {
-            (Ok(frame), _) => vec![frame],
-            (Err(LogError::Corrupt(_)), Some(header)) => log.sound_parts(header)?,
-            (Err(LogError::Corrupt(_)), None) => continue,
-            (Err(error), _) => return Err(error),
-        };
-        for frame in &parts {
+    for stretch in log.stretches(after.next(), until, FrameCheck::Checksum)? {
+        for frame in &stretch?.parts {
             for event in frame.events() {
                 if event.seq <= after || event.envelope.kind != crate::log::ERASED {
                     continue;
@@ -448,11 +445,12 @@ fn readable_erasures(log: &Log) -> Result<Vec<Contradiction>, Error> {
         _ => Ok(false),
     };
     let mut there = Vec::new();
-    for ErasedBody { address, .. } in recorded_addresses(log, Seq::ZERO)? {
-        for row in rows_at(log, &[address])? {
-            if !is_gone(&row)? {
-                there.push((address, row));
-            }
+    let erased = recorded_addresses(log, Seq::ZERO)?;
+    for (row, erased) in rows_at(log, &erased)?.into_iter().zip(&erased) {
+        if let Some(row) = row
+            && !is_gone(&row)?
+        {
+            there.push((erased.address, row));
         }
     }
     // An erasure that is under way, or ended just now, is carried out.

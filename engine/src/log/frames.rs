@@ -445,16 +445,14 @@ impl Log {
 
     /// Frames from the one that holds `from` on, up to a place that need not be durable. For callers that hold the write lock, or want
     /// what was never confirmed, too.
-    pub(crate) fn frames_until(&self, from: Seq, until: Head) -> Result<Frames<'_>, LogError> {
+    pub(crate) fn frames_until(
+        &self,
+        from: Seq,
+        until: Head,
+        check: FrameCheck,
+    ) -> Result<Frames<'_>, LogError> {
         let start = if from.0 <= 1 { Position::default() } else { self.start_before(from)? };
-        let window = SCAN_WINDOW_BYTES;
-        Ok(Frames::new(self, start, until, FrameCheck::Checksum, window).skip_before(from))
-    }
-
-    /// As [`Log::frames_until`], each frame checked by its digest as well.
-    pub(crate) fn proven_frames(&self, from: Seq, until: Head) -> Result<Frames<'_>, LogError> {
-        let start = if from.0 <= 1 { Position::default() } else { self.start_before(from)? };
-        Ok(Frames::new(self, start, until, FrameCheck::Digest, SCAN_WINDOW_BYTES).skip_before(from))
+        Ok(Frames::new(self, start, until, check, SCAN_WINDOW_BYTES).skip_before(from))
     }
 
     /// Follows sound, linked frames from `place` to `until` exactly.
@@ -510,6 +508,7 @@ impl Log {
     /// As [`Log::locate`], but damage is left to the iterator.
     pub fn frames_from(&self, from: Seq, until: Head) -> Result<Frames<'_>, LogError> {
         let head = self.head();
-        self.frames_until(from, if until.position > head.position { head } else { until })
+        let until = if until.position > head.position { head } else { until };
+        self.frames_until(from, until, FrameCheck::Checksum)
     }
 }

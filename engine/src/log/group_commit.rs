@@ -20,7 +20,7 @@ use super::repair::{rewrite, zero};
 use super::settle::{Placed, Stretch};
 use super::tail::Tail;
 use super::{Appended, Condition, Head, Log, Prepared, Writer};
-use crate::codec::{Busy, SEGMENT_HEADER_BYTES, TailPage, Written, is_zero};
+use crate::codec::{Busy, FrameCheck, SEGMENT_HEADER_BYTES, TailPage, Written, is_zero};
 use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq, StreamId};
 use crate::locks::steady;
@@ -311,7 +311,7 @@ impl Log {
     /// and since.
     fn newest_before(&self, condition: &Condition, writer: &Writer) -> Result<Option<Seq>, LogError> {
         let mut newest = None;
-        for frame in self.frames_until(condition.basis.next(), writer.place)? {
+        for frame in self.frames_until(condition.basis.next(), writer.place, FrameCheck::Checksum)? {
             for event in frame?.events() {
                 if event.seq > condition.basis && event.envelope.stream == condition.stream {
                     newest = Some(event.seq);

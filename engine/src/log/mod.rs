@@ -52,6 +52,7 @@ mod sealed_blocks;
 mod segment_tables;
 mod settle;
 mod space;
+mod stretches;
 mod tail;
 #[cfg(test)]
 mod tests;
@@ -76,6 +77,7 @@ pub use seal::{SealFigures, SealOutcome};
 pub use segment_tables::CompleteSegment;
 pub use settle::Placed;
 pub use space::{KindSpace, LogSpace, SegmentSpace};
+pub(crate) use stretches::{Stretch, Stretches};
 pub use verify::{LogReport, Violation};
 pub(crate) use witness::{Claim, Place};
 pub use witness::{Standing, Witness, WitnessKind};

@@ -22,7 +22,7 @@ use std::time::Duration;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::codec::payload;
-use crate::codec::{BodyRow, EncodedBody, EncodedEvent, Envelope, EventRef, Frame};
+use crate::codec::{BodyRow, EncodedBody, EncodedEvent, Envelope, EventRef, Frame, FrameCheck};
 use crate::error::Error;
 use crate::event::{Actor, BodyAddress, DamageNoted, Erased, Payload, SessionOpened, Stamp};
 use crate::ids::{Digest, Micros, Origin, Seq, StoreId, StreamId};
@@ -33,7 +33,7 @@ use crate::verify::verify_log;
 
 use super::audit::saved_claims;
 use super::write::settle_text;
-use backups::{Backup, Held, Stretches, shortfall};
+use backups::{Backup, Held, shortfall};
 use recorded::Recorded;
 
 mod backups;
@@ -240,6 +240,7 @@ pub fn salvage_storage(
         target: &target,
         clock: &clock,
         places: FxHashMap::default(),
+        backups: &backups,
         offers: offers(&backups, &shortfall.confirmed),
         recorded: Recorded::read(&source, &backups, &shortfall)?,
         // An erasure is on record before it is carried out. So zeros are damage if no event is lost, as far as anything knows.
@@ -267,7 +268,7 @@ pub fn salvage_storage(
             violations: found.violations,
         },
     };
-    for stretch in Stretches::new(&source, source.frames_until(Seq(1), until)?) {
+    for stretch in source.stretches(Seq(1), until, FrameCheck::Checksum)? {
         let stretch = stretch?;
         for run in runs_of(&stretch.parts) {
             copy.events(run, stretch.is_whole)?;
@@ -334,7 +335,8 @@ fn offers<'a>(backups: &'a [Backup], confirmed: &'a [Held]) -> Vec<Offer<'a>> {
 struct Copy<'a> {
     source: &'a Log,
     target: &'a Log,
-    /// In the order in which they are asked for events: each backup twice.
+    backups: &'a [Backup],
+    /// In the order in which backups are asked for events: each of them twice.
     offers: Vec<Offer<'a>>,
     clock: &'a ToldClock,
     /// Where bodies that were copied lie now, by their digest in the source.
@@ -422,9 +424,7 @@ impl Copy<'_> {
         let is_zeros = matches!(error, LogError::Erased { .. });
         // Of zeros without a record: the record may have been in a frame that is lost, and then a person wanted them gone.
         let mut is_doubtful = is_zeros && !self.zeros_are_damage;
-        let backups = self.offers.len() / 2;
-        for number in 0..backups {
-            let Some(Offer { backup, .. }) = self.offers.get(number).copied() else { break };
+        for (number, backup) in self.backups.iter().enumerate() {
             if is_zeros {
                 let is_all = self.recorded.is_all(self.source, (number, backup), place.position)?;
                 if is_all == Some(false) {

@@ -15,53 +15,11 @@ use std::iter::Peekable;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::codec::{BodyRow, Frame, FrameHeader};
+use crate::codec::{BodyRow, FrameCheck, FrameHeader};
 use crate::error::Error;
 use crate::ids::{Link, Seq, StoreId};
-use crate::log::{Frames, Head, Log, LogError, LogOptions, LogReport, Standing, Witness};
+use crate::log::{Head, Log, LogError, LogOptions, LogReport, Standing, Stretch, Stretches, Witness};
 use crate::storage::{Storage, SystemClock, SystemEntropy};
-
-/// A frame, or what is left of it.
-pub(super) struct Stretch {
-    pub(super) header: FrameHeader,
-    /// The frame, or the sound pieces of a damaged one.
-    pub(super) parts: Vec<Frame>,
-    pub(super) is_whole: bool,
-}
-
-/// Goes through a log, damage left out.
-pub(super) struct Stretches<'a> {
-    log: &'a Log,
-    frames: Frames<'a>,
-}
-
-impl<'a> Stretches<'a> {
-    pub(super) fn new(log: &'a Log, frames: Frames<'a>) -> Self {
-        Self { log, frames }
-    }
-}
-
-impl Iterator for Stretches<'_> {
-    type Item = Result<Stretch, LogError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            match (self.frames.next()?, self.frames.damaged()) {
-                (Ok(frame), _) => {
-                    return Some(Ok(Stretch { header: *frame.header(), parts: vec![frame], is_whole: true }));
-                }
-                (Err(LogError::Corrupt(_)), Some(header)) => {
-                    let header = *header;
-                    let parts = self.log.sound_parts(&header);
-                    return Some(parts.map(|parts| Stretch { header, parts, is_whole: false }));
-                }
-                // The report of the verification has it, and the gap in the seqs tells what it costs.
-                (Err(LogError::Corrupt(_)), None) => {}
-                (Err(error), _) => return Some(Err(error)),
-            }
-        }
-    }
-}
 
 /// A backup that is open for reading.
 pub(super) struct Backup {
@@ -101,7 +59,7 @@ impl Backup {
 
     /// What it has from `from` on; whole frames are checked by their digests.
     pub(super) fn stretches(&self, from: Seq) -> Result<Stretches<'_>, LogError> {
-        Ok(Stretches::new(&self.log, self.log.proven_frames(from, self.head)?))
+        self.log.stretches(from, self.head, FrameCheck::Digest)
     }
 
     /// The bytes of a body, if they are here: a backup has each body where the store has it.
@@ -151,7 +109,7 @@ pub(super) fn shortfall(
     }
     let mut told = told_by(&found.witnesses).into_iter().peekable();
     let mut here = Held::default();
-    for stretch in Stretches::new(source, source.frames_until(Seq(1), until)?) {
+    for stretch in source.stretches(Seq(1), until, FrameCheck::Checksum)? {
         let Stretch { header, parts, .. } = stretch?;
         for own in [Named::by_log(header.first_seq.before(), header.previous), Named::by(&header)] {
             while let Some(named) = told.next_if(|named| named.seq <= own.seq) {

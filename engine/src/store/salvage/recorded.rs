@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::error::Error;
 use crate::ids::{Digest, Position, Seq};
 use crate::log::Log;
-use crate::verify::{ErasedBody, recorded_addresses, rows_at};
+use crate::verify::{recorded_addresses, rows_at};
 
 use super::backups::{Backup, Held, Shortfall};
 
@@ -37,13 +37,12 @@ impl Recorded {
         }
         let mut erased = FxHashSet::default();
         let mut commits: FxHashMap<u32, BTreeSet<Seq>> = FxHashMap::default();
-        for ErasedBody { address, commit, is_zeroed } in records {
-            for log in std::iter::once(source).chain(backups.iter().map(|backup| &backup.log)) {
-                for row in rows_at(log, &[address])? {
-                    erased.insert(row.digest);
-                    if is_zeroed {
-                        commits.entry(row.position.segment()).or_default().insert(commit);
-                    }
+        for log in std::iter::once(source).chain(backups.iter().map(|backup| &backup.log)) {
+            for (row, record) in rows_at(log, &records)?.into_iter().zip(&records) {
+                let Some(row) = row else { continue };
+                erased.insert(row.digest);
+                if record.is_zeroed {
+                    commits.entry(row.position.segment()).or_default().insert(record.commit);
                 }
             }
         }

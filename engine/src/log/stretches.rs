@@ -1,0 +1,58 @@
+//! Reading forward, with the sound pieces of damaged frames.
+
+use super::error::LogError;
+use super::frames::Frames;
+use super::{Head, Log};
+use crate::codec::{Frame, FrameCheck, FrameHeader};
+use crate::ids::Seq;
+
+/// A frame, or what is left of it.
+pub(crate) struct Stretch {
+    pub(crate) header: FrameHeader,
+    /// The frame, or the sound pieces of a damaged one.
+    pub(crate) parts: Vec<Frame>,
+    pub(crate) is_whole: bool,
+}
+
+/// Goes through a log, damage left out: who asks for it has the report of a verification, or leaves it to one.
+pub(crate) struct Stretches<'a> {
+    log: &'a Log,
+    frames: Frames<'a>,
+}
+
+impl Log {
+    /// Stretches from the one that holds `from` on, up to a place that need not be durable.
+    ///
+    /// # Errors
+    /// As [`Log::frames_from`].
+    pub(crate) fn stretches(
+        &self,
+        from: Seq,
+        until: Head,
+        check: FrameCheck,
+    ) -> Result<Stretches<'_>, LogError> {
+        Ok(Stretches { log: self, frames: self.frames_until(from, until, check)? })
+    }
+}
+
+impl Iterator for Stretches<'_> {
+    type Item = Result<Stretch, LogError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match (self.frames.next()?, self.frames.damaged()) {
+                (Ok(frame), _) => {
+                    return Some(Ok(Stretch { header: *frame.header(), parts: vec![frame], is_whole: true }));
+                }
+                (Err(LogError::Corrupt(_)), Some(header)) => {
+                    let header = *header;
+                    let parts = self.log.sound_parts(&header);
+                    return Some(parts.map(|parts| Stretch { header, parts, is_whole: false }));
+                }
+                // No header tells which events these were.
+                (Err(LogError::Corrupt(_)), None) => {}
+                (Err(error), _) => return Some(Err(error)),
+            }
+        }
+    }
+}
