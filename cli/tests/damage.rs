@@ -293,7 +293,7 @@ fn a_head_that_was_kept_elsewhere_is_compared() {
 /// A short output was read twice, and the line that stands in for the first was estimated at more tokens than it. The deep
 /// check called that damage and advised to salvage the store. Estimates are no damage.
 #[test]
-fn a_stand_in_that_is_estimated_above_what_it_replaces_is_no_damage() {
+fn a_placeholder_that_is_estimated_above_what_it_replaces_is_no_damage() {
     let folder = tempfile::TempDir::new().unwrap();
     for length in [1, 30, 60, 100, 200, 5000] {
         let store = folder.path().join(length.to_string());

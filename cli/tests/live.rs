@@ -305,7 +305,7 @@ fn rows(desk: &mut Desk, count: usize) -> Vec<Value> {
 }
 
 #[test]
-fn a_compaction_is_answered_with_stand_ins_for_the_oldest_results() {
+fn a_compaction_is_answered_with_placeholders_for_the_oldest_results() {
     let mut desk = Desk::new();
     let rows = rows(&mut desk, 8);
     let asks = |rows: &[Value]| json!({"compact": {"trigger": "auto", "messages": rows}});

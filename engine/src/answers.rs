@@ -9,7 +9,7 @@ pub use crate::fold::memory::{
 };
 pub use crate::fold::{
     CauseView, ChainMember, EdgeView, FaceState, FaceView, ItemKind, KindStats, PartView, PendingItem,
-    Protection, Rested, RuleKind, ShortenKind, StandIn, Stats, StatsKind, Status, Visibility,
+    Placeholder, Protection, Rested, RuleKind, ShortenKind, Stats, StatsKind, Status, Visibility,
 };
 pub use crate::log::Recovery;
 pub use crate::serve::plan::FlushPlan;

@@ -306,7 +306,7 @@ impl Withheld {
     }
 
     /// What is stored in place of the content, if it was erased: JSON stays JSON.
-    pub fn stand_in(&self, content: &[u8]) -> Option<&'static [u8]> {
+    pub fn substitute(&self, content: &[u8]) -> Option<&'static [u8]> {
         self.holds(content).then(|| match content.trim_ascii_start().first() {
             Some(b'{') => STAND_IN_OBJECT,
             Some(b'[') => STAND_IN_LIST,

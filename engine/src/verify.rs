@@ -555,7 +555,7 @@ pub fn state_contradictions(state: &State, at: Seq) -> Vec<Contradiction> {
     let figures = state.stats(at);
     if figures.tokens_shown + figures.freed() != figures.tokens_whole + grown {
         let detail = format!(
-            "{} tokens shown and {} freed are not the {} recorded and the {grown} that stand-ins added",
+            "{} tokens shown and {} freed are not the {} recorded and the {grown} that placeholders added",
             figures.tokens_shown,
             figures.freed(),
             figures.tokens_whole

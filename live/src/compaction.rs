@@ -1,8 +1,8 @@
-//! A compaction that acpdb answers itself: the same conversation, with stand-ins for what is stale and for the oldest results.
+//! A compaction that acpdb answers itself: the same conversation, with placeholders for what is stale and for the oldest results.
 //!
 //! ```text
 //! host: 150,000 tokens, make it shorter --> what is superseded, discarded or repeated goes; then the oldest results, till half is left
-//!                                      <-- stand-ins by the ids of calls, or nothing: the host's own model writes a summary
+//!                                      <-- placeholders by the ids of calls, or nothing: the host's own model writes a summary
 //! ```
 //!
 //! No model is asked, and each text of the conversation stays as it was said. It is no answer where a model has to read what the user
@@ -149,7 +149,7 @@ fn texts(served: &Served) -> Result<BTreeMap<String, String>, Error> {
         if view.kind == ItemKind::Text && view.role == Role::Assistant && is_other {
             let texts = view.content.iter().map(|part| served.view().text(part.body));
             let whole = texts.collect::<Result<Vec<_>, _>>()?.join("");
-            // Equal originals have equal stand-ins.
+            // Equal originals have equal placeholders.
             let _ = found.insert(whole, served.shown(item, Face::Output)?.text);
         }
     }

@@ -1,4 +1,4 @@
-//! A context as data, in order: the *current* one, what acpdb would show, with the reason for each stand-in; or the
+//! A context as data, in order: the *current* one, what acpdb would show, with the reason for each placeholder; or the
 //! *recorded* one, what the host had. What was *served*, sent to a model through acpdb, is for [`crate::served`].
 
 use std::collections::VecDeque;

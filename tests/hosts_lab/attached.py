@@ -413,7 +413,7 @@ def points(text, sent):
 
 
 def served_is_sent(scene, name, where):
-    """What was recorded as served is what stands on the wire, and nothing else there is a stand-in."""
+    """What was recorded as served is what stands on the wire, and nothing else there is a placeholder."""
     served = [json.loads(line) for line in acpdb(scene, "store", "context", name, "--served").splitlines()]
     served = {line["call"]: line["output"] for line in served if "output" in line}
     sent = {call: text for call, _, text in calls_on_the_wire(bodies(scene)[-1])}
@@ -461,7 +461,7 @@ def folded(scene, where, count):
     sent = served_is_sent(scene, name, where)
     hidden = sum(text.startswith("[") for text in sent.values())
     if not 3 * count <= hidden < len(sent):
-        fault(scene, "%s: %d of %d results are stand-ins: %s" % (where, hidden, len(sent), [text[:60] for text in sent.values()]))
+        fault(scene, "%s: %d of %d results are placeholders: %s" % (where, hidden, len(sent), [text[:60] for text in sent.values()]))
 
 
 def module_left(scene):
@@ -610,7 +610,7 @@ def proxied_responses(scene):
     outputs = [item.get("output") for item in last["input"] if item.get("type", "").endswith("_output")]
     hidden = [text for text in outputs if isinstance(text, str) and text.startswith("[auto-superseded: ")]
     if not hidden or len(hidden) == len(outputs):
-        fault(scene, "%d of %d results are stand-ins on the wire" % (len(hidden), len(outputs)))
+        fault(scene, "%d of %d results are placeholders on the wire" % (len(hidden), len(outputs)))
     for path in sorted(glob.glob(scene.wire + "/*.body")):
         done = subprocess.run([PROGRAM, "lint", "--format", "responses", path], capture_output=True, text=True, check=False)
         if done.returncode:
@@ -638,7 +638,7 @@ def proxied_by_path(scene):
     outputs += [json.dumps(block["content"]) for block in blocks if block.get("type") == "tool_result"]
     hidden = [text for text in outputs if "[auto-superseded: " in text]
     if not hidden or len(hidden) == len(outputs):
-        fault(scene, "%d of %d results are stand-ins on the wire" % (len(hidden), len(outputs)))
+        fault(scene, "%d of %d results are placeholders on the wire" % (len(hidden), len(outputs)))
     if "named" not in sessions(scene):
         fault(scene, "the session is not in the store: %s" % sessions(scene))
     calls = [row for row in shown(scene, "store", "named") if row[1]]

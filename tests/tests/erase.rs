@@ -164,7 +164,7 @@ fn readable(store: &Store) -> Vec<String> {
     kept
 }
 
-/// A context of a session with an erased item: shown with a stand-in or an empty place, never with an error.
+/// A context of a session with an erased item: shown with a placeholder or an empty place, never with an error.
 #[test]
 fn an_erased_item_leaves_the_context_whole() {
     let world = filled(true, false);

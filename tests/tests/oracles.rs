@@ -139,7 +139,7 @@ fn the_context_before_a_compaction_is_that_of_the_file_cut_there() {
     assert!(compacted > 0, "no recording has a compaction");
 }
 
-/// A session whose file holds no mark has lost nothing: every call is in the context, whole or as its stand-in.
+/// A session whose file holds no mark has lost nothing: every call is in the context, whole or as its placeholder.
 #[test]
 #[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn without_a_mark_of_the_host_nothing_leaves_the_context() {

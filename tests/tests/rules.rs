@@ -22,7 +22,7 @@ fn entries(numbers: &[u16]) -> Vec<Entry> {
             _ => {}
         }
         entries.push(Entry::tool_started(&name, tool, format!(r#"{{"filePath":"{file}"}}"#)));
-        let text = format!("what {tool} of {file} said, at some length, so that a stand-in is shorter");
+        let text = format!("what {tool} of {file} said, at some length, so that a placeholder is shorter");
         let outcome = if number % 7 == 0 { Outcome::Failed } else { Outcome::Completed };
         entries.push(Entry::tool_finished(&name, outcome, vec![acpdb_engine::entry::PartEntry::text(text)]));
     }
@@ -127,7 +127,7 @@ fn hidden(host: &str, cwd: Option<&str>, calls: [(&str, &str); 2]) -> usize {
     };
     for (number, (tool, params)) in calls.into_iter().enumerate() {
         let call = format!("c{number}");
-        let output = "what it said, at some length, so that a stand-in is shorter than it is";
+        let output = "what it said, at some length, so that a placeholder is shorter than it is";
         let entries = vec![
             Entry::step(""),
             Entry::tool_started(&call, tool, params),

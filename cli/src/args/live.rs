@@ -159,7 +159,7 @@ pub(crate) struct Mcp {
 pub(crate) enum ProxyMode {
     /// Pass them on byte for byte
     Record,
-    /// Send the context that acpdb serves: superseded, discarded and repeated results show their stand-ins
+    /// Send the context that acpdb serves: superseded, discarded and repeated results show their placeholders
     Prune,
 }
 

@@ -13,7 +13,7 @@ pub(super) fn format() -> impl TypedValueParser<Value = Format> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportMode {
-    /// Superseded texts show their stand-ins at once
+    /// Superseded texts show their placeholders at once
     Eager,
     /// Texts stay as they were sent until the next rebase
     #[value(alias = "append-only", alias = "served")]

@@ -84,8 +84,8 @@ impl Bodies {
 
     /// Adds a body that the model may see: its tokens and lines are counted.
     pub fn add(&mut self, bytes: &Bytes) -> Body {
-        if let Some(stand_in) = self.stand_in(bytes) {
-            return self.place(&stand_in);
+        if let Some(substitute) = self.substitute(bytes) {
+            return self.place(&substitute);
         }
         let body = self.place(bytes);
         Body { tokens: tokens::estimate(bytes), lines: line_count(bytes), ..body }
@@ -98,17 +98,17 @@ impl Bodies {
 
     /// Adds a body that the model never sees: nothing is counted.
     pub fn add_uncounted(&mut self, bytes: &Bytes) -> Body {
-        match self.stand_in(bytes) {
-            Some(stand_in) => self.place(&stand_in),
+        match self.substitute(bytes) {
+            Some(substitute) => self.place(&substitute),
             None => self.place(bytes),
         }
     }
 
     /// What is stored in place of a content that was erased.
-    fn stand_in(&mut self, bytes: &Bytes) -> Option<Bytes> {
-        let stand_in = self.withheld.stand_in(bytes)?;
+    fn substitute(&mut self, bytes: &Bytes) -> Option<Bytes> {
+        let substitute = self.withheld.substitute(bytes)?;
         self.has_withheld = true;
-        Some(stand_in.into())
+        Some(substitute.into())
     }
 
     /// Adds the wire form of the host's record, reusing the rows of bodies that are there.

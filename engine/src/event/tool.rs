@@ -120,7 +120,7 @@ pub enum SignatureForm {
     ResolvedNoNulls,
 }
 
-/// Sizes of what a stand-in shows of the parameters; the texts themselves come from the body.
+/// Sizes of what a placeholder shows of the parameters; the texts themselves come from the body.
 #[derive(
     Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
 )]
@@ -182,7 +182,7 @@ pub struct ToolCallStarted {
     pub todo: TodoRole,
     /// The list it writes, where that stands in the parameters.
     pub todos: Option<TodoList>,
-    /// Sizes of stand-ins.
+    /// Sizes of placeholders.
     pub shown: Shown,
     /// Version of the tool registry that gave class and keys.
     pub registry: u32,

@@ -53,8 +53,8 @@ pub use policy::{HideInput, Policy, PolicyError, PolicyKey, policy_keys};
 pub use read::ShortenedView;
 pub use read::{
     CHAIN_MEMBER_COUNT_MAX, CauseView, Chain, ChainMember, EdgeView, Explanation, FaceState, FaceView,
-    HashForm, ItemHeader, ItemView, KindStats, PartView, PendingItem, Protection, Render, Rested,
-    ServedChange, ServedPlace, StandIn, Stats, StatsKind, TurnTokens, Visibility, render,
+    HashForm, ItemHeader, ItemView, KindStats, PartView, PendingItem, Placeholder, Protection, Render,
+    Rested, ServedChange, ServedPlace, Stats, StatsKind, TurnTokens, Visibility, render,
 };
 pub(crate) use rows::{Pieces, TAKEN_BYTES_MAX};
 pub(crate) use snapshot::LAYOUT_VERSION;

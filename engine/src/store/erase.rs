@@ -104,7 +104,7 @@ impl Store {
     /// finished it, every body with equal bytes anywhere in the store, and the hosts' records that quote either. No view shows
     /// any of it once the event is recorded; when this returns the bytes are nowhere in the folder.
     ///
-    /// What it said is not stored again, from whichever source it comes: a stand-in is. Not covered: ids, names of tools, paths, lengths, and
+    /// What it said is not stored again, from whichever source it comes: a substitute is. Not covered: ids, names of tools, paths, lengths, and
     /// quotations inside other bodies. Torn bytes set aside and snapshots are removed as a whole.
     ///
     /// Cost: one pass over all spines, a read of every body as long as an erased one, a fold of every stream that was hit.

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock, RwLock, RwLockReadGuard};
 use crate::error::Error;
 use crate::event::{Face, PartKind};
 use crate::fold::{
-    Chain, Explanation, FaceState, ItemView, Ix, StandIn, State, Stats, Visibility, World, render,
+    Chain, Explanation, FaceState, ItemView, Ix, Placeholder, State, Stats, Visibility, World, render,
 };
 use crate::ids::{BodyId, ItemId, Seq, StreamId, Turn};
 use crate::locks::steady_read;
@@ -308,17 +308,17 @@ impl View {
     /// # Errors
     /// Those of `read`.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
-    pub fn stand_in_text_of(
+    pub fn placeholder_text_of(
         &self,
-        stand_in: &StandIn,
+        placeholder: &Placeholder,
         read: &mut dyn FnMut(BodyId) -> Result<Vec<u8>, Error>,
     ) -> Result<Option<String>, Error> {
         let mut needed = Vec::new();
-        for id in stand_in.needs() {
+        for id in placeholder.needs() {
             needed.push((id, read(id)?));
         }
         let body = |id: BodyId| needed.iter().find(|(known, _)| *known == id).map(|(_, bytes)| bytes.clone());
-        Ok(render(stand_in, &*self.inner.registry, &body))
+        Ok(render(placeholder, &*self.inner.registry, &body))
     }
 
     /// The bytes of many bodies, in the order of `ids`, each as from [`View::body`].
@@ -333,7 +333,7 @@ impl View {
     /// # Errors
     /// As [`View::body`], for the bodies that the text is made of.
     pub fn shown(&self, ix: Ix, face: Face) -> Result<ShownFace, Error> {
-        let plan = ShowPlan::of(&self.read(), (ix, face, self.at), State::stand_in);
+        let plan = ShowPlan::of(&self.read(), (ix, face, self.at), State::placeholder);
         plan.show(self, &mut |id| self.inner.body(id))
     }
 
@@ -342,22 +342,22 @@ impl View {
     /// Cost: as [`View::bodies`]. Hold the answer of a few thousand at a time where memory counts.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn shown_all(&self, faces: &[(Ix, Face, Seq)]) -> Vec<Result<ShownFace, Error>> {
-        self.all_by(faces, State::stand_in)
+        self.all_by(faces, State::placeholder)
     }
 
     /// What the host had of many faces, in the order of `faces`: as recorded, but for what it cleared itself and what was
     /// erased. Cost: as [`View::shown_all`].
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn recorded_all(&self, faces: &[(Ix, Face, Seq)]) -> Vec<Result<ShownFace, Error>> {
-        self.all_by(faces, State::recorded_stand_in)
+        self.all_by(faces, State::recorded_placeholder)
     }
 
-    fn all_by(&self, faces: &[(Ix, Face, Seq)], stand_in: StandInOf) -> Vec<Result<ShownFace, Error>> {
+    fn all_by(&self, faces: &[(Ix, Face, Seq)], placeholder: PlaceholderOf) -> Vec<Result<ShownFace, Error>> {
         let mut shown = Vec::with_capacity(faces.len());
         for some in faces.chunks(SHOWN_COUNT) {
             let plans: Vec<ShowPlan> = {
                 let reading = self.read();
-                some.iter().map(|face| ShowPlan::of(&reading, *face, stand_in)).collect()
+                some.iter().map(|face| ShowPlan::of(&reading, *face, placeholder)).collect()
             };
             let ids: Vec<BodyId> = plans.iter().flat_map(ShowPlan::needs).collect();
             let mut bodies = ids.iter().copied().zip(self.bodies(&ids));
@@ -376,7 +376,7 @@ impl View {
 }
 
 /// What stands in place of a face.
-type StandInOf = fn(&State, Ix, Face, Seq) -> Option<StandIn>;
+type PlaceholderOf = fn(&State, Ix, Face, Seq) -> Option<Placeholder>;
 
 /// Faces of which all bodies are read at a time.
 const SHOWN_COUNT: usize = 1024;
@@ -384,18 +384,18 @@ const SHOWN_COUNT: usize = 1024;
 /// What a face is made of.
 struct ShowPlan {
     state: FaceState,
-    stand_in: Option<StandIn>,
+    placeholder: Option<Placeholder>,
     parts: Vec<(PartKind, BodyId, u64, Option<String>)>,
 }
 
 impl ShowPlan {
-    fn of(reading: &Reading<'_>, (ix, face, at): (Ix, Face, Seq), of: StandInOf) -> Self {
+    fn of(reading: &Reading<'_>, (ix, face, at): (Ix, Face, Seq), of: PlaceholderOf) -> Self {
         let fold = reading.state();
         let state = fold.face_state(ix, face, at);
         if matches!(state, FaceState::Absent) {
-            return Self { state, stand_in: None, parts: Vec::new() };
+            return Self { state, placeholder: None, parts: Vec::new() };
         }
-        let stand_in = of(fold, ix, face, at);
+        let placeholder = of(fold, ix, face, at);
         let parts = if face == Face::Input {
             let params = fold.params(ix, at);
             params.map(|body| (PartKind::Text, body, 0, None)).into_iter().collect()
@@ -406,16 +406,16 @@ impl ShowPlan {
                 .map(|part| (part.kind, part.body, part.bytes, part.media_type))
                 .collect::<Vec<_>>()
         };
-        Self { state, stand_in, parts }
+        Self { state, placeholder, parts }
     }
 
-    /// The bodies that it is most likely made of: of its stand-in if it has one, else of its parts.
+    /// The bodies that it is most likely made of: of its placeholder if it has one, else of its parts.
     fn needs(&self) -> impl Iterator<Item = BodyId> {
-        let stand_in = self.stand_in.as_ref().map(StandIn::needs);
-        let parts = self.parts.iter().filter(|_| self.stand_in.is_none());
+        let placeholder = self.placeholder.as_ref().map(Placeholder::needs);
+        let parts = self.parts.iter().filter(|_| self.placeholder.is_none());
         let parts = parts.filter(|(kind, ..)| *kind != PartKind::Media).map(|(_, body, ..)| *body);
         // Without a placeholder none is needed.
-        stand_in.unwrap_or_default().into_iter().chain(parts)
+        placeholder.unwrap_or_default().into_iter().chain(parts)
     }
 
     fn show(
@@ -424,8 +424,8 @@ impl ShowPlan {
         body: &mut dyn FnMut(BodyId) -> Result<Vec<u8>, Error>,
     ) -> Result<ShownFace, Error> {
         let state = self.state;
-        if let Some(stand_in) = &self.stand_in
-            && let Some(text) = view.stand_in_text_of(stand_in, body)?
+        if let Some(placeholder) = &self.placeholder
+            && let Some(text) = view.placeholder_text_of(placeholder, body)?
         {
             return Ok(ShownFace { state, text });
         }

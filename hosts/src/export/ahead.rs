@@ -33,12 +33,16 @@ impl Ahead {
         let mut order = Vec::with_capacity(items.len().saturating_mul(2));
         for item in items {
             match (&item.input, item.brief.params) {
-                (Shown::StandIn(stand_in), _) => order.extend(stand_in.needs().into_iter().map(|id| (id, 0))),
+                (Shown::Placeholder(placeholder), _) => {
+                    order.extend(placeholder.needs().into_iter().map(|id| (id, 0)))
+                }
                 (Shown::Whole, Some(params)) => order.push((params, 0)),
                 _ => {}
             }
             match &item.output {
-                Shown::StandIn(stand_in) => order.extend(stand_in.needs().into_iter().map(|id| (id, 0))),
+                Shown::Placeholder(placeholder) => {
+                    order.extend(placeholder.needs().into_iter().map(|id| (id, 0)))
+                }
                 Shown::Whole => {
                     order.extend(item.content.iter().map(|part: &PartView| (part.body, part.bytes)));
                 }

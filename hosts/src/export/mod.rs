@@ -130,7 +130,7 @@ impl std::fmt::Display for Format {
 /// Which items are exported, and how they are shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Selection {
-    /// The current context: what is superseded, discarded or distilled shows its stand-in.
+    /// The current context: what is superseded, discarded or distilled shows its placeholder.
     #[default]
     Current,
     /// The items of the current context, each as it was recorded: for providers that clear results themselves.

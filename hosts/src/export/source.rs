@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use acpdb_engine::event::Face;
 use acpdb_engine::fold::{
-    CauseView, FaceState, ItemHeader, ItemKind, Ix, PartView, ServedPlace, StandIn, State, Status,
+    CauseView, FaceState, ItemHeader, ItemKind, Ix, PartView, Placeholder, ServedPlace, State, Status,
 };
 use acpdb_engine::ids::{BodyId, ItemId, Seq, Turn};
 use acpdb_engine::store::Served;
@@ -30,7 +30,7 @@ pub(super) enum Shown {
     /// As recorded.
     Whole,
     /// Something else.
-    StandIn(StandIn),
+    Placeholder(Placeholder),
     /// This text: the model sees what it stands for elsewhere.
     Text(String),
 }
@@ -61,14 +61,14 @@ impl Item {
 
     /// Whether a summary stands in its place.
     fn is_summary(&self) -> bool {
-        matches!(&self.output, Shown::StandIn(stand_in) if stand_in.state == FaceState::Summary)
+        matches!(&self.output, Shown::Placeholder(placeholder) if placeholder.state == FaceState::Summary)
     }
 
     /// Whether it comes out at all: an item with nothing in it, or hidden without a trace, does not.
     pub(super) fn says_something(&self) -> bool {
         match &self.output {
             Shown::Nothing => false,
-            Shown::StandIn(stand_in) => stand_in.tokens > 0,
+            Shown::Placeholder(placeholder) => placeholder.tokens > 0,
             Shown::Text(text) => !text.is_empty(),
             Shown::Whole => self.content.iter().any(|part| part.bytes > 0),
         }
@@ -262,10 +262,14 @@ impl<'v> Source<'v> {
         Ok(text)
     }
 
-    /// The text of a stand-in; `None` where the face is shown whole after all.
-    pub(super) fn stand_in(&mut self, stand_in: &StandIn, item: ItemId) -> Result<Option<String>, Error> {
+    /// The text of a placeholder; `None` where the face is shown whole after all.
+    pub(super) fn placeholder(
+        &mut self,
+        placeholder: &Placeholder,
+        item: ItemId,
+    ) -> Result<Option<String>, Error> {
         let (view, ahead) = (self.view, &mut self.ahead);
-        match view.stand_in_text_of(stand_in, &mut |id| ahead.body(view, id)) {
+        match view.placeholder_text_of(placeholder, &mut |id| ahead.body(view, id)) {
             Err(Error::Erased { .. } | Error::Corrupt { .. }) => {
                 self.report.note(LeftOut::Unreadable, Some(item));
                 Ok(Some(UNREADABLE.to_owned()))
@@ -393,18 +397,18 @@ impl Faces<'_> {
     fn current(&self, ix: Ix, brief: ItemHeader, open: bool, report: &mut Report) -> Item {
         let (state, at) = (self.state, self.at);
         let face = |face: Face, report: &mut Report| {
-            let Some(now) = state.stand_in(ix, face, at) else { return Shown::Whole };
+            let Some(now) = state.placeholder(ix, face, at) else { return Shown::Whole };
             let cause = state.face(ix, face, at).cause;
             let is_erased = matches!(cause, Some(CauseView::Erased { .. }));
             let is_hosts = is_erased || matches!(cause, Some(CauseView::ClearedByHost { .. }));
-            let stand_in = if is_erased {
+            let placeholder = if is_erased {
                 Some(now)
             } else if self.kept {
                 (is_hosts && self.recorded).then_some(now)
             } else if self.preserved {
                 let newborn =
                     brief.item.seq > self.until || brief.finished.is_some_and(|seq| seq > self.until);
-                let then = if newborn { None } else { state.stand_in(ix, face, self.until) };
+                let then = if newborn { None } else { state.placeholder(ix, face, self.until) };
                 if then.as_ref().is_none_or(|then| then.render != now.render) {
                     report.note(LeftOut::ChangeDeferred, Some(brief.item));
                 }
@@ -417,7 +421,7 @@ impl Faces<'_> {
             } else {
                 Some(now)
             };
-            shown(stand_in, is_erased)
+            shown(placeholder, is_erased)
         };
         let input = if brief.kind == ItemKind::Call { face(Face::Input, report) } else { Shown::Nothing };
         let output = face(Face::Output, report);
@@ -443,12 +447,12 @@ impl Faces<'_> {
                 && !is_erased
                 && let Some(earlier) = earlier.filter(|earlier| !earlier.is_new && earlier.at(face) < at)
             {
-                if state.stand_in(ix, face, earlier.at(face)) != state.stand_in(ix, face, at) {
+                if state.placeholder(ix, face, earlier.at(face)) != state.placeholder(ix, face, at) {
                     report.note(LeftOut::ChangeDeferred, Some(brief.item));
                 }
                 at = earlier.at(face);
             }
-            (shown(state.stand_in(ix, face, if is_erased { self.at } else { at }), is_erased), at)
+            (shown(state.placeholder(ix, face, if is_erased { self.at } else { at }), is_erased), at)
         };
         let input = if brief.kind == ItemKind::Call { face(Face::Input).0 } else { Shown::Nothing };
         let (output, at) = match pointed {
@@ -462,12 +466,12 @@ impl Faces<'_> {
     }
 }
 
-fn shown(stand_in: Option<StandIn>, is_erased: bool) -> Shown {
-    match stand_in {
+fn shown(placeholder: Option<Placeholder>, is_erased: bool) -> Shown {
+    match placeholder {
         None => Shown::Whole,
-        Some(stand_in) if stand_in.state == FaceState::Whole => Shown::Whole,
-        Some(stand_in) if stand_in.state == FaceState::Gone && !is_erased => Shown::Nothing,
-        Some(stand_in) => Shown::StandIn(stand_in),
+        Some(placeholder) if placeholder.state == FaceState::Whole => Shown::Whole,
+        Some(placeholder) if placeholder.state == FaceState::Gone && !is_erased => Shown::Nothing,
+        Some(placeholder) => Shown::Placeholder(placeholder),
     }
 }
 

@@ -12,7 +12,7 @@
 
 use acpdb_engine::Error;
 use acpdb_engine::event::{PartKind, Role};
-use acpdb_engine::fold::{FaceState, ItemHeader, ItemKind, Ix, PartView, StandIn};
+use acpdb_engine::fold::{FaceState, ItemHeader, ItemKind, Ix, PartView, Placeholder};
 use acpdb_engine::ids::{ItemId, Seq, Turn};
 
 use super::calls::{CallIds, object_type};
@@ -331,9 +331,9 @@ fn pieces(source: &mut Source<'_>, item: &Item, how: Reading, out: &mut Vec<Piec
         let piece = match &item.output {
             Shown::Nothing => Piece::Gap(None),
             Shown::Whole => whole_reasoning(source, item, how)?.unwrap_or(Piece::Gap(None)),
-            Shown::StandIn(stand_in) => {
-                let stand_in = stand_in.clone();
-                instead_of_reasoning(source, item, &stand_in, how)?
+            Shown::Placeholder(placeholder) => {
+                let placeholder = placeholder.clone();
+                instead_of_reasoning(source, item, &placeholder, how)?
             }
             Shown::Text(text) => Piece::Gap(Some(Instead { text: text.clone(), signature: None, key })),
         };
@@ -342,9 +342,9 @@ fn pieces(source: &mut Source<'_>, item: &Item, how: Reading, out: &mut Vec<Piec
     }
     match &item.output {
         Shown::Nothing => {}
-        Shown::StandIn(stand_in) => {
-            let kept = stand_in.signature;
-            if let Some(text) = source.stand_in(stand_in, item.id())? {
+        Shown::Placeholder(placeholder) => {
+            let kept = placeholder.signature;
+            if let Some(text) = source.placeholder(placeholder, item.id())? {
                 let signature = match kept {
                     Some(body) => signature(source, item, body, how.rules.provider)?,
                     None => None,
@@ -452,17 +452,17 @@ fn sealed(
 fn instead_of_reasoning(
     source: &mut Source<'_>,
     item: &Item,
-    stand_in: &StandIn,
+    placeholder: &Placeholder,
     how: Reading,
 ) -> Result<Piece, Error> {
     let key = item.brief.message.clone();
     let instead = |text, signature| Piece::Gap(Some(Instead { text, signature, key: key.clone() }));
-    if stand_in.state == FaceState::Shortened {
+    if placeholder.state == FaceState::Shortened {
         let part = source.content(item).into_iter().next();
         let Some(opaque) = sealed(source, item, part.and_then(|part| part.signature), how)? else {
             return Ok(Piece::Gap(None));
         };
-        let Some(text) = source.stand_in(stand_in, item.id())? else {
+        let Some(text) = source.placeholder(placeholder, item.id())? else {
             return Ok(whole_reasoning(source, item, how)?.unwrap_or(Piece::Gap(None)));
         };
         return Ok(if how.rules.signs_text {
@@ -471,10 +471,10 @@ fn instead_of_reasoning(
             Piece::Reasoning { text, opaque }
         });
     }
-    let Some(text) = source.stand_in(stand_in, item.id())?.filter(|text| !text.is_empty()) else {
+    let Some(text) = source.placeholder(placeholder, item.id())?.filter(|text| !text.is_empty()) else {
         return Ok(Piece::Gap(None));
     };
-    let signature = match stand_in.signature {
+    let signature = match placeholder.signature {
         Some(body) => signature(source, item, body, how.rules.provider)?,
         None => None,
     };
@@ -530,11 +530,11 @@ fn call(
         source.report.note(LeftOut::ToolRenamed, Some(id));
     }
     let mut input = None;
-    if let Shown::StandIn(stand_in) = &item.input {
+    if let Shown::Placeholder(placeholder) = &item.input {
         if unit {
             source.report.note(LeftOut::UnitKeptWhole, Some(id));
         } else {
-            input = source.stand_in(stand_in, id)?;
+            input = source.placeholder(placeholder, id)?;
         }
     }
     let input = match (input, item.brief.params) {
@@ -586,8 +586,8 @@ fn content(
     let key = item.brief.message.clone();
     match &item.output {
         Shown::Nothing => {}
-        Shown::StandIn(stand_in) => {
-            if let Some(text) = source.stand_in(stand_in, id)? {
+        Shown::Placeholder(placeholder) => {
+            if let Some(text) = source.placeholder(placeholder, id)? {
                 out.push(Said::Text { text, role, key });
             }
         }

@@ -82,7 +82,7 @@ pub struct Resume {
     pub folder: String,
     /// Now, as `2026-01-31T12:00:00.000Z`.
     pub time: String,
-    /// What is superseded, discarded or distilled shows its stand-in: what acpdb would send.
+    /// What is superseded, discarded or distilled shows its placeholder: what acpdb would send.
     pub pruned: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A request as acpdb serves it: results and parameters that are superseded, discarded or repeated show their stand-ins.
+//! A request as acpdb serves it: results and parameters that are superseded, discarded or repeated show their placeholders.
 //!
 //! ```text
 //! body -> whose calls -> the host's own recording, read as far as it is -> Step::context -> changes, by the ids of calls

@@ -2,7 +2,7 @@
 //
 //   a row of a result is about to be kept  --> acpdb reads the session so far; in mode `prune` a result that the model still
 //                                              sees becomes a pointer, and the host's recording keeps the original beside it
-//   the conversation is to be made shorter --> in mode `prune` acpdb's own stand-ins, without a model; else the host's summary
+//   the conversation is to be made shorter --> in mode `prune` acpdb's own placeholders, without a model; else the host's summary
 //   /acpdb why FILE                        --> answered without a model
 //
 // The first question at the start of a session asks whether the program knows modules. If it does, the hooks for calls say nothing;

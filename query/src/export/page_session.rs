@@ -225,8 +225,8 @@ impl<'v> Making<'v> {
             };
             let cause = cause.map(|cause| self.words.number(&cause_label(cause).replace('_', " ")));
             let shown = (item.input.tokens_shown, item.output.tokens_shown);
-            let input = self.stand_in(then, Face::Input, texts)?;
-            let output = self.stand_in(then, Face::Output, texts)?;
+            let input = self.placeholder(then, Face::Input, texts)?;
+            let output = self.placeholder(then, Face::Output, texts)?;
             Some(HiddenData(place(cause), place(by), shown, place(input), place(output)))
         };
         let (input, output) = (state_number(item.input.state), state_number(item.output.state));
@@ -234,7 +234,7 @@ impl<'v> Making<'v> {
     }
 
     /// The text that stands in for a face.
-    fn stand_in(
+    fn placeholder(
         &self,
         then: &Then,
         face: Face,

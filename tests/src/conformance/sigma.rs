@@ -1,7 +1,7 @@
 //! Judges for tasks: how summaries are validated, and what an eviction leaves of a Gemini-shaped history.
 //!
 //! ```text
-//! history --messages, calls, results; then the updates of tasks--> Tape --> State --faces, stand-ins--> history
+//! history --messages, calls, results; then the updates of tasks--> Tape --> State --faces, placeholders--> history
 //! ```
 
 use acpdb_engine::command::draft::{Bodies, EventDraft};
@@ -168,15 +168,15 @@ fn follow_tasks(tape: &mut Tape, events: &[Value]) -> Result<(), String> {
 /// What the context shows for a part; `None`: nothing.
 fn shown(tape: &Tape, item: ItemId, task: &str, part: &Value) -> Option<Value> {
     let state = tape.state();
-    let Some((ix, stand_in)) =
-        state.find(item).and_then(|ix| Some((ix, state.stand_in(ix, Face::Output, Seq::MAX)?)))
+    let Some((ix, placeholder)) =
+        state.find(item).and_then(|ix| Some((ix, state.placeholder(ix, Face::Output, Seq::MAX)?)))
     else {
         return Some(part.clone());
     };
-    if stand_in.render == Render::Nothing {
+    if placeholder.render == Render::Nothing {
         return None;
     }
-    let Some(text) = render(&stand_in, acpdb_hosts::registry().as_ref(), &|body| tape.body(body)) else {
+    let Some(text) = render(&placeholder, acpdb_hosts::registry().as_ref(), &|body| tape.body(body)) else {
         return Some(part.clone());
     };
     // An output, or a text that a tag gives to the task, keeps its form; words become a thought.
@@ -185,7 +185,7 @@ fn shown(tape: &Tape, item: ItemId, task: &str, part: &Value) -> Option<Value> {
         return with_text(part, &text);
     }
     let mut tombstone = json!({"text": text, "thought": true});
-    let signature = stand_in.signature.and_then(|body| tape.text(body));
+    let signature = placeholder.signature.and_then(|body| tape.text(body));
     if let (Some(signature), Some(fields)) = (signature, tombstone.as_object_mut()) {
         fields.insert("thoughtSignature".to_owned(), Value::from(signature));
     }

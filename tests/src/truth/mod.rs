@@ -421,15 +421,15 @@ fn bytes(
         let is_special = matches!(kind, "reasoning" | "opaque" | "media" | "result" | "injected");
         if let Some(mark) = marks.get(&(id.to_owned(), "output")) {
             let is_there = haystack.contains(mark.as_str());
-            let stand_in = shown.get(id).and_then(|row| row.get("output")).map(|face| text(face, "text"));
-            let in_stand_in = stand_in.is_some_and(|text| text.contains(mark.as_str()));
+            let placeholder = shown.get(id).and_then(|row| row.get("output")).map(|face| text(face, "text"));
+            let in_placeholder = placeholder.is_some_and(|text| text.contains(mark.as_str()));
             match state {
                 "whole" if !is_there && !is_open && (!is_special || sent.is_transcript) => {
                     out.push(format!("{name}: {id} is whole, and not in it: {mark:?}"));
                 }
                 "tombstone" | "summary" | "gone" | "shortened"
                     if is_there
-                        && !in_stand_in
+                        && !in_placeholder
                         && !(kind == "reasoning" && left_out("change_deferred") > 0) =>
                 {
                     out.push(format!("{name}: {id} is {state}, and in it: {mark:?}"));
@@ -445,11 +445,11 @@ fn bytes(
             let is_there = haystack.contains(mark.as_str());
             let face = shown.get(id).and_then(|row| row.get("input"));
             let input = face.map_or("gone", |face| text(face, "state"));
-            let in_stand_in = face.is_some_and(|face| read(text(face, "text")).contains(mark.as_str()));
+            let in_placeholder = face.is_some_and(|face| read(text(face, "text")).contains(mark.as_str()));
             if input == "whole" && !is_there && !is_open && flag(explained, "in_context") {
                 out.push(format!("{name}: the parameters of {id} are whole, and not in it: {mark:?}"));
             }
-            if input != "whole" && is_there && !in_stand_in && left_out("unit_kept_whole") == 0 {
+            if input != "whole" && is_there && !in_placeholder && left_out("unit_kept_whole") == 0 {
                 out.push(format!("{name}: the parameters of {id} are {input}, and in it: {mark:?}"));
             }
         }

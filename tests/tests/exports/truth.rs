@@ -341,7 +341,7 @@ proptest! {
     }
 }
 
-/// The law is about something: its lives have every kind of stand-in, and contexts with and without what is pending.
+/// The law is about something: its lives have every kind of placeholder, and contexts with and without what is pending.
 #[test]
 fn the_lives_are_full() {
     let numbers = |seed: u64| {

@@ -19,7 +19,7 @@ const RULES: &str = "engine/src/fold/rules/";
 /// What rules of this kind have in common.
 const COMMON: &str = "engine/src/fold/rules/shorten.rs";
 /// What puts together the text in place of a face: the one place that asks what a rule leaves.
-const TEXTS: &str = "engine/src/fold/read/stand_in.rs";
+const TEXTS: &str = "engine/src/fold/read/placeholder.rs";
 /// Where settings of a rule without ages stand, under the rule's name: those of policies, and another program's that become such.
 const SETTINGS: &[&str] = &[
     "engine/src/fold/policy.rs",

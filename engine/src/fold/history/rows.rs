@@ -101,7 +101,7 @@ impl Cause {
             Self::Left => 2,
             Self::Cleared { .. } => 3,
             Self::Distilled { .. } => 4,
-            // A completed task's stand-in carries the summary, so it goes before that of rolling prune.
+            // A completed task's placeholder carries the summary, so it goes before that of rolling prune.
             Self::Evicted { how: Evicted::Rolling, .. } => 6,
             Self::Evicted { .. } => 5,
             Self::Superseded { .. } => 7,

@@ -28,10 +28,10 @@ impl State {
         for ix in self.items(at) {
             add("item", &self.item(ix, at));
             add(
-                "stand-in",
+                "placeholder",
                 &[
-                    self.stand_in(ix, crate::event::Face::Input, at),
-                    self.stand_in(ix, crate::event::Face::Output, at),
+                    self.placeholder(ix, crate::event::Face::Input, at),
+                    self.placeholder(ix, crate::event::Face::Output, at),
                 ],
             );
             add("explain", &self.explain(ix, at));

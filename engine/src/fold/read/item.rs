@@ -11,7 +11,7 @@ use crate::fold::state::Status;
 use crate::fold::state::{Rebase, State, StreamFacts};
 use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId, Turn};
 
-use super::StandIn;
+use super::Placeholder;
 
 /// How a face is shown.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, serde::Serialize)]
@@ -106,7 +106,7 @@ pub enum CauseView {
 pub struct FaceView {
     /// How it is shown.
     pub state: FaceState,
-    /// Why it is hidden or shortened. Stands also where the face stays whole because its stand-in would be longer.
+    /// Why it is hidden or shortened. Stands also where the face stays whole because its placeholder would be longer.
     pub cause: Option<CauseView>,
     /// Bytes as recorded.
     pub bytes: u64,
@@ -403,7 +403,7 @@ impl State {
         }
         let shown = match cause {
             None => size.tokens,
-            Some(row) => self.stand_in_figures(ix, face, &row, size, at).1,
+            Some(row) => self.placeholder_figures(ix, face, &row, size, at).1,
         };
         FaceTokens { whole: size.tokens, shown, recorded: size.tokens }
     }
@@ -424,7 +424,7 @@ impl State {
         };
         let row = self.history.cause(ix, face, at);
         let (state, tokens_shown) = match (&row, self.face_by_host(ix)) {
-            (Some(row), _) => self.stand_in_figures(ix, face, row, size, at),
+            (Some(row), _) => self.placeholder_figures(ix, face, row, size, at),
             (None, FaceState::Gone) => (FaceState::Gone, 0),
             (None, state) => (state, size.tokens),
         };
@@ -436,7 +436,7 @@ impl State {
     pub fn face_state(&self, ix: Ix, face: Face, at: Seq) -> FaceState {
         let Some(size) = self.face_size(ix, face, at) else { return FaceState::Absent };
         match self.history.cause(ix, face, at) {
-            Some(row) => self.stand_in_state(ix, face, &row, size, at),
+            Some(row) => self.placeholder_state(ix, face, &row, size, at),
             None => self.face_by_host(ix),
         }
     }
@@ -449,18 +449,18 @@ impl State {
 
     /// What stands in place of a face for what the host did or an erasure took: acpdb's own conclusions do not count. `None`
     /// where it is as it was recorded.
-    pub fn recorded_stand_in(&self, ix: Ix, face: Face, at: Seq) -> Option<StandIn> {
+    pub fn recorded_placeholder(&self, ix: Ix, face: Face, at: Seq) -> Option<Placeholder> {
         let row = self.history.cause(ix, face, at)?;
         let is_hosts =
             matches!(row.cause, Cause::Erased | Cause::OffBranch | Cause::Left | Cause::Cleared { .. });
-        if is_hosts { self.stand_in(ix, face, at) } else { None }
+        if is_hosts { self.placeholder(ix, face, at) } else { None }
     }
 
     /// An item as the host had it at `at`: what acpdb concluded about it does not count.
     pub fn recorded_item(&self, ix: Ix, at: Seq) -> Option<ItemView> {
         let mut item = self.item(ix, at)?;
         for (face, view) in [(Face::Input, &mut item.input), (Face::Output, &mut item.output)] {
-            if view.cause.is_some() && self.recorded_stand_in(ix, face, at).is_none() {
+            if view.cause.is_some() && self.recorded_placeholder(ix, face, at).is_none() {
                 (view.state, view.cause, view.tokens_shown) = (FaceState::Whole, None, view.tokens);
             }
         }

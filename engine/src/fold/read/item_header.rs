@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! item_header(ix, at) kind, role, message, call, tool, status; names shared, nothing computed
-//! changed(ix, at)    the newest seq up to `at` at which a stand-in came or went
+//! changed(ix, at)    the newest seq up to `at` at which a placeholder came or went
 //! settled(ix, at)    the newest seq up to `at` at which its content came: the end of its call, a revision by the host
 //! turning_points     every seq at which something about it changed
 //! departed(at)       items that are not in the context any more, with the seq at which each left
@@ -94,9 +94,9 @@ impl State {
             // A call may be cleared before its result is there: that shows once it is.
             let born = self.face_size(ix, row.face, row.since).map(|size| (size, row.since));
             let late = || Some((self.face_size(ix, row.face, at)?, self.settled(ix, at).max(row.since)));
-            // A stand-in longer than the face never showed.
+            // A placeholder longer than the face never showed.
             let showed = born.or_else(late).filter(|(size, since)| {
-                self.stand_in_for(ix, row.face, &row, *size, *since).state != FaceState::Whole
+                self.placeholder_for(ix, row.face, &row, *size, *since).state != FaceState::Whole
             });
             if let Some((_, since)) = showed {
                 newest = newest.max(since);

@@ -1,23 +1,23 @@
-//! Reading a stream at a watermark: items, faces, stand-ins, chains, reasons, figures.
+//! Reading a stream at a watermark: items, faces, placeholders, chains, reasons, figures.
 //!
 //! ```text
 //! current(at) -> items in conversation order --item(ix, at)--> ItemView { input: FaceView, output: FaceView, .. }
-//!                                             --stand_in(ix, face, at)--> what is shown instead, or how to make it
+//!                                             --placeholder(ix, face, at)--> what is shown instead, or how to make it
 //! chain, edges, explain, visible, stats, log_lines: why it is so
 //! ```
 //!
 //! Every read takes `at` and is a function of the state; nothing is cached and nothing is changed. Bodies are named,
-//! never read: [`StandIn::needs`] says which body a text is made from, [`render`] makes it.
+//! never read: [`Placeholder::needs`] says which body a text is made from, [`render`] makes it.
 
 mod digest;
 mod explain;
 mod item;
 mod item_header;
 mod lookup;
+mod placeholder;
 mod served;
 #[cfg(any(test, feature = "testing"))]
 mod shortened;
-mod stand_in;
 mod stats;
 
 pub use explain::{Explanation, Protection, Rested, Visibility};
@@ -26,8 +26,8 @@ pub use item::{CauseView, FaceState, FaceView, ItemView, PartView};
 pub use item_header::ItemHeader;
 pub use lookup::{CHAIN_MEMBER_COUNT_MAX, Chain, ChainMember, EdgeView};
 pub use lookup::{HashForm, TurnTokens};
+pub use placeholder::{Placeholder, Render, render};
 pub use served::{PendingItem, ServedChange, ServedPlace};
 #[cfg(any(test, feature = "testing"))]
 pub use shortened::ShortenedView;
-pub use stand_in::{Render, StandIn, render};
 pub use stats::{KindStats, Stats, StatsKind};

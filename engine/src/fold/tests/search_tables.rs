@@ -37,9 +37,12 @@ fn searched() -> Tape {
 fn shown(tape: &Tape, at: Seq) -> String {
     let state = tape.state();
     let ix = state.items(Seq::MAX).next().unwrap();
-    let Some(stand_in) = state.stand_in(ix, Face::Output, at) else { return "whole".to_owned() };
-    let text = crate::fold::render(&stand_in, &TestTools, &|body| tape.body(body)).unwrap();
-    assert!(u64::from(crate::text::tokens::estimate(text.as_bytes())) <= stand_in.tokens, "{stand_in:?}");
+    let Some(placeholder) = state.placeholder(ix, Face::Output, at) else { return "whole".to_owned() };
+    let text = crate::fold::render(&placeholder, &TestTools, &|body| tape.body(body)).unwrap();
+    assert!(
+        u64::from(crate::text::tokens::estimate(text.as_bytes())) <= placeholder.tokens,
+        "{placeholder:?}"
+    );
     text
 }
 
@@ -98,7 +101,7 @@ fn short_searches_and_other_outputs_stay() {
     tape.entry(Entry::step("s3"));
     let state = tape.state();
     for ix in state.items(Seq::MAX) {
-        assert_eq!(state.stand_in(ix, Face::Output, Seq::MAX), None);
+        assert_eq!(state.placeholder(ix, Face::Output, Seq::MAX), None);
     }
 }
 
@@ -139,6 +142,6 @@ fn what_a_host_rewrote_is_cut_as_one_text() {
     );
     tape.payload(ItemRevised { item, face: Face::Output, parts: Vec::new() }, Vec::new());
     let state = tape.state();
-    let left = state.stand_in(state.items(Seq::MAX).next().unwrap(), Face::Output, Seq::MAX);
+    let left = state.placeholder(state.items(Seq::MAX).next().unwrap(), Face::Output, Seq::MAX);
     assert_eq!(left.map(|left| (left.state, left.tokens)), Some((FaceState::Whole, 0)));
 }

@@ -10,13 +10,13 @@ use crate::ids::Seq;
 use crate::testing::script::Played;
 use crate::testing::{Script, Step};
 
-/// What is sent of a stream at `at`: every item, every face, and the stand-in it is shown by.
+/// What is sent of a stream at `at`: every item, every face, and the placeholder it is shown by.
 fn sent(state: &State, at: Seq) -> Vec<String> {
     let line = |place: &crate::fold::ServedPlace| {
         let face = |face: Face| {
             let moment = place.at(face);
-            let stand_in = state.stand_in(place.ix, face, moment);
-            format!("{:?} {:?}", state.face(place.ix, face, moment).state, stand_in.map(|it| it.render))
+            let placeholder = state.placeholder(place.ix, face, moment);
+            format!("{:?} {:?}", state.face(place.ix, face, moment).state, placeholder.map(|it| it.render))
         };
         format!("{:?} {} | {}", state.item_id(place.ix), face(Face::Input), face(Face::Output))
     };

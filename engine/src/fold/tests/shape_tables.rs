@@ -188,7 +188,7 @@ fn rules_that_shorten() {
 }
 
 #[test]
-fn stand_ins_are_these_texts() {
+fn placeholders_are_these_texts() {
     let script = "1 read a ok\n2 read a ok\n3 edit a ok\n4 read b ok\n4 discard c4\n5 read d ok\n5 distill c5\n6 say begin\n6 task T start\n7 read e ok\n8 say end\n8 task T done\n9 read f fail\n10 webfetch u ok\n11 webfetch u:2 ok\n14 turn";
     let policy = r#"{"purge_errors":true,"url":true,"hide_input":"metadata"}"#;
     let played = Script::parse(script).play(&Policy::from_json(policy).unwrap());
@@ -196,10 +196,10 @@ fn stand_ins_are_these_texts() {
     let mut lines = String::new();
     for ix in state.items(Seq::MAX) {
         for face in [Face::Input, Face::Output] {
-            let Some(stand_in) = state.stand_in(ix, face, Seq::MAX) else { continue };
-            let text = super::super::render(&stand_in, &TestTools, &|body| played.tape.body(body));
+            let Some(placeholder) = state.placeholder(ix, face, Seq::MAX) else { continue };
+            let text = super::super::render(&placeholder, &TestTools, &|body| played.tape.body(body));
             let text = text.unwrap_or_else(|| "(whole)".to_owned());
-            lines += &format!("{} {face:?} {:?}: {text}\n", state.item_id(ix).unwrap(), stand_in.state);
+            lines += &format!("{} {face:?} {:?}: {text}\n", state.item_id(ix).unwrap(), placeholder.state);
         }
     }
     expect![[r##"
@@ -223,7 +223,7 @@ fn stand_ins_are_these_texts() {
 }
 
 #[test]
-fn a_stand_in_is_never_longer() {
+fn a_placeholder_is_never_longer() {
     use crate::entry::Entry;
     let mut table = String::new();
     for output in ["", "x", "short", "nine chars", "longer than the text that says that it is a duplicate"] {
@@ -240,8 +240,8 @@ fn a_stand_in_is_never_longer() {
         };
         tape.command(&command).unwrap();
         let shown: Vec<String> = (tape.state().items(Seq::MAX))
-            .map(|ix| match tape.state().stand_in(ix, Face::Output, Seq::MAX) {
-                Some(stand_in) => stand_in.text().unwrap_or("(whole)").to_owned(),
+            .map(|ix| match tape.state().placeholder(ix, Face::Output, Seq::MAX) {
+                Some(placeholder) => placeholder.text().unwrap_or("(whole)").to_owned(),
                 None => "(whole, nothing hides it)".to_owned(),
             })
             .collect();
@@ -335,8 +335,8 @@ fn what_the_host_clears_again_has_its_newest_text() {
     let state = tape.state();
     let ix = state.find(call).unwrap();
     let shown = heads.iter().map(|at| {
-        let stand_in = state.stand_in(ix, Face::Output, *at).unwrap();
-        crate::fold::render(&stand_in, &TestTools, &|body| tape.body(body)).unwrap()
+        let placeholder = state.placeholder(ix, Face::Output, *at).unwrap();
+        crate::fold::render(&placeholder, &TestTools, &|body| tape.body(body)).unwrap()
     });
     assert_eq!(shown.collect::<Vec<_>>(), ["[cleared]", "[cleared again]"]);
 }

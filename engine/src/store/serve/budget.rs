@@ -142,7 +142,7 @@ pub(super) fn obstacles(served: &Served) -> Vec<Obstacle> {
             why: if item.view.role == Role::User {
                 "the user said it"
             } else {
-                obstacle(state, &item.place, view.at()).unwrap_or("its stand-in is no shorter")
+                obstacle(state, &item.place, view.at()).unwrap_or("its placeholder is no shorter")
             },
         })
         .collect();

@@ -1,6 +1,6 @@
 //! Transcripts for people: Markdown, or plain text.
 //!
-//! The current context in order, with stand-ins where the model sees them. What looks like a heading or a fence inside a
+//! The current context in order, with placeholders where the model sees them. What looks like a heading or a fence inside a
 //! recorded text stays inside its fence: fences are longer than any run of their own sign in the text.
 
 use acpdb_engine::Error;
@@ -41,7 +41,9 @@ fn export(mut source: Source<'_>) -> Result<Export, Error> {
         heading(&mut out, markdown, 2, &format!("{name} ({}, turn {})", item.id(), item.turn().get()));
         if item.is_call() {
             let input = match (&item.input, item.brief.params) {
-                (Shown::StandIn(stand_in), _) => source.stand_in(stand_in, item.id())?.unwrap_or_default(),
+                (Shown::Placeholder(placeholder), _) => {
+                    source.placeholder(placeholder, item.id())?.unwrap_or_default()
+                }
                 (_, Some(params)) => source.text(params, Some(item.id()))?,
                 _ => String::new(),
             };
@@ -115,7 +117,9 @@ fn content(source: &mut Source<'_>, item: &Item) -> Result<String, Error> {
     match &item.output {
         Shown::Nothing => Ok(String::new()),
         Shown::Text(text) => Ok(text.clone()),
-        Shown::StandIn(stand_in) => Ok(source.stand_in(stand_in, item.id())?.unwrap_or_default()),
+        Shown::Placeholder(placeholder) => {
+            Ok(source.placeholder(placeholder, item.id())?.unwrap_or_default())
+        }
         Shown::Whole => {
             let mut texts = Vec::new();
             for part in &item.content {

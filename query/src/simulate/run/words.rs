@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use acpdb_engine::event::Face;
-use acpdb_engine::fold::{Ix, StandIn, State, render};
+use acpdb_engine::fold::{Ix, Placeholder, State, render};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::registry::NoTools;
 use acpdb_engine::serve::point::Lines;
@@ -60,14 +60,14 @@ impl Simulation<'_> {
         if face == Face::Input {
             return Vec::new();
         }
-        let stand_in = state.stand_in(ix, face, at);
-        let Some(stand_in) = stand_in.filter(StandIn::is_part) else { return Vec::new() };
+        let placeholder = state.placeholder(ix, face, at);
+        let Some(placeholder) = placeholder.filter(Placeholder::is_part) else { return Vec::new() };
         let text_of = |body| self.recording.texts.get(&(body, false));
         let bytes_of = |body| {
             let lines = &text_of(body)?.lines;
             Some(lines.iter().map(Lines::text).collect::<String>().into_bytes())
         };
-        let shown = render(&stand_in, &NoTools, &bytes_of);
+        let shown = render(&placeholder, &NoTools, &bytes_of);
         let spelled = shown.as_deref().map(|shown| {
             shown.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).collect::<HashSet<&str>>()
         });
@@ -75,7 +75,7 @@ impl Simulation<'_> {
         let is_shown = |word: &u32| {
             spelled.as_ref().is_none_or(|all| self.recording.word(*word).is_some_and(|it| all.contains(it)))
         };
-        let texts = stand_in.needs().into_iter().filter_map(text_of);
+        let texts = placeholder.needs().into_iter().filter_map(text_of);
         let mut words: Vec<u32> =
             texts.flat_map(|text| text.words.iter().copied()).filter(is_shown).collect();
         words.sort_unstable();

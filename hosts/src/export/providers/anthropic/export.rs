@@ -8,7 +8,7 @@
 //!
 //! Neighbours of one role are one message, always; content is always a list. A run of thinking goes whole or not at all,
 //! and not at all where nothing follows it; what stands in place of a part of it is text. Reasoning that led to the calls
-//! at hand stays until they are answered. Stand-ins of results keep their block and its `is_error`.
+//! at hand stays until they are answered. Placeholders of results keep their block and its `is_error`.
 
 use acpdb_engine::Error;
 use acpdb_engine::event::Role;

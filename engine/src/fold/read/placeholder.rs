@@ -1,6 +1,6 @@
 //! What is shown in place of a face: which text, and from which body it is made.
 //!
-//! A stand-in is never longer (in UTF-8 bytes) than the face: else the face stays whole, but a face that was hidden on
+//! A placeholder is never longer (in UTF-8 bytes) than the face: else the face stays whole, but a face that was hidden on
 //! request shows `[removed]` or `-`. Lengths are known without any body, so the fold can tell. The texts of an eviction
 //! are always used: they carry the summary and keep the message valid.
 
@@ -30,7 +30,7 @@ const DISTILLED: &str = "[distilled] ";
 /// Between a call and its status in a tombstone.
 const ARROW: &str = " → ";
 
-/// How the text of a stand-in is made.
+/// How the text of a placeholder is made.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[serde(tag = "render", rename_all = "snake_case")]
 pub enum Render {
@@ -94,7 +94,7 @@ pub enum Render {
 
 /// What is shown in place of a face.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
-pub struct StandIn {
+pub struct Placeholder {
     /// How the face is shown.
     pub state: FaceState,
     /// Estimated tokens of what is shown. For shortened faces an upper estimate, as the text needs the body.
@@ -105,7 +105,7 @@ pub struct StandIn {
     pub signature: Option<BodyId>,
 }
 
-impl StandIn {
+impl Placeholder {
     /// The text, if no body is needed for it.
     pub fn text(&self) -> Option<&str> {
         match &self.render {
@@ -132,11 +132,11 @@ impl StandIn {
     }
 }
 
-/// Makes the text of a stand-in; `None` where the face is shown whole after all, or a body is not to be had.
+/// Makes the text of a placeholder; `None` where the face is shown whole after all, or a body is not to be had.
 ///
 /// Pure: `body` gives the bytes of a body. The registry names the parameters that are shown.
 pub fn render(
-    stand_in: &StandIn,
+    placeholder: &Placeholder,
     registry: &dyn Registry,
     body: &dyn Fn(BodyId) -> Option<Vec<u8>>,
 ) -> Option<String> {
@@ -148,7 +148,7 @@ pub fn render(
         let names = registry.tool(host, tool, &json).shown;
         Some(shown_params(&json, &names))
     };
-    match &stand_in.render {
+    match &placeholder.render {
         Render::Whole => None,
         Render::Nothing => Some(String::new()),
         Render::Text { text } => Some(text.clone()),
@@ -207,60 +207,60 @@ fn tokens_of(text: &str) -> u64 {
 
 impl State {
     /// What is shown in place of a face at `at`; `None` if there is no such face, or it is simply shown.
-    pub fn stand_in(&self, ix: Ix, face: Face, at: Seq) -> Option<StandIn> {
+    pub fn placeholder(&self, ix: Ix, face: Face, at: Seq) -> Option<Placeholder> {
         let size = self.face_size(ix, face, at)?;
         let row = self.history.cause(ix, face, at)?;
-        Some(self.stand_in_for(ix, face, &row, size, at))
+        Some(self.placeholder_for(ix, face, &row, size, at))
     }
 
-    fn whole(size: Size) -> StandIn {
-        StandIn { state: FaceState::Whole, tokens: size.tokens, render: Render::Whole, signature: None }
+    fn whole(size: Size) -> Placeholder {
+        Placeholder { state: FaceState::Whole, tokens: size.tokens, render: Render::Whole, signature: None }
     }
 
-    fn text_stand_in(state: FaceState, text: String) -> StandIn {
-        StandIn { state, tokens: tokens_of(&text), render: Render::Text { text }, signature: None }
+    fn text_placeholder(state: FaceState, text: String) -> Placeholder {
+        Placeholder { state, tokens: tokens_of(&text), render: Render::Text { text }, signature: None }
     }
 
-    const fn nothing() -> StandIn {
-        StandIn { state: FaceState::Gone, tokens: 0, render: Render::Nothing, signature: None }
+    const fn nothing() -> Placeholder {
+        Placeholder { state: FaceState::Gone, tokens: 0, render: Render::Nothing, signature: None }
     }
 
     /// A text if it is no longer than the face, else the face.
-    fn fitting(size: Size, text: String) -> StandIn {
+    fn fitting(size: Size, text: String) -> Placeholder {
         if text.len() as u64 > size.bytes {
             return Self::whole(size);
         }
-        Self::text_stand_in(FaceState::Tombstone, text)
+        Self::text_placeholder(FaceState::Tombstone, text)
     }
 
     /// What was asked for is done, however short the face is.
-    fn removed(size: Size) -> StandIn {
+    fn removed(size: Size) -> Placeholder {
         match [REMOVED, REMOVED_SHORT].into_iter().find(|text| text.len() as u64 <= size.bytes) {
-            Some(text) => Self::text_stand_in(FaceState::Tombstone, text.to_owned()),
+            Some(text) => Self::text_placeholder(FaceState::Tombstone, text.to_owned()),
             None => Self::whole(size),
         }
     }
 
-    /// The stand-in that a cause brings. It counts at most what it replaces, so that shown and freed make the whole.
-    pub(crate) fn stand_in_for(&self, ix: Ix, face: Face, row: &Row, size: Size, at: Seq) -> StandIn {
-        let stand_in = self.stand_in_by(ix, face, row, size, at);
-        StandIn { tokens: stand_in.tokens.min(size.tokens), ..stand_in }
+    /// The placeholder that a cause brings. It counts at most what it replaces, so that shown and freed make the whole.
+    pub(crate) fn placeholder_for(&self, ix: Ix, face: Face, row: &Row, size: Size, at: Seq) -> Placeholder {
+        let placeholder = self.placeholder_by(ix, face, row, size, at);
+        Placeholder { tokens: placeholder.tokens.min(size.tokens), ..placeholder }
     }
 
-    fn stand_in_by(&self, ix: Ix, face: Face, row: &Row, size: Size, at: Seq) -> StandIn {
+    fn placeholder_by(&self, ix: Ix, face: Face, row: &Row, size: Size, at: Seq) -> Placeholder {
         match row.cause {
             Cause::Erased | Cause::OffBranch | Cause::Left => Self::nothing(),
             Cause::Cleared { act } => match self.cleared(act) {
-                Some((body, tokens)) => StandIn {
+                Some((body, tokens)) => Placeholder {
                     state: FaceState::Tombstone,
                     tokens,
                     render: Render::Around { before: String::new(), body, after: String::new() },
                     signature: None,
                 },
-                None => Self::text_stand_in(FaceState::Tombstone, REMOVED.to_owned()),
+                None => Self::text_placeholder(FaceState::Tombstone, REMOVED.to_owned()),
             },
             Cause::Distilled { act, at } => self.distilled(act, at, size),
-            Cause::Evicted { .. } => self.evicted_stand_in(ix, row, at),
+            Cause::Evicted { .. } => self.evicted_placeholder(ix, row, at),
             Cause::Superseded { edge } => match self.history.edges.get(edge) {
                 Some(edge) if face == Face::Input => self.shown_params(ix, edge.since, size),
                 Some(edge) => {
@@ -270,13 +270,13 @@ impl State {
                 None => Self::whole(size),
             },
             Cause::Discarded { .. } => self.discarded(ix, size, at),
-            Cause::Shortened { rule, .. } => self.shortened_stand_in(ix, face, rule, row, size, at),
+            Cause::Shortened { rule, .. } => self.shortened_placeholder(ix, face, rule, row, size, at),
             Cause::Answered { .. } | Cause::Revised { .. } | Cause::Pinned => Self::whole(size),
         }
     }
 
-    /// State and tokens of what [`State::stand_in_for`] gives, without making the text of the most frequent kind.
-    pub(crate) fn stand_in_figures(
+    /// State and tokens of what [`State::placeholder_for`] gives, without making the text of the most frequent kind.
+    pub(crate) fn placeholder_figures(
         &self,
         ix: Ix,
         face: Face,
@@ -292,15 +292,15 @@ impl State {
                 _ => (state, size.tokens),
             };
         }
-        let stand_in = self.stand_in_for(ix, face, row, size, at);
-        (stand_in.state, stand_in.tokens)
+        let placeholder = self.placeholder_for(ix, face, row, size, at);
+        (placeholder.state, placeholder.tokens)
     }
 
-    /// State of what [`State::stand_in_for`] gives: as [`State::stand_in_figures`], without counting.
-    pub(crate) fn stand_in_state(&self, ix: Ix, face: Face, row: &Row, size: Size, at: Seq) -> FaceState {
+    /// State of what [`State::placeholder_for`] gives: as [`State::placeholder_figures`], without counting.
+    pub(crate) fn placeholder_state(&self, ix: Ix, face: Face, row: &Row, size: Size, at: Seq) -> FaceState {
         match self.tombstone_of(face, row, size) {
             Some((state, _)) => state,
-            None => self.stand_in_for(ix, face, row, size, at).state,
+            None => self.placeholder_for(ix, face, row, size, at).state,
         }
     }
 
@@ -323,7 +323,7 @@ impl State {
         Some((body.id(act.seq), u64::from(body.tokens)))
     }
 
-    fn distilled(&self, act: u32, at: u32, size: Size) -> StandIn {
+    fn distilled(&self, act: u32, at: u32, size: Size) -> Placeholder {
         let act = self.facts.rare.acts.get(act as usize);
         let summary = act.and_then(|act| Some((act.seq, act.items.get(at as usize)?.summary?)));
         let Some((seq, summary)) = summary else { return Self::removed(size) };
@@ -331,7 +331,7 @@ impl State {
         let marks = [DISTILLED, ""];
         let fits = |mark: &&str| summary.bytes.saturating_add(mark.len() as u64) <= size.bytes;
         let Some(mark) = marks.into_iter().find(fits) else { return Self::whole(size) };
-        StandIn {
+        Placeholder {
             state: FaceState::Summary,
             tokens: u64::from(summary.tokens).saturating_add(tokens_of(mark)),
             render: Render::Around { before: mark.to_owned(), body: summary.id(seq), after: String::new() },
@@ -339,7 +339,7 @@ impl State {
         }
     }
 
-    fn evicted_stand_in(&self, ix: Ix, row: &Row, at: Seq) -> StandIn {
+    fn evicted_placeholder(&self, ix: Ix, row: &Row, at: Seq) -> Placeholder {
         let Cause::Evicted { eviction, how, last } = row.cause else { return Self::nothing() };
         let archive = self.policy(row.since).task_archive;
         let Some(eviction) = self.facts.rare.evictions.get(eviction as usize) else { return Self::nothing() };
@@ -353,7 +353,7 @@ impl State {
         };
         let signature = if how == Evicted::Assistant { self.evicted_signature(ix, at) } else { None };
         match eviction.summary.filter(|_| last) {
-            Some(summary) => StandIn {
+            Some(summary) => Placeholder {
                 state: FaceState::Summary,
                 tokens: tokens_of(&text).saturating_add(u64::from(summary.tokens)),
                 render: Render::Evicted {
@@ -364,7 +364,7 @@ impl State {
                 },
                 signature,
             },
-            None => StandIn { signature, ..Self::text_stand_in(FaceState::Tombstone, text) },
+            None => Placeholder { signature, ..Self::text_placeholder(FaceState::Tombstone, text) },
         }
     }
 
@@ -386,13 +386,13 @@ impl State {
         self.info(at).map(|info| info.host.clone()).unwrap_or_default()
     }
 
-    fn shown_params(&self, ix: Ix, since: Seq, size: Size) -> StandIn {
+    fn shown_params(&self, ix: Ix, since: Seq, size: Size) -> Placeholder {
         let Some(call) = self.facts.call(ix) else { return Self::whole(size) };
         let Some((seq, params)) = self.input_body(ix, since) else { return Self::whole(size) };
         if u64::from(call.shown.object_bytes) > size.bytes {
             return Self::whole(size);
         }
-        StandIn {
+        Placeholder {
             state: FaceState::Shortened,
             tokens: u64::from(call.shown.object_tokens),
             render: Render::ShownParams {
@@ -404,12 +404,12 @@ impl State {
         }
     }
 
-    fn discarded(&self, ix: Ix, size: Size, at: Seq) -> StandIn {
+    fn discarded(&self, ix: Ix, size: Size, at: Seq) -> Placeholder {
         let Some((call, (seq, params))) = self.facts.call(ix).zip(self.input_body(ix, at)) else {
             let is_part =
                 self.facts.item(ix).is_some_and(|item| item.message != NONE && item.role == Role::Assistant);
             return if is_part && PART_REMOVED.len() as u64 <= size.bytes {
-                Self::text_stand_in(FaceState::Tombstone, PART_REMOVED.to_owned())
+                Self::text_placeholder(FaceState::Tombstone, PART_REMOVED.to_owned())
             } else {
                 Self::removed(size)
             };
@@ -420,7 +420,7 @@ impl State {
         if bytes > size.bytes {
             return Self::removed(size);
         }
-        StandIn {
+        Placeholder {
             state: FaceState::Tombstone,
             tokens: u64::from(call.shown.line_tokens)
                 .saturating_add(tokens_of(CALL_REMOVED))
@@ -436,7 +436,7 @@ impl State {
         }
     }
 
-    fn shortened_stand_in(
+    fn shortened_placeholder(
         &self,
         ix: Ix,
         face: Face,
@@ -444,7 +444,7 @@ impl State {
         row: &Row,
         size: Size,
         at: Seq,
-    ) -> StandIn {
+    ) -> Placeholder {
         let part = match (rule.described().leaves)(face) {
             Leaves::Nothing => return Self::nothing(),
             Leaves::Text(text) => return Self::fitting(size, text.to_owned()),
@@ -461,7 +461,7 @@ impl State {
         let policy = self.policy(row.since);
         let cutting = Cutting { facts: &self.facts, policy, ix, at: row.since };
         let by = Cutter::of(part, &cutting);
-        StandIn {
+        Placeholder {
             state: FaceState::Shortened,
             tokens: size.tokens.min(by.tokens_max()),
             render: Render::Cut { bodies, by },
