@@ -125,6 +125,7 @@ impl Rows {
         Row { ix, face, cause: unpack(cause, detail, first, second), since, until, undone, turn, prev }
     }
 
+    #[inline]
     pub(crate) fn get(&self, number: u32) -> Option<Row> {
         Some(self.whole(number, self.packed.get(number as usize)?))
     }

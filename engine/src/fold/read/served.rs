@@ -150,32 +150,52 @@ impl<'s> Marks<'s> {
         anew.unwrap_or_default()
     }
 
-    /// The moment that a face shows, and whether it was ever sent.
+    /// The moment that a face shows, and whether it was never sent.
     fn face(&self, ix: Ix, face: Face) -> (Seq, bool) {
         let Some(item) = self.state.facts.item(ix) else { return (self.at, true) };
-        let (mut born, mut breaks) = (item.id.seq, Seq::ZERO);
+        let [input, output] = self.moves(item.id.seq, ix);
+        match face {
+            Face::Input => self.moment(item.id, input),
+            Face::Output => self.moment(item.id, output),
+        }
+    }
+
+    /// When the parameters and the result of an item were there, and when they moved at once. Both in one walk: most items are calls, of which
+    /// both are asked for.
+    fn moves(&self, recorded: Seq, ix: Ix) -> [Moves; 2] {
+        let mut both = [Moves { born: recorded, breaks: Seq::ZERO }; 2];
         let history = &self.state.history;
         let rows = history.facts_of(ix).chain(history.rows_of(ix));
-        for row in rows.filter(|row| row.face == face && row.since <= self.at) {
+        for row in rows.filter(|row| row.since <= self.at) {
+            let [input, output] = &mut both;
+            let Moves { born, breaks } = match row.face {
+                Face::Input => input,
+                Face::Output => output,
+            };
             match row.cause {
-                Cause::Answered { .. } if row.holds(self.at) => born = born.max(row.since),
+                Cause::Answered { .. } if row.holds(self.at) => *born = row.since.max(*born),
                 // The answer went off the branch: the call is open again.
-                Cause::Answered { .. } if !is_before(self.at, row.until) => breaks = breaks.max(row.until),
+                Cause::Answered { .. } if !is_before(self.at, row.until) => *breaks = row.until.max(*breaks),
                 Cause::Erased | Cause::Cleared { .. } | Cause::Revised { .. } => {
-                    breaks = breaks.max(row.since);
+                    *breaks = row.since.max(*breaks);
                 }
                 Cause::Left | Cause::OffBranch if !is_before(self.at, row.until) => {
-                    breaks = breaks.max(row.until);
+                    *breaks = row.until.max(*breaks);
                 }
                 cause if cause.is_restorable() && !is_before(self.at, row.until) => {
-                    breaks = breaks.max(row.until);
+                    *breaks = row.until.max(*breaks);
                 }
                 _ => {}
             }
         }
-        let named = self.named.partition_point(|(id, _)| *id <= item.id);
+        both
+    }
+
+    /// The moment that a face shows, and whether it was never sent.
+    fn moment(&self, id: ItemId, Moves { born, breaks }: Moves) -> (Seq, bool) {
+        let named = self.named.partition_point(|(named, _)| *named <= id);
         let named = named.checked_sub(1).and_then(|last| self.named.get(last));
-        let named = named.filter(|(id, _)| *id == item.id).map_or(Seq::ZERO, |(_, seq)| *seq);
+        let named = named.filter(|(named, _)| *named == id).map_or(Seq::ZERO, |(_, seq)| *seq);
         let first = self.first_served(born);
         let marks = [self.whole, named, breaks];
         let moved = marks.into_iter().filter(|mark| *mark >= born).max();
@@ -185,6 +205,15 @@ impl<'s> Marks<'s> {
             None => (self.at, true),
         }
     }
+}
+
+/// What the causes of a face say of the moment that it shows.
+#[derive(Clone, Copy)]
+struct Moves {
+    /// It is there from here on.
+    born: Seq,
+    /// The last time that it moved at once.
+    breaks: Seq,
 }
 
 impl State {
@@ -227,9 +256,10 @@ impl State {
             if injected == Some(InjectedKind::Memory) && item.id.seq < marks.memory_from {
                 continue;
             }
-            let (output_at, is_new) = marks.face(ix, Face::Output);
+            let [input, output] = marks.moves(item.id.seq, ix);
+            let (output_at, is_new) = marks.moment(item.id, output);
             let input_at =
-                if item.kind == ItemKind::Call { marks.face(ix, Face::Input).0 } else { output_at };
+                if item.kind == ItemKind::Call { marks.moment(item.id, input).0 } else { output_at };
             let place = ServedPlace { ix, input_at, output_at, is_new };
             if injected.is_some() && message != crate::fold::number::NONE {
                 held.push(place);
