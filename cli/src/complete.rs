@@ -16,7 +16,7 @@ use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCan
 
 use crate::global::Global;
 use crate::output::{Escape, escape};
-use crate::place;
+use crate::store_path;
 
 /// The variable by which a shell asks.
 pub(crate) const VARIABLE: &str = "ACPDB_COMPLETE";
@@ -154,7 +154,7 @@ fn store() -> Option<Store> {
         ..Global::default()
     };
     // As for titles: without a store nothing is suggested.
-    let found = place::find(&global).ok()?;
+    let found = store_path::find(&global).ok()?;
     let builder = Store::builder(&found.folder).registry(acpdb_hosts::registry()).read_only();
     let builder = match crate::rings::at_hand(&found.folder) {
         Some(ring) => builder.keys(ring),

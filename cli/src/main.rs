@@ -29,13 +29,13 @@ mod mistakes;
 mod output;
 mod pager;
 mod passphrases;
-mod place;
 mod reader;
 mod redaction;
 mod rings;
 mod settings;
 mod signing;
 mod spread;
+mod store_path;
 mod subject;
 mod tiles;
 mod trust;
@@ -193,7 +193,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
     let code = act(&args.verb, global, output)?;
     if let Some(every) = global.settings.sign.filter(|_| output.records.get() && args.verb.is_signed_after())
     {
-        signing::sign_if_due(&place::write(global, output)?, every, output);
+        signing::sign_if_due(&store_path::write(global, output)?, every, output);
     }
     if let Some(clocks) = global.clocks.words() {
         output.note(format!("note: times go by {clocks}"));

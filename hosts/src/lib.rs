@@ -17,11 +17,11 @@ pub mod export;
 pub mod import;
 pub mod lines;
 pub mod lint;
-pub mod places;
 pub mod proof;
 pub mod redact;
 pub mod registry;
 pub mod resume;
+pub mod session_paths;
 pub mod sqlite;
 pub mod surrogates;
 

@@ -14,7 +14,7 @@ use acpdb_engine::{ActReply, MemoryScope, Store};
 use serde_json::{Value, json};
 
 use super::targets::{Typed, bare, is_hash, split_summary};
-use super::{Code, Escape, Failure, Global, Output, describe, place};
+use super::{Code, Escape, Failure, Global, Output, describe, store_path};
 use crate::args::{ContextAct, RestoreTargets, Targets};
 
 /// Longest request that is read from standard input.
@@ -58,7 +58,7 @@ pub(crate) fn run(global: &Global, act: &ContextAct, output: &mut Output) -> Res
         ContextAct::Unpin(targets) => (Verb::Unpin, targets, false),
     };
     super::at::refuse(global)?;
-    let store = place::write(global, output)?;
+    let store = store_path::write(global, output)?;
     let session = super::sessions::default_session_noted(&store, targets.session.as_deref(), output)?;
     let typed =
         Typed { store: &store, session: &session, view: store.view(session.id)?, head: store.head()? };

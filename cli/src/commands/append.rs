@@ -8,14 +8,14 @@ use acpdb_hosts::lines;
 use acpdb_hosts::registry::{is_known_host, known_hosts};
 
 use super::lines::one_line;
-use super::{Code, Failure, Global, Output, place};
+use super::{Code, Failure, Global, Output, store_path};
 use crate::args::Append;
 use crate::feed::{self, Act};
 
 pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     // Opens and recovers before it reads a line.
-    let store = place::open_redacting(global, &args.redact, output)?;
+    let store = store_path::open_redacting(global, &args.redact, output)?;
     let mut input = std::io::stdin().lock();
     let mut line = Vec::new();
     let (mut recorded, mut refused) = (0_u64, 0_u64);

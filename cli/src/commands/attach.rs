@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::{Code, Escape, Failure, Global, Output, describe, escape};
 use crate::args::{Attach, AttachReach, Detach};
-use crate::place::variable;
+use crate::store_path::variable;
 
 fn here() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(Failure::io("find", "the working folder"))
@@ -111,7 +111,7 @@ pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Res
     let key_file = absolute(&global.key_file, "the key").transpose()?;
     let subject = args.subject.as_deref();
     if let Some(name) = subject {
-        crate::place::check_subject(&crate::place::folder(global, output)?, name, global)?;
+        crate::store_path::check_subject(&crate::store_path::folder(global, output)?, name, global)?;
     }
     let run = Run {
         program: &program,

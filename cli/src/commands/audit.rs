@@ -20,7 +20,7 @@ use acpdb_query::items::{Which, items};
 use serde_json::{Value, json};
 
 use super::exports::{Sink, To};
-use super::{Code, Failure, Global, Output, at, audit_page, describe, place, sessions};
+use super::{Code, Failure, Global, Output, at, audit_page, describe, sessions, store_path};
 use crate::args::Audit;
 use crate::claims;
 use crate::describe::{StreamNames, with};
@@ -56,7 +56,7 @@ pub(crate) fn run(global: &Global, args: &Audit, output: &mut Output) -> Result<
         _ => return Err(Failure::usage("name a file that ends in .html or .json").hint("-o report.html")),
     };
     let sink = Sink::open(&args.target, output)?;
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let session = sessions::named(&store, args.session.as_deref())?;
     let after = match &args.since {
         Some(text) => {

@@ -1,11 +1,11 @@
 //! `acpdb backup`: a verified copy beside the writers.
 
-use super::{Code, Failure, Global, Output, describe, place, progress};
+use super::{Code, Failure, Global, Output, describe, progress, store_path};
 use crate::args::Backup;
 
 pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "backup")?;
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     if args.keys && !store.is_encrypted() {
         return Err(Failure::usage("the store is not encrypted: it has no keys").hint("leave --keys out"));
     }

@@ -10,7 +10,7 @@ use acpdb_query::EventsQuestion;
 use acpdb_query::undo::{self, UndoPlan};
 use serde_json::json;
 
-use super::{Code, Failure, Global, Output, ask, describe, find, place, sessions};
+use super::{Code, Failure, Global, Output, ask, describe, find, sessions, store_path};
 use crate::args::{Fork, Rewind, Undo};
 
 /// Numbers that are tried for the id of a fork.
@@ -18,7 +18,7 @@ const FORK_NUMBER_MAX: u32 = 9_999;
 
 pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let store = place::write(global, output)?;
+    let store = store_path::write(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
     let to = find::view_at(&store, global, &session, Some(&args.to))?.at();
     let before = store.view(session.id)?;
@@ -71,7 +71,7 @@ fn is_left(view: &View, to: Seq) -> bool {
 }
 
 pub(crate) fn fork(global: &Global, args: &Fork, output: &mut Output) -> Result<Code, Failure> {
-    let store = place::write(global, output)?;
+    let store = store_path::write(global, output)?;
     let parent = sessions::find(&store, &args.session)?;
     let view = find::view(&store, global, &parent)?;
     // A stream of its own begins where the parent has events, not at whatever seq of the store the point means.
@@ -158,7 +158,7 @@ pub(crate) fn redo(global: &Global, args: &Undo, output: &mut Output) -> Result<
 
 fn go(way: Way, global: &Global, args: &Undo, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let store = place::write(global, output)?;
+    let store = store_path::write(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
     let view = store.view(session.id)?;
     let seq = match &args.act {

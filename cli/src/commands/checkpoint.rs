@@ -8,7 +8,7 @@ use acpdb_engine::text::paths::shown;
 use acpdb_proof::{Checkpoint, Note};
 use serde_json::json;
 
-use super::{Code, Failure, Global, Output, describe, head, place};
+use super::{Code, Failure, Global, Output, describe, head, store_path};
 use crate::args::{CheckpointAct, CheckpointVerb};
 use crate::claims;
 use crate::keys;
@@ -17,16 +17,16 @@ use crate::signing::{damaged, signed};
 pub(crate) fn run(global: &Global, args: &CheckpointVerb, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "checkpoint")?;
     match &args.act {
-        CheckpointAct::Sign { key } => sign(&place::write(global, output)?, key, output),
+        CheckpointAct::Sign { key } => sign(&store_path::write(global, output)?, key, output),
         CheckpointAct::Export { seq, tiles: Some(folder) } => {
             let seq = seq.as_deref().map(head::seq_of).transpose()?;
-            export_tiles(&place::read(global, output)?, seq, folder, output)
+            export_tiles(&store_path::read(global, output)?, seq, folder, output)
         }
-        CheckpointAct::Show => show(&place::read(global, output)?, output),
-        CheckpointAct::Push(args) => super::push::run(&place::write(global, output)?, args, output),
+        CheckpointAct::Show => show(&store_path::read(global, output)?, output),
+        CheckpointAct::Push(args) => super::push::run(&store_path::write(global, output)?, args, output),
         CheckpointAct::Export { seq, tiles: None } => {
             let seq = seq.as_deref().map(head::seq_of).transpose()?;
-            let store = place::read(global, output)?;
+            let store = store_path::read(global, output)?;
             let (seq, note) = kept(&store, seq)?;
             if output.json {
                 output.json_object("acpdb.checkpoint/1", &value_of(&store, seq, &note)?)?;

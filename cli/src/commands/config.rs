@@ -3,7 +3,7 @@
 use acpdb_engine::text::paths::shown;
 use serde::Serialize;
 
-use super::{Code, Failure, Global, Output, place};
+use super::{Code, Failure, Global, Output, store_path};
 use crate::args::ConfigAct;
 use crate::settings::{self, KEYS, Kind};
 
@@ -63,7 +63,7 @@ pub(crate) fn run(global: &Global, act: &ConfigAct, output: &mut Output) -> Resu
             let key = settings::key(key)?;
             let folder = store(key.kind, global)?;
             if key.kind == Kind::Subject {
-                place::check_subject(&folder, value, global)?;
+                store_path::check_subject(&folder, value, global)?;
                 settings::write_subject(&path, &folder, Some(value))?;
             } else {
                 settings::write(&path, key, Some(value))?;
@@ -89,7 +89,7 @@ pub(crate) fn run(global: &Global, act: &ConfigAct, output: &mut Output) -> Resu
 
 /// The store that a setting of stores is about: the one that a command here uses.
 fn store(kind: Kind, global: &Global) -> Result<std::path::PathBuf, Failure> {
-    if kind == Kind::Subject { Ok(place::find(global)?.folder) } else { Ok(std::path::PathBuf::new()) }
+    if kind == Kind::Subject { Ok(store_path::find(global)?.folder) } else { Ok(std::path::PathBuf::new()) }
 }
 
 /// What a setting is now, for programs.

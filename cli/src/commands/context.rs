@@ -9,7 +9,7 @@ use acpdb_query::sessions::sparkline;
 use acpdb_query::{ContextItem, Layer, Window};
 
 use super::lines::{clip, clipped, one_line, standing, what};
-use super::{Code, Escape, Failure, Global, Output, describe, escape, find, place, sessions};
+use super::{Code, Escape, Failure, Global, Output, describe, escape, find, sessions, store_path};
 use crate::args::Context;
 use crate::output::is_plain;
 
@@ -22,7 +22,7 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
     if let Some(act) = &args.act {
         return super::acts::run(global, act, output);
     }
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.name(), output)
         .map_err(|failure| perhaps_an_act(failure, args.session.name()))?;
     if args.served {

@@ -10,7 +10,7 @@ use acpdb_query::when;
 
 use super::lines::{clip, clip_path, one_line};
 use super::table::{Column, fitted};
-use super::{Code, Escape, Failure, Global, Output, describe, escape, place, sessions};
+use super::{Code, Escape, Failure, Global, Output, describe, escape, sessions, store_path};
 use crate::args::{Cost, CostBy, CostSort};
 use crate::spread;
 
@@ -50,7 +50,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     };
     let since = moment(&args.since, "--since")?.map(|stretch| stretch.from);
     let until = moment(&args.until, "--until")?.map(|stretch| stretch.to);
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let only = sessions::named(&store, args.session.as_deref())?;
     let to = super::at::end(&store, global, only.as_ref())?.unwrap_or(store.head()?);
     let requests = cost::requests(&store, to)?;

@@ -15,7 +15,7 @@ use acpdb_engine::{Store, store::StreamName};
 use acpdb_hosts::import::{Format, Options};
 
 use super::tour::{self, Source};
-use super::{Code, Failure, Global, Output, place};
+use super::{Code, Failure, Global, Output, store_path};
 use crate::args::Demo;
 use crate::reader::{self, Candidate, ReadError, Recognised};
 
@@ -34,7 +34,7 @@ pub(crate) fn run(global: &Global, args: &Demo, output: &mut Output) -> Result<C
     let (store, path) = match &args.keep {
         None => (chosen.store.clone(), chosen.store.root().to_owned()),
         Some(path) => {
-            let store = place::open_at(path, global, output)?;
+            let store = store_path::open_at(path, global, output)?;
             import(&store, &chosen.file, chosen.format)?;
             (store, path.clone())
         }
@@ -74,7 +74,7 @@ fn choose(global: &Global, args: &Demo, folder: &Path, output: &Output) -> Resul
                 return Err(failure.hint("if you know its format: acpdb import --format FORMAT PATH"));
             }
         };
-        let store = place::open_scratch(&folder.join("named"), output)?;
+        let store = store_path::open_scratch(&folder.join("named"), output)?;
         import(&store, path, format)?;
         let (session, _) = richest(&store)?
             .ok_or_else(|| Failure::not_found(format!("{} holds no session", path.display())))?;
@@ -93,7 +93,7 @@ fn choose(global: &Global, args: &Demo, folder: &Path, output: &Output) -> Resul
     }
     let file = folder.join("demo-session.jsonl");
     std::fs::write(&file, BUNDLED).map_err(Failure::io("write", file.display()))?;
-    let store = place::open_scratch(&folder.join("bundled"), output)?;
+    let store = store_path::open_scratch(&folder.join("bundled"), output)?;
     let format = Format::ClaudeCode;
     import(&store, &file, format)?;
     let (session, _) = richest(&store)?.ok_or_else(|| Failure::not_found("the bundled session is empty"))?;
@@ -121,7 +121,7 @@ fn newest(global: &Global, folder: &Path, output: &Output) -> Result<Option<Chos
         if matches!(format, Format::MemoryDecisions | Format::MemoryPreferences) {
             continue;
         }
-        let store = place::open_scratch(&folder.join(number.to_string()), output)?;
+        let store = store_path::open_scratch(&folder.join(number.to_string()), output)?;
         if import(&store, &candidate.path, format).is_err() {
             continue;
         }

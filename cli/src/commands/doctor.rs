@@ -12,7 +12,7 @@ use acpdb_engine::text::paths::shown;
 use acpdb_engine::verify::{Report, Verdict};
 use acpdb_proof::claims::Standing;
 
-use super::{Code, Failure, Global, Output, describe, place};
+use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::claims;
 use crate::failure::KEY_HINT;
 
@@ -45,7 +45,7 @@ enum State {
 
 pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "doctor")?;
-    let folder = place::folder(global, output)?;
+    let folder = store_path::folder(global, output)?;
     let (findings, code) = look(&folder, global);
     if output.json {
         output.json_object(
@@ -123,7 +123,7 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
         Ok(None) => {}
         Ok(Some(said)) => {
             let detail = format!("new sessions are about {}, by {}", said.name, said.by.words());
-            match place::check_subject(folder, &said.name, global) {
+            match store_path::check_subject(folder, &said.name, global) {
                 Ok(()) => add(State::Ok, "subject", detail, None),
                 Err(failure) => {
                     let detail = format!("{detail}, and nothing is recorded: {}", failure.message);
@@ -154,7 +154,7 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
         let next = format!(
             "see that there is space and that nothing in the folder is a link; acpdb --db {} seal, like every verb \
              that writes, then ends it",
-            place::quoted(folder)
+            store_path::quoted(folder)
         );
         add(State::Problem, "erasure", detail.to_owned(), Some(next));
     }

@@ -5,7 +5,7 @@ use acpdb_engine::ids::{ItemId, Seq, StreamId};
 use acpdb_engine::store::{ErasedWhy, StreamName};
 use serde_json::json;
 
-use super::{Code, Escape, Failure, Global, Output, describe, escape, place};
+use super::{Code, Escape, Failure, Global, Output, describe, escape, store_path};
 use crate::args::Erase;
 
 /// What no erasure covers; also in the help.
@@ -20,7 +20,7 @@ pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<
     if args.shred {
         return shred(global, args, output);
     }
-    let open = if args.dry_run { place::read } else { place::write };
+    let open = if args.dry_run { store_path::read } else { store_path::write };
     let store = open(global, output)?;
     let by = args.by.clone().or_else(user).unwrap_or_else(|| "user".to_owned());
     let reason = args.reason.as_deref().unwrap_or_default();
@@ -107,7 +107,7 @@ pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<
 
 /// A whole session, by its key.
 fn shred(global: &Global, args: &Erase, output: &mut Output) -> Result<Code, Failure> {
-    let open = if args.dry_run { place::read } else { place::write };
+    let open = if args.dry_run { store_path::read } else { store_path::write };
     let store = open(global, output)?;
     if !store.is_encrypted() {
         let failure =
@@ -241,6 +241,6 @@ fn target(store: &Store, id: &str, args: &Erase) -> Result<(ItemId, Option<Strea
 fn user() -> Option<String> {
     ["USER", "LOGNAME", "USERNAME"]
         .iter()
-        .find_map(|name| crate::place::variable(name))
+        .find_map(|name| crate::store_path::variable(name))
         .filter(|name| !name.is_empty())
 }

@@ -2,11 +2,11 @@
 
 use acpdb_engine::fold::Protection;
 
-use super::{Code, Escape, Failure, Global, Output, describe, escape, find, place};
+use super::{Code, Escape, Failure, Global, Output, describe, escape, find, store_path};
 use crate::args::Explain;
 
 pub(crate) fn run(global: &Global, args: &Explain, output: &mut Output) -> Result<Code, Failure> {
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let found = find::item(&store, &args.id, args.session.as_deref())?;
     let (view, ix) = find::target(&store, global, &found)?;
     let explained = acpdb_query::explain(&view, &found.stream.name, ix);

@@ -6,7 +6,7 @@ use acpdb_engine::store::{At, StreamName};
 use acpdb_engine::{Store, View};
 use acpdb_query::{FindError, Found, when};
 
-use super::{Code, Failure, Global, Output, place};
+use super::{Code, Failure, Global, Output, store_path};
 
 /// The item or event that `text` names, in one session or in all.
 pub(crate) fn item(store: &Store, text: &str, session: Option<&str>) -> Result<Found, Failure> {
@@ -78,7 +78,7 @@ pub(crate) fn opened(
     named: Option<&str>,
     output: &Output,
 ) -> Result<(Store, StreamName, View), Failure> {
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let session = super::sessions::default_session_noted(&store, named, output)?;
     let view = view(&store, global, &session)?;
     Ok((store, session, view))

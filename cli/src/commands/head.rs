@@ -7,13 +7,13 @@ use acpdb_engine::store::HeadPlace;
 use acpdb_engine::verify::Expected;
 use serde_json::json;
 
-use super::{Code, Failure, Global, Output, describe, place};
+use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::Head;
 
 pub(crate) fn run(global: &Global, args: &Head, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "head")?;
     let seq = args.seq.as_deref().map(seq_of).transpose()?;
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let Some(head) = store.head_place(seq)? else {
         let seq = seq.unwrap_or_default();
         return Err(Failure::not_found(format!("the log ends before {seq}")));

@@ -9,7 +9,7 @@ use acpdb_query::served::ServedRow;
 use acpdb_query::{ChainReport, Cursor, EdgeRow, Filter, ItemRow, ItemsQuestion, Scanned, Which};
 
 use super::lines::{Widths, about, behind, cut, joined, one_line, standing, standing_painted};
-use super::{Code, Failure, Global, Output, ask, describe, find, place, sessions};
+use super::{Code, Failure, Global, Output, ask, describe, find, sessions, store_path};
 use crate::args::{History, HistorySort};
 
 /// Schema of what is printed for programs.
@@ -38,7 +38,7 @@ pub(crate) fn run(global: &Global, args: &History, output: &mut Output) -> Resul
         (None, None) => Which::All,
     };
     args.ask.filter()?;
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let (session, filter) = ask::placed(&store, &args.ask.query, session, output)?;
     let filter = acpdb_query::settled(&store, filter)?;
     let named = session.as_ref().map_or_else(String::new, |session| session.name.clone());
@@ -234,12 +234,12 @@ fn is_path(text: &str) -> bool {
 }
 
 fn with_file(failure: Failure, path: &str) -> Failure {
-    let path = place::quoted(std::path::Path::new(path.trim_start_matches('@')));
+    let path = store_path::quoted(std::path::Path::new(path.trim_start_matches('@')));
     failure.hint(format!("of a file: acpdb history --file {path}; each of its lines has an id for --chain"))
 }
 
 fn of_chain(global: &Global, id: &str, session: Option<&str>, output: &mut Output) -> Result<Code, Failure> {
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let found = match find::item(&store, id, session) {
         Ok(found) if found.ix.is_some() && !is_beginning_of_call(&store, &found, id)? => found,
         // Memory has chains like everything else; its ids are short, and calls may begin so.

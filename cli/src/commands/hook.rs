@@ -17,7 +17,7 @@ use acpdb_live::hook::{self, Done};
 use acpdb_live::journal::{self, Line};
 use acpdb_live::{Host, Mode, dialect};
 
-use super::{Global, Output, place};
+use super::{Global, Output, store_path};
 use crate::args::Hook;
 use crate::failure::chained;
 
@@ -91,7 +91,7 @@ pub(crate) fn line(host: &str) -> Line {
 
 /// Takes a line into the journal.
 fn note(line: &Line) {
-    if let Some(path) = journal::path(&place::variable) {
+    if let Some(path) = journal::path(&store_path::variable) {
         // The journal is for people and no record; a hook has no user to tell that it could not be written.
         let _ = journal::add(&path, line);
     }
@@ -135,7 +135,7 @@ impl Work {
         let news = News::Told { event: told.name.clone(), session: told.session.clone() };
         // As in `run`.
         let _ = tell.send(news);
-        let transcript = hook::transcript(self.host, &told, &place::variable);
+        let transcript = hook::transcript(self.host, &told, &store_path::variable);
         let hook =
             hook::Hook { host: self.host, mode: self.mode, told: &told, transcript: transcript.as_deref() };
         if hook.is_idle() {
@@ -149,7 +149,7 @@ impl Work {
             enter(folder)?;
         }
         let output = Output::new(&self.global);
-        let store = place::open_about(&self.global, self.subject.as_deref(), &output);
+        let store = store_path::open_about(&self.global, self.subject.as_deref(), &output);
         let store = store.map_err(|failure| failure.message)?;
         let done: Done = hook.run(&store).map_err(|error| chained(&error))?;
         let answer = dialect::render(self.host, &told, &done.answer).to_string();

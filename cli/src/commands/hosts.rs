@@ -11,7 +11,7 @@ use acpdb_engine::ids::Micros;
 use acpdb_engine::text::paths::shown;
 use acpdb_hosts::import::Format;
 
-use super::{Code, Escape, Failure, Global, Output, describe, escape, place};
+use super::{Code, Escape, Failure, Global, Output, describe, escape, store_path};
 use crate::follow::Root;
 use crate::known::{KnownFiles, Seen};
 
@@ -56,8 +56,8 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
         }
         row.files = row.files.saturating_add(root.files().map_or(0, |files| files.len() as u64));
     }
-    if place::folder(global, output)?.join("acpdb.json").is_file() {
-        let store = place::read(global, output)?;
+    if store_path::folder(global, output)?.join("acpdb.json").is_file() {
+        let store = store_path::read(global, output)?;
         of_store(&store, &mut rows)?;
     }
     for (host, row) in &mut rows {

@@ -8,12 +8,12 @@ use acpdb_engine::Store;
 use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::store::MergeReport;
 use acpdb_hosts::import::{Format, Limits, Options};
-use acpdb_hosts::places::{Place, usual_places};
+use acpdb_hosts::session_paths::{SessionPath, usual_paths};
 use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::merge::Merged;
-use super::{Code, Failure, Global, Output, describe, place};
+use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::Import;
 use crate::follow::{self, Plan, Root};
 use crate::known::{self, Known, KnownFiles};
@@ -46,8 +46,9 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         all_there(&args.paths)?;
     }
     // A store that is there tells which files it knows.
-    let is_there = place::folder(global, output)?.join("acpdb.json").is_file();
-    let mut opened = if is_there { Some(place::open_redacting(global, &args.redact, output)?) } else { None };
+    let is_there = store_path::folder(global, output)?.join("acpdb.json").is_file();
+    let mut opened =
+        if is_there { Some(store_path::open_redacting(global, &args.redact, output)?) } else { None };
     let how = how(global, args, (format, &options));
     let mut known =
         opened.as_ref().map_or_else(KnownFiles::default, |store| KnownFiles::of(store, how.clone()));
@@ -219,7 +220,7 @@ fn options(args: &Import) -> Result<Options, Failure> {
 /// A host and a path cannot both be named.
 fn check_places(args: &Import) -> Result<(), Failure> {
     let (Some(path), Some(host)) = (args.paths.first(), args.hosts.first()) else { return Ok(()) };
-    let path = place::quoted(path);
+    let path = store_path::quoted(path);
     let refused =
         Failure::usage("--host is for the usual places of a host, and a path is a place of its own");
     Err(refused.hint(format!(
@@ -278,7 +279,7 @@ fn opened_for<'o>(
     (global, args, output): (&Global, &Import, &Output),
 ) -> Result<&'o Store, Failure> {
     if opened.is_none() {
-        let store = opened.insert(place::open_redacting(global, &args.redact, output)?);
+        let store = opened.insert(store_path::open_redacting(global, &args.redact, output)?);
         *known = KnownFiles::of(store, how.to_owned());
     }
     opened.as_ref().ok_or_else(|| Failure::new(Code::Failure, "the store is not open"))
@@ -327,7 +328,7 @@ fn follow(
         };
         args.paths.iter().map(root).collect::<Result<_, _>>()?
     };
-    let store = place::open_redacting(global, &args.redact, output)?;
+    let store = store_path::open_redacting(global, &args.redact, output)?;
     let known = KnownFiles::of(&store, how(global, args, (format, &options)));
     let every = Duration::from_secs(u64::from(args.every));
     follow::run(store, known, Plan { roots, format, options, every, sign: global.settings.sign }, output)?;
@@ -344,7 +345,7 @@ pub(crate) fn host_of(name: &str) -> Result<Format, Failure> {
     let named = Format::from_name(name);
     let home = crate::settings::path_in("HOME").unwrap_or_default();
     let mut known: Vec<&str> =
-        usual_places(&crate::place::variable, &home).iter().map(|place| place.format.name()).collect();
+        usual_paths(&crate::store_path::variable, &home).iter().map(|place| place.format.name()).collect();
     known.dedup();
     let hint = format!("hosts: {}", known.join(", "));
     match named {
@@ -362,10 +363,10 @@ pub(crate) fn host_of(name: &str) -> Result<Format, Failure> {
 }
 
 /// The usual places of some hosts, or of all.
-pub(crate) fn places(hosts: &[Format]) -> Result<Vec<Place>, Failure> {
+pub(crate) fn places(hosts: &[Format]) -> Result<Vec<SessionPath>, Failure> {
     let home = crate::settings::path_in("HOME")
         .ok_or_else(|| Failure::usage("there is no home folder to look in").hint("give a file or folder"))?;
-    let mut places = usual_places(&crate::place::variable, &home);
+    let mut places = usual_paths(&crate::store_path::variable, &home);
     if let Some(host) = hosts.iter().find(|host| !places.iter().any(|place| place.format == **host)) {
         return Err(Failure::usage(format!("{host} has no usual place")).hint("give a file or folder"));
     }

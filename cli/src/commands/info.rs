@@ -3,12 +3,12 @@
 use acpdb_engine::Store;
 use serde_json::json;
 
-use super::{Code, Failure, Global, Output, describe, place};
+use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::Info;
 
 pub(crate) fn run(global: &Global, args: &Info, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "info")?;
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     if args.space {
         return space(&store, output);
     }
@@ -36,7 +36,7 @@ pub(crate) fn run(global: &Global, args: &Info, output: &mut Output) -> Result<C
         field("encrypted", "yes, each session under a key of its own".to_owned())?;
     }
     if info.erasing {
-        field("erasure", place::ERASING.to_owned())?;
+        field("erasure", store_path::ERASING.to_owned())?;
     }
     if info.quarantine_bytes > 0 {
         field(

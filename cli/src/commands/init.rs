@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use acpdb_engine::Store;
 use serde::Serialize;
 
-use super::{Code, Failure, Global, Output, place};
+use super::{Code, Failure, Global, Output, store_path};
 use crate::args::Init;
 use crate::passphrases;
 use crate::rings::{self, New};
@@ -38,11 +38,11 @@ pub(crate) fn run(global: &Global, args: &Init, output: &mut Output) -> Result<C
         make(global, args, &folder)?
     };
     if let Some(other) = shadowed.filter(|_| made.created) {
-        let other = place::quoted(&other);
+        let other = store_path::quoted(&other);
         output.note(format!(
             "note: commands here used {other} so far, and use the new store from now on; acpdb --db {} merge {other} takes \
              over what that one holds",
-            place::quoted(&made.path)
+            store_path::quoted(&made.path)
         ));
     }
     if output.json {
@@ -73,14 +73,14 @@ fn folder(global: &Global, args: &Init) -> Result<PathBuf, Failure> {
         .hint("leave one of them out")),
         (Some(store), None) => Ok(store.clone()),
         (None, Some(folder)) if is_store(folder) => Ok(folder.clone()),
-        (None, Some(folder)) => Ok(folder.join(place::FOLDER)),
-        (None, None) => Ok(PathBuf::from(place::FOLDER)),
+        (None, Some(folder)) => Ok(folder.join(store_path::FOLDER)),
+        (None, None) => Ok(PathBuf::from(store_path::FOLDER)),
     }
 }
 
 /// Whether a folder is a store, or called as one, and no folder that a store is for.
 fn is_store(folder: &Path) -> bool {
-    folder.file_name().is_some_and(|name| name == place::FOLDER) || folder.join("acpdb.json").is_file()
+    folder.file_name().is_some_and(|name| name == store_path::FOLDER) || folder.join("acpdb.json").is_file()
 }
 
 /// The store that commands in a folder used so far, if it is another one than the new.
@@ -88,7 +88,7 @@ fn shadowed(global: &Global, parent: &Path, new: &Path) -> Option<PathBuf> {
     let here = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     // A folder that is yet to be made had none. Nor has one that cannot be looked at.
     let here = here.canonicalize().ok().or_else(|| std::env::current_dir().ok().map(|it| it.join(here)))?;
-    let used = place::used_in(global, &here)?;
+    let used = store_path::used_in(global, &here)?;
     // A store that is yet to be made is at no place, and is not the other.
     let is_new = used.canonicalize().ok() == new.canonicalize().ok();
     (!is_new).then_some(used)
@@ -96,9 +96,9 @@ fn shadowed(global: &Global, parent: &Path, new: &Path) -> Option<PathBuf> {
 
 /// A store that is there is left as it is, if it is as asked.
 fn there(global: &Global, args: &Init, folder: &Path) -> Result<Made, Failure> {
-    let store = place::builder(folder, global)?.read_only().open()?;
+    let store = store_path::builder(folder, global)?.read_only().open()?;
     if args.encrypt && !store.is_encrypted() {
-        let shown = place::quoted(folder);
+        let shown = store_path::quoted(folder);
         let message = format!("{} is a store already, and is not encrypted", folder.display());
         return Err(Failure::new(Code::Conflict, message).hint(format!(
             "make another and take over what this one holds: acpdb --db NEW init --encrypt, then acpdb --db NEW merge {shown}"

@@ -5,7 +5,7 @@ use acpdb_engine::text::paths::shown;
 use acpdb_proof::origin;
 use serde_json::json;
 
-use super::{Code, Failure, Global, Output, place};
+use super::{Code, Failure, Global, Output, store_path};
 use crate::args::KeyAct;
 use crate::keys::{self, Kept};
 use crate::passphrases;
@@ -43,7 +43,7 @@ pub(crate) fn run(global: &Global, act: &KeyAct, output: &mut Output) -> Result<
             rotate(global, place, output)?;
         }
         KeyAct::Show { name } => {
-            let store = place::read(global, output)?.id();
+            let store = store_path::read(global, output)?.id();
             let verifier = keys::public(name, &origin(store))?;
             let text = verifier.to_string();
             if output.json {
@@ -60,7 +60,7 @@ pub(crate) fn run(global: &Global, act: &KeyAct, output: &mut Output) -> Result<
 
 /// The store, if it has keys.
 fn encrypted(global: &Global, output: &Output) -> Result<Store, Failure> {
-    let store = place::write(global, output)?;
+    let store = store_path::write(global, output)?;
     if !store.is_encrypted() {
         let failure = Failure::usage(format!("{} is not encrypted: it has no keys", store.root().display()));
         return Err(failure.hint("acpdb init --encrypt makes a store that is"));

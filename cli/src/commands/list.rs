@@ -7,7 +7,7 @@ use acpdb_engine::ids::Seq;
 use acpdb_query::{EventsQuestion, bodies};
 
 use super::lines::clipped;
-use super::{Code, Escape, Failure, Global, Output, ask, escape, log, place};
+use super::{Code, Escape, Failure, Global, Output, ask, escape, log, store_path};
 use crate::args::List;
 
 /// Columns up to the first tab stop.
@@ -15,7 +15,7 @@ const TAB: usize = 8;
 
 pub(crate) fn run(global: &Global, args: &List, output: &mut Output) -> Result<Code, Failure> {
     args.ask.filter()?;
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let (session, filter) = ask::placed(&store, &args.ask.query, args.session.as_deref(), output)?;
     let named = session.as_ref().map_or("", |session| session.name.as_str());
     let (after, digest) = args.ask.page(&["list", filter.text(), named])?;

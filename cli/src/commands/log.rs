@@ -7,7 +7,7 @@ use acpdb_engine::event::{KIND_LABELS, Payload, Recorded};
 use acpdb_engine::ids::Seq;
 use acpdb_query::{EventRows, EventsQuestion};
 
-use super::{Code, Failure, Global, Output, ask, describe, place};
+use super::{Code, Failure, Global, Output, ask, describe, store_path};
 use crate::args::Log;
 
 /// How long one wait for the next commit lasts; each is followed by another.
@@ -21,7 +21,7 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
     if let Some(kind) = &args.kind {
         check_kind(kind)?;
     }
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let (session, mut filter) = ask::placed(&store, &args.ask.query, args.session.as_deref(), output)?;
     if let Some(kind) = &args.kind {
         filter = filter.and(ask::filter(&[format!("kind:{kind}")])?);

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use acpdb_live::mcp::tools::Tools;
 
-use super::{Code, Failure, Global, Output, place};
+use super::{Code, Failure, Global, Output, store_path};
 use crate::args::Mcp;
 
 /// Variables in which hosts name the session that they run a program for.
@@ -15,8 +15,8 @@ pub(crate) fn run(global: &Global, args: &Mcp, output: &mut Output) -> Result<Co
     if let Some(listen) = args.http {
         may_listen(listen, args.token.as_deref())?;
     }
-    let store = place::open_live(global, None, output)?;
-    let set = |name: &&str| place::variable(name).filter(|value| !value.is_empty());
+    let store = store_path::open_live(global, None, output)?;
+    let set = |name: &&str| store_path::variable(name).filter(|value| !value.is_empty());
     let session = args.session.clone().or_else(|| SESSION_VARIABLES.iter().find_map(set));
     // Without a folder the newest session of all is meant where a call names none.
     let folder = std::env::current_dir().ok().map(|folder| folder.to_string_lossy().into_owned());

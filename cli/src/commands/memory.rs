@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::lines::{clip, one_line};
 use super::memory_rows::{Row, Words as _};
-use super::{Code, Failure, Global, Output, describe, place};
+use super::{Code, Failure, Global, Output, describe, store_path};
 use acpdb_query::when::{self, Point};
 
 use crate::args::{
@@ -38,7 +38,7 @@ pub(crate) fn run(global: &Global, act: &MemoryAct, output: &mut Output) -> Resu
         MemoryAct::Insights(args) => super::memory_learn::insights(global, args, output),
         MemoryAct::Import(args) => super::memory_file::import(global, args, output),
         MemoryAct::Export(args) => {
-            let store = place::read(global, output)?;
+            let store = store_path::read(global, output)?;
             let opened = Opened::new(&store, global, &args.scope, output)?;
             super::memory_file::export(&listed(&opened, args), output)
         }
@@ -184,7 +184,7 @@ fn entry(args: &MemoryAdd, has_session: bool) -> Result<MemoryEntry, Failure> {
 
 fn add(global: &Global, args: &MemoryAdd, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let store = place::open(global, output)?;
+    let store = store_path::open(global, output)?;
     let scope = whose(&store, &args.scope, output)?;
     let mut entry = entry(args, scope.session.is_some())?;
     if let Some(key) = entry.key.as_ref().filter(|_| entry.category.is_empty()) {
@@ -276,7 +276,7 @@ pub(crate) fn miss(rows: &[Row], text: &str) -> Failure {
 }
 
 fn get(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let opened = Opened::new(&store, global, &args.scope, output)?;
     let rows = opened.rows();
     let found = named(&rows, &args.key);
@@ -330,7 +330,7 @@ fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code,
     if let Some(given) = &args.kind {
         kind(given)?;
     }
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let opened = Opened::new(&store, global, &args.scope, output)?;
     let rows = listed(&opened, args);
     if output.json {
@@ -401,7 +401,7 @@ fn reference(opened: &Opened<'_>, text: &str) -> Result<MemoryRef, Failure> {
 
 fn supersede(global: &Global, args: &MemorySupersede, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let store = place::write(global, output)?;
+    let store = store_path::write(global, output)?;
     let scope = whose(&store, &args.scope, output)?;
     let opened = Opened::of(&store, global, &scope)?;
     let (old, new) = (reference(&opened, &args.old)?, reference(&opened, &args.new)?);
@@ -412,7 +412,7 @@ fn supersede(global: &Global, args: &MemorySupersede, output: &mut Output) -> Re
 
 fn retract(global: &Global, args: &MemoryRetract, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let store = place::write(global, output)?;
+    let store = store_path::write(global, output)?;
     let scope = whose(&store, &args.scope, output)?;
     let item = reference(&Opened::of(&store, global, &scope)?, &args.id)?;
     let command = MemoryCommand::Retract { item, reason: args.reason.clone() };
@@ -423,7 +423,7 @@ fn retract(global: &Global, args: &MemoryRetract, output: &mut Output) -> Result
 /// Lets an item hold again: by id or `#seq`, or the last of a key's values that does not.
 fn restore(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let store = place::write(global, output)?;
+    let store = store_path::write(global, output)?;
     let scope = whose(&store, &args.scope, output)?;
     let opened = Opened::of(&store, global, &scope)?;
     let rows = opened.rows();

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::memory_rows::{ITEM_SCHEMA, Row};
-use super::{Code, Failure, Global, Output, describe, place};
+use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::MemoryImport;
 use crate::reader::{self, Candidate, Recognised};
 
@@ -243,7 +243,7 @@ fn own(
             }
         }
     }
-    let store = place::open(global, output)?;
+    let store = store_path::open(global, output)?;
     let mut batches = vec![Batch { stream, entries }];
     if !permanent.is_empty() {
         batches.push(Batch { stream: StreamInfo::user(), entries: permanent });
@@ -272,11 +272,11 @@ fn foreign(
         }
         Recognised::Export => {
             let failure = Failure::usage(format!("{} holds the events of a store", path.display()));
-            return Err(failure.hint(format!("acpdb import {}", crate::place::quoted(path))));
+            return Err(failure.hint(format!("acpdb import {}", crate::store_path::quoted(path))));
         }
         Recognised::Other => return Err(Failure::usage(format!("{} holds no memory items", path.display()))),
     };
-    let store = place::open(global, output)?;
+    let store = store_path::open(global, output)?;
     let options = Options { memory: Some(stream), ..Options::default() };
     let report = reader::read(&store, path, format, &options, &mut |_| {}).map_err(|error| match error {
         reader::ReadError::File(error) => Failure::io("read", path.display())(error),

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::lines::{clip, one_line, pad};
 use super::memory::{Opened, miss, named, scopes};
 use super::memory_rows::{Row, Words as _};
-use super::{Code, Failure, Global, Output, describe, place};
+use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::MemoryKey;
 
 /// A member of a chain: an item, or an id that only edges name.
@@ -34,7 +34,7 @@ struct Chain {
 
 /// `acpdb memory history KEY`.
 pub(crate) fn of_scope(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let opened = Opened::new(&store, global, &args.scope, output)?;
     let chains = chains(&opened, &args.key);
     if chains.is_empty() {
@@ -50,7 +50,7 @@ pub(crate) fn history(
     session: Option<&str>,
     output: &mut Output,
 ) -> Result<Code, Failure> {
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let (found, rows) = everywhere(&store, global, key, session)?;
     if found.is_empty() {
         return Err(miss(&rows, key));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
 use super::memory::{Opened, said};
-use super::{Code, Failure, Global, Output, describe, place};
+use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::{MemoryPropose, MemoryScope as ScopeArgs};
 
 /// Proposals that are listed, at most.
@@ -40,7 +40,7 @@ fn proposal_json(number: usize, proposal: &SessionProposal) -> Value {
 
 pub(crate) fn propose(global: &Global, args: &MemoryPropose, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let open = if args.accept.is_empty() { place::read } else { place::write };
+    let open = if args.accept.is_empty() { store_path::read } else { store_path::write };
     let store = open(global, output)?;
     let session = super::sessions::find(&store, &args.session)?;
     let mut found = proposals::of_session(&store, session.id)?;
@@ -122,7 +122,7 @@ fn chosen(accept: &[String], found: &[SessionProposal]) -> Result<Vec<SessionPro
 }
 
 pub(crate) fn insights(global: &Global, args: &ScopeArgs, output: &mut Output) -> Result<Code, Failure> {
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let opened = Opened::new(&store, global, args, output)?;
     let all: Vec<(StreamId, MemoryInsights)> = opened.read(|view| {
         view.streams().map(|(layer, memory)| (layer.stream, memory.insights(view.now()))).collect()

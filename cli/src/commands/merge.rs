@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use acpdb_engine::store::{MergeOptions, MergeReport, VerifyOptions, verify_store};
 use serde::Serialize;
 
-use super::{Code, Failure, Global, Output, describe, place};
+use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::Merge;
 
 /// Places of damage that are named; `acpdb verify` names all.
@@ -17,14 +17,14 @@ pub(crate) fn run(global: &Global, args: &Merge, output: &mut Output) -> Result<
     if !folder.join("acpdb.json").is_file() {
         let failure = Failure::not_found(format!("{} is no store", args.store.display()));
         return Err(failure.hint(if args.store.is_file() {
-            format!("what `export jsonl` wrote is read by: acpdb import {}", place::quoted(&args.store))
+            format!("what `export jsonl` wrote is read by: acpdb import {}", store_path::quoted(&args.store))
         } else {
             "name the folder with acpdb.json in it, or the project's folder above .acpdb".to_owned()
         }));
     }
-    let mut other = place::builder(&folder, global)?.read_only().open()?;
-    place::report_end(&other, output);
-    let store = place::open_redacting(global, &args.redact, output)?;
+    let mut other = store_path::builder(&folder, global)?.read_only().open()?;
+    store_path::report_end(&other, output);
+    let store = store_path::open_redacting(global, &args.redact, output)?;
     let report = store.merge(&mut other, MergeOptions { erase: args.erase })?;
     store.close()?;
     if output.json {
@@ -53,7 +53,7 @@ fn tell_of_damage(folder: &Path, output: &Output) {
 
 /// A store lies in the folder that is named, or in its `.acpdb`.
 fn other_folder(named: &Path) -> PathBuf {
-    let inside = named.join(place::FOLDER);
+    let inside = named.join(store_path::FOLDER);
     if !named.join("acpdb.json").is_file() && inside.join("acpdb.json").is_file() {
         inside
     } else {

@@ -78,4 +78,4 @@ mod verify_host;
 use crate::failure::{Code, Failure};
 use crate::global::Global;
 use crate::output::{Escape, Output, escape};
-use crate::{describe, place};
+use crate::{describe, store_path};

@@ -11,7 +11,7 @@ use acpdb_live::journal::{self, Line};
 use acpdb_live::plugin::Desk;
 
 use super::hook::line;
-use super::{Code, Failure, Global, Output, place};
+use super::{Code, Failure, Global, Output, store_path};
 use crate::args::Plugin;
 
 pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
@@ -19,10 +19,10 @@ pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
     let (global, subject) = (global.apart(), args.subject.clone());
     let open = move || {
         let output = Output::new(&global);
-        place::open_live(&global, subject.as_deref(), &output).map_err(|failure| failure.message)
+        store_path::open_live(&global, subject.as_deref(), &output).map_err(|failure| failure.message)
     };
     let mut desk = Desk::new(args.host, args.mode, Box::new(open));
-    let journal = journal::path(&place::variable);
+    let journal = journal::path(&store_path::variable);
     let mut input = std::io::stdin().lock();
     let mut out = std::io::stdout().lock();
     let mut text = Vec::new();

@@ -6,7 +6,7 @@ use acpdb_engine::fold::{Policy as Rules, PolicyError, policy_keys};
 use acpdb_engine::ids::{Seq, StreamId};
 use serde_json::{Map, Value, json};
 
-use super::{Code, Escape, Failure, Global, Output, describe, place};
+use super::{Code, Escape, Failure, Global, Output, describe, store_path};
 use crate::args::{PolicyAct, PolicySet, PolicyShow};
 
 /// Largest policy file that is read.
@@ -45,7 +45,7 @@ fn refused(error: PolicyError) -> Failure {
 }
 
 fn show(global: &Global, args: &PolicyShow, output: &mut Output) -> Result<Code, Failure> {
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let (at, session) = match &args.session.session {
         Some(name) => {
             let session = super::sessions::find(&store, name)?;
@@ -204,7 +204,7 @@ pub(crate) fn from_file(name: &str) -> Result<Rules, Failure> {
 fn set(global: &Global, args: &PolicySet, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let wanted = wanted(&args.what)?;
-    let store = place::open(global, output)?;
+    let store = store_path::open(global, output)?;
     let session = super::sessions::named(&store, args.session.as_deref())?;
     let stream = session.as_ref().map(|session| session.id);
     // Asked before anything is recorded, so that a refusal reads as what it is.

@@ -8,7 +8,7 @@ use acpdb_engine::fold::Policy as Rules;
 use acpdb_engine::ids::Seq;
 use serde_json::{Map, Value, json};
 
-use super::{Code, Escape, Failure, Global, Output, escape, place};
+use super::{Code, Escape, Failure, Global, Output, escape, store_path};
 use crate::args::PolicyImport;
 
 /// Where a setting stands, and the key of the policy that says the same.
@@ -74,7 +74,7 @@ pub(crate) fn run(global: &Global, args: &PolicyImport, output: &mut Output) -> 
     let seq = if args.dry_run {
         None
     } else {
-        let store = place::open(global, output)?;
+        let store = store_path::open(global, output)?;
         let seq = store.set_policy(None, &policy, Some("imported"))?;
         debug_assert!(seq > Seq::ZERO, "a policy that is set has a place in the log");
         Some(seq)

@@ -16,13 +16,13 @@ use acpdb_proof::{
 };
 use serde_json::json;
 
-use super::{Code, Failure, Global, Output, checkpoint, describe, head, place, sessions};
+use super::{Code, Failure, Global, Output, checkpoint, describe, head, sessions, store_path};
 use crate::args::Prove;
 use crate::{keys, tiles};
 
 pub(crate) fn run(global: &Global, args: &Prove, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "prove")?;
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let (text, checkpoint) = match (&args.seq, &args.session, &args.from) {
         (Some(seq), ..) => match seq.split_once("..") {
             Some((first, last)) => {

@@ -28,10 +28,10 @@ pub(crate) fn run(global: &Global, args: &Proxy, output: &mut Output) -> Result<
     };
     may_listen(args.listen, args.token.as_deref()).map_err(|error| failure(&error))?;
     // A request is held up while it waits for a lock.
-    let store = crate::place::open_live(global, args.subject.as_deref(), output)?;
+    let store = crate::store_path::open_live(global, args.subject.as_deref(), output)?;
     let prune = match args.mode {
         ProxyMode::Record => None,
-        ProxyMode::Prune => Some(Places::usual(&crate::place::variable)),
+        ProxyMode::Prune => Some(Places::usual(&crate::store_path::variable)),
     };
     let options = Options {
         listen: args.listen,

@@ -2,12 +2,12 @@
 
 use acpdb_engine::index::LiveComparison;
 
-use super::{Code, Failure, Global, Output, describe, place};
+use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::Reindex;
 
 pub(crate) fn run(global: &Global, args: &Reindex, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "reindex")?;
-    let store = place::write(global, output)?;
+    let store = store_path::write(global, output)?;
     let set_aside = if args.discard_evidence { store.discard_evidence()? } else { Vec::new() };
     let done = {
         let _spinner = super::progress::spinner("reading the log", output);

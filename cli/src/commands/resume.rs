@@ -8,7 +8,7 @@ use acpdb_hosts::resume::{Origin, Resume as Words, ResumeHost, write};
 use serde::Serialize;
 
 use super::exports::{Sink, To};
-use super::{Code, Escape, Failure, Global, Output, describe, escape, find, place};
+use super::{Code, Escape, Failure, Global, Output, describe, escape, find, store_path};
 use crate::args::{Resume, ResumeIn, Target};
 use crate::settings;
 
@@ -92,7 +92,7 @@ pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result
     for line in &written.left_out {
         output.note(line);
     }
-    output.line(format!("cd {} && {command}", place::quoted(Path::new(&words.folder))))?;
+    output.line(format!("cd {} && {command}", store_path::quoted(Path::new(&words.folder))))?;
     Ok(Code::Ok)
 }
 

@@ -7,12 +7,12 @@ use acpdb_engine::Error;
 use acpdb_engine::store::{Salvaged, salvage};
 use indicatif::ProgressBar;
 
-use super::{Code, Escape, Failure, Global, Output, backup, describe, place};
+use super::{Code, Escape, Failure, Global, Output, backup, describe, store_path};
 use crate::args::Salvage;
 
 pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "salvage")?;
-    let folder = place::folder(global, output)?;
+    let folder = store_path::folder(global, output)?;
     let bar = if output.progress { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
     let backups: Vec<&Path> = args.backup.iter().map(PathBuf::as_path).collect();
     let done =
@@ -121,7 +121,7 @@ fn tell(done: &Salvaged, args: &Salvage, output: &mut Output) -> Result<(), Fail
         return output.line("Nothing is lost.");
     }
     if !done.lost_events.is_empty() {
-        let into = place::quoted(&done.path);
+        let into = store_path::quoted(&done.path);
         output
             .line("Events that are lost here and not elsewhere come back, each at the end of its session:")?;
         output.line(format!("  acpdb --db {into} merge OTHER   from another store that has them"))?;

@@ -9,7 +9,7 @@ use acpdb_engine::ids::{BodyId, Seq};
 use acpdb_hosts::redact::Rules;
 use serde::Serialize;
 
-use super::{Code, Escape, Failure, Global, Output, describe, escape, place, sessions};
+use super::{Code, Escape, Failure, Global, Output, describe, escape, sessions, store_path};
 use crate::args::Scan;
 use crate::redaction;
 
@@ -93,7 +93,7 @@ pub(crate) fn look(store: &Store, session: Option<&str>, rules: &Rules) -> Resul
 pub(crate) fn run(global: &Global, args: &Scan, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "scan")?;
     let rules = redaction::rules(&args.redact, true)?.unwrap_or_default();
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let Findings { rows } = look(&store, args.session.as_deref(), &rules)?;
     let code = if rows.is_empty() { Code::Ok } else { Code::Failure };
     if output.json {

@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::{Code, Failure, Global, Output, describe, place};
+use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::Seal;
 
 pub(crate) fn run(global: &Global, args: &Seal, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "seal")?;
-    let store = place::write(global, output)?;
+    let store = store_path::write(global, output)?;
     let report = {
         let _spinner = super::progress::spinner("sealing", output);
         let report = store.seal(args.all)?;

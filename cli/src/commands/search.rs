@@ -16,7 +16,7 @@ use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search};
 use acpdb_query::{Filter, ItemRow, Scanned};
 
 use super::lines::{clip, cut, one_line, standing, what};
-use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, place, sessions};
+use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, sessions, store_path};
 use crate::args::{Search, SearchSort};
 
 /// Columns before a line of a text.
@@ -43,7 +43,7 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
         Failure::usage(error.to_string()).hint("without --regex signs stand for themselves")
     })?;
     let filter = ask::filter(&conditions)?;
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let only = sessions::named(&store, args.session.as_deref())?;
     let at = super::at::end(&store, global, only.as_ref())?.unwrap_or(store.head()?);
     let filter = acpdb_query::settled(&store, filter)?;

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde::Serialize;
 
-use super::{Code, Failure, Global, Output, place};
+use super::{Code, Failure, Global, Output, store_path};
 use crate::args::{Manager, Service, ServiceAct, ServiceInstall};
 use crate::settings::{self, path_in};
 
@@ -115,7 +115,7 @@ fn put(
 /// The words of the service's command.
 fn words(global: &Global, args: &ServiceInstall, output: &Output) -> Result<Vec<String>, Failure> {
     let own = std::env::current_exe().map_err(Failure::io("find", "this program"))?;
-    let folder = place::folder(global, output)?;
+    let folder = store_path::folder(global, output)?;
     let store = std::path::absolute(&folder).map_err(Failure::io("name", folder.display()))?;
     if global.key_file.is_none() && crate::rings::needs_passphrase(&folder)? {
         let failure = Failure::usage(format!(
@@ -305,7 +305,7 @@ fn with_path(words: &[&str], path: &Path) -> Vec<String> {
 
 /// Words as they are typed in a shell.
 fn typed(words: &[String]) -> String {
-    words.iter().map(|word| place::quoted(Path::new(word))).collect::<Vec<_>>().join(" ")
+    words.iter().map(|word| store_path::quoted(Path::new(word))).collect::<Vec<_>>().join(" ")
 }
 
 /// Runs a command of the manager. An error in words.

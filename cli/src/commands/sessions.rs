@@ -13,7 +13,7 @@ use acpdb_query::{Cursor, SessionRow, SessionsAsked};
 use super::cost::dollars;
 use super::lines::{clip, cut, one_line};
 use super::table::{Column, fitted};
-use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, place};
+use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, store_path};
 use crate::args::{SessionSort, Sessions, typed};
 use crate::spread;
 
@@ -28,7 +28,7 @@ const ID_LENGTH_MIN: usize = 8;
 
 pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Result<Code, Failure> {
     args.ask.filter()?;
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let (only, filter) = ask::placed(&store, &args.ask.query, args.session.as_deref(), output)?;
     let named = only.as_ref().map_or("", |only| only.name.as_str());
     let host = args.host.as_deref().unwrap_or_default();

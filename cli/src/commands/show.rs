@@ -7,11 +7,11 @@ use acpdb_engine::ids::BodyId;
 use acpdb_engine::{Error, Store};
 use serde_json::json;
 
-use super::{Code, Escape, Failure, Global, Output, describe, escape, place};
+use super::{Code, Escape, Failure, Global, Output, describe, escape, store_path};
 use crate::args::Show;
 
 pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<Code, Failure> {
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let found = super::find::item(&store, &args.id, args.session.as_deref())?;
     let seq = found.item.seq;
     let recorded = store.event(seq)?.ok_or_else(|| Failure::not_found(format!("there is no event {seq}")))?;

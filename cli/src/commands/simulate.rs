@@ -15,7 +15,7 @@ use acpdb_query::export::ExportError;
 use acpdb_query::simulate::{self, Chart, Outcome, PriceList, Recording, Row, Setup};
 
 use super::exports::{Sink, To};
-use super::{Code, Failure, Global, Output, describe, place, policy, sessions};
+use super::{Code, Failure, Global, Output, describe, policy, sessions, store_path};
 use crate::args::{Simulate, SimulateMode, Target};
 use crate::spread;
 
@@ -39,7 +39,7 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
     super::at::refuse_now(global, "simulate")?;
     let target = args.html.clone().map(|path| Target { output: Some(path), force: args.force });
     let sink = target.map(|target| Sink::open(&target, output)).transpose()?;
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let (list, prices) = prices(global, args)?;
     let by_model = price_name(global, args) == BY_MODEL;
     let setups = setups(args, prices)?;

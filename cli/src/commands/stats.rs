@@ -6,7 +6,7 @@ use acpdb_query::sessions::sparkline;
 use acpdb_query::stats::TallyRow;
 use acpdb_query::{Filter, ItemsQuestion, StatsReport, StatsSums, Tally, TallySums};
 
-use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, find, place, sessions};
+use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, find, sessions, store_path};
 use crate::args::{Stats, StatsStyle};
 
 /// Tools that are listed for people.
@@ -14,7 +14,7 @@ const TOOL_COUNT_MAX: usize = 12;
 
 pub(crate) fn run(global: &Global, args: &Stats, output: &mut Output) -> Result<Code, Failure> {
     ask::filter(&args.words)?;
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let (session, filter) = ask::placed(&store, &args.words, args.session.as_deref(), output)?;
     let filter = acpdb_query::settled(&store, filter)?;
     let only = session.as_ref().map(|session| session.name.clone());

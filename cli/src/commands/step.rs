@@ -9,7 +9,7 @@ use acpdb_hosts::export::Exporter;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Code, Failure, Global, Output, place};
+use super::{Code, Failure, Global, Output, store_path};
 use crate::args::Step;
 
 /// A step, for programs.
@@ -39,7 +39,7 @@ pub(crate) fn run(global: &Global, args: &Step, output: &mut Output) -> Result<C
         let failure = Failure::usage("a provider takes no transcript");
         return Err(failure.hint("formats: anthropic, openai, responses, gemini"));
     }
-    let store = place::write(global, output)?;
+    let store = store_path::write(global, output)?;
     let name = super::sessions::find(&store, &args.session)?;
     if name.scope != Scope::Session {
         return Err(Failure::usage(format!("{} is no session", name.name)));

@@ -12,7 +12,7 @@ use acpdb_query::archive::{Scratchpad, archive_text};
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
-use super::{Code, Escape, Failure, Global, Output, describe, place};
+use super::{Code, Escape, Failure, Global, Output, describe, store_path};
 use crate::args::{SessionOption, TaskAct, TaskArchive};
 
 pub(crate) fn run(global: &Global, act: &TaskAct, output: &mut Output) -> Result<Code, Failure> {
@@ -116,7 +116,7 @@ fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result
 
 fn update(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let store = place::write(global, output)?;
+    let store = store_path::write(global, output)?;
     let session = super::sessions::default_session_noted(&store, session.session.as_deref(), output)?;
     let mut json = Vec::new();
     // One byte more than is allowed, so that the engine says that it is too much.

@@ -9,7 +9,7 @@ use acpdb_query::todos::{self, Entry, Texts};
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
-use super::{Code, Failure, Global, Output, describe, place};
+use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::TodoAct;
 
 pub(crate) fn run(global: &Global, act: &TodoAct, output: &mut Output) -> Result<Code, Failure> {
@@ -182,7 +182,7 @@ pub(crate) fn history_of(
     session: Option<&str>,
     output: &mut Output,
 ) -> Result<Code, Failure> {
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let streams = super::sessions::asked(&store, super::sessions::named(&store, session)?)?;
     let mut found: Vec<(String, Seq, Turn, Entry)> = Vec::new();
     let mut names = Vec::new();

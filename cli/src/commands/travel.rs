@@ -11,7 +11,7 @@ use acpdb_query::when::{Clock, WhenError};
 use acpdb_query::{Change, EventsQuestion, FindError, Window};
 
 use super::lines::{Widths, about, behind, clip, joined, one_line, standing};
-use super::{Code, Failure, Global, Output, describe, find, place, sessions};
+use super::{Code, Failure, Global, Output, describe, find, sessions, store_path};
 use crate::args::{AtPoint, Blame, Diff};
 
 /// Columns for what became of an item.
@@ -42,7 +42,7 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
     if global.at.is_some() {
         return Err(Failure::usage("give the point to `at` itself, not by --at"));
     }
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.name(), output)?;
     let (view, found) = point(&store, &session, &args.when)?;
     if let Some(note) = &found.note {
@@ -138,7 +138,7 @@ pub(crate) fn diff(global: &Global, args: &Diff, output: &mut Output) -> Result<
     if global.at.is_some() {
         return Err(Failure::usage("diff takes two points, and no --at"));
     }
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
     let ((from, first), (to, second)) =
         (point(&store, &session, &args.from)?, point(&store, &session, &args.to)?);
@@ -225,7 +225,7 @@ fn signed(tokens: i64) -> String {
 }
 
 pub(crate) fn blame(global: &Global, args: &Blame, output: &mut Output) -> Result<Code, Failure> {
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let session = sessions::named(&store, args.session.as_deref())?;
     // What has the form of an id is one, where it names something; a file may be called anything.
     let found = acpdb_query::find(&store, &args.what, session.as_ref());

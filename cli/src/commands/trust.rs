@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Trust, output: &mut Output) -> Result<Code, Failure> {
 
 /// The store's folder that a path means, with no links on the way to it.
 fn store_at(path: &Path) -> Result<PathBuf, Failure> {
-    let below = path.join(crate::place::FOLDER);
+    let below = path.join(crate::store_path::FOLDER);
     let folder = if below.is_dir() { &below } else { path };
     // A folder that is not there, or cannot be entered, is none that this user could trust; that is said below.
     let found = folder.canonicalize().ok().filter(|folder| folder.join("acpdb.json").is_file());

@@ -9,7 +9,7 @@ use acpdb_engine::verify::{Contradiction, ERASURE_INVARIANT, Report, Verdict};
 use acpdb_proof::VerifierKey;
 use acpdb_proof::claims::Judged;
 
-use super::{Code, Failure, Global, Output, describe, head, place};
+use super::{Code, Failure, Global, Output, describe, head, store_path};
 use crate::args::Verify;
 use crate::claims;
 
@@ -18,7 +18,7 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
     if let Some(session) = &args.host {
         return super::verify_host::run(global, session, output);
     }
-    let folder = place::folder(global, output)?;
+    let folder = store_path::folder(global, output)?;
     let mut kept = Vec::new();
     for text in &args.expect {
         kept.extend(head::expected_lines(text)?);
@@ -208,7 +208,7 @@ fn print(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fail
         ))?;
     }
     if acpdb_engine::store::erasure_is_pending(folder) {
-        output.line(line("erasure", place::ERASING.to_owned()))?;
+        output.line(line("erasure", store_path::ERASING.to_owned()))?;
     }
     for note in &report.not_proven {
         output.line(line("not proven", note.clone()))?;

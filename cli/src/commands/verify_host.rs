@@ -8,7 +8,7 @@ use acpdb_hosts::export::{Format, Options, Selection, export};
 use acpdb_hosts::proof::{Prover, Verdict};
 use serde::Serialize;
 
-use super::{Code, Escape, Failure, Global, Output, describe, escape, place};
+use super::{Code, Escape, Failure, Global, Output, describe, escape, store_path};
 
 /// The host that records digests of what it sends.
 const HOST: &str = "claude-code";
@@ -30,7 +30,7 @@ struct Row {
 }
 
 pub(crate) fn run(global: &Global, session: &str, output: &mut Output) -> Result<Code, Failure> {
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let names = if session.is_empty() {
         store.stream_names()?
     } else {

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 
-use acpdb_hosts::places::Place;
+use acpdb_hosts::session_paths::SessionPath;
 use notify::event::{AccessKind, AccessMode, EventKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 
@@ -21,7 +21,7 @@ pub(crate) struct Root {
     /// The folder, or the file.
     pub(crate) path: PathBuf,
     /// Which files below it count; absent: all.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<SessionPath>,
 }
 
 impl Root {

@@ -19,7 +19,7 @@ use acpdb_query::export::rows::{self, RowsReport};
 use serde::Serialize;
 
 pub(crate) use self::target::{Sink, To};
-use super::{Code, Failure, Global, Output, describe, place};
+use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::{ExportAct, ExportLines, ExportSpans, Lines};
 
 pub(crate) fn run(global: &Global, act: &ExportAct, output: &mut Output) -> Result<Code, Failure> {
@@ -75,7 +75,7 @@ fn jsonl(global: &Global, args: &ExportLines, output: &mut Output) -> Result<Cod
         );
     }
     let sink = Sink::open(&args.of.target, output)?;
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let sessions = chosen(&store, &args.of.sessions)?;
     let streams: Vec<StreamId> = sessions.iter().map(|session| session.id).collect();
     let streams = (!args.of.sessions.is_empty()).then_some(streams.as_slice());
@@ -109,7 +109,7 @@ fn jsonl(global: &Global, args: &ExportLines, output: &mut Output) -> Result<Cod
 
 fn otlp_json(global: &Global, args: &ExportSpans, output: &mut Output) -> Result<Code, Failure> {
     let sink = Sink::open(&args.of.target, output)?;
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let sessions = chosen(&store, &args.of.sessions)?;
     let (report, to) = sink.fill(|out| {
         let mut report = otlp::SpansReport::default();

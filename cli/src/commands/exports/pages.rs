@@ -16,7 +16,7 @@ use acpdb_query::{SessionRow, SessionsAsked};
 use super::painter::Painter;
 use super::{Sink, finish, view};
 use crate::args::{ExportPage, ExportPoster, Target};
-use crate::commands::{Code, Failure, Global, Output, at, find, place};
+use crate::commands::{Code, Failure, Global, Output, at, find, store_path};
 use crate::redaction::{self, RedactOptions};
 use crate::spread;
 
@@ -48,7 +48,7 @@ pub(super) fn poster(global: &Global, args: &ExportPoster, output: &mut Output) 
 pub(super) fn index(global: &Global, args: &ExportPage, output: &mut Output) -> Result<Code, Failure> {
     let options = PageOptions { redactor: redactor(args)?, live: false };
     let sink = Sink::open(&args.target, output)?;
-    let store = place::read(global, output)?;
+    let store = store_path::read(global, output)?;
     let until = at::end(&store, global, None)?.unwrap_or(store.head()?);
     let asked = SessionsAsked::new(&store, until, &Filter::default())?;
     let rows = spread::each(&asked.names, "sessions", output, |name| asked.row(name))?;

@@ -28,7 +28,7 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
             Failure::usage("this needs a terminal").hint("acpdb sessions, context and search print lines")
         );
     }
-    let store = crate::place::read(global, output)?;
+    let store = crate::store_path::read(global, output)?;
     let mut app = app::App::new(questions::Questions::new(store))?;
     let failed = Failure::io("use", "the terminal");
     let mut terminal = ratatui::try_init().map_err(&failed)?;

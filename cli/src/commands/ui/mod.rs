@@ -29,7 +29,7 @@ pub(crate) fn run(global: &Global, args: &Ui, output: &mut Output) -> Result<Cod
     }
     let options = crate::redaction::RedactOptions { redact: args.redact, ..Default::default() };
     let redactor = crate::redaction::rules(&options, false)?.map(|rules| std::sync::Arc::new(rules) as _);
-    let store = crate::place::read_to_show(global, output)?;
+    let store = crate::store_path::read_to_show(global, output)?;
     // What the address holds so that no other page can guess it.
     let token = crate::keys::hex(&crate::keys::random::<16>()?);
     let mut told = Ok(());

@@ -1,8 +1,8 @@
 //! Where hosts keep their sessions, as patterns; nothing here looks at the disk.
 //!
 //! ```text
-//! usual_places(environment, home)  ->  [ Place { format, folder, pattern } ]        pure
-//! caller: walk each folder, keep what `Place::holds`, open it with the importer of `format`
+//! usual_paths(environment, home)  ->  [ SessionPath { format, folder, pattern } ]        pure
+//! caller: walk each folder, keep what `SessionPath::holds`, open it with the importer of `format`
 //! ```
 //!
 //! Environment values come in through a function, so that tests and programs with their own settings can say what holds.
@@ -18,7 +18,7 @@ use crate::import::Format;
 
 /// A folder in which a host keeps sessions.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct SessionPath {
     /// How the files are written.
     pub format: Format,
     /// The folder to walk.
@@ -27,12 +27,12 @@ pub struct Place {
     pub pattern: String,
 }
 
-impl Place {
+impl SessionPath {
     fn new(format: Format, folder: PathBuf, pattern: impl Into<String>) -> Self {
         Self { format, folder, pattern: pattern.into() }
     }
 
-    /// Does a file, named relative to [`Place::folder`] with `/` or `\` between folders, belong to it?
+    /// Does a file, named relative to [`SessionPath::folder`] with `/` or `\` between folders, belong to it?
     ///
     /// Cost: the product of both lengths at worst.
     pub fn holds(&self, relative: &str) -> bool {
@@ -52,10 +52,10 @@ impl Place {
 /// ```
 /// use std::path::Path;
 ///
-/// let places = acpdb_hosts::places::usual_places(&|_| None, Path::new("/home/ada"));
-/// assert!(places.iter().any(|place| place.folder == Path::new("/home/ada/.codex/sessions")));
+/// let paths = acpdb_hosts::session_paths::usual_paths(&|_| None, Path::new("/home/ada"));
+/// assert!(paths.iter().any(|path| path.folder == Path::new("/home/ada/.codex/sessions")));
 /// ```
-pub fn usual_places(env: &dyn Fn(&str) -> Option<String>, home: &Path) -> Vec<Place> {
+pub fn usual_paths(env: &dyn Fn(&str) -> Option<String>, home: &Path) -> Vec<SessionPath> {
     let folder = |variable: &str, otherwise: &[&str]| match env(variable).filter(|value| !value.is_empty()) {
         Some(value) => PathBuf::from(value),
         None => otherwise.iter().fold(home.to_path_buf(), |path, name| path.join(name)),
@@ -67,35 +67,35 @@ pub fn usual_places(env: &dyn Fn(&str) -> Option<String>, home: &Path) -> Vec<Pl
     let opencode = folder("XDG_DATA_HOME", &[".local", "share"]).join("opencode");
 
     // Subagents lie in `<slug>/<session>/subagents/` or beside their session: one pattern takes both.
-    let mut places = vec![Place::new(Format::ClaudeCode, claude.join("projects"), "**/*.jsonl")];
+    let mut paths = vec![SessionPath::new(Format::ClaudeCode, claude.join("projects"), "**/*.jsonl")];
     match env("OPENCODE_DB").filter(|value| !value.is_empty()).map(PathBuf::from) {
-        Some(file) => places.extend(file_place(&file)),
-        None => places.push(Place::new(Format::Opencode, opencode.clone(), "opencode*.db")),
+        Some(file) => paths.extend(file_path(&file)),
+        None => paths.push(SessionPath::new(Format::Opencode, opencode.clone(), "opencode*.db")),
     }
-    places.push(Place::new(Format::Opencode, opencode.join("storage"), "**/*.json"));
+    paths.push(SessionPath::new(Format::Opencode, opencode.join("storage"), "**/*.json"));
     for sessions in ["sessions", "archived_sessions"] {
         // Older ones are packed.
         for pattern in ["**/rollout-*.jsonl", "**/rollout-*.jsonl.zst"] {
-            places.push(Place::new(Format::Codex, codex.join(sessions), pattern));
+            paths.push(SessionPath::new(Format::Codex, codex.join(sessions), pattern));
         }
     }
     for pattern in ["*/chats/session-*.jsonl", "*/chats/session-*.json", "*/chats/*/*.jsonl"] {
-        places.push(Place::new(Format::GeminiCli, gemini.clone(), pattern));
+        paths.push(SessionPath::new(Format::GeminiCli, gemini.clone(), pattern));
     }
-    places.push(Place::new(Format::CopilotCli, copilot.join("session-state"), "*/events.jsonl"));
+    paths.push(SessionPath::new(Format::CopilotCli, copilot.join("session-state"), "*/events.jsonl"));
     // A folder of sessions that is named by itself holds those of all projects side by side.
     let sessions = env("PI_CODING_AGENT_SESSION_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
     let sessions =
         sessions.unwrap_or_else(|| folder("PI_CODING_AGENT_DIR", &[".pi", "agent"]).join("sessions"));
-    places.push(Place::new(Format::Pi, sessions, "**/*.jsonl"));
-    places
+    paths.push(SessionPath::new(Format::Pi, sessions, "**/*.jsonl"));
+    paths
 }
 
 /// The place that holds just this file.
-fn file_place(file: &Path) -> Option<Place> {
+fn file_path(file: &Path) -> Option<SessionPath> {
     let name = file.file_name()?.to_string_lossy().into_owned();
     let folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
-    Some(Place::new(Format::Opencode, folder, name))
+    Some(SessionPath::new(Format::Opencode, folder, name))
 }
 
 /// Matches folder by folder. `**` is tried at every depth, by a table of reachable positions and not by recursion.
@@ -148,7 +148,7 @@ mod tests {
         let env = |name: &str| {
             variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_string())
         };
-        let lines: Vec<String> = usual_places(&env, Path::new("/home/ada"))
+        let lines: Vec<String> = usual_paths(&env, Path::new("/home/ada"))
             .iter()
             .map(|place| format!("{} {} {}", place.format, place.folder.display(), place.pattern))
             .collect();
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn patterns_take_the_right_files() {
         let check = |pattern: &str, path: &str, want: bool| {
-            let place = Place::new(Format::Codex, PathBuf::new(), pattern);
+            let place = SessionPath::new(Format::Codex, PathBuf::new(), pattern);
             assert_eq!(place.holds(path), want, "{pattern} {path}");
         };
         check("**/rollout-*.jsonl", "2026/04/07/rollout-1-a.jsonl", true);
