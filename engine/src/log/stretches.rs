@@ -14,7 +14,7 @@ pub(crate) struct Stretch {
     pub(crate) is_whole: bool,
 }
 
-/// Goes through a log, damage left out: who asks for it has the report of a verification, or leaves it to one.
+/// Goes through a log, damage left out: the report of a verification tells of it.
 pub(crate) struct Stretches<'a> {
     log: &'a Log,
     frames: Frames<'a>,
