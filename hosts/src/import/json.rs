@@ -263,18 +263,7 @@ pub fn quote(out: &mut Vec<u8>, text: &str) {
 /// Appends `text` as the inside of a JSON string, eight bytes at a time where nothing is to be escaped.
 pub fn escape(out: &mut Vec<u8>, text: &[u8]) {
     let mut rest = text;
-    loop {
-        let mut plain = 0;
-        for chunk in rest.chunks_exact(8) {
-            let word = chunk.try_into().map_or(0, u64::from_le_bytes);
-            if has_special(word) {
-                break;
-            }
-            plain += 8;
-        }
-        let tail = rest.get(plain..).unwrap_or_default();
-        plain += tail.iter().take_while(|byte| !matches!(byte, 0..0x20 | b'"' | b'\\')).count();
-        let Some((run, tail)) = rest.split_at_checked(plain) else { return };
+    while let Some((run, tail)) = rest.split_at_checked(plain_count(rest)) {
         out.extend_from_slice(run);
         let Some((special, after)) = tail.split_first() else { return };
         if let Some(escape) = escape_of(*special) {
@@ -284,17 +273,30 @@ pub fn escape(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
+/// How many bytes come before the first one that is escaped.
+fn plain_count(text: &[u8]) -> usize {
+    let (words, tail) = text.as_chunks::<8>();
+    for (number, word) in words.iter().enumerate() {
+        let found = specials(u64::from_le_bytes(*word));
+        if found != 0 {
+            return number * 8 + found.trailing_zeros() as usize / 8;
+        }
+    }
+    let plain = tail.iter().take_while(|byte| !matches!(byte, 0..0x20 | b'"' | b'\\')).count();
+    text.len() - tail.len() + plain
+}
+
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
-/// Whether one of eight bytes is below 0x20, a quote or a backslash.
-const fn has_special(word: u64) -> bool {
+/// The high bits of those of eight bytes that are below 0x20, a quote or a backslash. The lowest set bit is exact; bits above it may be set for
+/// other bytes, since a difference borrows from the byte above.
+const fn specials(word: u64) -> u64 {
     const fn zero(word: u64) -> u64 {
         word.wrapping_sub(ONES) & !word & HIGHS
     }
     let control = word.wrapping_sub(ONES.wrapping_mul(0x20)) & !word & HIGHS;
-    (control | zero(word ^ ONES.wrapping_mul(b'"' as u64)) | zero(word ^ ONES.wrapping_mul(b'\\' as u64)))
-        != 0
+    control | zero(word ^ ONES.wrapping_mul(b'"' as u64)) | zero(word ^ ONES.wrapping_mul(b'\\' as u64))
 }
 
 /// How a byte stands in a JSON string, if not as itself: short escapes, else `\u00xx` in lower case.
