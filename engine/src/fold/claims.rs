@@ -1,16 +1,16 @@
-//! Who can be found where, and which edges wait.
+//! The calls that searches find, by rule and slot, and the edges that wait.
 //!
 //! ```text
 //! (rule, slot) -> fresh: calls of the newest turn that laid here  -> ..
 //!                 older: all others                               -> ..
 //! ```
 //!
-//! For each rule and slot, the calls that a later one may supersede. A call is laid once it is ready (or failed). It is taken out when a
-//! search comes across it and it is no longer to
-//! be had; so an entry costs one insertion and one removal, however many calls there are. A search for calls of earlier
-//! turns does not look at those of its own: ten thousand repeats within one turn cost no more than ten thousand others.
+//! For each rule and slot, the calls that a later one may supersede. A call is laid here once it is ready (or failed). A search that
+//! comes across a call that can no longer be superseded takes it out; so an entry costs one insertion and one removal, however many
+//! calls there are. A search for calls of earlier turns does not look at those of its own: ten thousand repeats within one turn cost no
+//! more than ten thousand others.
 //!
-//! Quiet steps: an edit clears earlier views of a file only when the file has rested, for the agent needs its read for
+//! Quiet steps: an edit clears earlier views of a file only when the file has rested, since the agent needs its read for
 //! the next edit.
 //!
 //! ```text
@@ -20,8 +20,8 @@
 //!
 //! A file is touched in every turn in which a call with its key starts or finishes, whatever the outcome, and by
 //! `FileChanged`. Each file with pairs has one entry in the due queue, put off when it comes up too early, so a touch
-//! costs one store. Which texts of a path are one file is for the policy then in force to say, so touches are kept by
-//! either text, and pairs are put under the other one when the policy changes its mind.
+//! costs one store. The policy in force says which texts of a path are one file. So touches are kept by either text, and
+//! pairs move to the other text when the policy changes.
 
 use std::collections::BTreeMap;
 
@@ -44,21 +44,21 @@ struct Head {
 
 flat!(Head { fresh: (u32, u32), older: u32, turn: u32 });
 
-/// Where calls are found: a group within a rule, and a key.
+/// The place where a rule finds calls: a group within the rule, and a key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Slot {
     pub(crate) group: u8,
     pub(crate) key: u32,
 }
 
-/// What a search makes of an entry.
+/// A search's verdict on an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Keep {
-    /// It is found.
+    /// The call is found.
     Found,
-    /// Not now, perhaps later.
+    /// The call is not found now, perhaps later.
     Stay,
-    /// Never again under this entry.
+    /// The call is never found again under this entry.
     Gone,
 }
 
@@ -66,9 +66,9 @@ pub(crate) enum Keep {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Claims {
     heads: FxHashMap<u64, Head>,
-    /// Heads that were read; they go to the others when any is asked for.
+    /// Heads from a snapshot; they move to `heads` at the first lookup.
     saved: Vec<(u64, Head)>,
-    /// A call, and the entry behind it.
+    /// A call, and the number of the next entry.
     nodes: Vec<(Ix, u32)>,
 }
 
@@ -99,7 +99,7 @@ impl Claims {
         }
     }
 
-    /// Lays a call.
+    /// Adds a call to a slot.
     pub(crate) fn lay(&mut self, rule: u8, slot: Slot, ix: Ix, turn: u32) {
         self.find_saved();
         let node = index(self.nodes.len());
@@ -157,7 +157,7 @@ impl Claims {
 }
 
 impl Head {
-    /// Puts the fresh calls to the others.
+    /// Moves the fresh calls to the older ones.
     fn settle(&mut self, nodes: &mut [(Ix, u32)]) {
         let (first, last) = std::mem::replace(&mut self.fresh, (NONE, NONE));
         if let Some(last) = nodes.get_mut(last as usize) {
@@ -170,7 +170,7 @@ impl Head {
 /// An edge that waits.
 #[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Pair {
-    /// Order of coming about.
+    /// Number in the order in which pairs came about.
     pub(crate) number: u32,
     pub(crate) old: Ix,
     pub(crate) new: Ix,
@@ -180,12 +180,12 @@ pub(crate) struct Pair {
     pub(crate) class: ToolClass,
 }
 
-/// Everything about resting files.
+/// Resting files and the pairs that wait for them.
 #[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Quiet {
-    /// Turn of the last touch by file, 0 for never; of paths as given.
+    /// Turn of the last touch by file, 0 for never; for paths as given.
     touched_given: Vec<u32>,
-    /// The same of paths as resolved.
+    /// The same for paths as resolved.
     touched_resolved: Vec<u32>,
     #[rkyv(with = rkyv::with::AsVec)]
     waiting: FxHashMap<KeyId, Vec<Pair>>,
@@ -237,7 +237,7 @@ impl Quiet {
         self.waiting.contains_key(&file)
     }
 
-    /// Takes the pairs of files that a read has shown anew, oldest first.
+    /// Takes the pairs of files that a new read shows, oldest first.
     pub(crate) fn take(&mut self, files: &[KeyId]) -> Vec<Pair> {
         let mut pairs: Vec<Pair> =
             files.iter().filter_map(|file| self.waiting.remove(file)).flatten().collect();
@@ -267,7 +267,7 @@ impl Quiet {
         self.take(&rested)
     }
 
-    /// The number of turns changed, or which texts of a path are one file: `file` says what an edit's key compares as.
+    /// The policy changed `steps`, or which texts of a path are one file. `file` returns the identity of an edit's key.
     pub(crate) fn reschedule(&mut self, paths: Paths, steps: u32, file: impl Fn(u32) -> Option<KeyId>) {
         let mut pairs: Vec<Pair> = std::mem::take(&mut self.waiting).into_values().flatten().collect();
         pairs.sort_unstable_by_key(|pair| pair.number);
@@ -284,7 +284,7 @@ impl Quiet {
         }
     }
 
-    /// A view was shown again on request: what waited for it is dropped, under whatever text. Cost: O(pairs).
+    /// A view was shown again on request: its waiting pairs are dropped, under either text. Cost: O(pairs).
     pub(crate) fn forget(&mut self, old: Ix) {
         self.waiting.retain(|_, pairs| {
             pairs.retain(|pair| pair.old != old);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     proptest! {
-        /// It is a list that is filtered: found is each entry that is there and of an earlier turn.
+        /// A search equals a filter of a list: it finds each entry that is there and of an earlier turn.
         #[test]
         fn a_search_finds_what_a_scan_finds(steps in proptest::collection::vec((0_u32..5, 0_u32..3), 0..40)) {
             let mut claims = Claims::default();

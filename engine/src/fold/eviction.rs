@@ -1,11 +1,11 @@
-//! The texts that stand in place of what a task's completion or a rolling prune hides. What is hidden is decided in
-//! `fold/step/tasks.rs`.
+//! The texts in place of faces that a task's completion or a rolling prune hides. `fold/step/tasks.rs` decides which faces
+//! these are.
 
 use std::fmt::Write as _;
 
 use super::policy::TaskArchive;
 
-/// The text in place of an output; with a summary it is the last place, and the summary stands there.
+/// The text in place of an output; `summary` is given at the last place only, where the summary stands.
 pub fn output_text(task: &str, session: &str, summary: Option<&str>, archive: TaskArchive) -> String {
     if let Some(summary) = summary {
         return format!("[Task {task} completed. Raw logs evicted to archive. \nSUMMARY: {summary}]");
@@ -14,7 +14,7 @@ pub fn output_text(task: &str, session: &str, summary: Option<&str>, archive: Ta
     format!("[Task {task} completed: output evicted to archive. {hint}")
 }
 
-/// The text in place of an assistant's words; with a summary it is the last place.
+/// The text in place of an assistant's words; `summary` is given at the last place only, where the summary stands.
 pub fn words_text(task: &str, summary: Option<&str>) -> String {
     let mut text = format!("[Assistant thinking/text for task {task} evicted to save tokens.");
     if let Some(summary) = summary {
@@ -44,7 +44,7 @@ fn archive_hint(task: &str, session: &str, archive: TaskArchive) -> String {
     }
 }
 
-/// An id as a shell takes it for one word.
+/// An id, quoted so that a shell takes it for one word.
 fn quoted(id: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | ':' | '@' | '+');
     if !id.is_empty() && !id.starts_with('-') && id.chars().all(plain) {
@@ -53,12 +53,12 @@ fn quoted(id: &str) -> String {
     format!("'{}'", id.replace('\'', "'\\''"))
 }
 
-/// Where a host writes a task's archive to, relative to its folder.
+/// Path of the file into which a host writes a task's archive, relative to the host's folder.
 pub fn archive_path(task: &str, session: &str) -> String {
     format!(".sigma/archives/{}/{}.log", path_part(session), path_part(task))
 }
 
-/// An id as part of a path: letters, digits, `.`, `_` and `-` stay, all else becomes `_`.
+/// An id as part of a path: letters, digits, `.`, `_` and `-` stay, every other character becomes `_`.
 fn path_part(id: &str) -> String {
     let keep = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
     id.chars().map(|c| if keep(c) { c } else { '_' }).collect()

@@ -1,12 +1,12 @@
-//! What was recorded, in the form the rules read: items, calls, keys, results, messages, acts.
+//! Recorded facts, in the form that rules read: items, calls, keys, results, messages, acts.
 //!
 //! ```text
 //! event --take in--> Item (one a part)  --call-->  Call (tool, keys, signature)  --keys-->  KeyFact
-//!                    Finish, Revision, Act: what later events said about items
+//!                    Finish, Revision, Act: later events about items
 //! ```
 //!
-//! Facts are immutable and only grow; they are shared by every branch of the stream. What is *concluded* from them
-//! stands elsewhere: the present in [`Core`](super::state::Core), everything ever concluded in [`history`](super::history).
+//! Facts are immutable and only grow; they are shared by every branch of the stream. The *conclusions* from them
+//! stand elsewhere: the present in [`Core`](super::state::Core), all of them in [`history`](super::history).
 
 mod rows;
 
@@ -28,11 +28,11 @@ use crate::ids::{ItemId, Seq, Signature, Turn};
 struct Labelled {
     place: (Option<char>, u32),
     signature: u32,
-    /// The one before it under the same label, or [`NONE`].
+    /// The entry before it under the same label, or [`NONE`].
     previous: u32,
 }
 
-/// A letter as its number; none is 0.
+/// A letter as its number; 0 for none.
 impl Flat for Option<char> {
     const BYTES: usize = 4;
 
@@ -47,16 +47,16 @@ impl Flat for Option<char> {
 
 flat!(Labelled { place: (Option<char>, u32), signature: u32, previous: u32 });
 
-/// Everything recorded in a stream, as the rules read it.
+/// All facts of a stream, as the rules read them.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Facts {
     pub(crate) names: Names,
     /// In the order of recording, so sorted by id.
     pub(crate) items: Vec<Item>,
     pub(crate) calls: Vec<Call>,
-    /// Keys of calls, and of files that changed outside of any.
+    /// Keys of calls, and of files that changed outside of any call.
     pub(crate) keys: Vec<KeyFact>,
-    /// What each identity of a key stands for: its kind, and whether several fields make its name.
+    /// Each identity of a key: its kind, whether several fields make its name, and the name.
     identities: Vec<(KeyKind, bool, Name)>,
     identity_table: Lazy,
     pub(crate) finishes: Vec<Finish>,
@@ -65,16 +65,16 @@ pub(crate) struct Facts {
     pub(crate) todo_lists: Later<TodoLists>,
     pub(crate) revisions: Vec<Revision>,
     pub(crate) messages: Vec<Message>,
-    /// The message that a name is the key of, by name; [`NONE`] if it is of none. Made when it is first asked, as tables are.
+    /// The message with a name as its key, by name; [`NONE`] without one. Made at its first use, as tables are.
     message_of: OnceLock<Vec<u32>>,
     pub(crate) signatures: Vec<Signature>,
     signature_table: Lazy,
-    /// Signatures by label: with its letter (20 bits), and bare (24 bits). One entry for each that is new under one.
+    /// Signatures by label: with its letter (20 bits), and bare (24 bits). One entry for each signature that is new under a label.
     labelled: Vec<Labelled>,
     label_table: Lazy,
-    /// The newest call with a signature as given, by its number.
+    /// The newest call with a signature as given, by the signature's number.
     newest_of_signature: Vec<u32>,
-    /// The newest call with a name as the host's id, by name. Made when it is first asked.
+    /// The newest call with a name as its host's id, by name. Made at its first use.
     newest_of_host: OnceLock<Vec<u32>>,
     scratch: String,
 }
@@ -85,7 +85,7 @@ pub(crate) struct TodoLists(
     #[rkyv(with = rkyv::with::Map<rkyv::with::Unshare>)] pub(crate) Vec<Arc<TodoList>>,
 );
 
-/// What few streams have much of.
+/// Rows that most streams have few of.
 #[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Rare {
     pub(crate) finish_extras: Vec<FinishExtra>,
@@ -111,12 +111,12 @@ impl Facts {
         slice(&self.parts, range)
     }
 
-    /// What an item or part has beside what all have.
+    /// The rare fields of an item or part.
     pub(crate) fn extra(&self, number: u32) -> Extra {
         self.rare.extras.get(number as usize).copied().unwrap_or_default()
     }
 
-    /// The same of a result.
+    /// The rare fields of a result.
     pub(crate) fn finish_extra(&self, finish: &Finish) -> Option<&FinishExtra> {
         self.rare.finish_extras.get(finish.extra as usize)
     }
@@ -215,14 +215,14 @@ impl Facts {
     pub(crate) fn add_call(&mut self, ix: Ix, call: NewCall) -> u32 {
         let number = call.compared[0];
         let before = self.newest_of_signature.get(number as usize).copied().unwrap_or(NONE);
-        // What a call repeats has its hash already.
+        // A repeated call has the digits of the call before it.
         let same =
             self.call(Ix(before)).filter(|before| (before.label, before.tool) == (call.label, call.tool));
         let digits = match same.map(|before| before.digits) {
             Some(digits) => digits,
             None => self.digits_of(call.tool, call.label, number),
         };
-        // It is asked so that it is made.
+        // The list must be made before it is changed.
         let _ = self.newest_of_host();
         let newest = self.newest_of_host.get_mut();
         let previous_of_host = newest.map_or(NONE, |newest| swap(newest, call.host_id.at(), ix.0));
@@ -244,7 +244,7 @@ impl Facts {
             volatile: call.volatile,
             todo: call.todo,
         });
-        // One was just added.
+        // A call was just added.
         index(self.calls.len().saturating_sub(1))
     }
 
@@ -263,7 +263,7 @@ impl Facts {
         let Some(signature) = self.signatures.get(number as usize).copied() else { return 0 };
         let newest = self.newest_labelled(place);
         let under: Vec<Labelled> = self.labelled_from(newest).collect();
-        // Newest first: those behind its own entry are the earlier ones.
+        // Newest first: entries behind the signature's own are the earlier ones.
         let mine = under.iter().position(|entry| entry.signature == number);
         let earlier = mine.map_or(under.as_slice(), |mine| under.get(mine + 1..).unwrap_or_default());
         let others = earlier.iter().filter_map(|entry| self.signatures.get(entry.signature as usize));
@@ -277,10 +277,10 @@ impl Facts {
         digits
     }
 
-    /// The newest entry under a label: all have one hash, and the newest is the one that no other follows.
+    /// The newest entry under a label. All entries of a label have one hash; the newest has the highest number.
     fn newest_labelled(&self, place: (Option<char>, u32)) -> u32 {
         let mut newest = None;
-        // All are gone through; which is found is of no interest.
+        // The search goes through all entries; its result is not needed.
         let _ = self.labels().find(hash_of(&place), |entry| {
             if self.labelled.get(entry as usize).is_some_and(|labelled| labelled.place == place) {
                 newest = newest.max(Some(entry));
@@ -323,7 +323,7 @@ impl Facts {
         ix
     }
 
-    /// What was recorded up to `at`, for a fork.
+    /// The facts recorded up to `at`, for a fork.
     pub(crate) fn until(&self, at: Seq) -> Self {
         let mut facts = self.clone();
         facts.items.truncate(self.items.partition_point(|item| item.id.seq <= at));
@@ -347,7 +347,7 @@ impl Facts {
         facts
     }
 
-    /// Fills what only helps to find calls, from the calls.
+    /// Makes the tables that find calls anew, from the calls.
     fn find_anew(&mut self) {
         self.labelled.clear();
         self.label_table = Lazy::default();
@@ -393,13 +393,13 @@ impl Facts {
         self.message_of().get(key.at()).copied().filter(|number| *number != NONE)
     }
 
-    /// The same as of a seq: a branch that is folded anew knows the messages to come, too.
+    /// The same as of a seq: facts also hold messages that come later than the branch that is folded anew.
     pub(crate) fn message_at(&self, key: Name, at: Seq) -> Option<u32> {
         let number = self.message_by_key(key)?;
         self.messages.get(number as usize).is_some_and(|message| message.since <= at).then_some(number)
     }
 
-    /// The message with this key, new from `seq` on if need be.
+    /// The message with this key; if there is none, a new one from `seq` on.
     pub(crate) fn message(&mut self, seq: Seq, key: &str, role: Role) -> u32 {
         let is_named = !key.is_empty();
         let key = self.names.intern(key);
@@ -409,9 +409,9 @@ impl Facts {
         let number = known.unwrap_or(next);
         if known.is_none() {
             if is_named {
-                // It is asked so that it is made, and put in.
+                // The list must be made before the message is put in.
                 let _ = self.message_of();
-                // As above.
+                // The message is new: no entry is replaced.
                 let _ = self.message_of.get_mut().map(|known| swap(known, key.at(), next));
             }
             let message = Message { key, first: NONE, last: NONE, since: seq, role, hidden: false };
@@ -475,7 +475,7 @@ fn slice<T>(all: &[T], range: Range) -> &[T] {
     all.get(range.0 as usize..range.1 as usize).unwrap_or_default()
 }
 
-/// Puts `value` at `place` of a vector that grows as it needs to, and returns what was there; [`NONE`] where nothing was.
+/// Puts `value` at `place` of a vector, which grows if needed. Returns the value that was there; [`NONE`] if there was none.
 fn swap(entries: &mut Vec<u32>, place: usize, value: u32) -> u32 {
     if entries.len() <= place {
         entries.resize(place.saturating_add(1), NONE);
@@ -496,7 +496,7 @@ fn shared_digits(a: &Signature, b: &Signature) -> u8 {
     shared
 }
 
-/// Which of a call's signatures a form names: index into [`Call::compared`].
+/// The signature of a call that a form names, as index into [`Call::compared`].
 pub(crate) const fn form_index(form: SignatureForm) -> usize {
     match form {
         SignatureForm::NoNulls => 1,

@@ -1,4 +1,4 @@
-//! Everything that was ever concluded, as intervals: reading at a watermark is reading the past.
+//! All conclusions, old and new, as intervals: reading at a watermark is reading the past.
 //!
 //! ```text
 //! Row  { item, face, cause, [since, until) }      hidden by .., answered by .., pinned
@@ -6,9 +6,9 @@
 //! Order{ since, items that a ContextReplaced named }     Turn { since, number }     Total { seq, tokens }
 //! ```
 //!
-//! Nothing is deleted. A cause that ends gets its `until`; a rewind ends what came after its point and begins anew
-//! what had ended after it, all stamped with its own seq. So the state at `w` is what holds at `w`, whatever came
-//! later, and equals a fold of the events up to `w`.
+//! Nothing is deleted. A cause that ends gets its `until`. A rewind ends the intervals that began after its point and begins
+//! anew those that ended after it, all stamped with its own seq. So the state at `w` is the one that holds at `w`, whatever
+//! came later, and equals a fold of the events up to `w`.
 
 mod encoding;
 mod rows;
@@ -26,29 +26,29 @@ use crate::ids::{Seq, Turn};
 
 #[cfg(test)]
 thread_local! {
-    /// Rows that were looked at: what tests of growth count.
+    /// Number of rows that were looked at, for tests of growth.
     pub(crate) static LOOKS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// So many faces are compared with each other; more are hashed.
+/// At most this many faces are compared with each other; more are hashed.
 const COMPARE_COUNT_MAX: usize = 16;
 
-/// Where the heads of an item's lists are.
+/// Heads of an item's lists.
 #[derive(Clone, Copy, Debug)]
 struct Heads {
     /// Causes.
     row: u32,
-    /// Results, revisions, pins: what hides nothing.
+    /// Results, revisions, pins: these hide nothing.
     fact: u32,
-    /// Edges in which it is the old item.
+    /// Edges in which the item is the old one.
     old: u32,
-    /// Edges in which it is the new one.
+    /// Edges in which the item is the new one.
     new: u32,
 }
 
 flat!(Heads { row: u32, fact: u32, old: u32, new: u32 });
 
-/// All that was concluded in a stream.
+/// All conclusions of a stream.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct History {
     heads: Vec<Heads>,
@@ -78,17 +78,17 @@ impl History {
         }
     }
 
-    /// How many faces were touched since [`History::take_touched`] was last asked.
+    /// Number of faces that were touched since the last [`History::take_touched`].
     pub(crate) const fn touched_count(&self) -> usize {
         self.touched.len()
     }
 
-    /// The faces that were touched after the first `count`, and perhaps the one before: what is touched twice in a row is noted once.
+    /// The faces that were touched after the first `count`. May begin with the one before: a face touched twice in a row is noted once.
     pub(crate) fn touched_since(&self, count: usize) -> &[(Ix, Face)] {
         self.touched.get(count.saturating_sub(1)..).unwrap_or_default()
     }
 
-    /// Faces that changed since this was last asked, each once, in order of first change.
+    /// Faces that changed since the last call, each once, in order of first change.
     pub(crate) fn take_touched(&mut self) -> Vec<(Ix, Face)> {
         let mut touched = std::mem::take(&mut self.touched);
         if touched.len() <= COMPARE_COUNT_MAX {
@@ -168,7 +168,7 @@ impl History {
         self.rows_from(self.heads.get(ix.at()).map_or(NONE, |heads| heads.row))
     }
 
-    /// What holds of an item and hides nothing, newest first: results, revisions, pins.
+    /// Facts of an item that hide nothing, newest first: results, revisions, pins.
     pub(crate) fn facts_of(&self, ix: Ix) -> impl Iterator<Item = Row> {
         self.rows_from(self.heads.get(ix.at()).map_or(NONE, |heads| heads.fact))
     }
@@ -189,7 +189,7 @@ impl History {
         self.standing(ix, face, at).1
     }
 
-    /// Whether an item is off the branch or has left the context at `at`, and what [`History::cause`] says of a face: in one walk.
+    /// Whether an item is off the branch or has left the context at `at`, and the [`History::cause`] of a face: in one walk.
     pub(crate) fn standing(&self, ix: Ix, face: Face, at: Seq) -> (bool, Option<Row>) {
         let mut is_out = false;
         let mut first: Option<(u8, Row)> = None;
@@ -224,7 +224,7 @@ impl History {
         self.facts_of(ix).any(|row| row.cause == Cause::Pinned && row.holds(at))
     }
 
-    /// Adds an edge and the causes it brings.
+    /// Adds an edge and begins the causes that it brings.
     pub(crate) fn supersede(&mut self, edge: EdgeRow) {
         let rank = index(self.edges.len());
         let number = self.link(EdgeRow { rank, ..edge });
@@ -235,7 +235,7 @@ impl History {
         }
     }
 
-    /// Shows an item again: ends every cause that a restore ends, and releases its edges.
+    /// Shows an item again: ends every cause that a restore ends, and releases the item's edges.
     pub(crate) fn restore(&mut self, ix: Ix, at: Seq) -> usize {
         let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.old);
         while let Some(edge) = self.edges.get(next) {
@@ -298,8 +298,8 @@ impl History {
         }
     }
 
-    /// Takes the state back to what held at `to`, from `at` on. Items from `first_off` on are off the branch; those of `left`
-    /// were on it until now.
+    /// Takes the state back, from `at` on, to the one that held at `to`. Items from `first_off` on are off the branch; those of
+    /// `left` were on it until now.
     ///
     /// Cost: O(all that was concluded); rewinds are rare.
     pub(crate) fn rewind(&mut self, to: Seq, at: Seq, turn: Turn, first_off: Ix, left: &[Ix]) {
@@ -321,7 +321,7 @@ impl History {
             let Some(mut row) = self.rows.get(number) else { continue };
             let stays = match row.cause {
                 Cause::Erased | Cause::OffBranch => true,
-                // What is off the branch keeps its result in the full history.
+                // An item off the branch keeps its result in the full history.
                 Cause::Answered { .. } | Cause::Revised { .. } => row.ix >= first_off,
                 _ => false,
             };
@@ -377,7 +377,7 @@ impl History {
         number
     }
 
-    /// Lays all out for a snapshot; `None` if it is too large for one.
+    /// Saves all conclusions; `None` if they are too large for a snapshot.
     pub(super) fn save(&self, out: &mut Out) -> Option<()> {
         let Self { heads, rows, edges, orders, turns, prompts, totals, file_changes, touched: _ } = self;
         out.rows(heads);

@@ -1,4 +1,4 @@
-//! The fold: what the events add up to. Pure; no IO, no clock, no randomness, no threads.
+//! The fold: events add up to a state. Pure; no IO, no clock, no randomness, no threads.
 //!
 //! ```text
 //! World --one a stream--> State = Facts (what was recorded, immutable)
@@ -8,17 +8,17 @@
 //!   +-- the store's policy
 //! ```
 //!
-//! [`World::apply`] is total: whatever decodes can be folded. Its cost is what the event changes.
+//! [`World::apply`] is total: every event that decodes can be folded. Its cost is that of the changes that the event makes.
 //!
-//! **Time.** Nothing is deleted; a read at `w` sees what held at `w` and equals a fold of the events up to `w`.
+//! **Time.** Nothing is deleted; a read at `w` sees the state that held at `w` and equals a fold of the events up to `w`.
 //!
 //! **Rewind.** `Rewound {to}` takes the history back by ending and beginning intervals, all stamped with the rewind's
 //! seq. The present is made anew: the operations of the active branch up to `to` are folded into a fresh core with a
-//! history that is thrown away, and into fresh todos, tasks and memory, which `rewound(seq, fresh)` adopts. What left
-//! the branch never comes back, whatever a later rewind names.
+//! history that is thrown away, and into fresh todos, tasks and memory, which `rewound(seq, fresh)` adopts. Items that left
+//! the branch never come back, whichever point a later rewind names.
 //!
 //! **Fork.** A fork begins with its parent's facts, the operations of the parent's active branch up to its point and
-//! what was concluded from them, at their own seqs. Read before its own beginning, it shows the parent.
+//! the conclusions from them, at their own seqs. A read before the fork's own beginning shows the parent.
 
 mod apply;
 mod claims;

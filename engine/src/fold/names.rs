@@ -1,8 +1,8 @@
 //! Interned strings: tool names, call ids, paths, keys of messages, each stored once and compared as a number.
 //!
 //! Numbers are given in order of first use, so they are the same in every replay; nothing visible depends on the
-//! order of the table. All texts lie in one buffer: a session names two new things a call, and an allocation each would
-//! be the greater part of what a fold asks of the system.
+//! order of the table. All texts lie in one buffer: a session names two new things a call, and an allocation for each would
+//! be most of the allocations of a fold.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::rows::{In, Out};
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Names {
     buffer: String,
-    /// Where each ends in the buffer.
+    /// End of each string in the buffer.
     ends: Vec<u64>,
     table: Lazy,
 }
@@ -54,7 +54,7 @@ impl Names {
         self.table.get(texts.map(hash_of))
     }
 
-    /// Lays all out for a snapshot; `None` if a name is too long for one.
+    /// Saves all names; `None` if a name is too long for a snapshot.
     pub(super) fn save(&self, out: &mut Out) -> Option<()> {
         out.text(&self.buffer);
         let mut start = 0;

@@ -1,16 +1,16 @@
-//! Numbers of things within one stream: of items, of names, of what keys compare as. All else of the fold is about these. And how a
-//! number is found by what it stands for: an open-addressing table whose entries are a hash and an index.
+//! Numbers of things within one stream: of items, of names, of identities of keys. The rest of the fold works with these numbers.
+//! A number is found by its value in an open-addressing table, whose entries are a hash and an index.
 //!
-//! What is looked up lies in a vector of the owner, in order of first use; the table only says where. So each thing is
-//! stored once, growing moves eight bytes an entry and hashes nothing again, and the whole can be made anew from the
-//! vector (that is what opening a snapshot does).
+//! The values lie in a vector of the owner, in order of first use; the table holds only their indices. So each value is
+//! stored once, growing moves eight bytes an entry and hashes nothing again, and the whole table can be made anew from the
+//! vector (opening a snapshot does that).
 
 use std::hash::{BuildHasher as _, Hash};
 use std::sync::OnceLock;
 
 use rustc_hash::FxBuildHasher;
 
-/// A number of one kind of thing, which no other kind's number can be taken for.
+/// A type for the numbers of one kind of thing, so that numbers of two kinds are never mixed up.
 macro_rules! number {
     ($(#[$doc:meta])* $seen:vis $name:ident) => {
         $(#[$doc])*
@@ -43,7 +43,7 @@ impl Name {
 }
 
 number! {
-    /// What a key compares as: equal identities, equal keys. One for the text as given, one as resolved.
+    /// Identity of a key: equal keys have equal identities. A key has one for its text as given, one as resolved.
     pub(crate) KeyId
 }
 
@@ -142,7 +142,7 @@ fn put(slots: &mut [Slot], slot: Slot) {
     }
 }
 
-/// A table that is filled when it is first asked: of a session that is only read, most never are.
+/// A table that is filled at its first lookup: in a session that is only read, most tables never are.
 #[derive(Clone, Debug)]
 pub(crate) struct Lazy(OnceLock<Table>);
 
@@ -153,12 +153,12 @@ impl Default for Lazy {
 }
 
 impl Lazy {
-    /// One that will be filled from what its owner has by then.
+    /// An empty table, to be filled from the values that its owner has by then.
     pub(crate) const fn empty() -> Self {
         Self(OnceLock::new())
     }
 
-    /// The table; `hashes` are those of all that is in it, in order.
+    /// The table; `hashes` are those of all values, in order.
     pub(crate) fn get(&self, hashes: impl ExactSizeIterator<Item = u32>) -> &Table {
         self.0.get_or_init(|| {
             let mut table = Table::with_room(hashes.len());
@@ -169,7 +169,7 @@ impl Lazy {
         })
     }
 
-    /// Adds an index that is not there, if the table was asked before; one that was not finds it in its time.
+    /// Adds a new index to a filled table. A table that is not filled yet takes it in at its first lookup.
     pub(crate) fn insert(&mut self, hash: u32, index: u32) {
         if let Some(table) = self.0.get_mut() {
             table.insert(hash, index);
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// It is a map from values to indices, also where hashes are equal.
+        /// The table is a map from values to indices, also where hashes are equal.
         #[test]
         fn a_table_finds_what_was_put_in(
             values in proptest::collection::vec(0_u16..400, 0..300),

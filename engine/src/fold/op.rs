@@ -1,4 +1,4 @@
-//! Operations: events, as far as a stream's state depends on them. What a rewind and a fork fold again.
+//! Operations: events, as far as a stream's state depends on them. Rewinds and forks fold operations again.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(crate) enum Op {
         first: Ix,
         count: u32,
     },
-    /// The name of its key, or [`NONE`]; its number, if the host gives one; seconds since the model was last heard.
+    /// The name of the step's key, or [`NONE`]; the turn's number, if the host gives one; seconds since the model was last heard.
     Turn {
         key: u32,
         number: Option<u32>,
@@ -54,7 +54,7 @@ pub(crate) enum Op {
     Memory(#[rkyv(with = super::rows::Apart)] Arc<MemoryEvent>),
 }
 
-/// What is shown again.
+/// Items that a restore shows again.
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Restore {
     pub(crate) items: Vec<ItemId>,
@@ -73,9 +73,9 @@ pub(crate) struct Ops {
 #[derive(Clone, Copy, Debug)]
 struct Row {
     seq: Seq,
-    /// What the operation holds: an item, a number, a name; of a rare one its index.
+    /// An item, a number or a name; for a rare operation its index in `rare`.
     value: u32,
-    /// The kind, and a second number above it.
+    /// The kind in the low [`KIND_BITS`], and a second number above it.
     kind: u32,
 }
 
@@ -176,7 +176,7 @@ impl FromIterator<(Seq, Op)> for Ops {
     }
 }
 
-/// A rewind, with what outlasts it.
+/// A rewind, with the turn and the policy that outlast it.
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Rewind {
     pub(crate) to: Seq,
@@ -191,7 +191,7 @@ pub(crate) struct Rewind {
 pub(super) struct Marks(pub(super) Vec<u64>);
 
 impl Marks {
-    /// True if the name was not in it.
+    /// True if the name is new.
     pub(super) fn insert(&mut self, name: u32) -> bool {
         let (word, bit) = (name as usize / 64, 1_u64 << (name % 64));
         if self.0.len() <= word {

@@ -4,12 +4,12 @@
 //! Vec<Row>  --fields one behind the other, little-endian, no padding-->  count 8, rows of BYTES each
 //! ```
 //!
-//! What is irregular (policies, todo lists, maps of lists) is an rkyv archive between the rows. Both ways go from front to
+//! Irregular values (policies, todo lists, maps of lists) are rkyv archives between the rows. Both ways go from front to
 //! back once, so that a reader need not hold the whole: a piece is digested, taken apart and forgotten while it is
 //! in the processor's cache.
 //!
-//! Any bytes are safe to read: a number that stands for nothing makes the whole be refused, and nothing is allocated that
-//! the bytes which are left could not fill.
+//! Any bytes are safe to read: a number without a meaning makes the reader refuse the whole, and nothing is allocated that
+//! the remaining bytes could not fill.
 
 mod later;
 
@@ -30,17 +30,17 @@ pub(crate) use self::later::{Apart, AsText};
 /// Most bytes that are asked of a source at once.
 pub(crate) const TAKEN_BYTES_MAX: usize = 64 << 10;
 
-/// Where saved bytes come from, front to back.
+/// A source of saved bytes, front to back.
 pub(crate) trait Pieces {
-    /// The next `count` bytes, at most [`TAKEN_BYTES_MAX`]. `None` if there are not so many.
+    /// The next `count` bytes, at most [`TAKEN_BYTES_MAX`]. `None` if fewer are left.
     fn take(&mut self, count: usize) -> Option<&[u8]>;
 
-    /// Bytes that were not taken yet.
+    /// Number of bytes that were not taken yet.
     fn left(&self) -> u64;
 
-    /// A word about memory that will be filled at once.
+    /// Tells the source of memory that will be filled at once.
     fn expect(&self, start: *const u8, bytes: usize) {
-        // A source in memory needs no such word.
+        // A source in memory has no use for this.
         let _ = (start, bytes);
     }
 }
@@ -59,20 +59,20 @@ impl Pieces for &[u8] {
 
 /// A value that is a row of fields.
 pub(crate) trait Flat: Sized {
-    /// Bytes of each.
+    /// Bytes of each value.
     const BYTES: usize;
 
-    /// Adds it to `out`.
+    /// Adds the value to `out`.
     fn put(&self, out: &mut Out);
 
-    /// Takes it from the front of `row`.
+    /// Takes a value from the front of `row`.
     fn get(row: &mut Fields<'_>) -> Self;
 }
 
 /// The fields of a row.
 pub(crate) struct Fields<'a> {
     bytes: &'a [u8],
-    /// A field stands for nothing.
+    /// A field holds a number without a meaning.
     is_bad: bool,
 }
 
@@ -86,7 +86,7 @@ impl Fields<'_> {
         *field
     }
 
-    /// Notes that what was taken stands for nothing.
+    /// Notes that a field holds a number without a meaning.
     pub(crate) const fn refuse(&mut self) {
         self.is_bad = true;
     }
@@ -110,7 +110,7 @@ macro_rules! flat_numbers {
 
 flat_numbers!(u8, u16, u32, u64, i64);
 
-/// A struct, field by field, in the order given.
+/// Lays out a struct field by field, in the order given.
 macro_rules! flat {
     ($name:ident { $($field:tt: $kind:ty),* $(,)? }) => {
         impl $crate::fold::rows::Flat for $name {
@@ -128,14 +128,14 @@ macro_rules! flat {
 }
 pub(crate) use flat;
 
-/// An enum without fields, as the number of its variant.
+/// Lays out an enum without fields as the number of its variant.
 macro_rules! flat_enum {
     ($name:ident { $first:ident $(, $variant:ident)* $(,)? }) => {
         impl $crate::fold::rows::Flat for $name {
             const BYTES: usize = 1;
 
             fn put(&self, out: &mut $crate::fold::rows::Out) {
-                // A variant to come is not forgotten.
+                // The match names all variants, so that a new one is not forgotten.
                 match self {
                     Self::$first $(| Self::$variant)* => (*self as u8).put(out),
                 }
@@ -172,7 +172,7 @@ flat_enum!(Role { System, User, Assistant, Tool });
 flat_enum!(TodoRole { None, Write, Read, Delta });
 flat_enum!(ToolClass { Read, Write, Edit, Delete, Search, Other });
 
-/// In half the bytes: a store of more events than that is folded instead. The last number stands for [`Seq::MAX`].
+/// A seq in half its bytes: a fold with a larger seq is not saved. The last number stands for [`Seq::MAX`].
 impl Flat for Seq {
     const BYTES: usize = 4;
 
@@ -194,7 +194,7 @@ impl Flat for Seq {
     }
 }
 
-/// Of a length that a frame can hold.
+/// Bytes of a body as 32 bits: no frame holds a longer body.
 impl Flat for Body {
     const BYTES: usize = 20;
 
@@ -238,7 +238,7 @@ impl Flat for Signature {
     }
 }
 
-/// No name is the last number there is.
+/// The last number stands for `None`.
 impl Flat for Option<Name> {
     const BYTES: usize = Name::BYTES;
 
@@ -295,7 +295,7 @@ impl<T: Flat + Copy + Default, const N: usize> Flat for [T; N] {
 /// Bytes being saved.
 pub(crate) struct Out {
     bytes: Vec<u8>,
-    /// A number was larger than what is kept of it.
+    /// A number was too large for its field.
     is_beyond: bool,
 }
 
@@ -304,7 +304,7 @@ impl Out {
         Self { bytes, is_beyond: false }
     }
 
-    /// What was saved; `None` if it is not all there.
+    /// The saved bytes; `None` if a number was too large for its field.
     pub(super) fn finish(self) -> Option<Vec<u8>> {
         (!self.is_beyond).then_some(self.bytes)
     }
@@ -321,7 +321,7 @@ impl Out {
         }
     }
 
-    /// As [`Out::rows`], of what an iterator gives.
+    /// As [`Out::rows`], for the rows of an iterator.
     pub(crate) fn all<T: Flat>(&mut self, rows: impl ExactSizeIterator<Item = T>) {
         self.number(rows.len());
         for row in rows {
@@ -334,12 +334,12 @@ impl Out {
         self.bytes.extend_from_slice(text.as_bytes());
     }
 
-    /// What is irregular. `None` if it is larger than an archive can be.
+    /// An irregular value, as an archive. `None` if it is larger than an archive can be.
     pub(crate) fn archive<T>(&mut self, value: &T) -> Option<()>
     where
         T: for<'a> Serialize<HighSerializer<AlignedVec, ArenaHandle<'a>, Failure>>,
     {
-        // What cannot be laid out is not saved.
+        // A value without a layout is not saved.
         let bytes = rkyv::to_bytes::<Failure>(value).ok()?;
         self.number(bytes.len());
         self.bytes.extend_from_slice(&bytes);
@@ -362,13 +362,13 @@ impl<'a> In<'a> {
         usize::try_from(u64::from_le_bytes(*bytes)).ok()
     }
 
-    /// How many of so many bytes each come next.
+    /// Number of values that come next, of `bytes` each; `None` if the source has fewer bytes.
     fn count(&mut self, bytes: usize) -> Option<usize> {
         let count = self.number()?;
         (count.checked_mul(bytes)? as u64 <= self.source.left()).then_some(count)
     }
 
-    /// Room for so many, and for some that come after them.
+    /// Room for `count` values, and for some that come after them.
     fn room<T>(&self, count: usize) -> Vec<T> {
         let room: Vec<T> = Vec::with_capacity(count.saturating_add(count / 16));
         self.source.expect(room.as_ptr().cast::<u8>(), count.saturating_mul(size_of::<T>()));
@@ -379,7 +379,7 @@ impl<'a> In<'a> {
         self.rows_of(|row| row)
     }
 
-    /// As [`In::rows`], of what is made of each.
+    /// As [`In::rows`], for the values that `make` makes of the rows.
     pub(crate) fn rows_of<T: Flat, U>(&mut self, make: impl Fn(T) -> U) -> Option<Vec<U>> {
         let count = self.count(T::BYTES)?;
         let mut rows = self.room(count);
@@ -406,7 +406,7 @@ impl<'a> In<'a> {
         while bytes.len() < count {
             bytes.extend_from_slice(self.source.take((count - bytes.len()).min(TAKEN_BYTES_MAX))?);
         }
-        // A saved fold with a text that is none is refused, here and below.
+        // A saved fold with bytes that are no text is refused, here and below.
         String::from_utf8(bytes).ok()
     }
 

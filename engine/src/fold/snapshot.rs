@@ -1,15 +1,15 @@
-//! A [`World`] as bytes and back: what a snapshot holds.
+//! A [`World`] as bytes and back: the content of a snapshot.
 //!
 //! ```text
 //! World --rows of plain fields, archives between them--> bytes, front to back
-//! bytes --a piece at a time, each number checked--> World, with tables for finding things filled when they are asked
+//! bytes --a piece at a time, each number checked--> World, with lookup tables that are filled at first use
 //! ```
 //!
-//! Pure: where the bytes lie, whether they are whole, and whether they belong to the log at hand is for the caller to know.
-//! Validation makes any bytes safe to read, not right; so a caller checks the digest of the whole before it uses what came out.
+//! Pure: the caller knows where the bytes lie, whether they are whole, and whether they belong to the log at hand.
+//! Validation makes any bytes safe to read, not right; so a caller checks the digest of the whole before it uses the result.
 //!
 //! The form is that of this program alone: a layout, not a format. [`LAYOUT_VERSION`] counts its changes, and a test
-//! fails when it changed and the number did not.
+//! fails when the layout changed and the number did not.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ fn texts(policies: &[(Seq, Arc<Policy>)]) -> Vec<(Seq, String)> {
 }
 
 fn parsed(texts: Vec<(Seq, String)>) -> Option<Vec<(Seq, Arc<Policy>)>> {
-    // A saved fold whose policy is none is refused.
+    // A saved fold whose policy cannot be parsed is refused.
     let parse = |(since, json): (Seq, String)| Some((since, Policy::shared(&json).ok()?));
     texts.into_iter().map(parse).collect()
 }
@@ -149,7 +149,7 @@ impl Core {
 }
 
 impl World {
-    /// The world as bytes, behind `before`. `None` if it is larger than what can be read back.
+    /// The world as bytes, behind `before`. `None` if it is too large to be read back.
     pub(crate) fn save(&self, before: Vec<u8>) -> Option<Vec<u8>> {
         let Self { streams, policies, projects, session_memory, head } = self;
         let mut out = Out::behind(before);

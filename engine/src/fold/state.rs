@@ -1,9 +1,8 @@
 //! The state of one stream: facts, present, history, and the operations that made them.
 //!
-//! The present is what the rules need: who is ready, what can be found where, what is due when. Only the present stands here; each
-//! conclusion is handed to [`History`](super::history::History), which keeps it for ever. What changes it is a
-//! [`Step`](super::step::Step). A rewind drops the present and folds the operations of the active branch anew, with a history that is
-//! thrown away.
+//! The present is the state that rules need: which items are ready, under which keys calls are found, what is due when. Conclusions
+//! do not stand here: they go to [`History`](super::history::History), which keeps them for ever. A [`Step`](super::step::Step) changes the
+//! present. A rewind drops the present and folds the operations of the active branch anew, with a history that is thrown away.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -39,7 +38,7 @@ pub struct StreamFacts {
     pub name: String,
     /// The project's name.
     pub project: Option<String>,
-    /// For a subagent: where it was started.
+    /// The place where a subagent was started.
     pub parent: Option<Parent>,
     /// Working folder.
     pub cwd: Option<String>,
@@ -58,7 +57,7 @@ pub struct Rebase {
     pub seq: Seq,
     /// Number of the epoch.
     pub epoch: u32,
-    /// Why.
+    /// The cause.
     pub why: RebaseCause,
     /// Pending items that were applied; empty means all.
     pub items: Vec<ItemId>,
@@ -90,7 +89,7 @@ pub struct State {
     pub(crate) heard_at: Option<Micros>,
 }
 
-/// What is only counted.
+/// Events that are only counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Counts {
     pub(crate) unknown: u64,
@@ -143,13 +142,13 @@ impl State {
         self.subs.memory.known().is_some()
     }
 
-    /// What was first known about the stream itself.
+    /// The facts about the stream itself that were known first.
     pub(crate) fn first_info(&self) -> Option<Arc<StreamFacts>> {
         self.infos.first().map(|(_, info)| Arc::clone(info))
     }
 }
 
-/// Where a call stands.
+/// The status of a call.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
@@ -175,7 +174,7 @@ impl From<Outcome> for Status {
     }
 }
 
-/// What holds of an item now.
+/// The present state of an item.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Live {
     pub(crate) status: Status,
@@ -236,14 +235,14 @@ pub(crate) struct Core {
     pub(super) protected: BTreeMap<u32, Vec<Ix>>,
     pub(super) quiet: Quiet,
     pub(super) idle: Idle,
-    /// Per shortening rule, as far as any is on: items by the turn in which it acts on them.
+    /// Per shortening rule, if any is on: items by the turn in which the rule acts on them.
     #[rkyv(with = rkyv::with::Map<rkyv::with::AsVec>)]
     pub(super) shorten: Vec<BTreeMap<u32, Vec<Ix>>>,
     pub(super) reminder: Option<Ix>,
     pub(super) reflection: Option<Ix>,
     pub(super) todo_latest: Option<(Turn, u32)>,
     pub(super) task: Option<Name>,
-    /// Per task: the message from which on its words are evicted.
+    /// Per task: the first message whose words are evicted.
     #[rkyv(with = rkyv::with::AsVec)]
     pub(super) task_begins: FxHashMap<Name, u32>,
     /// Per task: its outputs.
@@ -258,7 +257,7 @@ pub(crate) struct Core {
     /// Calls that are open, with the task they began under.
     #[rkyv(with = rkyv::with::AsVec)]
     pub(super) task_calls: FxHashMap<Ix, Name>,
-    /// Of the active task: outputs that rolling prune has left.
+    /// Outputs of the active task that rolling prune has left.
     pub(super) task_recent: VecDeque<Ix>,
     #[rkyv(with = rkyv::with::Skip)]
     pub(super) found: Vec<(Ix, bool, u32, Slot)>,
@@ -266,7 +265,7 @@ pub(crate) struct Core {
 
 impl Core {
     pub(crate) fn under(policy: Arc<Policy>) -> Self {
-        // Field by field: a default one would make a policy, with all its patterns, that is replaced at once.
+        // Field by field: a default core would make a policy, with all its patterns, only to replace it at once.
         Self {
             policy,
             own_policy: false,
@@ -337,7 +336,7 @@ pub(crate) struct Idle {
     pub(super) prompts: u32,
     #[rkyv(with = rkyv::with::AsVec)]
     pub(super) due: BTreeMap<u32, Vec<(Ix, Face)>>,
-    /// The same, should the cache be cold then.
+    /// The same, for a turn that begins with a cold cache.
     #[rkyv(with = rkyv::with::AsVec)]
     pub(super) due_when_cold: BTreeMap<u32, Vec<(Ix, Face)>>,
     /// Contents by the number of the prompt at which they go.

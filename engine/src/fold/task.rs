@@ -1,17 +1,17 @@
-//! Tasks of a stream: where each stands, which is active, when its work began, what became of its logs.
+//! Tasks of a stream: the status of each, the active one, the beginning of its work, the eviction of its logs.
 //!
 //! ```text
 //! pending --> in_progress --> completed --(TaskEvicted)--> its outputs and the words about it stand behind its summary
 //!                 ^    |
 //!                 |    +--> pending, delegated: `begun` stays, for the range of an eviction begins at the *first*
-//!                 +------- in_progress, once it was completed: a new beginning
+//!                 +------- in_progress after completion: a new beginning
 //! ```
 //!
 //! Append-only versions a task, each stamped with its seq; a read at w takes the last one with seq <= w. A rewind
-//! appends an *era*: reads from its seq on see the tasks of the branch that is left. Texts stay in bodies.
+//! appends an *era*: reads from its seq on see the tasks of the branch that remains. Texts stay in bodies.
 //!
 //! Facts are taken as they come: the life-cycle (one active task, a summary on completion) is checked where commands
-//! are accepted. What an eviction hides is decided in `fold/step/tasks.rs`.
+//! are accepted. `fold/step/tasks.rs` decides which faces an eviction hides.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,36 +21,36 @@ use serde::Serialize;
 use crate::event::{TaskChanged, TaskEvicted, TaskStatus, Validation};
 use crate::ids::{BodyId, Seq, Turn};
 
-/// Where work on a task began or ended.
+/// The point where work on a task began or ended.
 #[derive(Serialize, Clone, PartialEq, Eq, Hash, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub struct TaskPoint {
-    /// The event that said so.
+    /// The event that recorded it.
     pub seq: Seq,
     /// Key of the message that asked for it, if known.
     pub message: Option<String>,
 }
 
-/// What was recorded when a task was completed.
+/// The record of a task's completion.
 #[derive(Serialize, Clone, PartialEq, Eq, Hash, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub struct Eviction {
     /// The event.
     pub seq: Seq,
     /// The annotated summary.
     pub summary: Option<BodyId>,
-    /// How the summary was judged, if it was.
+    /// The judgement on the summary, if there is one.
     pub validation: Option<Validation>,
 }
 
 /// One task as of some seq.
 #[derive(Serialize, Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TaskView<'a> {
-    /// Its id.
+    /// The task's id.
     pub id: &'a str,
-    /// The event that made it what it is.
+    /// The event of its newest change.
     pub seq: Seq,
-    /// Where it stands.
+    /// Its status.
     pub status: TaskStatus,
-    /// What is to be done.
+    /// The work to be done.
     pub content: Option<BodyId>,
     /// Its JSON objects as given, oldest first: later ones overlay earlier ones, nulls change nothing.
     pub extras: &'a [BodyId],
@@ -58,9 +58,9 @@ pub struct TaskView<'a> {
     pub summary: Option<BodyId>,
     /// Turn of its newest change.
     pub turn: Turn,
-    /// Where it was first put in progress since its last completion: the range of an eviction begins there.
+    /// Point where it was first put in progress since its last completion: the range of an eviction begins there.
     pub begun: Option<&'a TaskPoint>,
-    /// Where it was completed, unless work began anew: the range of an eviction ends there.
+    /// Point where it was completed, unless work began anew: the range of an eviction ends there.
     pub ended: Option<&'a TaskPoint>,
     /// Its newest eviction.
     pub eviction: Option<&'a Eviction>,
@@ -110,9 +110,9 @@ pub struct TaskState {
 }
 
 impl TaskState {
-    /// An accepted update, or one that a host reported. `turn`: of the event; `task_seq`: the event that names bodies.
+    /// Takes in an accepted update, or one that a host reported. `turn`: the event's; `task_seq`: the event that names bodies.
     ///
-    /// If it puts several tasks in progress, the last one is active.
+    /// If the update puts several tasks in progress, the last one is active.
     pub fn changed(&mut self, seq: Seq, turn: Turn, change: &TaskChanged, task_seq: Seq) {
         let era = self.newest_mut();
         for fields in &change.tasks {
@@ -168,13 +168,13 @@ impl TaskState {
         era.note_active(seq);
     }
 
-    /// A rewind, recorded at `seq`: reads from there on see the newest state of `fresh`, the fold of the branch that
-    /// is left; reads below see what they saw.
+    /// A rewind, recorded at `seq`: reads from `seq` on see the newest state of `fresh`, the fold of the branch that
+    /// remains. Reads below `seq` see what they saw.
     pub fn rewound(&mut self, seq: Seq, fresh: Self) {
         let mut era = fresh.later.into_iter().next_back().unwrap_or(fresh.first);
         era.since = seq;
         for task in &mut era.tasks {
-            // The last one stays, if there is one, here and below.
+            // The last version stays, if there is one; so does the last active task below.
             task.versions.drain(..task.versions.len().saturating_sub(1));
         }
         // As above.

@@ -12,21 +12,21 @@ use crate::ids::{Micros, Seq, StreamId};
 
 /// Folded streams by id, with the store-wide policy.
 ///
-/// May hold only some of a store's streams: apply the events of those, of the store's own stream, and of the parents
-/// of forks.
+/// May hold only some of a store's streams. They need their own events, those of the store's own stream, and those of the
+/// parents of forks.
 #[derive(Clone, Debug, Default)]
 pub struct World {
     pub(super) streams: BTreeMap<StreamId, State>,
     /// The policy that the store's own stream set, from each seq on.
     pub(super) policies: Vec<(Seq, Arc<Policy>)>,
-    /// Sessions by the project they belong to, and projects themselves: what a newer session of the project ends.
+    /// The project of each session, and of each project itself: a newer session of a project ends memory of its earlier ones.
     pub(super) projects: BTreeMap<StreamId, Belongs>,
     /// Folded streams that remember something for the length of a session.
     pub(super) session_memory: BTreeSet<StreamId>,
     pub(super) head: Seq,
 }
 
-/// Where a stream belongs, and since when it is there, by its host's time if that is known.
+/// A stream's project, and when the stream began: by its host's time, if that is known.
 #[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) struct Belongs {
     project: StreamId,
@@ -34,7 +34,7 @@ pub(super) struct Belongs {
 }
 
 impl World {
-    /// Folds one event and says what it changed for readers. Total.
+    /// Folds one event and returns the changes for readers. Total.
     pub fn apply(&mut self, recorded: &Recorded) -> Effects {
         self.head = recorded.seq;
         let stream = recorded.event.stream;
@@ -80,16 +80,16 @@ impl World {
         self.state(stream).apply(recorded)
     }
 
-    /// As [`World::apply`], of an event of a frequent kind, for those who do not ask what it changed.
+    /// As [`World::apply`], for an event of a frequent kind, without a list of the changes.
     pub(crate) fn replay(&mut self, at: Place, stream: StreamId, event: &Frequent<'_>) {
         self.head = at.seq;
         self.state(stream).replay(at, event);
     }
 
-    /// A stream began. A session of a project ends what the project's earlier sessions remembered for their own length;
-    /// one that another session started (a subagent) does not, nor does one that took place before (an import).
+    /// A stream began. A session of a project ends the items that earlier sessions of the project remembered for their own
+    /// length. A session that another session started (a subagent) ends none, nor does one that took place before (an import).
     ///
-    /// For streams that are not folded here, [`World::apply`] leaves this to be called alone.
+    /// [`World::apply`] calls this for streams that are folded here; for other streams the caller calls it alone.
     pub(crate) fn opened(&mut self, recorded: &Recorded) {
         let Payload::SessionOpened(opened) = &recorded.event.payload else { return };
         let stream = recorded.event.stream;
@@ -97,7 +97,7 @@ impl World {
         let project = match (opened.scope, &opened.project) {
             (Scope::Session, Some(name)) => stream_id(Scope::Project, "", name),
             (Scope::Project, _) => {
-                // Older than all its sessions.
+                // The project is older than all its sessions.
                 self.projects.insert(stream, Belongs { project: stream, since: Micros(i64::MIN) });
                 return;
             }
@@ -139,7 +139,7 @@ impl World {
         self.head
     }
 
-    /// The store's own policy at `at`: that of streams without one of their own.
+    /// The store's own policy at `at`, which holds for streams without a policy of their own.
     pub fn policy(&self, at: Seq) -> Arc<Policy> {
         let count = self.policies.partition_point(|(since, _)| *since <= at);
         let last = count.checked_sub(1).and_then(|last| self.policies.get(last));

@@ -1,7 +1,7 @@
 //! The rows of [`Facts`](super::Facts): one type for each thing that can be recorded, how they are laid out for a snapshot and read
-//! again, and what helps to find them.
+//! again, and the tables that help to find them.
 //!
-//! What can be made of the rows is not saved: it is made when it is first asked. Of a session that is only looked at it is never made.
+//! Tables that can be made of the rows are not saved: they are made at their first use. A session that is only read never makes them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,7 +16,7 @@ use crate::fold::number::{Lazy, Table, hash_of};
 use crate::fold::rows::{In, Later, Out, flat, flat_enum};
 use crate::ids::{ItemId, Micros, Seq, Turn};
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
@@ -61,7 +61,7 @@ pub(crate) struct Item {
     pub(crate) automata: bool,
 }
 
-/// What few items and parts have.
+/// Rare fields of items and parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Extra {
     pub(crate) media_type: Option<Name>,
@@ -82,7 +82,7 @@ pub(crate) struct PartFact {
 /// A range of a vector: index of the first, and of the one behind the last.
 pub(crate) type Range = (u32, u32);
 
-/// What a call is.
+/// The fixed properties of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
     pub(crate) host_id: Name,
@@ -129,12 +129,12 @@ pub(crate) struct Finish {
     pub(crate) task: Option<Name>,
     /// Index into `finish_extras`, or [`NONE`].
     pub(crate) extra: u32,
-    /// The item of its own that it becomes when no call waits for it; [`NONE`] until then.
+    /// The item of its own that the finish becomes when no call waits for it; [`NONE`] until then.
     pub(crate) orphan: u32,
     pub(crate) outcome: Outcome,
 }
 
-/// What few results have.
+/// Rare fields of results.
 #[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct FinishExtra {
     pub(crate) details: Option<Body>,
@@ -156,10 +156,10 @@ pub(crate) struct Revision {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
     pub(crate) key: Name,
-    /// Its first item in order of recording, and the last; [`NONE`] without any.
+    /// The message's first item in order of recording, and the last; [`NONE`] without any.
     pub(super) first: u32,
     pub(super) last: u32,
-    /// The event that named it first.
+    /// The first event that named the message.
     pub(crate) since: Seq,
     pub(crate) role: Role,
     pub(crate) hidden: bool,
@@ -180,7 +180,7 @@ pub(crate) struct Eviction {
     pub(crate) summary: Option<Body>,
 }
 
-/// What the parts of an output add up to.
+/// Sums over the parts of an output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Size {
     pub(crate) bytes: u64,
@@ -306,7 +306,7 @@ impl Facts {
         self.label_table.get(self.labelled.iter().map(|labelled| hash_of(&labelled.place)))
     }
 
-    /// Lays all out for a snapshot; `None` if it is too large for one.
+    /// Saves all facts; `None` if they are too large for a snapshot.
     pub(in crate::fold) fn save(&self, out: &mut Out) -> Option<()> {
         // By name, so that a field to come is not forgotten.
         let Self {

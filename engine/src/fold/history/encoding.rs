@@ -1,4 +1,4 @@
-//! Rows and edges as they are kept: without what hardly any of them has.
+//! Rows and edges as they are kept: without the fields that few of them need.
 //!
 //! ```text
 //! Rows   one of 32 bytes each   + the ends of those that have ended
@@ -6,8 +6,8 @@
 //! Totals one of 16 bytes each while numbers fit, then of 32
 //! ```
 //!
-//! A session of 200,000 calls has 400,000 rows and as many totals, and what a fold costs is the memory that it touches.
-//! They are handed out by value, whole.
+//! A session of 200,000 calls has 400,000 rows and as many totals, and a fold costs as much as the memory that it touches.
+//! Rows and edges are handed out by value, whole.
 
 use std::collections::BTreeMap;
 
@@ -17,21 +17,21 @@ use super::rows::{Cause, EdgeRow, Evicted, Row, RuleKind, ShortenKind, Total};
 use crate::event::Face;
 use crate::ids::{Seq, Turn};
 
-/// A row that has not ended, or its greater part.
+/// A row without its ends.
 #[derive(Clone, Copy, Debug)]
 struct PackedRow {
     since: Seq,
     ix: Ix,
     turn: Turn,
     prev: u32,
-    /// What the cause names: an act, an edge, a finish.
+    /// The act, edge or finish that the cause names.
     first: u32,
     second: u32,
     cause: u8,
-    /// What else the cause says.
+    /// A further detail of the cause.
     detail: u8,
     face: Face,
-    /// It has an entry among the ends.
+    /// `ends` has an entry for the row.
     has_ended: bool,
 }
 
@@ -50,7 +50,7 @@ flat!(PackedRow {
     has_ended: bool,
 });
 
-/// A cause as its number, a detail, and what it names.
+/// A cause as its number, a detail, and the two numbers that it holds.
 const fn pack(cause: Cause) -> (u8, u8, u32, u32) {
     match cause {
         Cause::Erased => (0, 0, NONE, 0),
@@ -157,7 +157,7 @@ impl Rows {
     }
 }
 
-/// An edge, or its greater part.
+/// An edge without its fate.
 #[derive(Clone, Copy, Debug)]
 struct PackedEdge {
     seq: Seq,
@@ -169,7 +169,7 @@ struct PackedEdge {
     next_of_new: u32,
     kind: RuleKind,
     hide_input: bool,
-    /// It has an entry among the fates.
+    /// `fates` has an entry for the edge.
     has_fate: bool,
 }
 
@@ -188,7 +188,7 @@ flat!(PackedEdge {
     has_fate: bool,
 });
 
-/// What became of an edge.
+/// When an edge began, was released and was undone, and its rank.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Fate {
     since: Seq,
@@ -225,7 +225,7 @@ impl Edges {
             hide_input,
             has_fate: false,
         });
-        // One was just added.
+        // An edge was just added.
         let number = index(self.packed.len().saturating_sub(1));
         self.set(&EdgeRow { number, ..*edge });
     }
@@ -262,7 +262,7 @@ impl Edges {
         (0..).zip(&self.packed).map(|(number, packed)| self.whole(number, packed))
     }
 
-    /// Keeps what became of an edge.
+    /// Keeps an edge's fate.
     pub(super) fn set(&mut self, edge: &EdgeRow) {
         let EdgeRow { number, since, released, undone, rank, seq, .. } = *edge;
         let is_plain = (since, released, undone, rank) == (seq, Seq::MAX, Seq::MAX, number);
@@ -310,13 +310,13 @@ impl Totals {
         }
     }
 
-    /// The last one, or nothing.
+    /// The last total, or a total of zero.
     pub(crate) fn last(&self) -> Total {
         let small = || self.small.last().map(|numbers| total(*numbers));
         self.large.last().copied().or_else(small).unwrap_or_default()
     }
 
-    /// The last one up to `at`, or nothing.
+    /// The last total up to `at`, or a total of zero.
     pub(crate) fn at(&self, at: Seq) -> Total {
         let count = self.large.partition_point(|total| total.seq <= at);
         if let Some(found) = count.checked_sub(1).and_then(|last| self.large.get(last)) {
@@ -379,7 +379,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is taken out is what was put in.
+        /// A row is read as it was put in.
         #[test]
         fn a_row_is_kept_whole(cause in cause(), ends in prop::option::of((0_u64..9, 0_u64..9)), numbers in any::<[u32; 3]>()) {
             let [ix, turn, prev] = numbers;

@@ -5,7 +5,7 @@ use crate::event::Face;
 use crate::failpoints::failpoint;
 use crate::ids::{Seq, Turn};
 
-/// The rule that made an edge, by the number of its label. What is told of it stands with the rule.
+/// The rule that made an edge, by the number of its label. The rule's file holds its names and texts.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize,
 )]
@@ -21,7 +21,7 @@ impl RuleKind {
     }
 }
 
-/// A rule that shortens what is shown, by its number. What is told of it stands with the rule.
+/// A rule that shortens faces, by its number. The rule's file holds its names and texts.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize,
 )]
@@ -37,7 +37,7 @@ impl ShortenKind {
     }
 }
 
-/// What an eviction makes of a face.
+/// The part that a face plays in an eviction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Evicted {
     /// An output of the task.
@@ -77,7 +77,7 @@ pub(crate) enum Cause {
     },
     Shortened {
         rule: ShortenKind,
-        /// Another rule may take the rest later, as the rule says of itself.
+        /// Another rule may take the rest later; the shortening rule says so.
         leaves_some: bool,
     },
     /// Not a cause: the call's result.
@@ -88,12 +88,12 @@ pub(crate) enum Cause {
     Revised {
         revision: u32,
     },
-    /// Not a cause: the rules leave it alone.
+    /// Not a cause: the rules leave the item alone.
     Pinned,
 }
 
 impl Cause {
-    /// Place in the order of precedence; `None` for what hides nothing.
+    /// Place in the order of precedence; `None` for a fact that hides nothing.
     pub(crate) fn rank(self) -> Option<u8> {
         Some(match self {
             Self::Erased => 0,
@@ -106,7 +106,7 @@ impl Cause {
             Self::Evicted { .. } => 5,
             Self::Superseded { .. } => 7,
             Self::Discarded { .. } => 8,
-            // What was left of it may be taken later: then that shows.
+            // Another rule may take the rest later: then that rule shows.
             Self::Shortened { leaves_some: true, .. } => 10,
             Self::Shortened { .. } => 9,
             Self::Answered { .. } | Self::Revised { .. } | Self::Pinned => return None,
@@ -139,9 +139,9 @@ pub(crate) struct Row {
     pub(crate) cause: Cause,
     pub(crate) since: Seq,
     pub(crate) until: Seq,
-    /// A rewind undid it, as if it had never been.
+    /// The seq of a rewind that undid the cause, as if it had never been.
     pub(crate) undone: Seq,
-    /// Turn in which it came about.
+    /// Turn in which the cause began.
     pub(crate) turn: Turn,
     pub(super) prev: u32,
 }
@@ -156,7 +156,7 @@ impl Row {
 /// Old item, new item, and the rule between them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EdgeRow {
-    /// Its place among all edges.
+    /// The edge's place among all edges.
     pub(crate) number: u32,
     pub(crate) old: Ix,
     /// The superseding item; [`NONE`] where an event without an item superseded.
@@ -164,7 +164,7 @@ pub(crate) struct EdgeRow {
     pub(crate) kind: RuleKind,
     /// Index of the superseder's key that met the old one's, or [`NONE`].
     pub(crate) key: u32,
-    /// The event that made it come about.
+    /// The event that made the edge.
     pub(crate) seq: Seq,
     pub(crate) turn: Turn,
     /// Whether the old call's input is shortened too.
@@ -172,7 +172,7 @@ pub(crate) struct EdgeRow {
     pub(crate) since: Seq,
     pub(crate) released: Seq,
     pub(crate) undone: Seq,
-    /// Its place in the order in which edges came about; one that a rewind brings back keeps it.
+    /// The edge's place in the order in which edges came about. An edge that a rewind brings back keeps it.
     pub(crate) rank: u32,
     pub(super) next_of_old: u32,
     pub(super) next_of_new: u32,

@@ -1,7 +1,7 @@
-//! How parts of a state lie in an archive: what is shared in memory (there nothing is shared), and a part that is made of its saved bytes
-//! when it is first asked for.
+//! How parts of a state lie in an archive: a value that is shared in memory (an archive shares nothing), and a part that is made of
+//! its saved bytes when it is first asked for.
 //!
-//! Of a session that goes on, lists of todos long replaced are half of what is irregular, and hardly ever asked for.
+//! In a session that goes on, todo lists that were replaced long ago are half of the archives, and are hardly ever asked for.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
@@ -19,12 +19,12 @@ use rkyv::{Archive, Deserialize, Place, Serialize};
 
 use super::{In, Out};
 
-/// A value that is made when it is first asked for: of its archive, or as the default.
+/// A value that is made at its first use: from its archive, or as the default.
 #[derive(Clone, Debug)]
 pub(crate) struct Later<T> {
-    /// Made by this program, or changed by it.
+    /// The value that this program made or changed.
     here: Option<T>,
-    /// Made of what was saved, for those who only look.
+    /// The value made of the saved bytes, for reading only.
     made: OnceLock<T>,
     /// Empty, or an archive of a `T`; empty is the default.
     saved: AlignedVec<16>,
@@ -80,7 +80,7 @@ where
         out.archive(&**self)
     }
 
-    /// Reads and checks it; it is made of that when it is asked for.
+    /// Reads and checks the archive; the value is made of it at its first use.
     pub(in crate::fold) fn read(saved: &mut In<'_>) -> Option<Self> {
         let saved = saved.archived()?;
         // A saved fold whose parts are not sound is refused.
@@ -119,7 +119,7 @@ impl<D: Fallible + ?Sized> DeserializeWith<ArchivedString, Arc<str>, D> for AsTe
     }
 }
 
-/// A shared value, archived apart from what holds it: nothing is shared in an archive, and rows stay small.
+/// A shared value, archived apart from its holder: nothing is shared in an archive, and rows stay small.
 pub(crate) struct Apart;
 
 impl<T: Archive> ArchiveWith<Arc<T>> for Apart {
