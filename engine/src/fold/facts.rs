@@ -393,7 +393,7 @@ impl Facts {
         self.message_of().get(key.at()).copied().filter(|number| *number != NONE)
     }
 
-    /// The same as of a seq: facts also hold messages that come later than the branch that is folded anew.
+    /// The same as of a seq: while a branch is folded anew, facts also hold messages that come later.
     pub(crate) fn message_at(&self, key: Name, at: Seq) -> Option<u32> {
         let number = self.message_by_key(key)?;
         self.messages.get(number as usize).is_some_and(|message| message.since <= at).then_some(number)

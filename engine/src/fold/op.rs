@@ -54,7 +54,7 @@ pub(crate) enum Op {
     Memory(#[rkyv(with = super::rows::Apart)] Arc<MemoryEvent>),
 }
 
-/// Items that a restore shows again.
+/// Items that a restore shows again, and the restore's moment.
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Restore {
     pub(crate) items: Vec<ItemId>,

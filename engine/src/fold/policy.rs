@@ -1,4 +1,4 @@
-//! The policy: what supersedes what, as data; and the presets, with the lists of names that they begin with.
+//! The policy: settings of the rules, as data; and the presets, with the lists of names that they begin with.
 //!
 //! ```text
 //! {"preset":"acp","file.edit_quiet_steps":4}  --from_json-->  Policy  --to_json-->  preset and every key with its value
@@ -10,11 +10,11 @@
 //! a rule takes a dot (`purge_errors.turns`), and nested objects (a TOML table) mean the same. The table of keys is in
 //! [`keys`]; an unknown key is refused, with the nearest known one as a suggestion.
 //!
-//! Every fold begins with the store's policy. To read one and to compile its patterns takes a tenth of a millisecond, more than the
-//! fold of a short session; the same text always gives the same policy, and a process meets few of them. So those that were read
-//! lately are shared.
+//! Every fold begins with the store's policy. Reading a policy and compiling its patterns takes a tenth of a millisecond, more than
+//! the fold of a short session; the same text always gives the same policy, and a process meets few of them. So policies that were
+//! read lately are shared.
 //!
-//! Keys and presets of single rules come from the list of rules. What a policy holds stands below the rules, in
+//! Keys and presets of single rules come from the list of rules. The values of a policy stand below the rules, in
 //! [`policy_values`](super::policy_values).
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -50,9 +50,9 @@ pub enum PolicyError {
     /// Not JSON or not TOML.
     #[error("the policy is not {format}: {reason}")]
     Syntax {
-        /// What was expected.
+        /// The format that was expected.
         format: &'static str,
-        /// What the parser says.
+        /// The parser's message.
         reason: String,
     },
     /// No such preset.
@@ -76,9 +76,9 @@ pub enum PolicyError {
     Value {
         /// The key.
         key: String,
-        /// What it takes.
+        /// The values that the key takes.
         expected: &'static str,
-        /// What was given.
+        /// The value that was given.
         found: String,
     },
 }
@@ -151,12 +151,12 @@ impl Policy {
         Ok(policy)
     }
 
-    /// Late keys as if the preset did not know them. A policy that was recorded whole names those that it means, and a
-    /// preset that changed since does not change what was recorded.
+    /// Sets late keys as if the preset did not know them. A policy that was recorded whole names the late keys that it means, and
+    /// a preset that changed since does not change a recorded policy.
     fn forget_late_keys(&mut self) {
         let plain = Self::default();
         for key in policy_keys().iter().filter(|key| is_late(key.name)) {
-            // A value that a key gave is one that it takes.
+            // A key takes every value that a key gave.
             let _ = key.set(self, &key.value(&plain));
         }
     }
@@ -201,7 +201,7 @@ impl Policy {
         let plain = Self::default();
         for key in policy_keys() {
             let value = key.value(self);
-            // Keys that later versions brought are left out where they change nothing: what was recorded without them
+            // Keys that later versions brought are left out where they change nothing: a policy that was recorded without them
             // means the same, and has the same digest.
             if !(is_late(key.name) && value == key.value(&plain)) {
                 map.insert(key.name.to_owned(), value);
@@ -258,7 +258,7 @@ fn value_error(key: &str, expected: &'static str, found: &Value) -> PolicyError 
     PolicyError::Value { key: key.to_owned(), expected, found: found.to_string() }
 }
 
-/// Nested objects become keys with dots. The parsers bound the depth of what it parses.
+/// Nested objects become keys with dots. The parsers bound the depth of their values.
 fn flatten(prefix: &str, keys: &Map<String, Value>, flat: &mut Vec<(String, Value)>) {
     for (key, value) in keys {
         let name = match (prefix.is_empty(), key.as_str()) {
@@ -273,14 +273,14 @@ fn flatten(prefix: &str, keys: &Map<String, Value>, flat: &mut Vec<(String, Valu
     }
 }
 
-/// How many are kept.
+/// Number of policies that are kept, at most.
 const KEPT_COUNT: usize = 8;
 
-/// A policy with a JSON of it.
+/// A policy with its JSON.
 struct Kept {
     policy: Arc<Policy>,
     json: String,
-    /// Whether that is what [`Policy::to_json`] gives. A host may have written it otherwise.
+    /// Whether `json` is the text that [`Policy::to_json`] gives. A host may have written another one.
     is_own: bool,
 }
 
@@ -300,7 +300,7 @@ fn keep(one: Kept) {
 }
 
 impl Policy {
-    /// As [`Policy::from_json`]; one that was read or written lately is shared.
+    /// As [`Policy::from_json`]; a policy that was read or written lately is shared.
     pub(crate) fn shared(text: &str) -> Result<Arc<Self>, PolicyError> {
         if let Some(known) = kept().iter().find(|known| known.json == text) {
             return Ok(Arc::clone(&known.policy));
@@ -310,7 +310,7 @@ impl Policy {
         Ok(policy)
     }
 
-    /// As [`Policy::to_json`]; of one that was written lately it is a copy. Each saved fold has the JSON of its policies.
+    /// As [`Policy::to_json`]; the JSON of a policy that was written lately is copied. Each saved fold has the JSON of its policies.
     pub(crate) fn shared_json(policy: &Arc<Self>) -> String {
         if let Some(known) = kept().iter().find(|known| known.is_own && Arc::ptr_eq(&known.policy, policy)) {
             return known.json.clone();
@@ -421,7 +421,7 @@ pub const PRESETS: &[&str] =
     &["acp", "balanced", "careful", "acp-head", "dcp", "dcp-supersede-reads", "economy", "calm", "safe"];
 
 impl IdleRules {
-    /// Those of a preset.
+    /// The rules of a preset.
     fn of(preset: &str) -> Self {
         let mut rules =
             Self { tokens_min: 300, cold_share: 1.0, ages: vec![Ages::default(); SHORTENING.len()] };
@@ -435,7 +435,7 @@ impl IdleRules {
 }
 
 impl Switches {
-    /// Those of a preset.
+    /// The switches of a preset.
     fn of(preset: &str) -> Self {
         let mut all = Self::default();
         for (number, switch) in switches() {
@@ -448,7 +448,7 @@ impl Switches {
 /// Tools whose outputs `truncate` means.
 const TRUNCATE_TOOLS: &[&str] = &["read", "grep", "glob", "bash"];
 
-// A list that is refused would protect nothing, without a word: one with such a pattern ends the build.
+// A refused list would protect nothing, without a word: a list with such a pattern ends the build.
 const _: () = {
     let mut lists: &[&[&str]] =
         &[PROTECTED_TOOLS, PROTECTED_FILES, REPEAT_EXCEPT, SHELF_EXCEPT, TRUNCATE_TOOLS];
@@ -566,7 +566,7 @@ impl Policy {
         Some(policy)
     }
 
-    /// What both dcp presets have in common; the file rule's matrix is empty.
+    /// Sets the values that both dcp presets have in common; the file rule's matrix is empty.
     fn become_dcp(&mut self) {
         self.file = FileRule::default();
         self.same_turn = true;

@@ -1,6 +1,6 @@
-//! What a policy says, as plain values: which rules are on, and what they ask.
+//! The values of a policy: which rules are on, and their settings.
 //!
-//! Rules read it, so nothing here knows a rule. How it is read and written, and what the presets are, stands in
+//! Rules read these values, so nothing here knows a rule. Reading and writing a policy, and the presets, stand in
 //! [`policy`](super::policy).
 
 use crate::event::ToolClass;
@@ -17,22 +17,22 @@ pub enum Paths {
     Session,
 }
 
-/// Where a tombstone says that a task's logs can be read.
+/// The place where, as a tombstone says, a task's logs can be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskArchive {
     /// By the command that prints them.
     #[default]
     Command,
-    /// In the file that a host writes them to, `.sigma/archives/SESSION/TASK.log`.
+    /// In the file to which a host writes them, `.sigma/archives/SESSION/TASK.log`.
     File,
 }
 
-/// What makes two calls a repeat.
+/// The comparison by which two calls are a repeat.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RepeatMode {
-    /// Nothing.
+    /// None: the rule is off.
     Off,
     /// Equal tool and canonical parameters.
     #[default]
@@ -42,7 +42,7 @@ pub enum RepeatMode {
     Dedup,
 }
 
-/// What a superseded call shows of its input.
+/// The part of its input that a superseded call shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HideInput {
@@ -51,7 +51,7 @@ pub enum HideInput {
     None,
     /// An object of the shown parameters.
     Metadata,
-    /// The same, but only of writes and edits: what they wrote stands in the file.
+    /// The same, but only for writes and edits: the text that they wrote stands in the file.
     Changes,
 }
 
@@ -66,7 +66,7 @@ impl HideInput {
     }
 }
 
-/// What edges of the file rule are called.
+/// The names of the file rule's edges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
@@ -82,7 +82,7 @@ pub enum FileKind {
 /// The repeat rule.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Repeat {
-    /// What is compared, or off.
+    /// The comparison, or off.
     pub mode: RepeatMode,
     /// Tools the rule never means.
     pub except: Globs,
@@ -93,17 +93,17 @@ pub struct Repeat {
 /// The file rule: which class of call clears which class of view.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FileRule {
-    /// What a whole-file write clears.
+    /// Classes of views that a whole-file write clears.
     pub write_clears: Vec<ToolClass>,
-    /// What an edit clears.
+    /// Classes of views that an edit clears.
     pub edit_clears: Vec<ToolClass>,
-    /// What a delete clears.
+    /// Classes of views that a delete clears.
     pub delete_clears: Vec<ToolClass>,
-    /// What a read clears.
+    /// Classes of views that a read clears.
     pub read_clears: Vec<ToolClass>,
-    /// What a search clears (an equal search key).
+    /// Classes of views that a search clears (by an equal search key).
     pub search_clears: Vec<ToolClass>,
-    /// Any file call clears; set, it stands for the matrix of `acp-head`, unset for that of `acp`.
+    /// Any file call clears: true stands for the matrix of `acp-head`, false for that of `acp`.
     pub any_call: bool,
     /// Name of the edges.
     pub kind: FileKind,
@@ -114,7 +114,7 @@ pub struct FileRule {
 }
 
 impl FileRule {
-    /// What a call of class `class` clears.
+    /// Classes of views that a call of class `class` clears.
     pub fn clears(&self, class: ToolClass) -> &[ToolClass] {
         match class {
             ToolClass::Write => &self.write_clears,
@@ -177,7 +177,7 @@ pub struct CompressReasoning {
     pub turns_min: u32,
 }
 
-/// What nothing has touched for some turns steps aside.
+/// Faces that nothing has touched for some turns step aside.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ShelfRule {
     /// Whether the rule is on.
@@ -239,7 +239,7 @@ impl Ages {
     }
 }
 
-/// Rules that set aside what nothing has touched, each with ages of its own.
+/// Rules that set aside faces that nothing has touched, each with ages of its own.
 #[derive(Clone, PartialEq, Debug)]
 pub struct IdleRules {
     /// Estimated tokens from which on they act.
@@ -272,7 +272,7 @@ impl IdleRules {
     }
 }
 
-/// Which rules are on that have a switch and no settings, by their place among the rules.
+/// The rules with a switch and no settings that are on: a bit each, by their place among the rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Switches(u32);
 
@@ -302,7 +302,7 @@ impl TurnProtection {
     }
 }
 
-/// Everything that decides what supersedes what.
+/// All settings that decide which call supersedes which, and how a context is served.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -334,9 +334,9 @@ pub struct Policy {
     pub same_turn: bool,
     /// Whether repeat and file take failed calls too.
     pub failed: bool,
-    /// What a superseded call shows of its input.
+    /// The part of its input that a superseded call shows.
     pub hide_input: HideInput,
-    /// Rules that a key turns on, and nothing else decides.
+    /// Rules with a switch and no settings.
     pub switches: Switches,
     /// Failed calls lose long parameters.
     pub purge_errors: PurgeErrors,
@@ -344,15 +344,15 @@ pub struct Policy {
     pub truncate: Truncate,
     /// Long reasoning keeps beginning and conclusions.
     pub compress_reasoning: CompressReasoning,
-    /// Tools no rule but `todo` hides.
+    /// Tools that no rule but `todo` hides.
     pub protected_tools: Globs,
     /// Files whose calls no rule hides or shortens.
     pub protected_files: Globs,
-    /// What nothing has touched for some turns.
+    /// Faces that nothing has touched for some turns.
     pub shelf: ShelfRule,
     /// The same by kind and size.
     pub idle: IdleRules,
-    /// When what is concluded is sent.
+    /// How a context is served.
     pub serve: ServeSettings,
     /// Calls of the newest turns.
     pub turn_protection: TurnProtection,
@@ -362,12 +362,12 @@ pub struct Policy {
     pub automata: ReflectionSettings,
     /// Outputs of the active task that stay; older ones are hidden.
     pub task_outputs_max: u32,
-    /// Where tombstones say that an evicted output can be read.
+    /// The place where, as tombstones say, an evicted output can be read.
     pub task_archive: TaskArchive,
 }
 
 impl Policy {
-    /// Whether any rule sets aside what is idle.
+    /// Whether any rule sets idle faces aside.
     pub(crate) fn has_idle_rules(&self) -> bool {
         self.shelf.on || self.idle.ages.iter().any(|ages| *ages != Ages::default())
     }
@@ -420,17 +420,17 @@ impl Default for ReflectionSettings {
 //
 // mode        append_only   batched (default)   eager
 // rule        hybrid (default)   ski_rental   cold   prompts    when a batch is worth its rewrite
-// price       read, write, input, ttl                        of one token, relative to whatever unit all share
+// price       read, write, input, ttl                        of one token, in any unit that all share
 //
-// Data only, as all here; what they decide stands in `crate::serve`.
+// Data only, as all here; `crate::serve` decides by it.
 
-/// When what was concluded reaches the model.
+/// When conclusions reach the model.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ServeMode {
-    /// What was sent is never changed, unless a request asks or the budget needs it.
+    /// Sent text is never changed, unless a request asks for it or the budget needs it.
     AppendOnly,
     /// In batches, when a rewrite pays.
     #[default]
@@ -459,10 +459,10 @@ impl ServeMode {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum FlushRule {
-    /// What it will save over the horizon, and half of what waiting has cost, outweigh the rewrite.
+    /// The saving over the horizon, and half of the cost of waiting so far, outweigh the rewrite.
     #[default]
     Hybrid,
-    /// What waiting has cost outweighs the rewrite: never worse than twice the best, and seldom the first to move.
+    /// The cost of waiting so far outweighs the rewrite: never worse than twice the best, and seldom the first to move.
     SkiRental,
     /// Only when the cache is cold and the rewrite costs nothing.
     Cold,
@@ -470,7 +470,7 @@ pub enum FlushRule {
     Prompts,
 }
 
-/// What a token of input costs, in a unit that all share: providers' price lists are relative to the plain input price.
+/// Prices of a token of input, in a unit that all share: providers' price lists are relative to the plain input price.
 #[derive(Clone, Copy, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
@@ -488,7 +488,7 @@ pub struct Prices {
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[error("the price `{name}` is {value}; a price is a number, 0 or more, and reading costs more than nothing")]
 pub struct PriceError {
-    /// Which one.
+    /// The price's name.
     pub name: &'static str,
     /// Its value.
     pub value: f64,
@@ -505,10 +505,10 @@ impl Prices {
     /// No cache: every token costs the same every time.
     pub const FLAT: Self = Self { input: 1.0, read: 1.0, write: 1.0, ttl_seconds: 0 };
 
-    /// Checks that they can be reckoned with.
+    /// Checks that the prices can be reckoned with.
     ///
     /// # Errors
-    /// [`PriceError`], naming the first that is negative, no number, or a reading price of nothing.
+    /// [`PriceError`], naming the first price that is negative or not a number, or a reading price of zero.
     pub fn checked(self) -> Result<Self, PriceError> {
         for (name, value) in [("input", self.input), ("read", self.read), ("write", self.write)] {
             if !value.is_finite() || value < 0.0 || name == "read" && value == 0.0 {
@@ -518,7 +518,7 @@ impl Prices {
         Ok(self)
     }
 
-    /// What rewriting a token costs beyond reading it, in readings of it.
+    /// The cost of rewriting a token beyond reading it, in readings of it.
     pub fn kappa(&self) -> f64 {
         if self.read > 0.0 { ((self.write - self.read) / self.read).max(0.0) } else { 0.0 }
     }
@@ -527,13 +527,13 @@ impl Prices {
 /// How a context is served.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ServeSettings {
-    /// When what was concluded reaches the model.
+    /// When conclusions reach the model.
     pub mode: ServeMode,
     /// When a batch is worth its rewrite.
     pub rule: FlushRule,
     /// Requests for which a saving counts in advance.
     pub horizon: f64,
-    /// Weight of what waiting has cost.
+    /// Weight of the cost of waiting so far.
     pub waiting: f64,
     /// Runs of lines that the model sees elsewhere become pointers before they are first sent.
     pub pointing: bool,
@@ -541,7 +541,7 @@ pub struct ServeSettings {
     pub pointing_tokens_min: u32,
     /// Most pointers in one output.
     pub pointers_max: u32,
-    /// What a token costs.
+    /// Prices of a token.
     pub price: Prices,
 }
 

@@ -1,7 +1,7 @@
-//! The todo list of a stream: its versions, who is in progress since when; and reminders and reflections, whether one is due and its text.
+//! The todo list of a stream: its versions, and since when each item is in progress; and reminders and reflections: whether one is due.
 //!
 //! ```text
-//! whole lists (todowrite ..) --rank--> newer than what is there? --match old items--> a new set of items
+//! whole lists (todowrite ..) --rank--> newer than the old one? --match old items--> a new set of items
 //! changes (TaskUpdate ..)    ----------------------------------- one item of the set --> its next version
 //! Injected reminder, reflection; `automata` ----------------------------------------> marks
 //!
@@ -12,14 +12,14 @@
 //! ```
 //!
 //! The list is that of the completed write of the highest turn, then position: an older write that finishes late
-//! changes nothing. Real todos have no ids, so an item is recognised by id, else content, else position; only so does
-//! it keep the turn since which it is in progress. Texts stay in bodies: an item names the bodies that hold it.
+//! changes nothing. Real todos have no ids, so an item is recognised by id, else content, else position; thus it keeps
+//! the turn since which it is in progress. Texts stay in bodies: an item names the bodies that hold it.
 //!
-//! A rewind appends an *era*: reads from its seq on see the list of the branch that is left, reads below it still see
-//! what was there. This module hides no call (that is the todo rule's work).
+//! A rewind appends an *era*: reads from its seq on see the list of the branch that remains, reads below it still see
+//! the earlier list. This module hides no call (that is the todo rule's work).
 //!
-//! Reminders and reflections are data that a host asks for. Nothing is shown by asking: a host that shows one records `Injected`, and
-//! only then does the repeat clock run. So both are pure functions of a state, a seq and a turn, and asking twice gives the same
+//! Reminders and reflections are data that a host asks for. Asking shows nothing: a host that shows one records `Injected`, and
+//! then the repeat clock runs. So both are pure functions of a state, a seq and a turn, and asking twice gives the same
 //! answer twice.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -35,7 +35,7 @@ use self::versions::{ItemSet, Listed, ListedItem};
 
 /// Status of an item that is being worked on.
 pub const IN_PROGRESS: &str = "in_progress";
-/// Status of an item not begun; what a change makes of an unknown item when it names no status.
+/// Status of an item not begun; also of an unknown item, if the change that brings it names no status.
 pub const PENDING: &str = "pending";
 /// Status of an item that was taken off the list by a change.
 pub const DELETED: &str = "deleted";
@@ -61,7 +61,7 @@ pub struct TodoEntry {
     /// The turn since which it is in progress, without a pause; `None` if it is not.
     #[serde(rename = "inProgressSince")]
     pub in_progress_since: Option<Turn>,
-    /// Where its text stands, oldest first; fields other than status come from there.
+    /// The sources of its text, oldest first; fields other than status come from there.
     #[serde(rename = "sources")]
     pub entry: Vec<TodoSource>,
 }
@@ -86,7 +86,7 @@ impl TodoEntry {
 /// The list as of some seq.
 #[derive(Serialize, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TodoView {
-    /// The event that made it what it is.
+    /// The event of its newest change.
     pub seq: Seq,
     /// Turn of the newest update.
     pub turn: Turn,
@@ -103,7 +103,7 @@ pub struct StuckTodo {
     pub turns: u32,
 }
 
-/// What decides between whole lists: the writing call's turn, then its position in the log.
+/// The order of whole lists: the writing call's turn, then its position in the log.
 type Rank = (Turn, ItemId);
 
 /// A reminder or reflection that was shown, or the activation of automata mode.
@@ -113,7 +113,7 @@ pub(super) struct Mark {
     pub(super) turn: Turn,
 }
 
-/// What happened between two rewinds. `inherited` versions stand first and came with the rewind.
+/// Lists and marks between two rewinds. The first `inherited` versions came with the rewind.
 #[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct Era {
     since: Seq,
@@ -204,12 +204,12 @@ impl TodoState {
         self.newest_mut().automata.get_or_insert(Mark { seq, turn });
     }
 
-    /// A rewind, recorded at `seq`: reads from there on see the newest state of `fresh`, the fold of the branch that
-    /// is left; reads below see what they saw.
+    /// A rewind, recorded at `seq`: reads from `seq` on see the newest state of `fresh`, the fold of the branch that
+    /// remains. Reads below `seq` see what they saw.
     pub fn rewound(&mut self, seq: Seq, fresh: Self) {
         let mut era = fresh.later.into_iter().next_back().unwrap_or(fresh.first);
         era.since = seq;
-        // If there is one.
+        // The last mark stays, if there is one.
         let keep_last = |marks: &mut Vec<Mark>| drop(marks.drain(..marks.len().saturating_sub(1)));
         era.sets = era.sets.last().and_then(ItemSet::newest_alone).into_iter().collect();
         keep_last(&mut era.reminders);
@@ -218,7 +218,7 @@ impl TodoState {
         self.later.push(era);
     }
 
-    /// The list as of `at`; `None` if there was none. Cost: O(its items, and where their texts stand).
+    /// The list as of `at`; `None` if there was none. Cost: O(its items, and the sources of their texts).
     pub fn list(&self, at: Seq) -> Option<TodoView> {
         self.listed(at).map(Listed::view)
     }
@@ -231,7 +231,7 @@ impl TodoState {
 
     /// Every version of the list ever recorded, oldest first, off the branch or not.
     ///
-    /// Each is assembled when it is asked for; items that do not differ from one to the next are shared.
+    /// Each version is assembled when it is asked for; versions share the items in which they do not differ.
     pub fn history(&self) -> impl Iterator<Item = TodoView> {
         self.eras().flat_map(|era| era.sets.iter().flat_map(ItemSet::views).skip(era.inherited))
     }
@@ -277,7 +277,7 @@ fn last_mark(marks: &[Mark], at: Seq) -> Option<Mark> {
     marks.get(count.checked_sub(1)?).copied()
 }
 
-/// Finds for each new item the old one that it is: by id, else by content in order, else by position.
+/// Finds the old item that each new one continues: by id, else by content in order, else by position.
 ///
 /// Each old item is used once; items with different ids never match. Cost: O(n log n).
 fn match_items<'a>(old: &[ListedItem<'a>], new: &[TodoHead]) -> Vec<Option<ListedItem<'a>>> {
@@ -295,7 +295,7 @@ fn match_items<'a>(old: &[ListedItem<'a>], new: &[TodoHead]) -> Vec<Option<Liste
         *matched = same.and_then(|index| free.get_mut(index)?.take());
     }
 
-    // Old items of one content, without and with an id: what is left with an id fits only a new item without one.
+    // Old items of one content, without and with an id: a remaining item with an id fits only a new item without one.
     let mut by_content: BTreeMap<Signature, [VecDeque<usize>; 2]> = BTreeMap::new();
     for (index, item) in free.iter().enumerate() {
         if let Some(item) = item.filter(|item| !item.content().is_zero()) {
@@ -346,9 +346,9 @@ pub struct ReminderDue {
 }
 
 impl TodoState {
-    /// The reminder that is due at turn `now`, read at `at`, if one is.
+    /// The reminder that is due at turn `now`, read at `at`, if one is due.
     ///
-    /// Only lists with something pending or in progress are reminded of. Cost: O(items of the list).
+    /// Only for lists with an item that is pending or in progress. Cost: O(items of the list).
     pub fn reminder_due(&self, at: Seq, now: Turn, settings: &ReminderSettings) -> Option<ReminderDue> {
         let list = self.listed(at).filter(|_| settings.enabled)?;
         if !list.items().any(|item| is_open(item.status())) {

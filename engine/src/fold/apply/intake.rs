@@ -1,4 +1,4 @@
-//! Taking events in: what an event adds to the facts, and the operation that the state steps by.
+//! Taking events in: an event adds to the facts and becomes the operation by which the state steps.
 
 use std::sync::Arc;
 
@@ -207,7 +207,7 @@ impl State {
         }
     }
 
-    /// Parts that are no items: of an output, or of what a face was rewritten to.
+    /// Takes in parts that are no items: of an output, or of a rewritten face.
     fn take_part_list(&mut self, parts: BorrowedList<'_, Part>) -> Range {
         let first = index(self.facts.parts.len());
         for part in parts.iter() {
@@ -231,7 +231,7 @@ impl State {
             self.facts.keys.push(key);
         }
         let mut compared = [self.facts.signature(started.signature); 4];
-        // A form that is not there equals the nearest one that is: both changes, without nulls, resolved, as given.
+        // A form that the event leaves out equals the nearest one that it has: both changes, without nulls, resolved, as given.
         let (mut has_both, mut has_no_nulls) = (false, false);
         for (form, signature) in forms(started.forms) {
             has_both |= form == SignatureForm::ResolvedNoNulls;

@@ -22,7 +22,7 @@ use super::step::Step;
 use crate::event::{Body, BodyAddress, Face, Frequent, Payload, Recorded, Scope};
 use crate::ids::{ItemId, Micros, Seq, StreamId, Turn};
 
-/// Where an event stands in the log, as far as items keep it.
+/// An event's seq and times, as far as items keep them.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) seq: Seq,
@@ -43,7 +43,7 @@ impl Place {
     }
 }
 
-/// What an event changed for readers.
+/// The changes that an event made for readers.
 #[derive(Clone, PartialEq, Debug, Default, serde::Serialize)]
 pub struct Effects {
     /// The event.
@@ -61,18 +61,18 @@ pub struct Effects {
 pub struct Change {
     /// The item.
     pub item: ItemId,
-    /// Which face.
+    /// The face.
     pub face: Face,
     /// How it is shown now.
     pub shown: FaceState,
-    /// Why, if it is not shown whole.
+    /// The cause, if it is not shown whole.
     pub cause: Option<CauseView>,
-    /// Tokens that the context is shorter by; negative if longer. A new item counts as longer by what it shows.
+    /// Tokens by which the context is shorter; negative if it is longer. A new item makes it longer by the tokens that it shows.
     pub tokens_freed: i64,
 }
 
 impl State {
-    /// Folds one event of this stream. Total. Cost: what it changes; a rewind, a fork and a policy cost the stream.
+    /// Folds one event of this stream. Total. Cost: O(changes of the event); of a rewind, a fork or a policy: O(the stream).
     pub(crate) fn apply(&mut self, recorded: &Recorded) -> Effects {
         let at = Place::of(recorded);
         if let Some(event) = Frequent::of(&recorded.event.payload) {
@@ -93,7 +93,7 @@ impl State {
         self.effects(recorded.seq)
     }
 
-    /// As [`State::apply`], of an event of a frequent kind, for those who do not ask what it changed.
+    /// As [`State::apply`], for an event of a frequent kind, without a list of the changes.
     pub(crate) fn replay(&mut self, at: Place, event: &Frequent<'_>) {
         self.run_frequent(at, event);
         self.settle(at.seq, None);
@@ -106,13 +106,13 @@ impl State {
         self.ops.push(at.seq, op);
     }
 
-    /// An event comes in.
+    /// Notes the seq and the time of an event that comes in.
     fn begin(&mut self, at: Place) {
         if self.first == Seq::ZERO {
             self.first = at.seq;
         }
         self.head = at.seq;
-        // A clock that was set back moves nothing: the list is searched by halves.
+        // A clock that was set back adds no entry: the list is searched by halves.
         if self.times.last().is_none_or(|(_, last)| *last < at.recorded_at) {
             self.times.push((at.seq, at.recorded_at));
         }
@@ -188,7 +188,7 @@ impl State {
         }
     }
 
-    /// A newer session of the project began: what was remembered for the length of this one is over.
+    /// A newer session of the project began: items that are remembered for the length of this one end.
     pub(crate) fn end_session_memory(&mut self, at: Seq) {
         if self.subs.memory.known().is_some_and(MemoryState::has_session_items) {
             self.step(at, &Op::Closed);
@@ -227,7 +227,7 @@ impl State {
         active
     }
 
-    /// Folds operations anew. Facts are shared: an operation makes of them what it made of them before.
+    /// Folds operations anew. Facts are shared: an operation makes the same of them as before.
     fn refold(&mut self, ops: &[(Seq, Op)]) -> (Core, History, Subs) {
         let (mut core, mut history, mut subs) = (Core::default(), History::default(), Subs::default());
         for (at, op) in ops {
@@ -251,7 +251,7 @@ impl State {
         };
         let kept = active.partition_point(|(at, _)| *at <= to);
         let (kept, dropped) = active.split_at_checked(kept).unwrap_or((&active, &[]));
-        // The last event that stays: what held there holds again.
+        // The last event that stays: the state after it holds again.
         let last = kept.last().map_or(Seq::ZERO, |(at, _)| *at);
         let mut left: Vec<Ix> = dropped.iter().flat_map(|(_, op)| self.items_of(op)).collect();
         left.sort_unstable();
@@ -268,12 +268,12 @@ impl State {
         self.rewinds.push((seq, to));
         let op = Op::Rewound(Arc::clone(rewind));
         self.step(seq, &op);
-        // What bore a summary on the branch may have been erased since.
+        // The place that bore a summary on the branch may have been erased since.
         self.all(seq).move_summaries(0);
         self.ops.push(seq, op);
     }
 
-    /// Items that an operation brought into being.
+    /// Items that an operation adds.
     fn items_of(&self, op: &Op) -> Vec<Ix> {
         match op {
             Op::Start(ix) | Op::Injected(ix) => vec![*ix],
@@ -286,19 +286,19 @@ impl State {
         }
     }
 
-    /// A stream that from `seq` on shares this one's history up to `at`; `info` is what it says about itself.
+    /// A stream that begins at `seq` and shares this one's history up to `at`; `info`: its facts about itself.
     ///
-    /// Only the active branch is folded. What was off it stays known as that, erased bodies stay erased whenever that
-    /// was, and the counters of turns and prompts count on.
+    /// Only the active branch is folded. Items that were off it stay off it, erased bodies stay erased whenever they were erased,
+    /// and the counters of turns and prompts count on.
     pub(crate) fn fork(&self, seq: Seq, id: StreamId, at: Seq, info: Option<Arc<StreamFacts>>) -> Self {
         let ops: Vec<(Seq, Op)> =
             self.branch(at).into_iter().filter_map(|place| self.ops.get(place)).collect();
         let mut child = Self::new(id, Arc::clone(&self.core.policy));
         child.core = Core::default();
         child.facts = self.facts.until(at);
-        // What is shortened has the size that the policy of its moment gives it.
+        // A shortened face has the size that the policy of its moment gives it.
         child.policies = self.policies.iter().filter(|(since, _)| *since <= at).cloned().collect();
-        // Texts of evictions name the session, before it was opened too: its figures are made with the same name.
+        // Texts of evictions name the session: the fork's name, also before its first event, so that texts and figures agree.
         child.infos.extend(info.map(|info| (Seq::ZERO, info)));
         for (seq, op) in &ops {
             child.step(*seq, op);
@@ -313,7 +313,7 @@ impl State {
         child
     }
 
-    /// Gives a fork what no operation of the active branch says about its items.
+    /// Gives a fork the causes that no operation of the active branch makes: of items off the branch, and of erased bodies.
     fn hand_down(&self, child: &mut Self, seq: Seq, at: Seq) {
         let mut total = child.history.totals.last();
         let items = (0..index(child.facts.items.len())).map(Ix);
@@ -330,7 +330,7 @@ impl State {
                 total.recorded = total.recorded.saturating_add(recorded);
             }
         }
-        // Its totals are set below.
+        // The list is not needed: the fork's totals are set below.
         let _ = child.history.take_touched();
         if total != child.history.totals.last() {
             child.history.totals.push(Total { seq, ..total });
@@ -340,14 +340,14 @@ impl State {
                 child.history.begin(ix, row.face, Cause::Erased, seq, row.turn);
             }
         }
-        // What bore a summary there may be erased.
+        // A place that bears a summary in the fork may be erased.
         child.all(seq).move_summaries(0);
         child.effects(seq);
     }
 
-    /// Takes over what a fork shares. Nothing is taken over by a stream that has items of its own already.
+    /// Takes over the history that a fork shares. A stream that has items already takes nothing over.
     ///
-    /// A policy of the stream's own stays, then one that the shared history set, then the store's as it is now.
+    /// A policy of the stream's own stays, then one that the shared history set, then the store's present one.
     pub(crate) fn adopt(&mut self, seq: Seq, shared: Self) {
         if !self.facts.items.is_empty() {
             return;
@@ -417,14 +417,14 @@ impl State {
         std::iter::once(Ix(finish.orphan)).chain(self.facts.calls_of_host(finish.host_id)).find(answered)
     }
 
-    /// What changed since the last event: totals, and what readers are told.
+    /// The changes since the last event, as totals and as a list for readers.
     pub(crate) fn effects(&mut self, seq: Seq) -> Effects {
         let mut changes = Vec::new();
         self.settle(seq, Some(&mut changes));
         Effects { seq, stream: self.id, turn: self.core.turn, changes }
     }
 
-    /// Brings the totals up to what changed since the last event, and lists that if it is asked for.
+    /// Brings the totals up to date with the changes since the last event, and lists the changes if `changes` is given.
     fn settle(&mut self, seq: Seq, mut changes: Option<&mut Vec<Change>>) {
         let before = seq.before();
         let touched = self.history.take_touched();
@@ -435,7 +435,7 @@ impl State {
         for &(ix, face) in &touched {
             let Some(item) = self.facts.item(ix) else { continue };
             let item = item.id;
-            // What this event brought was nothing before it: most of what is touched.
+            // An item of this event had no tokens before it; most touched items are of this event.
             let was =
                 if item.seq > before { FaceTokens::default() } else { self.face_tokens(ix, face, before) };
             let now = if let Some(changes) = &mut changes {

@@ -1,4 +1,4 @@
-//! Chains: an item, all that it superseded, and all that superseded it.
+//! Chains: an item, all items that it superseded, and all items that superseded it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::ids::{BodyId, ItemId, Seq};
 /// One item took another's place, as of a seq.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct MemoryEdge {
-    /// When it came about.
+    /// The seq at which it came about.
     pub seq: Seq,
     /// Id of the older item.
     pub old: String,
@@ -20,7 +20,7 @@ pub struct MemoryEdge {
     pub new: String,
     /// The newer item; absent while nothing of that id is recorded.
     pub new_item: Option<ItemId>,
-    /// Why.
+    /// The rule that made it.
     pub rule: MemoryRule,
     /// The reason given, if one was.
     #[serde(skip)]
@@ -53,7 +53,7 @@ pub struct ChainMember<'a> {
     pub item: Option<MemoryItem<'a>>,
 }
 
-/// An item and what it is linked with, oldest first.
+/// An item and the items that are linked with it, oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryChain<'a> {
     /// Each older member stands before those that took its place.
@@ -63,7 +63,7 @@ pub struct MemoryChain<'a> {
 }
 
 impl<'a> MemoryAt<'a> {
-    /// The chain through an item: all that it superseded, itself, all that superseded it. Released edges included.
+    /// The chain through an item: all items that it superseded, itself, all items that superseded it. Released edges included.
     ///
     /// Cost: O(members + edges), times a logarithm.
     pub fn chain(&self, item: &MemoryItem<'a>) -> MemoryChain<'a> {
@@ -108,7 +108,7 @@ impl<'a> MemoryAt<'a> {
         rows.map(|edge| self.edge(self.core, edge)).collect()
     }
 
-    /// Edges of which one end is not recorded by then.
+    /// Edges with an end that is not recorded by then.
     #[cfg(any(test, feature = "testing"))]
     pub fn dangling(&self) -> Vec<MemoryEdge> {
         self.edges().into_iter().filter(MemoryEdge::is_dangling).collect()

@@ -41,14 +41,14 @@ impl Confidence {
         f64::from(self.0) / 1_000_000.0
     }
 
-    /// What is left of it after `elapsed` microseconds at `rate` millionths an hour.
+    /// The confidence that is left after `elapsed` microseconds at `rate` millionths an hour.
     ///
     /// Never above `self`, never below the smaller of `self` and [`Confidence::FLOOR`]. Negative times decay nothing.
     #[must_use]
     pub fn decayed(self, elapsed: i64, rate: u32) -> Self {
         const HOUR: i128 = 3_600_000_000;
         let lost = i128::from(elapsed.max(0)) * i128::from(rate) / HOUR;
-        // What is lost may be more than there is: the floor stays.
+        // The loss may be more than the confidence: the floor stays.
         let left = i128::from(self.0).saturating_sub(lost).max(i128::from(self.min(Self::FLOOR).0));
         Self(u32::try_from(left).unwrap_or(self.0))
     }

@@ -1,4 +1,4 @@
-//! The fold of memory events: items, what hides them, and the indexes that lookups use.
+//! The fold of memory events: items, the edges that hide them, and the indexes that lookups use.
 //!
 //! ```text
 //! MemoryRecorded -> item + stated links + key rule      MemoryReinforced, MemoryRetracted -> stamped on the name
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Links, reinforcements and retractions may come before the item that they name: they wait on its name. The `live`
-//! sets know the newest state only; they make lookups at the head cost what they return. Earlier seqs read the
+//! sets know the newest state only; with them a lookup at the head costs as much as its result. Earlier seqs read the
 //! stamped lists.
 
 use std::collections::BTreeSet;
@@ -21,23 +21,23 @@ use crate::event::{Actor, Body, Lifespan, MemoryKind, MemoryRecorded};
 use crate::fold::number::{Table, hash_of};
 use crate::ids::{BodyId, ItemId, Micros, Seq, Signature};
 
-/// What was recorded about an item. Never changes.
+/// The recorded facts about an item. They never change.
 #[derive(Clone, PartialEq, Debug, serde::Serialize, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub struct MemoryFacts {
     /// The event that recorded it.
     pub seq: Seq,
-    /// When that was.
+    /// When it was recorded.
     pub recorded_at: Micros,
     /// When it came about: the record's own time, else the host's, else `recorded_at`; never after `recorded_at`.
     pub created: Micros,
-    /// Who said so.
+    /// The actor that recorded it.
     pub actor: Actor,
     /// The record. Texts are bodies of the event at `seq`.
     #[rkyv(with = rkyv::with::Unshare)]
     pub record: Arc<MemoryRecorded>,
 }
 
-/// What a place can be looked up by, besides ids.
+/// A group of items that can be looked up, besides by ids.
 #[derive(
     Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize,
 )]
@@ -52,7 +52,7 @@ pub(super) enum Place {
     Value(Signature),
 }
 
-/// A [`Place`] whose texts are elsewhere.
+/// A [`Place`] that borrows its texts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum PlaceRef<'a> {
     Key(Lifespan, &'a str, &'a str),
@@ -92,7 +92,7 @@ impl Place {
     }
 }
 
-/// A subject as subjects are compared: trimmed, lower-cased.
+/// A subject in the form that is compared: trimmed, lower-cased.
 pub(super) fn fold_subject(subject: &str) -> String {
     subject.trim().to_lowercase()
 }
@@ -156,23 +156,23 @@ pub(super) struct Slot {
     pub(super) place: Place,
     /// All, in the order of recording.
     pub(super) items: Vec<Ix>,
-    /// Those current at the head, with the seq since when.
+    /// Items that are current at the head, each with the seq since which it is.
     live: Ordered,
-    /// Which one holds from each seq on: of the current ones that shown (recorded or restored) last.
+    /// The item that holds from each seq on: the current one that was shown (recorded or restored) last.
     pub(super) holders: Vec<(Seq, Option<Ix>)>,
 }
 
 /// Most places that an item is found at.
 const PLACE_COUNT_MAX: usize = 4;
 
-/// An item and what of it moves.
+/// An item and its values that change.
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) struct Row {
     #[rkyv(with = rkyv::with::Unshare)]
     pub(super) facts: Arc<MemoryFacts>,
     pub(super) node: Nx,
     live_since: Option<Seq>,
-    /// Where it is found; [`NOWHERE`] fills the rest.
+    /// The slots in which it is found; [`NOWHERE`] fills the rest.
     slots: [u32; PLACE_COUNT_MAX],
 }
 
@@ -184,7 +184,7 @@ const NOWHERE: u32 = u32::MAX;
 pub(super) struct Core {
     pub(super) graph: Graph,
     pub(super) rows: Vec<Row>,
-    /// In the order of first use: sort before anything of it is shown.
+    /// In the order of first use: sort them before any is shown.
     slots: Vec<Slot>,
     #[rkyv(with = rkyv::with::Skip)]
     slot_table: Table,
@@ -244,7 +244,7 @@ impl Core {
         self.changed(seq);
     }
 
-    /// Fills what only helps to find things, after a snapshot was read.
+    /// Fills the tables that only help lookups, after a snapshot was read.
     pub(super) fn find_anew(&mut self) {
         self.slot_table = Table::with_room(self.slots.len());
         for (number, slot) in (0..).zip(&self.slots) {
@@ -286,7 +286,7 @@ impl Core {
         })
     }
 
-    /// All that is current at the head, in the order of recording.
+    /// All items that are current at the head, in the order of recording.
     pub(super) fn live(&self) -> Vec<Ix> {
         let mut live = Vec::new();
         for (place, word) in (0..).zip(&self.live) {
@@ -326,7 +326,7 @@ impl Core {
         }
     }
 
-    /// The session ended: its session items with it.
+    /// The session ended: its session items end with it.
     pub(super) fn closed(&mut self, seq: Seq) {
         if self.rows.is_empty() {
             return;
@@ -393,8 +393,8 @@ impl Core {
 
     /// A newer preference takes the place of the current one with the same scope, category and key.
     ///
-    /// Newer is what came about later, so that an import in any order ends alike; of two of one time, the one recorded
-    /// later. An item that arrives superseded or retracted takes no item's place.
+    /// The newer item is the one that came about later, so that an import in any order ends alike; of two of one time, the one
+    /// recorded later. An item that arrives superseded or retracted takes no item's place.
     fn key_rule(&mut self, ix: Ix, nx: Nx, facts: &MemoryFacts, moment: Moment) {
         let Some(row) = self.row(ix).filter(|row| row.live_since.is_some()) else { return };
         if key_of(&facts.record).is_none() {
@@ -441,7 +441,7 @@ impl Core {
         nx
     }
 
-    /// Brings the sets of what is current in line with what is stamped.
+    /// Brings the sets of current items in line with the stamped lists.
     fn refresh(&mut self, seq: Seq, nx: Nx) {
         let Some(ix) = self.graph.node(nx).and_then(|node| node.item) else { return };
         let is_current = self.is_current(ix, Seq::MAX);
@@ -470,7 +470,7 @@ impl Core {
         }
     }
 
-    /// Where an item is found: by category, by value, by key, by subject.
+    /// The slots of an item: by category, by value, by key, by subject.
     fn slots_of(&mut self, record: &MemoryRecorded) -> [u32; PLACE_COUNT_MAX] {
         let subject = record.subject.as_deref().filter(|subject| !subject.trim().is_empty());
         let subject = subject.map(fold_subject);
@@ -490,7 +490,7 @@ impl Core {
         self.rows.get(ix as usize)
     }
 
-    /// Unhidden, not retracted, session not over; whether a session item has faded is not asked.
+    /// Whether an item is not hidden, not retracted, and its session not over. Fading does not count here.
     pub(super) fn is_current(&self, ix: Ix, at: Seq) -> bool {
         let Some(row) = self.row(ix) else { return false };
         let Some(node) = self.graph.node(row.node) else { return false };
@@ -537,9 +537,9 @@ impl Core {
         self.kind_counts.get(kind as usize).copied().unwrap_or(0)
     }
 
-    /// Those of a place that are current at `at`, in the order of recording.
+    /// The items of a place that are current at `at`, in the order of recording.
     ///
-    /// Cost: what is returned, at the head; for earlier seqs, all items of the place.
+    /// Cost: O(result) at the head; O(all items of the place) for earlier seqs.
     pub(super) fn current_in(&self, place: &Place, at: Seq) -> Vec<Ix> {
         let Some(slot) = self.slot(place) else { return Vec::new() };
         if at >= self.last {
@@ -561,7 +561,7 @@ pub(super) fn body_id(seq: Seq, body: Option<Body>) -> Option<BodyId> {
     body.map(|body| body.id(seq))
 }
 
-/// Which of an item's places is that of its key.
+/// Index of the key's slot among an item's slots.
 const KEY_SLOT: usize = 2;
 
 /// The key of a preference.

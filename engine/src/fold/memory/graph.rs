@@ -1,4 +1,4 @@
-//! Who took whose place: nodes, edges, and the search that keeps them free of circles.
+//! Which item took which item's place: nodes, edges, and the search that keeps them free of circles.
 //!
 //! ```text
 //! old --edge--> new      many to many; either end may be a name that no item has (yet): dangling
@@ -6,7 +6,7 @@
 //!
 //! Lists only grow. An edge has the seq at which it came about and, at most once, the seq at which a restore released
 //! it; a node has the number of edges that hide it, stamped at each change. So any earlier seq reads alike.
-//! Which edges there should be is decided in `core`.
+//! `core` decides which edges there should be.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl MemoryRule {
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) struct EdgeRow {
     pub(super) seq: Seq,
-    /// When it was said.
+    /// When the edge was said.
     pub(super) said: Micros,
     pub(super) old: Nx,
     pub(super) new: Nx,
@@ -59,7 +59,7 @@ pub(super) struct EdgeRow {
     pub(super) released: Option<Seq>,
 }
 
-/// A reinforcement: everything up to and including it.
+/// A reinforcement: the sum of all reinforcements up to and including it.
 #[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) struct Reinforced {
     pub(super) seq: Seq,
@@ -163,11 +163,11 @@ impl Graph {
 
     /// Adds `edge` unless it is there and unreleased. True if it hides its old end from now on.
     ///
-    /// An edge that would close a circle is marked, whatever the caller said, and hides nothing. One that is dated before the old end's last
-    /// restore is released at once.
+    /// An edge that would close a circle is marked, whatever the caller said, and hides nothing. An edge that is dated before the old
+    /// end's last restore is released at once.
     pub(super) fn add_edge(&mut self, mut edge: EdgeRow, is_dated: bool) -> bool {
         let known = self.between.get(&(edge.old, edge.new)).and_then(|ex| self.edge(*ex));
-        // One that closed a circle hides nothing; said again once the circle is gone, it holds.
+        // An edge that closed a circle hides nothing; said again once the circle is gone, it holds.
         let holds = |known: &EdgeRow| {
             known.released.is_none() && (!known.closes_cycle || self.leads_to(edge.new, edge.old))
         };
@@ -197,7 +197,7 @@ impl Graph {
         hides
     }
 
-    /// Releases the edges that leave `nx`, of a dated restore those that were said before it: they hide nothing from `seq` on.
+    /// Releases the edges that leave `nx`: they hide nothing from `seq` on. A dated restore leaves edges alone that were said after it.
     pub(super) fn release(&mut self, seq: Seq, moment: Moment, nx: Nx) {
         let Some(node) = self.nodes.get_mut(nx as usize) else { return };
         let mut hidden_by: u32 = 0;

@@ -1,6 +1,6 @@
-//! What the history of a memory teaches: which keys waver, which values came back, which decisions were reversed.
+//! Lessons of a memory's history: keys that waver, values that came back, decisions that were reversed.
 //!
-//! Pure reads; nothing is stored. An edge counts unless it closes a circle; a released one counts too, for the change
+//! Pure reads; nothing is stored. An edge counts unless it closes a circle; a released one counts too, since the change
 //! of mind was real. An equal value recorded again is no change of mind.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +68,7 @@ pub struct SubjectConflict {
     pub items: Vec<String>,
 }
 
-/// What a memory's history teaches, as of a seq.
+/// Lessons of a memory's history, as of a seq.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct MemoryInsights {
     /// Preferences that changed twice or more.
@@ -84,9 +84,9 @@ pub struct MemoryInsights {
 }
 
 impl<'a> MemoryAt<'a> {
-    /// What this stream's history teaches. Lists are ordered by scope, category and key; ids by recording.
+    /// Lessons of this stream's history. Lists are ordered by scope, category and key; ids by recording.
     ///
-    /// Cost: O(items + edges), times a logarithm. What leads to the ends of several chains counts for each.
+    /// Cost: O(items + edges), times a logarithm. Decisions that lead to the ends of several chains count for each.
     pub fn insights(&self, now: Micros) -> MemoryInsights {
         let mut insights = MemoryInsights { reversed: self.reversed(), ..MemoryInsights::default() };
         let mut slots: Vec<_> = self.core.slots().iter().collect();
@@ -129,7 +129,7 @@ impl<'a> MemoryAt<'a> {
         insights
     }
 
-    /// Whether a preference's key has changed so often that one should ask before changing it again.
+    /// Whether a preference's key has changed so often that an agent should ask before it changes the key again.
     pub fn is_unstable_key(&self, lifespan: Lifespan, category: &str, key: &str) -> bool {
         self.is_unstable(&Place::Key(lifespan, category.to_owned(), key.to_owned()))
     }
@@ -172,7 +172,7 @@ impl<'a> MemoryAt<'a> {
         })
     }
 
-    /// Values of a key that come again after another one, each with where they stood before.
+    /// Values of a key that come again after another one, each with the item that had the value before.
     fn returned(&self, category: &str, key: &str, items: &[Ix]) -> Vec<ReturnedValue> {
         let mut last_with: BTreeMap<Signature, &str> = BTreeMap::new();
         let mut previous = None;
@@ -209,7 +209,7 @@ impl<'a> MemoryAt<'a> {
                 replaced.insert(edge.old);
             }
         }
-        // Nothing replaces a chain's end. Each walk covers what leads to one end.
+        // Nothing replaces a chain's end. Each walk covers the decisions that lead to one end.
         let mut found = Vec::new();
         for end in into.keys().filter(|nx| !replaced.contains(nx)) {
             let mut seen = BTreeSet::new();
@@ -237,7 +237,7 @@ impl<'a> MemoryAt<'a> {
         self.core.graph.node(nx).and_then(|node| self.item_at(node.item?))
     }
 
-    /// Counts what stands where, in the order of `Standing`. The sum is the number of items ever recorded.
+    /// Counts items by their standing, in the order of `Standing`. The sum is the number of items ever recorded.
     pub fn counts(&self, now: Micros) -> BTreeMap<Standing, usize> {
         let mut counts = BTreeMap::new();
         for item in self.all() {

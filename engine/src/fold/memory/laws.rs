@@ -97,7 +97,7 @@ fn fold(ops: &[Op]) -> MemoryState {
     state
 }
 
-/// Everything that can be read at `at`.
+/// All that can be read at `at`.
 fn dump(state: &MemoryState, at: Seq, now: Micros) -> String {
     let memory = state.at(at);
     let mut text = String::new();
@@ -207,7 +207,7 @@ proptest! {
         let before = current(&state);
         let ends = {
             let memory = state.at(Seq::MAX);
-            // An event names ids, and an id means its newest version.
+            // An event names ids, and an id stands for its newest version.
             let is_newest = |item: &MemoryItem<'_>| memory.by_id(item.id()).map(|item| item.item()) == Some(item.item());
             let items: Vec<_> = memory.current(now).filter(is_newest).collect();
             if items.is_empty() {

@@ -12,10 +12,10 @@
 //! chain, and a restore releases its edges.
 //!
 //! State is append-only lists stamped with seqs, so reading at an earlier seq gives what a fold of that prefix gives.
-//! What depends on the time of day is a function of (item, now). Texts are bodies and never read by the fold, which
+//! A value that depends on the time of day is a function of (item, now). Texts are bodies and never read by the fold, which
 //! compares [`value_signature`]s; reads that need a text are given a [`TextSource`].
 //!
-//! Not here: what a message suggests to remember (`propose` of `acpdb-query`), what may be asked (`command::memory`).
+//! Not here: suggestions from messages (`propose` of `acpdb-query`), checks of commands (`command::memory`).
 
 mod chain;
 mod confidence;
@@ -49,7 +49,7 @@ pub use insight::{MemoryInsights, RepeatedDecision, RepeatedKey, ReturnedValue, 
 pub use read::{LIFESPANS_INNER_FIRST, MemoryLayer, MemoryView};
 pub use read::{MemoryAt, MemoryItem, Standing};
 
-/// Where texts come from: the body with this id, or `None` if it was erased or is no UTF-8.
+/// A source of texts: the body with this id, or `None` if it was erased or is no UTF-8.
 pub type TextSource<'a> = &'a dyn Fn(BodyId) -> Option<String>;
 
 /// Signature of a memory value: equal for texts that differ only in case.
@@ -80,24 +80,24 @@ impl MemoryState {
         }
     }
 
-    /// The same, of an event that is known to be about memory.
+    /// The same, for an event that is known to be about memory.
     pub(crate) fn fold(&mut self, event: &MemoryEvent) {
         if let Some((_, core)) = self.branches.last_mut() {
             core.apply(event);
         }
     }
 
-    /// Fills what only helps to find things, after a snapshot was read.
+    /// Fills the tables that only help lookups, after a snapshot was read.
     pub(crate) fn find_anew(&mut self) {
         for (_, core) in &mut self.branches {
             core.find_anew();
         }
     }
 
-    /// These items are shown again: every edge that hides them is released, a retraction is taken back. Dated, it takes back only what was
-    /// said before it.
+    /// Shows items again: releases every edge that hides them and takes back a retraction. A dated restore takes back only
+    /// edges and retractions that were said before it.
     ///
-    /// Items that are no memory of this stream are left out. What a session's end hid stays hidden.
+    /// Items that are no memory of this stream are left out. Items that a session's end hid stay hidden.
     pub fn restored(&mut self, seq: Seq, moment: Moment, items: &[ItemId]) {
         if let Some((_, core)) = self.branches.last_mut() {
             core.restored(seq, moment, items);
@@ -113,7 +113,7 @@ impl MemoryState {
 
     /// The stream was rewound: from `seq` on, its memory is `fresh`, the fold of the active branch alone.
     ///
-    /// What left the branch stays in [`MemoryAt::all`]. Costs nothing if the branch that was left held no memory event.
+    /// Items that left the branch stay in [`MemoryAt::all`]. Costs nothing if no memory event left the branch.
     pub fn rewound(&mut self, seq: Seq, fresh: Self) {
         let Some((_, fresh)) = fresh.branches.into_iter().next_back() else { return };
         let is_same = (self.branches.last())

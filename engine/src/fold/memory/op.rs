@@ -1,4 +1,4 @@
-//! A memory event as the fold keeps it: what a rewind folds again, without the rest of the record.
+//! A memory event as the fold keeps it, for a rewind to fold again: without the rest of the record.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use crate::ids::{Micros, Seq};
 
 /// When something was said, and by which clock.
 ///
-/// Within one store the order of its log decides: clocks may go back. What another store recorded, or a host dates, takes its
-/// place by its time, so that two stores that take in each other end alike.
+/// Within one store the order of its log decides: clocks may go back. An event that another store recorded, or that a host
+/// dates, takes its place by its time, so that two stores that take in each other's events end alike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub struct Moment {
-    /// The time that came with it, else that of recording.
+    /// The time that came with the event, else that of recording.
     pub at: Micros,
-    /// It came with a time.
+    /// A time came with the event.
     pub is_dated: bool,
 }
 
 impl Moment {
-    /// When an event was said.
+    /// The moment of an event.
     pub fn of(recorded: &Recorded) -> Self {
         Self::new(recorded.event.host_time, recorded.recorded_at)
     }
@@ -41,7 +41,7 @@ pub(crate) struct MemoryEvent {
     pub(super) what: MemoryWhat,
 }
 
-/// What it says.
+/// The content of a memory event.
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) enum MemoryWhat {
     /// An item, never without an id.
@@ -100,7 +100,7 @@ pub const fn kind_label(kind: MemoryKind) -> &'static str {
     }
 }
 
-/// How long an item of this kind lives, unless its event says.
+/// The lifespan of an item of this kind, unless its event names one.
 pub const fn default_lifespan(kind: MemoryKind) -> Lifespan {
     match kind {
         MemoryKind::Fact => Lifespan::Session,
@@ -108,7 +108,7 @@ pub const fn default_lifespan(kind: MemoryKind) -> Lifespan {
     }
 }
 
-/// The category of an item of this kind, unless its event says.
+/// The category of an item of this kind, unless its event names one.
 pub const fn default_category(kind: MemoryKind) -> &'static str {
     match kind {
         MemoryKind::Decision => "implementation",

@@ -11,7 +11,7 @@ use crate::event::{Body, Lifespan, MemoryKind};
 use crate::ids::{BodyId, ItemId, Micros, Seq, Signature, StreamId};
 use crate::text::Signer;
 
-/// Where an item stands: exactly one of these at any seq and time.
+/// The standing of an item: exactly one of these at any seq and time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
@@ -74,7 +74,7 @@ impl<'a> MemoryAt<'a> {
         list.into_iter().filter_map(move |ix| self.item_at(ix))
     }
 
-    /// Everything recorded by then, in the order of recording, whatever became of it.
+    /// All items recorded by then, in the order of recording, whatever their standing.
     pub fn all(&self) -> Vec<MemoryItem<'a>> {
         let mut items = BTreeMap::new();
         for (since, core) in &self.state.branches {
@@ -94,7 +94,7 @@ impl<'a> MemoryAt<'a> {
         items.into_values().collect()
     }
 
-    /// What holds at `now`, in the order of recording. Cost: O(items that hold) at the head.
+    /// The items that hold at `now`, in the order of recording. Cost: O(items that hold) at the head.
     pub fn current(self, now: Micros) -> impl Iterator<Item = MemoryItem<'a>> {
         let list = if self.at >= self.core.last {
             self.core.live()
@@ -138,7 +138,7 @@ impl<'a> MemoryAt<'a> {
         self.holder(&Place::subject(kind, lifespan, category, subject), now)
     }
 
-    /// What holds on a subject (any case) within one scope, in the order of recording.
+    /// The items that hold on a subject (any case) within one scope, in the order of recording.
     pub fn on_subject(
         self,
         kind: MemoryKind,
@@ -150,7 +150,7 @@ impl<'a> MemoryAt<'a> {
         self.currently(&Place::subject(kind, lifespan, category, subject), now)
     }
 
-    /// What holds in a category, in the order of recording. Cost: O(result) at the head.
+    /// The items that hold in a category, in the order of recording. Cost: O(result) at the head.
     pub fn in_category(
         self,
         kind: MemoryKind,
@@ -160,7 +160,7 @@ impl<'a> MemoryAt<'a> {
         self.currently(&Place::Category(kind, category.to_owned()), now)
     }
 
-    /// What holds and has this value, in the order of recording. Cost: O(result) at the head.
+    /// The items that hold and have this value, in the order of recording. Cost: O(result) at the head.
     pub fn with_value(
         self,
         value: Signature,
@@ -227,7 +227,7 @@ impl<'a> MemoryItem<'a> {
         self.row.node
     }
 
-    /// What was recorded.
+    /// The recorded facts.
     pub fn facts(&self) -> &'a MemoryFacts {
         &self.row.facts
     }
@@ -242,7 +242,7 @@ impl<'a> MemoryItem<'a> {
         ItemId::first(self.facts().seq)
     }
 
-    /// What it is.
+    /// Its kind.
     pub fn kind(&self) -> MemoryKind {
         self.facts().record.kind
     }
@@ -257,12 +257,12 @@ impl<'a> MemoryItem<'a> {
         self.facts().record.key.as_deref()
     }
 
-    /// What a fact or decision is about, if recorded.
+    /// The subject of a fact or decision, if recorded.
     pub fn subject(&self) -> Option<&'a str> {
         self.facts().record.subject.as_deref()
     }
 
-    /// How long it lives.
+    /// Its lifespan.
     pub fn lifespan(&self) -> Lifespan {
         self.facts().record.lifespan
     }
@@ -288,7 +288,7 @@ impl<'a> MemoryItem<'a> {
         self.node()?.reinforced_at(self.at).map(|entry| entry.at)
     }
 
-    /// How sure it is at `now`: [`Self::confirmed`] less what the hours since have taken.
+    /// Its confidence at `now`: [`Self::confirmed`] less the decay since it was created or last reinforced.
     pub fn confidence(&self, now: Micros) -> Confidence {
         let facts = self.facts();
         let since = self.reinforced().map_or(facts.created, |at| at.max(facts.created));
@@ -297,7 +297,7 @@ impl<'a> MemoryItem<'a> {
         confirmed.decayed(micros_between(since, now), rate)
     }
 
-    /// Where it stands at `now`.
+    /// Its standing at `now`.
     pub fn standing(&self, now: Micros) -> Standing {
         let Some(node) = self.node() else { return Standing::OffBranch };
         if self.off_branch {
@@ -335,12 +335,12 @@ pub struct MemoryLayer<'a> {
     pub memory: &'a MemoryState,
     /// Signs texts with the stream's key.
     pub signer: Signer,
-    /// Nothing after this is seen, whatever the view's seq: a fork sees its parent up to the fork. Else [`Seq::MAX`].
+    /// No event after this is seen, whatever the view's seq: a fork sees its parent up to the fork. Else [`Seq::MAX`].
     pub until: Seq,
 }
 
 impl MemoryLayer<'_> {
-    /// Whether items can be recorded in it: not so for what a fork sees of its parent.
+    /// Whether items can be recorded in it: not so in the layer of a fork's parent.
     pub fn is_writable(&self) -> bool {
         self.until == Seq::MAX
     }
@@ -401,7 +401,7 @@ impl<'a> MemoryView<'a> {
         items
     }
 
-    /// What holds, with its stream, in the order of recording; shadowed preferences left out.
+    /// The items that hold, each with its stream, in the order of recording; shadowed preferences left out.
     pub fn current(&self) -> Vec<(StreamId, MemoryItem<'a>)> {
         let mut items: Vec<_> = self
             .streams()
@@ -455,12 +455,12 @@ impl<'a> MemoryView<'a> {
         self.find(|memory| memory.by_item(item))
     }
 
-    /// What holds in a category, over all scopes, newest first.
+    /// The items that hold in a category, over all scopes, newest first.
     pub fn in_category(&self, kind: MemoryKind, category: &str) -> Vec<(StreamId, MemoryItem<'a>)> {
         self.gather(|memory, _| memory.in_category(kind, category, self.now).collect())
     }
 
-    /// What holds and has this value (any case), over all scopes, newest first.
+    /// The items that hold and have this value (any case), over all scopes, newest first.
     pub fn with_value(&self, value: &str) -> Vec<(StreamId, MemoryItem<'a>)> {
         self.gather(|memory, signer| {
             memory.with_value(super::value_signature(signer, value), self.now).collect()

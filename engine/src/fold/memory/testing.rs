@@ -51,7 +51,7 @@ fn time(seq: u64) -> Micros {
     Micros(i64::try_from(seq).map_or(i64::MAX, |seq| seq.saturating_mul(HOUR)))
 }
 
-/// When this store says something with an event of this seq.
+/// The moment of an event of this seq in this store.
 pub fn moment(seq: u64) -> Moment {
     Moment { at: time(seq), is_dated: false }
 }

@@ -1,4 +1,4 @@
-//! Tables: what holds after a few events, and why the rest does not.
+//! Tables: which items hold after a few events, and why the others do not.
 
 use std::fmt::Write as _;
 
@@ -38,7 +38,7 @@ fn fold(events: Vec<Payload>) -> MemoryState {
     state
 }
 
-/// One line an item: its id, where it stands, its edges.
+/// One line an item: its id, its standing, its edges.
 fn dump(state: &MemoryState, at: Seq) -> String {
     let memory = state.at(at);
     let mut text = String::new();
@@ -224,7 +224,7 @@ fn a_restore_releases_edges_and_a_later_event_may_hide_again() {
         p2 current
     "#]]
     .assert_eq(&dump(&state, Seq::MAX));
-    // The one shown last holds.
+    // The item that was shown last holds.
     assert_eq!(state.at(Seq::MAX).by_key(PROJECT, "tooling", "k", Micros(0)).unwrap().id(), "p1");
     state.apply(&recorded(4, stream(PROJECT), preference("p3", "k", "c")));
     expect![[r#"
@@ -243,7 +243,7 @@ fn a_restore_releases_edges_and_a_later_event_may_hide_again() {
     assert_eq!(state.at(Seq::MAX).by_key(PROJECT, "tooling", "k", Micros(0)).unwrap().id(), "p3");
 }
 
-/// Two stores say something of one item and take in what the other said: the later word holds in both.
+/// Two stores say something of one item and take in each other's events: the later word holds in both.
 #[test]
 fn of_a_retraction_and_a_restore_the_later_holds_in_any_order() {
     let dated = |hour: i64| Moment { at: Micros(hour * HOUR), is_dated: true };
@@ -253,7 +253,7 @@ fn of_a_retraction_and_a_restore_the_later_holds_in_any_order() {
         recorded
     };
     let superseded = || MemorySuperseded { old: "p1".into(), new: "p2".into(), reason: None };
-    // What hides p1, when it is said, when p1 is restored, whether it holds at the end.
+    // The event that hides p1, its hour, the hour of p1's restore, whether p1 holds at the end.
     let cases: [(Payload, i64, i64, bool); 4] = [
         (retract("p1").into(), 10, 11, true),
         (retract("p1").into(), 11, 10, false),
@@ -504,7 +504,7 @@ fn many_items_fold_and_answer() {
     let mut state = MemoryState::default();
     let count: u64 = if std::env::var_os("ACPDB_TEST_SLOW").is_some() { 100_000 } else { 10_000 };
     for seq in 1..=count {
-        // Half are preferences on 500 keys; half one chain of decisions, told from its newest end.
+        // Half are preferences on 500 keys; half are one chain of decisions, told from its newest end.
         let payload = if seq % 2 == 0 {
             preference(&format!("p{seq}"), &format!("k{}", seq % 1000), &format!("v{seq}"))
         } else {

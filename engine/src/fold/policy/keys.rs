@@ -1,4 +1,4 @@
-//! The keys of a policy: name, how to read it, how to write it. One line a key.
+//! The keys of a policy: the name of each, and how it is read and written. One line a key.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ use crate::text::{GlobError, Globs};
 
 /// A value that a key does not take.
 pub(super) enum KeyError {
-    /// What it takes.
+    /// The values that the key takes.
     Kind(&'static str),
     /// A pattern that cannot be used.
     Glob(GlobError),
@@ -29,7 +29,7 @@ pub struct PolicyKey {
     place: Place,
 }
 
-/// Where a key's value is.
+/// The place of a key's value in a policy.
 enum Place {
     Field {
         get: fn(&Policy) -> Value,
@@ -74,7 +74,7 @@ impl std::fmt::Debug for PolicyKey {
     }
 }
 
-/// A key a line: its name, its field, the function that sets it; `in` where that sets more than the field.
+/// A key a line: its name, its field, the function that sets it; `in` where that function sets more than the field.
 macro_rules! keys {
     ($( $name:literal $($field:ident).+ $(in $place:ident)? : $set:ident );+ $(;)?) => {
         [ $( PolicyKey {
@@ -100,7 +100,7 @@ pub fn policy_keys() -> &'static [PolicyKey] {
     &ALL
 }
 
-/// Keys of rules that supersede, other than those that are a switch and no more.
+/// Keys of rules that supersede, other than those with a plain switch.
 fn supersession() -> impl IntoIterator<Item = PolicyKey> {
     keys! {
     "automatic" automatic: flag;
@@ -123,7 +123,7 @@ fn supersession() -> impl IntoIterator<Item = PolicyKey> {
     }
 }
 
-/// Keys of what shortens, protects and serves.
+/// Keys for shortening, protecting and serving.
 fn others() -> impl IntoIterator<Item = PolicyKey> {
     keys! {
     "purge_errors" purge_errors.on: flag;
@@ -172,7 +172,7 @@ fn others() -> impl IntoIterator<Item = PolicyKey> {
     }
 }
 
-/// What a field holds.
+/// The JSON value of a field.
 fn json<T: Serialize>(value: &T) -> Value {
     // Switches, numbers, words and lists of them: no part of it is refused.
     serde_json::to_value(value).unwrap_or_default()
@@ -239,7 +239,7 @@ words! {
 }
 
 fn word<W: Word>(place: &mut W, value: &Value) -> Result<(), KeyError> {
-    // `off` is what people write for it, and `false` is what other programs make of that.
+    // People write `off` for it, and other programs make `false` of that.
     let word = match value {
         Value::Bool(true) => &Value::from("on"),
         Value::Bool(false) => &Value::from("off"),
@@ -249,7 +249,7 @@ fn word<W: Word>(place: &mut W, value: &Value) -> Result<(), KeyError> {
     Ok(())
 }
 
-/// Texts of a list; `None` if it is none.
+/// Texts of a list; `None` if the value is no list of texts.
 fn texts(value: &Value) -> Option<Vec<&str>> {
     value.as_array()?.iter().map(Value::as_str).collect()
 }

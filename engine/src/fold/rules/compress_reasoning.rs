@@ -25,7 +25,7 @@ const HEAD_RATIO: f64 = 0.3;
 const TAIL_RATIO: f64 = 0.5;
 /// Tokens of the marks between and behind the lines, at most.
 const MARK_TOKENS: u64 = 32;
-/// Words of lines that tell what came of it.
+/// Words of lines that tell a result.
 const TELLING: [&str; 10] = [
     "conclusion",
     "therefore",

@@ -1,4 +1,4 @@
-//! Idle notes: a read of prose, logs, tables, temporary or vendored files steps aside early: it is read once, to know it.
+//! Idle notes: a read of prose, logs, tables, temporary or vendored files steps aside early: such a file is read once, to know it.
 use super::Look;
 use super::shorten::{Acts, AgesKey, Leaves, Resting, Shortening, TEXT_ASIDE};
 use crate::fold::policy_values::Ages;

@@ -1,5 +1,5 @@
-//! Idle reasoning: what the model thought before it answered an earlier prompt goes, so many prompts later. It goes in
-//! whole runs: all reasoning between two prompts, or none of it.
+//! Idle reasoning: the model's reasoning from before an earlier prompt goes, so many prompts later. It goes in whole
+//! runs: all reasoning between two prompts, or none of it.
 
 use super::shorten::{Acts, AgesKey, Leaves, Shortening};
 use crate::fold::policy_values::Ages;

@@ -1,4 +1,4 @@
-//! Idle searches: what a search or a command line gave steps aside a few turns later.
+//! Idle searches: the output of a search or a command line steps aside a few turns later.
 use super::{Look, SHORTENING};
 use super::shorten::{Acts, AgesKey, Leaves, Resting, Shortening, TEXT_ASIDE};
 use crate::fold::policy_values::{Ages, Policy};
@@ -21,8 +21,8 @@ fn turns(look: Look<'_>, resting: &Resting<'_>, ages: Ages) -> Option<u32> {
 }
 
 impl Policy {
-    /// Turns for which an output of medium size stays that no rule takes for another reason; `None`: for ever. What is not
-    /// shelved counts as what a search or a command line gave: most outputs are that.
+    /// Turns for which an output of medium size stays, if no rule takes it for another reason; `None`: for ever. Without
+    /// `shelf`, the age of searches and command lines counts: most outputs are theirs.
     pub fn other_turns(&self) -> Option<u32> {
         let shelf = self.shelf.on.then_some(self.shelf.other_turns);
         let number = SHORTENING.iter().position(|rule| rule.name == RULE.name);

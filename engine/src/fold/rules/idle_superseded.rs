@@ -1,5 +1,5 @@
 //! Idle superseded: the long parameters of a write or an edit that a newer call superseded step aside when no call has
-//! touched the file for some turns. At once would save more, and take away twice as much that the model still uses.
+//! touched the file for some turns. Taking them at once would save more, and take away twice as much that the model still uses.
 use super::Look;
 use super::shorten::{Acts, AgesKey, Leaves, Resting, Shortening};
 use crate::fold::policy_values::Ages;

@@ -1,12 +1,12 @@
-//! The rules: what makes a newer call supersede an older one.
+//! The rules by which a newer call supersedes an older one.
 //!
 //! ```text
 //! older call X   --lay-->    slots it can be found under          (repeat: its signature; file: each key and class)
 //! newer call N   --clear-->  slots whose calls it may supersede   (repeat: its signature; file: keys the matrix allows)
 //! ```
 //!
-//! A rule says that ([`Finds`]), what its edges are called and what is told of them ([`Label`]), and how a policy turns it on ([`On`]).
-//! Finding candidates, protection, order and edges are the same for all and stand in [`step`](super::step). One file a
+//! A rule says how its calls are found ([`Finds`]), names its edges and words their texts ([`Label`]), and says how a policy turns it
+//! on ([`On`]). Finding candidates, protection, order and edges are the same for all and stand in [`step`](super::step). One file a
 //! rule, one line in the list of [`RULES`], in the order in which they are asked.
 //! Rules that shorten stand in the list of [`SHORTENING`] in the same way, as [`Shortening`].
 
@@ -77,7 +77,7 @@ shortening! {
     search_lines
 }
 
-/// What a rule looks at.
+/// The state that a rule looks at.
 #[derive(Clone, Copy)]
 pub(crate) struct Look<'a> {
     pub(crate) facts: &'a Facts,
@@ -97,7 +97,7 @@ impl<'a> Look<'a> {
         (first..).zip(keys)
     }
 
-    /// What a key compares as under the policy.
+    /// A key's identity under the policy.
     pub(crate) fn id(&self, key: &KeyFact) -> KeyId {
         match self.policy.paths {
             Paths::Raw => key.id_given,
@@ -110,7 +110,7 @@ impl<'a> Look<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clear {
     pub(crate) slot: Slot,
-    /// Index of the key by which it does so, or [`NONE`].
+    /// Index of the key by which the call empties it, or [`NONE`].
     pub(crate) key: u32,
     /// Not at once: when the file has rested.
     pub(crate) waits: bool,
@@ -123,9 +123,9 @@ pub(crate) enum Failed {
     No,
     /// If the policy says so.
     ByPolicy,
-    /// They, too.
+    /// Failed calls, too.
     Yes,
-    /// They alone.
+    /// Failed calls alone.
     Only,
 }
 
@@ -178,10 +178,10 @@ pub(crate) fn ages_keys() -> impl Iterator<Item = (usize, AgesKey)> {
 
 /// A rule of supersession.
 pub(crate) struct Rule {
-    /// What its edges can be called.
+    /// Labels that its edges can have.
     pub(crate) labels: &'static [&'static Label],
     pub(crate) on: On,
-    /// What an edge is called now.
+    /// The kind of its edges under a policy.
     pub(crate) kind: fn(&Policy) -> RuleKind,
     pub(crate) guard: Guard,
     pub(crate) failed: Failed,
@@ -190,7 +190,7 @@ pub(crate) struct Rule {
     pub(crate) finds: Finds,
 }
 
-/// What calls of a rule have in common: an older call lies in these slots, a newer one takes what lies in them.
+/// The slots that calls of a rule have in common: an older call lies in them, a newer one takes the calls that lie in them.
 #[derive(Clone, Copy)]
 pub(crate) enum Finds {
     /// One slot, for calls that have one.
@@ -244,7 +244,7 @@ impl Finds {
 }
 
 impl Rule {
-    /// Whether the policy has it on. `number`: its place among [`RULES`].
+    /// Whether the policy has the rule on. `number`: its place among [`RULES`].
     pub(crate) fn is_on(&self, number: usize, policy: &Policy) -> bool {
         match self.on {
             On::Policy(asks) => asks(policy),
@@ -253,7 +253,7 @@ impl Rule {
     }
 }
 
-/// What is told of the edges of a rule.
+/// Names and texts for the edges of a rule.
 pub(crate) struct Label {
     /// The number in memory and in saved folds. No two labels share one, and there are no gaps.
     pub(crate) number: u8,
@@ -265,11 +265,11 @@ pub(crate) struct Label {
     pub(crate) sign: &'static str,
     /// Whether figures show a row even if nothing was hidden.
     pub(crate) is_always_shown: bool,
-    /// What stands in place of a superseded face.
+    /// The text in place of a superseded face.
     pub(crate) tombstone: Tombstone,
     /// The log line of an edge, without its sign.
     pub(crate) line: fn(&Line<'_>) -> String,
-    /// What the rule saw; `{key}` is replaced by what the two calls share.
+    /// The rule's reason; `{key}` is replaced by the key that the two calls share.
     pub(crate) reason: &'static str,
 }
 
@@ -284,7 +284,7 @@ pub(crate) enum Tombstone {
     Tool(&'static str, &'static str),
 }
 
-/// What log lines of edges are made of.
+/// The values in log lines of edges.
 pub(crate) struct Line<'a> {
     /// The hosts' ids of the superseded call and of the superseding one.
     pub(crate) old: &'a str,
@@ -387,7 +387,7 @@ impl RuleKind {
         self.described().name
     }
 
-    /// What the rule saw, in words. `key` is what the two calls share, with a blank before it, or empty.
+    /// The rule's reason, in words. `key`: the key that the two calls share, with a blank before it, or empty.
     pub fn reason(self, key: &str) -> String {
         self.described().reason.replace("{key}", key)
     }
@@ -423,10 +423,10 @@ impl serde::Serialize for RuleKind {
 
 // --- protection ----------------------------------------------------------------------------------------------------------
 
-// Which lists a tool or a file is on, under the policy in force. Matching patterns costs more than a rule does, so each name is
+// The lists that a tool or a file is on, under the policy in force. Matching patterns costs more than a rule does, so each name is
 // matched once per policy. Precedence, as `explain` names it: pinned, protected file, protected tool, turn protection.
 
-/// Which lists of protected tools hold against a rule.
+/// The lists of protected tools that hold against a rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Guard {
     /// The common one.
@@ -451,7 +451,7 @@ pub(crate) struct ToolLists {
     pub(crate) repeat_except: bool,
 }
 
-/// What has been matched so far, under one policy.
+/// Names that were matched so far, under one policy.
 #[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Lists {
     /// By name. Tools are among the first names of a stream.
@@ -475,7 +475,7 @@ impl Lists {
         *self.aging.get_or_insert_with(|| aging(policy))
     }
 
-    /// Matches what a call names, so that it can be looked up.
+    /// Matches the names of a call's tool and files, so that they can be looked up.
     pub(crate) fn learn(&mut self, facts: &Facts, policy: &Policy, ix: Ix) {
         let Some(call) = facts.call(ix) else { return };
         if self.tools.len() <= call.tool.at() {

@@ -13,7 +13,7 @@ use crate::fold::policy_values::Ages;
 use crate::text::json::string_spans;
 use crate::text::write_json_string;
 
-/// What stands in place of a long string.
+/// The text in place of a long string.
 const MARK: &str = "[input removed due to failed tool call]";
 /// Tokens of one such mark, at most.
 const MARK_TOKENS: u64 = 12;
@@ -55,10 +55,10 @@ impl Cuts for ShortValues {
 
     /// The parameters with [`MARK`] in place of every string value longer than it, at any depth.
     ///
-    /// All else keeps its spelling: keys, order, numbers, white space. What is not JSON counts as one string. `None`: no string
-    /// is that long.
+    /// Everything else keeps its spelling: keys, order, numbers, white space. Bytes that are not JSON count as one string. `None`: no
+    /// string is that long.
     fn cut(&self, bytes: &[u8]) -> Option<String> {
-        // As the text above says: what is no JSON counts as one string.
+        // As the text above says: bytes that are not JSON count as one string.
         let spans = std::str::from_utf8(bytes).ok().and_then(|text| Some((text, string_spans(text).ok()?)));
         let Some((text, spans)) = spans else {
             return (bytes.len() > MARK.len()).then(|| MARK.to_owned());

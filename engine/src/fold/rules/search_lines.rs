@@ -16,7 +16,7 @@ use crate::fold::policy_values::Ages;
 const HEAD_TOKENS_MAX: u32 = 100;
 /// Tokens that lines which name a file may have.
 const NAMED_TOKENS_MAX: u32 = 100;
-/// Tokens of what is left, at most: its lines, and the marks between them.
+/// Tokens of the result, at most: its lines, and the marks between them.
 const TOKENS_MAX: u64 = HEAD_TOKENS_MAX as u64 + NAMED_TOKENS_MAX as u64 + 24;
 
 pub(crate) const RULE: Shortening = Shortening {
@@ -41,7 +41,7 @@ fn age(look: Look<'_>, subject: &Subject<'_>, ages: Ages) -> Option<u32> {
     }
     let tokens = subject.output.tokens;
     let is_long = tokens > TOKENS_MAX && tokens >= u64::from(look.policy.idle.tokens_min);
-    // Asked last, and of few: it goes through patterns.
+    // Asked last, and for few calls: it goes through patterns.
     let steers = || look.policy.shelf.except.is_match(look.facts.tool(subject.ix));
     let turns = ages.turns(tokens)?;
     let meant = is_long && !steers();

@@ -1,4 +1,4 @@
-//! Rules that shorten what is shown, or set it aside, because of its age.
+//! Rules that shorten a face, or set it aside, because of its age.
 //!
 //! ```text
 //! AtAge   so many turns after its birth                       failed inputs, long outputs, long reasoning
@@ -6,8 +6,8 @@
 //! AtPrompt  so many prompts after its birth                   reasoning
 //! ```
 //!
-//! Such a rule is a file and a line in the list of [`SHORTENING`]: its name, its texts, its key in policies and the presets
-//! that set it stand in its [`Shortening`], and so does what it leaves. A rule that leaves a part of a text brings its own
+//! Such a rule is a file and a line in the list of [`SHORTENING`]: its name, its texts, its key in policies, the presets
+//! that set it and the content that it leaves stand in its [`Shortening`]. A rule that leaves a part of a text brings its own
 //! [`Cuts`]: nothing else knows how it cuts. Queues, touches and cold caches are the same for all rules and stand in
 //! [`step`](crate::fold::step).
 
@@ -25,7 +25,7 @@ use crate::fold::policy_values::{Ages, Policy};
 use crate::ids::Seq;
 use crate::text::estimate;
 
-/// Items that are looked at for files touched since.
+/// Number of items, at most, that are searched for files touched since.
 const BETWEEN_MAX: usize = 256;
 
 /// A rule that shortens what is shown.
@@ -34,14 +34,14 @@ pub(crate) struct Shortening {
     pub(crate) name: &'static str,
     /// The name in the block of figures.
     pub(crate) figure: &'static str,
-    /// What the rule does, in words.
+    /// A sentence that says how the rule acts.
     pub(crate) reason: &'static str,
-    /// What stands in place of a face.
+    /// The content in place of a face.
     pub(crate) leaves: fn(Face) -> Leaves,
     pub(crate) acts: Acts,
 }
 
-/// What a shortened face shows.
+/// The content of a shortened face.
 #[derive(Clone, Copy)]
 pub(crate) enum Leaves {
     /// A text.
@@ -57,20 +57,20 @@ pub(crate) enum Leaves {
 /// How a rule cuts a text.
 #[derive(Clone, Copy)]
 pub(crate) struct Part {
-    /// What the rule knows of a face when it cuts it.
+    /// Makes the rule's cutter for a face.
     pub(crate) by: fn(&Cutting<'_>) -> Arc<dyn Cuts>,
     /// A rule for idle faces may take the rest later.
     pub(crate) may_go: bool,
 }
 
-/// What a rule looks at before it cuts a face.
+/// The state that a rule looks at before it cuts a face.
 #[derive(Clone, Copy)]
 pub(crate) struct Cutting<'a> {
     pub(crate) facts: &'a Facts,
-    /// That of the moment in which the rule acted.
+    /// The policy of the moment in which the rule acted.
     pub(crate) policy: &'a Policy,
     pub(crate) ix: Ix,
-    /// That moment.
+    /// The moment in which the rule acted.
     pub(crate) at: Seq,
 }
 
@@ -96,12 +96,12 @@ impl Cutting<'_> {
     }
 }
 
-/// What a rule knew of a face when it cut it, and how it cuts. Two that are written alike leave the same of a text.
+/// A rule's knowledge of a face, and the way to cut it. Two that are written alike cut a text alike.
 pub(crate) trait Cuts: fmt::Debug + Send + Sync {
-    /// Estimated tokens that are left, at most. It is asked without the text.
+    /// Estimated tokens that are left, at most. Needs no text.
     fn tokens_max(&self) -> u64;
 
-    /// What is left of a face's bytes, its parts on lines of their own; `None`: the whole.
+    /// The part of a face's bytes that is left, its pieces on lines of their own; `None`: the whole.
     fn cut(&self, bytes: &[u8]) -> Option<String>;
 }
 
@@ -205,10 +205,10 @@ pub(crate) enum Acts {
     },
 }
 
-/// What stands in place of an idle output.
+/// The text in place of an idle output.
 pub(crate) const TEXT_ASIDE: &str = "[set aside: restore it, or run the call again]";
 
-/// What a rule with an age looks at.
+/// An item, as a rule with an age looks at it.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) ix: Ix,
@@ -220,7 +220,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) has_failed: bool,
 }
 
-/// What an idle rule looks at: a face of a completed call.
+/// A face of a completed call, as an idle rule looks at it.
 #[derive(Clone, Copy)]
 pub(crate) struct Resting<'a> {
     pub(crate) ix: Ix,
@@ -235,12 +235,12 @@ pub(crate) struct Resting<'a> {
 }
 
 impl Resting<'_> {
-    /// The output of a call of this class; no tool that steers the work.
+    /// The face is the output of a call of this class; its tool does not steer the work.
     pub(crate) fn is_output_of(&self, class: ToolClass) -> bool {
         !self.steers && self.face == Face::Output && self.call.class == class
     }
 
-    /// The input of a call of one of these classes; no tool that steers the work.
+    /// The face is the input of a call of one of these classes; its tool does not steer the work.
     pub(crate) fn is_input_of(&self, classes: &[ToolClass]) -> bool {
         !self.steers && self.face == Face::Input && classes.contains(&self.call.class)
     }
@@ -281,12 +281,12 @@ impl ShortenKind {
         self.described().figure
     }
 
-    /// What the rule does, in words.
+    /// A sentence that says how the rule acts.
     pub fn reason(self) -> &'static str {
         self.described().reason
     }
 
-    /// What the rule is to the history of a face that it shortens.
+    /// The cause of a face that the rule shortens.
     pub(crate) fn cause(self, face: Face) -> Cause {
         let leaves = (self.described().leaves)(face);
         let leaves_some = matches!(leaves, Leaves::Part(Part { may_go: true, .. }));

@@ -1,4 +1,4 @@
-//! What acts on items, compactions and rewritten faces do to the present.
+//! Acts on items, compactions and rewritten faces change the present.
 
 use rustc_hash::FxHashSet;
 
@@ -128,7 +128,7 @@ impl Step<'_> {
         if live.is(PINNED) {
             self.core.unset(ix, PINNED);
             self.history.unpin(ix, self.at);
-            // One that is shortened, too, as in `take_up`.
+            // A shortened item, too, as in `take_up`.
             if !live.is(RESTORED) {
                 self.schedule(ix);
             }

@@ -39,7 +39,7 @@ fn leaves_some(cause: &Cause) -> bool {
 }
 
 impl Step<'_> {
-    /// Shortens the faces whose age a rule names.
+    /// Shortens the faces that have reached the age of a rule.
     pub(super) fn shorten_due(&mut self, number: usize) {
         let turn = self.core.turn.0;
         let Some(queue) = self.core.shorten.get_mut(number) else { return };
@@ -91,7 +91,7 @@ impl Step<'_> {
         })
     }
 
-    /// A prompt: what goes at it goes.
+    /// A prompt: shortens the faces that are due at it.
     pub(super) fn prompted(&mut self) {
         self.core.idle.prompts = self.core.idle.prompts.saturating_add(1);
         if !self.core.policy.automatic {
@@ -124,7 +124,7 @@ impl Step<'_> {
         }
     }
 
-    /// A call was superseded and shows its input still: another rule may mean that now.
+    /// A call was superseded but still shows its input: another rule may mean the input now.
     pub(super) fn idle_when_superseded(&mut self, ix: Ix) {
         if let Some((_, turns)) = self.idle_rule(ix, Face::Input) {
             self.idle_at(self.core.turn.0, turns, ix, Face::Input);
@@ -140,7 +140,7 @@ impl Step<'_> {
         }
     }
 
-    /// Sets aside what is due, or puts it off where its file was touched meanwhile.
+    /// Sets aside the faces that are due, or puts them off if a file of the call was touched meanwhile.
     pub(super) fn idle_due(&mut self, is_cold: bool) {
         let turn = self.core.turn.0;
         let mut due = take(&mut self.core.idle.due, turn);
@@ -156,7 +156,7 @@ impl Step<'_> {
             if cause.is_some() && first.is_none() {
                 continue;
             }
-            // Of a superseded call the output is hidden already; the input may still be whole.
+            // A superseded call's output is hidden already; its input may still be whole.
             let shortened = if first.is_some() { 0 } else { SHORTENED };
             let hidden = if face == Face::Output { SUPERSEDED | shortened } else { 0 };
             if !live.is(BORN) || live.is(LEFT | CLEARED | PINNED | RESTORED | hidden) {
@@ -177,7 +177,7 @@ impl Step<'_> {
         }
     }
 
-    /// The turn in which a call was made, or a file of it was last touched.
+    /// The turn in which a call was made, or one of its files was last touched, if that is later.
     fn last_touch(&self, ix: Ix) -> u32 {
         let Some((item, call)) = self.facts.item(ix).zip(self.facts.call(ix)) else { return 0 };
         let paths = self.core.policy.paths;

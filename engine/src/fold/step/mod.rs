@@ -1,14 +1,14 @@
-//! One step of the fold: what an operation makes of the present, and what is concluded from it.
+//! One step of the fold: an operation changes the present, and rules draw conclusions from it.
 //!
 //! ```text
-//! step(op):  Start -> open      Finish -> ready? --rules--> edges        TurnStarted -> what is due
+//! step(op):  Start -> open      Finish -> ready? --rules--> edges        TurnStarted -> due items
 //!                                    \--lay--> claims                      protection, quiet steps, shortening, prune
 //! ```
 //!
-//! What acts and compactions do stands in [`acts`], idle items in [`idle`], evictions of tasks, todo lists and what is injected
+//! Acts and compactions stand in [`acts`], idle items in [`idle`], evictions of tasks, todo lists and the texts injected
 //! because of them in [`tasks`].
 //!
-//! Cost of one step: O(what it changes). Nothing is scanned but the calls that a rule finds, and those it throws out.
+//! Cost of one step: O(its changes). A step scans only the calls that a rule finds, and those that the rule throws out.
 
 mod acts;
 mod idle;
@@ -88,7 +88,7 @@ impl Step<'_> {
             Op::TaskEvicted { event, eviction } => self.task_evicted(event, *eviction),
             Op::Memory(event) => self.subs.memory.fold(event),
         }
-        // What bore a summary may be gone from where it stood.
+        // The place that bore a summary may be gone.
         if matches!(op, Op::Replace(_) | Op::Clear(_) | Op::Abandon(_) | Op::Hide(_) | Op::Restore(_)) {
             self.move_summaries(touched);
         }
@@ -114,7 +114,7 @@ impl Step<'_> {
         if let Some(call) = self.facts.call(ix) {
             self.core.open.entry(call.host_id).or_default().push(ix);
         }
-        // It is of this task if none is active when it ends.
+        // The call belongs to this task if no task is active when it ends.
         if let Some(task) = self.core.task {
             self.core.task_calls.insert(ix, task);
         }
@@ -202,7 +202,7 @@ impl Step<'_> {
         self.lay(ix);
     }
 
-    /// A read shows its files anew: what waited for them to rest need not wait.
+    /// A read shows its files anew: edges that waited for them to rest need not wait.
     fn show_anew(&mut self, ix: Ix) {
         let look = look!(self);
         let files: Vec<_> = look
@@ -221,7 +221,7 @@ impl Step<'_> {
         for pair in pairs {
             let rule = &super::rules::file::RULE;
             let (old, new) = (self.core.live(pair.old), self.core.live(pair.new));
-            // Whether the two are of one file is for the policy of now to say.
+            // The present policy says whether the two are of one file.
             let look = look!(self);
             let edited = self.facts.keys.get(pair.key as usize).map(|key| look.id(key));
             let allowed = self.core.policy.file.clears(ToolClass::Edit).contains(&pair.class)
@@ -325,7 +325,7 @@ impl Step<'_> {
                 calls.extend(entry.remove());
             }
             calls.sort_unstable();
-            // One that left and came back is in the queue twice.
+            // A call that left and came back is in the queue twice.
             calls.dedup();
             for ix in calls {
                 if self.core.live(ix).is(BORN) && !self.core.live(ix).is(LEFT | READY) {
@@ -398,7 +398,7 @@ impl Step<'_> {
         tag.is_some() || self.core.task.is_some() || !self.core.task_calls.is_empty()
     }
 
-    /// The rule that means an item at a prompt, and how many prompts later.
+    /// The rule that means an item at a prompt, and the number of prompts until it acts.
     fn prompt_rule(&self, ix: Ix) -> Option<(ShortenKind, u32)> {
         let item = self.facts.item(ix)?;
         (0..).zip(SHORTENING).find_map(|(number, rule)| {
@@ -415,7 +415,7 @@ impl Step<'_> {
         self.core.idle.due_at_prompt.entry(due).or_default().push((ix, Face::Output));
     }
 
-    /// What a completed call did to the todo list.
+    /// Takes in a completed call's change of the todo list.
     pub(super) fn todos_of(&mut self, ix: Ix, finish: u32) {
         let Some((id, started)) = self.facts.item(ix).map(|item| (item.id, item.turn)) else { return };
         let from_call =
@@ -486,8 +486,8 @@ impl Step<'_> {
         }
     }
 
-    /// Puts an item of the context into every queue and under every rule that it belongs to: they were emptied, or it was out
-    /// of the context when it would have come in.
+    /// Puts an item of the context into every queue and under every rule that it belongs to: after these were emptied, or when
+    /// the item comes back into the context.
     pub(super) fn take_up(&mut self, ix: Ix) {
         let live = self.core.live(ix);
         if live.status == Status::Completed && !live.is(READY) {
@@ -498,7 +498,7 @@ impl Step<'_> {
         if live.is(CLEARED) {
             return;
         }
-        // One that is shortened, too: its other face, and what its rule left of it, may go later. Queues leave out what is done.
+        // A shortened item, too: its other face, and the part that its rule left, may go later. Queues skip faces that are done.
         if !live.is(RESTORED) {
             self.schedule(ix);
         }

@@ -1,4 +1,4 @@
-//! What a step does to todo lists and tasks.
+//! Steps of todo lists and tasks.
 //!
 //! ```text
 //! task T in progress since message m1 .. completed in m2
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! User messages, calls with their parameters, and the order stay. While T is active only its newest outputs stay
-//! (rolling prune). A pinned item is left alone. The texts are made when they are read. A change of the todo list ends what was
-//! injected because of it.
+//! (rolling prune). A pinned item is left alone. The texts are made when they are read. A change of the todo list ends the texts that
+//! were injected because of it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::fold::number::{Ix, NONE, Name, index};
 use crate::fold::state::{BORN, EVICTED, LEFT, PINNED, SUPERSEDED};
 use crate::ids::Seq;
 
-/// The completed task's eviction that is the cause, if one is.
+/// The eviction of a completed task, if that is the cause.
 const fn eviction_of(cause: &Cause) -> Option<u32> {
     match cause {
         Cause::Evicted { eviction, how, .. } if !matches!(how, Evicted::Rolling) => Some(*eviction),
@@ -64,7 +64,7 @@ impl Step<'_> {
             let task = self.facts.names.intern(&fields.id);
             let begun = self.subs.tasks.task(&fields.id, self.at).and_then(|task| Some(task.begun?.seq));
             match begun {
-                // Since its last completion: what was done for it before that is no part of this round.
+                // The task begins anew: work before its last completion is no part of this round.
                 Some(seq) if seq == self.at => {
                     self.core.task_begins.insert(task, message);
                     self.core.task_ended.remove(&task);
@@ -102,7 +102,7 @@ impl Step<'_> {
         if let Some(first) = self.core.task_begins.remove(&task) {
             let named = event.message.as_deref().and_then(|key| self.facts.names.find(key));
             let last = named.and_then(|key| self.facts.message_at(key, self.at));
-            // Up to the last message there is.
+            // Without an end: up to the last message.
             let last = last.unwrap_or(NONE.saturating_sub(1));
             let messages = self.facts.messages.get(first as usize..).unwrap_or_default();
             // A task that ended before it began has the one message.
@@ -116,7 +116,7 @@ impl Step<'_> {
                     });
                     if spoken && self.can_go(ix) {
                         places.push((ix, how));
-                        // What shows something else already cannot stand for its message.
+                        // A part that already shows another text cannot stand for its message.
                         how = if self.shows_otherwise(ix) { how } else { Evicted::Dropped };
                     }
                 }
@@ -138,7 +138,7 @@ impl Step<'_> {
         }
     }
 
-    /// Where a content stands in the conversation: a result where it came, whatever the order of the calls.
+    /// A content's place in the conversation: a result stands where it came, whatever the order of the calls.
     fn stands_at(&self, ix: Ix) -> (Seq, Ix) {
         let finish = self.history.answer(ix, Seq::MAX);
         let finish = finish.and_then(|finish| self.facts.finishes.get(finish as usize));
@@ -146,14 +146,14 @@ impl Step<'_> {
         (finish.map_or_else(born, |finish| finish.seq), ix)
     }
 
-    /// Whether something shows on an item that an eviction would not replace.
+    /// Whether a cause shows on an item that an eviction would not replace.
     fn shows_otherwise(&self, ix: Ix) -> bool {
         let rank = Cause::Evicted { eviction: 0, how: Evicted::Output, last: false }.rank();
         let cause = self.history.cause(ix, Face::Output, Seq::MAX);
         cause.is_some_and(|row| row.cause.rank() < rank)
     }
 
-    /// A call that was open when its task was completed has ended: what it says is behind the summary, too.
+    /// A call that was open when its task was completed has ended: its output goes behind the summary, too.
     fn ended_late(&mut self, ix: Ix, eviction: u32) {
         if self.can_go(ix) {
             self.core.set(ix, EVICTED);
@@ -164,10 +164,10 @@ impl Step<'_> {
         }
     }
 
-    /// What stood for a task may be gone from where it stood: restored, cleared, left behind by a compaction. The summary of
-    /// what is still hidden moves to the last place that can bear it.
+    /// The place of a task's summary may be gone: restored, cleared, left behind by a compaction. The summary of the items that are
+    /// still hidden then moves to the last place that can bear it.
     ///
-    /// `touched`: how many faces were touched before the act. Cost: O(faces that the act touched, places of their evictions).
+    /// `touched`: number of faces that were touched before the act. Cost: O(faces that the act touched, places of their evictions).
     pub(in crate::fold) fn move_summaries(&mut self, touched: usize) {
         if self.core.evicted.is_empty() {
             return;
@@ -192,7 +192,7 @@ impl Step<'_> {
             places.sort_by_key(|(ix, _)| self.stands_at(*ix));
             let stands =
                 |(_, cause): &&(Ix, Cause)| !matches!(cause, Cause::Evicted { how: Evicted::Dropped, .. });
-            // Where no place is left but those that show nothing, one of them speaks up.
+            // If only places that show nothing are left, the last of them shows the summary.
             let heir = places.iter().rev().find(stands).or_else(|| places.last()).copied();
             let Some((ix, cause @ Cause::Evicted { how, .. })) = heir else { continue };
             self.history.end(ix, self.at, |row| row.cause == cause);
@@ -206,7 +206,7 @@ impl Step<'_> {
         live.is(BORN) && !live.is(LEFT | PINNED | EVICTED)
     }
 
-    /// Rolling prune: of the active task only the newest outputs stay.
+    /// Rolling prune: only the newest outputs of the active task stay.
     pub(super) fn roll(&mut self, task: Name) {
         let keep = self.core.policy.task_outputs_max as usize;
         if self.core.task_recent.len() <= keep {

@@ -1,10 +1,10 @@
-//! Where the text of a todo stands.
+//! The source of a todo's text.
 
 use serde::Serialize;
 
 use crate::ids::BodyId;
 
-/// Where one item's text stands. Later sources overlay earlier ones, field by field.
+/// A source of one item's text. Later sources overlay earlier ones, field by field.
 #[derive(Serialize, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[serde(rename_all = "snake_case")]
 #[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
@@ -13,7 +13,7 @@ pub enum TodoSource {
     List {
         /// The list.
         body: BodyId,
-        /// Which element, from 0.
+        /// Index of the element, from 0.
         index: u32,
     },
     /// A JSON object of its own.

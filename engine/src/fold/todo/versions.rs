@@ -27,7 +27,7 @@ struct Version {
     changed: Option<u32>,
 }
 
-/// What a change made of an item: how it stands after it.
+/// A change of an item: its values after the change.
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct Change {
     /// The version of the list that it made.
@@ -35,7 +35,7 @@ struct Change {
     content_signature: Signature,
     status: String,
     in_progress_since: Option<Turn>,
-    /// Where more of the item's text stands.
+    /// One more source of the item's text.
     source: Option<TodoSource>,
 }
 
@@ -48,7 +48,7 @@ struct Item {
     changes: Vec<Change>,
 }
 
-/// A whole list, and what changed of its items until the next one.
+/// A whole list, and the changes of its items until the next one.
 #[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) struct ItemSet {
     versions: Vec<Version>,
@@ -75,7 +75,7 @@ pub(super) struct ListedItem<'a> {
 }
 
 impl ItemSet {
-    /// What a whole list begins.
+    /// The set that a whole list begins.
     pub(super) fn of_list(seq: Seq, rank: Rank, entries: impl Iterator<Item = TodoEntry>) -> Self {
         let items = entries.map(|first| Item { since: 0, first, changes: Vec::new() }).collect();
         Self { versions: vec![Version { seq, rank, changed: None }], items, by_id: BTreeMap::new() }
@@ -123,7 +123,7 @@ impl ItemSet {
         self.versions.push(Version { seq, rank, changed: Some(place) });
     }
 
-    /// The event that began it.
+    /// The event that began the set.
     pub(super) fn begun(&self) -> Option<Seq> {
         self.versions.first().map(|version| version.seq)
     }
@@ -138,13 +138,13 @@ impl ItemSet {
         Some(Listed { set: self, version: self.versions.get(number)?, number: index(number) })
     }
 
-    /// Its newest version alone.
+    /// The newest version of the set alone.
     pub(super) fn newest_alone(&self) -> Option<Self> {
         let list = self.at(Seq::MAX)?;
         Some(Self::of_list(list.seq(), list.rank(), list.items().map(ListedItem::entry)))
     }
 
-    /// All its versions, oldest first. An item that a version did not change is shared with the one before.
+    /// All versions of the set, oldest first. An item that a version did not change is shared with the one before.
     pub(super) fn views(&self) -> impl Iterator<Item = TodoView> {
         let mut items: Vec<Arc<TodoEntry>> = Vec::new();
         (0..self.versions.len()).filter_map(move |number| {
