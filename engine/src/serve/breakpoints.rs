@@ -1,12 +1,12 @@
-//! Where a provider's cache is told to keep what it read.
+//! The places up to which a provider's cache is told to keep a request.
 //!
 //! ```text
 //! items   [turn 1 .. ][turn 2 .. ][turn 3 .. ][turn 4 .. ]
 //!                    |  changed in turn 3    |           |       after turns 2, 3 and 4
 //! ```
 //!
-//! Providers that keep a prefix only where they are told to read it again only from there. So the ends of the last two turns
-//! are named, and where a rewrite begins further up, the last end before it: up to there the cache can still be read.
+//! Some providers keep a prefix only where they are told to, and read it again only from there. So the ends of the last two turns
+//! are named; if a rewrite begins further up, also the last end before it: up to there the cache can still be read.
 
 /// Numbers of items after which a mark pays, first to last. `turns`: the turn of each item, in the order in which they are
 /// sent; `first_changed`: the first item that differs from what was sent before.
@@ -24,7 +24,7 @@ pub fn breakpoints<T: PartialEq>(turns: &[T], first_changed: usize) -> Vec<usize
     let mut ends: Vec<usize> = changes.map(|(_, end)| end).collect();
     ends.extend((!turns.is_empty()).then_some(turns.len()));
     let mut marks: Vec<usize> = ends.iter().rev().take(2).rev().copied().collect();
-    // Behind what has changed nothing is in the cache; the last two ends are new then.
+    // Behind the first change nothing is in the cache; the last two ends are new then.
     let kept = ends.iter().rev().find(|end| **end <= first_changed);
     if let Some(kept) = kept.filter(|kept| !marks.contains(kept)) {
         marks.insert(0, *kept);

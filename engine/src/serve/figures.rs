@@ -14,7 +14,7 @@ impl Stats {
 
     /// The stats block in the layout of the originals, without a line feed at its end.
     pub fn acp_block(&self) -> String {
-        // A row for each short name, in the order of the labels; what was injected is no rule's doing.
+        // A row for each short name, in the order of the labels; no rule hides injected texts.
         let mut rows: Vec<(RuleKind, KindStats)> = Vec::new();
         for kind in RuleKind::all().filter(|kind| *kind != RuleKind::INJECTED) {
             let stats = self.of(StatsKind::Rule(kind));
@@ -70,7 +70,7 @@ impl Stats {
     }
 }
 
-/// What the block of figures lists below the rules that supersede. Acts on request stand behind the first rule that
+/// Lines of the block of figures below the rules that supersede. Acts on request stand behind the first rule that
 /// shortens, as in the originals.
 fn listed() -> impl Iterator<Item = (&'static str, StatsKind)> {
     let rules = ShortenKind::all().map(|rule| (rule.figure(), StatsKind::Shortened(rule)));

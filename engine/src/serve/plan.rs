@@ -1,30 +1,30 @@
-//! When to apply what is pending: the cut from which on a context is rewritten.
+//! When to apply pending items: the cut from which on a context is rewritten.
 //!
 //! ```text
 //! sent:   [prefix][..... bound ....... bound ....... bound]        bounds: ends of earlier requests, in the cache
 //! cut c:             |        c = first item that changes
 //!                  b = last bound before c that is still warm: up to there it is read, from there on written
 //! R = tokens that everything pending from c on removes     W = the same, each times the requests it has waited
-//! S = tokens from b to the end, without R                  kappa = what rewriting costs beyond reading, in readings
+//! S = tokens from b to the end, without R                  kappa = cost of rewriting beyond reading, in readings
 //! hybrid: of the c with  horizon * R + waiting * W >= 2 * kappa * S,  apply from that of the greatest difference
 //! ski rental: apply from the deepest c with  W >= kappa * S
 //! prompts: as hybrid, but only with the first request after a prompt
 //! ```
 //!
-//! What a rewrite costs is certain, what it saves is a guess about how long the context goes on: so it has to promise twice
-//! what it costs. On recorded sessions that is a quarter fewer rewrites for the same bill, and no host's is higher than
+//! The cost of a rewrite is certain, its saving is a guess about how long the context goes on: so it has to promise twice
+//! its cost. On recorded sessions that is a quarter fewer rewrites for the same bill, and no host's bill is higher than
 //! without any (`docs/COMPARE.md`, *What serving costs*).
 //!
-//! Most of what supersedes is near the end, where a rewrite is cheap; half of all hiding can wait for a cold cache and
+//! Most supersession is near the end, where a rewrite is cheap; half of all hiding can wait for a cold cache and
 //! then costs nothing. Pure; figures are estimated tokens.
 
 use crate::fold::policy::{FlushRule, Prices, ServeMode, ServeSettings};
 use crate::ids::Micros;
 
-/// What a rewrite must promise by the rule `hybrid`, as a multiple of what it costs.
+/// The saving that a rewrite must promise by the rule `hybrid`, as a multiple of its cost.
 const HYBRID_RETURN_MIN: f64 = 2.0;
 
-/// Something pending, in the order of the served context.
+/// A pending item, in the order of the served context.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Candidate {
     /// Its place in the served context, from 0.
@@ -35,7 +35,7 @@ pub struct Candidate {
     pub waited: u32,
 }
 
-/// The end of an earlier request: what the cache can be read up to.
+/// The end of an earlier request, up to which the cache can be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bound {
     /// Items before it.
@@ -46,7 +46,7 @@ pub struct Bound {
     pub used_at: Option<Micros>,
 }
 
-/// What is known about the provider's cache.
+/// The known state of the provider's cache.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Cache {
     /// Nothing of it can be read: the first request, too long ago, another model.
@@ -61,25 +61,25 @@ pub struct Cache {
     pub last_tokens: u64,
 }
 
-/// What to do.
+/// Advice on pending items.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Advice {
     /// Nothing is pending.
     #[default]
     Nothing,
-    /// It does not pay yet.
+    /// A flush does not pay yet.
     Wait,
-    /// It pays.
+    /// A flush pays.
     Flush,
-    /// It costs nothing: the cache is cold.
+    /// A flush costs nothing: the cache is cold.
     FlushCold,
 }
 
-/// What a flush would cost and save.
+/// Cost and saving of a flush.
 #[derive(Clone, PartialEq, Debug, Default, serde::Serialize)]
 pub struct FlushPlan {
-    /// What to do.
+    /// The advice.
     pub advice: Advice,
     /// The first item of the served context that changes.
     pub first_changed: Option<usize>,
@@ -89,13 +89,13 @@ pub struct FlushPlan {
     pub tokens_removed: i64,
     /// Tokens that have to be written again.
     pub tokens_rewritten: u64,
-    /// Where the cache is read up to; absent: the end of the fixed prefix.
+    /// The bound up to which the cache is read; absent: the end of the fixed prefix.
     pub bound: Option<usize>,
-    /// What the next request costs more than without the flush, in the unit of the prices; negative if it costs less.
+    /// Extra cost of the next request because of the flush, in the unit of the prices; negative if it costs less.
     pub extra_cost_now: f64,
-    /// What each later request costs less.
+    /// Saving of each later request.
     pub saving_per_step: f64,
-    /// Later requests until it has paid for itself; absent if it never does.
+    /// Later requests until the flush has paid for itself; absent if it never does.
     pub break_even_steps: Option<f64>,
 }
 
@@ -124,10 +124,10 @@ pub const fn is_cold(then: Micros, now: Micros, ttl_seconds: u32) -> bool {
     ttl_seconds > 0 && now.0.saturating_sub(then.0) > ttl_seconds as i64 * 1_000_000
 }
 
-/// What to do about what is pending.
+/// Advises on pending items: to wait, or to flush from a cut on.
 ///
-/// `candidates` in the order of the served context. In mode append-only it is never advised; in mode eager always; the
-/// figures are those of what is advised, or of the cut nearest to paying.
+/// `candidates` in the order of the served context. In mode append-only a flush is never advised; in mode eager always; the
+/// figures are those of the advised cut, or of the cut nearest to paying.
 ///
 /// Cost: O(candidates x log bounds).
 pub fn plan(
@@ -150,7 +150,7 @@ pub fn plan(
         return FlushPlan { advice: Advice::Flush, ..all() };
     }
     let kappa = price.kappa();
-    // Whether the cut pays, by how much (what is nearest to paying, if none does), and where it is.
+    // Whether the cut pays, its score, and its place. If none pays, the one nearest to paying.
     let mut best: Option<(bool, f64, usize)> = None;
     let (mut removed, mut waited) = (0_i64, 0.0_f64);
     for (place, candidate) in candidates.iter().enumerate().rev() {
@@ -201,7 +201,7 @@ fn rewritten(
     let kept =
         bound.and_then(|bound| cache.bounds.get(bound)).map_or(cache.prefix_tokens, |bound| bound.tokens);
     let kept = if cache.cold { 0 } else { kept };
-    // What is kept may be more than was sent: then nothing is written anew.
+    // The kept tokens may be more than the sent ones: then nothing is written anew.
     let suffix = signed(cache.last_tokens.saturating_sub(kept)).saturating_sub(removed);
     (u64::try_from(suffix).unwrap_or(0), bound)
 }

@@ -6,8 +6,8 @@
 //! new      x y | a b c d e f g h | z   -->  x y [8 lines, the same as lines 1-8 of #12 above] z
 //! ```
 //!
-//! Nothing that was sent changes, so it costs no rewrite. Pointers only name text that stands in full: never another
-//! pointer. When what they name is hidden, they are text again (hiding rewrites the bytes that follow anyway).
+//! Sent text does not change, so a pointer costs no rewrite. Pointers only name text that stands in full: never another
+//! pointer. When the text that they name is hidden, they are text again (hiding rewrites the bytes that follow anyway).
 //!
 //! Lines are compared as text, never by hash alone. Pure; the order of everything is that of the texts given.
 
@@ -28,10 +28,10 @@ const PLACE_COUNT_MAX: usize = 6;
 pub const POINTER_TOKENS: u32 = 20;
 /// Bytes from which on an output that is the same as another one is one pointer.
 const WHOLE_BYTES_MIN: usize = 200;
-/// Lines of a text that are looked at; what lies behind stays as it is.
+/// Lines of a text that are looked at; later lines stay as they are.
 const LINE_COUNT_MAX: usize = 200_000;
 
-/// What pointers of one output must come to.
+/// Limits for the pointers of one output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PointLimits {
     /// Estimated tokens that each must save.
@@ -41,7 +41,7 @@ pub struct PointLimits {
 }
 
 impl PointLimits {
-    /// Six pointers, each of which saves so many tokens: what a hook may do with an output.
+    /// Limits for a hook: six pointers, each of which saves so many tokens.
     pub const fn of(tokens_min: u32) -> Self {
         Self { tokens_min, count_max: 6 }
     }
@@ -67,9 +67,9 @@ struct Inner {
 
 #[derive(Clone, Copy, Debug)]
 struct Line {
-    /// Where it begins in the text, as recorded.
+    /// Where the line begins in the text, as recorded.
     start: u32,
-    /// Where what is compared begins and ends.
+    /// Where the compared part begins and ends.
     from: u32,
     to: u32,
     tokens: u32,
@@ -77,7 +77,7 @@ struct Line {
 }
 
 impl Line {
-    /// What is compared of it.
+    /// The compared part of the line.
     fn compared<'t>(&self, text: &'t str) -> Option<&'t str> {
         text.get(self.from as usize..self.to as usize)
     }
@@ -213,7 +213,7 @@ impl Seen {
             let in_full = literal.get(at..at + SEED_LINES).is_some_and(|seed| seed.iter().all(|it| *it));
             if let Some(seed) = lines.seed(at).filter(|_| in_full) {
                 let places = self.seeds.entry(seed).or_default();
-                // Places of what is hidden meanwhile take room, too.
+                // Places in texts that are hidden meanwhile take room, too.
                 if places.len() == 4 * PLACE_COUNT_MAX {
                     places.remove(0);
                 }
@@ -328,7 +328,7 @@ pub fn pointed(text: &Lines, runs: &[Run], label: &dyn Fn(usize) -> String) -> S
 
 /// Whether an output is nothing but one pointer, as [`pointed`] writes it; numbers in front of lines do not count.
 ///
-/// The model was shown no content by such an output: it is no newer view of what it points to.
+/// The model was shown no content by such an output: it is no newer view of the text to which it points.
 ///
 /// ```
 /// use acpdb_engine::serve::point::is_pointer;
@@ -346,7 +346,7 @@ pub fn is_pointer(output: &[u8]) -> bool {
     count.len() < rest.len() && count.starts_with(" lines, the same as lines ") && text.ends_with(" above]")
 }
 
-/// What a hook can do with a fresh output: pointers in place of what stands in `seen` (label and text, oldest first).
+/// A fresh output as a hook can show it: pointers in place of lines that stand in `seen` (label and text, oldest first).
 ///
 /// The output itself if nothing is to be saved.
 ///

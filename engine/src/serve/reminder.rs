@@ -1,4 +1,4 @@
-//! What a host may show between turns: a reminder of the todo list, a reflection on the plan. When they are due, the fold says.
+//! Texts that a host may show between turns: a reminder of the todo list, a reflection on the plan. The fold says when they are due.
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ pub struct Reminder {
     pub turns_since_update: u32,
     /// Turns that the longest stuck task has been in progress, if one is stuck.
     pub stuck_turns: Option<u32>,
-    /// What to show.
+    /// The text to show.
     pub text: String,
 }
 
@@ -30,7 +30,7 @@ impl From<ReminderDue> for Reminder {
 pub struct Reflection {
     /// The turn it is due in.
     pub turn: Turn,
-    /// What to show.
+    /// The text to show.
     pub text: String,
 }
 
@@ -41,13 +41,13 @@ impl Reflection {
     }
 }
 
-/// What a reflection says.
+/// The text of a reflection.
 const REFLECTION_TEXT: &str = "---
 🤖 **Reflection** (automata mode)
 Compare progress with the plan, look for new goals, reorder the tasks, name what could be simpler.
 ---";
 
-/// What a reminder says; the guidance is there if a task is stuck.
+/// The text of a reminder; the guidance is there if a task is stuck.
 fn reminder_text(turns_since_update: u32, stuck_turns: Option<u32>) -> String {
     let guidance = stuck_turns.map_or_else(String::new, |turns| {
         format!(

@@ -1,6 +1,6 @@
-//! Every byte that a store keeps, packed bodies unpacked: to prove that something is nowhere in it.
+//! Every byte that a store keeps, packed bodies unpacked: to prove that a text is nowhere in it.
 //!
-//! Looks at files, not through a store's handle: what no reader would be shown is found all the same.
+//! Looks at files, not through a store's handle: bytes that no reader would be shown are found all the same.
 
 use std::io;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub fn whereabouts(storage: &Arc<dyn Storage>, text: &[u8]) -> io::Result<Vec<St
     Ok(found.filter(|(_, bytes)| memchr::memmem::find(bytes, text).is_some()).map(|(name, _)| name).collect())
 }
 
-/// The packed bodies of a file, if it is a sealed segment. What does not unpack is left out: it is looked at as it lies.
+/// The packed bodies of a file, if it is a sealed segment. Bytes that do not unpack are left out: they are looked at as they lie.
 fn packed_bodies(bytes: &[u8]) -> Vec<Vec<u8>> {
     let Some(layout) = SegmentHeader::decode(bytes).ok().and_then(|header| header.sealed) else {
         return Vec::new();

@@ -4,7 +4,7 @@
 //! Script "1 read a ok" --steps--> Tape --Recorder--> events --World--> State
 //! ```
 //!
-//! Nothing here is used by the store. It makes what is tested; judging is done where the tests are.
+//! The store uses nothing here. These tools make the things to test; the tests judge.
 
 pub mod everything;
 pub mod script;

@@ -1,4 +1,4 @@
-//! Scripts: what a session did, one step a line.
+//! Scripts: the steps of a session, one a line.
 //!
 //! ```text
 //! 1 read src/app.ts ok          turn, tool, key (`path` or `path:offset`, `-` for none), outcome: ok fail abort open
@@ -34,7 +34,7 @@ use crate::ids::{ItemId, Seq, StreamId};
 pub struct Step {
     /// The turn it happens in.
     pub turn: u32,
-    /// What happens.
+    /// The step: its verb and the words behind it.
     pub what: String,
 }
 

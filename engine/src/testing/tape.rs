@@ -42,7 +42,7 @@ impl Tape {
             info: StreamInfo::session(host, name),
             registry,
             signer: Signer::new([7; 32]),
-            // What it records is folded as it is, with labels in the clear.
+            // The tape's events are folded as they are, with labels in the clear.
             withheld: Withheld::new(Secret::missing()),
             ingest_state: IngestState::default(),
             world: World::default(),
@@ -96,7 +96,7 @@ impl Tape {
         self.payload_in(self.stream(), payload, bodies)
     }
 
-    /// Records what a command drafted.
+    /// Records an event that a command drafted.
     pub fn drafted(&mut self, draft: EventDraft) -> Seq {
         let draft = draft.said_in(self.stream(), Actor::default());
         self.record(draft.event, draft.bodies.iter().map(|bytes| bytes.to_vec()).collect())
@@ -114,7 +114,7 @@ impl Tape {
         self.record(event, bodies)
     }
 
-    /// Decides a command and records what it asks for.
+    /// Decides a command and records its events.
     ///
     /// # Errors
     /// [`Rejection`]; nothing is recorded then.
@@ -138,7 +138,7 @@ impl Tape {
         self.events.last().map_or(Seq::ZERO, |last| last.seq)
     }
 
-    /// Everything recorded, in order.
+    /// All events, in order.
     pub fn events(&self) -> &[Recorded] {
         &self.events
     }

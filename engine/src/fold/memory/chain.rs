@@ -92,12 +92,12 @@ impl<'a> MemoryAt<'a> {
         }
     }
 
-    /// Edges that leave an item (what superseded it), in the order in which they came about.
+    /// Edges that leave an item (to the items that superseded it), in the order in which they came about.
     pub fn superseded_by(&self, item: &MemoryItem<'a>) -> Vec<MemoryEdge> {
         self.edges_of(item.core, item.nx(), true).map(|(_, edge)| self.edge(item.core, edge)).collect()
     }
 
-    /// Edges that lead to an item (what it superseded), in the order in which they came about.
+    /// Edges that lead to an item (from the items that it superseded), in the order in which they came about.
     pub fn supersedes(&self, item: &MemoryItem<'a>) -> Vec<MemoryEdge> {
         self.edges_of(item.core, item.nx(), false).map(|(_, edge)| self.edge(item.core, edge)).collect()
     }

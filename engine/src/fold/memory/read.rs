@@ -315,7 +315,7 @@ impl<'a> MemoryItem<'a> {
         }
     }
 
-    /// Whether it was retracted by then (and not restored since), whatever else became of it.
+    /// Whether it was retracted by then (and not restored since), whatever its standing.
     pub fn is_retracted(&self) -> bool {
         self.node().is_some_and(|node| node.retracted_at(self.at))
     }

@@ -1,4 +1,4 @@
-//! One digest over everything that is visible at a watermark, to compare folds: `verify` does, and tests.
+//! One digest over everything that is visible at a watermark, by which `verify` and tests compare folds.
 
 use crate::fold::state::State;
 use crate::ids::Seq;
@@ -73,7 +73,7 @@ mod erased {
 
     impl<T: serde::Serialize> Json for T {
         fn json(&self) -> Vec<u8> {
-            // What cannot be written is not the same as nothing.
+            // A value that cannot be written is not the same as an empty one.
             serde_json::to_vec(self).unwrap_or_else(|error| error.to_string().into_bytes())
         }
     }

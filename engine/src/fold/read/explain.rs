@@ -11,7 +11,7 @@ use crate::ids::{ItemId, Seq, Turn};
 
 use super::{CauseView, EdgeView, FaceState, FaceView};
 
-/// What keeps the rules from an item. The first that holds, in this order.
+/// A protection that keeps the rules from an item: the first that holds, in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Protection {
@@ -32,7 +32,7 @@ pub struct Visibility {
     pub visible: bool,
     /// How its content is shown.
     pub state: FaceState,
-    /// The file it shows was changed, by no call, in this event: what is visible is stale.
+    /// The event by which the file that it shows was changed, by no call: the visible content is stale.
     pub stale: Option<Seq>,
 }
 
@@ -64,7 +64,7 @@ pub struct Explanation {
     pub item: ItemId,
     /// Whether it is part of the current context at all (its faces may still be hidden).
     pub in_context: bool,
-    /// Where its call stands.
+    /// Status of its call.
     pub status: Option<Status>,
     /// Its turn.
     pub turn: Turn,
@@ -78,11 +78,11 @@ pub struct Explanation {
     pub superseded_by: Vec<EdgeView>,
     /// All edges in which it is the newer one.
     pub supersedes: Vec<EdgeView>,
-    /// What keeps the rules from it now.
+    /// The protection that keeps the rules from it now.
     pub protection: Option<Protection>,
-    /// The file it shows was changed, by no call, in this event.
+    /// The event by which the file that it shows was changed, by no call.
     pub stale: Option<Seq>,
-    /// Where a rule set it aside for its age: when it had last been touched.
+    /// How long it had rested, if a rule set it aside for its age.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rested: Option<Rested>,
     /// Preset of the policy that was in force when it was hidden, else of the one in force now.
@@ -156,7 +156,7 @@ impl State {
         Some(Rested { last_touch, turns: row.turn.since(last_touch) })
     }
 
-    /// What keeps the rules from an item at `at`: the first protection that holds.
+    /// The protection that keeps the rules from an item at `at`: the first that holds.
     pub fn protection(&self, ix: Ix, at: Seq) -> Option<Protection> {
         let policy = self.policy(at);
         if self.history.is_pinned(ix, at) {

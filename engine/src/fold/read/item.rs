@@ -28,7 +28,7 @@ pub enum FaceState {
     Shortened,
     /// Nothing stands in its place: it left the context, or leaves no tombstone.
     Gone,
-    /// There is no such face: the result of an unfinished call, the input of what is no call.
+    /// There is no such face: the result of an unfinished call, the input of an item that is no call.
     Absent,
 }
 
@@ -119,7 +119,7 @@ pub struct FaceView {
 /// A part of an output.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct PartView {
-    /// What it is.
+    /// Its kind.
     pub kind: PartKind,
     /// Its content.
     pub body: BodyId,
@@ -163,9 +163,9 @@ pub struct ItemView {
     /// Its place in the order of recording.
     #[serde(skip)]
     pub ix: Ix,
-    /// What it is.
+    /// Its kind.
     pub kind: ItemKind,
-    /// Who speaks.
+    /// Role of its speaker.
     pub role: Role,
     /// The turn it was recorded in; a call's turn is the one it started in.
     pub turn: Turn,
@@ -177,17 +177,17 @@ pub struct ItemView {
     pub call: Option<Arc<str>>,
     /// Name of the tool.
     pub tool: Option<Arc<str>>,
-    /// What the tool does.
+    /// Class of the tool.
     pub class: Option<ToolClass>,
-    /// Where the call stands.
+    /// Status of the call.
     pub status: Option<Status>,
     /// The event that finished the call.
     pub finished: Option<Seq>,
     /// The hash by which an agent names the call; absent for protected tools.
     pub hash: Option<String>,
-    /// What the call is about, as given.
+    /// The call's keys, as given.
     pub keys: Vec<Arc<str>>,
-    /// What was injected.
+    /// Kind of an injected text.
     pub injected: Option<InjectedKind>,
     /// The task that a tag in it names.
     pub task: Option<Arc<str>>,
@@ -203,7 +203,7 @@ pub struct ItemView {
     pub provider_signature: Option<BodyId>,
     /// Content, or result of a call, part by part.
     pub content: Vec<PartView>,
-    /// What the model never sees of the result.
+    /// The part of the result that the model never sees.
     pub details: Option<BodyId>,
     /// The parameters as shown.
     pub input: FaceView,
@@ -255,7 +255,7 @@ impl State {
         last.map_or(&self.core.policy, |(_, policy)| policy)
     }
 
-    /// What is known about the stream itself at `at`; `None` before it was opened.
+    /// The known facts about the stream itself at `at`; `None` before it was opened.
     pub fn info(&self, at: Seq) -> Option<&StreamFacts> {
         let count = self.infos.partition_point(|(since, _)| *since <= at);
         self.infos.get(count.checked_sub(1)?).map(|(_, info)| info.as_ref())
@@ -279,13 +279,13 @@ impl State {
         self.served.get(..count).unwrap_or_default()
     }
 
-    /// What stands before the messages at `at`, with the event that set each: later ones overlay earlier ones.
+    /// The prompts before the messages at `at`, with the event that set each: later ones overlay earlier ones.
     pub fn prompts(&self, at: Seq) -> &[(Seq, crate::event::PromptSet)] {
         let count = self.prompts.partition_point(|(seq, _)| *seq <= at);
         self.prompts.get(..count).unwrap_or_default()
     }
 
-    /// What providers reported about messages up to `at`, oldest first.
+    /// Providers' reports about messages up to `at`, oldest first.
     pub fn message_reports(&self, at: Seq) -> &[(Seq, crate::event::MessageFinished)] {
         let count = self.finished.partition_point(|(seq, _)| *seq <= at);
         self.finished.get(..count).unwrap_or_default()
@@ -343,7 +343,7 @@ impl State {
 
     /// The parts of an output face at `at`, with the event that names their bodies; `None` if the call is unfinished.
     pub(crate) fn output_parts(&self, ix: Ix, at: Seq) -> Option<(Seq, &[PartFact])> {
-        // One walk for both: each event asks this of what it touches, before and after.
+        // One walk for both: each event asks this for each face that it touches, before and after.
         let mut answer = None;
         for row in self.history.facts_of(ix).filter(|row| row.holds(at)) {
             match row.cause {
@@ -369,7 +369,7 @@ impl State {
         Some(revised.unwrap_or((item.id.seq, item.body)))
     }
 
-    /// The parameters of a call at `at`; `None` for what is no call, or was not recorded then.
+    /// The parameters of a call at `at`; `None` for an item that is no call, or was not recorded then.
     ///
     /// Cost: a fraction of [`State::item`].
     pub fn params(&self, ix: Ix, at: Seq) -> Option<BodyId> {
@@ -441,14 +441,14 @@ impl State {
         }
     }
 
-    /// How a face without a cause is shown: some of what a host records is not for the model.
+    /// How a face without a cause is shown: a host also records items that are not for the model.
     fn face_by_host(&self, ix: Ix) -> FaceState {
         let is_hidden = self.facts.item(ix).is_some_and(|item| item.hidden);
         if is_hidden { FaceState::Gone } else { FaceState::Whole }
     }
 
-    /// What stands in place of a face for what the host did or an erasure took: acpdb's own conclusions do not count. `None`
-    /// where it is as it was recorded.
+    /// The placeholder of a face that the host or an erasure hid: acpdb's own conclusions do not count. `None` where the face is
+    /// as it was recorded.
     pub fn recorded_placeholder(&self, ix: Ix, face: Face, at: Seq) -> Option<Placeholder> {
         let row = self.history.cause(ix, face, at)?;
         let is_hosts =
@@ -456,7 +456,7 @@ impl State {
         if is_hosts { self.placeholder(ix, face, at) } else { None }
     }
 
-    /// An item as the host had it at `at`: what acpdb concluded about it does not count.
+    /// An item as the host had it at `at`: acpdb's conclusions about it do not count.
     pub fn recorded_item(&self, ix: Ix, at: Seq) -> Option<ItemView> {
         let mut item = self.item(ix, at)?;
         for (face, view) in [(Face::Input, &mut item.input), (Face::Output, &mut item.output)] {
@@ -506,7 +506,7 @@ impl State {
         Some(act.items.get(at as usize)?.summary?.id(act.seq))
     }
 
-    /// Where a call stands at `at`; `None` for what is no call.
+    /// The status of a call at `at`; `None` for an item that is no call.
     pub fn status(&self, ix: Ix, at: Seq) -> Option<Status> {
         self.facts.call(ix)?;
         let finish = self.history.answer(ix, at).and_then(|finish| self.facts.finishes.get(finish as usize));

@@ -1,4 +1,4 @@
-//! Items in short, for those who send a whole context: what a message is built of, and since when it looks as it does.
+//! Items in short, for senders of a whole context: the values that a message is built of, and since when it looks as it does.
 //!
 //! ```text
 //! item_header(ix, at) kind, role, message, call, tool, status; names shared, nothing computed
@@ -8,8 +8,8 @@
 //! departed(at)       items that are not in the context any more, with the seq at which each left
 //! ```
 //!
-//! A provider may bind reasoning to everything before it. Whether what stands before a part is still what it was when
-//! the part was made is decided from these seqs alone, offline.
+//! A provider may bind reasoning to everything before it. These seqs alone decide, offline, whether the items before a part
+//! are still as they were when the part was made.
 
 use std::sync::Arc;
 
@@ -27,9 +27,9 @@ use crate::ids::{BodyId, ItemId, Seq, Turn};
 pub struct ItemHeader {
     /// Its id.
     pub item: ItemId,
-    /// What it is.
+    /// Its kind.
     pub kind: ItemKind,
-    /// Who speaks.
+    /// Role of its speaker.
     pub role: Role,
     /// The turn it was recorded in.
     pub turn: Turn,
@@ -39,11 +39,11 @@ pub struct ItemHeader {
     pub call: Option<Arc<str>>,
     /// Name of the tool.
     pub tool: Option<Arc<str>>,
-    /// Where the call stands.
+    /// Status of the call.
     pub status: Option<Status>,
     /// The event that finished the call.
     pub finished: Option<Seq>,
-    /// What was injected.
+    /// Kind of an injected text.
     pub injected: Option<InjectedKind>,
     /// Parameters of a call.
     pub params: Option<BodyId>,
@@ -82,8 +82,8 @@ impl State {
         })
     }
 
-    /// The newest seq up to `at` at which a face of the item began or ceased to be shown as something else; zero if that
-    /// never happened. Leaving the context is not among it.
+    /// The newest seq up to `at` at which a face of the item began or ceased to be shown as something else; zero if there is
+    /// none. Leaving the context does not count.
     pub fn changed(&self, ix: Ix, at: Seq) -> Seq {
         let mut newest = Seq::ZERO;
         for row in self.history.rows_of(ix).filter(|row| row.since <= at) {
@@ -91,7 +91,7 @@ impl State {
             else {
                 continue;
             };
-            // A call may be cleared before its result is there: that shows once it is.
+            // A call may be cleared before its result is there: the clearing shows once the result is.
             let born = self.face_size(ix, row.face, row.since).map(|size| (size, row.since));
             let late = || Some((self.face_size(ix, row.face, at)?, self.settled(ix, at).max(row.since)));
             // A placeholder longer than the face never showed.
@@ -108,10 +108,10 @@ impl State {
         newest
     }
 
-    /// Whether what an act of a person made of an item holds at `at`: hidden by it, or pinned by it.
+    /// Whether the effect of a person's act on an item holds at `at`: the act hid the item, or pinned it.
     pub fn act_holds(&self, ix: Ix, act: Seq, at: Seq) -> bool {
         let rows = self.history.rows_of(ix).chain(self.history.facts_of(ix));
-        // A rewind begins anew what holds behind it.
+        // A rewind begins anew the causes that hold behind it.
         let anew = |row: &Row| {
             row.cause == Cause::Pinned
                 && row.since > act
@@ -139,7 +139,7 @@ impl State {
     }
 
     /// The newest seq up to `at` at which the content of the item became what it is: the end of its call, or a revision
-    /// by the host. Zero for what is as it was recorded.
+    /// by the host. Zero for content as it was recorded.
     pub fn settled(&self, ix: Ix, at: Seq) -> Seq {
         let rows = self.history.facts_of(ix).filter(|row| row.since <= at);
         let content = rows.filter(|row| matches!(row.cause, Cause::Answered { .. } | Cause::Revised { .. }));
@@ -147,8 +147,8 @@ impl State {
     }
 
     /// Every seq up to `at` at which something about the item began or ceased to hold, oldest first: between two of them
-    /// its faces, its place in the context and its pin stay as they are. Its recording comes first. Cost: O(what ever
-    /// held of it).
+    /// its faces, its place in the context and its pin stay as they are. Its recording comes first. Cost: O(all causes and
+    /// facts of it, old ones included).
     pub fn turning_points(&self, ix: Ix, at: Seq) -> Vec<Seq> {
         let Some(item) = self.facts.item(ix).filter(|item| item.id.seq <= at) else { return Vec::new() };
         let mut points = vec![item.id.seq];

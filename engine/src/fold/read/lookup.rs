@@ -1,5 +1,5 @@
-//! Finding items: by id, host's call id, hash, file, tool; turns and their tokens; edges and chains: what an item superseded, and what
-//! superseded it.
+//! Finding items: by id, host's call id, hash, file, tool; turns and their tokens; edges and chains: the items that an item superseded, and
+//! those that superseded it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub struct TurnTokens {
 }
 
 impl State {
-    /// The item with this id, if it is of this stream (or of what it shares as a fork).
+    /// The item with this id, if it is of this stream (or of the history that it shares as a fork).
     pub fn find(&self, id: ItemId) -> Option<Ix> {
         self.facts.find(id)
     }
@@ -86,7 +86,7 @@ impl State {
         calls
     }
 
-    /// Calls that name a file, as given or as resolved, oldest first; `path` is resolved as theirs were. Cost: O(calls).
+    /// Calls that name a file, as given or as resolved, oldest first; `path` is resolved as the calls' paths were. Cost: O(calls).
     pub fn calls_by_file(&self, path: &str, at: Seq) -> Vec<Ix> {
         let cwd = self.info(at).and_then(|info| info.cwd.as_deref());
         let spelled = [path.to_owned(), resolve(path, None), resolve(path, cwd)];
@@ -110,7 +110,7 @@ impl State {
         self.items(at).filter(|ix| self.facts.call(*ix).is_some_and(|call| call.tool == name)).collect()
     }
 
-    /// The hash by which an agent names a call at `at`; `None` for protected tools and for what is no call.
+    /// The hash by which an agent names a call at `at`; `None` for protected tools and for an item that is no call.
     pub fn hash(&self, ix: Ix, at: Seq, form: HashForm) -> Option<String> {
         let call = self.facts.call(ix)?;
         let policy = self.policy(at);
@@ -252,7 +252,7 @@ impl State {
             let end = match turns.get(place.saturating_add(1)) {
                 Some((next, number)) if number != turn => next.before(),
                 Some(_) => continue,
-                // Its last change so far, not the head, which later events move.
+                // The turn's last change so far, not the head, which later events move.
                 None => self.history.total(at).seq.max(*start),
             };
             series.push(TurnTokens { turn: *turn, ..self.tokens(end) });
@@ -281,7 +281,7 @@ pub struct EdgeView {
     pub turn: Turn,
     /// Shown again on request: the edge hides nothing any more.
     pub released: bool,
-    /// Tokens that the context is shorter by because of it, at the watermark.
+    /// Tokens by which it makes the context shorter, at the watermark.
     pub tokens_freed: u64,
 }
 
@@ -345,7 +345,7 @@ struct Linked {
 }
 
 impl State {
-    /// The chain of an item at `at`: what it superseded, directly or through others, and what superseded it.
+    /// The chain of an item at `at`: the items that it superseded, directly or through others, and those that superseded it.
     ///
     /// Cost: O(members and edges).
     pub fn chain(&self, ix: Ix, at: Seq) -> Option<Chain> {
@@ -359,7 +359,7 @@ impl State {
         Some(Chain { item, members, edges, is_cut })
     }
 
-    /// The items of the chain of an item at `at`, oldest first: as [`State::chain`], without what is said of them. Empty if the item
+    /// The items of the chain of an item at `at`, oldest first: as [`State::chain`], without their details. Empty if the item
     /// is not there yet.
     pub fn chain_items(&self, ix: Ix, at: Seq) -> Vec<Ix> {
         let is_there = self.facts.item(ix).is_some_and(|item| item.id.seq <= at);
@@ -367,7 +367,7 @@ impl State {
         found.into_iter().flat_map(|found| found.items).collect()
     }
 
-    /// What is connected with an item at `at`.
+    /// The items and edges that are connected with an item at `at`.
     fn linked(&self, ix: Ix, at: Seq) -> Linked {
         let mut found = BTreeSet::from([ix]);
         let mut numbers = BTreeSet::new();
@@ -425,7 +425,7 @@ impl State {
         }
     }
 
-    /// Tokens that an edge frees: over the faces that it is the shown cause of.
+    /// Tokens that an edge frees: over the faces whose shown cause it is.
     fn freed_by(&self, edge: &EdgeRow, at: Seq) -> u64 {
         if !is_before(at, edge.released) {
             return 0;

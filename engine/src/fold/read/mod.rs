@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! current(at) -> items in conversation order --item(ix, at)--> ItemView { input: FaceView, output: FaceView, .. }
-//!                                             --placeholder(ix, face, at)--> what is shown instead, or how to make it
+//!                                             --placeholder(ix, face, at)--> the text instead, or how to make it
 //! chain, edges, explain, visible, stats, log_lines: why it is so
 //! ```
 //!

@@ -1,7 +1,7 @@
-//! What is shown in place of a face: which text, and from which body it is made.
+//! The text in place of a face, and the body from which it is made.
 //!
 //! A placeholder is never longer (in UTF-8 bytes) than the face: else the face stays whole, but a face that was hidden on
-//! request shows `[removed]` or `-`. Lengths are known without any body, so the fold can tell. The texts of an eviction
+//! request shows `[removed]` or `-`. Lengths are known without any body, so the fold can decide. The texts of an eviction
 //! are always used: they carry the summary and keep the message valid.
 
 use crate::event::{Face, Role};
@@ -83,7 +83,7 @@ pub enum Render {
         /// The summary.
         summary: BodyId,
     },
-    /// What a rule leaves of the face.
+    /// The part of the face that a rule leaves.
     Cut {
         /// The face's parts.
         bodies: Vec<BodyId>,
@@ -92,12 +92,12 @@ pub enum Render {
     },
 }
 
-/// What is shown in place of a face.
+/// The text in place of a face.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct Placeholder {
     /// How the face is shown.
     pub state: FaceState,
-    /// Estimated tokens of what is shown. For shortened faces an upper estimate, as the text needs the body.
+    /// Estimated tokens as shown. For shortened faces an upper estimate, as the text needs the body.
     pub tokens: u64,
     /// How its text is made.
     pub render: Render,
@@ -132,7 +132,7 @@ impl Placeholder {
     }
 }
 
-/// Makes the text of a placeholder; `None` where the face is shown whole after all, or a body is not to be had.
+/// Makes the text of a placeholder; `None` where the face is shown whole after all, or a body is missing.
 ///
 /// Pure: `body` gives the bytes of a body. The registry names the parameters that are shown.
 pub fn render(
@@ -176,12 +176,12 @@ pub fn render(
     }
 }
 
-/// What stands in place of a superseded face; empty for what leaves no tombstone.
+/// The text in place of a superseded face; empty for a rule that leaves no tombstone.
 pub(crate) fn superseded_text(kind: RuleKind, tool: &str) -> String {
     superseded_pieces(kind, tool).concat()
 }
 
-/// The same in pieces; all empty for what leaves no tombstone.
+/// The same in pieces; all empty for a rule that leaves no tombstone.
 fn superseded_pieces(kind: RuleKind, tool: &str) -> [&str; 5] {
     let [before, tool, after] = match kind.described().tombstone {
         Tombstone::Nothing => return [""; 5],
@@ -206,7 +206,7 @@ fn tokens_of(text: &str) -> u64 {
 }
 
 impl State {
-    /// What is shown in place of a face at `at`; `None` if there is no such face, or it is simply shown.
+    /// The placeholder of a face at `at`; `None` if there is no such face, or it is simply shown.
     pub fn placeholder(&self, ix: Ix, face: Face, at: Seq) -> Option<Placeholder> {
         let size = self.face_size(ix, face, at)?;
         let row = self.history.cause(ix, face, at)?;
@@ -233,7 +233,7 @@ impl State {
         Self::text_placeholder(FaceState::Tombstone, text)
     }
 
-    /// What was asked for is done, however short the face is.
+    /// The text in place of a face that a request hid: short enough for a short face.
     fn removed(size: Size) -> Placeholder {
         match [REMOVED, REMOVED_SHORT].into_iter().find(|text| text.len() as u64 <= size.bytes) {
             Some(text) => Self::text_placeholder(FaceState::Tombstone, text.to_owned()),
@@ -241,7 +241,7 @@ impl State {
         }
     }
 
-    /// The placeholder that a cause brings. It counts at most what it replaces, so that shown and freed make the whole.
+    /// The placeholder that a cause brings. It counts at most the tokens that it replaces, so that shown and freed make the whole.
     pub(crate) fn placeholder_for(&self, ix: Ix, face: Face, row: &Row, size: Size, at: Seq) -> Placeholder {
         let placeholder = self.placeholder_by(ix, face, row, size, at);
         Placeholder { tokens: placeholder.tokens.min(size.tokens), ..placeholder }
@@ -275,7 +275,7 @@ impl State {
         }
     }
 
-    /// State and tokens of what [`State::placeholder_for`] gives, without making the text of the most frequent kind.
+    /// State and tokens of the placeholder of [`State::placeholder_for`], without making the text of the most frequent kind.
     pub(crate) fn placeholder_figures(
         &self,
         ix: Ix,
@@ -287,7 +287,7 @@ impl State {
         if let Some((state, pieces)) = self.tombstone_of(face, row, size) {
             return match state {
                 FaceState::Gone => (state, 0),
-                // It counts at most what it replaces, as everywhere.
+                // It counts at most the tokens that it replaces, as everywhere.
                 FaceState::Tombstone => (state, u64::from(estimate_pieces(&pieces)).min(size.tokens)),
                 _ => (state, size.tokens),
             };
@@ -296,7 +296,7 @@ impl State {
         (placeholder.state, placeholder.tokens)
     }
 
-    /// State of what [`State::placeholder_for`] gives: as [`State::placeholder_figures`], without counting.
+    /// State of the placeholder of [`State::placeholder_for`]: as [`State::placeholder_figures`], without counting.
     pub(crate) fn placeholder_state(&self, ix: Ix, face: Face, row: &Row, size: Size, at: Seq) -> FaceState {
         match self.tombstone_of(face, row, size) {
             Some((state, _)) => state,
@@ -304,7 +304,7 @@ impl State {
         }
     }
 
-    /// How a superseded output is shown, with the pieces of the text in its place; `None` for all else.
+    /// How a superseded output is shown, with the pieces of the text in its place; `None` for every other face.
     fn tombstone_of(&self, face: Face, row: &Row, size: Size) -> Option<(FaceState, [&str; 5])> {
         let Cause::Superseded { edge } = row.cause else { return None };
         let edge = self.history.edges.get(edge).filter(|_| face == Face::Output)?;

@@ -1,4 +1,4 @@
-//! The served context: what the model was sent, as opposed to what is current.
+//! The served context: the one that the model was sent, as opposed to the current one.
 //!
 //! ```text
 //! face:   born ----first served---- pending ----rebase---->
@@ -6,11 +6,11 @@
 //! ```
 //!
 //! Two watermarks. *Current* is folded to the head. *Served* shows each face as it was when it was first sent, until a
-//! `ContextRebased` moves it on: what superseded it in between is pending. So between two rebases each served context
+//! `ContextRebased` moves it on: a change in between is pending. So between two rebases each served context
 //! begins with the one before it, and a provider's prompt cache stays warm.
 //!
-//! Some things cannot wait: what a host replaced, rewound, revised, cleared or erased, what was restored on request,
-//! a result that came after its call was sent. They move the face at once; the server of the step records that as a rebase.
+//! Some changes cannot wait: faces that a host replaced, rewound, revised, cleared or erased, faces that were restored on
+//! request, a result that came after its call was sent. These move the face at once; the server of the step records that as a rebase.
 //!
 //! Like every read this is a function of the state and a seq: nothing is kept, and the past can be asked again.
 
@@ -24,7 +24,7 @@ use crate::fold::number::Ix;
 use crate::fold::state::State;
 use crate::ids::{ItemId, Micros, Seq, Turn};
 
-/// An item of the served context: which moment each of its faces shows.
+/// An item of the served context, with the moment that each of its faces shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ServedPlace {
     /// The item.
@@ -33,7 +33,7 @@ pub struct ServedPlace {
     pub input_at: Seq,
     /// Its content or result is shown as of this seq.
     pub output_at: Seq,
-    /// No context with this item was sent yet: it shows what is current, and costs nothing to change.
+    /// No context with this item was sent yet: it shows its current form, and costs nothing to change.
     pub is_new: bool,
 }
 
@@ -60,15 +60,15 @@ pub struct PendingItem {
     /// The place of the first item that changes together with it: its own, except for reasoning, which goes in whole runs.
     #[serde(skip)]
     pub cut_at: usize,
-    /// Why, for the face that changes (the output, if both do).
+    /// The cause, for the face that changes (the output, if both do).
     pub cause: Option<CauseView>,
     /// How its content would be shown.
     pub state: FaceState,
-    /// When it came to be pending.
+    /// The seq since which it is pending.
     pub since: Seq,
     /// Tokens as served.
     pub tokens_served: u64,
-    /// Tokens as they would be.
+    /// Tokens in its current form.
     pub tokens_current: u64,
 }
 
@@ -81,7 +81,7 @@ impl PendingItem {
     }
 }
 
-/// When the model stopped seeing an item's content, or began to see it again.
+/// A change of how the model sees an item's content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct ServedChange {
     /// The event that recorded the first context that showed it so.
@@ -129,7 +129,7 @@ impl<'s> Marks<'s> {
         served.get(served.partition_point(|(sent, _)| *sent < seq)).map(|(sent, _)| *sent)
     }
 
-    /// Memory blocks from here on show: a rebase replaces the earlier ones by the block that was recorded for it.
+    /// The first memory block that shows: a rebase replaces the earlier blocks by the one that was recorded for it.
     fn memory_from(&self) -> Seq {
         let state = self.state;
         let blocks: Vec<Seq> = state
@@ -160,8 +160,7 @@ impl<'s> Marks<'s> {
         }
     }
 
-    /// When the parameters and the result of an item were there, and when they moved at once. Both in one walk: most items are calls, of which
-    /// both are asked for.
+    /// Moves of an item's parameters and of its result. Both in one walk: most items are calls, for which both are needed.
     fn moves(&self, recorded: Seq, ix: Ix) -> [Moves; 2] {
         let mut both = [Moves { born: recorded, breaks: Seq::ZERO }; 2];
         let history = &self.state.history;
@@ -201,18 +200,18 @@ impl<'s> Marks<'s> {
         let moved = marks.into_iter().filter(|mark| *mark >= born).max();
         match first {
             Some(first) => (moved.map_or(first, |moved| moved.max(first)), false),
-            // What was never sent shows what is current.
+            // A face that was never sent shows its current form.
             None => (self.at, true),
         }
     }
 }
 
-/// What the causes of a face say of the moment that it shows.
+/// Seqs that decide, with the rebases, which moment a face shows.
 #[derive(Clone, Copy)]
 struct Moves {
-    /// It is there from here on.
+    /// The face is there from here on.
     born: Seq,
-    /// The last time that it moved at once.
+    /// The last time that the face moved at once.
     breaks: Seq,
 }
 
@@ -285,14 +284,14 @@ impl State {
         }
     }
 
-    /// What an eviction ever hid, its bearers included. Cost: O(causes).
+    /// All items that an eviction ever hid, the bearers of its summary included. Cost: O(causes).
     fn hidden_by(&self, eviction: u32) -> Vec<Ix> {
         let is_its = |cause: Cause| matches!(cause, Cause::Evicted { eviction: of, .. } if of == eviction);
         let rows = self.history.rows.iter().filter(|row| row.face == Face::Output && is_its(row.cause));
         rows.map(|row| row.ix).collect::<BTreeSet<Ix>>().into_iter().collect()
     }
 
-    /// Whether a context shows something as hidden by an eviction, and its summary nowhere: then the bearer is brought.
+    /// Whether a context shows an item as hidden by an eviction, and the summary nowhere: then the bearer is brought.
     fn lacks_summary(&self, marks: &Marks<'_>, eviction: u32, hidden: &[Ix]) -> bool {
         let mut lacks = false;
         for ix in hidden.iter().filter(|ix| self.is_in_context(**ix, marks.at)) {
@@ -305,8 +304,8 @@ impl State {
         lacks
     }
 
-    /// What hides behind a task's summary must not be sent without it: where its bearer would still be shown as it was, it
-    /// is moved on at once.
+    /// An item that hides behind a task's summary must not be sent without it: a bearer of the summary that would still be shown
+    /// as it was is moved on at once.
     fn bring_summaries(&self, places: &mut [ServedPlace], at: Seq) {
         if self.facts.rare.evictions.is_empty() {
             return;
@@ -331,7 +330,7 @@ impl State {
         }
     }
 
-    /// What is concluded and not yet served at `at`, in the order of the served context.
+    /// Items with conclusions that are not yet served at `at`, in the order of the served context.
     pub fn pending(&self, at: Seq) -> Vec<PendingItem> {
         let places = self.served_places(at).into_iter().enumerate();
         let mut pending: Vec<PendingItem> =
@@ -340,7 +339,7 @@ impl State {
         pending
     }
 
-    /// Reasoning goes in whole runs: what is pending between two prompts changes at the first of it.
+    /// Reasoning goes in whole runs: pending reasoning between two prompts changes from its first item on.
     fn cut_in_runs(&self, pending: &mut [PendingItem]) {
         let mut runs = std::collections::BTreeMap::new();
         for item in pending.iter_mut() {
@@ -392,8 +391,8 @@ impl State {
 
     /// How the model saw an item's content in the contexts that were sent up to `at`: one entry for each change.
     ///
-    /// Empty if it was never sent. Cost: O(contexts sent since the item, times its causes; of one that bears the summary
-    /// of a task, those of all that is hidden with the task).
+    /// Empty if it was never sent. Cost: O(contexts sent since the item, times its causes; for an item that bears the summary
+    /// of a task, times the causes of all items that are hidden with the task).
     pub fn served_changes(&self, ix: Ix, at: Seq) -> Vec<ServedChange> {
         let Some(item) = self.facts.item(ix) else { return Vec::new() };
         let served = self.served(at);

@@ -1,4 +1,4 @@
-//! What rules shortened: a list that only tests ask for.
+//! Items that rules shortened: a list that only tests ask for.
 
 use crate::fold::history::{Cause, ShortenKind, is_before};
 use crate::fold::state::State;
@@ -11,14 +11,14 @@ pub struct ShortenedView {
     pub item: ItemId,
     /// The rule.
     pub rule: ShortenKind,
-    /// The event with which it did so.
+    /// The event with which the rule shortened it.
     pub seq: Seq,
     /// The turn.
     pub turn: Turn,
 }
 
 impl State {
-    /// Items that rules had shortened by `at`, restored or not, in the order in which it came about.
+    /// Items that rules had shortened by `at`, restored or not, in the order in which they were shortened.
     pub fn shortened(&self, at: Seq) -> Vec<ShortenedView> {
         let rows = self.history.rows.iter().filter(|row| row.since <= at && is_before(at, row.undone));
         let mut found: Vec<ShortenedView> = rows

@@ -1,4 +1,4 @@
-//! Figures: how many items each rule hid, and what that saved.
+//! Figures: how many items each rule hid, and how many tokens that saved.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::ids::Seq;
 
 use super::HashForm;
 
-/// What a figure is about.
+/// The rule or act that a figure counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum StatsKind {
     /// Superseded, by this rule.
@@ -50,7 +50,7 @@ impl StatsKind {
         }
     }
 
-    /// Both modes of the rule of repeats are that rule.
+    /// Both modes of the repeat rule count as that rule.
     fn rule(kind: RuleKind) -> Self {
         let same = |other: &RuleKind| other.label() == kind.label();
         Self::Rule(RuleKind::all().find(same).unwrap_or(kind))
@@ -83,14 +83,14 @@ pub struct KindStats {
     pub count: u64,
     /// Estimated tokens of their canonical parameters and outputs, as the originals count.
     pub acp_saved: u64,
-    /// Estimated tokens that the context is really shorter by, under the cause that shows.
+    /// Estimated tokens by which the context is really shorter, under the cause that shows.
     pub freed: u64,
 }
 
 /// All figures of a stream at a watermark. `tokens_shown` + freed = `tokens_whole`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Stats {
-    /// Figures by kind; `hash`, `file` and `todo` always, others where there is something to tell.
+    /// Figures by kind; `hash`, `file` and `todo` always, others if they count anything.
     pub kinds: BTreeMap<StatsKind, KindStats>,
     /// Tokens of the context as shown.
     pub tokens_shown: u64,
@@ -133,13 +133,13 @@ impl Stats {
 }
 
 impl State {
-    /// All figures at `at`. Cost: O(what was ever hidden).
+    /// All figures at `at`. Cost: O(items and their causes, old ones included).
     pub fn stats(&self, at: Seq) -> Stats {
         let mut stats = Stats::default();
         for kind in RuleKind::all().filter(|kind| kind.described().is_always_shown) {
             stats.kinds.insert(StatsKind::Rule(kind), KindStats::default());
         }
-        // What was concluded first of an item counts, edges before what shortens in the same event.
+        // An item counts under its first conclusion; in one event, edges come before shortening.
         let edges = self.edge_rows(at);
         let edges = edges.iter().map(|edge| (edge.seq, 0, edge.old, StatsKind::rule(edge.kind)));
         let mut concluded: Vec<(Seq, u8, Ix, StatsKind)> = edges.collect();
@@ -155,7 +155,7 @@ impl State {
             // A host clears calls that have not ended: as long as there is no output, nothing of it is hidden.
             let is_there = self.face_size(row.ix, row.face, at).is_some();
             if is_there && !matches!(kind, StatsKind::Rule(_)) {
-                // An erased item counts as that, whatever came before: a fork learns of an erasure when it begins.
+                // An erased item counts as erased, whatever came before: a fork learns of an erasure when it begins.
                 let since = if kind == StatsKind::Erased { Seq::ZERO } else { row.since };
                 concluded.push((since, 1, row.ix, kind));
             }
@@ -191,7 +191,7 @@ impl State {
         stats
     }
 
-    /// Canonical parameters and output; of what is no call, its content.
+    /// Tokens of canonical parameters and output; without a call, those of the content.
     fn acp_saved(&self, ix: Ix, at: Seq) -> u64 {
         let params = self.facts.call(ix).map_or(0, |call| u64::from(call.canonical_tokens));
         let output = self.face_size(ix, Face::Output, at).map_or(0, |size| size.tokens);
@@ -203,7 +203,7 @@ impl State {
         self.log_lines_spelled(at, form, &|_| None)
     }
 
-    /// The same, with `words` in the place of the signs that it knows.
+    /// The same, with words of `words` in place of the signs that it knows.
     pub fn log_lines_spelled(
         &self,
         at: Seq,

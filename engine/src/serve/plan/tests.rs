@@ -1,4 +1,4 @@
-//! Plans: the cut that is advised, and what it costs.
+//! Plans: the cut that is advised, and its cost.
 
 use super::*;
 
@@ -134,7 +134,7 @@ fn prices_that_cannot_be_reckoned_with_are_refused() {
 #[test]
 fn a_clock_that_jumps_warms_nothing_and_breaks_nothing() {
     let hour = Micros(3_600_000_000);
-    // Backwards: what was used in the future is not cold: the policy has nothing better to go by.
+    // Backwards: a bound that was used in the future is not cold: the policy has nothing better to go by.
     assert!(!is_cold(hour, Micros(0), 300));
     assert!(!is_cold(Micros(i64::MAX), Micros(i64::MIN), 300));
     // Forwards: cold, at the border of what a clock can say as well.

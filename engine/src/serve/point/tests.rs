@@ -1,4 +1,4 @@
-//! Pointers: what becomes one, what does not, and that they can always be read back.
+//! Pointers: which lines become one, which do not, and that pointers can always be read back.
 
 use proptest::prelude::*;
 
