@@ -141,7 +141,7 @@ fn whole_policies_survive_json_and_toml() {
     );
 }
 
-/// Lost once: `economy` without its shelf was recorded as plain `economy`, since `shelf = false` is what most presets say.
+/// Lost once: `economy` without its shelf was recorded as plain `economy`, since most presets say `shelf = false`.
 #[test]
 fn a_preset_without_one_of_its_rules_is_recorded_without_it() {
     for preset in PRESETS {

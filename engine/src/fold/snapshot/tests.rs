@@ -40,7 +40,7 @@ fn what_is_read_back_is_what_was_saved() {
     assert_eq!(again.save(Vec::new()).unwrap().len(), bytes.len());
 }
 
-/// Seqs and lengths are kept in half their bytes: what does not fit is not saved, never saved wrongly.
+/// Seqs and lengths are kept in half their bytes: a larger number is not saved, never saved wrongly.
 #[test]
 fn what_does_not_fit_is_not_saved() {
     let kept = |seqs: &[Seq]| {
@@ -66,7 +66,7 @@ fn what_does_not_fit_is_not_saved() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: crate::testing::cases(64), ..ProptestConfig::default() })]
 
-    /// Saved after any prefix, read back and folded on is the whole fold, at the head and at every seq before it.
+    /// A fold saved after any prefix, read back and folded on equals the whole fold, at the head and at every seq before it.
     #[test]
     fn a_saved_prefix_folded_on_is_the_whole_fold(
         numbers in prop::collection::vec(any::<u16>(), 0..40),
@@ -89,7 +89,7 @@ proptest! {
         }
     }
 
-    /// Whatever the bytes are, reading them ends, with a world or without.
+    /// Any bytes can be read: reading them ends, with a world or without.
     #[test]
     fn no_bytes_make_reading_panic(
         flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),

@@ -71,8 +71,8 @@ fn folded<'a>(events: impl IntoIterator<Item = &'a Recorded>) -> World {
     world
 }
 
-/// What is visible, but for what a fork has of its own: its name, its rewinds and forks, and its figures turn by turn, which
-/// know nothing of what the parent took back.
+/// The visible state, but for a fork's own: its name, its rewinds and forks, and its figures turn by turn, which
+/// know nothing of the turns that the parent took back.
 fn seen(state: &State, at: Seq) -> Vec<String> {
     let mut parts = Vec::new();
     state.each_visible(at, &mut |part, json| {
@@ -84,8 +84,8 @@ fn seen(state: &State, at: Seq) -> Vec<String> {
     parts
 }
 
-/// Leaves out since when something is hidden, if that is erased, or older than the fork. A rewind begins anew what had ended
-/// after its point, and a fork has never heard of that. The same goes for the policy of that moment.
+/// Leaves out since when an item is hidden, if it is erased, or was hidden before the fork. A rewind begins anew causes that had
+/// ended after its point, and a fork has never heard of that. The same goes for the policy of that moment.
 fn without_moments(text: &str, forked: Seq) -> String {
     let number = |rest: &str| rest.find(|c: char| !c.is_ascii_digit()).map_or(rest.len(), |end| end);
     let (mut plain, mut rest, mut is_older) = (String::new(), text, false);
@@ -122,7 +122,7 @@ fn first_difference(one: &[String], two: &[String]) -> Option<String> {
     differs.or_else(|| (one.len() != two.len()).then(|| "lengths".to_owned()))
 }
 
-/// Where a fork first shows something else than its parent, which goes on in the same way.
+/// The first seq at which a fork differs from its parent, which goes on in the same way.
 fn difference(script: &Script, policy: &Policy) -> Option<String> {
     let pair = pair(script, policy);
     let (one, two) = (folded(&pair.one), folded(&pair.two));
@@ -166,7 +166,7 @@ const CASES: u32 = 20;
 proptest! {
     #![proptest_config(ProptestConfig { cases: crate::testing::cases(CASES), ..ProptestConfig::default() })]
 
-    /// A fork that goes on is the parent that goes on; what the parent does after the point does not show.
+    /// A fork that goes on equals the parent that goes on; the parent's steps after the point do not show.
     #[test]
     fn a_fork_goes_on_as_the_parent_would_have(script in scripts(), Rules(policy) in presets()) {
         if let Some(difference) = difference(&script, &policy) {
@@ -174,7 +174,7 @@ proptest! {
         }
     }
 
-    /// Reading a fork at a seq is folding up to there, and nothing it does changes the parent.
+    /// Reading a fork at a seq equals folding up to there, and no step of the fork changes the parent.
     #[test]
     fn a_fork_reads_and_ends_at_its_own_events(script in scripts(), Rules(policy) in presets()) {
         let pair = pair(&script, &policy);
@@ -206,7 +206,7 @@ fn face(state: &State, item: ItemId) -> (FaceState, Option<CauseView>) {
 }
 
 /// The words about a task are those since it began. A fork folds the past anew and knows all its messages by then: it took the
-/// newest one for that in which the task had begun, and words that the parent hid stayed in the fork.
+/// newest message for the one in which the task had begun, and words that the parent hid stayed in the fork.
 #[test]
 fn the_words_about_a_task_begin_in_a_fork_where_they_began() {
     let notes = "1 note\n".repeat(10);
@@ -216,8 +216,8 @@ fn the_words_about_a_task_begin_in_a_fork_where_they_began() {
     }
 }
 
-/// A fork of a session that had been rewound showed the lost branch as part of its context, for its items were known and
-/// nothing hid them.
+/// A fork of a session that had been rewound showed the lost branch as part of its context, since the branch's items were known
+/// and nothing hid them.
 #[test]
 fn what_was_off_the_branch_is_off_it_in_a_fork() {
     let notes = "2 note\n".repeat(10);

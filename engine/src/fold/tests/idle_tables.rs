@@ -1,4 +1,4 @@
-//! Rules by age: one row a situation for each, and what holds for all of them.
+//! Rules by age: one row a situation for each, and laws that hold for all of them.
 
 use expect_test::expect;
 
@@ -222,7 +222,7 @@ fn what_is_left_of_a_shortened_call_goes_after_another_policy_and_an_unpinning()
     }
 }
 
-/// What was due, or what a call became, while it was out of the context was lost when the host named it again.
+/// A call that was out of the context lost its due turns and its new status when the host named it again.
 #[test]
 fn what_comes_back_into_the_context_is_taken_up_again() {
     rows(

@@ -13,7 +13,7 @@ pub(super) fn scripts(longest: usize) -> impl Strategy<Value = Script> {
     prop::collection::vec(any::<u16>(), 0..longest).prop_map(|numbers| Script::from_numbers(&numbers))
 }
 
-/// A policy that prints as what differs from its preset.
+/// A policy that prints as the keys that differ from its preset.
 #[derive(Clone)]
 pub(super) struct Rules(pub(super) Policy);
 
@@ -69,7 +69,7 @@ fn each_item(state: &State, at: Seq, mut judge: impl FnMut(crate::fold::ItemView
 proptest! {
     #![proptest_config(ProptestConfig { cases: crate::testing::cases(96), ..ProptestConfig::default() })]
 
-    /// A read at any seq is what a fold of the events up to there gives.
+    /// A read at any seq equals a fold of the events up to there.
     #[test]
     fn reading_at_a_seq_is_folding_the_prefix(script in scripts(48), policy in presets()) {
         let played = script.play(&policy.0);
@@ -86,7 +86,7 @@ proptest! {
         }
     }
 
-    /// What hides a face is later than it; who supersedes has completed and is on the branch; figures add up.
+    /// A cause is later than the face that it hides; a superseder has completed and is on the branch; figures add up.
     #[test]
     fn causes_are_later_and_figures_add_up(script in scripts(64), policy in presets()) {
         let played = script.play(&policy.0);
@@ -162,7 +162,7 @@ proptest! {
         prop_assert!(script.play(&without).tape.state().edges(Seq::MAX).is_empty());
         let open = Policy::from_json(r#"{"protected_tools":[],"protected_files":[]}"#).unwrap();
         let guarded = Policy::from_json(r#"{"protected_tools":["read","edit"],"protected_files":["**/a"]}"#).unwrap();
-        // Restores and commands depend on what is hidden, so only recorded calls are compared.
+        // Restores and commands depend on hidden items, so only recorded calls are compared.
         script.steps.retain(|step| !["restore", "keep", "discard", "distill", "pin", "unpin"].iter().any(|verb| step.what.starts_with(verb)));
         let hidden = |policy: &Policy| -> std::collections::BTreeSet<_> {
             script.play(policy).tape.state().edges(Seq::MAX).into_iter().map(|edge| edge.old).collect()
@@ -170,7 +170,7 @@ proptest! {
         prop_assert!(hidden(&guarded).is_subset(&hidden(&open)), "{}", text_of(&script));
     }
 
-    /// Protected and pinned items are never superseded by a rule while they are so.
+    /// Protected and pinned items are never superseded by a rule while their protection holds.
     #[test]
     fn protected_items_stay(script in scripts(64)) {
         let mut script = script;

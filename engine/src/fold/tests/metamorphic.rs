@@ -1,4 +1,4 @@
-//! Changes of a session that must not change what is concluded: other names, other work in between, more protection.
+//! Changes of a session that must not change conclusions: other names, other work in between, more protection.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::ids::{Seq, StreamId};
 use crate::testing::script::Played;
 use crate::testing::{Script, Step};
 
-/// Steps that ask for something; whether it is done depends on what is hidden.
+/// Steps that ask for an act; whether it is done depends on hidden items.
 const ACTS: [&str; 6] = ["restore", "keep", "discard", "distill", "pin", "unpin"];
 
 fn folded(events: &[Recorded]) -> World {
@@ -29,7 +29,7 @@ fn without(mut script: Script, verbs: &[&str]) -> Script {
     script
 }
 
-/// Edges by the names of their ends, in order; whatever depends on how many events there are is left out.
+/// Edges by the names of their ends, in order; values that depend on the number of events are left out.
 fn named_edges(played: &Played) -> Vec<String> {
     let name = |edge: &EdgeView| {
         let new = edge.new.map(|new| played.name(new));
@@ -143,7 +143,7 @@ proptest! {
         prop_assert!(script.play(&policy).tape.state().edges(Seq::MAX).is_empty(), "{}", text_of(&script));
     }
 
-    /// A list of tools, a pattern of files, or pins: what is superseded with them is superseded without them.
+    /// A list of tools, a pattern of files, or pins: each item that is superseded with them is superseded without them.
     #[test]
     fn protection_only_takes_edges_away(script in scripts(64), preset in 0..PRESETS.len(), which in 0..3_usize) {
         let script = without(without(script, &["policy"]), &ACTS);
@@ -183,7 +183,7 @@ proptest! {
         prop_assert!(with.is_subset(&without), "{:?} not in {:?} of\n{}", with, without, text_of(&pinned));
     }
 
-    /// Folding what is stored under the policy in force gives what is; under another, what would have been from the first.
+    /// Folding stored events under the policy in force gives the present state; under another one, the state that it would have made.
     #[test]
     fn simulating_is_folding(script in scripts(64), Rules(policy) in presets(), Rules(other) in presets()) {
         let script = without(without(script, &["policy"]), &ACTS);

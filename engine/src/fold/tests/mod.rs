@@ -33,7 +33,7 @@ fn check(script: &str, expected: &Expect) {
     check_under(r#""acp""#, script, expected);
 }
 
-/// One line a call and spoken part: what is shown, and why.
+/// One line a call and spoken part: how it is shown, and why.
 fn report(played: &Played) -> String {
     let state = played.tape.state();
     let mut lines = String::new();

@@ -6,7 +6,7 @@ use super::{Face, Policy, Seq};
 use crate::testing::Script;
 
 /// Results and revisions moved to a list of their own, and `settled` went on looking in the other one: it was always
-/// zero, so an exporter kept reasoning that was bound to a content which had come later.
+/// zero, so an exporter kept reasoning that was bound to a content that had come later.
 #[test]
 fn a_call_settles_when_it_ends() {
     let policy = Policy::from_json(r#""acp""#).unwrap();
@@ -20,7 +20,7 @@ fn a_call_settles_when_it_ends() {
 }
 
 proptest! {
-    /// What an item is between two of its turning points is what it was at the first.
+    /// Between two of its turning points an item is as it was at the first.
     #[test]
     fn nothing_changes_between_turning_points(numbers in prop::collection::vec(any::<u16>(), 0..60)) {
         let played = Script::from_numbers(&numbers).play(&Policy::from_json(r#""balanced""#).unwrap());

@@ -7,7 +7,7 @@ use expect_test::expect;
 use super::{Policy, Seq, check_under};
 use crate::testing::Script;
 
-/// When c1 was hidden, by what; one line a script.
+/// When c1 was hidden, and by which call; one line a script.
 fn when(scripts: &[&str], policy: &str) -> String {
     let mut lines = String::new();
     for script in scripts {

@@ -10,7 +10,7 @@ use crate::event::Face;
 use crate::fold::CauseView;
 use crate::testing::Script;
 
-/// A line for each script: which calls are hidden at its end, by whom and why.
+/// A line for each script: which calls are hidden at its end, by which item and why.
 pub(super) fn rows(policy: &str, scripts: &[&str], expected: &Expect) {
     let policy = Policy::from_json(policy).unwrap();
     let mut lines = String::new();
@@ -681,7 +681,7 @@ fn compress_reasoning() {
     );
 }
 
-/// Every row of the table for four quiet steps, what must fire and what must not, for the read `c1` and the edit `c2`.
+/// Every row of the table for four quiet steps, with those that must fire and those that must not, for the read `c1` and the edit `c2`.
 #[test]
 fn quiet_steps_of_four() {
     rows(

@@ -1,4 +1,4 @@
-//! Searches that are cut to their first lines: what is left at which turn, and what becomes of it.
+//! Searches that are cut to their first lines: the lines that are left at each turn, and when they go.
 
 use std::fmt::Write as _;
 
@@ -33,7 +33,7 @@ fn searched() -> Tape {
     tape
 }
 
-/// What is shown of the search.
+/// The text that is shown of the search.
 fn shown(tape: &Tape, at: Seq) -> String {
     let state = tape.state();
     let ix = state.items(Seq::MAX).next().unwrap();
@@ -75,7 +75,7 @@ fn a_search_keeps_its_first_lines_and_those_that_name_files_touched_since() {
         [set aside: restore it, or run the call again]
     "#]]
     .assert_eq(&turns);
-    // A file that is read later changes nothing about what was cut: the same is served at any later time.
+    // A file that is read later changes nothing about the cut: the same text is served at any later time.
     assert!(shown(&tape, cut).contains("part44") && !shown(&tape, cut).contains("part60"));
     assert_eq!(shown(&tape, Seq(cut.get() - 1)), "whole");
     let targets = vec![(Target::Call("c1".to_owned()), None)];
@@ -105,7 +105,7 @@ fn short_searches_and_other_outputs_stay() {
     }
 }
 
-/// A policy that was set dropped what was to become of the lines that were left.
+/// A policy that was set dropped the turn at which the lines that were left go.
 #[test]
 fn what_is_left_of_a_search_goes_after_another_policy() {
     let mut tape = searched();
@@ -118,7 +118,7 @@ fn what_is_left_of_a_search_goes_after_another_policy() {
     assert_eq!(shown(&tape, Seq::MAX), "[set aside: restore it, or run the call again]");
 }
 
-/// A host may rewrite what a rule has cut: the rule cuts what is there now, all parts as one text. What is empty then is whole.
+/// A host may rewrite a text that a rule has cut: the rule cuts the new text, all parts as one. An empty new text stays whole.
 #[test]
 fn what_a_host_rewrote_is_cut_as_one_text() {
     let mut tape = searched();

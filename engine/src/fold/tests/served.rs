@@ -1,4 +1,4 @@
-//! The served context: what waits, what cannot wait, and that nothing sent ever changes in between.
+//! The served context: changes that wait, changes that cannot wait, and that sent text never changes in between.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use crate::ids::Seq;
 use crate::testing::script::Played;
 use crate::testing::{Script, Step};
 
-/// What is sent of a stream at `at`: every item, every face, and the placeholder it is shown by.
+/// The sent context of a stream at `at`: every item, every face, and the placeholder by which it is shown.
 fn sent(state: &State, at: Seq) -> Vec<String> {
     let line = |place: &crate::fold::ServedPlace| {
         let face = |face: Face| {
@@ -149,8 +149,8 @@ fn the_model_is_known_to_have_lost_an_item_when_it_was_sent_without_it() {
     .assert_debug_eq(&seen);
 }
 
-/// A batch hid one output of a task, and the output that bears the summary went along at once. The record of what was sent
-/// had that one as whole all the same; it says now what the context says.
+/// A batch hid one output of a task, and the output that bears the summary went along at once. The record of the bearer had it
+/// as whole all the same; it says now how the context shows it.
 #[test]
 fn the_bearer_of_a_summary_is_known_to_have_gone_along() {
     let script = "1 task T start
@@ -180,7 +180,7 @@ fn the_bearer_of_a_summary_is_known_to_have_gone_along() {
     assert_eq!(seen("c2"), ["t3 Whole", "t5 Tombstone"]);
 }
 
-/// Verbs that change what was sent without a rebase: the host or a request asked for it.
+/// Verbs that change sent text without a rebase: the host or a request asked for it.
 const AT_ONCE: &[&str] = &["restore", "keep", "clear", "compact", "order", "rewind", "erase", "finish"];
 
 fn with_serves(script: &Script, flushes: &[bool]) -> Script {
@@ -248,7 +248,7 @@ proptest! {
         }
     }
 
-    /// How an item was sent, asked of the item, is how it stands in the contexts that were sent; batches of some items too.
+    /// The changes of an item, asked of the item, agree with the contexts that were sent; batches of some items too.
     #[test]
     fn an_item_is_known_to_have_been_sent_as_it_stood_in_the_context(
         script in scripts(60),

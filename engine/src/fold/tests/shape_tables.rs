@@ -1,4 +1,4 @@
-//! What hosts and people do to a context: hiding, clearing, compaction, rewinds, tasks, reminders, shortening.
+//! Acts of hosts and people on a context: hiding, clearing, compaction, rewinds, tasks, reminders, shortening.
 
 use expect_test::expect;
 
@@ -310,7 +310,7 @@ fn a_result_without_a_call_goes_with_its_task() {
     assert_eq!(shown.collect::<Vec<_>>(), [crate::fold::FaceState::Tombstone, crate::fold::FaceState::Whole]);
 }
 
-/// The input of such a call was hidden by a newer call, and so a restore said that it had brought it back, each time anew.
+/// The input of a cleared call was hidden by a newer call, and so a restore said that it had brought it back, each time anew.
 #[test]
 fn a_restore_says_nothing_of_what_the_host_cleared() {
     let policy = Policy::from_json(r#"{"hide_input":"metadata"}"#).unwrap();
@@ -321,7 +321,7 @@ fn a_restore_says_nothing_of_what_the_host_cleared() {
     assert_eq!((decision.reply.as_str(), decision.drafts.len()), ("Restored 0 tool(s)", 0));
 }
 
-/// The first text stayed, whatever the host sent later.
+/// The host's first text stayed, whichever text it sent later.
 #[test]
 fn what_the_host_clears_again_has_its_newest_text() {
     let mut tape = Tape::of_test_tools("cleared");

@@ -54,7 +54,7 @@ fn apply(state: &mut TodoState, seq: u64, turn: u32, step: &Step) {
     }
 }
 
-/// Folds (turn, step) lines; a rewind folds the branch that is left afresh.
+/// Folds (turn, step) lines; a rewind folds the branch that remains afresh.
 fn fold(steps: &[(u32, Step)]) -> TodoState {
     let mut state = TodoState::default();
     let mut branch: Vec<usize> = Vec::new();
@@ -298,7 +298,7 @@ fn a_rewind_brings_the_list_back_and_reads_below_it_stay() {
     .assert_eq(&history);
 }
 
-/// Asks at every turn up to `last`, and records what is due; shows turn, turns since update, longest stuck.
+/// Asks at every turn up to `last`, and records each reminder and reflection that is due; shows turn, turns since update, longest stuck.
 #[track_caller]
 fn check_reminders(script: &str, last: u32, settings: ReminderSettings, expected: &Expect) {
     let mut lines = parse(script).into_iter().peekable();
@@ -478,7 +478,7 @@ proptest! {
         }
     }
 
-    /// After a rewind the list is the one of the branch that is left, folded alone.
+    /// After a rewind the list is the one of the branch that remains, folded alone.
     #[test]
     fn a_rewind_equals_never_having_been_there(steps in steps(), to in 0usize..20) {
         let steps: Vec<_> = steps.into_iter().filter(|(_, step)| !matches!(step, Step::Rewind(_))).collect();
@@ -525,7 +525,7 @@ proptest! {
         }
     }
 
-    /// Without ids, an order of one's own changes nothing where contents differ.
+    /// Without ids, another order changes nothing where contents differ.
     #[test]
     fn order_does_not_matter_where_contents_differ(
         (first, second) in prop::sample::subsequence(vec!["a", "b", "c", "d"], 0..=4)
