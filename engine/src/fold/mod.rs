@@ -1,7 +1,7 @@
 //! The fold: events add up to a state. Pure; no IO, no clock, no randomness, no threads.
 //!
 //! ```text
-//! World --one a stream--> State = Facts (what was recorded, immutable)
+//! World --one a stream--> State = Facts (recorded, immutable)
 //!   |                           + Core (the present, as the rules need it)
 //!   |                           + History (everything concluded, as intervals)    <- every read takes `at: Seq`
 //!   |                           + todos, tasks, memory (the same, for their own)

@@ -156,7 +156,7 @@ impl Policy {
     fn forget_late_keys(&mut self) {
         let plain = Self::default();
         for key in policy_keys().iter().filter(|key| is_late(key.name)) {
-            // A key takes every value that a key gave.
+            // Each key takes the values that it gives.
             let _ = key.set(self, &key.value(&plain));
         }
     }

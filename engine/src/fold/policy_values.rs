@@ -261,7 +261,7 @@ impl IdleRules {
         }
     }
 
-    /// The age that is enough when the cache is cold, if that is less.
+    /// The age that is enough when the cache is cold; `None` if no part of an age is.
     pub(crate) fn turns_when_cold(&self, turns: u32) -> Option<u32> {
         if self.cold_share >= 1.0 {
             return None;
@@ -459,7 +459,7 @@ impl ServeMode {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum FlushRule {
-    /// The saving over the horizon, and half of the cost of waiting so far, outweigh the rewrite.
+    /// The saving over the horizon, and the cost of waiting so far times `waiting`, are at least twice the cost of the rewrite.
     #[default]
     Hybrid,
     /// The cost of waiting so far outweighs the rewrite: never worse than twice the best, and seldom the first to move.

@@ -1,6 +1,6 @@
 //! The state of one stream: facts, present, history, and the operations that made them.
 //!
-//! The present is the state that rules need: which items are ready, under which keys calls are found, what is due when. Conclusions
+//! The present is the state that rules need: the items that are ready, the keys under which calls are found, the faces that are due. Conclusions
 //! do not stand here: they go to [`History`](super::history::History), which keeps them for ever. A [`Step`](super::step::Step) changes the
 //! present. A rewind drops the present and folds the operations of the active branch anew, with a history that is thrown away.
 
@@ -25,7 +25,7 @@ use super::todo::TodoState;
 use crate::event::{Face, MessageFinished, Outcome, Parent, PromptSet, RebaseCause, Scope};
 use crate::ids::{ItemId, Micros, Seq, StreamId, Turn};
 
-/// What is known about a stream itself.
+/// The known facts about a stream itself.
 #[derive(
     Clone, PartialEq, Eq, Debug, Default, serde::Serialize, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize,
 )]

@@ -205,7 +205,7 @@ impl TodoState {
     }
 
     /// A rewind, recorded at `seq`: reads from `seq` on see the newest state of `fresh`, the fold of the branch that
-    /// remains. Reads below `seq` see what they saw.
+    /// remains. Reads below `seq` are as before.
     pub fn rewound(&mut self, seq: Seq, fresh: Self) {
         let mut era = fresh.later.into_iter().next_back().unwrap_or(fresh.first);
         era.since = seq;

@@ -12,14 +12,14 @@ use crate::ids::{Micros, Seq, StreamId};
 
 /// Folded streams by id, with the store-wide policy.
 ///
-/// May hold only some of a store's streams. They need their own events, those of the store's own stream, and those of the
+/// May hold only some of a store's streams: then apply their events, those of the store's own stream, and those of the
 /// parents of forks.
 #[derive(Clone, Debug, Default)]
 pub struct World {
     pub(super) streams: BTreeMap<StreamId, State>,
     /// The policy that the store's own stream set, from each seq on.
     pub(super) policies: Vec<(Seq, Arc<Policy>)>,
-    /// The project of each session, and of each project itself: a newer session of a project ends memory of its earlier ones.
+    /// The project of each session, and of each project's own stream. A newer session of a project ends session memory in these.
     pub(super) projects: BTreeMap<StreamId, Belongs>,
     /// Folded streams that remember something for the length of a session.
     pub(super) session_memory: BTreeSet<StreamId>,

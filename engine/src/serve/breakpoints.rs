@@ -9,7 +9,7 @@
 //! are named; if a rewrite begins further up, also the last end before it: up to there the cache can still be read.
 
 /// Numbers of items after which a mark pays, first to last. `turns`: the turn of each item, in the order in which they are
-/// sent; `first_changed`: the first item that differs from what was sent before.
+/// sent; `first_changed`: the first item that differs from the ones sent before.
 ///
 /// Cost: O(items).
 ///

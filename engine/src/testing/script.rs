@@ -10,7 +10,7 @@
 //! 4 changed src/app.ts      4 rewind c2      4 remind      4 reflect
 //! 5 task T start                5 task T done             5 policy {"todo":false}
 //! 4 serve                       a context is sent           4 flush          a rebase of everything, or of one: flush c1
-//! 5 aside x                     a call of no other's concern, without a name    5 note     an event of no concern
+//! 5 aside x                     an unrelated call, without a name               5 note     an unrelated event
 //! ```
 //!
 //! A line that makes no sense (an unknown call, a step back in time) is played as far as it can be: scripts come from

@@ -4,7 +4,7 @@ use crate::event::{Key, KeyKind, TodoRole, ToolClass};
 use crate::registry::{Registry, ToolFacts};
 use crate::text::Json;
 
-/// Knows `read write edit delete grep todowrite todoread webfetch bash clock`.
+/// Knows `read write edit delete grep webfetch shell cat bash todowrite todoread clock`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TestTools;
 

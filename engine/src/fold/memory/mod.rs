@@ -11,7 +11,7 @@
 //! not ended and it has not faded below 0.2. Nothing is deleted: a superseded item keeps its place in `all` and in its
 //! chain, and a restore releases its edges.
 //!
-//! State is append-only lists stamped with seqs, so reading at an earlier seq gives what a fold of that prefix gives.
+//! State is append-only lists stamped with seqs, so reading at an earlier seq equals a fold of that prefix.
 //! A value that depends on the time of day is a function of (item, now). Texts are bodies and never read by the fold, which
 //! compares [`value_signature`]s; reads that need a text are given a [`TextSource`].
 //!

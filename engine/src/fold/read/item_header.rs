@@ -138,7 +138,7 @@ impl State {
         }
     }
 
-    /// The newest seq up to `at` at which the content of the item became what it is: the end of its call, or a revision
+    /// The newest seq up to `at` at which the content of the item got its present form: the end of its call, or a revision
     /// by the host. Zero for content as it was recorded.
     pub fn settled(&self, ix: Ix, at: Seq) -> Seq {
         let rows = self.history.facts_of(ix).filter(|row| row.since <= at);

@@ -78,7 +78,7 @@ impl State {
         host_id.map_or_else(Vec::new, |name| self.recorded(self.facts.calls_of_host(name), at))
     }
 
-    /// Of calls that come newest first, those recorded up to `at`, oldest first.
+    /// Those of `calls` that were recorded up to `at`, oldest first; `calls` come newest first.
     fn recorded(&self, calls: impl Iterator<Item = Ix>, at: Seq) -> Vec<Ix> {
         let is_recorded = |ix: &Ix| self.facts.item(*ix).is_some_and(|item| item.id.seq <= at);
         let mut calls: Vec<Ix> = calls.filter(is_recorded).collect();

@@ -233,7 +233,7 @@ impl State {
         Self::text_placeholder(FaceState::Tombstone, text)
     }
 
-    /// The text in place of a face that a request hid: short enough for a short face.
+    /// The placeholder of a face that a request hid: its text also fits a short face.
     fn removed(size: Size) -> Placeholder {
         match [REMOVED, REMOVED_SHORT].into_iter().find(|text| text.len() as u64 <= size.bytes) {
             Some(text) => Self::text_placeholder(FaceState::Tombstone, text.to_owned()),

@@ -80,7 +80,7 @@ pub(super) fn clear(look: Look<'_>, ix: Ix, clear: &mut dyn FnMut(Clear)) {
     }
 }
 
-/// Views of one class have a group of their own, so that a call looks only at what it clears.
+/// Views of one class have a group of their own, so that a call looks only at views that it may clear.
 pub(crate) const fn group(class: ToolClass) -> u8 {
     class as u8
 }

@@ -5,8 +5,8 @@
 //! newer call N   --clear-->  slots whose calls it may supersede   (repeat: its signature; file: keys the matrix allows)
 //! ```
 //!
-//! A rule says how its calls are found ([`Finds`]), names its edges and words their texts ([`Label`]), and says how a policy turns it
-//! on ([`On`]). Finding candidates, protection, order and edges are the same for all and stand in [`step`](super::step). One file a
+//! A rule says how its calls are found ([`Finds`]), which names and texts its edges have ([`Label`]), and how a policy turns it on
+//! ([`On`]). Finding candidates, protection, order and edges are the same for all and stand in [`step`](super::step). One file a
 //! rule, one line in the list of [`RULES`], in the order in which they are asked.
 //! Rules that shorten stand in the list of [`SHORTENING`] in the same way, as [`Shortening`].
 

@@ -28,7 +28,7 @@ use crate::text::estimate;
 /// Number of items, at most, that are searched for files touched since.
 const BETWEEN_MAX: usize = 256;
 
-/// A rule that shortens what is shown.
+/// A rule that shortens a face.
 pub(crate) struct Shortening {
     /// The name in policies, queries, JSON and words.
     pub(crate) name: &'static str,
@@ -96,7 +96,7 @@ impl Cutting<'_> {
     }
 }
 
-/// A rule's knowledge of a face, and the way to cut it. Two that are written alike cut a text alike.
+/// A rule's knowledge of a face, and the way to cut it. Two with the same `Debug` text cut alike.
 pub(crate) trait Cuts: fmt::Debug + Send + Sync {
     /// Estimated tokens that are left, at most. Needs no text.
     fn tokens_max(&self) -> u64;

@@ -1,4 +1,4 @@
-//! Work grows with what is new, not with its square: twice the events, twice the rows looked at.
+//! Work grows with the new events, not with their square: twice the events, twice the rows looked at.
 
 use crate::entry::Entry;
 use crate::event::{

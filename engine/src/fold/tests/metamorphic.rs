@@ -109,7 +109,7 @@ proptest! {
         prop_assert_eq!(named_edges(&longer.play(&policy)), was, "{}", text_of(&script));
     }
 
-    /// In turns of their own neither, where no rule counts turns that go by.
+    /// In turns of their own they change no edge either, where no rule counts turns that go by.
     #[test]
     fn other_work_in_turns_of_its_own_changes_no_edge(script in scripts(48), preset in 0..PRESETS.len()) {
         let script = without(script, &["policy"]);

@@ -1,4 +1,4 @@
-//! Does each rule say what it should, and do the laws of the fold hold for any script?
+//! Tests whether each rule fires as it should, and whether the laws of the fold hold for any script.
 
 mod forks;
 mod growth;

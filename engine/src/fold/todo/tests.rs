@@ -264,7 +264,7 @@ fn the_text_of_a_changed_item_is_named_by_all_its_sources() {
         list.items[1].entry,
         [TodoSource::List { body: first, index: 1 }, TodoSource::Change { body: second }]
     );
-    // Views of the past keep what they had.
+    // Views of the past keep their items.
     assert_eq!(state.list(Seq(1)).unwrap().items[1].entry, [TodoSource::List { body: first, index: 1 }]);
 }
 
@@ -491,7 +491,7 @@ proptest! {
         prop_assert_eq!(rewound.is_automata(Seq::MAX), alone.is_automata(Seq::MAX));
     }
 
-    /// `in_progress_since` is there exactly in progress, never later than the list, and positions count.
+    /// `in_progress_since` is set exactly for items in progress, and never later than the list; positions count up.
     #[test]
     fn in_progress_since_goes_with_the_status(steps in steps()) {
         for view in fold(&steps).history() {

@@ -137,7 +137,7 @@ fn a_clock_that_jumps_warms_nothing_and_breaks_nothing() {
     // Backwards: a bound that was used in the future is not cold: the policy has nothing better to go by.
     assert!(!is_cold(hour, Micros(0), 300));
     assert!(!is_cold(Micros(i64::MAX), Micros(i64::MIN), 300));
-    // Forwards: cold, at the border of what a clock can say as well.
+    // Forwards: cold, also at the border of a clock's range.
     assert!(is_cold(Micros(0), hour, 300));
     assert!(is_cold(Micros(i64::MIN), Micros(i64::MAX), u32::MAX));
     assert!(!is_cold(Micros(i64::MIN), Micros(i64::MAX), 0), "a cache without end is never cold");
