@@ -21,7 +21,7 @@ use super::outline::Outline;
 /// Streams that go nowhere.
 pub(super) type Gone = FxHashSet<StreamId>;
 
-/// Finds them. `about`: streams about subjects that were shredded here. Cost: one look at each stream. Pure.
+/// Finds the streams that go nowhere. `about`: streams about subjects that were shredded here. Cost: one look at each stream. Pure.
 pub(super) fn gone(outline: &Outline, here: &Lineages, about: Gone) -> Gone {
     let mut came_of: FxHashMap<StreamId, Vec<StreamId>> = FxHashMap::default();
     for (id, told) in outline.streams.iter().filter(|(id, _)| !here.streams.contains_key(*id)) {
@@ -41,7 +41,7 @@ pub(super) fn gone(outline: &Outline, here: &Lineages, about: Gone) -> Gone {
 }
 
 impl Inner {
-    /// The streams of the other store that are about subjects that were shredded here.
+    /// The streams of the other store about subjects that were shredded here.
     pub(super) fn about_shredded(&self, outline: &Outline) -> Result<Gone, Error> {
         let mut about = Gone::default();
         let Some(keys) = self.log.keys() else { return Ok(about) };

@@ -5,8 +5,9 @@
 //! ```
 //!
 //! An id is the plain form of the event's origin. The second and later tellings of a fact are numbered, and told apart by their texts: two
-//! stores may have been told different ones. What follows from a telling without an origin of its own is known by what it follows; acts, which have none, are known by the secret. A branch that
-//! an earlier merge made goes on from the session that it was forked from, and its history is both.
+//! stores may have been told different ones. An event without an origin of its own that follows from a telling is known by the event before
+//! it; acts, which have no origin either, are known by the secret. A branch that an earlier merge made goes on from the session that it was
+//! forked from, and its history includes that session's.
 
 use std::collections::BTreeMap;
 
@@ -40,9 +41,9 @@ pub(super) struct Lineage {
     pub(super) name: String,
     /// Its own events, in order.
     pub(super) lines: Vec<Line>,
-    /// Where it was forked from, and up to which seq.
+    /// The stream that it was forked from, and up to which seq.
     pub(super) parent: Option<(StreamId, Seq)>,
-    /// The fork is what a merge did, or stands for one: its event is no part of the history.
+    /// A merge made the fork, or the fork stands for one: its event is no part of the history.
     pub(super) is_branch: bool,
     /// The sessions that it came from: the one that started it, and that of its first fork.
     pub(super) came_from: Vec<StreamId>,
@@ -56,7 +57,7 @@ pub(super) struct Lineage {
     pub(super) retold: FxHashSet<FactId>,
     /// Memory ids by the events that recorded them.
     pub(super) memory: FxHashMap<FactId, String>,
-    /// Where each id is; made when asked.
+    /// The seq of each id; made when asked for.
     places: Option<FxHashMap<FactId, Seq>>,
 }
 
@@ -108,7 +109,7 @@ pub(super) struct Lineages {
     pub(super) streams: BTreeMap<StreamId, Lineage>,
     /// Time and policy of the newest event that set the store's policy.
     pub(super) policy: Option<(Micros, String)>,
-    /// What could not be read.
+    /// Errors of frames and events that could not be read.
     pub(super) gaps: Vec<String>,
     pub(super) head: Seq,
 }
@@ -119,8 +120,8 @@ impl Lineages {
         self.streams.get(&stream).is_some_and(|lineage| lineage.is_shredded)
     }
 
-    /// The history of a stream up to its end, with that which it goes on from: ids and places. A shredded stream is no part of it: the
-    /// ids of its acts hang on words that are gone.
+    /// The history of a stream up to its end, with the histories that it goes on from: ids, streams and seqs. A shredded stream is
+    /// left out: the ids of its acts depend on words that are gone.
     pub(super) fn history(&self, stream: StreamId) -> Vec<(FactId, StreamId, Seq)> {
         let mut pieces = Vec::new();
         let (mut stream, mut until) = (stream, Seq::MAX);
@@ -137,7 +138,7 @@ impl Lineages {
         pieces.into_iter().rev().flatten().collect()
     }
 
-    /// Where the event is that a ref means, seen from a stream: in it, or in what it goes on from.
+    /// The event that a ref means, seen from a stream: in that stream, or in one that it goes on from.
     pub(super) fn find(&mut self, stream: StreamId, id: FactId) -> Option<(StreamId, Seq)> {
         let (mut stream, mut until) = (stream, Seq::MAX);
         let mut seen = FxHashSet::default();
@@ -152,7 +153,7 @@ impl Lineages {
         None
     }
 
-    /// The event at a seq, that of `stream` or of one that it goes on from first.
+    /// The event at a seq; `stream`, and those that it goes on from, are looked at first.
     pub(super) fn named(&self, stream: StreamId, seq: Seq) -> Option<FactRef> {
         let near = self.ancestry(stream).find_map(|(stream, lineage)| Some((stream, lineage.at(seq)?.id)));
         let found = near.or_else(|| self.streams.iter().find_map(|(id, it)| Some((*id, it.at(seq)?.id))));
@@ -167,7 +168,7 @@ impl Lineages {
         FactRef { stream, id }
     }
 
-    /// The policy that a stream has of its own or from what it goes on from.
+    /// The policy of a stream: its own, or that of a stream that it goes on from.
     pub(super) fn own_policy(&self, stream: StreamId) -> Option<&String> {
         let mut until = Seq::MAX;
         self.ancestry(stream).find_map(|(_, lineage)| {
@@ -189,13 +190,13 @@ impl Lineages {
         })
     }
 
-    /// Takes note of an event. `payload`: its bytes in the log.
+    /// Takes note of an event.
     fn observe(&mut self, recorded: &Recorded, id: FactId) {
         let event = &recorded.event;
         let time = event.host_time.unwrap_or(recorded.recorded_at);
         if event.stream == StreamId::STORE {
             if let Payload::PolicySet(set) = &event.payload {
-                // The user did not choose what a new store begins with.
+                // The user did not choose the policy that a new store begins with.
                 let is_first = set.reason.as_deref() == Some("store created");
                 self.policy = Some((if is_first { Micros(i64::MIN) } else { time }, set.policy.clone()));
             }
@@ -247,7 +248,7 @@ impl Lineages {
     }
 }
 
-/// What a stream is called.
+/// The names of a stream: scope, host and name.
 pub(super) type Names<'a> = (Scope, &'a str, &'a str);
 
 /// Whether a stream that was forked from another bears the name of a branch of it. `fork`: id of the event of the fork. A stream
@@ -272,7 +273,7 @@ pub(super) fn branch_id(branch: StreamId) -> FactId {
     derived("acpdb 2026 branch of a merge v1", &[branch.as_bytes()])
 }
 
-/// What gives events their ids, in the order of the log.
+/// Gives events their ids, in the order of the log.
 #[derive(Debug, Default)]
 pub(super) struct Namer {
     told: FxHashMap<(StreamId, Origin), u32>,
@@ -324,7 +325,7 @@ fn told_again(log: &Log, plain: FactId, count: u32, event: &EventRef<'_>) -> Fac
     let mut texts = blake3::Hasher::new();
     for row in event.rows() {
         texts.update(&row.bytes.to_le_bytes());
-        // As the text above says.
+        // A text that cannot be read counts by its length.
         if let Ok(text) = log.body(&row) {
             texts.update(&text);
         }
@@ -362,8 +363,8 @@ impl Inner {
         })))
     }
 
-    /// The histories of these streams, of the store's own and of those that they go on from; and these streams, in order. `None`: all
-    /// have to be looked at, since something of the log cannot be read, and its streams are not known.
+    /// The histories of these streams, of the store's own and of the streams that they go on from; and all these streams, in order.
+    /// `None`: all streams have to be looked at, since a part of the log cannot be read, and its streams are not known.
     pub(super) fn lineages_of(
         &self,
         only: &[StreamId],

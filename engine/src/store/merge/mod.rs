@@ -1,4 +1,4 @@
-//! Merging: what another store holds and this one does not.
+//! Merging: adds the events that another store holds and this one does not.
 //!
 //! ```text
 //! source --once--> Outline: the history of each stream by ids
@@ -8,8 +8,8 @@
 //! source --again--> parcels --adopt--> drafts --place--> log      seqs of what is named are known by then
 //! ```
 //!
-//! The plan holds for the streams as they were: if another writer records in one of them meanwhile, it is made again. What is there is
-//! skipped by id, so a merge that was interrupted is ended by the next one.
+//! The plan holds for the streams as they were: if another writer records in one of them meanwhile, the plan is made again. Events
+//! that are here already are skipped by id, so the next merge ends an interrupted one.
 
 mod gone;
 mod lineage;
@@ -37,7 +37,7 @@ pub trait ParcelSource {
     /// Tells everything, in the order of its log.
     ///
     /// # Errors
-    /// Those of `take`, and what reading gives.
+    /// Those of `take`, and those of reading.
     fn tell(&mut self, take: Take<'_>) -> Result<(), Error>;
 
     /// The histories in it.
@@ -68,10 +68,10 @@ impl ParcelSource for Store {
     }
 }
 
-/// What may be chosen about a merge.
+/// Options of a merge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MergeOptions {
-    /// Erase here what the other store erased.
+    /// Erase here the texts that the other store erased.
     pub erase: bool,
 }
 
@@ -80,7 +80,7 @@ pub struct MergeOptions {
 pub struct Branched {
     /// The session that it is a branch of.
     pub session: String,
-    /// The session that was made of what the other store has.
+    /// The session that was made of the other store's events.
     pub branch: String,
     /// The last event that both have; absent if they only share the name.
     pub from: Option<Seq>,
@@ -99,7 +99,7 @@ pub struct ErasedThere {
     bodies: Vec<BodyAddress>,
 }
 
-/// A fact that both stores were told in other words, and neither again.
+/// A fact that the two stores were told in different words, and neither was told again.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct ToldOtherwise {
     /// The event here, which stays as it is.
@@ -108,11 +108,11 @@ pub struct ToldOtherwise {
     pub session: String,
 }
 
-/// What a merge did.
+/// The report of a merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[must_use]
 pub struct MergeReport {
-    /// The other store, if it said.
+    /// The other store, if its pieces named it.
     pub source: Option<StoreId>,
     /// Events that were recorded, those that begin sessions included.
     pub events_new: u64,
@@ -120,11 +120,11 @@ pub struct MergeReport {
     pub events_known: u64,
     /// Streams that are new here: sessions, projects, the user.
     pub streams_new: u64,
-    /// Sessions that went on here with what was done there.
+    /// Sessions that went on here with events of the other store.
     pub continued: Vec<String>,
     /// Sessions that both went on with.
     pub branches: Vec<Branched>,
-    /// What the other store erased and this one holds.
+    /// Texts that the other store erased and this one holds.
     pub erased_there: Vec<ErasedThere>,
     /// Messages and calls that the other store has in other words; at most 100. Each store keeps its own.
     pub told_otherwise: Vec<ToldOtherwise>,
@@ -139,7 +139,7 @@ pub struct MergeReport {
     pub redacted: u64,
     /// Whether the store's policy is now the other's, which is newer.
     pub policy_taken: bool,
-    /// What could not be merged, each in a line; at most 100.
+    /// Events that could not be merged, each in a line; at most 100.
     pub left_out: Vec<String>,
     /// How many there were.
     pub left_out_count: u64,
@@ -165,12 +165,12 @@ impl MergeReport {
 const PLAN_COUNT_MAX: usize = 16;
 
 impl Store {
-    /// Adds what `source` has and this store has not. Sessions that both went on with become branches; nothing is lost.
+    /// Adds the events that `source` has and this store has not. Sessions that both went on with become branches; nothing is lost.
     ///
     /// A session that was shredded here does not come back: the report names it.
     ///
-    /// Merging again adds nothing, and so does merging a store with itself or with its copy. Durable when it returns; what was
-    /// recorded before an error stays, and the next merge ends it.
+    /// Merging again adds nothing, and so does merging a store with itself or with its copy. Durable when it returns. Events
+    /// recorded before an error stay, and the next merge adds the rest.
     ///
     /// Cost: two passes over the source, one over the spines of this store, a look at each message and call that both have, and 50 bytes
     /// of memory an event of either.
@@ -184,7 +184,7 @@ impl Store {
         for _ in 0..PLAN_COUNT_MAX {
             match self.inner.merge_once(source, &outline, &mut report) {
                 Err(Error::HeadMoved { .. }) => {
-                    // What was recorded stays; what was looked at is looked at again.
+                    // Recorded events stay; the rest is looked at again.
                     (report.events_known, report.left_out_count) = (0, 0);
                     report.left_out.clear();
                     report.erased_there.clear();

@@ -1,8 +1,9 @@
-//! Messages and calls that both stores were told in other words.
+//! Messages and calls that two stores were told in different words.
 //!
 //! A fact has one id in all stores, whatever its words: a host may tell the beginning of a text first, and all of it later. If one of
+//! A fact has one id in all stores, whatever its words: a host may tell the beginning of a text first, and all of it later. If one of
 //! the stores was told it again, both show the newest words after a merge. If neither was, each keeps its own: a merge does not change
-//! what a session shows. Then the report names the fact, since its other words are in the other store alone.
+//! a session's texts. Then the report names the fact, since its other words are in the other store alone.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ use super::super::redact;
 use super::NAMED_MAX;
 use super::take::Taker;
 
-/// What was found so far: facts of the other store, each with its item here.
+/// Facts of the other store that were found so far, each with its item here.
 pub(super) type Otherwise = BTreeMap<(StreamId, FactId), (StreamId, ItemId)>;
 
 impl Taker<'_> {
@@ -42,7 +43,7 @@ impl Taker<'_> {
         Ok(())
     }
 
-    /// The other store was told a fact again: its newest words arrive as such.
+    /// The other store was told a fact again: its newest words arrive as a revision.
     pub(super) fn told_again_there(&mut self, parcel: &Parcel) {
         let Payload::ItemRevised(revised) = &parcel.event else { return };
         if let Some(fact) = parcel.named(revised.item.seq) {
@@ -50,7 +51,7 @@ impl Taker<'_> {
         }
     }
 
-    /// Puts into the report what is left.
+    /// Puts the facts that are left into the report.
     pub(super) fn tell_otherwise(&mut self) {
         for (home, item) in self.otherwise.values() {
             self.report.told_otherwise_count += 1;

@@ -19,7 +19,7 @@ pub(super) struct Told {
     pub(super) name: String,
     /// Its own events that are part of its history, in order.
     pub(super) ids: Vec<FactId>,
-    /// What it goes on from, if it is a branch that a merge made.
+    /// The event that it goes on from, if it is a branch that a merge made.
     pub(super) branch_of: Option<FactRef>,
     /// Place among the streams, by their first events.
     pub(super) order: u64,
@@ -35,7 +35,7 @@ pub struct Outline {
     pub(super) streams: BTreeMap<StreamId, Told>,
     /// The subjects of streams.
     pub(super) subjects: BTreeMap<StreamId, String>,
-    /// Some of it was damaged: what is missing says nothing.
+    /// Some of it was damaged: a missing event says nothing.
     pub(super) has_gaps: bool,
 }
 
@@ -94,7 +94,7 @@ impl Outline {
         names(stream).is_some_and(|own| is_branch((stream, own), (from, names(from)), fork))
     }
 
-    /// The outline of a store, without its texts, and without what it shredded: that cannot be told, on purpose.
+    /// The outline of a store, without its texts, and without shredded streams: those cannot be told, on purpose.
     pub(super) fn of(lineages: &Lineages, source: StoreId) -> Self {
         let mut streams: Vec<_> =
             lineages.streams.iter().filter(|(_, lineage)| !lineage.is_shredded).collect();
@@ -117,7 +117,7 @@ impl Outline {
         Self { source: Some(source), streams, subjects: BTreeMap::new(), has_gaps }
     }
 
-    /// The whole history of a stream, and how much of it is not its own; without that of streams that go nowhere.
+    /// The whole history of a stream, and how many of its events are other streams'; without streams that go nowhere.
     pub(super) fn history(&self, stream: StreamId, gone: &Gone) -> (Vec<FactId>, usize) {
         let mut pieces: Vec<&[FactId]> = Vec::new();
         let mut seen = FxHashSet::default();

@@ -1,6 +1,6 @@
 //! Events of this store as parcels.
 //!
-//! What is keyed with the secret is left out or made plain; what is named by seq is named by id.
+//! Values keyed with the secret are left out or made plain; events that were named by seq are named by id.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -22,12 +22,12 @@ impl Store {
     /// Everything that another store needs to make the same events: of these streams and those that they go on from, or of
     /// all, up to `until`.
     ///
-    /// What is damaged is told of in its place, and the rest follows. Cost: two passes over the events of these streams (where
-    /// something is damaged: over the log), one of them with all their bodies.
+    /// Damage is told of in its place, and the rest follows. Cost: two passes over the events of these streams (if something
+    /// is damaged: over the log), one of them with all their bodies.
     ///
     /// # Errors
-    /// What `take` returns, [`Error::Io`], and [`Error::ReadOnly`] if the store's secret is lost: without it nothing says which
-    /// events another store has.
+    /// The errors of `take`, [`Error::Io`], and [`Error::ReadOnly`] if the store's secret is lost: without it nothing says
+    /// which events another store has.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn parcels(&self, only: Option<&[StreamId]>, until: Seq, take: Take<'_>) -> Result<u64, Error> {
         let inner = &self.inner;
@@ -150,8 +150,8 @@ impl Packer<'_> {
         Ok(())
     }
 
-    /// Streams of which a commit holds what hosts say: times by their clock, or records. Events of such a commit that have no time were not
-    /// recorded as they happened. Of a part of a large frame, the other parts are asked, too.
+    /// Streams for which a commit holds a host's data: times by its clock, or records. Events of such a commit that have no time were not
+    /// recorded as they happened. For a part of a large frame, the other parts are looked at, too.
     fn told_in(&self, frame: &Frame) -> Result<FxHashSet<StreamId>, Error> {
         let mut streams: Vec<StreamId> = frame.events().map(|event| event.envelope.stream).collect();
         streams.sort_unstable();
@@ -197,7 +197,7 @@ impl Packer<'_> {
         let mut payload = event.payload;
         match &mut payload {
             Payload::Erased(_) | Payload::DamageNoted(_) => return Ok(None),
-            // What was shredded is gone on purpose, and is no gap.
+            // A shredded event is gone on purpose, and is no gap.
             unreadable if unreadable.is_shredded() => return Ok(None),
             Payload::Unknown { number, .. } => {
                 let detail = format!("event {seq} is of kind {number}, which a newer program recorded");
@@ -208,13 +208,13 @@ impl Packer<'_> {
                 (opened.key, opened.policy) = (Body::default(), None);
                 bodies.clear();
             }
-            // Keyed: without the secret it is of no use.
+            // The digest is keyed: without the secret it is of no use.
             Payload::ContextServed(served) => served.digest = [0; 32],
             _ => {}
         }
         self.know_what_is_named(event.stream, &mut payload)?;
         let lineage = self.lineages.streams.get(&event.stream);
-        // Of a session's records that have no time, the time of the import says nothing. Memory is dated by when it was recorded.
+        // For a session's records without a time, the time of the import says nothing. Memory is dated by its recording.
         let is_session = lineage.is_some_and(|lineage| lineage.scope == Scope::Session);
         let is_dated = happened_then || !is_session;
         let mut refs = Refs::default();
@@ -251,7 +251,7 @@ impl Packer<'_> {
         }))))
     }
 
-    /// Learns the histories of all streams if an event names something of a stream that it does not go on from. Few do.
+    /// Learns the histories of all streams if an event names an event of a stream that its own stream does not go on from. Few do.
     fn know_what_is_named(&mut self, stream: StreamId, payload: &mut Payload) -> Result<(), Error> {
         if self.is_whole {
             return Ok(());
@@ -326,7 +326,7 @@ fn body_rows(recorded: &Recorded, event: &EventRef<'_>) -> usize {
     count
 }
 
-/// What an event names, each once.
+/// The events that an event names, each once.
 #[derive(Default)]
 struct Refs {
     all: Vec<FactRef>,

@@ -23,7 +23,7 @@ use super::gone::Gone;
 use super::lineage::{Lineages, derived};
 use super::outline::{Outline, Told};
 
-/// What becomes of a stream.
+/// How a merge treats a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Goal {
     /// It is here.
@@ -51,20 +51,20 @@ pub(super) struct Target {
     pub(super) goal: Goal,
 }
 
-/// Where all of them go.
+/// Where all streams go.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) targets: FxHashMap<StreamId, Target>,
     pub(super) fresh: BTreeMap<StreamId, Fresh>,
     /// Streams whose beginning is missing.
     pub(super) nameless: Vec<StreamId>,
-    /// Streams that were shredded here, are about subjects that were, or came from such streams.
+    /// Streams that were shredded here, are about subjects that were shredded here, or came from such streams.
     pub(super) shredded: Vec<StreamId>,
 }
 
 type Family = (Scope, String, String);
 
-/// Where one goes.
+/// Where one stream goes.
 enum Way {
     To(Target),
     Nameless,
@@ -149,7 +149,7 @@ impl Planner<'_> {
                 on = Some((own.len(), member));
             }
             let together = own.iter().zip(&history).take_while(|(own, other)| own == other).count();
-            // Of equal ones that with the plain name, which sorts nowhere in particular.
+            // Of equal ones the stream with the plain name is taken, wherever it stands among them.
             let is_plain = self.here.streams.get(&member).is_some_and(|lineage| lineage.name == base);
             if apart.is_none_or(|(count, _)| together > count || (together == count && is_plain)) {
                 apart = Some((together, member));
@@ -224,8 +224,8 @@ impl Planner<'_> {
     }
 }
 
-/// Whether a history is the beginning of another, which is given as a set: all of it is there, whatever the order. Where some of the
-/// other was damaged, what is missing there before the last that both have is no difference.
+/// Whether a history is the beginning of another, given as a set: all its events are there, in any order. If the other history was
+/// damaged, an event missing there before the last that both have is no difference.
 fn goes_on(own: &[FactId], other: &FxHashSet<FactId>, has_gaps: bool) -> bool {
     if !has_gaps {
         return own.iter().all(|id| other.contains(id));

@@ -4,8 +4,8 @@
 //! parcel -> known? skip -> refs -> here? else record what waits -> waiting -> adopt -> one commit
 //! ```
 //!
-//! What an event names must have its seq before the event is encoded, so such an event ends a commit. Commits are given their
-//! places one after the other and are synced together.
+//! An event that another event names must have its seq before the other is encoded, so the commit of the named event ends
+//! first. Commits are given their places one after the other and are synced together.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ pub(super) enum Waiting {
     Open { info: Box<StreamInfo>, from: Option<StreamId> },
     /// An event of this store's own making, with its id.
     Own { stream: StreamId, id: FactId, time: Option<Micros>, payload: Box<Payload> },
-    /// One of the other store.
+    /// An event of the other store.
     Parcel { stream: StreamId, parcel: Box<Parcel> },
 }
 
@@ -183,7 +183,7 @@ impl Taker<'_> {
         self.wait(Waiting::Parcel { stream, parcel })
     }
 
-    /// Takes note of the policy in force in a stream of the other store: its own, or that of what it was forked from.
+    /// Takes note of the policy in force in a stream of the other store: its own, or that of the stream that it was forked from.
     fn note_policy(&mut self, parcel: &Parcel) {
         let told = self.told_there.entry(parcel.stream).or_default();
         let place = *told;
@@ -203,12 +203,12 @@ impl Taker<'_> {
         }
     }
 
-    /// Events that say something of where the stream stood in the other store only.
+    /// Whether an event is about the stream in the other store only.
     fn is_own_affair(&self, parcel: &Parcel) -> bool {
         let told = self.outline.streams.get(&parcel.stream);
         match &parcel.event {
             Payload::PolicySet(_) => parcel.is_beside(),
-            // The first fork of a branch: it is a branch of what it goes on from here.
+            // The first fork of a branch: here the branch is forked from a session of this store.
             Payload::Forked(_) => {
                 told.is_some_and(|told| told.branch_of.is_some() && !told.ids.contains(&parcel.id))
             }
@@ -270,7 +270,7 @@ impl Taker<'_> {
         Ok(self.here.find(from, id))
     }
 
-    /// An event that is here. What was erased there and is not here is noted.
+    /// An event that is here. Texts that were erased there and not here are noted.
     fn known(&mut self, home: StreamId, seq: Seq, parcel: &Parcel) -> Result<(), Error> {
         if let Payload::MemoryRecorded(memory) = &parcel.event
             && let Some(here) =
@@ -291,9 +291,9 @@ impl Taker<'_> {
                 Ok(_) | Err(LogError::Corrupt(_)) if matches!(row, Row::Erased(_)) => {
                     bodies.push(BodyAddress { seq, row: number });
                 }
-                // What damage took there stays here.
+                // Bytes that damage took there stay here.
                 Ok(_) | Err(LogError::Corrupt(_)) => {}
-                // A merge that was interrupted may not have recorded it.
+                // An interrupted merge may not have recorded that the row is erased.
                 Err(LogError::Erased { position }) => {
                     if !matches!(self.inner.erased(seq, number, position), Error::Erased { .. }) {
                         self.lose(BodyAddress { seq, row: number }, matches!(row, Row::Damaged(_)));
@@ -311,7 +311,7 @@ impl Taker<'_> {
         Ok(())
     }
 
-    /// Puts this store's seqs in the place of ids. `false`: the event means nothing without what is not there.
+    /// Puts this store's seqs in the place of ids. `false`: a named event is not here, and without it the event means nothing.
     fn resolve(&mut self, stream: StreamId, parcel: &mut Parcel) -> Result<bool, Error> {
         let mut found = Vec::with_capacity(parcel.refs.len());
         for fact in parcel.refs.clone() {
@@ -348,7 +348,7 @@ impl Taker<'_> {
         })
     }
 
-    /// Where the event is that a ref of an event of `stream` names.
+    /// The event here that a ref names, in an event of `stream`.
     fn place_of(
         &mut self,
         stream: StreamId,
@@ -381,7 +381,7 @@ impl Taker<'_> {
             let key = (there, memory.id.clone());
             if !self.memory.contains_key(&key) {
                 let mut id = memory.id.clone();
-                // Most are free, and all that are taken are many.
+                // Most ids are free, and collecting all taken ones costs more.
                 if self.taken(stream).any(|taken| *taken == id) {
                     let taken: FxHashSet<&String> = self.taken(stream).collect();
                     let mut number = taken.len() + 1;
@@ -440,7 +440,7 @@ impl Taker<'_> {
         self.record_own(vec![event])
     }
 
-    /// Conclusions rest on the policy in force: where it is another one here, the session gets that of its own time.
+    /// Conclusions rest on the policy in force: if it is another one here, the session gets the policy of its own time.
     fn set_policy(&mut self, stream: StreamId, parcel: &Parcel) -> Result<(), Error> {
         let is_session =
             self.outline.streams.get(&parcel.stream).is_some_and(|told| told.scope == Scope::Session);

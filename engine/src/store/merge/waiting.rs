@@ -1,4 +1,4 @@
-//! What waits becomes a commit like any other.
+//! Waiting events become a commit like any other.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,13 @@ use super::super::write::{Drafted, Drafting, Streams};
 use super::lineage::{Line, Lineage, derived};
 use super::take::{Taker, Waiting};
 
-/// Bytes of bodies after which what waits is recorded.
+/// Bytes of bodies after which waiting events are recorded.
 const WAIT_BYTES: usize = 8 << 20;
-/// Events after which it is.
+/// Number of events after which they are.
 const WAIT_COUNT: usize = 4096;
 /// Bytes that are placed before they are synced.
 const UNSYNCED_BYTES: usize = 64 << 20;
-/// Bodies that one event names.
+/// Most bodies that one event names.
 const BODIES_PER_EVENT: usize = 4096;
 
 impl Taker<'_> {
@@ -42,7 +42,7 @@ impl Taker<'_> {
             self.waiting_ids.insert((*stream, parcel.id));
         }
         if let Waiting::Open { info, .. } = &waiting {
-            // From here on the plan takes it for one that is there.
+            // From here on the plan takes the stream for one that is there.
             let lineage = self.here.streams.entry(info.id()).or_default();
             lineage.scope = info.scope;
             (lineage.host, lineage.name) = (info.host.clone(), info.name.clone());
@@ -56,8 +56,8 @@ impl Taker<'_> {
         if is_damaged { self.damaged.push(row) } else { self.erased.push(row) }
     }
 
-    /// Whether an act, or what was recorded as it happened, would share a commit with records of its stream that have no time.
-    /// Whatever has no time in a commit is dated by the rest of it: they would seem to be of that day.
+    /// Whether an act, or an event recorded as it happened, would share a commit with records of its stream that have no time.
+    /// Records without a time are dated by the rest of their commit: they would seem to be of that day.
     fn would_date(&self, stream: StreamId, parcel: &Parcel) -> bool {
         let is_then = parcel.happened_when_recorded();
         let mut of_stream = self.waiting.iter().rev().filter_map(|waiting| match waiting {
@@ -67,7 +67,7 @@ impl Taker<'_> {
         of_stream.next().is_some_and(|before| before.happened_when_recorded() != is_then)
     }
 
-    /// Records what waits.
+    /// Records the waiting events.
     pub(super) fn flush(&mut self) -> Result<(), Error> {
         let waiting = std::mem::take(&mut self.waiting);
         self.waiting_ids.clear();
@@ -102,7 +102,7 @@ impl Taker<'_> {
         Ok(())
     }
 
-    /// Takes out secrets, and leaves out what makes no sense without them.
+    /// Takes out secrets, and leaves out events that make no sense without them.
     fn redact(&mut self, waiting: &mut Vec<Waiting>) {
         let Some(redactor) = self.inner.redactor.as_deref() else { return };
         waiting.retain_mut(|one| {
@@ -147,7 +147,7 @@ impl Taker<'_> {
         lineage.push(line);
     }
 
-    /// Makes durable what was recorded, and records what came without its bytes.
+    /// Makes recorded events durable, and records the rows that came without their bytes.
     pub(super) fn settle(&mut self) -> Result<(), Error> {
         self.unsynced = 0;
         if let Some(placed) = self.placed.take() {
@@ -191,18 +191,18 @@ impl Taker<'_> {
     }
 }
 
-/// What waits, on its way into one commit.
+/// Waiting events, on their way into one commit.
 struct Group<'g, 't> {
     taker: &'g mut Taker<'t>,
     waiting: &'g [Waiting],
     /// The id of each draft.
     ids: Vec<FactId>,
-    /// What could not be adopted, each in a line.
+    /// Events that could not be adopted, each in a line.
     left_out: Vec<String>,
 }
 
 impl Drafting<()> for Group<'_, '_> {
-    /// Drafts what waits, with the id of each event.
+    /// Drafts the waiting events, with the id of each event.
     fn draft(
         &mut self,
         streams: &mut Streams<'_>,
@@ -211,7 +211,7 @@ impl Drafting<()> for Group<'_, '_> {
     ) -> Result<Option<Drafted<()>>, Error> {
         self.ids.clear();
         self.left_out.clear();
-        // The plan holds for the streams as they were: if one of them moved, all of it is made again.
+        // The plan holds for the streams as they were: if one of them moved, the whole plan is made again.
         for (stream, writer) in streams.iter() {
             let expected = self.taker.here.streams.get(&stream).map_or(Seq::ZERO, Lineage::head);
             let actual = writer.ingest_state.head;
@@ -243,7 +243,7 @@ impl Group<'_, '_> {
         let inner = self.taker.inner;
         for one in self.waiting {
             let Waiting::Open { info, from } = one else { continue };
-            // A branch signs as what it goes on from: calls before and after are compared.
+            // A branch signs with the key of the stream that it goes on from: calls before and after are compared.
             let key = match from {
                 Some(from) => match self.taker.keys.get(from) {
                     Some(key) => Some(*key),
