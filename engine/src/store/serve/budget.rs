@@ -1,10 +1,10 @@
-//! What a budget may hide: outputs of tools, the oldest first, and what stands in the way.
+//! Outputs of tools that a budget may hide, the oldest first, and the items that stand in the way.
 //!
 //! ```text
 //! too many tokens -> whatever is pending -> outputs that nothing protects, views of files last -> obstacles, if it is still too much
 //! ```
 //!
-//! What the user and the model said, the newest steps and what steers the work stay.
+//! Messages of the user and the model, the newest steps and items that steer the work stay.
 
 use crate::command::draft::{Bodies, EventDraft};
 use crate::error::Error;
@@ -19,7 +19,7 @@ use crate::store::session::Session;
 /// Items that are named as standing in the way of a budget.
 const OBSTACLE_COUNT_MAX: usize = 16;
 
-/// What stands in the way of a budget.
+/// An item that stands in the way of a budget.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Obstacle {
     /// The item.
@@ -35,14 +35,14 @@ pub struct Obstacle {
 pub struct OverBudget {
     /// Tokens of the context.
     pub tokens: u64,
-    /// What was allowed.
+    /// The limit.
     pub tokens_max: u64,
     /// The largest items that cannot be shortened, largest first; at most 16.
     pub obstacles: Vec<Obstacle>,
 }
 
 impl Session {
-    /// Tokens of the context if all that is pending were applied and each output that a budget may hide were hidden. Records
+    /// Tokens of the context if everything pending were applied and each output that a budget may hide were hidden. Records
     /// nothing. Cost: O(items).
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Session {
         let hidden = places.iter().filter(|place| obstacle(state, place, at).is_none());
         let freed: u64 =
             hidden.map(|place| freed_by_hiding(state.face(place.ix, Face::Output, at).tokens_shown)).sum();
-        // What frees most may free all.
+        // The tokens freed may be all of them.
         Ok(whole.saturating_sub(freed))
     }
 }
@@ -95,14 +95,14 @@ fn obstacle(state: &State, place: &ServedPlace, at: Seq) -> Option<&'static str>
     None
 }
 
-/// What hiding an output of so many tokens frees: a tombstone takes room as well.
+/// Tokens that hiding an output of so many tokens frees: a tombstone takes room as well.
 const fn freed_by_hiding(tokens: u64) -> u64 {
     // An output that is smaller than its tombstone frees nothing.
     tokens.saturating_sub(40)
 }
 
 /// The discard of the oldest outputs that frees at least `excess` tokens, as far as the policy allows. Views of files go
-/// last: what is unused longest is needed least, and a view is what edits rest on.
+/// last: the output that was unused for longest is needed least, and edits rest on views.
 pub(super) fn shortening(view: &View, excess: u64) -> Option<EventDraft> {
     let reading = view.read();
     let state = reading.state();

@@ -1,12 +1,12 @@
-//! What is due to be put into a context: a reminder, a reflection, what is remembered.
+//! Texts that are due to be put into a context: a reminder, a reflection, memory.
 //!
 //! ```text
 //! memory:   epoch begins --> block of all that holds --> changes, one block each --> .. --> epoch ends, a new block
 //! ```
 //!
-//! Data that a host asks for; asking shows nothing. A host that sends it records `Injected`, at the end of the context
-//! and never while a call is open. Memory stays as it was at the beginning of its epoch, and what changes is appended:
-//! what was sent before stays the same.
+//! A host asks for them; asking shows nothing. A host that sends one records `Injected`, at the end of the context and
+//! never while a call is open. Memory stays as it was at the beginning of its epoch, and changes are appended: texts that
+//! were sent before stay the same.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ use crate::store::{MemoryScope, Receipt, View};
 /// A text that is due.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Injection {
-    /// What it is.
+    /// Its kind.
     pub what: InjectedKind,
     /// The text.
     pub text: String,
@@ -50,7 +50,7 @@ impl View {
 }
 
 impl Session {
-    /// What is due now, in the order in which it is to be sent; nothing while a call is open.
+    /// The texts that are due now, in the order in which they are to be sent; none while a call is open.
     ///
     /// Cost: O(the session's memory and open calls).
     ///
@@ -70,7 +70,7 @@ impl Session {
         Ok(due)
     }
 
-    /// Records what is due as injected; `None` if nothing is.
+    /// Records the due texts as injected; `None` if none is due.
     ///
     /// # Errors
     /// As [`Store::append`](crate::store::Store::append).
@@ -85,7 +85,7 @@ impl Session {
         self.append(due.into_iter().map(entry)).map(Some)
     }
 
-    /// The memory block that is due: all that holds at the beginning of an epoch, then what has changed.
+    /// The memory block that is due: all items that hold at the beginning of an epoch, later the changes.
     fn memory_due(&self, view: &View) -> Result<Option<String>, Error> {
         let (shown_at, epoch) = {
             let reading = view.read();
@@ -121,7 +121,7 @@ impl Session {
         Ok((!text.is_empty()).then(|| format!("[memory changed]\n{text}")))
     }
 
-    /// What is remembered as of `at`, by id.
+    /// The memory as of `at`, by id.
     fn remembered(&self, at: Seq, now: Micros) -> Result<BTreeMap<String, String>, Error> {
         let memory = self.store().memory(&MemoryScope::session(self.id()), at)?;
         let lines = memory.current(now).into_iter().map(|held| {

@@ -7,8 +7,8 @@
 //! served_again(turn, renderers)  -> the same bytes, their digest checked
 //! ```
 //!
-//! What is sent is decided under the log's own condition: if another writer wrote to the session between, it is decided
-//! again. A digest that does not match is told and stops nothing.
+//! The context to send is decided under the log's own condition: if another writer wrote to the session in between, it is
+//! decided again. A digest that does not match is told and stops nothing.
 
 use crate::command::Rejection;
 use crate::command::draft::{Bodies, EventDraft};
@@ -36,7 +36,7 @@ mod injections;
 mod pointing;
 mod served;
 
-/// How a context is asked for.
+/// Options for a context.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -59,12 +59,12 @@ pub struct ServeOptions {
     pub tokens_max: Option<u64>,
     /// The cache is cold for a reason that the log does not know: another model, another account.
     pub cold: bool,
-    /// Tokens of system prompt and tools: what a rewrite of everything would still read.
+    /// Tokens of system prompt and tools, which a rewrite of everything would still read.
     pub prefix_tokens: u64,
-    /// What tokens of the session's own model cost, relative to plain input, with the lifetime of its caches; `None`: the
+    /// Prices of tokens of the session's own model, relative to plain input, with the lifetime of its caches; `None`: the
     /// policy's.
     pub price: Option<Prices>,
-    /// Record what is due (reminder, reflection, memory) as injected, and send it.
+    /// Record the due texts (reminder, reflection, memory) as injected, and send them.
     pub inject: bool,
 }
 
@@ -84,17 +84,17 @@ pub struct ServeOptions {
 /// ```
 #[derive(Debug)]
 pub struct Context {
-    /// What to send.
+    /// The bytes to send.
     pub bytes: Vec<u8>,
-    /// What could not be carried, in words.
+    /// Content that could not be carried, in words.
     pub notes: Vec<String>,
     /// The items behind the bytes.
     pub served: Served,
     /// The first item that differs from the context sent before: everything before it is in the provider's cache.
     pub first_changed: usize,
-    /// Why what was sent before was changed, if it was.
+    /// Why earlier content was changed, if it was.
     pub rebased: Option<RebaseCause>,
-    /// What the planner saw.
+    /// The planner's figures and advice.
     pub plan: FlushPlan,
     /// Estimated tokens of the items.
     pub tokens: u64,
@@ -109,7 +109,7 @@ pub struct Context {
 pub struct ServedAgain {
     /// The bytes, as they are made now.
     pub bytes: Vec<u8>,
-    /// What was recorded about it.
+    /// Its record in the log.
     pub record: ContextServed,
     /// The event.
     pub seq: Seq,
@@ -159,7 +159,7 @@ impl Session {
         Step { session: self.clone(), key: key.into() }
     }
 
-    /// What a flush would change, cost and save, under the policy in force. Records nothing. Cost: O(items).
+    /// The changes, cost and savings of a flush, under the policy in force. Records nothing. Cost: O(items).
     ///
     /// # Errors
     /// [`Error::NotFound`] if nothing was recorded yet.
@@ -193,8 +193,8 @@ impl Context {
     /// Where a provider's cache is worth a mark: after so many items each, first to last; at most three, and the end of the
     /// prefix is a fourth one.
     ///
-    /// The end of this context, that of the one before it, and where something that was sent has changed the last end of a
-    /// turn before that. A provider that looks back by a number of blocks finds each at its very place.
+    /// The marks are the end of this context, the end of the context before it, and, if a sent text has changed, the last
+    /// end of a turn before the change. A provider that looks back by a number of blocks finds each at its very place.
     pub fn breakpoints(&self) -> Vec<usize> {
         let turns = self.served.items().iter().map(|item| item.view.turn);
         breakpoints(&turns.collect::<Vec<_>>(), self.first_changed)
@@ -212,7 +212,7 @@ impl Step {
     /// Between two rebases each context begins with the one before it. Cost: O(items), and the bodies of those shown.
     ///
     /// # Errors
-    /// As [`Store::append`]; and what the renderer gives, with nothing recorded as sent.
+    /// As [`Store::append`]; and the errors of the renderer, with nothing recorded as sent.
     pub fn context(&self, renderer: &dyn Renderer, options: &ServeOptions) -> Result<Context, Error> {
         let store = self.session.store().clone();
         let stream = self.session.id();
@@ -266,7 +266,7 @@ impl Step {
         })
     }
 
-    /// Brings the context within a budget: applies what is pending, then hides the oldest outputs that may be hidden.
+    /// Brings the context within a budget: applies pending conclusions, then hides the oldest outputs that may be hidden.
     fn keep_to(&self, tokens_max: u64) -> Result<(bool, Option<OverBudget>), Error> {
         let store = self.session.store().clone();
         let stream = self.session.id();
@@ -352,16 +352,17 @@ fn rebase(view: &View, why: RebaseCause, items: Vec<ItemId>) -> EventDraft {
     EventDraft::of(ContextRebased { epoch, why, items }, Bodies::default())
 }
 
-/// What is known before a context is made.
+/// Findings from before a context is made.
 struct Situation {
     plan: FlushPlan,
     pending: Vec<PendingItem>,
-    /// Where what was sent cannot stand any more, because a request or the host changed it, or more of it has come; and the item there.
+    /// The first place at which the sent context cannot stand any more, and the item there: a request or the host changed it, or more
+    /// of it has come.
     broken_at: Option<(usize, ItemId)>,
 }
 
 impl Situation {
-    /// Why to rebase, and what; no items: everything.
+    /// The cause of a rebase, and its items; no items: everything.
     fn rebase(&self) -> (Option<RebaseCause>, Vec<ItemId>) {
         let (why, planned) = match self.plan.advice {
             Advice::FlushCold => (Some(RebaseCause::Cold), self.plan.first_changed),
@@ -370,18 +371,18 @@ impl Situation {
         };
         let (why, from) = match (why, planned, self.broken_at) {
             (why, Some(planned), broken) => (why, broken.map_or(planned, |(broken, _)| broken.min(planned))),
-            // What follows is written anew anyway: what is pending there rides along.
+            // The rest is written anew anyway: conclusions pending there ride along.
             (_, None, Some((broken, _))) => (Some(RebaseCause::Asked), broken),
             (_, None, None) => return (None, Vec::new()),
         };
         let mut applied: Vec<ItemId> =
             self.pending.iter().filter(|item| item.cut_at >= from).map(|item| item.item).collect();
-        // Named one by one unless it is everything: an empty list means that.
+        // Items are named one by one unless all are meant: an empty list means all.
         if applied.len() == self.pending.len() {
             return (why, Vec::new());
         }
         if applied.is_empty() {
-            // All that is pending lies before the break and waits on: what is named has nothing pending.
+            // All pending conclusions lie before the break and wait on: the named item has nothing pending.
             applied.extend(self.broken_at.map(|(_, item)| item));
         }
         (why, applied)
@@ -400,7 +401,7 @@ fn situation(view: &View, options: &ServeOptions, now: Micros) -> Situation {
     let cache = cache(state, &places, options, &settings, at, now);
     let last = state.served(at).last().map_or(Seq::ZERO, |(seq, _)| *seq);
     let turn = state.turn(at);
-    // What saves nothing never pays; it goes along where that is not asked.
+    // An item that saves nothing never pays; it goes along if payment is not asked.
     let all = settings.mode == ServeMode::Eager || cache.cold;
     let mut candidates: Vec<Candidate> = pending
         .iter()
@@ -448,7 +449,7 @@ fn cache(
     }
     let last = bounds.last();
     let idle = last.and_then(|bound| bound.used_at);
-    // Another model, other tools or another system prompt: nothing that was cached begins so.
+    // Another model, other tools or another system prompt: no cached text begins so.
     let is_prompt_new =
         state.served(at).last().is_some_and(|(seq, _)| state.prompts(*seq).len() < state.prompts(at).len());
     let cold = options.cold
@@ -464,7 +465,7 @@ fn cache(
 /// The first place at which the context that was sent last is not the beginning of this one.
 fn broken_at(state: &State, places: &[ServedPlace], at: Seq) -> Option<(usize, ItemId)> {
     let (last, _) = state.served(at).last()?;
-    // What was rebased since is known to differ.
+    // A context that was rebased since is known to differ.
     if state.rebases(at).last().is_some_and(|rebase| rebase.seq > *last) {
         return None;
     }
@@ -478,7 +479,7 @@ fn is_same(state: &State, one: &ServedPlace, other: &ServedPlace) -> bool {
         let view = state.face(place.ix, face, place.at(face));
         (view.state, view.tokens_shown, view.bytes, view.cause)
     };
-    // A revision may be as long as what it revises.
+    // A revision may be as long as the text that it revises.
     let texts = |place: &ServedPlace| -> Vec<BodyId> {
         let params = state.params(place.ix, place.input_at);
         let content = state.content(place.ix, place.output_at);

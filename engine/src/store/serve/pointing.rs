@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Nothing is recorded: the contexts sent are in the log, and the same texts give the same pointers. A pointer whose
-//! target is not shown whole any more is text again; that only happens where a rebase rewrites what follows anyway.
+//! target is not shown whole any more is text again; that only happens where a rebase rewrites the rest anyway.
 
 use std::collections::HashMap;
 
@@ -30,8 +30,8 @@ struct Known {
 }
 
 impl View {
-    /// The context to send: as [`View::served`], with pointers in place of what the model sees elsewhere, if the policy in
-    /// force says so.
+    /// The context to send: as [`View::served`], with pointers in place of lines that the model sees elsewhere, if the
+    /// policy in force says so.
     ///
     /// Cost: O(items), and with pointers all texts that were ever sent in this context.
     ///
@@ -53,7 +53,7 @@ impl View {
         let at = self.at();
         let moments = self.first_sent(items, at);
         let mut order: Vec<usize> = (0..items.len()).collect();
-        // Where two were first sent together, the order of the context decides.
+        // If two items were first sent together, the order of the context decides.
         order.sort_by_key(|place| moments.get(*place).copied());
         let mut seen = Seen::default();
         let mut known: Vec<Known> = Vec::new();
@@ -67,7 +67,7 @@ impl View {
                 self.look(&mut seen, &known, *moment);
             }
             let mut add = |face: Face, lines: &Lines, runs: &[Run]| {
-                // Its number is not needed.
+                // The number that `add` returns is not needed.
                 let _ = seen.add(lines, runs);
                 known.push(Known { ix: item.view.ix, item: item.view.item, face });
             };
@@ -89,7 +89,7 @@ impl View {
             let Some(text) = self.joined(&bodies) else { continue };
             let lines = Lines::of(text);
             let runs = seen.point(&lines, limits);
-            // Its number is not needed.
+            // As above: the number is not needed.
             let _ = seen.add(&lines, &runs);
             known.push(Known { ix: item.view.ix, item: item.view.item, face: Face::Output });
             if !runs.is_empty() {

@@ -1,12 +1,12 @@
-//! The served context as a value, and what turns it into bytes.
+//! The served context as a value, and the renderers that turn it into bytes.
 //!
 //! ```text
 //! View --served()--> Served { items, each with the moments it shows } --Renderer--> bytes a provider accepts
 //! ```
 //!
 //! The engine knows no provider: a [`Renderer`] does, and it is named with its version in `ContextServed`, so that the
-//! same bytes can be made again. [`PlainText`] is the one that is always there. What the rules conclude and what is
-//! pending stands in the fold; what is sent and recorded, in [`super::serve`].
+//! same bytes can be made again. [`PlainText`] is always there. The fold holds conclusions, and says which are pending;
+//! [`super::serve`] sends and records.
 
 use crate::error::Error;
 use crate::event::Face;
@@ -54,10 +54,10 @@ impl Served {
         &self.items
     }
 
-    /// What the model sees of a face.
+    /// A face as the model sees it.
     ///
-    /// A face whose state is [`FaceState::Whole`] is what was recorded: use its bodies for the exact bytes and for parts
-    /// that are no text.
+    /// A face whose state is [`FaceState::Whole`] is shown as it was recorded: use its bodies for the exact bytes and for
+    /// parts that are no text.
     ///
     /// # Errors
     /// As [`View::body`], for the bodies that the text is made of.
@@ -70,7 +70,7 @@ impl Served {
         self.view.with_at(item.place.at(face)).shown(item.view.ix, face)
     }
 
-    /// What the model sees of many faces, in the order of `faces`; each as from [`Served::shown`]. Cost: as
+    /// Many faces as the model sees them, in the order of `faces`; each as from [`Served::shown`]. Cost: as
     /// [`View::bodies`].
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn shown_all(&self, faces: &[(&ServedItem, Face)]) -> Vec<Result<ShownFace, Error>> {
@@ -113,9 +113,9 @@ impl ServedItem {
 /// Bytes made of a context.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Rendered {
-    /// What is sent.
+    /// The bytes to send.
     pub bytes: Vec<u8>,
-    /// What could not be carried, in words; empty if everything was.
+    /// Content that could not be carried, in words; empty if everything was.
     pub notes: Vec<String>,
 }
 
@@ -246,7 +246,7 @@ impl Renderer for PlainText {
 }
 
 impl View {
-    /// The context as it is to be served: what was sent stays as it was sent, what was concluded since is pending.
+    /// The context as it is to be served: sent items stay as they were sent, later conclusions are pending.
     ///
     /// Cost: O(items); no bodies.
     pub fn served(&self) -> Served {
@@ -259,7 +259,7 @@ impl View {
         self.served_of(items)
     }
 
-    /// The context as a host without a prompt cache sends it: everything that is concluded applies at once.
+    /// The context as a host without a prompt cache sends it: all conclusions apply at once.
     ///
     /// Cost: O(items); no bodies.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
@@ -280,7 +280,7 @@ impl View {
         Served::new(self.clone(), epoch, items)
     }
 
-    /// What is concluded and not yet served, in the order of the served context. Cost: O(items).
+    /// Conclusions that are not served yet, in the order of the served context. Cost: O(items).
     pub fn pending(&self) -> Vec<PendingItem> {
         self.read().state().pending(self.at())
     }
