@@ -1,4 +1,4 @@
-//! What a commit is asked to record, and what is said of it once it is recorded.
+//! The facts that a commit is asked to record, and the receipt for them.
 
 use crate::entry::{Entry, Fact, StreamInfo};
 use crate::event::Scope;
@@ -28,14 +28,14 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Whether facts of it may stand in other streams than its own: what a session is told to remember.
+    /// Whether facts of the batch may go to other streams than its own: a session's facts for memory.
     pub(super) fn is_moved(&self) -> bool {
         let is_memory = |entry: &Entry| matches!(entry.fact, Fact::Memory(_));
         self.stream.scope == Scope::Session && self.entries.iter().any(is_memory)
     }
 }
 
-/// What was recorded. Durable and atomic when you hold it.
+/// The receipt for a commit. The commit is durable and atomic when you hold the receipt.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -63,8 +63,8 @@ pub struct Receipt {
     pub known_count: u64,
     /// When the commit was recorded.
     pub recorded_at: Micros,
-    /// First item of each entry, in order; of a revision the item revised; absent for those that were known. An entry that
-    /// makes no item (the end of a call, a turn) names its event.
+    /// First item of each entry, in order; for a revision the revised item; absent for an entry that was known. An entry
+    /// that makes no item (the end of a call, a turn) names its event.
     pub items: Vec<Option<ItemId>>,
 }
 

@@ -5,11 +5,11 @@
 //! segment complete -> Upkeep: maps, then seals, in seconds without commits or when many segments wait
 //! ```
 //!
-//! The settler makes durable what was placed. The thread for upkeep is started when this handle's commits complete a segment, and ends
-//! when there is nothing left to seal. It makes the maps that readers without an index need, then seals one segment at a time. It never
-//! holds up an append: a complete segment belongs to the sealer alone, and dropping the handle stops it where it is.
+//! The settler makes placed commits durable. The thread for upkeep starts when this handle's commits complete a segment, and ends when
+//! nothing is left to seal. It makes the maps that readers without an index need, then seals one segment at a time. It never holds up
+//! an append: a complete segment belongs to the sealer alone, and dropping the handle stops the thread between two bodies.
 //!
-//! A process that lives shortly never gets that far. When many segments wait, it seals one as it goes, within a time budget.
+//! A short-lived process never gets that far. If many segments wait, the process seals one of them as it ends, within a time budget.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ use crate::ids::Seq;
 use crate::locks::steady;
 use crate::log::{Log, LogError, Placed, SealOutcome};
 
-/// Commits that may wait for the thread behind.
+/// Most commits that may wait for the settler.
 const WAITING_COUNT_MAX: usize = 1024;
 /// How long a commit without a waiting thread may wait for further ones, so that one sync serves them all.
 const OS_GATHER: Duration = Duration::from_millis(5);
@@ -43,21 +43,21 @@ const OS_GATHER: Duration = Duration::from_millis(5);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Durability {
-    /// Once it is on the disk: what was acknowledged survives a crash of the machine. One flush a commit, shared with all
-    /// commits that come at the same time.
+    /// Once the append is on the disk: an acknowledged append survives a crash of the machine. One flush a commit, shared
+    /// with all commits that come at the same time.
     #[default]
     Sync,
-    /// Once the operating system has it: what was acknowledged survives the death of the process, and may be lost with
-    /// the machine's, from its end, in whole commits. Seen by reads, views and other processes only after the next sync,
-    /// which follows within milliseconds, or at once with [`Store::sync`]. Commands (discard, restore, tasks) and contexts that
-    /// are served wait for the disk all the same, since they answer from what is durable.
+    /// Once the operating system has the append: an acknowledged append survives the death of the process. A crash of the
+    /// machine may lose the newest commits, each as a whole. Reads, views and other processes see an append only after the next
+    /// sync, which follows within milliseconds, or at once with [`Store::sync`]. Commands (discard, restore, tasks) and served
+    /// contexts wait for the disk all the same, since they answer from durable events.
     Os,
 }
 
-/// What is done after each sync.
+/// The work after each sync.
 pub(super) type AfterSync = Box<dyn Fn() + Send>;
 
-/// What became of a commit, and who wants to know.
+/// The outcome of a commit, and the task that waits for it.
 #[derive(Default)]
 pub(super) struct Progress(Mutex<Known>);
 
@@ -93,21 +93,21 @@ pub(super) fn again(outcome: &Result<(), LogError>) -> Result<(), LogError> {
     outcome.as_ref().copied().map_err(LogError::again)
 }
 
-/// What is handed to the thread behind.
+/// A placed commit that is handed to the settler.
 pub(super) struct Job {
     pub(super) placed: Placed,
     /// The ticket that is told of the outcome. `None`: no thread waits, so the commit may wait for further ones.
     pub(super) progress: Option<Arc<Progress>>,
 }
 
-/// The thread behind.
+/// The thread that settles placed commits.
 #[derive(Default)]
 pub(super) struct Settler(Mutex<Option<(Sender<Job>, JoinHandle<()>)>>);
 
 impl Settler {
-    /// Hands over a job; `false`: it cannot be, and the caller has to see to it.
+    /// Hands over a job; `false`: the job was not taken, and the caller has to settle it.
     ///
-    /// `behind` gives what is to be done after each sync; it is asked when the thread starts.
+    /// `behind` gives the work after each sync; it is called when the thread starts.
     pub(super) fn hand_over(&self, log: &Arc<Log>, behind: impl FnOnce() -> AfterSync, job: Job) -> bool {
         let mut running = steady(&self.0);
         if running.is_none() {
@@ -128,14 +128,14 @@ impl Settler {
         running.as_ref().is_some_and(|(sender, _)| sender.len() < WAITING_COUNT_MAX / 2)
     }
 
-    /// Settles what was handed over, and ends the thread.
+    /// Settles all jobs that were handed over, and ends the thread.
     pub(super) fn finish(&self) {
         let running = steady(&self.0).take();
         if let Some((sender, thread)) = running {
             drop(sender);
-            // A task that it woke may have dropped the last handle there.
+            // A task woken by the settler may have dropped the last handle in the settler's own thread.
             if thread.thread().id() != std::thread::current().id() {
-                // If it panicked, what it had is told as failed.
+                // If the thread panicked, its jobs are reported as failed.
                 let _ = thread.join();
             }
         }
@@ -151,7 +151,7 @@ fn settle_all(log: &Log, after_sync: &dyn Fn(), jobs: &Receiver<Job>) {
             && let Some(deadline) = deadline
             && let Ok(job) = jobs.recv_deadline(deadline)
         {
-            // One that covers the others stands for them.
+            // Settling a later job settles the earlier ones.
             group.push(job);
             if group.len() > WAITING_COUNT_MAX {
                 break;
@@ -161,7 +161,7 @@ fn settle_all(log: &Log, after_sync: &dyn Fn(), jobs: &Receiver<Job>) {
         let all = last.map_or(Ok(()), |last| log.settle(last));
         for job in &group {
             if let Some(progress) = &job.progress {
-                // A sync that failed says nothing about those that were durable before.
+                // A failed sync says nothing about commits that were durable before it.
                 progress.tell(if all.is_ok() { Ok(()) } else { log.settle(&job.placed) });
             }
         }
@@ -169,13 +169,13 @@ fn settle_all(log: &Log, after_sync: &dyn Fn(), jobs: &Receiver<Job>) {
     }
 }
 
-/// How often the thread looks; a store without commits for that long is idle.
+/// How often the thread looks for work. A store without commits for that long is idle.
 const TICK: Duration = Duration::from_secs(1);
-/// Complete segments from which on one is sealed beside appends.
+/// If so many complete segments wait, one is sealed beside appends.
 const BACKLOG_BUSY: usize = 16;
-/// Complete segments from which on a process seals one when it goes.
+/// If more complete segments wait, a process seals one of them as it ends.
 const BACKLOG_LEAVING: usize = 8;
-/// How long that may take.
+/// How long that seal may take.
 const LEAVING_BUDGET: Duration = Duration::from_secs(2);
 
 /// The background work of a handle.
@@ -198,7 +198,7 @@ impl Upkeep {
         Self { enabled, ..Self::default() }
     }
 
-    /// Starts the thread, if it is to run: called after a commit that went to another segment than the one before it.
+    /// Starts the thread, if upkeep is enabled. Called after a commit that went to another segment than the commit before it.
     pub(super) fn begin(&self, log: &Arc<Log>) {
         if !self.enabled {
             return;
@@ -217,7 +217,8 @@ impl Upkeep {
             .ok();
     }
 
-    /// Ends the thread; a process that leaves many segments behind seals one. `segment` is the one that it last appended to, 0 if it did not.
+    /// Ends the thread; a process that leaves many segments behind seals one. `segment`: the last one that this handle appended to; 0:
+    /// none.
     pub(super) fn finish(&self, log: &Log, segment: u32) {
         self.shared.stopped.store(true, Ordering::Relaxed);
         {
@@ -226,7 +227,7 @@ impl Upkeep {
         }
         let thread = steady(&self.thread).take();
         if let Some(thread) = thread {
-            // It stops between two bodies; if it panicked it left the old file in place.
+            // The thread stops between two bodies; if it panicked, the old file is still in place.
             let _ = thread.join();
             return;
         }
@@ -246,7 +247,7 @@ fn seal_all(log: &Log, shared: &Shared) {
     let stopped = || shared.stopped.load(Ordering::Relaxed);
     let mut refused: BTreeSet<u32> = BTreeSet::new();
     let mut seen = Seq::ZERO;
-    // Maps are made again when they are asked for.
+    // Maps are made again when a reader asks for them.
     let _ = log.write_maps(BACKLOG_BUSY);
     loop {
         {
@@ -254,7 +255,7 @@ fn seal_all(log: &Log, shared: &Shared) {
             if stopped() {
                 return;
             }
-            // Whether time passed or it was woken, it looks again.
+            // The thread looks again after a timeout as after a wake.
             let _ = shared.changed.wait_timeout(held, TICK);
         }
         if stopped() {

@@ -10,7 +10,7 @@ use crate::locks::steady;
 use crate::log::Placed;
 
 impl Inner {
-    /// Hands a commit to the thread behind; `false`: it cannot be, and the caller has to see to it.
+    /// Hands a commit to the settler; `false`: it was not taken, and the caller has to settle it.
     pub(super) fn hand_over(self: &Arc<Self>, job: Job) -> bool {
         let behind = || -> AfterSync {
             let inner = Arc::downgrade(self);
@@ -23,7 +23,7 @@ impl Inner {
         self.settler.hand_over(&self.log, behind, job)
     }
 
-    /// Waits until what was placed, and all before it, is durable.
+    /// Waits until a placed commit, and all before it, are durable.
     pub(super) fn settle(&self, placed: &Placed) -> Result<(), Error> {
         self.log.settle(placed)?;
         if let Some(frame) = &placed.frame {
@@ -44,7 +44,7 @@ impl Inner {
         steady(&self.unsettled)
     }
 
-    /// Work that may be late, for what has become durable.
+    /// Work that may be late, for commits that have become durable.
     pub(super) fn after_sync(&self) {
         self.nudge_index();
         let segment = self.log.head().position.segment();
@@ -61,7 +61,7 @@ impl Inner {
     fn let_go_of_segments(&self) {
         let head = self.log.head().seq;
         for (_, writer) in steady(&self.writers).list() {
-            // One that is in use forgets its place when it is used again.
+            // A writer in use forgets its place when it is used again.
             if let Ok(mut writer) = writer.try_lock()
                 && writer.watermark <= head
             {
@@ -78,7 +78,7 @@ impl Store {
         match self.inner.durability {
             Durability::Sync => self.inner.settle(&placed),
             Durability::Os => {
-                // What another thread was told of meanwhile may lie behind it.
+                // A commit that another thread was told of meanwhile may lie behind this one.
                 let mut unsettled = self.inner.unsettled();
                 *unsettled = Some(unsettled.as_ref().map_or(&placed, |known| known.later(&placed)).bare());
                 drop(unsettled);

@@ -8,9 +8,9 @@
 //! Os       place -> receipt; the thread behind settles soon, all of a few milliseconds together
 //! ```
 //!
-//! The thread behind starts with the first ticket or the first append under [`Durability::Os`]; a caller of `append` alone
-//! never has one. What it is handed is bounded: past that, the submitting thread waits for the sync itself. It never writes to
-//! the log, it only makes durable what is written, and everything before it.
+//! The settler starts with the first ticket or the first append under [`Durability::Os`]; a caller of `append` alone never has
+//! one. Its queue is bounded: if the queue is full, the submitting thread waits for the sync itself. The settler never writes
+//! to the log, it only makes placed commits durable, and everything before them.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -45,7 +45,7 @@ use super::{Receipt, Store};
 pub struct Ticket {
     store: Store,
     receipt: Receipt,
-    /// `None`: nothing was to be recorded, or it is durable.
+    /// `None`: nothing was to be recorded, or the commit is durable.
     placed: Option<Placed>,
     progress: Arc<Progress>,
 }
@@ -57,7 +57,7 @@ impl std::fmt::Debug for Ticket {
 }
 
 impl Ticket {
-    /// What was recorded; certain only once the ticket was waited for.
+    /// The receipt; certain only once the ticket was waited for.
     pub fn receipt(&self) -> &Receipt {
         &self.receipt
     }
@@ -132,7 +132,7 @@ impl Store {
     /// As [`Store::submit`], if that takes no waiting: for a thread that must not stop, such as that of an event loop. It still
     /// computes, and writes into the memory of the operating system, as for any commit.
     ///
-    /// `None`: it would have to wait for another writer, or to read what is not at hand (as for the first commit to a stream);
+    /// `None`: it would have to wait for another writer, or to read data that is not at hand (as for the first commit to a stream);
     /// nothing was recorded. Then call `submit` on another thread.
     ///
     /// # Errors
@@ -191,8 +191,8 @@ impl Store {
         Ok(ticket)
     }
 
-    /// Makes durable, and visible, what this handle was acknowledged under [`Durability::Os`]. Costs a sync if anything is
-    /// not durable.
+    /// Makes commits that this handle acknowledged under [`Durability::Os`] durable, and visible. Costs a sync if anything
+    /// is not durable.
     ///
     /// # Errors
     /// [`Error::Poisoned`] if a sync failed.

@@ -1,4 +1,4 @@
-//! Commits that were submitted, and the two durabilities: when they count, how many syncs they cost, what a crash takes.
+//! Commits that were submitted, and the two durabilities: when they count, how many syncs they cost, which commits a crash takes.
 
 use std::future::Future as _;
 use std::sync::Arc;
@@ -207,8 +207,8 @@ fn under_os_closing_makes_all_durable() {
     assert_eq!(message_count(&open_with(&world.process(2), Durability::Sync)), 100);
 }
 
-/// A stream is free again before its commit is durable, and a view shows only what is: a decision must not rest on such
-/// a view, or it would be recorded behind facts that it did not know of.
+/// A stream is free again before its commit is durable, and a view shows only durable events: a decision must not rest on
+/// such a view, or it would be recorded behind facts that it did not know of.
 #[test]
 fn a_command_waits_for_what_was_acknowledged_before_it() {
     let world = SimWorld::new(7);
@@ -228,8 +228,9 @@ fn a_command_waits_for_what_was_acknowledged_before_it() {
     }
 }
 
-/// Two threads record the same fact. The second one was told that it is known, at once, while the first one's commit was not
-/// on the disk yet: its sync failed, and what had been acknowledged was gone. It waits for that commit now.
+/// Two threads record the same fact. The second thread was told at once that the fact is known, while the first thread's
+/// commit was not on the disk yet. Its sync failed, and an acknowledged fact was gone. Now the second thread waits for that
+/// commit.
 #[test]
 fn what_is_known_by_a_commit_on_its_way_is_acknowledged_with_it() {
     let world = SimWorld::new(1);
@@ -261,7 +262,7 @@ fn what_is_known_by_a_commit_on_its_way_is_acknowledged_with_it() {
     assert_eq!(message_count(&again), 3);
 }
 
-/// A command that changes nothing because of a fact rests on that fact, too: it waits for its commit, and fails with it.
+/// A command that changes nothing because of a fact rests on that fact, too: it waits for the fact's commit, and fails with it.
 #[test]
 fn a_command_that_changes_nothing_waits_for_what_it_rests_on() {
     let world = SimWorld::new(1);

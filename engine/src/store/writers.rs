@@ -1,7 +1,7 @@
-//! What a handle knows of each stream to append to it: found, brought up to date, and made durable before a commit rests on it.
+//! The state that a handle needs of each stream to append to it: found, brought up to date, and made durable before a commit rests on it.
 //!
 //! It is saved with the stream's snapshot (`saved_ingest_state`), so that the first commit of a process to a long session need not read the
-//! session. What is saved once in a while, and when: `saving`.
+//! session. When it is saved: `saving`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -15,7 +15,7 @@ use crate::ids::{Seq, StreamId};
 use crate::locks::steady;
 
 impl StreamWriter {
-    /// Whether all that is known of the stream is in memory, with nothing to be done before an append.
+    /// Whether the whole state of the stream is in memory, with nothing to be done before an append.
     pub(super) fn is_at_hand(&self) -> bool {
         let is_open = self.ingest_state.opened && self.signer.is_some();
         is_open && self.ingest_state.is_sound() && (self.placed.is_some() || !self.is_due(Moment::GoesOn))
@@ -23,8 +23,8 @@ impl StreamWriter {
 }
 
 impl Inner {
-    /// Locks what this handle knows of a stream. A panic while it was locked may have left it half done: it is thrown away, and the
-    /// log is asked again.
+    /// Locks this handle's state of a stream. A panic while it was locked may have left it half done: then it is thrown away, and
+    /// the log is asked again.
     pub(super) fn lock_writer<'w>(
         &self,
         writer: &'w Mutex<StreamWriter>,
@@ -40,9 +40,9 @@ impl Inner {
         }
     }
 
-    /// Throws away what a saved ingest state that is not sound led to. What is known of the stream is to be read anew.
+    /// Throws away everything that came of a saved ingest state that is not sound. The stream is to be read anew.
     pub(super) fn start_over(&self, writer: &mut StreamWriter) -> Result<(), Error> {
-        // The log only tells of what is durable.
+        // The log only tells of durable commits.
         self.settle_known(writer)?;
         *writer = StreamWriter { restored: writer.restored, ..StreamWriter::default() };
         Ok(())
@@ -52,7 +52,7 @@ impl Inner {
 impl Inner {
     /// Brings a stream's ingest state up to the durable head. It is sound then.
     pub(super) fn catch_up(&self, stream: StreamId, writer: &mut StreamWriter) -> Result<(), Error> {
-        // It keeps titles and the like: what it was made of may be erased since.
+        // The ingest state keeps titles and the like: a text in it may be erased since.
         let is_outdated = writer.watermark != Seq::ZERO && writer.watermark < self.newest_erasure()?;
         if is_outdated || !writer.ingest_state.is_sound() {
             self.start_over(writer)?;
@@ -133,11 +133,11 @@ impl Inner {
 }
 
 impl Inner {
-    /// Makes durable what is known of a stream.
+    /// Makes the last known commit to a stream durable.
     pub(super) fn settle_known(&self, writer: &mut StreamWriter) -> Result<(), Error> {
         if let Some(placed) = &writer.placed {
             self.settle(placed)?;
-            // Only now: were it cleared before a failed sync, the next caller would take the commit for durable.
+            // Only now: if it were cleared before a failed sync, the next caller would take the commit for durable.
             writer.placed = None;
         }
         Ok(())
@@ -151,16 +151,16 @@ impl Inner {
         streams.map(|id| (id, self.writer_of(id))).collect()
     }
 
-    /// The writer of a stream. Others that were not used for long leave the memory, if they take too much.
+    /// The writer of a stream. Writers that were unused for long leave the memory, if they take too much.
     pub(super) fn writer_of(&self, stream: StreamId) -> Arc<Mutex<StreamWriter>> {
         let (writer, surplus) = {
             let mut all = steady(&self.writers);
             let writer = all.of(stream, |_| true, Mutex::default);
-            // One that is in use is weighed the next time.
+            // A writer in use is weighed the next time.
             if let Ok(writer) = writer.try_lock() {
                 all.weigh(stream, writer.event_bytes());
             }
-            // What is not durable yet is in no file: another writer of the stream would not know of it.
+            // A commit that is not durable yet is in no file: another writer of the stream would not know of it.
             let durable = self.log.head().seq;
             let is_durable = |writer: &Mutex<StreamWriter>| {
                 writer.try_lock().is_ok_and(|writer| writer.placed.is_none() || writer.watermark <= durable)

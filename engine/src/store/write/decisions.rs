@@ -1,4 +1,4 @@
-//! Decisions of commands: what they rest on is durable, and it is decided anew if one of the streams moves.
+//! Decisions of commands: their basis is durable, and they are made anew if one of the streams moves.
 
 use std::collections::BTreeMap;
 
@@ -14,26 +14,26 @@ use crate::text::Signer;
 use super::super::Inner;
 use super::{Drafted, Streams};
 
-/// What a command records in one stream.
+/// Drafts that a command records in one stream.
 pub(in crate::store) struct Recording {
     pub(in crate::store) stream: StreamId,
     pub(in crate::store) actor: Actor,
     pub(in crate::store) drafts: Vec<EventDraft>,
 }
 
-/// What was recorded by a command.
+/// The seqs that a command recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) struct Written {
     pub(in crate::store) first_seq: Seq,
     pub(in crate::store) last_seq: Seq,
 }
 
-/// What a decision is made with: the signers of the streams that are locked.
+/// The signers of the streams that are locked, for a decision.
 pub(in crate::store) type Signers = BTreeMap<StreamId, Signer>;
-/// What a decision comes to: what to record, and what to answer.
+/// The outcome of a decision: the drafts to record, and the answer.
 pub(in crate::store) type Decided<T> = Result<(Vec<Recording>, T), Error>;
 
-/// A signer for streams that have lost their key: nothing it signs was signed before.
+/// A signer for streams that have lost their key: its signatures equal no earlier ones.
 pub(in crate::store) fn unsigned() -> Signer {
     Signer::new([0; 32])
 }
@@ -83,7 +83,7 @@ impl Inner {
 const SAYS_ERASED: &str =
     "it says what was erased from this store, which is not recorded again; say it in other words";
 
-/// Whether something of an event was erased before.
+/// Whether an event has a text that was erased before.
 fn says_erased(draft: &EventDraft, withheld: &Withheld) -> bool {
     let mut says = draft.bodies.iter().any(|body| withheld.holds(body));
     if !says && draft.event.payload.may_have_texts() {

@@ -1,4 +1,4 @@
-//! Entries of hosts: what a commit of them records, what is known already, and when one commit is not enough.
+//! Entries of hosts: the events that a commit records of them, the entries that are known already, and commits that are split.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,12 +22,13 @@ use super::{Attempt, Drafted, Streams};
 const SPLIT_BYTES: usize = 8 << 20;
 /// Events after which a splitting commit is written.
 const SPLIT_EVENT_COUNT: usize = 8192;
-/// Most events of others that are read first by a commit that must not wait.
+/// Most events of other handles that a commit that must not wait reads first.
 const BEHIND_COUNT_MAX: u64 = 64;
 
 impl Inner {
     /// Records `batches`, without the secrets that are known to be some. The last commit has its place, the ones before it
-    /// are durable; if nothing was to be recorded, it is the one by which all was known, and `None` if that is durable.
+    /// are durable. If nothing was to be recorded, returns the commit by which everything was known, or `None` if that one
+    /// is durable.
     pub(in crate::store) fn commit(
         &self,
         batches: &[Batch],
@@ -35,7 +36,7 @@ impl Inner {
     ) -> Result<(Receipt, Option<Placed>), Error> {
         let clean = self.settled(batches);
         let (mut receipt, placed) = self.commit_clean(clean.as_deref().unwrap_or(batches), atomicity)?;
-        // What is said about them has no entry of the caller's.
+        // Entries about secrets that were taken out are not the caller's.
         receipt.items.truncate(batches.iter().map(|batch| batch.entries.len()).sum());
         Ok((receipt, placed))
     }
@@ -88,13 +89,13 @@ impl Inner {
             }
             todo = rest;
         }
-        // What is known already may be known by a commit that is on its way: then it is waited for.
+        // If a known fact is in a commit that is on its way, that commit is waited for.
         let known = streams.placed().filter(|_| !failpoint!(KnownTooEarly));
         Ok((receipt, last.or(known)))
     }
 
     /// Records one batch as [`Inner::commit`] does, if that takes no waiting: this handle wrote to the stream before, and knows
-    /// nearly all of it, and no other writer is at it. `None`: it would have to wait, and nothing was recorded.
+    /// nearly all of it, and no other writer uses it. `None`: it would have to wait, and nothing was recorded.
     pub(in crate::store) fn commit_at_once(
         &self,
         batch: &Batch,
@@ -130,7 +131,7 @@ impl Inner {
         }
     }
 
-    /// Drafts as much as fits into one commit. `next`: the seq that it will begin with, if that is certain.
+    /// Drafts as much as fits into one commit. `next`: the seq that the commit will begin with, if that is certain.
     fn plan<'b>(
         &self,
         streams: &mut Streams<'_>,
@@ -155,7 +156,7 @@ impl Inner {
             for (index, draft) in (0_u64..).zip(&plan.drafts).skip(observed) {
                 let stream = draft.event.stream;
                 let now = streams.get(stream).map(|writer| &writer.ingest_state);
-                // A stream without a writer is new: nothing is known of it.
+                // A stream without a writer is new: its ingest state is empty.
                 let state = ahead.entry(stream).or_insert_with(|| now.cloned().unwrap_or_default());
                 let seq = Seq(first_seq.get().saturating_add(index));
                 state.observe(&Recorded { seq, recorded_at: self.now(), event: draft.event.clone() });
@@ -194,7 +195,7 @@ impl Inner {
         for (batch_index, (batch, id)) in todo.batches.iter().zip(todo.ids).enumerate().skip(todo.batch) {
             let id = *id;
             let Some(recorder) = recorders.get_mut(&id) else { continue };
-            // Batches of one stream may alternate with others; what changed about it is told once a commit.
+            // Batches of one stream may alternate with others; changes of the stream are told once a commit.
             if first_entry == 0
                 && told.insert(id)
                 && let Some(writer) = streams.get(id)
@@ -256,7 +257,7 @@ impl Receipt {
     }
 }
 
-/// What is left to record.
+/// The entries that are left to record.
 #[derive(Clone, Copy, Debug)]
 struct Todo<'b> {
     batches: &'b [Batch],
@@ -279,7 +280,7 @@ enum Stands {
 #[derive(Debug, Default)]
 struct Plan<'b> {
     drafts: Vec<EventDraft>,
-    /// Of each entry, the item that stands for it; none if the entry was known.
+    /// For each entry, the item that stands for it; none if the entry was known.
     entries: Vec<Option<Stands>>,
     known_count: u64,
     rest: Option<Todo<'b>>,

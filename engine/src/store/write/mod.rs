@@ -1,4 +1,4 @@
-//! The way in: what hosts tell and what commands decide becomes one commit.
+//! The way in: entries of hosts and decisions of commands become one commit.
 //!
 //! ```text
 //! entries  -- redact, draft --+                                                      +-- unlock -> settle
@@ -7,11 +7,11 @@
 //! merges   -- adopt ----------+                      +-- another writer came between --+
 //! ```
 //!
-//! Streams are locked in order of their ids, so that two commits never wait for each other, and only until the commit has
-//! its place in the log: commits of different streams, and of one, share one sync. An ingest state may so know events that
-//! are not durable yet; a commit that rests on them lies behind them in the log, and neither is ever there without them.
-//! Whether a fact is known is decided under the log's own condition: if the stream moved meanwhile, all is drafted again. There is
-//! one retry, `try_until_placed`, for whatever can come between a draft and its place.
+//! Streams are locked in order of their ids, so that two commits never wait for each other, and only until the commit has its
+//! place in the log: commits of different streams, and of one, share one sync. An ingest state may so know events that are not
+//! durable yet; a commit that rests on them lies behind them in the log, and neither is ever there without them. Whether a fact is
+//! known is decided under the log's own condition: if the stream moved meanwhile, all is drafted again. There is one retry,
+//! `try_until_placed`, for everything that can come between a draft and its place.
 
 mod decisions;
 mod entries;
@@ -39,16 +39,16 @@ pub(super) use place::settle_text;
 /// How often a commit is drafted while other writers may come between, and again under the write lock, where few can.
 const TRY_COUNT_MAX: usize = 16;
 
-/// What one commit records, and what its caller is told of it.
+/// The drafts of one commit, and the answer to its caller.
 pub(super) struct Drafted<T> {
     pub(super) drafts: Vec<EventDraft>,
     pub(super) answer: T,
 }
 
-/// What makes a commit: entries, a command's decision, or what a merge adopts.
+/// The maker of a commit: entries, a command's decision, or events that a merge adopts.
 pub(super) trait Drafting<T> {
-    /// Makes the drafts of one commit from locked streams, from what was erased, and from the seq that the commit will begin
-    /// with, where that is certain. `None`: that seq is needed. It is called again for each try.
+    /// Makes the drafts of one commit from locked streams, from the contents that were erased, and from the seq that the
+    /// commit will begin with, if that is certain. `None`: that seq is needed. It is called again for each try.
     fn draft(
         &mut self,
         streams: &mut Streams<'_>,
@@ -56,7 +56,8 @@ pub(super) trait Drafting<T> {
         first_seq: Option<Seq>,
     ) -> Result<Option<Drafted<T>>, Error>;
 
-    /// Hears of each event of the commit once it has its place: its number there, the event, and its rows whose bytes are gone.
+    /// Hears of each event of the commit once the commit has its place: the event's number in it, the event, and its rows whose
+    /// bytes are gone.
     fn observe(&mut self, _index: usize, _recorded: &Recorded, _lost: &[LostRow]) {}
 }
 
@@ -103,7 +104,7 @@ impl<'w> Streams<'w> {
         self.0.iter_mut().try_for_each(|(id, writer)| inner.catch_up(*id, writer))
     }
 
-    /// Makes durable what is known of them: a decision rests on nothing else.
+    /// Makes the commits that they know durable: a decision rests on nothing else.
     fn settle_known(&mut self, inner: &Inner) -> Result<(), Error> {
         self.0.values_mut().try_for_each(|writer| inner.settle_known(writer))
     }
@@ -134,7 +135,7 @@ impl<'w> Streams<'w> {
         self.iter().filter_map(|(id, writer)| Some((id, writer.signer.clone()?))).collect()
     }
 
-    /// What the log must not have moved past for a commit that rests on them.
+    /// The conditions of a commit that rests on them: the log must not have moved past their watermarks.
     fn conditions(&self) -> Vec<Condition> {
         self.iter().map(|(stream, writer)| Condition { stream, basis: writer.watermark }).collect()
     }
@@ -151,13 +152,13 @@ impl<'w> Streams<'w> {
         }
     }
 
-    /// The latest commit of this handle to any of them that may not be durable yet.
+    /// The latest commit of this handle to any of the streams that may not be durable yet.
     fn placed(&self) -> Option<Placed> {
         let placed = self.0.values().filter_map(|writer| writer.placed.as_ref());
         placed.reduce(|last, next| last.later(next)).cloned()
     }
 
-    /// Takes note of a commit, and tells what made it.
+    /// Takes note of a commit, and tells `drafting` of its events.
     fn observe<T>(&mut self, drafts: Vec<EventDraft>, placed: &Placed, drafting: &mut dyn Drafting<T>) {
         let appended = placed.appended();
         let mut seq = appended.first_seq;
@@ -177,7 +178,8 @@ impl<'w> Streams<'w> {
 }
 
 impl Inner {
-    /// Drafts and places one commit, and does both again if another writer came between. Its caller settles it. No commit if nothing
+    /// Drafts and places one commit, and does both again if another writer came between. Its caller settles it. No commit if there
+    /// is nothing to record.
     /// is to be recorded.
     pub(super) fn place_one<T>(
         &self,
@@ -209,7 +211,7 @@ impl Inner {
             match attempt(streams, &mut Door::Held(self.log.exclusive()?))? {
                 Attempt::Done(answer) => return Ok(answer),
                 Attempt::Again(reason) => why = reason,
-                // The seq was given.
+                // This attempt had the seq, so it does not ask for one.
                 Attempt::NeedsSeq => {}
             }
         }
@@ -239,7 +241,7 @@ impl Inner {
         let known = self.withheld()?;
         let drafted = drafting.draft(streams, &known.0, door.next_seq())?;
         if !streams.are_sound() {
-            // What was drafted rests on answers that were none. Nothing was recorded; they are asked again.
+            // The drafts rest on pages that failed their digests. Nothing was recorded; the pages are read again.
             return Ok(Attempt::Again(Again::Unsound));
         }
         let Some(Drafted { drafts, answer }) = drafted else { return Ok(Attempt::NeedsSeq) };
@@ -275,26 +277,26 @@ impl Inner {
     }
 }
 
-/// What became of one attempt at a commit.
+/// The outcome of one attempt at a commit.
 enum Attempt<T> {
-    /// It has its place, or there was nothing to record.
+    /// The commit has its place, or there was nothing to record.
     Done(T),
-    /// Nothing was recorded, and its drafts are to be made anew.
+    /// Nothing was recorded, and the drafts are to be made anew.
     Again(Again),
-    /// Its facts name each other: it needs the seq that it begins with.
+    /// Its facts name each other: the commit needs the seq that it begins with.
     NeedsSeq,
 }
 
 /// Why drafts are made anew.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Again {
-    /// They rested on pages of a saved ingest state that failed their digests.
+    /// The drafts rested on pages of a saved ingest state that failed their digests.
     Unsound,
-    /// Another writer wrote to one of the streams, so they rest on an old state.
+    /// Another writer wrote to one of the streams, so the drafts rest on an old state.
     StreamMoved,
-    /// Something was erased: what they say, or a stored body that they name.
+    /// Something was erased: content of the drafts, or a stored body that they name.
     Erased,
-    /// A stream of theirs got another key after they were sealed.
+    /// A stream of the drafts got another key after they were sealed.
     KeyReplaced,
 }
 

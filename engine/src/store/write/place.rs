@@ -50,7 +50,7 @@ impl Door<'_> {
     }
 }
 
-/// Gives a free text its rows behind those of the event: erased ones say so.
+/// Gives a free text its rows behind those of the event: an erased text is replaced by a word that says so.
 pub(in crate::store) fn settle_text(text: &mut Text, rows: &mut Vec<Bytes>, withheld: &Withheld) {
     if withheld.holds(text.as_bytes()) {
         text.replace(ERASED_TEXT.to_owned());
@@ -68,7 +68,8 @@ pub(in crate::store) fn settle_text(text: &mut Text, rows: &mut Vec<Bytes>, with
 
 impl Inner {
     /// Asks for the place of drafted events in the log, as one commit, once. On condition that the streams of `conditions` did not
-    /// move, and that nothing was erased since. `known`: what had been erased up to which seq when they were drafted.
+    /// move, and that nothing was erased since. `known`: the erased contents, and the seq up to which they were known to the
+    /// drafts.
     pub(super) fn place_drafts(
         &self,
         door: &mut Door<'_>,
@@ -76,10 +77,10 @@ impl Inner {
         conditions: &[Condition],
         known: Option<&(Withheld, Seq)>,
     ) -> Result<Result<Placed, Again>, Error> {
-        // Taken first: what is looked up afterwards was stored after it, or is of a later basis.
+        // Taken first: a body that is looked up afterwards was stored after it, or is of a later basis.
         let basis = self.body_dedup().basis();
         let mut conditions = conditions.to_vec();
-        // Those that are about the store's own stream have a basis of their own, and share nothing.
+        // Commits with a condition on the store's own stream have a basis of their own, and share nothing.
         let may_share = !conditions.iter().any(|condition| condition.stream == StreamId::STORE);
         let mut events = Vec::with_capacity(drafts.len());
         let mut keys: Vec<Option<BodyKey>> = Vec::new();
@@ -99,7 +100,7 @@ impl Inner {
                 let mut body_dedup = self.body_dedup();
                 let first_seq = placed.appended().first_seq;
                 body_dedup.begin(first_seq.before());
-                // What is known now may have been begun anew since, after an erasure of what this commit names.
+                // The table may have begun anew since, after an erasure of a body that this commit names.
                 let keys: &[_] = if first_seq > body_dedup.basis() { &keys } else { &[] };
                 for (key, row) in keys.iter().zip(&placed.appended().rows) {
                     if let Some(key) = key {
@@ -112,14 +113,14 @@ impl Inner {
                 Ok(Ok(placed))
             }
             Err(LogError::HeadMoved { stream: StreamId::STORE, .. }) if may_share => {
-                // What is known of stored bodies may name zeros now.
+                // The table of stored bodies may name zeros now.
                 self.body_dedup().clear();
                 Ok(Err(Again::Erased))
             }
             Err(LogError::HeadMoved { .. }) => Ok(Err(Again::StreamMoved)),
             Err(LogError::KeyRotated { .. }) => Ok(Err(Again::KeyReplaced)),
             Err(error) => {
-                // After a refusal to wait nothing was written, and what is stored is what it was.
+                // After a refusal to wait nothing was written, and the stored bodies are the same.
                 if !matches!(error, LogError::Busy { .. }) {
                     self.body_dedup().clear();
                 }
@@ -173,7 +174,7 @@ impl Inner {
         Ok(EncodedEvent { envelope, payload: bytes, bodies })
     }
 
-    /// A body whose bytes are gone. What its digest is of cannot be known.
+    /// A body whose bytes are gone. The content of its digest cannot be known.
     fn lost_body(&self, bytes: u32) -> EncodedBody {
         EncodedBody::Lost { digest: Digest(self.entropy.array::<32>()), bytes }
     }
