@@ -1,4 +1,4 @@
-//! Commits that must not wait: when they are made, when they are left to another thread, and that nothing is recorded then.
+//! Commits that must not wait: when they are made, and when they are left to another thread and nothing is recorded.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn append(store: &Store, number: u32) {
     let _ = store.append(&session("s1"), vec![message(number)]).unwrap();
 }
 
-/// How many messages `s1` has, once all of this handle's are durable.
+/// The number of messages of `s1`, once all of this handle's commits are durable.
 fn messages(store: &Store) -> usize {
     store.sync().unwrap();
     store.view(session("s1").id()).unwrap().current().len()

@@ -1,4 +1,4 @@
-//! Commands on a real folder: what they record and where, what they refuse, and that a refusal records nothing.
+//! Commands on a real folder: the events that they record and where, their refusals, and that a refusal records nothing.
 
 use expect_test::{Expect, expect};
 use tempfile::TempDir;

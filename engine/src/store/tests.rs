@@ -65,7 +65,7 @@ fn the_same_origin_with_other_content_is_a_revision_also_after_reopening() {
     assert_eq!((revised.item.seq, revised.face), (Seq(3), Face::Output));
     assert_eq!(text(&store, receipt.last_seq), "final");
     assert_eq!(store.append(&session, message("final")).unwrap().known_count, 1);
-    // What it was before is a change again, not a repeat.
+    // The text of before is a change again, not a repeat.
     assert_eq!(store.append(&session, message("draft")).unwrap().event_count, 1);
 }
 
@@ -284,7 +284,7 @@ fn a_view_of_a_seq_to_come_is_frozen_at_the_head() {
     assert_eq!(view.current().len(), 1);
 }
 
-/// What is shown of a session: tool or role, status, text.
+/// The shown items of a session: tool or role, status, text.
 fn shown(store: &Store, session: &StreamInfo) -> Vec<String> {
     let view = store.view(session.id()).unwrap();
     let line = |item: &crate::fold::ItemView| {
@@ -295,8 +295,8 @@ fn shown(store: &Store, session: &StreamInfo) -> Vec<String> {
     view.current().iter().map(line).collect()
 }
 
-/// A host tells a reply while it grows: its newest version is what the model sees, each part once, and telling it again
-/// changes nothing.
+/// A host tells a reply while it grows: the model sees its newest version, each part once, and telling it again changes
+/// nothing.
 #[test]
 fn a_message_told_again_with_more_or_fewer_parts_is_shown_once() {
     let folder = TempDir::new().unwrap();
@@ -361,8 +361,8 @@ fn a_call_told_again_with_other_parameters_is_another_call() {
     assert!(open(&folder).session(session).open_calls().unwrap().is_empty());
 }
 
-/// One process indexes; another answers from the log until the first goes, and then takes over, without reading again what
-/// it has read.
+/// One process indexes; another answers from the log until the first goes. Then it takes over, without reading any frame
+/// again.
 #[test]
 fn the_index_is_taken_over_when_its_owner_goes() {
     let folder = TempDir::new().unwrap();
@@ -388,7 +388,7 @@ fn the_index_is_taken_over_when_its_owner_goes() {
     assert_eq!(labels(&second), labels(&Store::builder(second.root()).read_only().open().unwrap()));
 }
 
-/// What the index knows is not kept in memory, too; answers stay the same while the base moves.
+/// Places that the index knows are not kept in memory, too; answers stay the same while the base moves.
 #[test]
 fn the_tail_forgets_frames_that_the_index_has() {
     let folder = TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! What is saved beside a log, forged and true.
+//! Files saved beside a log, forged and true.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ fn open(folder: &TempDir) -> Store {
     Store::builder(folder.path().join("store")).index(false).open().unwrap()
 }
 
-/// Records so many calls more, a turn each, with reads that supersede each other and files by several names.
+/// Records `count` more calls, a turn each, with reads that supersede each other and files by several names.
 fn record(store: &Store, from: usize, count: usize) {
     for number in from..from + count {
         let call = format!("c{number}");
@@ -43,7 +43,7 @@ fn snap(folder: &TempDir) -> PathBuf {
     folder.path().join("store/snap").join(session().id().to_hex())
 }
 
-/// What was saved shows what is shown by a fold made anew, however often it was taken up again and saved in between.
+/// A saved fold shows the same as a fold made anew, however often it was resumed and saved in between.
 #[test]
 fn what_was_saved_in_many_steps_is_what_is_made_anew() {
     let folder = TempDir::new().unwrap();
@@ -65,8 +65,8 @@ fn what_was_saved_in_many_steps_is_what_is_made_anew() {
     }
 }
 
-/// A saved fold was changed and its digest made anew: `history` showed what never was, and the deep check said sound. Now the
-/// log is folded again and compared.
+/// A saved fold was changed and its digest made anew: `history` showed events that never were, and the deep check said sound.
+/// Now the log is folded again and compared.
 #[test]
 fn a_forged_fold_is_found_with_its_stream_and_file() {
     let folder = TempDir::new().unwrap();
@@ -81,7 +81,7 @@ fn a_forged_fold_is_found_with_its_stream_and_file() {
     let at = forged.windows(6).position(|window| window == b"peruse").unwrap();
     forged[at..at + 6].copy_from_slice(b"scribe");
     std::fs::write(&path, &forged).unwrap();
-    // An accident: it is not used, and nothing is said.
+    // A change by accident: the fold is not used, and nothing is reported.
     assert_eq!(deep(&folder).verdict(), Verdict::Sound);
     let forged = resealed(&forged, id, session().id());
     std::fs::write(&path, &forged).unwrap();
@@ -104,7 +104,7 @@ fn a_forged_ingest_state_is_found() {
     drop(store);
     let path = snap(&folder);
     let mut forged = std::fs::read(&path).unwrap();
-    // The root of the ingest state is the first that says whose session it is.
+    // The host's name stands first in the root of the ingest state.
     let at = HEADER_BYTES + forged[HEADER_BYTES..].windows(5).position(|window| window == b"acpdb").unwrap();
     forged[at] = b'x';
     std::fs::write(&path, &forged).unwrap();
@@ -115,7 +115,7 @@ fn a_forged_ingest_state_is_found() {
     assert_eq!(report.saved[0].path, path);
 }
 
-/// The log was put back from a copy, and what was saved later still lies beside it. Any of it shows that there was more.
+/// The log was put back from a copy, and files saved later still lie beside it. Each of them shows that the log was longer.
 #[test]
 fn what_was_saved_later_shows_that_the_log_was_rolled_back() {
     let folder = TempDir::new().unwrap();
@@ -143,7 +143,7 @@ fn what_was_saved_later_shows_that_the_log_was_rolled_back() {
     );
 }
 
-/// The place of the head, and of the commit that holds a seq, is what `verify` finds by reading everything.
+/// The place of the head, and of the commit that holds a seq, equals the place that `verify` finds by reading everything.
 #[test]
 fn the_head_is_told_without_reading_the_log() {
     let folder = TempDir::new().unwrap();

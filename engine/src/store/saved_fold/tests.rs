@@ -1,4 +1,4 @@
-//! Sessions opened from what was saved: alike, whatever becomes of the files.
+//! Sessions opened from saved folds are alike, whatever becomes of the files.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn open(folder: &TempDir) -> Store {
     Store::builder(folder.path().join("store")).index(false).open().unwrap()
 }
 
-/// Records so many calls more.
+/// Records `count` more calls.
 fn record(store: &Store, from: usize, count: usize) {
     for number in from..from + count {
         let call = format!("c{number}");
@@ -37,14 +37,14 @@ fn digest_of(view: &View) -> [u8; 32] {
     view.read().state().digest(view.at())
 }
 
-/// What a fold from the beginning gives.
+/// The digest of a fold from the beginning.
 fn folded(folder: &TempDir) -> [u8; 32] {
     let root = folder.path().join("store");
     let store = Store::builder(root).index(false).snapshots(false).open().unwrap();
     digest_of(&store.view(session().id()).unwrap())
 }
 
-/// How many events a fresh handle folds to see the session's head, and what it sees.
+/// How many events a fresh handle folds to see the session's head, and the digest of its view.
 fn opened(folder: &TempDir) -> (u64, [u8; 32]) {
     let store = open(folder);
     let view = store.view(session().id()).unwrap();
@@ -147,7 +147,7 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
     }
 }
 
-/// Two stores of one origin went apart: each has other events under the same seqs. What one saved is nothing to the other.
+/// Two stores of one origin went apart: each has other events under the same seqs. A snapshot of one is nothing to the other.
 #[test]
 fn a_snapshot_of_another_history_is_not_taken() {
     let (one, two) = (TempDir::new().unwrap(), TempDir::new().unwrap());
@@ -199,8 +199,8 @@ fn a_crash_while_saving_harms_nothing() {
     }
 }
 
-/// What lies behind a snapshot is read from where it ends, without going through the log to learn where streams are; damage
-/// on the way, or another stream's events, change nothing about what is shown.
+/// Events behind a snapshot are read from its end, without going through the log to learn where streams are. Damage on the
+/// way, or another stream's events, change nothing about the view.
 #[test]
 fn what_is_new_is_read_from_where_the_snapshot_ends() {
     let folder = TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! Streams appended to from what was saved: the log says the same, whatever becomes of the files.
+//! Appends that begin from a saved ingest state: the log says the same, whatever becomes of the files.
 
 use std::path::Path;
 
@@ -45,7 +45,7 @@ fn file(root: &Path) -> std::path::PathBuf {
     root.join(snapshot_name(session().id()))
 }
 
-/// All that is known of the session, and how many events had to be read for it.
+/// The ingest state of the session, and how many events had to be read for it.
 fn known(store: &Store) -> (Vec<u8>, u64) {
     let mut writer = StreamWriter::default();
     store.inner.catch_up(session().id(), &mut writer).unwrap();
@@ -61,7 +61,7 @@ fn known(store: &Store) -> (Vec<u8>, u64) {
     ([&*saved.root, &saved.rows].concat(), read)
 }
 
-/// What the log alone says.
+/// The ingest state that the log alone gives.
 fn logged(folder: &TempDir) -> Vec<u8> {
     let root = folder.path().join("store");
     let store = Store::builder(root).index(false).snapshots(false).open().unwrap();
@@ -180,7 +180,8 @@ fn an_ingest_state_that_this_log_does_not_bear_out_is_not_taken() {
     assert!(!root.join(snapshot_name(other.id())).exists());
 }
 
-/// A process that has taken an ingest state up reads its rows later: by then another may have removed it, saved another, or damaged it.
+/// A process that has taken up an ingest state reads its rows later: by then another process may have removed it, saved another, or
+/// damaged it.
 #[test]
 fn rows_that_go_away_while_a_handle_reads_them_are_made_anew() {
     type Change = fn(&TempDir);
@@ -221,7 +222,7 @@ fn rows_that_go_away_while_a_handle_reads_them_are_made_anew() {
     }
 }
 
-/// Facts that an ingest state knows of commits that are not durable yet are not forgotten with it.
+/// An ingest state knows facts of commits that are not durable yet: they are not forgotten with it.
 #[test]
 fn an_ingest_state_that_breaks_beside_a_commit_under_way_repeats_nothing() {
     let folder = TempDir::new().unwrap();
@@ -239,7 +240,7 @@ fn an_ingest_state_that_breaks_beside_a_commit_under_way_repeats_nothing() {
     let _ = ticket.wait().unwrap();
 }
 
-/// The key of a stream's signatures is not in it: what was erased stays so.
+/// The key of a stream's signatures is not in it: an erased key stays erased.
 #[test]
 fn the_key_of_signatures_is_looked_up_in_the_log() {
     let folder = TempDir::new().unwrap();
@@ -303,7 +304,7 @@ fn what_took_long_to_read_is_saved_at_once() {
     assert!(known(&store).0 == logged(&folder));
 }
 
-/// Power fails, or the process dies, at any call while an ingest state is saved over another: what is known stays.
+/// Power fails, or the process dies, at any call while an ingest state is saved over another: known facts stay.
 #[test]
 fn a_crash_while_saving_harms_nothing() {
     let life = |crash: Option<(u64, Crash)>| {

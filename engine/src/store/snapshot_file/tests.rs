@@ -37,7 +37,7 @@ fn save(process: &SimStorage, section: Section, seq: u64, bytes: &[u8], not_befo
     assert!(put(process, STORE, STREAM, &[part], Seq(not_before)).unwrap());
 }
 
-/// What a section holds, if the file has it.
+/// The seq and the bytes of a section, if the file has it.
 fn held(process: &SimStorage, section: Section) -> Option<(u64, Vec<u8>)> {
     let file = process.open(&snapshot_name(STREAM), Access::Read).unwrap();
     let header = Header::read(&*file, STORE, STREAM).unwrap()?;
@@ -48,8 +48,8 @@ fn held(process: &SimStorage, section: Section) -> Option<(u64, Vec<u8>)> {
     Some((entry.footing.seq.0, bytes))
 }
 
-/// A rule that came between two versions had the layout's number counted up by hand; forgotten, it took no effect on sessions
-/// that were saved.
+/// For a rule that came between two versions, the layout's number was counted up by hand; if that was forgotten, the rule
+/// took no effect on saved sessions.
 #[test]
 fn a_program_with_another_rule_is_another_program() {
     let of = |rules: &[&'static str]| program_of("1.0.0", rules.iter().copied());
@@ -68,7 +68,7 @@ fn saving_one_section_keeps_the_other() {
     assert_eq!(held(&process, Section::IngestState), None);
     save(&process, Section::IngestState, 6, b"known", 0);
     assert_eq!(held(&process, Section::Fold), Some((5, long.clone())));
-    // One of another length moves the fold.
+    // An ingest state of another length moves the fold.
     save(&process, Section::IngestState, 7, b"more is known", 0);
     assert_eq!(held(&process, Section::IngestState), Some((7, b"more is known".to_vec())));
     assert_eq!(held(&process, Section::Fold), Some((5, long)));
@@ -77,7 +77,7 @@ fn saving_one_section_keeps_the_other() {
     assert_eq!(held(&process, Section::Fold), Some((8, b"short".to_vec())));
 }
 
-/// What was made before an erasure may say what was erased. It is not carried on.
+/// A section from before an erasure may hold an erased text. It is not carried on.
 #[test]
 fn a_section_from_before_an_erasure_is_not_copied() {
     let process = SimWorld::new(1).process(1);
@@ -110,7 +110,7 @@ fn file_length(process: &SimStorage) -> u64 {
     process.open(&snapshot_name(STREAM), Access::Read).unwrap().len().unwrap()
 }
 
-/// Another thread saves the same stream: what was not saved is not said to be.
+/// Another thread saves the same stream: a section that was not saved is not reported as saved.
 #[test]
 fn who_comes_second_is_told_that_nothing_was_saved() {
     let world = SimWorld::new(1);

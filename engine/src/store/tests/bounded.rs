@@ -1,4 +1,4 @@
-//! Many sessions in little memory say what they say in much.
+//! Many sessions in little memory give the same answers as in much.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn shown(store: &Store) -> Vec<String> {
         for number in 0..SESSION_COUNT {
             let receipt = store.append(&named(number), calls(round)).unwrap();
             assert!(receipt.event_count >= 10, "{receipt:?}");
-            // What was recorded before is known, whether it is in memory or not.
+            // Facts that were recorded before are known, whether they are in memory or not.
             let again = store.append(&named(number), calls(round / 2)).unwrap();
             assert_eq!((again.event_count, again.known_count), (0, 10));
             let view = store.view(named(number).id()).unwrap();
@@ -58,7 +58,7 @@ fn sessions_that_leave_the_memory_come_back_as_they_were() {
     assert!(folds >= SESSION_COUNT);
 }
 
-/// A view keeps its fold whatever leaves the memory meanwhile, and one that was made later says the same.
+/// A view keeps its fold whatever leaves the memory meanwhile, and a view made later shows the same.
 #[test]
 fn a_view_outlives_its_fold_in_memory() {
     let folder = TempDir::new().unwrap();
@@ -75,7 +75,7 @@ fn a_view_outlives_its_fold_in_memory() {
     assert!(folds <= 2, "{folds}");
 }
 
-/// What is placed and not durable is in no file: its writer stays, and the next commit knows of it.
+/// A placed commit that is not durable is in no file: its writer stays, and the next commit knows of it.
 #[test]
 fn a_writer_of_what_is_not_durable_stays() {
     let folder = TempDir::new().unwrap();

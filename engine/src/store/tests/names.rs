@@ -1,4 +1,4 @@
-//! Which stream a text names: the same with an index, which knows names, as without one.
+//! The stream that a text names: the same with an index, which knows names, as without one.
 
 use tempfile::TempDir;
 
@@ -61,7 +61,7 @@ fn a_session_is_found_by_the_same_names_with_and_without_an_index() {
     }
     assert!(told(&plain, "both").contains("names 2 things"));
     assert!(told(&plain, "beta-3").contains("beta-"), "{}", told(&plain, "beta-3"));
-    // What was recorded since the index was written is found, too.
+    // A stream recorded since the index was written is found, too.
     opened(&plain, &session("one", "gamma"));
     assert_eq!(told(&indexed, "gamma"), "one gamma");
     assert_eq!(told(&indexed, "latest"), "one gamma");

@@ -1,4 +1,4 @@
-//! What belongs to one call is one commit, also where its facts name each other.
+//! The facts of one call are one commit, also where they name each other.
 
 use super::*;
 use crate::entry::ItemRef;

@@ -1,4 +1,4 @@
-//! A handle's own commits are not read back, and still it says what the files say when other handles write between.
+//! A handle does not read its own commits back, and still says the same as the files when other handles write between.
 
 use tempfile::TempDir;
 
@@ -25,7 +25,7 @@ fn of(store: &Store, stream: StreamId) -> Vec<String> {
     events.map(|event| format!("{:?}", event.unwrap())).collect()
 }
 
-/// Whether the handle knows where everything up to the head is, without another look at the log.
+/// Whether the handle knows the places of all frames up to the head, without another look at the log.
 fn knows_all(store: &Store) -> bool {
     store.inner.knows_places(Seq(store.head().unwrap().get() - 1), false)
 }
@@ -91,7 +91,7 @@ fn the_newest_events_are_those_of_the_stream() {
     assert_eq!(store.last_events(session(9).id(), 3).unwrap(), []);
 }
 
-/// Texts come with their events, whether those were kept, read alone or read together, and are those that a look for each gives.
+/// Texts come with their events, whether the events were kept, read alone or read together, and equal the texts that a look for each gives.
 #[test]
 fn the_newest_events_come_with_their_texts() {
     let folder = TempDir::new().unwrap();
@@ -126,7 +126,7 @@ fn bodies_read_one_event_after_the_other_are_those_of_a_look_for_each() {
     for number in 0..90_u32 {
         let output = format!("output {number} ").repeat(1 + 400 * (number as usize % 4));
         let call = format!("call-{number}");
-        // Every sixth has the output of the one before it, which is stored once.
+        // Every sixth call has the output of the one before it, which is stored once.
         let output = if number % 6 == 5 { "the same as before ".repeat(200) } else { output };
         let entries = vec![Entry::step(&call), Entry::tool_completed(&call, &output)];
         let _ = store.append(&session(number as usize % 3), entries).unwrap();
@@ -159,7 +159,7 @@ fn bodies_read_one_event_after_the_other_are_those_of_a_look_for_each() {
                 let id = output_of(&end.unwrap());
                 let (given, looked) = (ends.body(id), store.body(id));
                 assert_eq!(format!("{given:?}"), format!("{looked:?}"), "{which} {is_sealed}");
-                // Asked again, it is there again.
+                // A body that is asked for again is there again.
                 assert_eq!(format!("{given:?}"), format!("{:?}", ends.body(id)), "{which} {is_sealed}");
                 read_count += 1;
                 erased_count += usize::from(given.is_err());

@@ -1,4 +1,4 @@
-//! A thread panics while it holds a state: what it left half done is never used, shown or saved.
+//! A thread panics while it holds a state: a state that it left half done is never used, shown or saved.
 
 use super::*;
 use crate::storage::{Fault, FaultKind, SimWorld};
@@ -33,7 +33,7 @@ fn a_fold_that_was_left_half_done_is_folded_anew() {
         panic!("in the middle of a fold");
     });
     assert!(poisoned.join().is_err());
-    // Views of before show what they showed; new ones are made of a new fold.
+    // Earlier views show the same as before; new ones are made of a new fold.
     assert_eq!(shown(&before), 3);
     assert_eq!(shown(&store.view(session().id()).unwrap()), 3);
     let _ = store.append(&session(), said(3)).unwrap();
@@ -63,12 +63,12 @@ fn a_view_that_lost_its_fold_says_so_and_is_not_served() {
     assert!(matches!(served.to_send(), Err(Error::Busy { .. })));
     assert!(matches!(served.check(), Err(Error::Busy { .. })));
     process.heal();
-    // One that is asked once the disk reads again folds what it showed, from the log.
+    // A view that is asked once the disk reads again folds its events anew, from the log.
     assert_eq!(untouched.to_send().unwrap().items().len(), 3);
     assert!(untouched.check().is_ok());
 }
 
-/// What makes a fold panic makes it panic again: a view of before must not go there.
+/// An event that makes a fold panic makes it panic again: an earlier view must not go there.
 #[test]
 fn a_view_is_folded_anew_only_up_to_where_it_was() {
     let folder = TempDir::new().unwrap();
@@ -98,7 +98,7 @@ fn what_a_handle_knows_of_a_stream_is_asked_of_the_log_again() {
         panic!("in the middle of a draft");
     });
     assert!(poisoned.join().is_err());
-    // A repeat is still known, and what is new gets its place behind what there is.
+    // A repeat is still known, and a new event gets its place behind the others.
     let receipt = store.append(&session(), said(0)).unwrap();
     assert_eq!((receipt.event_count, receipt.known_count), (0, 1));
     let receipt = store.append(&session(), said(1)).unwrap();
@@ -117,7 +117,7 @@ fn what_is_known_of_places_is_looked_up_anew() {
     let inner = store.inner.clone();
     let poisoned = std::thread::spawn(move || {
         let mut locator = inner.locator.write().unwrap();
-        // It says that it has taken in what it has not.
+        // The locator says that it has taken in events that it has not.
         locator.tail = crate::store::locator::TailFrames::after(Seq(999));
         panic!("in the middle of a change");
     });

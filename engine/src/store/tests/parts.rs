@@ -1,4 +1,4 @@
-//! Large commits: a few of their events are read alone, and say what the whole commit says, or that they are damaged.
+//! Large commits: a few of their events are read alone, and say the same as the whole commit, or that they are damaged.
 
 use std::os::unix::fs::FileExt as _;
 
@@ -36,7 +36,7 @@ fn filled(folder: &TempDir) -> Store {
     store
 }
 
-/// What a session shows, read through its fold.
+/// The texts that a session shows, read through its fold.
 fn shown(store: &Store, number: usize) -> Vec<String> {
     let view = store.view(session(number).id()).unwrap();
     let items = view.history();
@@ -57,7 +57,7 @@ fn events(store: &Store) -> Vec<(Seq, Result<String, String>)> {
 fn knowing(folder: &TempDir) -> Store {
     let store = Store::builder(folder.path().join("store")).create(false).read_only().open().unwrap();
     let some = Seq(100);
-    // Where the streams are is known from here on.
+    // From here on the places of the streams are known.
     assert_eq!(store.stream_names().unwrap().len(), SESSION_COUNT);
     *store.inner.cache() = crate::store::kept::FrameCache::default();
     assert!(store.event(some).unwrap().is_some());
@@ -90,7 +90,7 @@ fn a_few_events_of_a_large_commit_are_what_the_whole_of_it_says() {
     drop(writer);
 }
 
-/// Texts that are asked for together are those that are asked for one by one: of large commits and small ones.
+/// Texts that are asked for together equal those that are asked for one by one: of large commits and small ones.
 #[test]
 fn many_texts_at_a_time_are_what_they_are_one_by_one() {
     let folder = TempDir::new().unwrap();
@@ -126,7 +126,7 @@ fn many_texts_at_a_time_are_what_they_are_one_by_one() {
     }
 }
 
-/// A scan has the texts of its events at hand: they are those that the store gives.
+/// A scan has the texts of its events at hand: they equal those that the store gives.
 #[test]
 fn a_scan_gives_the_texts_that_the_store_gives() {
     let folder = TempDir::new().unwrap();
@@ -161,7 +161,7 @@ fn a_scan_gives_the_texts_that_the_store_gives() {
     check();
 }
 
-/// Sealing moves the bytes of a commit. Who knows its outline finds them where they are now.
+/// Sealing moves the bytes of a commit. A handle that knows its outline finds them where they are now.
 #[test]
 fn parts_of_a_large_commit_are_found_in_a_sealed_segment_too() {
     let folder = TempDir::new().unwrap();
@@ -172,7 +172,7 @@ fn parts_of_a_large_commit_are_found_in_a_sealed_segment_too() {
     assert!(!report.sealed.is_empty(), "{report:?}");
     *store.inner.cache() = crate::store::kept::FrameCache::default();
     assert_eq!(events(&store), before);
-    // One that opens it now reads the sealed one.
+    // A handle that opens it now reads the sealed segment.
     drop(store);
     let store = knowing(&folder);
     assert_eq!(events(&store), before);
@@ -209,7 +209,7 @@ fn damage_in_a_part_that_is_read_alone_is_reported() {
             let lost: Vec<_> = texts.filter_map(Result::err).collect();
             assert!(matches!(lost.as_slice(), [Error::Corrupt { .. }]), "{lost:?}");
         } else {
-            // As if the whole commit were damaged, but for this session only. It is there, and has nothing to show.
+            // As if the whole commit were damaged, but for this session only. The session is there, and has nothing to show.
             assert!(store.view(session(1).id()).unwrap().history().is_empty());
             let other = store.view(session(9).id());
             assert!(matches!(other, Err(Error::NotFound { .. })), "one that never was is not found");

@@ -1,4 +1,4 @@
-//! Serving on a real folder: what is sent, that it stays, that it can be made again, and what budgets do.
+//! Serving on a real folder: the context that is sent, that it stays, that it can be made again, and the effect of budgets.
 
 use tempfile::TempDir;
 
@@ -125,15 +125,15 @@ fn eager_and_batched_rebase_when_they_say_so() {
         fixture.call("read", "a", 200);
         let _ = fixture.context("k2", &mode(asked));
         fixture.call("write", "a", 2);
-        // The read is the last thing that was sent: rewriting costs next to nothing, so batched does it, too.
+        // The read was sent last: rewriting costs next to nothing, so batched does it, too.
         let third = fixture.context("k3", &mode(asked));
         assert_eq!(third.rebased, rebased, "{asked:?} {:?}", third.plan);
     }
 }
 
-/// A host's recording lags: a result comes to the log after the context that went out with its call. Each such call broke
-/// the context at its end, and the list of what rides along was empty, which means everything: whatever was pending was applied
-/// there and then, and the provider's cache was written anew with nearly every request.
+/// A host's recording lags: a result comes to the log after the context that went out with its call. Each such call broke the
+/// context at its end, and the list of items that ride along was empty, which means all items: all that were pending were
+/// applied there and then, and the provider's cache was written anew with nearly every request.
 #[test]
 fn a_result_that_comes_late_takes_nothing_along_that_lies_before_it() {
     let fixture = fixture();
@@ -186,7 +186,7 @@ fn what_was_sent_can_be_made_again_and_an_unknown_renderer_is_named() {
         assert!(again.is_same);
         assert_eq!(&again.bytes, bytes);
     }
-    // A renderer of another version may make the same bytes; one that does not is none of that context.
+    // A renderer of another version may make the same bytes; one that makes others is no renderer of that context.
     let other = fixture.session.store().served_again(stream, &At::Head, &[&Other]).unwrap();
     assert!(other.is_same);
     let refused = fixture.session.store().served_again(stream, &At::Head, &[&Changed]).unwrap_err();
@@ -252,7 +252,7 @@ fn a_budget_is_kept_or_what_stands_in_the_way_is_named() {
     let over_budget = over.over_budget.unwrap();
     assert_eq!((over_budget.tokens, over_budget.tokens_max), (over.tokens, 3));
     assert!(!over_budget.obstacles.is_empty());
-    // What a budget hid can be shown again like anything that was hidden.
+    // An item that a budget hid can be shown again like any hidden item.
     let hidden = fixture.session.view().unwrap();
     let discarded = hidden
         .current()
@@ -279,7 +279,7 @@ fn memory_is_pinned_and_its_changes_are_appended() {
     let second = fixture.context("k2", &inject);
     assert!(second.bytes.starts_with(&first.bytes));
     assert!(text(&second).contains("[memory changed]\n- fact other: tests run in parallel"));
-    // An epoch begins with all that holds, in one block.
+    // An epoch begins with all items that hold, in one block.
     fixture.call("read", "a", 20);
     let _ = fixture.context("k3", &inject);
     fixture.call("write", "a", 2);
@@ -330,7 +330,7 @@ fn what_the_model_still_sees_is_pointed_at_and_is_text_again_when_it_is_hidden()
     let text = |context: &Context| String::from_utf8_lossy(&context.bytes).into_owned();
     assert!(second.bytes.starts_with(&first.bytes));
     assert!(text(&second).contains("second\n[50 lines, the same as lines 2-51 of #"), "{}", text(&second));
-    // The write hides the read; the pointer to it is text again, and what was sent before is known as it was.
+    // The write hides the read; the pointer to it is text again, and earlier contexts are known as they were.
     let _ = fixture
         .session
         .append([

@@ -44,7 +44,7 @@ fn every_commit_comes_once_in_order_from_any_seq_over_rolls_and_a_reopen() {
     assert_eq!(drain(&mut store.subscribe(Seq::ZERO)), all);
     let head = store.head().unwrap().get();
     for from in 1..=head {
-        // The first commit may begin within.
+        // The first commit may begin in the middle.
         let expected: Vec<_> = all
             .iter()
             .filter(|commit| commit.1 >= from)
@@ -53,7 +53,7 @@ fn every_commit_comes_once_in_order_from_any_seq_over_rolls_and_a_reopen() {
         assert_eq!(drain(&mut store.subscribe(Seq(from))), expected, "from {from}");
     }
 
-    // Interleaved with appends, and gone on with after a reopen.
+    // Interleaved with appends, and continued after a reopen.
     let mut early = store.subscribe(Seq(head + 1));
     assert_eq!(drain(&mut early), []);
     let mut seen = Vec::new();
@@ -79,7 +79,7 @@ fn a_waiting_subscriber_is_given_commits_of_other_threads_and_handles() {
     let mut subscription = store.subscribe(Seq(2));
     std::thread::scope(|scope| {
         for writer in 0..2 {
-            // The second writes through a handle of its own, as another process would.
+            // The second thread writes through a handle of its own, as another process would.
             let handle = if writer == 0 { store.clone() } else { open(&folder) };
             scope.spawn(move || {
                 for number in 0..COMMIT_COUNT {
@@ -97,7 +97,7 @@ fn a_waiting_subscriber_is_given_commits_of_other_threads_and_handles() {
     assert!(subscription.next_within(Duration::ZERO).unwrap().is_none());
 }
 
-/// A subscriber that came to damage at the end of the log told of it again and again, or left out what followed.
+/// A subscriber that came to damage at the end of the log told of it again and again, or left out the events behind it.
 #[test]
 fn damage_is_told_of_once_and_stepped_over() {
     let folder = TempDir::new().unwrap();
