@@ -1,4 +1,4 @@
-//! Secrets taken out of what commands say.
+//! Secrets taken out of the texts of commands.
 
 use super::Inner;
 use super::redact::Pass;

@@ -1,15 +1,15 @@
-//! Erasing an item's content for good, with everything that says the same.
+//! Erasing an item's content for good, with all equal content.
 //!
 //! ```text
 //! bodies of the item -> equal bodies anywhere, and the host's records that quote them -> Erased, durable: no view shows them
 //!                    -> zeros in place -> what was hit
 //! ```
 //!
-//! What was recorded while it looked is looked through again, until nothing new is found. A commit that would name a stored body
-//! afterwards is refused by the log and stores it anew (`writer`).
+//! Events that were recorded during the search are searched too, until nothing new is found. A later commit that would name a
+//! stored body is refused by the log, and stores the body anew (`writer`).
 //!
-//! The record of the erasure stays, as do digests that cannot be matched without the store's secret, lengths, ids, names of tools,
-//! paths, and whatever other bodies quote.
+//! These stay: the record of the erasure, digests that cannot be matched without the store's secret, lengths, ids, names of tools,
+//! paths, and all quotations in other bodies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -31,13 +31,13 @@ use super::kept::whole;
 use super::wanted::Wanted;
 use super::{Inner, Store};
 
-/// Bodies that one event names.
+/// Most bodies that one event names.
 const BODIES_PER_EVENT: usize = 4096;
-/// Titles, categories and the like that are shorter go alone, not with all equal ones.
+/// Shorter labels (titles, categories and the like) are erased alone, not with all equal ones.
 const LABEL_BYTES_MIN: usize = 8;
 /// Contents with fewer letters and digits say nothing.
 const WITHHELD_LETTERS_MIN: usize = 3;
-/// How often what was recorded meanwhile is looked through.
+/// Most rounds of searching events that were recorded meanwhile.
 const ROUND_COUNT_MAX: usize = 16;
 /// Longest name or reason that is recorded.
 pub const ERASE_REASON_BYTES_MAX: usize = 4096;
@@ -46,11 +46,11 @@ pub const ERASE_REASON_BYTES_MAX: usize = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErasedWhy {
-    /// It is what was asked for.
+    /// The erasure asked for this content.
     Asked,
-    /// It is equal to that.
+    /// The content equals content that was asked for.
     Equal,
-    /// It is the host's record of such content, and quotes it.
+    /// The content is a host's record that quotes such content.
     Record,
 }
 
@@ -65,25 +65,25 @@ pub struct ErasedContent {
     pub item: Option<ItemId>,
     /// Why it was hit.
     pub why: ErasedWhy,
-    /// How many bodies.
+    /// Number of bodies.
     pub bodies: u64,
     /// Their bytes.
     pub bytes: u64,
 }
 
-/// What an erasure did, or would do.
+/// The effect of an erasure, or of one that would be made now.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[must_use]
 pub struct EraseReport {
-    /// What was asked for.
+    /// The item that was asked for.
     pub item: ItemId,
     /// The event that records it; absent if nothing was left to erase, and in a preview.
     pub recorded: Option<Seq>,
     /// Everything that was hit, in the order of the log.
     pub hit: Vec<ErasedContent>,
-    /// Keys of the items that were asked for that stay, whatever they say: paths.
+    /// Keys of the items asked for that stay in any case: paths.
     pub keys_kept: Vec<String>,
-    /// What changed on the disk.
+    /// Figures of the change on the disk.
     #[serde(flatten)]
     pub figures: ErasedFigures,
 }
@@ -104,20 +104,20 @@ impl Store {
     /// finished it, every body with equal bytes anywhere in the store, and the hosts' records that quote either. No view shows
     /// any of it once the event is recorded; when this returns the bytes are nowhere in the folder.
     ///
-    /// What it said is not stored again, from whichever source it comes: a substitute is. Not covered: ids, names of tools, paths, lengths, and
-    /// quotations inside other bodies. Torn bytes set aside and snapshots are removed as a whole.
+    /// Equal content is not stored again, from whichever source it comes: a substitute is stored. Not covered: ids, names of tools, paths,
+    /// lengths, and quotations inside other bodies. Torn bytes set aside and snapshots are removed as a whole.
     ///
     /// Cost: one pass over all spines, a read of every body as long as an erased one, a fold of every stream that was hit.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if there is no such event, [`Error::TooLarge`] for an endless reason, [`Error::Busy`] while another
-    /// process seals or erases, [`Error::ReadOnly`], [`Error::NoSpace`], [`Error::Poisoned`], [`Error::Io`]. Once it is
-    /// recorded, the next process that opens the store ends it.
+    /// [`Error::NotFound`] if there is no such event, [`Error::TooLarge`] for a reason that is too long, [`Error::Busy`] while
+    /// another process seals or erases, [`Error::ReadOnly`], [`Error::NoSpace`], [`Error::Poisoned`], [`Error::Io`]. Once the
+    /// erasure is recorded, the next process that opens the store ends it.
     pub fn erase(&self, item: ItemId, by: &str, reason: &str) -> Result<EraseReport, Error> {
         self.erase_wanted(item, by, reason, &|inner| inner.wanted(item))
     }
 
-    /// Erases what `wanted` comes to. It is asked once the erasure may begin.
+    /// Erases the content that `wanted` finds. `wanted` is called once the erasure may begin.
     pub(super) fn erase_wanted(
         &self,
         item: ItemId,
@@ -130,7 +130,7 @@ impl Store {
         check_reason(by, reason)?;
         let (by, reason) = (inner.cleaned(by), inner.cleaned(reason));
         let erasing = inner.log.begin_erasing()?;
-        // Asked once other erasures have ended: what was recorded meanwhile is looked at, too.
+        // Called once other erasures have ended, so that events recorded meanwhile are looked at, too.
         let mut wanted = match wanted(inner) {
             Ok(wanted) => wanted,
             Err(error) => {
@@ -141,7 +141,7 @@ impl Store {
         let mut hits = Hits::new();
         let mut recorded = None;
         if let Err(error) = inner.record_all(&mut wanted, (&by, &reason), &mut hits, &mut recorded) {
-            // After a failed sync it is unknown whether it is on record: the note stays, and the next opening looks.
+            // After a failed sync it is unknown whether the erasure is on record: the note stays, and the next opening looks.
             if recorded.is_none() && !matches!(error, Error::Poisoned) {
                 erasing.give_up();
             }
@@ -149,7 +149,7 @@ impl Store {
         }
         inner.destroy_keys(erasing.after)?;
         let mut rows: Vec<BodyRow> = hits.values().map(|hit| hit.row).collect();
-        // Those of an earlier erasure that did not end.
+        // Also the rows of an earlier erasure that did not end.
         rows.extend(recorded_erasures(&inner.log, erasing.after)?);
         let figures = if rows.is_empty() { ErasedFigures::default() } else { erasing.zero(&rows)? };
         erasing.end()?;
@@ -158,7 +158,7 @@ impl Store {
         Ok(EraseReport { item, recorded, hit, keys_kept, figures })
     }
 
-    /// What [`Store::erase`] would hit now. Changes nothing.
+    /// The content that [`Store::erase`] would hit now. Changes nothing.
     ///
     /// Cost: as of an erasure.
     ///
@@ -168,7 +168,7 @@ impl Store {
         self.preview_wanted(item, self.inner.wanted(item)?)
     }
 
-    /// What [`Store::erase_wanted`] would hit.
+    /// The content that [`Store::erase_wanted`] would hit.
     pub(super) fn preview_wanted(&self, item: ItemId, mut wanted: Wanted) -> Result<EraseReport, Error> {
         let inner = &self.inner;
         let until = inner.log.refresh()?.seq;
@@ -178,7 +178,7 @@ impl Store {
     }
 }
 
-/// Refuses an endless name or reason.
+/// Refuses a name or a reason that is too long.
 pub(super) fn check_reason(by: &str, reason: &str) -> Result<(), Error> {
     for text in [by, reason] {
         if text.len() > ERASE_REASON_BYTES_MAX {
@@ -189,14 +189,14 @@ pub(super) fn check_reason(by: &str, reason: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the store in a folder has an erasure that was begun and has not ended. Opening it for writing ends it; if that
-/// does not help, the disk is full or something in the folder is not what the store made.
+/// Whether the store in a folder has an erasure that was begun and has not ended. Opening the store for writing ends the
+/// erasure; if that does not help, the disk is full or the folder holds something that the store did not make.
 pub fn erasure_is_pending(folder: &Path) -> bool {
     FileStorage::new(folder).read_only().open(ERASING, Access::Read).is_ok()
 }
 
 impl Inner {
-    /// Records the erasure of what is wanted, until nothing new is found.
+    /// Records the erasure of wanted content, until nothing new is found.
     fn record_all(
         &self,
         wanted: &mut Wanted,
@@ -215,34 +215,34 @@ impl Inner {
             let seq = self.record_erasure(&fresh, wanted, by, reason)?;
             *recorded = recorded.or(Some(seq));
             hits.extend(fresh);
-            // Between the look and the record another process may have written the same content again, or half of a host's record.
+            // Between the search and the record another process may have written the same content again, or half of a host's record.
             after = until.before();
         }
         Ok(())
     }
 
-    /// Ends an erasure that a crash interrupted. What cannot be done now is left to the next opening.
+    /// Ends an erasure that a crash interrupted. If it cannot be ended now, the next opening ends it.
     pub(super) fn resume_erasing(&self) -> Result<(), Error> {
         let Some(erasing) = self.log.resume_erasing()? else { return Ok(()) };
         self.destroy_keys(erasing.after)?;
         let rows = recorded_erasures(&self.log, erasing.after)?;
         if !rows.is_empty() {
-            // The figures were of the erasure that was interrupted.
+            // The figures belong to the interrupted erasure.
             let _ = erasing.zero(&rows)?;
         }
         erasing.end()?;
         Ok(())
     }
 
-    /// The bodies that an item rests on, and what they say.
+    /// The bodies that an item rests on, with their contents.
     fn wanted(&self, item: ItemId) -> Result<Wanted, Error> {
         let missing = || Error::NotFound { what: "event", name: item.to_string(), nearest: None };
-        // It may have been recorded by another process.
+        // Another process may have recorded the item.
         self.refresh()?;
         let recorded = self.event(item.seq)?.ok_or_else(missing)?;
         let stream = recorded.event.stream;
         let mut seqs = vec![item.seq];
-        // Of an event that made several items only one's rows, unless they cannot be told apart.
+        // If an event made several items: the rows of one item only, unless they cannot be told apart.
         let mut only: Option<Vec<BodyId>> = None;
         {
             let loaded = self.fold_once(stream)?;
@@ -278,7 +278,7 @@ impl Inner {
         for seq in seqs {
             let Some(frame) = self.frame_of(seq)? else { continue };
             let Some(event) = frame.event(seq) else { continue };
-            // One that makes no sense is not known to have labels or a host's record: all that it has is erased.
+            // An event that cannot be decoded is not known to have labels or a host's record: all its rows are erased.
             let recorded = super::decode::bare(&frame, &event).ok();
             let wire = recorded.as_ref().and_then(|it| it.event.stamp.wire);
             // As above.
@@ -295,7 +295,7 @@ impl Inner {
                 }
                 match self.log.body(&row) {
                     Ok(body) => {
-                        // A short label is no secret where others use it, too.
+                        // A short label is no secret if others use it, too.
                         let is_label = labels.contains(&index) && body.len() < LABEL_BYTES_MIN;
                         wanted.add((seq, index), &row, (!is_template && !is_label).then_some(body));
                     }
@@ -316,12 +316,12 @@ impl Inner {
             return Ok(found);
         }
         let head = self.log.refresh()?;
-        // A host's record may be in the commit before or after that of what it says.
+        // A host's record may be in the commit before or after the commit of the content that it quotes.
         let (mut before, mut hit_before): (Option<Frame>, bool) = (None, false);
         for frame in self.log.frames_from(after.next(), head)? {
             let frame = match frame {
                 Ok(frame) => frame,
-                // No answer shows what is in it, and it stays on the disk.
+                // No answer shows the content of a damaged frame, and it stays on the disk.
                 Err(error @ LogError::Corrupt(_)) => {
                     self.note_damage(error.to_string());
                     continue;
@@ -354,7 +354,7 @@ impl Inner {
         Ok(found)
     }
 
-    /// Adds the hosts' records in a commit that quote what is wanted.
+    /// Adds the hosts' records in a commit that quote wanted content.
     fn records_in(&self, frame: &Frame, wanted: &Wanted, found: &mut Hits) -> Result<(), Error> {
         for event in frame.events() {
             let recorded = match super::decode::bare(frame, &event) {
@@ -382,8 +382,8 @@ impl Inner {
         Ok(())
     }
 
-    /// What is remembered of what these rows say, so that it is refused when it comes again; each once. There are at most as
-    /// many as rows. What is damaged cannot be remembered.
+    /// The keys by which the contents of these rows are remembered, so that they are refused when they come again; each key
+    /// once. There are at most as many keys as rows. Damaged content cannot be remembered.
     fn contents_of(&self, hits: &Hits, wanted: &Wanted) -> Result<Vec<[u8; 16]>, Error> {
         let (mut places, mut contents) = (FxHashSet::default(), BTreeSet::new());
         for hit in hits.values() {
@@ -408,7 +408,7 @@ impl Inner {
         self.record_addresses(&addresses, self.contents_of(hits, wanted)?, by, reason)
     }
 
-    /// Records that what is at these addresses is erased, and what must not come again.
+    /// Records that the rows at these addresses are erased, with the keys of contents that must not come again.
     pub(super) fn record_addresses(
         &self,
         addresses: &[BodyAddress],
@@ -438,7 +438,7 @@ impl Inner {
         Ok(self.append_drafts(&drafts)?.first_seq)
     }
 
-    /// What was hit, by event and item, and the keys of what was asked for.
+    /// The hits, by event and item, and the keys of the items asked for.
     fn describe_hits(&self, hits: &Hits) -> Result<(Vec<ErasedContent>, Vec<String>), Error> {
         let mut streams: BTreeMap<StreamId, Vec<(Seq, u32)>> = BTreeMap::new();
         for (address, hit) in hits {
@@ -487,13 +487,13 @@ impl Inner {
         Ok((told.into_values().collect(), keys))
     }
 
-    /// Forgets where contents are: what was erased must not be named again.
+    /// Forgets where contents are: an erased body must not be named again.
     pub(super) fn forget_contents(&self) {
         self.body_dedup().clear();
     }
 }
 
-/// Whether a content says anything that must not come again: not the signs of an empty object, nor a word of JSON.
+/// Whether a content has to be refused when it comes again: not the signs of an empty object, nor a word of JSON.
 fn is_worth_withholding(content: &[u8]) -> bool {
     let content = content.trim_ascii();
     let letters = content.iter().filter(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());

@@ -22,8 +22,8 @@ use super::write::Recording;
 use super::{At, EraseReport, Inner, Store, View};
 
 impl Store {
-    /// Erases these bodies for good, with every body of equal bytes and the hosts' records that quote them. Rows that there are
-    /// not, and those that are erased already, are left out. The report's item is the first event's.
+    /// Erases these bodies for good, with every body of equal bytes and the hosts' records that quote them. Rows that do not
+    /// exist, or are erased already, are left out. The report's item is the first event's.
     ///
     /// # Errors
     /// As [`Store::erase`].
@@ -32,7 +32,7 @@ impl Store {
         self.erase_wanted(first_of(bodies), by, reason, &|inner| inner.wanted_rows(bodies))
     }
 
-    /// What [`Store::erase_bodies`] would hit now. Changes nothing.
+    /// The content that [`Store::erase_bodies`] would hit now. Changes nothing.
     ///
     /// # Errors
     /// As [`Store::erase_preview`].
@@ -41,8 +41,8 @@ impl Store {
         self.preview_wanted(first_of(bodies), self.inner.wanted_rows(bodies)?)
     }
 
-    /// Erases the bytes `span` of an item's text for good. The rest is stored anew, with a mark in their place, and is what views
-    /// show from then on; the text as it was is erased, with all equal ones and the hosts' records that quote it.
+    /// Erases the bytes `span` of an item's text for good. The rest is stored anew, with a mark in place of the bytes, and views
+    /// show that text from then on. The old text is erased, with all equal ones and the hosts' records that quote it.
     ///
     /// # Errors
     /// [`Error::Rejected`] if the item has no text of one piece, or the span is not within it or cuts a character; else as
@@ -75,7 +75,7 @@ impl Store {
         self.erase_bodies(&addresses(part.body), by, reason)
     }
 
-    /// The only part of an item's content, and what it says.
+    /// The only part of an item's content, and its text.
     fn text_of(
         &self,
         stream: StreamId,
@@ -87,7 +87,7 @@ impl Store {
         let mut parts = {
             let reading = view.read();
             let state = reading.state();
-            // An item that is not there has no parts, which is said below.
+            // An item that is not there has no parts; the error below says so.
             state.find(item).map(|ix| state.content(ix, view.at())).unwrap_or_default()
         };
         let part = parts
@@ -108,7 +108,7 @@ impl Store {
 }
 
 impl Inner {
-    /// These rows, and what they say.
+    /// These rows, with their contents.
     fn wanted_rows(&self, bodies: &[BodyAddress]) -> Result<Wanted, Error> {
         self.refresh()?;
         let mut wanted = Wanted::default();

@@ -12,9 +12,9 @@ use crate::secret::{Secret, Withheld};
 pub struct Erasure {
     /// The event that records it.
     pub seq: Seq,
-    /// Who asked for it.
+    /// Name of the person or program that asked for it.
     pub by: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// No person asked for it: damage took the bytes.
     #[serde(skip)]
@@ -25,13 +25,13 @@ pub struct Erasure {
 #[derive(Debug, Default)]
 pub(super) struct Erasures {
     pub(super) watermark: Seq,
-    /// The newest event that records one. What was made of the log before it may hold a text that is erased.
+    /// The newest event that records an erasure. Data made from the log before it may hold an erased text.
     pub(super) newest: Seq,
-    /// Which event records the erasure of a row.
+    /// The event that records the erasure of a row.
     pub(super) by_row: FxHashMap<(Seq, u32), Seq>,
-    /// What such an event says, as far as that was asked for.
+    /// The erasures that such events record, as far as they were asked for.
     pub(super) told: FxHashMap<Seq, Arc<Erasure>>,
-    /// What must not be stored again.
+    /// Contents that must not be stored again.
     pub(super) withheld: Withheld,
 }
 

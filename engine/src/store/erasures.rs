@@ -1,6 +1,6 @@
-//! Who erased what, and why: asked for when a read comes upon zeros.
+//! The author and the reason of each erasure: asked for when a read comes upon zeros.
 //!
-//! The store's own stream has it all. It is read when first asked, and on from there; a store without erasures pays nothing.
+//! The store's own stream records all erasures. It is read when first asked, and on from there; a store without erasures pays nothing.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -17,7 +17,7 @@ use super::{Inner, Store};
 use crate::secret::Withheld;
 use crate::verify::recorded_erasures;
 
-/// Frames with events past a seq, and the seq up to which that is all.
+/// Frames with events past a seq, and the seq up to which these are all.
 type PlacesAfter<'a> = dyn Fn(Seq) -> Result<(Vec<FramePlace>, Seq), Error> + 'a;
 
 /// Number of the kind that records erasures.
@@ -34,7 +34,7 @@ impl Store {
 }
 
 impl Inner {
-    /// Reads the reason without asking who erased it, if it was: that question leads here, and may lead to the same event.
+    /// Reads the reason without asking whether the reason was erased, too: that question leads here, and may lead to the same event.
     pub(super) fn erasure(&self, seq: Seq) -> Result<Option<Erasure>, Error> {
         let Some(frame) = self.frame_of(seq)? else { return Ok(None) };
         let Some(event) = frame.event(seq).filter(|event| event.envelope.kind == ERASED) else {
@@ -60,7 +60,7 @@ impl Inner {
         Ok(Some(Erasure { seq, by: erased.by, reason: erased.reason.to_string(), is_loss }))
     }
 
-    /// What a read of a row of zeros says: that it was erased, and by whom, or, without a record of that, that it is damaged.
+    /// The error of a read of a row of zeros: the row was erased, with the author; without a record of an erasure, the row is damaged.
     pub(super) fn erased(&self, seq: Seq, row: u32, position: Position) -> Error {
         let detail = match self.erasure_of(seq, row) {
             Ok(Some(erasure)) => {
@@ -93,20 +93,20 @@ impl Inner {
         Ok(Some(erasure))
     }
 
-    /// What was erased and must not be stored again, and the seq up to which that is all. It may be less than what another
-    /// process erased just now: the seq is a condition of the commit that rests on it.
+    /// The contents that were erased and must not be stored again, and the seq up to which these are all. Another process
+    /// may have erased more just now: the seq is a condition of the commit that rests on these contents.
     pub(super) fn withheld(&self) -> Result<(Withheld, Seq), Error> {
         let known = self.erasures(&|after| self.known_frames_of(&[StreamId::STORE], after))?;
         Ok((known.withheld.clone(), known.watermark))
     }
 
-    /// The newest event that records an erasure, as far as is known without going through the log; [`Seq::ZERO`] if there is none. What was made of the log before it, in
-    /// memory or in a file, may hold a text that is erased: it is thrown away.
+    /// The newest event that records an erasure, as far as is known without going through the log; [`Seq::ZERO`] if there is none. Data
+    /// made from the log before it, in memory or in a file, may hold an erased text: it is thrown away.
     pub(super) fn newest_erasure(&self) -> Result<Seq, Error> {
         Ok(self.erasures(&|after| self.known_frames_of(&[StreamId::STORE], after))?.newest)
     }
 
-    /// Has bodies taken as erased whose erasure is on record and not carried out: by a process that was killed, or is at it.
+    /// Has bodies taken as erased whose erasure is on record and not carried out: its process was killed, or is still erasing.
     pub(super) fn withhold_pending(&self) -> Result<(), Error> {
         if let Some(after) = self.log.erasing_after()? {
             self.log.withhold(recorded_erasures(&self.log, after)?.into_iter());
@@ -118,8 +118,8 @@ impl Inner {
         Erasures::new(self.log.secret().clone())
     }
 
-    /// All erasures in the frames that `places` gives after a seq. Cost: what the store's own stream has that was not read
-    /// yet.
+    /// All erasures in the frames that `places` gives after a seq. Cost: a read of the frames of the store's own stream
+    /// that were not read yet.
     fn erasures(&self, places: &PlacesAfter<'_>) -> Result<MutexGuard<'_, Erasures>, Error> {
         let mut known = renewed(&self.erasures, |known| *known = self.no_erasures());
         let (after, newest) = (known.watermark, known.newest);
@@ -147,7 +147,7 @@ impl Inner {
                     let Payload::Erased(erased) = recorded.event.payload else { continue };
                     known.withheld.extend(&erased.contents, erased.bodies.iter().map(|body| body.seq));
                     for body in erased.bodies {
-                        // A row is gone once: the first record of it is the one that is told of.
+                        // A row is erased once: its first record is the one to tell of.
                         known.by_row.entry((body.seq, body.row)).or_insert(event.seq);
                     }
                 }

@@ -1,13 +1,13 @@
-//! Secrets taken out of facts before anything of them is digested.
+//! Secrets taken out of facts before the facts are digested.
 //!
 //! ```text
 //! Entry, command -> Redactor: every string in it -> the same without secrets -> draft -> hash -> log
 //!                        '-> how many by which rule: a HostRecorded `redaction` in the same commit
 //! ```
 //!
-//! What is taken out never reaches a digest, a signature, a label, the log or the index. What is said about it is its
-//! count by rule. Opaque fields of providers (signatures, encrypted reasoning) are left alone: they would not be accepted
-//! with a byte changed. What a rule does not know stays: `scan` finds it later, and erasing removes it.
+//! A secret that is taken out never reaches a digest, a signature, a label, the log or the index. Only its count by rule
+//! is recorded. Opaque fields of providers (signatures, encrypted reasoning) are left alone: providers would not accept
+//! them with a byte changed. A secret that no rule knows stays: `scan` finds it later, and erasing removes it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,8 +50,9 @@ pub trait Redactor: Send + Sync {
     fn redact(&self, text: &[u8]) -> Option<(Vec<u8>, BTreeMap<String, u64>)>;
 }
 
-/// What is recorded of facts: without secrets, and of streams whose names a host derived from a record's bytes with names of
-/// the store's own. A last batch for each stream says what was taken out. `None`: the batches are as they are to be.
+/// The batches as they are recorded: without secrets, and with names of the store's own for streams whose names a host
+/// derived from a record's bytes. A last batch for each stream counts the secrets that were taken out. `None`: the batches
+/// need no change.
 pub(super) fn settled(
     redactor: Option<&dyn Redactor>,
     secret: &Secret,
@@ -108,7 +109,7 @@ pub(super) fn stream(redactor: Option<&dyn Redactor>, secret: &Secret, info: &St
     info
 }
 
-/// Takes secrets out of all that is said of a stream.
+/// Takes secrets out of all texts about a stream.
 pub(super) fn texts_of(redactor: &dyn Redactor, info: &mut StreamInfo) {
     {
         let mut pass = Pass::new(redactor);
@@ -126,7 +127,7 @@ pub(super) fn texts_of(redactor: &dyn Redactor, info: &mut StreamInfo) {
     }
 }
 
-/// Takes secrets out of an event of another store; how many there were.
+/// Takes secrets out of an event of another store, and returns how many there were.
 ///
 /// # Errors
 /// If the event makes no sense without them, as where a rule matches the name of a kind: the event must not be recorded.
@@ -155,7 +156,7 @@ fn named(info: &StreamInfo, secret: &Secret) -> Option<StreamInfo> {
     Some(StreamInfo { name: secret.name(&info.name)?, ..info.clone() })
 }
 
-/// Takes secrets out of what a command says.
+/// Takes secrets out of texts, and counts them by rule.
 pub(super) struct Pass<'r> {
     redactor: &'r dyn Redactor,
     counts: BTreeMap<String, u64>,
@@ -218,7 +219,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Takes them out of all that is said of a memory item, ids included.
+    /// Takes secrets out of all texts of a memory item, ids included.
     pub(super) fn memory(&mut self, memory: &mut MemoryEntry) {
         memory.clean(self);
         memory.ids_mut(&mut |id| self.text(id));
@@ -227,7 +228,7 @@ impl Pass<'_> {
     fn entry(&mut self, entry: &mut Entry) {
         entry.fact.clean(self);
         entry.fact.ids_mut(&mut |id| self.text(id));
-        // The record repeats what was counted; only what stands nowhere else is counted here.
+        // The record repeats secrets that were counted; only secrets that stand nowhere else are counted here.
         let fact_had_some = !self.counts.is_empty();
         for piece in &mut entry.wire {
             match piece {
@@ -254,7 +255,7 @@ impl Cleaner for Pass<'_> {
         }
     }
 
-    /// JSON stays JSON: where a rule cut into its signs, nothing of it is kept but that.
+    /// JSON stays JSON: if a rule cut into its signs, a mark takes the place of the whole.
     fn json(&mut self, bytes: &mut Bytes) {
         let Some(clean) = self.clean(bytes, true) else { return };
         let is_json = |bytes: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();

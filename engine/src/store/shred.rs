@@ -22,10 +22,10 @@ use crate::verify::{SHREDDED_ROW, SHREDDED_SUBJECT_ROW, recorded_erasures};
 
 use super::{Inner, Store};
 
-/// How often what was recorded meanwhile is looked through.
+/// Most rounds of searching events that were recorded meanwhile.
 const ROUND_COUNT_MAX: usize = 16;
 
-/// What shredding a stream did.
+/// The effect of shredding a stream.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[must_use]
 pub struct ShredReport {
@@ -35,12 +35,12 @@ pub struct ShredReport {
     pub recorded: Seq,
     /// Events of the stream, whose payloads cannot be read any more.
     pub events: u64,
-    /// What changed on the disk.
+    /// Figures of the change on the disk.
     #[serde(flatten)]
     pub figures: ErasedFigures,
 }
 
-/// What shredding a subject did.
+/// The effect of shredding a subject.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[must_use]
 pub struct SubjectShredReport {
@@ -48,7 +48,7 @@ pub struct SubjectShredReport {
     pub recorded: Option<Seq>,
     /// The streams, rising.
     pub streams: Vec<ShreddedStream>,
-    /// What changed on the disk.
+    /// Figures of the change on the disk.
     #[serde(flatten)]
     pub figures: ErasedFigures,
 }
@@ -78,8 +78,8 @@ pub fn ring_ids(folder: &Path) -> std::io::Result<Vec<[u8; 16]>> {
 }
 
 impl Store {
-    /// Wraps the keys of all streams anew with another key ring; what is sealed with them stays as it is. Returns how many. Interrupted, it is
-    /// called again and goes on: each key is wrapped by the old ring or by the new one, never by none.
+    /// Wraps the keys of all streams anew with another key ring; data sealed with these keys stays as it is. Returns how many keys.
+    /// Interrupted, it is called again and goes on: each key is wrapped by the old ring or by the new one, never by none.
     ///
     /// # Errors
     /// [`Error::Locked`] if neither ring opens a key, or the store is not encrypted; [`Error::ReadOnly`], [`Error::Io`], [`Error::NoSpace`].
@@ -96,8 +96,8 @@ impl Store {
         Ok(self.inner.log.copy_keys_to(&FileStorage::new(folder))?)
     }
 
-    /// Gives a session, else all of them, another data key: what is recorded from now on is sealed under it, by whichever process, and what was
-    /// recorded before stays readable under its own. Returns how many got one.
+    /// Gives a session, else all of them, another data key: later events are sealed under it, by whichever process, and earlier events stay
+    /// readable under their own keys. Returns how many sessions got one.
     ///
     /// # Errors
     /// [`Error::NotFound`] if there is no such stream; [`Error::Locked`] if the store is not encrypted, or a key is not at hand or was the 256th
@@ -119,7 +119,7 @@ impl Store {
     /// Makes everything that a stream holds unreadable for good: its keys are destroyed, its bodies become zeros, and that is on record.
     /// Nothing can be recorded in the stream any more.
     ///
-    /// What stays: that there were events, of which kinds, when, how long, and the stream's id. Copies of the wrapped keys, in a backup
+    /// These stay: that there were events, their kinds, times and lengths, and the stream's id. Copies of the wrapped keys, in a backup
     /// that was asked to have keys, are not reached.
     ///
     /// # Errors
@@ -181,14 +181,14 @@ fn missing(stream: StreamId) -> Error {
     Error::NotFound { what: "stream", name: stream.to_string(), nearest: None }
 }
 
-/// What is recorded of a shredding.
+/// The findings and the record of a shredding.
 #[derive(Default)]
 struct Found {
     recorded: Option<Seq>,
     rows: Vec<BodyRow>,
     /// How many events each stream has.
     events: BTreeMap<StreamId, u64>,
-    /// The last event of each that is on record.
+    /// The last event of each stream that is on record.
     last: BTreeMap<StreamId, Seq>,
     /// The streams that were looked for, and up to where.
     streams: BTreeSet<StreamId>,
@@ -213,7 +213,7 @@ impl Inner {
             return Err(error);
         }
         self.destroy_keys(erasing.after)?;
-        // What was begun before its subject's key was gone, and after it was looked for.
+        // Sessions that began after the search, and before their subject's key was gone.
         record(self, (&by, &reason), found)?;
         self.destroy_keys(erasing.after)?;
         found.rows.extend(recorded_erasures(&self.log, erasing.after)?);
@@ -277,7 +277,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Forgets what this handle holds in plain.
+    /// Forgets the plain contents that this handle holds.
     fn forget_plain(&self) {
         self.forget_contents();
         self.cache().forget_all();

@@ -14,7 +14,7 @@ use crate::ids::{StreamId, SubjectId};
 
 use super::Store;
 
-/// A subject that has a key, and what is about it.
+/// A subject that has a key, and the streams about it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct SubjectInfo {
     /// Its name.
@@ -41,7 +41,7 @@ impl Store {
         Ok(found)
     }
 
-    /// The subject that a session is about, by its name; `None` if it names none, the store is not encrypted, or it was shredded.
+    /// The subject that a session is about, by its name; `None` if it names none, the store is not encrypted, or the subject was shredded.
     ///
     /// # Errors
     /// [`Error::Locked`] if the store's key is not at hand, [`Error::Io`].
@@ -53,8 +53,8 @@ impl Store {
         Ok(names.into_iter().find(|(id, _)| *id == subject).map(|(_, name)| name))
     }
 
-    /// What an erasure of a subject would shred: the streams that name it, and what came from them (sessions of subagents), rising. Those that
-    /// were shredded are left out.
+    /// The streams that an erasure of a subject would shred: those that name it, and those that came from them (sessions of subagents),
+    /// rising. Streams that were shredded are left out.
     ///
     /// # Errors
     /// [`Error::NotFound`] if there is no such subject, [`Error::Erased`] if it was shredded, [`Error::Locked`], [`Error::Io`].
@@ -70,7 +70,7 @@ impl Store {
         Ok(streams)
     }
 
-    /// What is about a subject, as of now.
+    /// The streams about a subject, as of now.
     pub(super) fn about(&self, subject: SubjectId) -> Result<About, Error> {
         let inner = &self.inner;
         let Some(keys) = inner.log.keys() else { return Ok(About::default()) };
@@ -95,7 +95,7 @@ impl Store {
     }
 }
 
-/// What is about a subject, of the streams that have events.
+/// The streams about a subject, as far as they have events.
 #[derive(Default)]
 pub(super) struct About {
     /// Those that name the subject, and those that came from them.

@@ -19,7 +19,7 @@ use crate::log::{Log, LogError};
 /// Texts shorter than this must stand between quotation marks to count as quoted: a record has an `ok` in many a place.
 const BARE_BYTES_MIN: usize = 12;
 
-/// Contents that are to go.
+/// Contents that are to be erased.
 #[derive(Default)]
 pub(super) struct Wanted {
     /// Rows that were asked for.
@@ -32,7 +32,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Adds a row that was asked for; `body`: what it says, unless that is no text that could be quoted.
+    /// Adds a row that was asked for; `body`: its content, unless that is no text that could be quoted.
     pub(super) fn add(&mut self, address: (Seq, u32), row: &BodyRow, body: Option<Vec<u8>>) {
         self.asked.insert(address);
         self.blocks.insert(row.position, true);
@@ -73,9 +73,9 @@ impl Wanted {
         Ok(found)
     }
 
-    /// Whether the literal bytes of a host's record hold one of the texts, as they are or escaped in whatever way.
+    /// Whether the literal bytes of a host's record hold one of the texts, as they are or escaped.
     pub(super) fn is_quoted_in(&self, template: &[u8]) -> bool {
-        // A template that is none may hold anything.
+        // A template that cannot be read may hold anything.
         let literals = pieces(template).map_or_else(
             |_| vec![template],
             |pieces| {
@@ -124,7 +124,7 @@ fn unescaped(bytes: &[u8]) -> Vec<u8> {
             b'f' => out.push(12),
             b'u' => {
                 let digits = after.get(..4).and_then(|digits| std::str::from_utf8(digits).ok());
-                // Digits that are none stand for themselves.
+                // Digits that are no number stand for themselves.
                 let Some(unit) = digits.and_then(|digits| u16::from_str_radix(digits, 16).ok()) else {
                     continue;
                 };
