@@ -1,11 +1,11 @@
-//! What a program on top of the store would like to find again: small files beside the snapshots.
+//! Small files beside the snapshots, in which a program on top of the store keeps bytes that it would like to find again.
 //!
 //! ```text
 //! snap/<name>.aside   header: magic, layout, program, store, name's digest, seq, position, link   digest 32   bytes
 //! ```
 //!
-//! Like everything in `snap/` they may be deleted at any moment, and count only while the log bears out the commit that they
-//! rest on: beside an older log, or another store's, they are nothing. Code that keeps a file here must be able to do
+//! Like everything in `snap/` they may be deleted at any moment. A file counts only while the log bears out the commit that
+//! the file rests on: beside an older log, or another store's, it is ignored. Code that keeps a file here must be able to do
 //! without; failures are not reported.
 
 use super::Store;
@@ -16,7 +16,7 @@ use crate::storage::Access;
 
 const MAGIC: &[u8; 8] = b"acpdbASD";
 const LAYOUT: u32 = 1;
-/// Most bytes of one.
+/// Most bytes of one file.
 const BYTES_MAX: u64 = 64 << 20;
 const HEADER_BYTES: usize = 96;
 const DIGEST_BYTES: usize = 32;
@@ -26,7 +26,7 @@ fn file_name(name: &str) -> String {
     format!("{FOLDER}/{plain}.aside")
 }
 
-/// Whose file it is: the first half of the digest of its name.
+/// The id of a file's name in its header: the first half of the digest of the name.
 fn owner(name: &str) -> [u8; 16] {
     let mut id = [0; 16];
     let digest = blake3::hash(name.as_bytes());
@@ -47,7 +47,7 @@ fn encode(store: StoreId, name: &str, footing: Footing) -> Vec<u8> {
     header
 }
 
-/// What the bytes rest on, if the header is of a file of that name, of this program and of this store.
+/// The footing of the bytes, if the header is of a file of that name, of this program and of this store.
 fn decode(header: &[u8], store: StoreId, name: &str) -> Option<Footing> {
     let mut fields = Fields(header);
     let ours = fields.take()? == *MAGIC
@@ -66,14 +66,14 @@ fn digest(header: &[u8], bytes: &[u8]) -> [u8; DIGEST_BYTES] {
 }
 
 impl Store {
-    /// What was kept under a name, if it is still there, whole, and of this log.
+    /// The bytes kept under a name, if the file is still there, whole, and of this log.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn aside(&self, name: &str) -> Option<Vec<u8>> {
         let snapshots = &self.inner.snapshots;
         if !snapshots.uses.reads {
             return None;
         }
-        // What was kept aside is made anew if it cannot be read, here and below.
+        // Bytes kept aside that cannot be read are made anew, here and below.
         let file = snapshots.storage.open(&file_name(name), Access::Read).ok()?;
         // As above.
         let length = file.len().ok().filter(|length| *length <= BYTES_MAX)?;
@@ -95,14 +95,14 @@ impl Store {
         (found == footing).then(|| kept.to_vec())
     }
 
-    /// Keeps bytes under a name, in the place of what was there. `false`: they are not kept.
+    /// Keeps bytes under a name, in the place of earlier ones. `false`: the bytes are not kept.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn put_aside(&self, name: &str, bytes: &[u8]) -> bool {
         let snapshots = &self.inner.snapshots;
         if !snapshots.uses.writes || bytes.len() as u64 > BYTES_MAX / 2 {
             return false;
         }
-        // Nothing is kept aside then, which costs time alone.
+        // Without a footing nothing is kept aside, at the cost of time alone.
         let Some(footing) = self.head().ok().and_then(|head| self.inner.footing_of(head)) else {
             return false;
         };

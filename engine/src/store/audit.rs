@@ -1,11 +1,11 @@
-//! A store checked as a whole: the log, all that testifies to it, and what is saved beside it.
+//! A check of a whole store: the log, its witnesses, and the folds and ingest states saved beside it.
 //!
 //! ```text
 //! headers under snap/ -> claims \
 //! links kept elsewhere -> claims -> verify walks the log -> deep: each saved fold and ingest state, made anew and compared
 //! ```
 //!
-//! Who can write the folder can change a saved fold and its digest together. Nothing inside the file tells; the log does.
+//! A program that can write to the folder can change a saved fold and its digest together. Nothing inside the file shows it; the log does.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,22 +23,23 @@ use super::kept::{FOLDER, Loaded, StreamWriter};
 use super::snapshot_file::{Footing, Section, open};
 use super::{saved_fold, saved_ingest_state};
 
-/// Points at which a saved fold is compared with one made anew: its end, and others spread over what it covers.
+/// Number of points at which a saved fold is compared with a fold made anew: its end, and others spread over its events.
 const POINT_COUNT: u64 = 8;
 
 /// How a store is checked.
 #[derive(Clone, Debug, Default)]
 pub struct VerifyOptions {
-    /// Fold everything too, and compare what was concluded and saved.
+    /// Also fold all events, and check conclusions and saved files against the log.
     pub deep: bool,
     /// Links that were kept elsewhere.
     pub expected: Vec<Expected>,
 }
 
-/// Checks the store in a folder as it lies there, with what is saved beside its log. Opens it for reading only; a live writer
-/// is not disturbed.
+/// Checks the store in a folder as it lies there, with the files saved beside its log. Opens the store for reading only; a
+/// live writer is not disturbed.
 ///
-/// Cost: one pass over the log at about the speed of BLAKE3; deep, a fold of all on top, and one of each saved session.
+/// Cost: one pass over the log at about the speed of BLAKE3; deep, also a fold of all streams, and a fold for each saved
+/// session.
 ///
 /// # Errors
 /// [`Error::NotAStore`], [`Error::NewerFormat`] or [`Error::Io`]. Damage is in the report.
@@ -65,7 +66,7 @@ pub fn verify_store_in(storage: &Arc<dyn Storage>, options: &VerifyOptions) -> R
 }
 
 /// Whether two folds show the same in every stream, at their end and at points before it. Two folds of the same events may
-/// differ in their bytes: what they keep to find things is in no order.
+/// differ in their bytes, since their lookup tables have no order.
 fn shows_the_same(left: &World, right: &World, end: Seq) -> bool {
     let streams = |world: &World| world.streams().map(|(stream, _)| stream).collect::<Vec<_>>();
     if left.head() != right.head() || streams(left) != streams(right) {
@@ -89,7 +90,7 @@ fn names_in(storage: &dyn Storage) -> Result<Vec<String>, LogError> {
     }
 }
 
-/// What a section is called in a report.
+/// The kind of witness that a section is in a report.
 const fn kind_of(section: Section) -> WitnessKind {
     match section {
         Section::IngestState => WitnessKind::IngestState,
@@ -97,7 +98,7 @@ const fn kind_of(section: Section) -> WitnessKind {
     }
 }
 
-/// What the sections of snapshots claim of the log.
+/// The claims of the snapshots' sections about the log.
 pub(super) fn saved_claims(storage: &dyn Storage, store: StoreId) -> (Vec<Claim>, Vec<Witness>) {
     let (mut claims, mut told) = (Vec::new(), Vec::new());
     let names = match names_in(storage) {
@@ -123,7 +124,7 @@ pub(super) fn saved_claims(storage: &dyn Storage, store: StoreId) -> (Vec<Claim>
     (claims, told)
 }
 
-/// What the sections of a file say that they rest on.
+/// The footings of the sections of a file.
 fn footings_in(
     storage: &dyn Storage,
     name: &str,
@@ -136,7 +137,7 @@ fn footings_in(
     [Section::Fold, Section::IngestState].into_iter().filter_map(footing).collect()
 }
 
-/// Saved folds and ingest states that the log bears out by their links, and that are not what it makes of them.
+/// Saved folds and ingest states that the log bears out by their links, but that differ from ones made anew from the log.
 fn saved_faults(storage: &Arc<dyn Storage>, report: &Report) -> Result<Vec<SavedFault>, Error> {
     let borne_out = |witness: &&Witness| {
         matches!(witness.kind, WitnessKind::Snapshot | WitnessKind::IngestState)
@@ -171,21 +172,21 @@ fn saved_faults(storage: &Arc<dyn Storage>, report: &Report) -> Result<Vec<Saved
 }
 
 impl Store {
-    /// What is wrong with the saved fold of a stream, if its digest holds and it is not what the log says.
+    /// The fault of a stream's saved fold, if its digest holds and it differs from a fold of the log.
     fn snapshot_fault(
         &self,
         saved: Option<(Footing, Loaded)>,
         stream: StreamId,
     ) -> Result<Option<String>, Error> {
         let inner = &self.inner;
-        // Accidents are found by its digest when it is opened, and cost nothing.
+        // A fold changed by accident fails its digest at opening, and costs nothing.
         let Some((footing, saved)) = saved else { return Ok(None) };
         let anew = inner.fold_anew(stream, footing.seq)?;
         if anew.has_gaps {
             return Ok(None);
         }
         let sorted = |streams: &Option<Vec<StreamId>>| {
-            // None: not known yet, which is no stream.
+            // `None`: not known yet, taken as no stream.
             let mut streams = streams.clone().unwrap_or_default();
             streams.sort_unstable();
             streams
@@ -198,18 +199,18 @@ impl Store {
         }))
     }
 
-    /// What is wrong with the saved ingest state of a stream, if its digests hold and it is not what the log says.
+    /// The fault of a stream's saved ingest state, if its digests hold and it differs from one made from the log.
     fn ingest_state_fault(
         &self,
         saved: Option<(Footing, IngestState)>,
         stream: StreamId,
     ) -> Result<Option<String>, Error> {
-        // Rows that an accident changed are found by their digests, here as when one is asked for.
+        // Rows changed by accident fail their digests, here as at a lookup of a row.
         let saved = saved.and_then(|(footing, ingest_state)| Some((footing, ingest_state.save()?)));
         let Some((footing, saved)) = saved else { return Ok(None) };
         let mut writer = StreamWriter::default();
         match self.inner.observe_until(stream, &mut writer, footing.seq) {
-            // What is damaged is told of already.
+            // Damage of the log is in the report already.
             Err(Error::Corrupt { .. }) => return Ok(None),
             read => read?,
         }
@@ -221,8 +222,8 @@ impl Store {
 }
 
 impl Store {
-    /// Gives an index that is evidence another name, and so saved folds and ingest states that contradict the log: a person has said
-    /// that it is explained. The next handle makes new ones. Returns the new names.
+    /// Gives another name to an index that is evidence, and to saved folds and ingest states that contradict the log, after a person
+    /// has said that the contradiction is explained. The next handle makes new ones. Returns the new names.
     ///
     /// # Errors
     /// [`Error::ReadOnly`]; [`Error::Busy`] if another process holds the index; [`Error::Io`].
@@ -237,7 +238,7 @@ impl Store {
         Ok(names)
     }
 
-    /// Gives snapshots with a link that the log contradicts other names, under which no reader opens them.
+    /// Renames snapshots with a link that the log contradicts. No reader opens them under the new names.
     fn set_saved_aside(&self) -> Result<Vec<String>, Error> {
         let inner = &self.inner;
         let storage = inner.log.storage();
@@ -269,11 +270,11 @@ pub struct HeadPlace {
     pub store: StoreId,
     /// The last durable event.
     pub seq: Seq,
-    /// The link of the commit that holds it: it stands for everything up to there.
+    /// The link of the commit that holds this event. The link stands for everything up to that commit.
     pub link: Link,
-    /// Where that commit ends.
+    /// The end of that commit in the log.
     pub position: Position,
-    /// When it was recorded.
+    /// When that commit was recorded.
     pub time: Micros,
 }
 
@@ -296,7 +297,7 @@ impl Store {
             }
             return self.head_place(Some(head.seq));
         };
-        // Where an index knows it, the log need not be searched.
+        // If an index knows the commit's place, the log need not be searched.
         let Some(frame) = self.inner.frame_of(seq)? else { return Ok(None) };
         let header = frame.header();
         let (last, link, position) = (header.last_seq(), header.link(), header.end());

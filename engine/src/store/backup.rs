@@ -10,7 +10,7 @@ use crate::verify::{Report, verify_storage};
 
 use super::Store;
 
-/// What [`Store::backup`] made.
+/// The result of [`Store::backup`].
 #[derive(Clone, Debug, serde::Serialize)]
 #[must_use]
 pub struct Backup {
@@ -23,7 +23,7 @@ pub struct Backup {
     pub head: Seq,
     /// Bytes copied.
     pub bytes: u64,
-    /// What a verification of the copy found. Not sound only if the store itself is damaged.
+    /// The report of a verification of the copy. It is not sound only if the store itself is damaged.
     pub report: Report,
 }
 
@@ -35,7 +35,7 @@ impl Store {
     /// every stretch copied, in bytes.
     ///
     /// # Errors
-    /// [`Error::Io`] if the folder is not empty, or of either side; [`Error::NoSpace`].
+    /// [`Error::Io`] if the folder is not empty, or if reading or writing fails; [`Error::NoSpace`].
     pub fn backup(&self, folder: &Path, progress: &mut dyn FnMut(u64)) -> Result<Backup, Error> {
         self.backup_storage(Arc::new(FileStorage::new(folder)), progress)
     }

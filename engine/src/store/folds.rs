@@ -1,7 +1,8 @@
 //! Folds of streams: kept in memory, caught up on demand, saved.
 //!
-//! A session is folded together with what its view needs: the store's own stream (policy), its project (memory) and, for a
-//! fork, the streams it shares history with. Readers take a watermark; what is folded later does not show through it.
+//! A session is folded together with the streams that its view needs: the store's own stream (policy), its project
+//! (memory) and, for a fork, the streams it shares history with. Readers take a watermark; events folded later do not show
+//! through it.
 //!
 //! A saved fold is taken up if the log bears it out. Folds are saved behind an answer when they are due, or when a caller asks for it.
 
@@ -22,17 +23,17 @@ use crate::index::SESSION_OPENED;
 use crate::locks::steady;
 use crate::log::{Looks, is_copy_name};
 
-/// So many events behind a snapshot are read one after the other sooner than an index is asked which of them matter.
+/// Up to so many events behind a snapshot, reading them all is faster than asking an index which of them matter.
 const WALK_EVENT_COUNT_MAX: u64 = 8192;
 
-/// What a fold turns out to need and does not have.
+/// The streams and beginnings that a fold turns out to need and does not have.
 struct Missing {
     streams: Vec<StreamId>,
     beginnings: bool,
 }
 
 impl Missing {
-    /// It has all that it needs, and met an erasure: of what it was folded from, something is gone.
+    /// No stream is missing, but the fold met an erasure: a text that it was folded from is gone.
     const NOTHING: Self = Self { streams: Vec::new(), beginnings: false };
 
     const fn is_nothing(&self) -> bool {
@@ -41,7 +42,7 @@ impl Missing {
 }
 
 impl Loaded {
-    /// An empty fold of the same streams and what was missing.
+    /// An empty fold of the same streams and the missing ones.
     fn with(&self, missing: Missing) -> Self {
         let streams = self.streams.iter().flatten().copied().chain(missing.streams).collect();
         let beginnings = self.beginnings || missing.beginnings;
@@ -54,10 +55,10 @@ impl Loaded {
 }
 
 impl Inner {
-    /// The fold of a stream and what it needs, caught up to the durable head.
+    /// The fold of a stream, with the streams that it depends on, caught up to the durable head.
     pub(super) fn fold(&self, stream: StreamId) -> Result<Arc<RwLock<Loaded>>, Error> {
         let folds = || steady(&self.folds);
-        // One that a panic left half folded is made anew. Views of it begin anew, too.
+        // A fold that a panic left half done is made anew. Its views begin anew, too.
         let is_whole = |shared: &RwLock<Loaded>| !shared.is_poisoned();
         let shared = folds().of(stream, is_whole, || RwLock::new(Loaded::of(stream)));
         self.catch_up_fold(stream, &shared)?;
@@ -96,13 +97,13 @@ impl Inner {
         {
             *loaded = saved;
         }
-        // A fold keeps short texts, such as titles and keys of memory: one that was made before an erasure may hold what it erased.
+        // A fold keeps short texts, such as titles and keys of memory: a fold from before an erasure may hold an erased text.
         loaded.is_resumed = loaded.watermark != Seq::ZERO;
         if let Some(missing) = self.advance(&mut loaded, Seq::MAX)? {
             if missing.is_nothing() {
                 self.snapshots.empty(stream);
             }
-            // Begun anew aside: if reading fails, views of the fold keep what they show.
+            // Begun anew beside the old fold: if reading fails, views keep the old one.
             let mut anew = loaded.with(missing);
             while let Some(missing) = self.advance(&mut anew, Seq::MAX)? {
                 anew = anew.with(missing);
@@ -121,10 +122,10 @@ impl Inner {
         Ok(anew)
     }
 
-    /// Folds what is new up to `until`, a frame at a time, so that an error loses nothing and repeats nothing. `Some`: what the
-    /// fold needs and does not have; it has to be begun anew with it.
+    /// Folds new events up to `until`, a frame at a time, so that an error loses nothing and repeats nothing. `Some`: the
+    /// streams or beginnings that the fold needs and does not have; the fold has to begin anew with them.
     ///
-    /// Damaged frames are left out and noted: what is sound stays readable.
+    /// Damaged frames are left out and noted: sound frames stay readable.
     fn advance(&self, loaded: &mut Loaded, until: Seq) -> Result<Option<Missing>, Error> {
         if let Some(end) = loaded.end.take()
             && let Some(missing) = self.walk(loaded, end)?
@@ -152,7 +153,7 @@ impl Inner {
             // A frame may have been left half way, when a stream was found missing.
             let folded = after.max(loaded.world.head());
             let parts = match &loaded.streams {
-                // Of a large frame only what is of these streams is looked at.
+                // Of a large frame only the parts with events of these streams are looked at.
                 Some(streams) if !loaded.beginnings => {
                     self.parts_by(&mut looks, place.position, streams, folded)
                 }
@@ -178,9 +179,9 @@ impl Inner {
         Ok(None)
     }
 
-    /// Folds the frames from `end` on, if those are all that is new and it is unknown yet which of them matter: so what was
-    /// saved is shown without going through the log to learn where every stream is. Ends early where it cannot go on; the
-    /// rest is for [`Inner::advance`].
+    /// Folds the frames from `end` on, if they are few or it is unknown yet which of them matter: so a saved fold is shown
+    /// without going through the log to learn where every stream is. Ends early where it cannot go on; the rest is for
+    /// [`Inner::advance`].
     fn walk(&self, loaded: &mut Loaded, end: Position) -> Result<Option<Missing>, Error> {
         let until = self.log.refresh()?;
         let after = loaded.watermark;
@@ -199,7 +200,7 @@ impl Inner {
         Ok(None)
     }
 
-    /// Folds what a frame holds past `folded`. `Some`: as [`Inner::advance`].
+    /// Folds the events of a frame past `folded`. `Some`: as [`Inner::advance`].
     fn fold_frame(&self, loaded: &mut Loaded, frame: &Frame, folded: Seq) -> Result<Option<Missing>, Error> {
         for event in frame.events().filter(|event| event.seq > folded) {
             let stream = event.envelope.stream;
@@ -256,19 +257,19 @@ impl Inner {
             {
                 return Ok(Some(Missing { streams: needed, beginnings: false }));
             }
-            // What changed is not asked for here.
+            // The list of changes is not needed here.
             let _ = loaded.world.apply(&recorded);
         }
         Ok(None)
     }
 }
 
-/// Whether an event records what is remembered for the length of a session.
+/// Whether an event records memory that lasts as long as a session.
 fn ends_with_session(payload: &Payload) -> bool {
     matches!(payload, Payload::MemoryRecorded(record) if record.lifespan == Lifespan::Session)
 }
 
-/// Streams that an event says a fold needs, and that it does not have.
+/// Streams that a fold needs because of an event, and that it does not have.
 fn needs(payload: &Payload, have: &[StreamId]) -> Option<Vec<StreamId>> {
     let project = |name: &Option<String>| name.as_ref().map(|name| stream_id(Scope::Project, "", name));
     let needed = match payload {
@@ -282,7 +283,7 @@ fn needs(payload: &Payload, have: &[StreamId]) -> Option<Vec<StreamId>> {
 }
 
 impl Inner {
-    /// Saves what is known of a stream, having read all that is new.
+    /// Saves the ingest state of a stream, after reading all new events.
     pub(super) fn save_ingest_state_of(&self, stream: StreamId) -> Result<bool, Error> {
         let writers = self.writers_of(std::iter::once(stream));
         let Some(writer) = writers.get(&stream) else { return Ok(false) };
@@ -294,10 +295,10 @@ impl Inner {
 }
 
 impl Store {
-    /// Saves the fold of a stream, so that the next to open it need not fold it from its beginning, and what has to be known
-    /// of it to append to it. Long sessions are saved without being asked. True if the fold was written.
+    /// Saves the fold of a stream, so that the next process need not fold it from its beginning, and its ingest state, which
+    /// appending needs. Long sessions are saved without being asked. True if the fold was written.
     ///
-    /// Nothing depends on it: not durable, and gone without loss when `snap/` is deleted.
+    /// Nothing depends on the snapshot: it is not durable, and deleting `snap/` loses nothing.
     ///
     /// # Errors
     /// If the stream has no events or cannot be read; [`Error::ReadOnly`].
@@ -313,12 +314,12 @@ impl Store {
         let Some(footing) = inner.footing_to_save(loaded.watermark) else { return Ok(false) };
         let saved = encode(footing, &loaded);
         drop(loaded);
-        // Its own errors concern those who append.
+        // Errors of the ingest state concern appends alone.
         let _ = inner.save_ingest_state_of(stream);
         Ok(saved.is_some_and(|saved| inner.put_snapshot(stream, &[saved.part()])))
     }
 
-    /// Removes the snapshots of a stream; `None`: of all. What erases bodies calls this, although no snapshot holds any.
+    /// Removes the snapshots of a stream; `None`: of all.
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::Io`] if one is there and cannot be removed.

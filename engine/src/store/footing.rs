@@ -1,4 +1,4 @@
-//! What a section of a snapshot rests on, compared with the log as it is now.
+//! The footing of a section of a snapshot, compared with the log as it is now.
 //!
 //! A section counts if the log has the link of its footing at its seq, and if nothing was erased since.
 
@@ -9,13 +9,13 @@ use crate::ids::{Position, Seq, StreamId};
 use crate::storage::{Access, StoredFile};
 
 impl Inner {
-    /// The snapshot of a stream, if there is one of this program. One that is not whole is removed.
+    /// The snapshot of a stream, if there is one of this program. A snapshot that is not whole is removed.
     pub(super) fn snapshot_of(&self, stream: StreamId) -> Option<(Box<dyn StoredFile>, Header)> {
         let snapshots = &self.snapshots;
         if !snapshots.uses.reads {
             return None;
         }
-        // What cannot be read is made of the log instead, here and below.
+        // A snapshot that cannot be read is made from the log instead, here and below.
         let file = snapshots.storage.open(&snapshot_name(stream), Access::Read).ok()?;
         // As above.
         let header = Header::read(&*file, snapshots.store, stream).ok()?;
@@ -25,8 +25,8 @@ impl Inner {
         header.map(|header| (file, header))
     }
 
-    /// Whether nothing was erased since, so that a file of then holds nothing that must be nowhere. A file that may is emptied. Where it is
-    /// not known the log is read.
+    /// Whether nothing was erased since a footing, so that a file of then holds no erased text. A file that may hold one is emptied. If it
+    /// is unknown, the answer is no: the log is read.
     pub(super) fn is_of_now(&self, footing: Footing, stream: StreamId) -> bool {
         let is_outdated = self.is_outdated(footing);
         if matches!(is_outdated, Ok(true)) {
@@ -56,7 +56,7 @@ impl Inner {
         self.footing_at(position).map(|(footing, _)| footing).filter(|footing| footing.seq == seq)
     }
 
-    /// What a file of now rests on; `None` also where it is not known whether something was erased since.
+    /// The footing of a file that is saved now; `None` also if it is unknown whether something was erased since.
     pub(super) fn footing_to_save(&self, seq: Seq) -> Option<Footing> {
         self.footing_of(seq).filter(|footing| matches!(self.is_outdated(*footing), Ok(false)))
     }
@@ -64,7 +64,7 @@ impl Inner {
     /// Puts sections of a stream's snapshot in place. `false`: they were not saved.
     pub(super) fn put_snapshot(&self, stream: StreamId, parts: &[Part<'_>]) -> bool {
         let snapshots = &self.snapshots;
-        // Where it is not known what was erased, nothing is saved.
+        // If the newest erasure is unknown, nothing is saved.
         let Ok(not_before) = self.newest_erasure() else { return false };
         // A disk that is full, or another process that saves, costs the next process time alone.
         put(&*snapshots.storage, snapshots.store, stream, parts, not_before).unwrap_or(false)

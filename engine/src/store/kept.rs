@@ -1,7 +1,7 @@
-//! What a handle keeps in memory: of streams their folds, and what it knows of each to append to it; frames; and of bodies that are
-//! written the places of equal ones, and salts.
+//! Values that a handle keeps in memory: folds of streams, and ingest states to append to them; frames; the places of written
+//! bodies, to find equal ones; and salts.
 //!
-//! All of it is held within bounds, and made anew when it is gone. Of streams the longest unused goes first.
+//! All of them are held within bounds, and made anew when they are gone. The stream that was unused for longest goes first.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,12 +18,12 @@ use crate::ids::{Digest, Position, Seq, StreamId};
 use crate::log::Placed;
 use crate::text::Signer;
 
-/// Where what is known of streams is saved.
+/// The folder in which folds and ingest states of streams are saved.
 pub(super) const FOLDER: &str = "snap";
-/// What one of them costs beside its events.
+/// Cost of one value beside its events.
 const COST_BYTES: u64 = 4 << 10;
 
-/// Values of streams, as many as fit. One that is in use outside stays, so the bound may be exceeded by what callers hold.
+/// Values of streams, as many as fit. A value that a caller uses stays, so the bound may be exceeded by the values that callers hold.
 #[derive(Debug)]
 pub(super) struct Bounded<V> {
     bytes_max: u64,
@@ -44,7 +44,7 @@ impl<V> Bounded<V> {
         Self { bytes_max, bytes: 0, turn: 0, all: FxHashMap::default() }
     }
 
-    /// The value of a stream, made if there is none. `is_usable` says whether the one that is there can be used on; if not, it is
+    /// The value of a stream, made if there is none. `is_usable` says whether the present value can be used on; if not, it is
     /// replaced.
     pub(super) fn of(
         &mut self,
@@ -62,13 +62,13 @@ impl<V> Bounded<V> {
         let value = Arc::new(make());
         let kept = Kept { value: Arc::clone(&value), bytes: COST_BYTES, used: self.turn };
         let before = self.all.insert(stream, kept);
-        // What one takes off was put on when it was kept, here and below.
+        // The bytes that a value takes off were added when it was kept, here and below.
         self.bytes =
             self.bytes.saturating_add(COST_BYTES).saturating_sub(before.map_or(0, |kept| kept.bytes));
         value
     }
 
-    /// Takes note of what the events in a value take.
+    /// Notes the bytes that the events in a value take.
     pub(super) fn weigh(&mut self, stream: StreamId, event_bytes: u64) {
         let Some(kept) = self.all.get_mut(&stream) else { return };
         let bytes = COST_BYTES.saturating_add(event_bytes);
@@ -78,7 +78,7 @@ impl<V> Bounded<V> {
     }
 
     /// Takes values out, the longest unused first, if there are too many: a quarter more than has to go, so that it is done
-    /// rarely. Those that are in use, or that may not leave, stay.
+    /// rarely. Values that are in use, or that may not leave, stay.
     pub(super) fn surplus(&mut self, may_leave: impl Fn(&V) -> bool) -> Vec<(StreamId, Arc<V>)> {
         if self.bytes <= self.bytes_max {
             return Vec::new();
@@ -92,7 +92,7 @@ impl<V> Bounded<V> {
             if self.bytes <= goal {
                 break;
             }
-            // Who uses one took it while this was locked, as it is now.
+            // A caller takes a value only while this is locked, as it is now.
             let leaves = self.all.get(&stream).is_some_and(|kept| {
                 kept.used != self.turn && Arc::strong_count(&kept.value) == 1 && may_leave(&kept.value)
             });
@@ -129,17 +129,17 @@ pub(super) struct Loaded {
     pub(super) world: World,
     /// Streams it folds; `None`: all.
     pub(super) streams: Option<Vec<StreamId>>,
-    /// Whether it looks at the beginnings of all other sessions, which end what a session remembered for its own length.
-    /// Only where something is: it costs a frame for each session of the store.
+    /// Whether it looks at the beginnings of all other sessions, which end memory that lasts as long as a session. Only
+    /// if there is such memory: it costs a frame for each session of the store.
     pub(super) beginnings: bool,
-    /// Sessions without the memory of their projects: for figures about items.
+    /// Whether sessions are folded without the memory of their projects: for figures about items.
     pub(super) bare: bool,
-    /// It goes on from what was folded before, and is to be begun anew if it meets an erasure.
+    /// It goes on from an earlier fold, and is to be begun anew if it meets an erasure.
     pub(super) is_resumed: bool,
     /// Damaged events were left out.
     pub(super) has_gaps: bool,
     pub(super) watermark: Seq,
-    /// Of what was saved: where the log goes on behind it.
+    /// Log position after the snapshot's last event. Folding resumes here.
     pub(super) end: Option<Position>,
     /// Events that went into it, and how many of them a snapshot holds.
     pub(super) event_count: u64,
@@ -156,38 +156,38 @@ pub(super) fn half_folded() -> Error {
     Error::Busy { detail: "another thread panicked while it folded this session; ask again".to_owned() }
 }
 
-/// What an event takes in a fold, about.
+/// Bytes that an event takes in a fold, about.
 const FOLD_EVENT_BYTES: u64 = 300;
 
 impl Loaded {
-    /// What its events take in memory, about.
+    /// Bytes that its events take in memory, about.
     pub(super) fn event_bytes(&self) -> u64 {
         self.event_count.saturating_mul(FOLD_EVENT_BYTES)
     }
 }
 
-/// What one handle knows of a stream, to append to it.
+/// The state that one handle needs to append to a stream.
 #[derive(Default)]
 pub(super) struct StreamWriter {
     pub(super) ingest_state: IngestState,
     pub(super) signer: Option<Signer>,
     pub(super) watermark: Seq,
-    /// The last commit of this handle to it, durable or not.
+    /// The last commit of this handle to the stream, durable or not.
     pub(super) placed: Option<Placed>,
-    /// How many of the ingest state's events a saved one holds.
+    /// How many of the ingest state's events the saved one holds.
     pub(super) saved_count: u64,
     /// Digest of the saved ingest state that was taken up last.
     pub(super) restored: Option<[u8; 32]>,
 }
 
-/// What an event takes in an ingest state, about.
+/// Bytes that an event takes in an ingest state, about.
 const WRITER_EVENT_BYTES: u64 = 120;
 
 impl StreamWriter {
-    /// What its events take in memory, about. Those that a file holds are read from there.
+    /// Bytes that its events take in memory, about. Events that a file holds are read from there.
     pub(super) fn event_bytes(&self) -> u64 {
         let saved = if self.restored.is_some() { self.saved_count } else { 0 };
-        // What was saved is a part of what is known.
+        // The saved events are a part of the known ones.
         self.ingest_state.event_count.saturating_sub(saved).saturating_mul(WRITER_EVENT_BYTES)
     }
 
@@ -199,14 +199,15 @@ impl StreamWriter {
 
 /// Most bytes of the spines of frames that are kept, however much memory there is.
 const FRAMES_BYTES_MAX: usize = 16 << 20;
-/// What a frame costs beside its spine.
+/// Cost of a frame beside its spine.
 const FRAME_COST_BYTES: usize = 512;
 
 /// Frames kept in memory, for point reads and for the next fold.
 ///
-/// A bounded number of bytes is kept; when it is full, everything goes. What is kept was checked when it was read, and frames
-/// never change, so nothing has to be looked up again. Large frames push nothing out: a few of them would fill it, and the
-/// log reads parts of them at a time. Bodies that were read with a frame are not kept: any process may erase them meanwhile.
+/// A bounded number of bytes is kept; when the cache is full, everything goes. A kept frame was checked when it was read, and
+/// frames never change, so nothing has to be looked up again. Large frames push nothing out: a few of them would fill the
+/// cache, and the log reads parts of them at a time. Bodies that were read with a frame are not kept: any process may erase
+/// them meanwhile.
 #[derive(Debug, Default)]
 pub(super) struct FrameCache {
     by_seq: BTreeMap<Seq, Frame>,
@@ -227,7 +228,7 @@ impl FrameCache {
         Self { bytes_max, ..Self::default() }
     }
 
-    /// Forgets all frames if files changed since they were read: a key may have been destroyed that opened what they show.
+    /// Forgets all frames if files changed since they were read: a key that opened the frames may have been destroyed.
     pub(super) fn see_generation(&mut self, generation: u32) {
         if self.generation != generation {
             self.forget_all();
@@ -271,7 +272,7 @@ impl FrameCache {
         self.count(cost(part), before.as_ref());
     }
 
-    /// Keeps a frame that was come across, if there is room: it pushes nothing out.
+    /// Keeps a frame that was read on the way, if there is room: it pushes nothing out.
     pub(super) fn keep_if_room(&mut self, frame: &Frame) {
         if self.bytes.saturating_add(cost(frame)) <= self.bytes_max {
             self.insert(frame.alone());
@@ -293,7 +294,7 @@ impl FrameCache {
 
     fn count(&mut self, bytes: usize, before: Option<&Frame>) {
         self.bytes = self.bytes.saturating_add(bytes);
-        // A frame costs what it cost when it was kept.
+        // The cost of a frame is the same as when it was kept.
         self.bytes = self.bytes.saturating_sub(before.map_or(0, cost));
     }
 }
@@ -317,13 +318,13 @@ pub(super) struct Stored {
     pub(super) form: BodyForm,
 }
 
-/// What a content goes by.
+/// The key of a content.
 pub(super) type BodyKey = (blake3::Hash, StreamId);
 
 /// The places of bodies that this process wrote lately, so that an equal one is stored once. It is small and no promise: without an
 /// entry a duplicate is written, and sealing merges equal bytes. Keys are hashes of contents; they stay in memory.
 ///
-/// Two generations, so that forgetting is cheap and what is used stays.
+/// Two generations, so that forgetting is cheap and used entries stay.
 #[derive(Debug, Default)]
 pub(super) struct BodyDedup {
     young: FxHashMap<BodyKey, Stored>,
@@ -333,8 +334,8 @@ pub(super) struct BodyDedup {
 }
 
 impl BodyDedup {
-    /// What a content goes by: the hash that its digest is made of, too. `owner`: the stream whose key seals it, in an encrypted
-    /// store, where no stream shares with another.
+    /// The key of a content: the hash from which its digest is made, too. `owner`: the stream whose key seals it, in an
+    /// encrypted store, where no stream shares with another.
     pub(super) fn key(bytes: usize, content: &blake3::Hash, owner: Option<StreamId>) -> BodyKey {
         let content = if failpoint!(DedupeByLength) { blake3::hash(&bytes.to_be_bytes()) } else { *content };
         (content, owner.unwrap_or(StreamId::STORE))
@@ -362,7 +363,7 @@ impl BodyDedup {
         self.basis.unwrap_or_default()
     }
 
-    /// Says that what is put from here on was stored after `basis`.
+    /// Says that entries put from here on were stored after `basis`.
     pub(super) fn begin(&mut self, basis: Seq) {
         self.basis.get_or_insert(basis);
     }

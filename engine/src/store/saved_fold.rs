@@ -7,11 +7,11 @@
 //!                                                       --no---> remove, fold from the beginning
 //! ```
 //!
-//! Of most texts it has the place, not what they say. What events themselves spell out (paths, tool names, keys, ids) and short texts
-//! (titles, keys of memory) are in it, so one from before an erasure is refused and removed.
+//! For most texts the section holds their address, not their words. Words that stand in events themselves (paths, tool names, keys,
+//! ids) and short texts (titles, keys of memory) are in it, so a section from before an erasure is refused and removed.
 //!
-//! The digest finds accidents and careless hands. Who can write the folder can forge a snapshot as they can forge the index:
-//! `verify` compares the link of each with the log, and `verify --deep` each as a whole with a fold made anew.
+//! The digest finds accidents and careless hands. A program that can write to the folder can forge a snapshot as it can forge the
+//! index: `verify` compares the link of each with the log, and `verify --deep` each as a whole with a fold made anew.
 
 use super::Inner;
 use super::kept::Loaded;
@@ -22,7 +22,7 @@ use crate::storage::{StoredFile, bytes_between, expect_filled, read_up_to};
 
 /// Longest fold that is written or read.
 const FOLD_BYTES_MAX: usize = 1 << 30;
-/// What is read and hashed at a time, with what is left of the piece before.
+/// Bytes that are read and hashed at a time, with the rest of the piece before.
 const PIECE_BYTES: usize = 256 << 10;
 const _: () = assert!(STREAM_COUNT_MAX * 16 <= TAKEN_BYTES_MAX && TAKEN_BYTES_MAX <= PIECE_BYTES / 2);
 /// Most streams of one fold that is saved: forks of forks, at most.
@@ -34,7 +34,7 @@ fn hasher() -> blake3::Hasher {
     blake3::Hasher::new_derive_key("acpdb 2026 snapshot v2")
 }
 
-/// A fold as bytes, and what the header says of them.
+/// A fold as bytes, and their entry in the header.
 pub(super) struct SavedFold {
     entry: Entry,
     bytes: Vec<u8>,
@@ -48,7 +48,7 @@ impl SavedFold {
 
 /// A fold as bytes; `None` if it is too large to be saved, or must not be.
 pub(super) fn encode(footing: Footing, loaded: &Loaded) -> Option<SavedFold> {
-    // What was left out may be mended one day; a saved fold would hide that for ever.
+    // Events that were left out may be mended one day; a saved fold would hide that for ever.
     if loaded.has_gaps || loaded.bare {
         return None;
     }
@@ -76,7 +76,7 @@ pub(super) struct Read<'a> {
     /// Reads at an offset of the section until the buffer is full or the file ends.
     source: &'a dyn Fn(&mut [u8], u64) -> std::io::Result<usize>,
     hasher: blake3::Hasher,
-    /// What was read and hashed: from `start` to `end` it was not taken yet.
+    /// Bytes that were read and hashed; those from `start` to `end` were not taken yet.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -95,7 +95,7 @@ impl<'a> Read<'a> {
     /// Reads the next bytes behind those that are left of the buffer. `None` if the file got shorter.
     fn more(&mut self) -> Option<()> {
         self.buffer.copy_within(self.start..self.end, 0);
-        // Nothing is taken past the end of what was read.
+        // Nothing is taken past the end of the bytes read.
         let kept = self.end.saturating_sub(self.start);
         let wanted = bytes_between(self.done, self.length);
         (self.start, self.end) = (0, PIECE_BYTES.min(kept.saturating_add(wanted)));
@@ -121,7 +121,7 @@ impl Pieces for Read<'_> {
         }
         let start = self.start;
         self.start = start.saturating_add(count);
-        // Past the end lies what was there before.
+        // Past the end lie bytes of an earlier piece.
         self.buffer.get(start..self.start).filter(|_| self.start <= self.end)
     }
 
@@ -135,10 +135,10 @@ impl Pieces for Read<'_> {
     }
 }
 
-/// The fold that a section holds, if its digest fits. Whatever was made of its bytes is thrown away if in the end it does not.
+/// The fold that a section holds, if its digest fits. The digest is known in the end: if it does not fit, the fold is thrown away.
 fn decode(read: &mut Read<'_>, entry: &Entry) -> Option<Loaded> {
     if read.length > FOLD_BYTES_MAX as u64 {
-        // No program writes such a one, so it is not one.
+        // No program writes a fold so long, so this is none.
         return None;
     }
     let [event_count, streams] = entry.numbers;

@@ -8,10 +8,10 @@
 //!                     --yes--> the rest of the events         --no--> remove, all events
 //! ```
 //!
-//! The digest covers the root, and the root holds a digest of each page of rows. So a look-up checks the page it reads, and opening
-//! costs the same for any session. A page that is damaged, or gone because another process saved anew, is found out when it is asked for:
-//! the ingest state then says that it is not sound, and everything that was made of it since the last commit is thrown away and made
-//! anew, from a newer file or from the log.
+//! The digest covers the root, and the root holds a digest of each page of rows. So a look-up checks the page it reads, and opening costs
+//! the same for any session. A page that is damaged, or gone because another process saved anew, is found out when it is read: the ingest
+//! state then says that it is not sound, and everything that was made with it since the last commit is thrown away and made anew, from a
+//! newer file or from the log.
 
 use std::sync::Arc;
 
@@ -79,12 +79,12 @@ pub(super) fn read_saved(
 }
 
 impl Inner {
-    /// Takes up the saved ingest state of a stream that nothing is known of yet, if there is one that the log bears out.
+    /// Takes up the saved ingest state of a stream of which this handle knows nothing yet, if the log bears it out.
     pub(super) fn take_saved_ingest_state(&self, stream: StreamId, writer: &mut StreamWriter) {
         let snapshots = &self.snapshots;
         let Some((file, header)) = self.snapshot_of(stream) else { return };
         let Some(entry) = header.entry(Section::IngestState) else { return };
-        // The one that failed this handle fails it again.
+        // An ingest state that failed this handle fails it again.
         let is_new = writer.restored != Some(entry.digest);
         let sound = read_saved(&snapshots.storage, &*file, &header, stream).filter(|(footing, _)| {
             is_new && self.footing_at(footing.position).map(|(known, _)| known) == Some(*footing)

@@ -1,10 +1,10 @@
-//! When snapshots are saved: one rule for folds and for ingest states, and who saves at which moment.
+//! When snapshots are saved: one rule for folds and for ingest states, and the moments of saving.
 //!
-//! What is saved costs all of a section, what is not costs the next process the events since.
+//! Saving costs the write of a whole section; not saving costs the next process the events since.
 //!
 //! - A handle that goes on saves once an eighth is new: so all saving together costs no more than eight times the last one.
-//! - What leaves the memory, or is closed with its handle, is saved once the events since the last time are as many as the square root of
-//!   all. For a chain of processes of one commit each, both costs then grow no faster than that root.
+//! - A fold or ingest state that leaves the memory, or is closed with its handle, is saved once the events since the last time are as
+//!   many as the square root of all. For a chain of processes of one commit each, both costs then grow no faster than that root.
 
 use std::sync::{Arc, Mutex, RwLock};
 
@@ -25,17 +25,16 @@ pub(super) enum Moment {
     Leaves,
 }
 
-/// Fewer new events are not saved by a handle that goes on: saving these takes half a millisecond, making anew what they led to about as
-/// long.
+/// Fewer new events are not saved by a handle that goes on: saving these takes half a millisecond, folding them anew about as long.
 const GOES_ON_COUNT_MIN: u64 = 512;
-/// Nor if they are a smaller share of all than this.
+/// Nor is a smaller share than one in so many of all events.
 const GOES_ON_SHARE: u64 = 8;
-/// Fewer new events are not saved when it leaves: they are read as fast as what was saved of them.
+/// Fewer new events are not saved by a handle that ends: they are read as fast as a saved section.
 const LEAVES_COUNT_MIN: u64 = 256;
 
-/// Whether so much is new that it is worth saving.
+/// Whether so many events are new that they are worth saving.
 pub(super) const fn is_due(moment: Moment, event_count: u64, saved_count: u64) -> bool {
-    // What was saved is a part of what is known.
+    // The saved events are a part of the known ones.
     let new = event_count.saturating_sub(saved_count);
     match moment {
         Moment::GoesOn => new >= GOES_ON_COUNT_MIN && new >= event_count / GOES_ON_SHARE,
@@ -51,21 +50,21 @@ impl Loaded {
 }
 
 impl StreamWriter {
-    /// Whether so much is known of the stream that no file holds that it is worth saving.
+    /// Whether so many of the stream's known events are in no file that they are worth saving.
     pub(super) const fn is_due(&self, moment: Moment) -> bool {
         is_due(moment, self.ingest_state.event_count, self.saved_count)
     }
 }
 
 impl Inner {
-    /// Saves a fold behind the caller's back if that is due and nothing else is being saved.
+    /// Saves a fold in a thread of its own if that is due and nothing else is being saved.
     pub(super) fn save_later(&self, stream: StreamId, shared: &Arc<RwLock<Loaded>>) {
         let snapshots = &self.snapshots;
         if !snapshots.are_kept() {
             return;
         }
         let watermark = {
-            // What a panic left half folded is not saved, here and below.
+            // A fold that a panic left half done is not saved, here and below.
             let Ok(loaded) = shared.read() else { return };
             if !loaded.is_due(Moment::GoesOn) {
                 return;
@@ -77,7 +76,7 @@ impl Inner {
             return;
         }
         let Some(footing) = self.footing_to_save(watermark) else { return };
-        // Where it is not known what was erased, nothing is saved.
+        // If the newest erasure is unknown, nothing is saved.
         let Ok(not_before) = self.newest_erasure() else { return };
         let (storage, store, shared) = (Arc::clone(&snapshots.storage), snapshots.store, Arc::clone(shared));
         let save = move || {
@@ -91,7 +90,7 @@ impl Inner {
         *running = std::thread::Builder::new().name("acpdb snapshot".to_owned()).spawn(save).ok();
     }
 
-    /// Saves what is due of a stream that leaves the memory: its fold, what appending to it has to know, or both at once.
+    /// Saves the due sections of a stream that leaves the memory: its fold, its ingest state, or both at once.
     pub(super) fn save_leaving(
         &self,
         stream: StreamId,
@@ -107,7 +106,7 @@ impl Inner {
             saved_fold::encode(self.footing_to_save(loaded.watermark)?, &loaded)
         });
         let writer = writer.and_then(|writer| {
-            // One that a panic left half done is not saved.
+            // A writer that a panic left half done is not saved.
             writer.lock().ok()
         });
         let mut writer = writer.filter(|writer| writer.is_due(Moment::Leaves));
@@ -129,7 +128,7 @@ impl Inner {
         }
     }
 
-    /// Saves what is due, now: the store is being closed.
+    /// Saves all due sections now: the store is being closed.
     pub(super) fn save_all(&self) {
         self.snapshots.finish();
         let folds = steady(&self.folds).list();
@@ -143,7 +142,7 @@ impl Inner {
         }
     }
 
-    /// Saves what is known of a stream. `false` if it could not be, or is of no use yet.
+    /// Saves the ingest state of a stream. `false` if it could not be saved, or is of no use yet.
     pub(super) fn save_ingest_state(&self, stream: StreamId, writer: &mut StreamWriter) -> bool {
         let Some(footing) = self.footing_to_save(writer.watermark) else { return false };
         let Some(saved) = writer.ingest_state.save() else { return false };
@@ -155,7 +154,8 @@ impl Inner {
         written
     }
 
-    /// Saves what was just read, if that was much, and goes on from what was saved: it takes less memory, and the handle may be killed.
+    /// Saves an ingest state that was just read, if it took many events, and goes on from the saved one: that takes less memory, and
+    /// the handle may be killed.
     pub(super) fn save_read(&self, stream: StreamId, writer: &mut StreamWriter) {
         // Commits of this handle that are not durable yet are in no file.
         let is_read = writer.placed.is_none();
@@ -178,7 +178,7 @@ fn save_fold(shared: &RwLock<Loaded>, footing: Footing, write: &dyn Fn(&Part<'_>
         }
         saved_fold::encode(footing, &loaded)
     };
-    // One that is too large is not tried again until it has grown by as much as any other.
+    // A fold that is too large is not tried again until it has grown by as much as any other.
     let is_done = saved.is_none_or(|saved| write(&saved.part()));
     let Ok(mut loaded) = shared.write() else { return };
     if is_done && loaded.watermark >= footing.seq {

@@ -1,4 +1,4 @@
-//! The file of a stream beside the log: what was made of its events, so that the next process need not make it again.
+//! The file of a stream beside the log: its fold and its ingest state, so that the next process need not make them again.
 //!
 //! ```text
 //! snap/<stream>   head 48        magic, program, store, stream
@@ -12,8 +12,8 @@
 //! footing. The ingest state comes first, so its rows stay at their offsets when a fold is saved.
 //!
 //! The file may be deleted at any time, by any process. It never decides anything: the link in a footing commits to the whole log
-//! up to its seq, and a section holds only what follows from that. It is written behind an answer, never before one; whole, under
-//! another name first; and not synced, since a file that a crash garbled fails its digests.
+//! up to its seq, and a section holds only data that follows from that log. The file is written behind an answer, never before
+//! one; whole, under another name first; and not synced, since a file that a crash garbled fails its digests.
 
 use std::io;
 
@@ -56,7 +56,7 @@ impl Footing {
 /// The sections, in the order of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Section {
-    /// What appending to the stream has to know.
+    /// The ingest state, which appending to the stream needs.
     IngestState,
     /// The stream folded, with the streams that its view needs.
     Fold,
@@ -74,14 +74,14 @@ impl Section {
     }
 }
 
-/// What the header says of a section.
+/// The entry of a section in the header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Entry {
     pub(super) footing: Footing,
-    /// What the section has to say beside its bytes.
+    /// Numbers of the section beside its bytes.
     pub(super) numbers: [u64; 2],
     pub(super) bytes: u64,
-    /// Of the bytes, as far as the section does not check them itself.
+    /// Digest of the bytes, as far as the section does not check them itself.
     pub(super) digest: [u8; DIGEST_BYTES],
 }
 
@@ -92,14 +92,14 @@ pub(super) struct Part<'a> {
     pub(super) bytes: [&'a [u8]; 2],
 }
 
-/// This program, as far as a layout, and what a fold concludes, may depend on it: its version and its rules.
+/// A number for this program, as far as a layout or conclusions may depend on it: from its version and its rules.
 pub(super) fn program() -> u32 {
     let rules = RuleKind::all().map(RuleKind::label).chain(ShortenKind::all().map(ShortenKind::label));
     program_of(env!("CARGO_PKG_VERSION"), rules)
 }
 
-/// A program with one more rule is another one: it concludes what a fold that was saved without the rule lacks, and it saves
-/// numbers that the other does not know.
+/// A program with one more rule is another one: a fold that was saved without the rule lacks the rule's conclusions, and the
+/// program saves numbers that the other does not know.
 fn program_of(version: &str, rules: impl Iterator<Item = &'static str>) -> u32 {
     let add = |sum: u32, rule: &str| crc32c::crc32c_append(crc32c::crc32c_append(sum, b","), rule.as_bytes());
     rules.fold(crc32c::crc32c(version.as_bytes()), add)
@@ -152,7 +152,7 @@ impl Header {
         self.lengths.iter().try_fold(HEADER_BYTES as u64, |sum, bytes| sum.checked_add(*bytes))
     }
 
-    /// What it says of a section, if the file has one of this program's layout.
+    /// The entry of a section, if the file has one of this program's layout.
     pub(super) fn entry(&self, section: Section) -> Option<&Entry> {
         self.entries.get(section as usize)?.as_ref()
     }
@@ -262,14 +262,14 @@ pub(super) fn put(
     })
 }
 
-/// A file, and what its header says of it; `None`: it is no snapshot of that stream, or cannot be read.
+/// A file and its header; `None`: it is no snapshot of that stream, or cannot be read.
 pub(super) fn open(
     storage: &dyn Storage,
     name: &str,
     store: StoreId,
     stream: StreamId,
 ) -> Option<(Box<dyn StoredFile>, Header)> {
-    // Callers make anew what they cannot read, or tell of it, here and below.
+    // Callers make an unreadable snapshot anew, or tell of it, here and below.
     let file = storage.open(name, Access::Read).ok()?;
     // As above.
     let header = Header::read(&*file, store, stream).ok()??;
@@ -301,7 +301,7 @@ pub(super) fn write_parts(file: &dyn StoredFile, parts: &[&[u8]], offset: u64) -
     Ok(())
 }
 
-/// Puts a file in place that `fill` writes. Whatever happens, the name holds nothing, an old one or this one. `false`: another process
+/// Puts a file in place that `fill` writes. In any case the name holds nothing, an old file or this one. `false`: another process
 /// or thread is putting one there.
 pub(super) fn put_in_place(
     storage: &dyn Storage,

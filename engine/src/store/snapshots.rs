@@ -1,6 +1,6 @@
-//! What a handle does with snapshots: reads them, writes them, and by itself.
+//! A handle's uses of snapshots: it reads them, writes them, and writes them without being asked.
 //!
-//! A file that holds what was erased is emptied before it is removed: another program may have it open.
+//! A file that holds an erased text is emptied before it is removed: another program may have it open.
 
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -10,7 +10,7 @@ use crate::ids::{StoreId, StreamId};
 use crate::locks::steady;
 use crate::storage::{Access, Storage, give_back};
 
-/// What a handle does with snapshots.
+/// How a handle uses snapshots.
 #[derive(Clone, Copy)]
 pub(super) struct Uses {
     /// Opens sessions from them.
@@ -49,13 +49,13 @@ impl Snapshots {
         }
     }
 
-    /// Empties and removes a file that may hold what was erased: another program may have it open.
+    /// Empties and removes a file that may hold an erased text: another program may have it open.
     pub(super) fn empty(&self, stream: StreamId) {
         let name = snapshot_name(stream);
         if self.uses.writes
             && let Ok(file) = self.storage.open(&name, Access::Write)
         {
-            // What erases removes it, too. If it stays, it is refused again.
+            // An erasure removes it, too. If it stays, it is refused again.
             give_back(&*self.storage, &*file, &name);
         }
     }
