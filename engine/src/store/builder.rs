@@ -23,7 +23,7 @@ use super::snapshots::{Snapshots, Uses};
 use super::subject_keys::{check_subject, not_encrypted};
 use super::{Inner, Redactor, Store};
 
-/// What stays in memory of sessions, by default.
+/// Bytes of sessions that stay in memory, by default.
 const MEMORY_BYTES: u64 = 256 << 20;
 
 /// Settings for [`Store::builder`].
@@ -86,9 +86,9 @@ impl Builder {
         }
     }
 
-    /// What opens the keys of an encrypted store. A store that is made with it is encrypted: every stream but the store's own is sealed
-    /// under a key of its own. One that is there must be encrypted, too. Without it an encrypted store can be verified, sealed and copied,
-    /// and proofs can be made; reading is [`Error::Locked`].
+    /// The ring that opens the keys of an encrypted store. A store that is made with a ring is encrypted: every stream but the store's own
+    /// is sealed under a key of its own. A store that exists already must be encrypted, too. Without a ring an encrypted store can be
+    /// verified, sealed and copied, and proofs can be made; reading is [`Error::Locked`].
     ///
     /// An encrypted store keeps no index of names and no snapshots.
     #[must_use]
@@ -97,14 +97,14 @@ impl Builder {
         self
     }
 
-    /// Which tools are known. Default: none.
+    /// The registry of known tools. Default: no tool is known.
     #[must_use]
     pub fn registry(mut self, registry: Arc<dyn Registry>) -> Self {
         self.registry = registry;
         self
     }
 
-    /// What takes secrets out of facts before anything of them is recorded. Default: nothing does.
+    /// The redactor that takes secrets out of facts before they are recorded. Default: none.
     #[must_use]
     pub fn redactor(mut self, redactor: Arc<dyn Redactor>) -> Self {
         self.redactor = Some(redactor);
@@ -112,10 +112,11 @@ impl Builder {
     }
 
     /// The subject of new sessions that name no [`StreamInfo::subject`](crate::entry::StreamInfo::subject) and do not come from a session
-    /// that has one. For hosts that record for one person or tenant, and cannot name it with each session. Sessions that were begun before
-    /// stay as they are, and those of a merge as they are in the other store. Default: none.
+    /// that has one. For hosts that record for one person or tenant, and cannot name it with each session. Earlier sessions stay as they
+    /// are, and merged sessions stay as they are in the other store. Default: none.
     ///
-    /// Only an encrypted store opens with it: in any other, nothing could be shredded. None is made without [`Builder::keys`].
+    /// Only an encrypted store opens with a subject: in a plain store nothing could be shredded. No store is made without
+    /// [`Builder::keys`].
     #[must_use]
     pub fn subject(mut self, name: impl Into<String>) -> Self {
         self.subject = Some(name.into());
@@ -138,10 +139,10 @@ impl Builder {
         self
     }
 
-    /// About how many bytes of folds, and of what appending needs to know, stay in memory between calls. Default: 256 MiB, which is some
-    /// seven hundred sessions of 300 calls. The session that was used longest ago leaves first, and is read again when it is asked for: from
-    /// a snapshot if one is due, else from the log. What views hold is not counted, nor are frames (an
-    /// eighth of it, and at most 16 MiB) and the index.
+    /// About how many bytes of folds and ingest states stay in memory between calls. Default: 256 MiB, enough for some seven hundred
+    /// sessions of 300 calls. The session that was used longest ago leaves first, and is read again when a call needs it: from a snapshot
+    /// if one is due, else from the log. Not counted are the folds that views hold, frames (an eighth of this size, and at most 16 MiB) and
+    /// the index.
     ///
     /// ```
     /// # let folder = tempfile::tempdir()?;
@@ -161,8 +162,8 @@ impl Builder {
         self
     }
 
-    /// Whether this handle seals complete segments in the background. Default: yes, on files of its own. What is read is the
-    /// same either way; see [`Store::seal`].
+    /// Whether this handle seals complete segments in the background. Default: yes, on files of its own. Reads give the same
+    /// either way; see [`Store::seal`].
     #[must_use]
     pub fn sealing(mut self, sealing: bool) -> Self {
         self.sealing = sealing;
@@ -263,14 +264,14 @@ impl Builder {
             path: self.root.clone(),
             source,
         })?;
-        // Without keys a plain store would be made, which is then refused.
+        // Without keys a plain store would be made, and then refused.
         let create = self.create && (self.subject.is_none() || self.ring.is_some());
         let opening = Opening { create, ring: self.ring };
         let (log, recovery) = Log::open_with_keys(storage, self.clock, self.entropy, self.options, opening)?;
         if self.subject.is_some() && !log.is_encrypted() {
             return Err(not_encrypted(&self.root));
         }
-        // A store that only newer programs may write to is read, and nothing else.
+        // A store that only newer programs may write to is opened for reading only.
         let read_only = read_only || log.newer().is_some();
         let own_files = own_files && !read_only;
         // Caches would hold names in plain, so an encrypted store has none.
@@ -313,7 +314,7 @@ impl Builder {
         }
         if inner.log.is_erasing()? {
             if !read_only {
-                // If it cannot be ended now, the next opening tries again.
+                // If the erasure cannot be ended now, the next opening tries again.
                 let _ = inner.resume_erasing();
             }
             inner.withhold_pending()?;
@@ -329,7 +330,7 @@ impl Store {
     }
 }
 
-/// Whether the owner of the machine insists on any file system.
+/// Whether the environment allows any file system.
 fn insisted() -> bool {
     std::env::var_os(ANY_FILE_SYSTEM_VARIABLE).is_some_and(|value| value == "1")
 }
@@ -352,16 +353,16 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         if self.log.check_process().is_err() {
-            // The store is the parent's, and so are the threads, which a child has not got: nothing is waited for, written or
-            // removed. What would be closed by writing to its file is left open.
+            // In a forked child: the store and the threads are the parent's. The child waits for nothing, writes nothing and
+            // removes nothing. The locator is left open, since closing its index would write to the file.
             std::mem::forget(std::mem::take(steady_mut(&mut self.locator)));
             return;
         }
         self.settler.finish();
         self.save_all();
-        // Nothing becomes durable here: a checkpoint only witnesses what is.
+        // Nothing becomes durable here: a checkpoint only witnesses durable commits.
         self.upkeep.finish(&self.log, self.segment.load(Ordering::Relaxed));
-        // As above: without it the next opening looks at the log.
+        // As above: without a checkpoint the next opening looks at the log.
         let _ = self.log.write_checkpoint();
     }
 }

@@ -7,8 +7,8 @@
 //!        +---------------------------------------------- another did -+
 //! ```
 //!
-//! What may be asked and what it answers is decided in `command`, without IO; this module brings the state and the texts
-//! it needs, and records what comes out. Memory has its own file, [`super::memory`].
+//! `command` decides, without IO, which commands are allowed and how they are answered. This module brings the state and
+//! the texts for that, and records the outcome. Memory has its own file, [`super::memory`].
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use super::kept::whole;
 use super::write::{Recording, unsigned};
 use super::{Inner, Store, View};
 
-/// What a command on a context did. Durable when you hold it.
+/// The effect of a command on a context. Durable when you hold it.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -89,8 +89,8 @@ impl Store {
     /// All targets or none; the reply's text is exact. Cost: one fold of the stream (kept), and for a pattern the texts
     /// of the assistant's messages in the context.
     ///
-    /// # Errors
-    /// [`Error::Rejected`] with the exact error text, [`Error::NotFound`] for an unknown stream, and what an append may
+    /// [`Error::Rejected`] with the exact error text, [`Error::NotFound`] for an unknown stream, and the errors of an
+    /// append. Nothing was recorded then.
     /// give. Nothing was recorded then.
     pub fn context_tool(&self, stream: StreamId, json: &str) -> Result<ActReply, Error> {
         let json = self.inner.clean_json(json.as_bytes());
@@ -107,7 +107,7 @@ impl Store {
         self.act(stream, &command, Actor::Assistant)
     }
 
-    /// Hides or shows what `targets` name, each with its summary if one is given.
+    /// Hides or shows the items that `targets` name, each with its summary if one is given.
     ///
     /// # Errors
     /// As [`Store::context_tool`].
@@ -123,7 +123,7 @@ impl Store {
         self.act(stream, &Command::Context { action, targets, pin: false }, Actor::User)
     }
 
-    /// Shows what `targets` name, and keeps it from the rules until it is unpinned.
+    /// Shows the items that `targets` name, and keeps them from the rules until they are unpinned.
     ///
     /// # Errors
     /// As [`Store::context_tool`].
@@ -189,10 +189,10 @@ impl Store {
         Ok(loaded.world.policy(at))
     }
 
-    /// Sets the policy for what comes: of one stream, or of the store. What was concluded before stays.
+    /// Sets the policy for later events: of one stream, or of the store. Earlier conclusions stay.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for an unknown stream, and what an append may give.
+    /// [`Error::NotFound`] for an unknown stream, and the errors of an append.
     pub fn set_policy(
         &self,
         stream: Option<StreamId>,
@@ -202,11 +202,11 @@ impl Store {
         self.change_policy(stream, reason, &|_| Ok(policy.clone()))
     }
 
-    /// Sets the policy to what `change` makes of the one in force. `change` may be called again if another writer set
-    /// one meanwhile.
+    /// Sets the policy that `change` makes from the one in force. `change` may be called again if another writer set a
+    /// policy meanwhile.
     ///
     /// # Errors
-    /// What `change` gives, as [`Error::Rejected`]; else as [`Store::set_policy`].
+    /// The error of `change`, as [`Error::Rejected`]; else as [`Store::set_policy`].
     pub fn change_policy(
         &self,
         stream: Option<StreamId>,
@@ -228,7 +228,7 @@ impl Store {
 
     /// Changes the tasks of a session, as an agent asks for it: `{"tasks": [{"id": .., "status": ..}, ..]}`.
     ///
-    /// What a completed task leaves behind is hidden behind its summary in the same commit.
+    /// The outputs of a completed task are hidden behind its summary in the same commit.
     ///
     /// # Errors
     /// [`Error::Rejected`] with the reason; the agent reads it after `Error updating task: `. Else as
@@ -237,7 +237,7 @@ impl Store {
         let update = TaskUpdate::from_json(&self.inner.clean_json(json)).map_err(Rejection::from)?;
         let (completed, written) = self.inner.decided(&[], &[stream], &mut |_| {
             let view = View::new(self, stream, &super::At::Head)?;
-            // What was erased or is damaged is gone. What cannot be read now must not be recorded as if there were nothing.
+            // An erased or damaged text counts as gone. A text that cannot be read now must not be recorded as if there were none.
             let failed = Cell::new(None);
             let read = |body: BodyId| match self.inner.body(body) {
                 Ok(bytes) => Some(bytes),
@@ -280,14 +280,15 @@ impl Store {
 }
 
 impl Inner {
-    /// The text of a body whose frame is among `places`; of another stream's, too. `None` if it cannot be read.
+    /// The text of a body. Its frame is looked for among `places`, and else in the whole log, as for another stream's
+    /// body. `None` if the text cannot be read.
     ///
     /// Reads one frame by its position, so that thousands of texts in order cost one pass over the log.
     pub(super) fn text_in(&self, places: &[FramePlace], id: BodyId) -> Option<String> {
         let at = places.partition_point(|place| place.last_seq < id.seq);
         let place = places.get(at).filter(|place| place.first_seq <= id.seq);
         let frame = match place {
-            // As the text above says, here and below.
+            // A text that cannot be read is `None`, here and below.
             Some(place) => self.frame_told(id.seq, || Some(place.position)).ok()??,
             None if id.chunks == 0 => return Some(String::new()),
             // As above.

@@ -1,4 +1,4 @@
-//! Events as their frames say them, without a look at anything else.
+//! Events decoded from their frames alone.
 
 use crate::codec::{EventRef, Frame, Sight, payload};
 use crate::error::Error;
@@ -8,14 +8,14 @@ use crate::secret::Secret;
 
 use super::Inner;
 
-/// Decodes one event of a frame as its payload says it: without the free texts, which stand in bodies, and with labels that
-/// are sealed. For those who look at other things.
+/// Decodes one event of a frame from its payload alone. Free texts, which stand in bodies, are left out, and labels stay
+/// sealed. For callers that need neither.
 pub(super) fn bare(frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Error> {
     check_sight(event)?;
     payload::recorded(frame, event).map_err(|error| unreadable(event.seq, &error))
 }
 
-/// Whether an event can be read: what is sealed needs its key. One whose key was destroyed is like one of an unknown kind.
+/// Checks that an event can be read: a sealed event needs its key. An event whose key was destroyed counts as one of an unknown kind.
 fn check_sight(event: &EventRef<'_>) -> Result<(), Error> {
     let (seq, stream) = (event.seq, event.envelope.stream);
     match event.sight {
@@ -47,7 +47,7 @@ fn unreadable(seq: Seq, error: &payload::PayloadError) -> Error {
 }
 
 impl Inner {
-    /// An error of an event, with the cause where it is sealed and its key is not at hand.
+    /// An error of an event, with the cause if the event is sealed and its key is not at hand.
     pub(super) fn told(&self, error: Error, stream: StreamId) -> Error {
         match error {
             Error::Locked { .. } => self.log.why_locked(stream).into(),
@@ -55,7 +55,7 @@ impl Inner {
         }
     }
 
-    /// Takes note of damage for a caller that goes on without it: an answer that leaves events out has to say so.
+    /// Notes damage for a caller that goes on without the damaged part: an answer that leaves events out has to say so.
     pub(super) fn noted<T>(&self, read: Result<T, Error>) -> Result<T, Error> {
         if let Err(Error::Corrupt { detail, .. }) = &read {
             self.note_damage(detail.clone());

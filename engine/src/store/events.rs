@@ -181,14 +181,14 @@ impl Inner {
 /// Most seqs that are looked for at a time in a large frame.
 const AHEAD_COUNT: usize = 1024;
 
-/// A frame so many events behind the last one is read on the way to it: cheaper than to find it.
+/// A frame up to so many events behind the last one is read on the way: cheaper than a search.
 const NEAR_COUNT: u64 = 8;
 
 /// The frames that were found last, for a caller that asks in order.
 #[derive(Default)]
 struct Holding<'a> {
     frames: VecDeque<Frame>,
-    /// Where the last frame ends, and the frames behind it.
+    /// Where the last frame ends, its last seq, and the frames behind it.
     end: Option<(Position, Seq)>,
     behind: Option<log::Frames<'a>>,
 }
@@ -202,12 +202,12 @@ impl<'a> Holding<'a> {
             return None;
         }
         let behind = self.behind.get_or_insert_with(|| inner.log.frames(end, inner.log.head()));
-        // A damaged one is looked for by itself: then it says which it is.
+        // Stops at a damaged frame: the search for its seq reports it.
         let found = behind.map_while(Result::ok).find(|frame| frame.last_seq() >= seq);
         found.filter(|frame| frame.first_seq() <= seq)
     }
 
-    /// The frame, or the part of one, that holds `seq`. `later` are this and those that will be asked for, rising.
+    /// The frame, or the part of one, that holds `seq`. `later`: this seq and those that will be asked for next, rising.
     fn find(
         &mut self,
         inner: &'a Inner,

@@ -25,12 +25,12 @@ impl Iterator for Parts {
 }
 
 impl Inner {
-    /// The frame that holds `seq`; of a large one perhaps only a part.
+    /// The frame that holds `seq`; of a large frame perhaps only a part.
     pub(super) fn frame_of(&self, seq: Seq) -> Result<Option<Frame>, Error> {
         self.frame_told(seq, || self.known_place(seq))
     }
 
-    /// As [`Inner::frame_of`]. `place` is asked where the frame begins, if no cache holds it.
+    /// As [`Inner::frame_of`]. `place` tells where the frame begins; it is called if no cache holds the frame.
     pub(super) fn frame_told(
         &self,
         seq: Seq,
@@ -44,7 +44,7 @@ impl Inner {
             self.cache().keep_part(&part);
             return Ok(Some(part));
         }
-        // What the index says is where to look; a frame that is damaged, or another one, is the log's to report.
+        // The index only says where to look. A frame that is damaged, or another one, is the log's to report.
         let told = place().and_then(|position| self.log.part_at(position, seq).ok().flatten());
         let Some(frame) = told.map_or_else(|| self.log.locate(seq), |frame| Ok(Some(frame)))? else {
             return Ok(None);
@@ -81,8 +81,8 @@ impl Inner {
         Ok(frame)
     }
 
-    /// What holds the events of `streams` past `after` in the frame at a position: the frame itself, or parts of a large
-    /// one. They may hold others, too.
+    /// The events of `streams` past `after` in the frame at a position: the frame itself, or parts of a large one. The
+    /// frame and the parts may hold others, too.
     pub(super) fn parts_of(
         &self,
         position: Position,
@@ -111,8 +111,8 @@ impl Inner {
         Ok(Parts::Some(parts.into_iter()))
     }
 
-    /// As [`Inner::parts_by`], for a caller that keeps them: a frame that has to be read is not kept beside those that are, and comes
-    /// with the bodies that were read with it. And whether it was kept already.
+    /// As [`Inner::parts_by`], for a caller that keeps the frames: a frame that has to be read is not put into the cache, and comes
+    /// with the bodies that were read with it. Returns also whether the cache held the frame.
     pub(super) fn parts_once<'a>(
         &'a self,
         looks: &mut Looks<'a>,

@@ -1,4 +1,4 @@
-//! What a handle holds: the log, and everything that is made of it and can be thrown away.
+//! The parts of a handle: the log, and everything that is made from the log and can be thrown away.
 //!
 //! All that a handle does is done by `impl` blocks in the files above this one.
 
@@ -40,7 +40,7 @@ pub struct Store {
     pub(super) inner: Arc<Inner>,
 }
 
-/// What all clones of a handle share.
+/// The state that all clones of a handle share.
 pub(super) struct Inner {
     pub(super) log: Arc<Log>,
     pub(super) root: PathBuf,
@@ -64,7 +64,7 @@ pub(super) struct Inner {
     pub(super) segment: AtomicU32,
     pub(super) durability: Durability,
     pub(super) settler: Settler,
-    /// What was acknowledged last without a sync.
+    /// The last commit that was acknowledged without a sync.
     pub(super) unsettled: Mutex<Option<Placed>>,
 }
 
@@ -88,13 +88,13 @@ impl Store {
         &self.inner.root
     }
 
-    /// What opening found: whether the store was closed cleanly, and what was set aside.
+    /// The findings of opening: whether the store was closed cleanly, and which bytes were set aside.
     pub fn recovery(&self) -> &Recovery {
         &self.inner.recovery
     }
 
-    /// Damage that reads of this handle met and left out of their answers, each place in a line; at most 16. Empty says
-    /// nothing about what was not read: `verify` reads everything.
+    /// Damage that reads of this handle met and left out of their answers, each place in a line; at most 16. An empty
+    /// list says nothing about unread parts of the log: `verify` reads everything.
     pub fn damage_met(&self) -> Vec<String> {
         steady(&self.inner.damage).clone()
     }
@@ -107,7 +107,7 @@ impl Store {
         self.inner.refresh()
     }
 
-    /// What the store's clock says: the time at which memory is to be read now.
+    /// The time of the store's clock, at which memory is to be read now.
     pub fn now(&self) -> Micros {
         self.inner.now()
     }
@@ -147,7 +147,7 @@ impl Inner {
         Signer::new(self.log.secret().signer_key(stream_key))
     }
 
-    /// What the store's clock says.
+    /// The time of the store's clock.
     pub(super) fn now(&self) -> Micros {
         self.log.clock().now()
     }
@@ -160,12 +160,12 @@ impl Inner {
         }
     }
 
-    /// Sees what other processes made durable, and returns the head.
+    /// Reads the commits that other processes made durable, and returns the head.
     pub(super) fn refresh(&self) -> Result<Seq, Error> {
         Ok(self.log.refresh()?.seq)
     }
 
-    /// What is known of stored bodies.
+    /// The places of stored bodies, as far as they are known.
     pub(super) fn body_dedup(&self) -> std::sync::MutexGuard<'_, BodyDedup> {
         renewed(&self.body_dedup, BodyDedup::clear)
     }

@@ -1,4 +1,4 @@
-//! What the store holds: names of streams, sessions in a line each, sizes.
+//! Contents of the store: names of streams, sessions in a line each, sizes.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::decode::bare;
 use super::locator::StreamPlace;
 use super::{At, Inner, Store, View};
 
-/// Names that are asked of the index before it is given up: so many streams are better looked at all.
+/// Most streams that are looked up by their names in the index: with more, all streams are looked at.
 const FOUND_COUNT_MAX: usize = 64;
 
 /// A stream by its names.
@@ -36,8 +36,8 @@ pub struct StreamName {
     pub parent: Option<StreamId>,
     /// Newest seq.
     pub head: Seq,
-    /// The host's time of its opening, else when that was recorded. `None`: unknown, as for files of hosts that write no
-    /// times; when such a file was read says nothing.
+    /// The host's time of its opening, else the time when the opening was recorded. `None`: unknown, as for files of
+    /// hosts that write no times; the time when such a file was read says nothing.
     pub began: Option<Micros>,
     /// The working folder that it began in, else its project.
     #[serde(skip)]
@@ -103,8 +103,8 @@ pub struct StoreInfo {
 }
 
 impl Store {
-    /// Every stream by its names, in order of first events. The store's own stream is left out, and so are those that were shredded, whose
-    /// names cannot be read.
+    /// Every stream by its names, in order of first events. The store's own stream is left out, and so are shredded streams, whose names
+    /// cannot be read.
     ///
     /// Cost: one look at the first event of each stream.
     ///
@@ -133,7 +133,7 @@ impl Store {
         if let (Some(one), 1) = (streams.first(), streams.len()) {
             return Ok(self.stream_name(*one)?.into_iter().collect());
         }
-        // Their order is known of all of them together.
+        // The order is known only from all streams together.
         let places = self.inner.stream_places()?.into_iter();
         self.names_of(places.filter(|place| streams.contains(&place.stream)).collect())
     }
@@ -168,7 +168,7 @@ impl Store {
                 }
                 let recorded = match inner.noted(inner.decode(&frame, &event)) {
                     Ok(recorded) => recorded,
-                    // So does a lost key of one stream.
+                    // A key that is lost costs the name, not the list.
                     Err(Error::Corrupt { .. }) => {
                         names.push(name);
                         continue;
@@ -197,8 +197,8 @@ impl Store {
 
     /// The stream that a host's id, a unique prefix of one, or `latest` names. Sessions of all hosts and projects.
     ///
-    /// Cost: with an index, a look at the first event of those that it knows by this name; of each stream without one, and
-    /// for a name that is not there.
+    /// Cost: with an index, a look at the first event of each stream that the index knows by this name. Without one, and
+    /// for a name that is not there, a look at the first event of each stream.
     ///
     /// # Errors
     /// [`Error::NotFound`] with the nearest name, [`Error::Ambiguous`] with the candidates.
@@ -222,8 +222,8 @@ impl Store {
         self.newest_of(names)
     }
 
-    /// Of some streams, the one that was active last, as [`SessionSummary::ended`] has it. Those of which it is unknown when
-    /// they were stand behind all others; of equals, the one that was recorded last.
+    /// Of some streams, the one that was active last, by [`SessionSummary::ended`]. A stream without a known time stands
+    /// behind all others; of equals, the one that was recorded last is taken.
     ///
     /// Cost: a look at the last frame of each.
     ///
@@ -241,10 +241,10 @@ impl Store {
         Ok(newest.map(|(_, name)| name))
     }
 
-    /// The streams that the index knows by a name, or else by names that begin with it; `None` if it cannot tell, or knows
-    /// none.
+    /// The streams that the index knows by a name, or else by names that begin with it; `None` if the index cannot tell,
+    /// or knows none.
     fn known_by(&self, name: &str) -> Result<Option<Vec<StreamName>>, Error> {
-        // Ids of streams are no names, and of longer names the index knows the beginning.
+        // The index of names holds no ids of streams, and of longer names it holds the beginning.
         let in_index = !name.is_empty() && name.len() < NAME_BYTES_MAX && !is_hex_id(name);
         for prefix in [false, true] {
             let known = || self.named(NameKind::Session, name, prefix, FOUND_COUNT_MAX);
@@ -286,8 +286,8 @@ impl Store {
         Ok(Some(summary(name, view.read().state(), at, ended)))
     }
 
-    /// When a stream was last active, as of `at`: the newest of the host's times in its last frame that has any. What bears no
-    /// host's record was not read from a file, and happened when it was recorded. `None`: unknown.
+    /// When a stream was last active, as of `at`: the newest of the host's times in its last frame that has any. An event
+    /// without a host's record was not read from a file, and happened when it was recorded. `None`: unknown.
     fn last_active(&self, stream: StreamId, at: Seq) -> Result<Option<Micros>, Error> {
         let (places, _) = self.inner.frames_of(&[stream], Seq::ZERO)?;
         for place in places.iter().rev().filter(|place| place.first_seq <= at) {
@@ -307,8 +307,8 @@ impl Store {
         Ok(None)
     }
 
-    /// The newest seq before anything that was recorded after a moment: [`Seq::ZERO`] if everything is later. Where the clock went
-    /// back, what came behind a later time counts as that late.
+    /// The newest seq before the first event that was recorded after a moment: [`Seq::ZERO`] if everything is later. If the clock
+    /// went back, an event behind a later time counts as that late.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -374,11 +374,11 @@ impl Store {
     }
 }
 
-/// What the frames of one commit say about when the events of a stream happened.
+/// The times of the events of a stream, by the frames of one commit.
 enum Dating {
     /// The host wrote times: the first, and the newest.
     Host { first: Micros, last: Micros },
-    /// No host's record and no time: it was recorded as it happened, then.
+    /// No host's record and no time: the events happened when they were recorded, at this time.
     Live(Micros),
     /// A host's records without a time, or nothing of the stream.
     Undated,
@@ -463,7 +463,7 @@ fn chosen(names: &[StreamName], name: &str) -> Result<StreamName, Error> {
             if let [only] = tops.as_slice() {
                 return Ok((**only).clone());
             }
-            // Forks are called after the session that they left: that one is meant.
+            // Forks are called after the session that they left: that session is meant.
             let whole =
                 many.iter().filter(|stream| many.iter().all(|other| other.name.starts_with(&stream.name)));
             if let [only] = whole.collect::<Vec<_>>().as_slice() {

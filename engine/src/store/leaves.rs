@@ -1,6 +1,6 @@
-//! What a proof is made of: every event as bytes that stay what they are, each with a salt that cannot be guessed.
+//! Material of proofs: every event as bytes that never change, each with a salt that cannot be guessed.
 //!
-//! Hashing, trees, signatures and files of proofs are not here: they are made of what this gives.
+//! Hashing, trees, signatures and files of proofs are not here: they are made from these leaves.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,8 +30,8 @@ pub struct Leaf {
     pub seq: Seq,
     /// When it was recorded.
     pub time: Micros,
-    /// Hides the event from those who have a digest of salt and bytes alone. Keyed with the store's secret over the bytes: the same each
-    /// time, and of no use for any other event.
+    /// Hides the event from a reader who has a digest of salt and bytes alone. Keyed with the store's secret over the bytes: the same
+    /// each time, and of no use for any other event.
     pub salt: [u8; 32],
     /// See [`crate::codec::LeafEvent`].
     pub bytes: Vec<u8>,
@@ -170,9 +170,10 @@ impl Store {
         Ok(found)
     }
 
-    /// Keeps a signed checkpoint over the events up to `seq` beside the log. Durable when it returns. In place of the one of that seq.
+    /// Keeps a signed checkpoint over the events up to `seq` beside the log, in place of an earlier one of that seq. Durable when it
+    /// returns.
     ///
-    /// What it says is not looked at: any program that may write to the folder may put any text there.
+    /// The text is not looked at: any program that may write to the folder may put any text there.
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::TooLarge`], [`Error::Io`].
@@ -240,7 +241,7 @@ impl Store {
         })
     }
 
-    /// A tile of the tree as it lies beside the log, unchecked; `None` if there is none that can be read. What it says has to lead to a
+    /// A tile of the tree as it lies beside the log, unchecked; `None` if there is none that can be read. Its hashes have to lead to a
     /// root that was signed.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn kept_tile(&self, path: &str) -> Option<Vec<u8>> {
@@ -249,7 +250,8 @@ impl Store {
         read_file(&**self.inner.log.storage(), &name, TILE_BYTES_MAX).ok().flatten()
     }
 
-    /// Keeps a tile beside the log, in place of the one of that path. It is not synced: what a crash leaves of it is found out when it is read.
+    /// Keeps a tile beside the log, in place of the one of that path. The tile is not synced: if a crash leaves only a part of it, a read
+    /// finds that out.
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::Io`]: then there is no tile, or the one of before.
@@ -280,7 +282,7 @@ impl Store {
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn remove_tile(&self, path: &str) {
         if !self.inner.read_only {
-            // What is left is not read, and goes with the folder.
+            // A tile that stays is not read, and goes with the folder.
             let _ = self.inner.log.storage().remove(&format!("{TILES}/{path}"));
         }
     }

@@ -124,7 +124,7 @@ impl Inner {
         }
     }
 
-    /// Whether it is known where the streams are past `after`; with `by_index` also if an index may know.
+    /// Whether the places of streams past `after` are known; with `by_index` also if an index may know them.
     pub(super) fn knows_places(&self, after: Seq, by_index: bool) -> bool {
         let locator = self.locator();
         locator.tail.watermark > after || by_index && locator.enabled
@@ -132,7 +132,7 @@ impl Inner {
 
     /// Tells the indexer that the log has grown. Never waits.
     pub(super) fn nudge_index(&self) {
-        // The next commit nudges it.
+        // The next commit nudges the indexer.
         if let Ok(locator) = self.locator.try_read()
             && let Some(indexer) = &locator.indexer
         {
@@ -187,8 +187,8 @@ impl Inner {
         Ok(until.seq)
     }
 
-    /// Takes up a frame that this handle wrote and that is durable, so that it is not read back. One that does not follow what is
-    /// known, or that would have to wait, is read when it is needed.
+    /// Takes up a frame that this handle wrote and that is durable, so that it is not read back. A frame that does not follow the
+    /// tail, or that would have to wait, is read when it is needed.
     pub(super) fn take_own_frame(&self, frame: &Frame) {
         let Ok(mut locator) = self.locator.try_write() else { return };
         let follows = |locator: &Locator| {
@@ -252,7 +252,7 @@ impl Inner {
         }
     }
 
-    /// Frames with events of `streams` past `after`, oldest first, and the seq up to which that is all.
+    /// Frames with events of `streams` past `after`, oldest first, and the seq up to which these are all.
     pub(super) fn frames_of(
         &self,
         streams: &[StreamId],
@@ -302,7 +302,7 @@ impl Inner {
 
     /// As [`Store::named`].
     fn named(&self, kind: NameKind, text: &str, prefix: bool, limit: usize) -> Option<Vec<NameEntry>> {
-        // The caller folds instead, and reports what it cannot read.
+        // The caller folds instead, and reports read errors.
         self.catch_up_locator().ok()?;
         let locator = self.locator();
         let index = locator.index.as_ref()?;
@@ -360,8 +360,8 @@ impl Store {
         }
     }
 
-    /// Streams whose events bear a name, as the index knows them: at most `limit`, each with its newest such event. Of names longer
-    /// than [`NAME_BYTES_MAX`](crate::index::NAME_BYTES_MAX), those that begin alike are found, too.
+    /// Streams whose events bear a name, as the index knows them: at most `limit`, each with its newest such event. For a name
+    /// longer than [`NAME_BYTES_MAX`](crate::index::NAME_BYTES_MAX), names that begin alike are found, too.
     ///
     /// `None` if there is no index, or it does not go up to the head: then only a fold can tell. A name that is not found is
     /// a hint, not a proof.
@@ -379,8 +379,8 @@ impl Store {
         Ok(self.inner.stream_places()?.len())
     }
 
-    /// The streams that may have an event which bears a name that begins so: those of which the index knows it, and those with
-    /// events that it does not have yet. In order; no stream that is missing has such an event.
+    /// The streams that may have an event with a name that begins with `text`: those that the index knows by such a name, and
+    /// those with events that the index does not have yet. In order; no other stream has such an event.
     ///
     /// `None`: there is no index, or it knows `limit` such names or more.
     ///
@@ -395,7 +395,7 @@ impl Store {
         }) else {
             return Ok(None);
         };
-        // Read before the names: what comes in between is counted twice rather than not at all.
+        // Read before the names: an event that comes in between is counted twice rather than not at all.
         let known = index.watermark().seq;
         let Ok(entries) = index.names(kind, as_kept(text), true, limit) else { return Ok(None) };
         if entries.len() >= limit {
@@ -408,8 +408,8 @@ impl Store {
         Ok(Some(streams))
     }
 
-    /// What the index knows and the log does not: evidence that the log was rolled back, or that an older copy of it was put
-    /// in its place. Such an index is kept as it is, and answers come from the log, until
+    /// Events that the index knows and the log does not: evidence that the log was rolled back, or that an older copy of it
+    /// was put in its place. Such an index is kept as it is, and answers come from the log, until
     /// [`Store::discard_evidence`]. Cost: about 1 ms if there is an index that this handle does not use.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn index_evidence(&self) -> Option<Evidence> {
@@ -450,7 +450,7 @@ impl Store {
 }
 
 impl Inner {
-    /// What can be done about an index that stayed as it was.
+    /// The error for an index that stayed as it was.
     fn unchanged(&self, why: Unchanged) -> Error {
         match why {
             Unchanged::Held => Error::Busy { detail: why.to_string() },

@@ -1,4 +1,4 @@
-//! What a handle knows of where the events of streams are: an index, tables of segments, and the tail that was read.
+//! Where a handle finds the events of streams: in an index, in tables of segments, and in the tail that was read.
 //!
 //! ```text
 //! complete segments   the streams, each with its first frame and newest seq; tables on disk say which frames hold them
@@ -19,7 +19,7 @@ use crate::ids::{Position, Seq, StreamId};
 use crate::index::{Bypassed, Index, Indexer, Lookup as _, StreamEntry};
 use crate::log::{CompleteSegment, Log};
 
-/// Pause before an index that could not be opened is tried again: the first and the longest. Each doubles the last.
+/// Pauses before an index that could not be opened is tried again: the first and the longest. Each pause is twice the one before.
 pub(super) const RETRY_MIN: Duration = Duration::from_millis(250);
 const RETRY_MAX: Duration = Duration::from_secs(30);
 /// Once the tail holds so many places, it forgets those that the index knows.
@@ -30,7 +30,7 @@ const FORGET_PLACE_COUNT: usize = 16_384;
 pub(super) struct Locator {
     /// Whether this handle uses an index.
     pub(super) enabled: bool,
-    /// Whether it only looks things up in it; then since when, and for how long others go without.
+    /// Whether the index is open for reading only; `opened`: since when, which limits how long other processes go without it.
     pub(super) is_reading: bool,
     pub(super) opened: Option<Instant>,
     pub(super) index: Option<Arc<Index>>,
@@ -96,14 +96,14 @@ impl Locator {
         self.retry = Some(Retry::after(self.retry));
     }
 
-    /// Forgets what the index knows, too, once the tail has grown enough.
+    /// Forgets places that the index knows, too, once the tail has grown enough.
     pub(super) fn forget_known(&mut self) {
         if self.tail.place_count() >= self.forget_at {
             self.advance_base();
         }
     }
 
-    /// Moves the base to where the index is, and forgets what lies below.
+    /// Moves the base up to the index's watermark, and forgets the frames below.
     pub(super) fn advance_base(&mut self) {
         let Some(index) = &self.index else { return };
         let base = index.watermark().seq.min(self.tail.watermark);
@@ -163,7 +163,7 @@ impl Locator {
         count: usize,
     ) -> Result<Vec<FramePlace>, Unanswered> {
         let mut found = self.tail.frames_of(&[stream], self.base);
-        // What the tail has is enough, or all that is before it is looked at.
+        // The frames of the tail are enough, or all frames before them are looked at.
         if found.len() < count {
             found.splice(0..0, self.segments.frames_of(log, stream, self.base)?).for_each(drop);
         }
@@ -185,13 +185,13 @@ impl Locator {
     /// One stream; `None` if it has no events.
     pub(super) fn stream(&self, stream: StreamId) -> Result<Option<StreamPlace>, Bypassed> {
         let known = self.index.as_ref().map(|index| index.stream(stream)).transpose()?.flatten();
-        // What the index knows beyond the base is in the tail, too.
+        // Streams that the index knows beyond the base are in the tail, too.
         let known = known.filter(|entry| entry.first_seq <= self.base).map(StreamPlace::from);
         let complete = self.segments.stream(stream).filter(|place| place.head > self.base);
         let fresh = self.tail.stream(stream).and_then(|places| {
             Some(StreamPlace { stream, first: *places.frames.first()?, head: places.head })
         });
-        // The first that knows it has its beginning, and any of them its end.
+        // The first entry of a stream has its beginning, and any of them its end.
         let all = [known, complete, fresh].into_iter().flatten();
         Ok(all.reduce(|first, next| StreamPlace { head: first.head.max(next.head), ..first }))
     }
@@ -202,7 +202,7 @@ impl Locator {
         let mut known = FxHashMap::default();
         if let Some(index) = &self.index {
             for entry in index.streams()? {
-                // What the index knows beyond the base is in the tail, too.
+                // Streams that the index knows beyond the base are in the tail, too.
                 if entry.first_seq <= self.base {
                     known.insert(entry.stream, found.len());
                     found.push(entry.into());
@@ -343,7 +343,7 @@ impl TailFrames {
         };
         let mut events = frame.events().map(|event| (event.envelope.stream, event.seq)).peekable();
         while let Some((stream, seq)) = events.next() {
-            // Of events of one stream in a row the last says it all.
+            // Of events of one stream in a row only the last is needed.
             if events.peek().is_some_and(|(next, _)| *next == stream) {
                 continue;
             }

@@ -1,5 +1,4 @@
-//! Memory on an open store: a session's, its project's and the user's seen as one, commands on it, and what sessions
-//! suggest.
+//! Memory on an open store: a session's, its project's and the user's seen as one, and commands on it.
 //!
 //! ```text
 //! MemoryScope {session?, project?} --> layers: session, project, user --> Memory::read(now) --> MemoryView
@@ -29,7 +28,7 @@ use super::view::At;
 use super::write::{Recording, Signers, unsigned};
 use super::{Inner, Store, View};
 
-/// Whose memory is meant: a session's together with its project's, or a project's alone.
+/// The scope of a memory: a session's together with its project's, or a project's alone.
 ///
 /// ```
 /// use acpdb_engine::{MemoryScope, StreamInfo};
@@ -59,7 +58,7 @@ impl MemoryScope {
     }
 }
 
-/// What a command on memory recorded. Durable when you hold it.
+/// The receipt for a command on memory. Durable when you hold it.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[must_use]
 pub struct MemoryReceipt {
@@ -86,9 +85,9 @@ pub struct Remembered {
     pub kind: MemoryKind,
     /// How long it is to hold.
     pub lifespan: Lifespan,
-    /// What it is about, in a word of the caller's.
+    /// Its subject, in a word of the caller's.
     pub category: String,
-    /// Of a preference, what it sets: a later value of the same category and key takes its place.
+    /// The name of a preference's setting: a later value of the same category and key takes its place.
     pub key: Option<String>,
     /// The text; `None` if it was erased, or is damaged.
     pub value: Option<String>,
@@ -143,8 +142,8 @@ impl Memory {
         self.layers.iter().all(|layer| layer.view.as_ref().is_none_or(is_empty))
     }
 
-    /// What holds at the time `now`, in the order of recording. Of a preference that several scopes have, the innermost one: the
-    /// session's before the project's before the user's. Later appends do not show.
+    /// The items that hold at the time `now`, in the order of recording. Of a preference that several scopes have, the innermost
+    /// one: the session's before the project's before the user's. Later appends do not show.
     ///
     /// Cost: O(items that were ever remembered), and a read of each value.
     pub fn current(&self, now: Micros) -> Vec<Remembered> {
@@ -165,10 +164,10 @@ impl Memory {
         })
     }
 
-    /// Calls `read` with what is remembered, seen at the time `now`.
+    /// Calls `read` with the memory as of the time `now`.
     ///
-    /// Ask nothing else of the store within `read`: appends to the same folds wait until it returns, and one that it waits for
-    /// would have both wait for ever.
+    /// Ask nothing else of the store within `read`: appends to the same folds wait until it returns. If `read` waits for such
+    /// an append, both wait for ever.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn read<T>(&self, now: Micros, read: impl FnOnce(&MemoryView<'_>) -> T) -> T {
         static EMPTY: LazyLock<MemoryState> = LazyLock::new(MemoryState::default);
@@ -209,8 +208,8 @@ impl Store {
     /// An equal value is a reinforcement, not a new item; a new value of a preference's key takes the old one's place.
     ///
     /// # Errors
-    /// [`Error::Rejected`] saying what to change; [`Error::NotFound`] for an unknown session; what an append may give.
-    /// Nothing was recorded then.
+    /// [`Error::Rejected`] with the change that is needed; [`Error::NotFound`] for an unknown session; the errors of an
+    /// append. Nothing was recorded then.
     pub fn remember(&self, scope: &MemoryScope, command: &MemoryCommand) -> Result<MemoryReceipt, Error> {
         let clean = self.inner.clean_memory(command);
         let command = clean.as_ref().unwrap_or(command);
@@ -225,7 +224,7 @@ impl Store {
             let adds =
                 decision.drafts.iter().any(|it| matches!(it.event.payload, Payload::MemoryRecorded(_)));
             let (id, stream, drafts) = (decision.id, decision.stream, decision.drafts);
-            // A project that is named comes about, though what it is named for may live with the user.
+            // A project that is named is opened, even if the item goes to the user's stream.
             let named = scope.project.as_deref().filter(|_| matches!(command, MemoryCommand::Add(_)));
             let named = named.map(project_id).filter(|project| *project != stream);
             let named = named.map(|stream| Recording { stream, actor: Actor::User, drafts: Vec::new() });
@@ -302,7 +301,7 @@ fn project_id(name: &str) -> StreamId {
 }
 
 impl Inner {
-    /// The command without secrets; `None`: nothing takes them out.
+    /// The command without secrets; `None`: there is no redactor.
     fn clean_memory(&self, command: &MemoryCommand) -> Option<MemoryCommand> {
         let mut pass = Pass::new(self.redactor.as_deref()?);
         let mut command = command.clone();

@@ -122,27 +122,28 @@ impl Store {
     ///
     /// Memory goes to the stream of its lifespan: a session's facts for a project to that project's, permanent ones to the
     /// user's. Facts whose origin is known with the same content are skipped; with other content they become revisions. If
-    /// another process wrote to the stream meanwhile, what is known is looked up again: nothing is recorded twice.
+    /// another process wrote to the stream meanwhile, known facts are looked up again: nothing is recorded twice.
     ///
     /// # Errors
     /// Nothing was recorded: [`Error::TooLarge`] over a limit, [`Error::Busy`] when the lock cannot be had, [`Error::NoSpace`],
     /// [`Error::ReadOnly`], [`Error::Locked`] and [`Error::Erased`] without the stream's key, [`Error::Upgraded`].
     ///
-    /// Whether it was recorded is not known: [`Error::Poisoned`] (the disk did not say that the bytes are safe), [`Error::Replaced`].
+    /// It is unknown whether the facts were recorded: [`Error::Poisoned`] (the disk did not say that the bytes are safe),
+    /// [`Error::Replaced`].
     /// Open the store again and repeat the call: facts with an origin that were recorded are skipped.
     ///
-    /// [`Error::Io`] and [`Error::Corrupt`] while reading what is known of the stream: nothing was recorded.
+    /// [`Error::Io`] and [`Error::Corrupt`] while reading the known facts of the stream: nothing was recorded.
     pub fn append(&self, stream: &StreamInfo, entries: Vec<Entry>) -> Result<Receipt, Error> {
         self.commit(&[Batch { stream: stream.clone(), entries }], Atomicity::One)
     }
 
     /// Records facts of several streams. With [`Atomicity::Split`] a large import becomes several commits.
     ///
-    /// There a fact that refers to another one of the same call by origin (a rewind, a replaced order) begins a new commit too.
+    /// In a split commit a fact that refers to another one of the same call by origin (a rewind, a replaced order) begins a new commit too.
     ///
     /// # Errors
     /// As [`Store::append`]; after an error of a split commit, the commits before it stand, and the whole call may be
-    /// repeated: what stands is skipped.
+    /// repeated: recorded facts are skipped.
     pub fn commit(&self, batches: &[Batch], atomicity: Atomicity) -> Result<Receipt, Error> {
         let routed = batches.iter().any(Batch::is_moved).then(|| self.routed(batches)).transpose()?;
         let (receipt, placed) = self.inner.commit(routed.as_deref().unwrap_or(batches), atomicity)?;
@@ -157,7 +158,7 @@ impl Store {
     pub fn events(&self, from: Seq, to: Seq) -> Result<Events, Error> {
         let inner = &self.inner;
         let until = inner.log.refresh()?;
-        // Another process may have erased something since, and been killed before it was gone.
+        // Another process may have erased something since, and been killed before the bytes were gone.
         inner.newest_erasure()?;
         let start = inner.known_place(from);
         let log = LogSource::new(Arc::clone(inner), from, start, until);

@@ -4,8 +4,8 @@
 //! places: f1 f2 .. f8 f9     read back:  f9 (3 events), f8 (3) .. until there are enough     given:  f8, f9, without the surplus of f8
 //! ```
 //!
-//! Frames are held between the two, with the texts that were read with them, so that each is read once. Of very many only places are
-//! held; those are read twice.
+//! Frames are held between the two, with the texts that were read with them, so that each is read once. If there are very many, only
+//! their places are held, and the frames are read twice.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,7 +21,8 @@ use super::scan::Source;
 /// Most frames that are held, each of some 4 KiB.
 pub(super) const HELD_COUNT_MAX: usize = 1024;
 
-/// The frames that hold the newest `count` events of a stream, and the seq that the first of those has. At most `held_max` frames are
+/// The frames that hold the newest `count` events of a stream, and the seq of the first of these events. At most `held_max` frames
+/// are held.
 /// held.
 pub(super) fn source(
     inner: Arc<Inner>,

@@ -1,4 +1,4 @@
-//! Where memory facts of a session go: into the stream of their lifespan, whatever door they came through.
+//! Where memory facts of a session go: into the stream of their lifespan, by whichever call they came.
 //!
 //! ```text
 //! batch of a session   message | memory, project | call | memory, permanent
@@ -6,7 +6,7 @@
 //!                      session      project      session        user          one commit, in this order
 //! ```
 //!
-//! So a project's sessions share what one of them was told to remember, as they do after [`Store::remember`]. A value that
+//! So a project's sessions share memory that one of them was told, as they do after [`Store::remember`]. A value that
 //! holds already is no new item but a reinforcement. Facts with an origin come from a host's records, and are recorded as
 //! they are; so are all facts that a caller gives to a project's stream itself.
 
@@ -60,7 +60,7 @@ impl Store {
             (Lifespan::Project, Some(project)) => Some(StreamInfo::project(project)),
             (Lifespan::Session, _) | (Lifespan::Project, None) => None,
         };
-        // The session begins first, and its facts stay in order: what is told about them comes back in this order.
+        // The session begins first, and its facts stay in order: the receipt tells of them in this order.
         let mut open = Batch { stream: batch.stream.clone(), entries: Vec::new() };
         for entry in &batch.entries {
             let Fact::Memory(memory) = &entry.fact else {
@@ -76,7 +76,7 @@ impl Store {
         Ok(())
     }
 
-    /// The fact, or that a value which holds already was said again.
+    /// The fact, or a reinforcement if its value holds already.
     fn or_reinforced(
         &self,
         entry: &Entry,

@@ -229,7 +229,7 @@ impl std::fmt::Debug for Events {
 }
 
 impl Events {
-    /// Only events that a look at them wants: those that it refuses are not decoded.
+    /// Only events that `wanted` accepts at a look: the others are not decoded.
     #[must_use]
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn wanted(mut self, wanted: impl FnMut(&Glimpse<'_>) -> bool + Send + 'static) -> Self {
@@ -278,7 +278,7 @@ impl Events {
         }
     }
 
-    /// Picks what is wanted of a frame. Decoded is one event at a time: a frame may hold thousands.
+    /// Picks the wanted events of a frame. One event is decoded at a time: a frame may hold thousands.
     fn take(&mut self, frame: Frame) {
         for event in frame.events() {
             let stream = event.envelope.stream;

@@ -39,7 +39,8 @@ pub struct Session {
 
 impl Store {
     /// A stream as this store records it: without the secrets that its redactor takes out, and under a name of the store's
-    /// own if the host derived it from a record's bytes; that name means itself. The same as `info` for nearly all.
+    /// own if the host derived it from a record's bytes; that name means itself. For nearly all streams the same as
+    /// `info`.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn recorded_info(&self, info: &StreamInfo) -> StreamInfo {
         super::redact::stream(self.inner.redactor.as_deref(), self.inner.log.secret(), info)
@@ -63,7 +64,7 @@ impl Session {
         &self.store
     }
 
-    /// What the host said about it.
+    /// The host's facts about the session.
     pub fn info(&self) -> &StreamInfo {
         &self.info
     }
@@ -84,7 +85,7 @@ impl Session {
         self.store.submit(&self.info, entries.into_iter().collect())
     }
 
-    /// Calls that were started and have not ended, oldest first: what a crash of the host left behind.
+    /// Calls that were started and have not ended, oldest first: a crash of the host leaves them behind.
     ///
     /// # Errors
     /// If the log cannot be read.

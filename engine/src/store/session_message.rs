@@ -18,7 +18,7 @@ use crate::event::{Report, Role};
 
 use super::{Receipt, Session};
 
-/// What a host finds when it takes up a session.
+/// Open calls and messages that a host finds when it takes up a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use = "what a crash left open is still open"]
 pub struct Resumed {
@@ -58,7 +58,7 @@ pub struct MessageStream {
 }
 
 impl Session {
-    /// Opens the session if it is new; else says what its last host left open. Durable when it returns.
+    /// Opens the session if it is new; else tells the calls and messages that its last host left open. Durable when it returns.
     ///
     /// Cost: one commit for a new session; else a fold of it (kept).
     ///
@@ -72,7 +72,7 @@ impl Session {
         Ok(Resumed { is_new: false, calls: self.open_calls()?, messages: self.open_messages()? })
     }
 
-    /// Ends what a crash left open: calls are aborted for this reason, messages abandoned. One commit, if any.
+    /// Ends the calls and messages that a crash left open: calls are aborted for this reason, messages abandoned. One commit, if any.
     ///
     /// # Errors
     /// As [`Session::append`].
@@ -137,7 +137,7 @@ impl MessageStream {
         Ok(receipt)
     }
 
-    /// Ends the message with what the provider said about it, and records the calls it asks for in the same commit: so a
+    /// Ends the message with the provider's report about it, and records the calls it asks for in the same commit: so a
     /// crash never leaves an answer whose calls are forgotten.
     ///
     /// Calls that name no message are put into this one.

@@ -10,7 +10,7 @@ use crate::log::{KindSpace, SealFigures, SealOutcome, SegmentSpace};
 use super::Store;
 use super::kept::whole;
 
-/// What sealing a store did.
+/// The result of sealing a store.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 #[must_use]
 pub struct SealReport {
@@ -52,7 +52,7 @@ pub struct Space {
     pub compression_ratio: u64,
     /// Events, headers and spines included, by kind.
     pub kinds: BTreeMap<String, KindSpace>,
-    /// Faces of items by what became of them: `live`, `superseded`, `discarded` ..; bytes as recorded.
+    /// Faces of items by their state: `live`, `superseded`, `discarded` ..; bytes as recorded.
     pub states: BTreeMap<String, StateSpace>,
     /// Segment by segment.
     pub segments: Vec<SegmentSpace>,
@@ -82,11 +82,11 @@ impl Store {
     /// Durable when it returns. Cost: about a second for 64 MiB. A damaged segment stays as it is and is named.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`], [`Error::NoSpace`], [`Error::Io`]; what is sealed by then stays sealed.
+    /// [`Error::ReadOnly`], [`Error::NoSpace`], [`Error::Io`]; segments that are sealed by then stay sealed.
     pub fn seal(&self, active: bool) -> Result<SealReport, Error> {
         self.inner.check_writable()?;
         let log = &self.inner.log;
-        // It is asked so that all is seen.
+        // Refreshed so that all commits are seen.
         let _ = log.refresh()?;
         if active {
             log.begin_segment()?;

@@ -1,5 +1,5 @@
-//! Keys of calls in words: the log keeps signs in place of patterns, addresses and command lines, and what they stand for
-//! is in the parameters.
+//! Keys of calls in words: the log keeps signs in place of patterns, addresses and command lines; the parameters hold the
+//! words.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use crate::text::signature::is_masked;
 use super::{Store, View};
 
 impl Store {
-    /// The id that this store records in place of one that a host derived from a record's bytes; others stay as they are.
+    /// The id that this store records in place of one that a host derived from a record's bytes; other ids stay as they are.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn recorded_id<'a>(&self, id: &'a str) -> Cow<'a, str> {
         self.inner.log.secret().name(id).map_or(Cow::Borrowed(id), Cow::Owned)

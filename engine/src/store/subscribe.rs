@@ -5,8 +5,8 @@
 //!                                   ^---- wait_for_commit ----'
 //! ```
 //!
-//! A subscription pulls: it holds a place in the log, not a queue. A slow reader slows no writer and costs no
-//! memory, and a reader that stops just drops it. It sees commits of every process, and only what is durable.
+//! A subscription pulls: it holds a place in the log, not a queue. A slow reader slows no writer and costs no memory, and
+//! a reader that stops just drops it. It sees commits of every process, and only durable ones.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::{Inner, Store};
 /// Most bytes of spines that are read ahead.
 const READ_BYTES_MAX: usize = 256 << 10;
 
-/// One commit, whole: what became durable together.
+/// One commit, whole: events that became durable together.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -99,8 +99,8 @@ pub struct Subscription {
 }
 
 impl Store {
-    /// Follows the store from `from` on: first what is there, then what comes. [`Seq::ZERO`] means from the beginning;
-    /// a seq that is not there yet is waited for.
+    /// Follows the store from `from` on: first the commits that are there, then the later ones. [`Seq::ZERO`] means from
+    /// the beginning; a seq that is not there yet is waited for.
     pub fn subscribe(&self, from: Seq) -> Subscription {
         let inner = Arc::clone(&self.inner);
         Subscription { inner, next: from.max(Seq(1)), place: None, ready: VecDeque::new() }
@@ -138,7 +138,7 @@ impl Subscription {
     fn hand_out(&mut self, frame: &Frame) -> Result<Option<Commit>, Error> {
         let header = frame.header();
         let from = self.next;
-        // Whatever becomes of decoding it, it is not handed out again.
+        // Even if decoding fails, the frame is not handed out again.
         self.next = self.next.max(header.last_seq().next());
         let events =
             frame.events().filter(|event| event.seq >= from).map(|event| self.inner.decode(frame, &event));
@@ -166,7 +166,7 @@ impl Subscription {
                     self.ready.push_back(Ok(frame));
                 }
                 Err(error @ LogError::Corrupt(_)) => self.ready.push_back(Err(error.into())),
-                // What was read is handed out first.
+                // Frames that were read are handed out first.
                 Err(_) if !self.ready.is_empty() => return Ok(()),
                 Err(error) => return Err(error.into()),
             }

@@ -1,4 +1,4 @@
-//! Frozen views: a fold and a watermark, with the bodies that what is shown is made of.
+//! Frozen views: a fold and a watermark, with the bodies of the shown texts.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock, RwLock, RwLockReadGuard};
@@ -100,9 +100,9 @@ pub enum At {
 pub struct View {
     pub(super) inner: Arc<Inner>,
     loaded: Arc<RwLock<Loaded>>,
-    /// Up to where the fold went when the view was made: a commit ends there.
+    /// The seq up to which the fold went when the view was made: a commit ends there.
     folded: Seq,
-    /// In place of a fold that a panic left half done; absent if the log could not be read then.
+    /// The fold in place of one that a panic left half done; absent if the log could not be read then.
     anew: OnceLock<Option<Arc<RwLock<Loaded>>>>,
     stream: StreamId,
     at: Seq,
@@ -125,7 +125,7 @@ impl Reading<'_> {
     /// The stream's state. Pass [`View::at`] to its reads.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn state(&self) -> &State {
-        // A view is only made of a stream that has events, and a fold loses none.
+        // A stream without readable events has an empty state.
         self.guard.world.stream(self.stream).unwrap_or_else(|| empty_state())
     }
 
@@ -136,7 +136,7 @@ impl Reading<'_> {
     }
 }
 
-/// A state without events, for the case that cannot happen.
+/// A state without events: for a stream without readable events, or a view that lost its fold.
 fn empty_state() -> &'static State {
     static EMPTY: OnceLock<State> = OnceLock::new();
     EMPTY.get_or_init(|| State::new(StreamId::STORE, Arc::default()))
@@ -148,12 +148,12 @@ fn empty_fold() -> &'static RwLock<Loaded> {
     EMPTY.get_or_init(RwLock::default)
 }
 
-/// What the model sees of one face.
+/// One face as the model sees it.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct ShownFace {
     /// How it is shown.
     pub state: FaceState,
-    /// The text: the recorded one, or what stands in its place. Parts that are no text come as `[media image/png, 12 B]`.
+    /// The text: the recorded one, or the placeholder. Parts that are no text come as `[media image/png, 12 B]`.
     pub text: String,
 }
 
@@ -176,7 +176,7 @@ impl View {
             let not_found = |what, name: String| Error::NotFound { what, name, nearest: None };
             let state = match reading.world.stream(stream) {
                 Some(state) => state,
-                // All of its events are damaged, or sealed with a key that is lost: there is nothing to show, and that was noted.
+                // All of its events are damaged, or sealed with a key that is lost: there is nothing to show, and the damage was noted.
                 None if reading.has_gaps && !store.inner.frames_of(&[stream], Seq::ZERO)?.0.is_empty() => {
                     empty_state()
                 }
@@ -184,7 +184,7 @@ impl View {
             };
             let at = match at {
                 At::Head => reading.watermark,
-                // Frozen also if the point is yet to come.
+                // Frozen also if the seq is yet to come.
                 At::Seq(seq) => (*seq).min(reading.watermark),
                 At::Turn(turn) => state.turn_end(*turn).ok_or_else(|| not_found("turn", turn.to_string()))?,
             };
@@ -224,7 +224,7 @@ impl View {
         state.items(self.at).filter_map(|ix| state.item(ix, self.at)).collect()
     }
 
-    /// What an item superseded and what superseded it, oldest first; `None` if it is not of this stream.
+    /// The items that an item superseded and those that superseded it, oldest first; `None` if it is not of this stream.
     pub fn chain(&self, item: ItemId) -> Option<Chain> {
         let reading = self.read();
         reading.state().find(item).and_then(|ix| reading.state().chain(ix, self.at))
@@ -242,26 +242,27 @@ impl View {
         reading.state().find(item).and_then(|ix| reading.state().visible(ix, self.at))
     }
 
-    /// How many items each rule hid, and what that saved.
+    /// How many items each rule hid, and the tokens saved by that.
     pub fn stats(&self) -> Stats {
         self.read().state().stats(self.at)
     }
 
     /// Access to the fold.
     ///
-    /// Let go of it before calling another method of the view: those take it, too, and an append that waits in between
-    /// would have both wait for ever.
+    /// Let go of it before calling another method of the view: that method takes the fold, too. If an append waits in
+    /// between, both wait for ever.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn read(&self) -> Reading<'_> {
         // A panic of another thread may have left the fold half done.
         let whole = self.loaded.read().ok();
-        // No thread writes to this one, so none leaves it half done.
+        // No thread writes to this fold, so none leaves it half done.
         let whole = whole.or_else(|| self.anew().and_then(|anew| anew.read().ok()));
         Reading { guard: whole.unwrap_or_else(|| steady_read(empty_fold())), stream: self.stream }
     }
 
-    /// The fold in place of one that a panic left half done, made from the log up to where the view's fold went: what made another
-    /// thread panic came later. `None` if the log cannot be read now: the view shows nothing then, and the store's damage says so.
+    /// The fold in place of one that a panic left half done, made from the log up to where the view's fold went: the event that
+    /// made another thread panic came later. `None` if the log cannot be read now: the view shows nothing then, and the store's
+    /// damage says so.
     fn anew(&self) -> Option<&RwLock<Loaded>> {
         let made = self.anew.get_or_init(|| match self.inner.fold_anew(self.stream, self.folded) {
             Ok(loaded) => Some(Arc::new(RwLock::new(loaded))),
@@ -273,7 +274,7 @@ impl View {
         made.as_deref()
     }
 
-    /// An error if the view lost its fold, so that it shows nothing. Asked after what is served was read, and before it is sent.
+    /// An error if the view lost its fold, so that it shows nothing. Asked after a context was read to be served, and before it is sent.
     ///
     /// # Errors
     /// [`Error::Busy`]: a new view shows the stream, or says what is wrong with it.
@@ -328,7 +329,7 @@ impl View {
         self.inner.bodies(ids)
     }
 
-    /// What the model sees of a face at the watermark.
+    /// A face as the model sees it at the watermark.
     ///
     /// # Errors
     /// As [`View::body`], for the bodies that the text is made of.
@@ -337,16 +338,16 @@ impl View {
         plan.show(self, &mut |id| self.inner.body(id))
     }
 
-    /// What the model sees of many faces, each at a moment of its own, in the order of `faces`; each as from [`View::shown`].
+    /// Many faces as the model sees them, each at a moment of its own, in the order of `faces`; each as from [`View::shown`].
     ///
-    /// Cost: as [`View::bodies`]. Hold the answer of a few thousand at a time where memory counts.
+    /// Cost: as [`View::bodies`]. Where memory counts, ask for a few thousand at a time.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn shown_all(&self, faces: &[(Ix, Face, Seq)]) -> Vec<Result<ShownFace, Error>> {
         self.all_by(faces, State::placeholder)
     }
 
-    /// What the host had of many faces, in the order of `faces`: as recorded, but for what it cleared itself and what was
-    /// erased. Cost: as [`View::shown_all`].
+    /// Many faces as the host had them, in the order of `faces`: as recorded, but without texts that the host cleared
+    /// itself or that were erased. Cost: as [`View::shown_all`].
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn recorded_all(&self, faces: &[(Ix, Face, Seq)]) -> Vec<Result<ShownFace, Error>> {
         self.all_by(faces, State::recorded_placeholder)
@@ -366,7 +367,7 @@ impl View {
                 let mut own: Vec<_> = bodies.by_ref().take(count).collect();
                 plan.show(self, &mut |id| match own.iter().position(|(known, _)| *known == id) {
                     Some(at) => own.swap_remove(at).1,
-                    // Not foreseen, or asked for again.
+                    // A body that was not foreseen, or is asked for again.
                     None => self.inner.body(id),
                 })
             }));
@@ -375,13 +376,13 @@ impl View {
     }
 }
 
-/// What stands in place of a face.
+/// Finds the placeholder of a face.
 type PlaceholderOf = fn(&State, Ix, Face, Seq) -> Option<Placeholder>;
 
 /// Faces of which all bodies are read at a time.
 const SHOWN_COUNT: usize = 1024;
 
-/// What a face is made of.
+/// The material of a shown face.
 struct ShowPlan {
     state: FaceState,
     placeholder: Option<Placeholder>,
@@ -409,12 +410,12 @@ impl ShowPlan {
         Self { state, placeholder, parts }
     }
 
-    /// The bodies that it is most likely made of: of its placeholder if it has one, else of its parts.
+    /// The bodies that the text is most likely made of: of its placeholder if it has one, else of its parts.
     fn needs(&self) -> impl Iterator<Item = BodyId> {
         let placeholder = self.placeholder.as_ref().map(Placeholder::needs);
         let parts = self.parts.iter().filter(|_| self.placeholder.is_none());
         let parts = parts.filter(|(kind, ..)| *kind != PartKind::Media).map(|(_, body, ..)| *body);
-        // Without a placeholder none is needed.
+        // Without a placeholder it needs no bodies.
         placeholder.unwrap_or_default().into_iter().chain(parts)
     }
 
