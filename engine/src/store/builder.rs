@@ -207,7 +207,7 @@ impl Builder {
         self
     }
 
-    /// Where the bytes go, instead of files in the folder.
+    /// The storage of the bytes, instead of files in the folder.
     #[must_use]
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn storage(mut self, storage: Arc<dyn Storage>) -> Self {

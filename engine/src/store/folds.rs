@@ -179,9 +179,9 @@ impl Inner {
         Ok(None)
     }
 
-    /// Folds the frames from `end` on, if they are few or it is unknown yet which of them matter: so a saved fold is shown
-    /// without going through the log to learn where every stream is. Ends early where it cannot go on; the rest is for
-    /// [`Inner::advance`].
+    /// Folds all frames from `end` on, if it is unknown yet which of them matter, and an index is not worth asking: so a
+    /// saved fold is shown without going through the log to learn where every stream is. Ends early where it cannot go on;
+    /// the rest is for [`Inner::advance`].
     fn walk(&self, loaded: &mut Loaded, end: Position) -> Result<Option<Missing>, Error> {
         let until = self.log.refresh()?;
         let after = loaded.watermark;

@@ -222,8 +222,8 @@ impl Store {
         self.newest_of(names)
     }
 
-    /// Of some streams, the one that was active last, by [`SessionSummary::ended`]. A stream without a known time stands
-    /// behind all others; of equals, the one that was recorded last is taken.
+    /// Among some streams, the one that was active last, by [`SessionSummary::ended`]. A stream without a known time
+    /// stands behind all others; of equals, the one that was recorded last is taken.
     ///
     /// Cost: a look at the last frame of each.
     ///

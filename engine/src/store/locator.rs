@@ -5,7 +5,7 @@
 //! tail                positions of frames, filled once from envelopes and then with each new frame
 //! ```
 //!
-//! It is asked and kept current by [`locate`](super::locate). The frames of complete segments are not read. The tail holds positions
+//! [`locate`](super::locate) asks the locator and keeps it current. The frames of complete segments are not read. The tail holds positions
 //! only, so it cannot be wrong about an event's content; the log checks each frame that is read at a position.
 
 use std::sync::Arc;

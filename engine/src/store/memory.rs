@@ -142,8 +142,8 @@ impl Memory {
         self.layers.iter().all(|layer| layer.view.as_ref().is_none_or(is_empty))
     }
 
-    /// The items that hold at the time `now`, in the order of recording. Of a preference that several scopes have, the innermost
-    /// one: the session's before the project's before the user's. Later appends do not show.
+    /// The items that hold at the time `now`, in the order of recording. If several scopes have a preference, the innermost one
+    /// counts: the session's before the project's before the user's. Later appends do not show.
     ///
     /// Cost: O(items that were ever remembered), and a read of each value.
     pub fn current(&self, now: Micros) -> Vec<Remembered> {

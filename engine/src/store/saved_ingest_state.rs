@@ -62,7 +62,7 @@ pub(super) fn read_saved(
     if count < root.len() || digest(&root) != entry.digest {
         return None;
     }
-    // It is the first section.
+    // The ingest state is the first section.
     let first = (HEADER_BYTES as u64).checked_add(root_bytes)?;
     let storage = Arc::clone(storage);
     // Opened for each page: a process may know thousands of streams, and keeps no file open for one.

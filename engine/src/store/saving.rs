@@ -19,17 +19,17 @@ use crate::locks::steady;
 /// When something may be saved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Moment {
-    /// The handle goes on with it.
+    /// The handle goes on with the fold or ingest state.
     GoesOn,
-    /// It leaves the memory of this process.
+    /// The fold or ingest state leaves the memory of this process.
     Leaves,
 }
 
 /// Fewer new events are not saved by a handle that goes on: saving these takes half a millisecond, folding them anew about as long.
 const GOES_ON_COUNT_MIN: u64 = 512;
-/// Nor is a smaller share than one in so many of all events.
+/// Fewer new events than one in so many of all are not saved, either.
 const GOES_ON_SHARE: u64 = 8;
-/// Fewer new events are not saved by a handle that ends: they are read as fast as a saved section.
+/// Fewer new events are not saved when the memory is left: they are read as fast as a saved section.
 const LEAVES_COUNT_MIN: u64 = 256;
 
 /// Whether so many events are new that they are worth saving.

@@ -72,7 +72,7 @@ impl<'f> Glimpse<'f> {
         self.event.envelope.stream
     }
 
-    /// Its payload, read in place. `None`: it has to be decoded to be understood.
+    /// Its payload, read in place. `None`: the payload has to be decoded to be understood.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn peek(&self) -> Option<Peek<'f>> {
         peek(self.event.envelope.kind, self.event.envelope.version, self.event.payload)
@@ -87,9 +87,9 @@ impl<'f> Glimpse<'f> {
     }
 }
 
-/// Where frames come from.
+/// A source of frames.
 pub(super) enum Source {
-    /// Known places of some streams; of large frames parts.
+    /// Known places of some streams; parts of large frames.
     Places {
         inner: Arc<Inner>,
         places: VecDeque<FramePlace>,

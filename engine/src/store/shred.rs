@@ -223,7 +223,8 @@ impl Inner {
         Ok(figures)
     }
 
-    /// Records that streams are shredded, with all bodies that they have, until nothing new is found. `named`: those whose subject goes with them.
+    /// Records that streams are shredded, with all bodies that they have, until nothing new is found. `named`: streams whose subject goes
+    /// too.
     fn record_shredding(
         &self,
         streams: &BTreeSet<StreamId>,

@@ -23,7 +23,7 @@ impl Store {
 #[cfg_attr(not(feature = "internals"), doc(hidden))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Params<'a> {
-    /// They are read.
+    /// A body that has to be read.
     Body(BodyId),
     /// The caller has read them.
     Text(&'a str),

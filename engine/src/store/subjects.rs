@@ -98,8 +98,8 @@ impl Store {
 /// The streams about a subject, as far as they have events.
 #[derive(Default)]
 pub(super) struct About {
-    /// Those that name the subject, and those that came from them.
+    /// Streams that name the subject, and streams that came from them.
     pub(super) streams: BTreeSet<StreamId>,
-    /// Those that name it.
+    /// Streams that name the subject.
     pub(super) named: BTreeSet<StreamId>,
 }

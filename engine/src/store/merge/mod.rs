@@ -32,7 +32,7 @@ pub use outline::Outline;
 /// Takes pieces. An error ends the telling.
 pub type Take<'t> = &'t mut dyn FnMut(Piece) -> Result<(), Error>;
 
-/// Where parcels come from. It is asked twice at least, and tells the same each time.
+/// A source of parcels. It is asked twice at least, and tells the same each time.
 pub trait ParcelSource {
     /// Tells everything, in the order of its log.
     ///

@@ -1,7 +1,6 @@
 //! Messages and calls that two stores were told in different words.
 //!
 //! A fact has one id in all stores, whatever its words: a host may tell the beginning of a text first, and all of it later. If one of
-//! A fact has one id in all stores, whatever its words: a host may tell the beginning of a text first, and all of it later. If one of
 //! the stores was told it again, both show the newest words after a merge. If neither was, each keeps its own: a merge does not change
 //! a session's texts. Then the report names the fact, since its other words are in the other store alone.
 

@@ -26,11 +26,11 @@ use super::outline::{Outline, Told};
 /// How a merge treats a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Goal {
-    /// It is here.
+    /// The stream is here, with all its events.
     Known,
-    /// It goes on.
+    /// The stream goes on here.
     On,
-    /// It is made.
+    /// The stream is made.
     New,
 }
 

@@ -415,7 +415,7 @@ impl Taker<'_> {
         known.chain(waiting)
     }
 
-    /// The store's policy is the one that was set last, in whichever store.
+    /// The store's policy is the one that was set last, here or in the other store.
     fn store_policy(&mut self, parcel: Parcel) -> Result<(), Error> {
         let Payload::PolicySet(set) = parcel.event else { return Ok(()) };
         self.policy_there = Some(set.policy.clone());

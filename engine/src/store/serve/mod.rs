@@ -168,7 +168,7 @@ impl Session {
         Ok(situation(&view, options, self.store().now()).plan)
     }
 
-    /// Applies everything that is pending from the next context on, whatever it costs. Durable when it returns; the seq of
+    /// Applies all pending conclusions from the next context on, at any cost. Durable when it returns. Returns the seq of
     /// the rebase, or `None` if nothing is pending.
     ///
     /// # Errors
@@ -401,7 +401,7 @@ fn situation(view: &View, options: &ServeOptions, now: Micros) -> Situation {
     let cache = cache(state, &places, options, &settings, at, now);
     let last = state.served(at).last().map_or(Seq::ZERO, |(seq, _)| *seq);
     let turn = state.turn(at);
-    // An item that saves nothing never pays; it goes along if payment is not asked.
+    // An item that saves nothing never pays; it goes along if it need not pay.
     let all = settings.mode == ServeMode::Eager || cache.cold;
     let mut candidates: Vec<Candidate> = pending
         .iter()

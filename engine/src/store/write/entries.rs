@@ -270,7 +270,7 @@ struct Todo<'b> {
 /// The item that an entry made.
 #[derive(Clone, Copy, Debug)]
 enum Stands {
-    /// Of a draft, by its number in the commit.
+    /// The item of a draft, by the draft's number in the commit.
     Draft(u64),
     /// An item that the entry revised.
     Item(ItemId),

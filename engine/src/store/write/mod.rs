@@ -226,7 +226,7 @@ impl Inner {
         drafting: &mut dyn Drafting<T>,
     ) -> Result<Attempt<(T, Option<Placed>)>, Error> {
         let attempt = self.attempt_open(streams, door, drafting);
-        // A key of a stream that was not opened after all must not be used, whatever the outcome.
+        // A key of a stream that was not opened after all must not be used.
         streams.forget_unused_keys();
         attempt
     }
