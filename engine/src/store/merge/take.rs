@@ -293,7 +293,7 @@ impl Taker<'_> {
                 }
                 // Bytes that damage took there stay here.
                 Ok(_) | Err(LogError::Corrupt(_)) => {}
-                // An interrupted merge may not have recorded that the row is erased.
+                // An interrupted merge may not have recorded that the row is lost.
                 Err(LogError::Erased { position }) => {
                     if !matches!(self.inner.erased(seq, number, position), Error::Erased { .. }) {
                         self.lose(BodyAddress { seq, row: number }, matches!(row, Row::Damaged(_)));

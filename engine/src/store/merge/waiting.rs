@@ -19,7 +19,7 @@ use super::take::{Taker, Waiting};
 
 /// Bytes of bodies after which waiting events are recorded.
 const WAIT_BYTES: usize = 8 << 20;
-/// Number of events after which they are.
+/// Number of waiting events after which they are recorded.
 const WAIT_COUNT: usize = 4096;
 /// Bytes that are placed before they are synced.
 const UNSYNCED_BYTES: usize = 64 << 20;
