@@ -35,7 +35,8 @@ impl Batch {
     }
 }
 
-/// The receipt for a commit. The commit is durable and atomic when you hold the receipt.
+/// The receipt for a commit. The commit is whole when you hold the receipt, and durable unless the store was opened with
+/// [`Durability::Os`](crate::Durability::Os).
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
