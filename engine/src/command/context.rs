@@ -1,4 +1,4 @@
-//! Discard, distill, restore; pin and unpin; policy; rewind: what may be asked of a context, and what it records.
+//! Discard, distill, restore; pin and unpin; policy; rewind: the commands on a context, and the events that record them.
 //!
 //! ```text
 //! (target, summary?) ..  --check all-->  Rejection, nothing recorded
@@ -6,10 +6,10 @@
 //!                        --draft------>  one Discarded | Distilled | Restored (+ Pinned), and the exact reply
 //! ```
 //!
-//! All or nothing: every check comes before the first draft, and the drafts are one commit. A target that names nothing
-//! new to hide is no error; the reply counts what was newly hidden or shown.
+//! All or nothing: every check comes before the first draft, and the drafts are one commit. A target that names nothing new to
+//! hide is no error; the reply counts the items that were newly hidden or shown.
 //!
-//! Pure. Texts of messages, which patterns are compared with, come through [`TextSource`].
+//! Pure. Patterns are compared with texts of messages; these come through [`TextSource`].
 
 use std::collections::BTreeSet;
 
@@ -32,33 +32,33 @@ pub const TARGET_BYTES_MAX: usize = 64 << 10;
 /// Bytes of a summary, at most.
 pub const SUMMARY_BYTES_MAX: usize = 1 << 20;
 
-/// What may be asked of a stream.
+/// A command on the context of a stream.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Command {
     /// Hide or show.
     Context {
-        /// Which.
+        /// Discard, distill or restore.
         action: ContextAction,
-        /// What is meant, each with its summary if one is given.
+        /// The targets, each with its summary if one is given.
         targets: Vec<(Target, Option<String>)>,
         /// After a restore: keep it from the rules until unpinned.
         pin: bool,
     },
     /// Keep items from the rules.
     Pin {
-        /// What is meant.
+        /// The targets.
         targets: Vec<Target>,
     },
     /// Leave items to the rules again.
     Unpin {
-        /// What is meant.
+        /// The targets.
         targets: Vec<Target>,
     },
-    /// From here on this policy.
+    /// Follow this policy from here on.
     SetPolicy {
         /// The policy, whole.
         policy: Box<Policy>,
-        /// Why.
+        /// The reason, if one is given.
         reason: Option<String>,
     },
     /// Take everything after a point off the branch.
@@ -68,7 +68,7 @@ pub enum Command {
     },
 }
 
-/// What an accepted command records, and what it answers.
+/// The events that record an accepted command, and the reply to it.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Decision {
     /// Events of the stream, one commit. May be none: nothing was newly hidden or shown.
@@ -77,7 +77,7 @@ pub struct Decision {
     pub reply: String,
     /// Calls that are newly hidden or shown, in order of their targets.
     pub calls: Vec<ItemId>,
-    /// Other items that are, likewise.
+    /// Other items that are newly hidden or shown, in order of their targets.
     pub parts: Vec<ItemId>,
 }
 
@@ -127,13 +127,13 @@ pub enum Rejection {
     Ambiguous {
         /// As given.
         target: String,
-        /// The hash that each is shown with, its id and its tool.
+        /// Each call: the hash that it is shown with, its id and its tool.
         calls: Vec<String>,
     },
     /// More than a limit allows.
     #[error("{what}: {given}, at most {max}")]
     TooMuch {
-        /// What.
+        /// Name of the limited number.
         what: &'static str,
         /// How much was given.
         given: usize,
@@ -162,10 +162,10 @@ impl<F: Fn(BodyId) -> Option<String>> TextSource for F {
     }
 }
 
-/// Asks whether `command` is allowed now, and which events record it.
+/// Decides whether `command` is allowed now, and gives the events that record it.
 ///
-/// Pure. `signer` is the stream's, by which acts by pattern are found again. Cost: O(targets), and for a pattern
-/// O(assistant texts in the context).
+/// Pure. `signer` is the stream's: its signature of a pattern finds earlier commands by that pattern. Cost: O(targets), and for
+/// a pattern O(assistant texts in the context).
 ///
 /// # Errors
 /// [`Rejection`]; nothing is to be recorded then.
@@ -242,7 +242,7 @@ fn named(state: &State, targets: &[Target]) -> Result<Vec<ItemId>, Rejection> {
     Ok(items)
 }
 
-/// The calls that a hash means to a person: those that are shown with it, else those that it is the beginning of.
+/// The calls that a hash means to a person: the calls that are shown with it, else the calls whose hash begins with it.
 fn shown_as(state: &State, hash: &HashTarget, text: &str) -> Result<Vec<Vec<Ix>>, Rejection> {
     let mut groups = state.calls_by_hash(hash, Seq::MAX);
     if groups.len() < 2 {
@@ -264,7 +264,7 @@ fn shown_as(state: &State, hash: &HashTarget, text: &str) -> Result<Vec<Vec<Ix>>
     Err(Rejection::Ambiguous { target: text, calls: named.collect() })
 }
 
-/// The hash that a text is, if it is one and not a pattern.
+/// The text as a hash, if it is a hash and not a pattern.
 fn hash_of(state: &State, text: &str) -> Option<HashTarget> {
     let text = text.trim();
     if state.policy(Seq::MAX).bare_hashes()
@@ -276,7 +276,7 @@ fn hash_of(state: &State, text: &str) -> Option<HashTarget> {
     (!hash.is_doubtful() || state.knows_hash(&hash)).then_some(hash)
 }
 
-/// One command, with what it is decided by.
+/// One command, with the state, texts and signer that decide it.
 struct Asked<'a> {
     state: &'a State,
     texts: &'a dyn TextSource,
@@ -284,7 +284,7 @@ struct Asked<'a> {
     action: ContextAction,
 }
 
-/// What a command hides or shows, gathered in the order of its targets.
+/// The items that a command hides or shows, gathered in the order of its targets.
 #[derive(Default)]
 struct Gathered {
     seen: BTreeSet<Ix>,
@@ -301,7 +301,7 @@ struct Gathered {
 }
 
 impl Asked<'_> {
-    /// What can be said without looking anything up.
+    /// Checks limits and missing summaries, before any item is looked up.
     fn check(&self, targets: &[(Target, Option<String>)]) -> Result<(), Rejection> {
         if targets.is_empty() {
             return Err(Rejection::NoTargets);
@@ -373,7 +373,7 @@ impl Asked<'_> {
         let mut live = Vec::new();
         let (mut present, mut left) = (0_usize, 0_usize);
         for calls in groups {
-            // Off the branch: never recorded, as far as this branch knows.
+            // For this branch, a call off the branch was never recorded.
             let calls: Vec<Ix> =
                 calls.into_iter().filter(|ix| !self.state.is_off_branch(*ix, Seq::MAX)).collect();
             let Some(newest) = calls.last().copied() else { continue };
@@ -405,7 +405,7 @@ impl Asked<'_> {
         Err(Rejection::Protected { verb: self.action.verb(), tool, list })
     }
 
-    /// In the context, its content there and not hidden yet.
+    /// Whether a call is in the context, finished and not hidden yet.
     fn can_hide(&self, ix: Ix) -> bool {
         let finished = self.state.status(ix, Seq::MAX).is_none_or(|status| status != Status::Pending);
         let output = self.state.face(ix, Face::Output, Seq::MAX);
@@ -566,10 +566,10 @@ impl Asked<'_> {
         Ok(self.decision(drafts, lines.join("\n"), &gathered))
     }
 
-    /// Hidden or shortened by something that a restore ends.
+    /// Whether an item is hidden or shortened by a cause that a restore ends.
     fn can_restore(&self, ix: Ix) -> bool {
         self.state.is_in_context(ix, Seq::MAX)
-            // The host sends its own text: neither face comes back.
+            // The host sends its own text in place of a cleared item: neither face comes back.
             && !self.state.is_cleared(ix, Seq::MAX)
             && [Face::Input, Face::Output].into_iter().any(|face| {
                 let view = self.state.face(ix, face, Seq::MAX);

@@ -34,7 +34,7 @@ impl EventDraft {
         Self { event, bodies: bodies.into_rows(), lost: Vec::new() }
     }
 
-    /// What a command wants recorded. A command knows neither stream nor actor: [`EventDraft::said_in`] sets both.
+    /// Drafts an event for a command. A command knows neither stream nor actor: [`EventDraft::said_in`] sets both.
     pub fn of(payload: impl Into<Payload>, bodies: Bodies) -> Self {
         let stamp = Stamp { estimator: tokens::ESTIMATOR_VERSION, ..Stamp::default() };
         let (stream, origin, payload) = (StreamId::STORE, Origin::ZERO, payload.into());
@@ -62,7 +62,7 @@ pub struct Bodies {
     rows: Vec<Bytes>,
     named: Vec<(Bytes, Body)>,
     withheld: Withheld,
-    /// Something of the event was erased before.
+    /// Whether a content of the event was erased before.
     has_withheld: bool,
 }
 
@@ -76,9 +76,9 @@ pub fn line_count(bytes: &[u8]) -> u32 {
 }
 
 impl Bodies {
-    /// No bodies yet. What `withheld` holds is not among them when it is added: something stands in its place.
+    /// No bodies yet. A content that `withheld` holds is not added: a substitute takes its place.
     pub fn with(withheld: &Withheld) -> Self {
-        // Field by field: a default one would make what is replaced at once.
+        // Field by field: `..Self::default()` would make a `Withheld` only to replace it.
         Self { rows: Vec::new(), named: Vec::new(), withheld: withheld.clone(), has_withheld: false }
     }
 
@@ -104,7 +104,7 @@ impl Bodies {
         }
     }
 
-    /// What is stored in place of a content that was erased.
+    /// The bytes that are stored in place of an erased content; `None` if the content was not erased.
     fn substitute(&mut self, bytes: &Bytes) -> Option<Bytes> {
         let substitute = self.withheld.substitute(bytes)?;
         self.has_withheld = true;
@@ -113,7 +113,7 @@ impl Bodies {
 
     /// Adds the wire form of the host's record, reusing the rows of bodies that are there.
     pub fn add_wire(&mut self, pieces: &[WirePiece]) -> Option<Body> {
-        // A record quotes what its event says: of one that was erased, nothing is kept.
+        // A record quotes its event. If a content of the event was erased, nothing of the record is kept.
         if pieces.is_empty() || self.has_withheld {
             return None;
         }

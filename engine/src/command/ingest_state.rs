@@ -1,4 +1,4 @@
-//! What must be known of a stream to record more of it: which facts are there already, and which calls are open.
+//! What appending to a stream must know of it: the facts that are recorded already, and the open calls.
 //!
 //! An ingest state is much smaller than the fold's state and needs no policy, so an importer can append to a stream without
 //! folding it. It is fed with the stream's events in order and holds nothing that they do not say.
@@ -8,7 +8,7 @@
 //!                    hash map, changed freely      sorted pages, read when asked for, never changed
 //! ```
 //!
-//! One that was restored and fed the rest of the events is the one that was fed all of them, or says that it is not sound.
+//! An ingest state that was restored and fed the rest of the events equals one that was fed all events, or says that it is not sound.
 
 mod base;
 mod saved;
@@ -31,7 +31,7 @@ pub(crate) use saved::{LAYOUT_VERSION, SavedIngestState};
 /// A fact that is in the stream already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seen {
-    /// The event that recorded it first; of a call's start or end the newest that did.
+    /// The event that recorded it first; for a call's start or end, the newest event that recorded it.
     pub seq: Seq,
     /// Digest of its content, as last revised.
     pub revision: u64,
@@ -54,7 +54,7 @@ pub struct OpenCall {
     pub tool: String,
 }
 
-/// What is known of one stream.
+/// The facts, open calls and session fields of one stream.
 #[derive(Clone, Debug, Default)]
 pub struct IngestState {
     /// Newest seq of the stream; [`Seq::ZERO`] if it has none.
@@ -75,13 +75,13 @@ pub struct IngestState {
     pub project: Option<String>,
     /// Host version, as last changed.
     pub host_version: Option<String>,
-    /// Where the key of the stream's signatures stands.
+    /// The body that holds the key of the stream's signatures.
     pub key: Option<BodyId>,
     /// How many events went into it.
     pub event_count: u64,
     /// Facts that are new or changed since it was restored.
     seen: FxHashMap<Origin, Seen>,
-    /// All others.
+    /// All other facts.
     base: Option<Arc<Base>>,
     /// Parts that a revision added to a message: the event that holds them, and how many.
     added: FxHashMap<Origin, Vec<(Seq, u32)>>,
@@ -167,7 +167,7 @@ impl IngestState {
             }
         };
         match &event.payload {
-            // Another call: it is the one that is meant from now on.
+            // A later call with the same origin: the origin means this call from now on.
             Payload::ToolCallStarted(_) | Payload::ToolCallFinished(_) => {
                 (seen.seq, seen.item) = (fresh.seq, fresh.item);
             }
@@ -180,20 +180,20 @@ impl IngestState {
         seen.has_wire |= fresh.has_wire;
     }
 
-    /// The fact with this origin, if it is there. Of a restored ingest state it may read a page, and then it may find that the
-    /// ingest state is not sound: ask that before anything is made of the answer.
+    /// The fact with this origin, if the stream has it. A look-up in a restored ingest state may read a page, and then it may
+    /// find that the ingest state is not sound: ask [`IngestState::is_sound`] before the answer is used.
     pub fn seen(&self, origin: Origin) -> Option<Seen> {
         let fresh = self.seen.get(&origin).copied();
         fresh.or_else(|| self.base.as_deref()?.get(origin))
     }
 
-    /// Whether all that it was asked so far could be looked up. One that is not sound is to be thrown away, with every answer
-    /// that it gave: a page of what it was restored from is damaged or gone.
+    /// Whether all look-ups so far succeeded. `false`: a page of the saved rows is damaged or gone. Then throw away the ingest
+    /// state and every answer that it gave.
     pub fn is_sound(&self) -> bool {
         self.base.as_ref().is_none_or(|base| !base.is_broken())
     }
 
-    /// The items of a message's parts, in order, those that revisions added included.
+    /// The items of a message's parts, in order, with the parts that revisions added.
     pub fn part_items(&self, origin: Origin) -> Vec<ItemId> {
         let Some(seen) = self.seen(origin) else { return Vec::new() };
         let added = self.added.get(&origin).into_iter().flatten().copied();
@@ -218,13 +218,13 @@ impl IngestState {
         self.memory_ids.contains(id)
     }
 
-    /// The number from which on [`IngestState::free_memory_id`] looks.
+    /// The first number that [`IngestState::free_memory_id`] tries.
     pub fn first_memory_number(&self) -> usize {
         self.memory_ids.len().saturating_add(1)
     }
 
-    /// An id that no memory item of the stream has: the letter and the next free number from `number` on, which is the one after it
-    /// from then on. What was passed over once is taken for good.
+    /// An id that no memory item of the stream has: the letter and the next free number from `number` on. `number` becomes the
+    /// number after that. Numbers that were passed over stay taken.
     pub fn free_memory_id(&self, letter: char, number: &mut usize, taken: &dyn Fn(&str) -> bool) -> String {
         loop {
             let id = format!("{letter}{number}");

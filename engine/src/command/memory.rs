@@ -1,12 +1,12 @@
-//! Commands on memory: what may be asked, why it may be refused, and which events record it.
+//! Commands on memory: the commands, the reasons to refuse them, and the events that record them.
 //!
 //! ```text
 //! MemoryCommand --decide(view)--> MemoryDecision { stream, drafts }  |  MemoryRejection
 //! ```
 //!
-//! A command is decided against a [`MemoryView`] of the head, so that links, circles and equal values are seen; what it
-//! records goes to the stream of the item's lifespan. An equal value is no new item but a reinforcement. Imported facts
-//! do not pass through here: they are recorded as they are.
+//! A command is decided against a [`MemoryView`] of the head, so that links, circles and equal values are seen. Its events go
+//! to the stream of the item's lifespan. An equal value adds no item: it reinforces the one that is there. Imported facts do
+//! not pass through here: they are recorded as they are.
 
 mod rejection;
 #[cfg(test)]
@@ -42,7 +42,7 @@ const PREFERENCE_CATEGORIES: &[&str] = &["style", "tooling", "workflow", "commun
 /// An item as a command names it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MemoryRef {
-    /// By its id within its stream; of several streams the innermost that has it.
+    /// By its id within its stream; if several streams have the id, the item of the innermost stream.
     Id(String),
     /// By its place in the log.
     Item(ItemId),
@@ -68,7 +68,7 @@ impl From<&str> for MemoryRef {
     }
 }
 
-/// What may be asked of memory.
+/// A command on memory.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -90,7 +90,7 @@ impl From<&str> for MemoryRef {
 #[derive(Clone, PartialEq, Debug)]
 #[expect(clippy::large_enum_variant, reason = "short-lived, one at a time")]
 pub enum MemoryCommand {
-    /// Remember this. An empty category or a missing lifespan take the kind's default, an empty id the next free one.
+    /// Remember this. An empty category or a missing lifespan takes the kind's default, an empty id the next free one.
     Add(MemoryEntry),
     /// `new` takes the place of `old`.
     Supersede {
@@ -98,7 +98,7 @@ pub enum MemoryCommand {
         old: MemoryRef,
         /// The item that holds instead.
         new: MemoryRef,
-        /// Why.
+        /// The reason, if one is given.
         reason: Option<String>,
     },
     /// The item was confirmed.
@@ -110,7 +110,7 @@ pub enum MemoryCommand {
     Retract {
         /// The item.
         item: MemoryRef,
-        /// Why.
+        /// The reason, if one is given.
         reason: Option<String>,
     },
     /// The item holds again: its edges are released, its retraction is taken back.
@@ -120,7 +120,7 @@ pub enum MemoryCommand {
     },
 }
 
-/// What records a command.
+/// The events that record a command.
 #[derive(Clone, PartialEq, Debug)]
 #[must_use]
 pub struct MemoryDecision {
@@ -155,7 +155,7 @@ pub fn parse_lifespan(given: &str) -> Result<Lifespan, MemoryRejection> {
         .ok_or_else(|| MemoryRejection::UnknownLifespan { given: given.to_owned() })
 }
 
-/// Asks whether `command` is allowed now, and which events record it. Pure.
+/// Decides whether `command` is allowed now, and gives the events that record it. Pure.
 ///
 /// `view` must be of the head. Cost: O(1) lookups; a supersession also searches for a circle, from the shorter side.
 ///
@@ -252,8 +252,8 @@ fn add(view: &MemoryView<'_>, entry: &MemoryEntry) -> Result<MemoryDecision, Mem
     Ok(one(stream, &id, EventDraft::of(payload, rows)))
 }
 
-/// The stream that items of a lifespan are recorded in: the session's, project's or user's, else the nearest there is;
-/// for what is to last, that is the outermost.
+/// The stream that items of a lifespan are recorded in: the session's, project's or user's. If that is missing: for permanent
+/// items the outermost stream, else the innermost.
 fn home(view: &MemoryView<'_>, lifespan: Lifespan) -> Option<(StreamId, Signer)> {
     let writable: Vec<_> = view.layers().iter().filter(|layer| layer.is_writable()).collect();
     let nearest = if lifespan == Lifespan::Permanent { writable.last() } else { writable.first() };
@@ -261,7 +261,7 @@ fn home(view: &MemoryView<'_>, lifespan: Lifespan) -> Option<(StreamId, Signer)>
     Some((layer.stream, layer.signer.clone()))
 }
 
-/// The current item that says the same already.
+/// The current item with the same kind, lifespan, category, key and value.
 fn equal_item<'a>(
     view: &MemoryView<'a>,
     stream: StreamId,
@@ -285,7 +285,7 @@ fn equal_item<'a>(
     }
 }
 
-/// The id of the current item that an entry would only say again. Notes are each their own.
+/// The id of the current item that equals an entry. Notes never equal each other.
 pub fn said_before(view: &MemoryView<'_>, entry: &MemoryEntry) -> Option<String> {
     let lifespan = entry.lifespan.unwrap_or(default_lifespan(entry.kind));
     // An entry that is not allowed repeats nothing; it is refused when it is recorded. Here and below.
@@ -298,7 +298,7 @@ pub fn said_before(view: &MemoryView<'_>, entry: &MemoryEntry) -> Option<String>
     Some(equal.id().to_owned())
 }
 
-/// What an equal value records: a reinforcement, and the links that were asked for.
+/// Records an equal value as a reinforcement, with the links that the command asks for.
 fn reinforce_instead(
     view: &MemoryView<'_>,
     stream: StreamId,
@@ -354,7 +354,7 @@ fn restore(view: &MemoryView<'_>, item: &MemoryRef) -> Result<MemoryDecision, Me
     Ok(one(stream, found.id(), EventDraft::of(Restored { targets, items: vec![found.item()] }, rows)))
 }
 
-/// The item that a command names, which must be the newest of its id.
+/// The item that a command names. It must be the newest version of its id.
 fn find<'a>(view: &MemoryView<'a>, item: &MemoryRef) -> Result<(StreamId, MemoryItem<'a>), MemoryRejection> {
     let (stream, found) = find_version(view, item)?;
     let newest = view.stream(stream).and_then(|(_, memory)| memory.by_id(found.id()));

@@ -1,4 +1,4 @@
-//! What may be asked, and how facts become events.
+//! Commands, and how facts become events.
 
 pub mod context;
 pub mod draft;

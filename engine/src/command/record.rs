@@ -4,8 +4,8 @@
 //! Entry -> revision -> seen before? -> skip | ItemRevised | event + bodies
 //! ```
 //!
-//! Facts are never refused here. Odd ones (a finish without a start, parameters that are no JSON, a todo list that is no
-//! list) are recorded as they are; the fold copes. Pure: what is random or read from disk comes in as a value.
+//! Facts are never refused here. Odd ones (a finish without a start, parameters that are no JSON, a todo list that is no list)
+//! are recorded as they are; the fold copes. Pure: random bytes and bytes from the disk come in as values.
 
 mod adopt;
 mod tool;
@@ -27,14 +27,14 @@ use crate::text::tokens;
 use super::draft::{Bodies, EventDraft};
 use super::ingest_state::{IngestState, Seen};
 
-/// What became of an entry.
+/// The drafts of an entry, or the reason for none.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Draft {
     /// Record these, in order.
     Record(Vec<EventDraft>),
     /// The same fact with the same content is there already.
     Known,
-    /// The entry refers to a fact that is drafted but not recorded: record those first, then ask again.
+    /// The entry refers to a fact that is drafted but not recorded: record the drafts first, then ask again.
     RecordOthersFirst,
 }
 
@@ -50,7 +50,7 @@ pub struct Recorder<'a> {
     pending: rustc_hash::FxHashMap<Origin, u64>,
     pending_tools: rustc_hash::FxHashMap<String, String>,
     pending_memory: rustc_hash::FxHashSet<String>,
-    /// By letter: the number from which on the next id is looked for.
+    /// By letter: the first number that the search for the next id tries.
     memory_numbers: rustc_hash::FxHashMap<char, usize>,
     cwd: Option<String>,
 }
@@ -82,12 +82,12 @@ pub fn opening(info: &StreamInfo, key: [u8; 32]) -> EventDraft {
     EventDraft::new(event, bodies)
 }
 
-/// What `info` knows better than the ingest state of an open stream; `None` if nothing. An erased title that is told again is not news:
-/// what would be stored in its place would differ from it each time.
+/// The changes that `info` tells against the ingest state of an open stream; `None` if there are none. An erased title that is
+/// told again is no change: the text stored in its place would differ from it each time.
 pub fn change(info: &StreamInfo, ingest_state: &IngestState, withheld: &Withheld) -> Option<Fact> {
     let newer = |new: &Option<String>, now: &Option<String>| new.clone().filter(|_| new != now);
     let title = newer(&info.title, &ingest_state.title).filter(|title| !withheld.holds(title.as_bytes()));
-    // A session may visit many folders; the one it began in is what relative paths mean.
+    // A session may visit many folders; relative paths count from its first folder.
     let cwd = info.cwd.clone().filter(|_| ingest_state.cwd.is_none());
     let project = newer(&info.project, &ingest_state.project);
     let host_version = newer(&info.host_version, &ingest_state.host_version);
@@ -96,7 +96,7 @@ pub fn change(info: &StreamInfo, ingest_state: &IngestState, withheld: &Withheld
 }
 
 impl<'a> Recorder<'a> {
-    /// A recorder for a stream with this ingest state. `cwd` resolves paths until the ingest state knows better.
+    /// A recorder for a stream with this ingest state. `cwd` resolves paths if the ingest state has no folder.
     pub fn new(
         stream: StreamId,
         ingest_state: &'a IngestState,
@@ -119,7 +119,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Drafts what records `entry` in the stream of `info`.
+    /// Drafts the events that record `entry` in the stream of `info`.
     pub fn draft(&mut self, info: &StreamInfo, entry: &Entry) -> Draft {
         let named = named(entry, self.secret());
         let entry = named.as_ref().unwrap_or(entry);
@@ -131,7 +131,7 @@ impl<'a> Recorder<'a> {
                 return if *pending == revision { Draft::Known } else { Draft::RecordOthersFirst };
             }
             if let Some(seen) = self.ingest_state.seen(origin) {
-                // What came from another store with texts missing is told by nothing, and known all the same.
+                // An event that came from another store with texts missing has the revision 0. Its fact is known all the same.
                 if seen.revision == revision || seen.revision == 0 {
                     return match self.late_wire(entry, origin, &seen) {
                         Some(draft) => Draft::Record(vec![draft]),
@@ -175,14 +175,13 @@ impl<'a> Recorder<'a> {
         Draft::Record(drafts)
     }
 
-    /// Whether a finish ends a call that began after the one whose end is known by the same origin.
+    /// Whether a finish ends a later call than the call whose end has the same origin.
     fn ends_another(&self, call: &str, seen: &Seen) -> bool {
         self.pending_tools.contains_key(call)
             || self.ingest_state.open_call(call).is_some_and(|open| open.seq > seen.seq)
     }
 
-    /// Drafts a message that was recorded with other parts: those that were there are rewritten, or emptied; what is more
-    /// is added to it.
+    /// Drafts a message that was recorded with other parts: recorded parts are rewritten, or emptied; further parts are added to the message.
     fn revise_message(&self, template: &Template<'_>, drafts: &mut Vec<EventDraft>) {
         let parts = match &template.entry.fact {
             Fact::MessageRecorded(message) => &message.parts,
@@ -221,7 +220,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Whether the fact names others that are only drafted: their seqs are not known yet.
+    /// Whether the fact names facts that are only drafted: their seqs are not known yet.
     fn needs_others(&self, fact: &Fact) -> bool {
         if self.pending.is_empty() {
             return false;
@@ -235,8 +234,8 @@ impl<'a> Recorder<'a> {
         self.withheld.secret()
     }
 
-    /// A fact that one feed recorded without its record (a hook, say), and another brings with it: the fact is known, the
-    /// record is kept, so that it can be printed again. Unless what the fact says was erased: a record quotes it.
+    /// Drafts the record of a fact that one feed told without it (a hook, say), and another feed brings: the fact is known, the record
+    /// is kept, so that it can be printed again. If a content of the fact was erased, the record is not kept: a record quotes its fact.
     fn late_wire(&self, entry: &Entry, origin: Origin, seen: &Seen) -> Option<EventDraft> {
         if entry.wire.is_empty() || seen.has_wire || self.withheld.erased_in(&[seen.seq, seen.item]) {
             return None;
@@ -311,7 +310,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// Where one fact becomes an event: what it asks for comes from the recorder, its bodies are collected.
+/// Makes an event of one fact: asks the recorder for ids, keys and items, and collects the bodies.
 struct Desk<'d, 'a> {
     recorder: &'d mut Recorder<'a>,
     info: &'d StreamInfo,
@@ -370,7 +369,7 @@ impl Drafter for Desk<'_, '_> {
     }
 }
 
-/// What all drafts of one entry share.
+/// The fields that all drafts of one entry share.
 struct Template<'a> {
     stream: StreamId,
     entry: &'a Entry,
@@ -422,7 +421,7 @@ impl Template<'_> {
     }
 }
 
-/// The entry with other ids in place of those that its host derived from a record's bytes; `None`: it has none.
+/// The entry with other ids in place of the ids that its host derived from a record's bytes; `None` if there are no such ids.
 fn named(entry: &Entry, secret: &Secret) -> Option<Entry> {
     let mut copy = None;
     let mut any = false;

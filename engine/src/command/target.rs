@@ -1,8 +1,8 @@
-//! What a command on a context is about: what is to be done, and with which items.
+//! The action of a command on a context, and its targets.
 
 use crate::ids::ItemId;
 
-/// What to do with targets.
+/// An action on targets.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -46,7 +46,7 @@ impl ContextAction {
     }
 }
 
-/// What is meant.
+/// The items that a command means.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

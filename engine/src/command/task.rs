@@ -1,14 +1,14 @@
-//! The command that changes tasks: what an agent may do with them, and what accepting it records.
+//! The command that changes tasks: the changes that an agent may make, and the events that record them.
 //!
 //! ```text
 //! JSON {tasks: [{id, content?, status?, result_summary?, acceptance_criteria?, ..}]}
 //!   --from_json--> TaskUpdate --accept--> TaskChanged, and for each task that is completed by it TaskEvicted
 //!                                |
-//!                                +------> TaskRejection: its text is what the agent reads
+//!                                +------> TaskRejection: the agent reads its text
 //! ```
 //!
-//! An update merges by id: absent and null fields keep their value. One task is in progress at a time; it is completed
-//! with a summary of substance before another starts, for its logs are evicted then and the summary is what is left.
+//! An update merges by id: absent and null fields keep their value. One task is in progress at a time. It is completed with a
+//! summary of substance before another starts, for its logs are evicted then, and only the summary is left.
 //!
 //! Pure: earlier texts of a task come through a function that the caller gives. Facts that hosts report do not pass
 //! here; they are recorded as they are.
@@ -35,14 +35,14 @@ pub const TASK_UPDATE_BYTES_MAX: usize = 8 << 20;
 /// Fields of a task that have a place of their own; all others go into its JSON.
 const OWN_FIELDS: [&str; 4] = ["id", "content", "status", "result_summary"];
 
-/// What an update says about one task. Absent fields keep their value.
+/// One task of an update. Absent fields keep their value.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TaskEntry {
     /// Its id.
     pub id: String,
-    /// What is to be done.
+    /// The work to be done.
     pub content: Option<String>,
-    /// Where it stands from now on.
+    /// The status from now on.
     pub status: Option<TaskStatus>,
     /// Summary of the result.
     pub result_summary: Option<String>,
@@ -57,7 +57,7 @@ pub struct TaskUpdate {
     pub tasks: Vec<TaskEntry>,
 }
 
-/// Why an update is refused. The texts are for the agent; [`TaskRejection::reply`] is what it reads.
+/// Why an update is refused. The texts are for the agent, which reads [`TaskRejection::reply`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskRejection {
@@ -70,18 +70,18 @@ pub enum TaskRejection {
     /// Too little would be left of the task.
     #[error("task '{0}' needs a result_summary of at least 15 characters; its logs will be evicted")]
     SummaryTooShort(String),
-    /// Two or more at once.
+    /// Two or more tasks in progress at once.
     #[error("only one task may be in progress, {0} were given; complete the active task first")]
     SeveralInProgress(usize),
-    /// Another one is active.
+    /// Another task is active.
     #[error("complete task '{active}' before starting '{started}'")]
     ActiveFirst {
         /// The active task.
         active: String,
-        /// The one that was to start.
+        /// The task that was to start.
         started: String,
     },
-    /// New ones while one is active.
+    /// New tasks while a task is active.
     #[error("no new tasks while '{0}' is in progress; complete it first")]
     NewWhileActive(String),
     /// Completing, starting and adding at once.
@@ -90,7 +90,7 @@ pub enum TaskRejection {
 }
 
 impl TaskRejection {
-    /// What the agent reads.
+    /// The text that the agent reads.
     pub fn reply(&self) -> String {
         format!("Error updating task: {self}")
     }
@@ -198,11 +198,11 @@ fn parse_status(id: &str, status: &str) -> Result<TaskStatus, TaskRejection> {
     }
 }
 
-/// Lays JSON objects over each other, oldest first; nulls and what is no object change nothing.
+/// Lays JSON objects over each other, oldest first; nulls, and values that are not objects, change nothing.
 pub fn merge_json<B: AsRef<[u8]>>(objects: impl IntoIterator<Item = B>) -> Value {
     let mut merged = serde_json::Map::new();
     for bytes in objects {
-        // What is no object adds no fields.
+        // A value that is not an object adds no fields.
         if let Ok(Value::Object(fields)) = serde_json::from_slice(bytes.as_ref()) {
             merged.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
         }
@@ -210,7 +210,7 @@ pub fn merge_json<B: AsRef<[u8]>>(objects: impl IntoIterator<Item = B>) -> Value
     Value::Object(merged)
 }
 
-/// Asks whether `update` is allowed after what `state` holds at `at`, and what records it.
+/// Decides whether `update` is allowed after the tasks of `state` at `at`, and gives the events that record it.
 ///
 /// `message`: key of the message that asks, if known. `read`: gives a body's bytes; `None` if it was erased.
 /// The first draft is a `TaskChanged`; a `TaskEvicted` follows for each task that becomes completed, its summary
@@ -236,7 +236,7 @@ pub fn accept(
     Ok(drafts)
 }
 
-/// Asks whether `update` is allowed; see [`accept`].
+/// Decides whether `update` is allowed; see [`accept`].
 pub fn check(
     state: &TaskState,
     at: Seq,

@@ -1,14 +1,14 @@
-//! Judging a task's summary against what the task asked for.
+//! Judging a task's summary by the task's own criteria and required evidence.
 //!
 //! ```text
 //! acceptance criteria --each--> one check: does one of its longer words begin a word of the summary?
-//! required evidence   -------> one check: structured evidence, else what the summary's text shows of it
+//! required evidence   -------> one check: structured evidence, else signs of it in the summary's text
 //! score = met / checks, valid from 0.70          annotated summary = summary + verdict, kept in every tombstone
 //! ```
 //!
 //! The verdict never blocks a completion. Everything here is a function of the texts; nothing is stored or read.
 //!
-//! [`Requirements`] reads a task's JSON leniently: what is not of the expected form counts as absent, for these are
+//! [`Requirements`] reads a task's JSON leniently: a field that does not have the expected form counts as absent, for these are
 //! facts that agents wrote.
 
 use serde::Serialize;
@@ -25,20 +25,20 @@ const NO_CITATIONS: &str = "Required grounding evidence: No citations provided";
 const LOW_CONFIDENCE: &str = "Warning: Grounding confidence is low (< 0.7)";
 const NO_STRUCTURE: &str = "Required grounding evidence/citations missing (structured object not found)";
 
-/// What a task asks of its summary.
+/// A task's requirements of its summary.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Requirements {
     /// Criteria, in order.
     pub criteria: Vec<String>,
     /// Whether evidence is required.
     pub evidence_required: bool,
-    /// Overlays of which one is to be consulted.
+    /// Overlays; one of them is to be consulted.
     pub overlay_hints: Vec<String>,
     /// The evidence.
     pub evidence: Evidence,
 }
 
-/// What a task has to show.
+/// The evidence that a task shows.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Evidence {
     /// Nothing but the summary.
@@ -83,7 +83,7 @@ impl Requirements {
     }
 }
 
-/// A list of texts; a single text is a list of one, and what is no text counts as its JSON.
+/// A list of texts; a single text is a list of one, and a value that is no text counts as its JSON.
 fn texts(value: Option<&Value>) -> Vec<String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     match value {
@@ -93,10 +93,10 @@ fn texts(value: Option<&Value>) -> Vec<String> {
     }
 }
 
-/// How a summary was judged.
+/// The verdict on a summary.
 #[derive(Serialize, Clone, PartialEq, Debug)]
 pub struct Validated {
-    /// Good enough.
+    /// Whether the summary is good enough.
     pub is_valid: bool,
     /// Checks met / checks, 1 if there was nothing to check.
     pub score: f64,
@@ -114,19 +114,19 @@ pub struct Validated {
 }
 
 impl Validated {
-    /// What is recorded of it.
+    /// The part of the verdict that is recorded.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a score is from 0 to 1")]
     pub fn to_event(&self) -> Validation {
         Validation {
             valid: self.is_valid,
             score: (self.score * 100.0).round() as u16,
-            // The originals say `false` also where evidence was never looked for; the record says so only where it was.
+            // The originals say `false` also if evidence was never looked for; the record says it only if evidence was looked for.
             evidence_found: self.evidence_found.filter(|_| self.evidence_searched),
         }
     }
 }
 
-/// Judges `summary` by what the task asks for. Cost: O(criteria x summary).
+/// Judges `summary` by `requirements`. Cost: O(criteria x summary).
 pub fn validate(requirements: &Requirements, summary: &str) -> Validated {
     let lower = summary.to_lowercase();
     let mut missing: Vec<String> =
@@ -196,7 +196,7 @@ fn begins_a_word(text: &str, word: &str) -> bool {
     false
 }
 
-/// Texts for what required evidence lacks, in their order; none if it holds.
+/// One text for each lack of the required evidence, in order; none if the evidence holds.
 fn lacking_evidence(requirements: &Requirements, summary: &str) -> Vec<String> {
     let hints = &requirements.overlay_hints;
     let listed = hints.join(", ");

@@ -6,9 +6,9 @@
 //! fence  of each page: its first origin 16, its digest 16                                      kept in memory
 //! ```
 //!
-//! Restoring costs the fence, a look-up the one page that may have the row: nothing is made of the rest. A caller that asks for
-//! many gets their neighbours read along. A page that is not the one the fence tells of breaks the whole: from then on
-//! nothing is found in it, and the caller has to say so.
+//! Restoring reads the fence; a look-up reads the one page that may have the row; nothing is made of the rest. A caller that
+//! asks for many rows gets the pages beside theirs read along. A page whose digest is not the fence's breaks the whole base:
+//! from then on no row is found in it, and the caller has to say so.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -28,24 +28,24 @@ pub(super) const PAGE_ROW_COUNT: usize = 64;
 const PAGE_BYTES: usize = ROW_BYTES * PAGE_ROW_COUNT;
 /// Bytes of the fence for each page.
 pub(super) const POST_BYTES: usize = 32;
-/// Pages that are read at a time when all are.
+/// Pages that are read at a time when all pages are read.
 const PIECE_PAGE_COUNT: usize = 128;
-/// Share of all pages, and least number, that are read one by one before their neighbours are read along, and how many of
-/// these: a caller that asks for a quarter goes on to ask for nearly all, and other callers pay only for the rows that they ask for.
+/// Pages are read one by one until this share of all pages, and at least this number, were asked for. Then pages are read in groups of
+/// this size: a caller that asks for a quarter goes on to ask for nearly all. Other callers pay only for the rows that they ask for.
 const SINGLE_SHARE: usize = 4;
 const SINGLE_PAGE_COUNT_MIN: usize = 32;
 const GROUP_PAGE_COUNT: usize = 16;
 const HAS_WIRE: u32 = 1;
-/// More parts than any event can have: each takes some of its bytes. What tells of more is no ingest state.
+/// More parts than any event can have: each part takes some of its bytes. A row that tells of more is not from an ingest state.
 pub(super) const PART_COUNT_MAX: u32 = 1 << 16;
 
 type Row = [u8; ROW_BYTES];
-/// What the fence tells of a page.
+/// A page's first origin and digest.
 pub(super) type Post = [u8; POST_BYTES];
 
 /// Rows that were saved.
 pub(super) struct Base {
-    /// The first origin of each page, as a number: close together, since look-ups are misses of the processor's caches.
+    /// The first origin of each page, as a number. They lie close together, since a look-up costs misses of the processor's caches.
     firsts: Vec<u128>,
     digests: Vec<[u8; 16]>,
     row_count: usize,
@@ -69,8 +69,8 @@ impl Page {
         Self { origins, bytes: bytes.to_vec() }
     }
 
-    /// Which row has this origin. Origins are digests, so one is near the place that its value says: a look-up misses the
-    /// processor's caches once or twice instead of at each halving.
+    /// The number of the row with this origin. Origins are digests, so a row is near the number that the origin's value
+    /// suggests: a look-up misses the processor's caches once or twice instead of at each halving.
     fn find(&self, origin: u128) -> Option<usize> {
         let (first, last) = (*self.origins.first()?, *self.origins.last()?);
         let (span, from) = (last.checked_sub(first)?, origin.checked_sub(first)?);
@@ -151,7 +151,7 @@ pub(super) fn fence_of(rows: &[u8]) -> Vec<Post> {
 }
 
 impl Base {
-    /// Rows with this fence; `None` if that does not fit their number.
+    /// Rows with this fence; `None` if the fence does not fit the number of rows.
     pub(super) fn new(fence: &[Post], row_count: u64, read: ReadRows) -> Option<Self> {
         let row_count = usize::try_from(row_count).ok()?;
         if fence.len() != row_count.div_ceil(PAGE_ROW_COUNT) {
@@ -174,7 +174,7 @@ impl Base {
         Some(base)
     }
 
-    /// Whether a page that was asked for was not there.
+    /// Whether a page that was asked for was missing or damaged.
     pub(super) fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Relaxed)
     }
@@ -193,7 +193,7 @@ impl Base {
         page.bytes.as_chunks().0.get(place).and_then(seen_of)
     }
 
-    /// A page, read if it was not yet.
+    /// A page. It is read first, if it was not read yet.
     fn page(&self, number: usize) -> Option<&Page> {
         let slot = self.pages.get(number)?;
         if slot.get().is_none() {
@@ -251,7 +251,7 @@ impl Base {
 mod tests {
     use super::*;
 
-    /// Whatever the origins are, a page has those it has and no other.
+    /// For any origins, a page has its own origins and no other.
     #[test]
     fn a_row_is_found_where_halving_finds_it() {
         let spread = |seed: u128| (0..64).map(move |at| seed.wrapping_mul(at * at + 1) >> (seed % 120));

@@ -5,9 +5,8 @@
 //!        <-restore-- root, and a way to read rows when one is asked for
 //! ```
 //!
-//! Pure: where the bytes lie, whether the root is whole, and whether it belongs to the log at hand is for the caller to
-//! know. Equal ingest states give equal bytes, however they came to be. The form is that of this program alone: a layout, not a
-//! format.
+//! Pure: the caller knows where the bytes lie, whether the root is whole, and whether it belongs to the log at hand. Equal ingest
+//! states give equal bytes, whatever steps made them. Only this program reads the bytes: they have a layout, not a format.
 
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ use crate::ids::{BodyId, Origin, Seq};
 use super::base::{Base, PART_COUNT_MAX, Post, ROW_BYTES, ReadRows, fence_of, row_of};
 use super::{IngestState, OpenCall};
 
-/// Version of the layout: one more whenever it changes, or what is made of events does.
+/// Version of the layout. It rises by one when the layout changes, or when the same events give another ingest state.
 pub(crate) const LAYOUT_VERSION: u32 = 2;
 /// Most rows that are saved: a gigabyte and a half.
 const ROW_COUNT_MAX: usize = 1 << 25;
@@ -30,9 +29,9 @@ const ADDED_COUNT_MAX: u32 = PART_COUNT_MAX << 4;
 
 /// An ingest state as bytes.
 pub(crate) struct SavedIngestState {
-    /// What is read to restore it.
+    /// The bytes that are read to restore it.
     pub(crate) root: AlignedVec<16>,
-    /// What is read piece by piece afterwards.
+    /// The rows, read piece by piece afterwards.
     pub(crate) rows: Vec<u8>,
 }
 
@@ -83,7 +82,7 @@ impl IngestState {
             row_count: (rows.len() / ROW_BYTES) as u64,
             fence: fence_of(&rows),
         };
-        // What cannot be laid out is not saved.
+        // An ingest state that cannot be laid out is not saved.
         let root = rkyv::api::high::to_bytes_in::<_, Failure>(&root, AlignedVec::new()).ok()?;
         Some(SavedIngestState { root, rows })
     }
@@ -101,7 +100,7 @@ impl IngestState {
                 while let Some((fresh, seen)) = fresh.next_if(|(fresh, _)| **fresh < origin) {
                     rows.extend_from_slice(&row_of(*fresh, seen));
                 }
-                // What changed since takes the place of what was saved.
+                // A row that changed since takes the place of the saved row.
                 if fresh.peek().is_none_or(|(fresh, _)| **fresh != origin) {
                     rows.extend_from_slice(row);
                 }
@@ -113,7 +112,7 @@ impl IngestState {
         Some(rows)
     }
 
-    /// The ingest state with this root, whose rows are read by `read` when they are asked for; `None` if it is none.
+    /// The ingest state with this root. `read` reads its rows when they are asked for. `None` if the bytes are no ingest state.
     pub(crate) fn restore(root: &AlignedVec<16>, read: ReadRows) -> Option<Self> {
         // As the text above says.
         let root: Root = rkyv::from_bytes::<Root, Failure>(root).ok()?;
@@ -149,7 +148,7 @@ impl IngestState {
         Some(ingest_state)
     }
 
-    /// How many bytes of rows belong to this root, whichever process reads them.
+    /// Number of bytes of rows that belong to this root, read or not.
     pub(crate) fn row_bytes(&self) -> u64 {
         (self.base.as_ref().map_or(0, |base| base.row_count()) as u64).saturating_mul(ROW_BYTES as u64)
     }

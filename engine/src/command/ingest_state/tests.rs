@@ -12,12 +12,12 @@ use crate::ids::Origin;
 use crate::secret::Secret;
 use crate::testing::{Tape, TestTools};
 
-/// A fact of a small world, so that many are told again, changed, continued or ended.
 /// The origin on a tape, which has no secret.
 fn origin_of(fact: &str) -> Origin {
     Secret::missing().origin(fact)
 }
 
+/// A fact of a small world, so that many are told again, changed, continued or ended.
 fn entry_of(number: u16) -> Entry {
     let (kind, key, text) = (number % 10, number / 10 % 5, number / 50 % 4);
     let parts = |count: u16| {
@@ -180,7 +180,7 @@ fn rows_are_found_in_any_page() {
     assert_alike(&again, &whole);
 }
 
-/// If this fails, what is saved means something else than it did: raise the number, then take the new digest.
+/// If this fails, the saved bytes mean something else than before: raise the number, then take the new digest.
 #[test]
 fn the_layout_has_a_number() {
     let ingest_state = observed(tape_of(&(0..200).map(|number| number * 37).collect::<Vec<_>>()).events());
@@ -189,7 +189,7 @@ fn the_layout_has_a_number() {
     expect!["2 16831011d236efa5"].assert_eq(&format!("{LAYOUT_VERSION} {}", digest.to_hex().split_at(16).0));
 }
 
-/// The digest above it keeps such roots away; they are safe to read all the same.
+/// A digest above the root keeps such roots away; they are safe to read all the same.
 #[test]
 fn a_changed_root_is_refused_or_harmless() {
     let ingest_state = observed(tape_of(&(0..200).map(|number| number * 37).collect::<Vec<_>>()).events());
@@ -206,7 +206,7 @@ fn a_changed_root_is_refused_or_harmless() {
     assert_alike(&IngestState::restore(&root, reads(saved.rows)).unwrap(), &ingest_state);
 }
 
-/// Each id was looked for from the first number on: 16,000 entries in one commit took 102 s.
+/// When the search for each id began at the first number, 16,000 entries in one commit took 102 s.
 #[test]
 fn ids_of_memory_are_looked_for_once() {
     let mut ingest_state = IngestState::default();
@@ -218,7 +218,7 @@ fn ids_of_memory_are_looked_for_once() {
         let place = usize::from(round % 3 == 2);
         let letter = ['f', 'p'][place];
         let id = ingest_state.free_memory_id(letter, &mut numbers[place], &|id| pending.contains(id));
-        // As if it was the only one that is asked for.
+        // A search from the first number on finds the same id.
         let first = &mut ingest_state.first_memory_number();
         if round < 40 {
             assert_eq!(ingest_state.free_memory_id(letter, first, &|id| pending.contains(id)), id);

@@ -1,4 +1,4 @@
-//! Why commands on memory are refused: each says what to change.
+//! Reasons to refuse commands on memory: each says what to change.
 
 use super::MemoryRef;
 use crate::fold::memory::Standing;
@@ -11,16 +11,16 @@ pub enum MemoryRejection {
     /// The value is empty or white space.
     #[error("a {kind} needs a value; give a text that is not blank")]
     EmptyValue {
-        /// What was to be added.
+        /// Kind of the item that was to be added.
         kind: &'static str,
     },
     /// A preference without a key.
     #[error("a preference needs a key, such as package_manager")]
     EmptyKey,
-    /// A key on something that is no preference.
+    /// A key on an item that is not a preference.
     #[error("a {kind} has no key; only preferences do")]
     UnexpectedKey {
-        /// What was to be added.
+        /// Kind of the item that was to be added.
         kind: &'static str,
     },
     /// A name with control characters.
@@ -54,25 +54,25 @@ pub enum MemoryRejection {
     /// Confidence is no number from 0 to 1.
     #[error("confidence {given} is not between 0 and 1")]
     ConfidenceOutOfRange {
-        /// What was given.
+        /// The confidence, as given.
         given: f64,
     },
     /// No such lifespan.
     #[error("unknown lifespan '{given}'; use session, project or permanent")]
     UnknownLifespan {
-        /// What was given.
+        /// The lifespan, as given.
         given: String,
     },
     /// No such category.
     #[error("unknown {kind} category '{given}'; did you mean '{nearest}'? known: {}", known.join(", "))]
     UnknownCategory {
-        /// What was to be added.
+        /// Kind of the item that was to be added.
         kind: &'static str,
-        /// What was given.
+        /// The category, as given.
         given: String,
-        /// The known one that is most like it.
+        /// The known category that is most like it.
         nearest: &'static str,
-        /// All that are known.
+        /// All known categories.
         known: &'static [&'static str],
     },
     /// The id is taken.
@@ -80,19 +80,19 @@ pub enum MemoryRejection {
     IdTaken {
         /// The id.
         id: String,
-        /// Who has it.
+        /// The item that has it.
         item: ItemId,
     },
     /// No such item in this view.
     #[error("no memory item {item} here; items of other projects cannot be named")]
     UnknownItem {
-        /// What was given.
+        /// The item, as given.
         item: MemoryRef,
     },
-    /// The id was recorded again since: links and reinforcements go by id, and mean the newest.
+    /// The id was recorded again since. Links and reinforcements go by id, and mean its newest version.
     #[error("{item} is an older version of {newest}; name that one")]
     OlderVersion {
-        /// What was given.
+        /// The item, as given.
         item: MemoryRef,
         /// The newest version.
         newest: ItemId,
@@ -130,7 +130,7 @@ pub enum MemoryRejection {
     NothingToRestore {
         /// The item.
         item: MemoryRef,
-        /// Where it stands.
+        /// Its standing.
         standing: Standing,
     },
     /// The item was retracted before.

@@ -1,4 +1,4 @@
-//! Tables: what each command records, and each refusal with its text.
+//! Tables: the events that record each command, and each refusal with its text.
 
 use expect_test::{Expect, expect};
 
@@ -19,7 +19,7 @@ fn bench() -> Bench {
     bench
 }
 
-/// What a command comes to: where it goes, and each event with its bodies; or why it is refused.
+/// The outcome of a command: its stream, and each event with its bodies; or the refusal.
 fn outcome(bench: &Bench, command: &MemoryCommand) -> String {
     match bench.view(|view| decide(view, command)) {
         Err(rejection) => format!("refused: {rejection}\n"),

@@ -1,11 +1,11 @@
-//! Events of another store become drafts of this one: what that store keyed with its secret is computed anew from the texts.
+//! Events of another store become drafts of this one: values that the other store keyed with its secret are computed anew from texts.
 //!
 //! ```text
 //! Parcel -> rows: checked, those that were erased here left out -> figures, signatures, labels, marks in keys -> EventDraft
 //! ```
 //!
-//! What the registry said of a call stays, for contexts rest on it; the rest follows from the bytes. Nothing that a parcel claims
-//! about its bodies is believed. Pure.
+//! The registry's answers about a call stay, for contexts rest on them; the rest follows from the bytes. Claims of a parcel
+//! about its bodies are not believed. Pure.
 
 use crate::command::draft::{Bodies, CHUNK_BYTES_MAX, LostRow, line_count};
 use crate::entry::fact::ToolStarted;
@@ -21,10 +21,10 @@ use crate::travel::{Parcel, Row};
 use super::{EventDraft, Recorder};
 
 impl Recorder<'_> {
-    /// Drafts the event of a parcel in the stream of `info`. What it names has been given this store's seqs.
+    /// Drafts the event of a parcel in the stream of `info`. The events that it names have this store's seqs already.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A text that tells what is wrong with the parcel.
     pub fn adopt(&self, info: &StreamInfo, parcel: &Parcel) -> Result<EventDraft, String> {
         let rows = self.rows(parcel)?;
         let mut payload = parcel.event.clone();
@@ -100,10 +100,10 @@ impl Recorder<'_> {
                 }
             });
         }
-        // A record quotes what its event says: of one that was erased, nothing is kept.
+        // A record quotes its event. If a content of the event was erased, nothing of the record is kept.
         if withheld && let Some(template) = &parcel.wire {
             for row in all.get_mut(Rows::range(template)).into_iter().flatten() {
-                // The others are gone already.
+                // Rows with an `Err` are gone already.
                 if let Ok(bytes) = row {
                     *row = Err(length(bytes));
                 }
@@ -112,7 +112,7 @@ impl Recorder<'_> {
         Ok(Rows { all })
     }
 
-    /// Gives the origins that a record's template names this store's form.
+    /// Gives the origins in a record's template this store's form.
     fn key_template(&self, template: &Body, bodies: &mut [Bytes], lost: &[LostRow]) -> Result<(), String> {
         let count = bodies.len();
         let Some(rows) = bodies.get_mut(Rows::range(template)) else { return Ok(()) };
@@ -142,9 +142,9 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Computes anew what the other store keyed.
+    /// Computes anew the values that the other store keyed.
     fn resign(&self, info: &StreamInfo, payload: &mut Payload, parcel: &Parcel, rows: &Rows<'_>) {
-        // What cannot be computed stays comparable with what came from the same stream of the same store.
+        // A signature that cannot be computed stays comparable with signatures from the same stream of the same store.
         payload.signatures_mut(&mut |signature| {
             let pattern = parcel.patterns.iter().find(|(known, _)| known == signature);
             *signature = match pattern {
@@ -218,7 +218,7 @@ fn length(bytes: &Bytes) -> u32 {
     u32::try_from(bytes.len()).unwrap_or(u32::MAX)
 }
 
-/// Marks in keys are the signer's; what they are about stays as it was recorded.
+/// Puts this store's marks in keys. Keys of files stay as they were recorded.
 fn remark(keys: &mut [Key], fresh: Vec<Key>) {
     let same =
         keys.len() == fresh.len() && keys.iter().zip(&fresh).all(|(key, fresh)| key.kind == fresh.kind);
@@ -229,7 +229,7 @@ fn remark(keys: &mut [Key], fresh: Vec<Key>) {
     }
 }
 
-/// Checks where a body is, and counts what it is. One with lost rows keeps the estimate that was made of it.
+/// Checks where a body is, and counts its bytes, tokens and lines. A body with lost rows keeps its estimate.
 fn measure(body: &mut Body, rows: &Rows<'_>) -> Result<(), String> {
     if body.chunks == 0 {
         *body = Body::default();

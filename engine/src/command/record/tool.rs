@@ -1,4 +1,4 @@
-//! Calls and todo lists: signatures, keys, labels, sizes, and which entries a list has.
+//! Calls and todo lists: signatures, keys, labels, sizes, and the entries of lists.
 
 use super::Recorder;
 use crate::command::draft::Bodies;
@@ -23,7 +23,7 @@ impl Recorder<'_> {
     ) -> ToolCallStarted {
         let ToolStarted { call, message, tool, params, provider_signature } = call;
         let (canonical, json) = canonical_or_text(params);
-        // Two numbers of twenty digits are two numbers, though hosts' hashes take them for one.
+        // Two numbers of twenty digits stay two numbers, though hosts' hashes take them for one.
         let exact = json.as_ref().map_or_else(|| canonical.clone(), Json::canonical_exact);
         let json = json.unwrap_or(Json::Null);
         let facts = self.registry.tool(&info.host, tool, &json);
@@ -91,7 +91,7 @@ impl Recorder<'_> {
         forms
     }
 
-    /// The key as the log keeps it: paths are resolved, and what is free text is replaced by a sign to compare it by.
+    /// The key as the log keeps it: paths are resolved, and free text is replaced by a mark that serves only to compare.
     pub(super) fn resolved(&self, mut key: Key) -> Key {
         match key.kind {
             KeyKind::File => {
@@ -105,7 +105,7 @@ impl Recorder<'_> {
         key
     }
 
-    /// Replaces all fields but the first, which names the question, and those that are paths.
+    /// Replaces all fields but the first, which names the question, and but paths of searches.
     fn mask_fields(&self, key: &mut Key) {
         let shown = (1..=key.fields.len())
             .rev()
@@ -122,7 +122,7 @@ impl Recorder<'_> {
         };
     }
 
-    /// A status or a priority as the log keeps it: a word that hosts use for one, or a sign.
+    /// A status or a priority as the log keeps it: a word that hosts use for statuses and priorities, or a mark.
     fn word(&self, text: &str) -> String {
         let lower = text.to_ascii_lowercase().replace(['-', ' '], "_");
         if STATUS_WORDS.contains(&lower.as_str()) { text.to_owned() } else { self.masked(text) }
@@ -154,7 +154,7 @@ impl Recorder<'_> {
         Some(TodoList { body: bodies.add_uncounted(list), items })
     }
 
-    /// What the fold needs of the entries of a list; `None` if it is none.
+    /// The heads of a list's entries, for the fold; `None` if the bytes are no list.
     pub(super) fn todo_heads(&self, list: &[u8]) -> Option<Vec<TodoHead>> {
         // As the text above says.
         let json = Json::parse(list).ok()?;
@@ -171,9 +171,9 @@ impl Recorder<'_> {
         Some(items.collect())
     }
 
-    /// The signature of an entry that says what is to be done.
+    /// The signature of an entry's content, if the entry has one.
     pub(super) fn entry_signature(&self, entry: &[u8]) -> Option<Signature> {
-        // An entry that is no JSON says nothing of what is to be done, here and below.
+        // An entry that is no JSON has no content, here and below.
         let json = Json::parse(entry).ok()?;
         json.get("content").is_some().then(|| self.content_signature(&json))
     }
@@ -196,7 +196,7 @@ impl Recorder<'_> {
     }
 }
 
-/// What hosts call the statuses and priorities of todos. Anything else is free text.
+/// Words that hosts use for statuses and priorities of todos. Any other word is free text.
 const STATUS_WORDS: &[&str] = &[
     "",
     "pending",

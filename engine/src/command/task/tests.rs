@@ -6,7 +6,7 @@ use super::*;
 use crate::event::{Payload, Validation};
 use crate::ids::Turn;
 
-/// A store of one stream's tasks: what was accepted, folded, with its bodies.
+/// The tasks of one stream: accepted drafts, folded, with their bodies.
 #[derive(Default)]
 struct Tasks {
     state: TaskState,
@@ -57,7 +57,7 @@ fn update(line: &str) -> Value {
     json!({"tasks": line.split_whitespace().map(task).collect::<Vec<_>>()})
 }
 
-/// Sends one update a line; shows what was recorded, or the agent's reply.
+/// Sends one update a line; shows the recorded events, or the reply to the agent.
 #[track_caller]
 fn check(script: &str, expected: &Expect) {
     let mut tasks = Tasks::default();
@@ -220,7 +220,7 @@ fn what_is_no_update_is_refused_by_name() {
         Error updating task: the id of task 1 is longer than 512 bytes
         Error updating task: the update names 1001 tasks, at most 1000 are allowed
     "#]].assert_eq(&shown);
-    // Nothing to do is told by the check, not by the parser.
+    // The check, not the parser, refuses an update without tasks.
     for json in ["{}", r#"{"tasks": null}"#, r#"{"tasks": []}"#] {
         let update = TaskUpdate::from_json(json.as_bytes()).unwrap();
         let refused = accept(&TaskState::default(), Seq::MAX, &update, None, &|_| None).unwrap_err();
@@ -229,7 +229,7 @@ fn what_is_no_update_is_refused_by_name() {
 }
 
 proptest! {
-    /// Whatever agents send: never two in progress, and what is completed has a summary that stands for it.
+    /// For any updates: never two tasks in progress, and each completed task has a summary that stands for it.
     #[test]
     fn accepted_updates_keep_the_life_cycle(
         updates in prop::collection::vec(
