@@ -1,4 +1,4 @@
-//! What appending to a stream must know of it: the facts that are recorded already, and the open calls.
+//! The facts of a stream that are recorded already, and its open calls: without them no more of it can be recorded.
 //!
 //! An ingest state is much smaller than the fold's state and needs no policy, so an importer can append to a stream without
 //! folding it. It is fed with the stream's events in order and holds nothing that they do not say.

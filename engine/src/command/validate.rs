@@ -100,7 +100,7 @@ pub struct Validated {
     pub is_valid: bool,
     /// Checks met / checks, 1 if there was nothing to check.
     pub score: f64,
-    /// What is missing: criteria, then evidence, then warnings (which miss nothing).
+    /// Missing criteria, then missing evidence, then warnings (which miss nothing).
     pub missing_criteria: Vec<String>,
     /// Whether required evidence was found; `None` if nothing was checked.
     pub evidence_found: Option<bool>,

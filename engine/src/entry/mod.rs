@@ -1,4 +1,4 @@
-//! What a host reports, in its own words, before anything is digested.
+//! Facts as a host reports them, in its own words, before anything is digested.
 //!
 //! An [`Entry`] is one fact with its bytes: parameters as the host wrote them, texts as they were. The store turns it
 //! into an event and its bodies (`command::record`): it computes signatures, keys, labels and token estimates, skips what it
@@ -28,7 +28,7 @@ pub(crate) use rows::Rows;
 /// Bytes of a body: cheap to clone, so that a wire form can share them with a part.
 pub type Bytes = Arc<[u8]>;
 
-/// A stream as a host names it: what opens it if it is new.
+/// A stream as a host names it, with the fields that open it if it is new.
 ///
 /// ```
 /// use acpdb_engine::StreamInfo;
@@ -56,8 +56,9 @@ pub struct StreamInfo {
     pub host_version: Option<String>,
     /// The host's time of the opening.
     pub host_time: Option<Micros>,
-    /// The person or tenant that a session of an encrypted store is about, named when it begins: at most 256 bytes, sealed in the store, in no event.
-    /// One erasure shreds all sessions about a subject. A subagent's session and a fork are about the subject of what they came from.
+    /// The person or tenant that a session of an encrypted store is about, named when it begins: at most 256 bytes, sealed in
+    /// the store, in no event. One erasure shreds all sessions about a subject. A subagent's session and a fork have the
+    /// subject of the session that they came from.
     pub subject: Option<String>,
 }
 
@@ -100,7 +101,7 @@ impl StreamInfo {
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PartEntry {
-    /// What it is.
+    /// Its kind.
     pub kind: PartKind,
     /// Its content.
     pub bytes: Bytes,
@@ -171,19 +172,19 @@ pub enum PointRef {
 pub struct MemoryEntry {
     /// Its id; made by the store if empty.
     pub id: String,
-    /// What it is.
+    /// Its kind.
     pub kind: MemoryKind,
     /// Category; empty: the kind's default.
     pub category: String,
     /// For a preference: its key.
     pub key: Option<String>,
-    /// What it is about, where known.
+    /// Its subject, if known.
     pub subject: Option<String>,
     /// The value, fact, description or remark.
     pub value: String,
-    /// Why, for a decision.
+    /// The reason, for a decision.
     pub rationale: Option<String>,
-    /// What else was considered.
+    /// Other choices that were considered.
     pub alternatives: Vec<String>,
     /// Files it concerns.
     pub related_files: Vec<String>,
@@ -199,9 +200,9 @@ pub struct MemoryEntry {
     pub replaces: Vec<String>,
     /// Ids that supersede it.
     pub superseded_by: Vec<String>,
-    /// What the record calls its status.
+    /// The record's own word for its status.
     pub status: Option<String>,
-    /// Whatever else the record said, JSON.
+    /// Other fields of the record, JSON.
     pub extra: Option<Bytes>,
 }
 
@@ -212,7 +213,7 @@ pub struct TodoChangeEntry {
     pub id: String,
     /// New status.
     pub status: Option<String>,
-    /// New content: a JSON object with `content` and what else the host gave.
+    /// New content: a JSON object with `content` and the host's other fields.
     pub entry: Option<Bytes>,
 }
 
@@ -251,13 +252,13 @@ pub enum WirePiece {
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Entry {
-    /// What happened.
+    /// The fact that happened.
     pub fact: Fact,
     /// Canonical id of the fact, the same from every feed; without one it is recorded as often as it is given.
     pub origin: Option<String>,
     /// The host's own time.
     pub host_time: Option<Micros>,
-    /// Who made it happen; `None`: by the kind of fact.
+    /// The actor; `None`: by the kind of fact.
     pub actor: Option<Actor>,
     /// The record it comes from, if it is the first fact of that record.
     pub wire: Vec<WirePiece>,
@@ -349,7 +350,7 @@ impl Entry {
         self
     }
 
-    /// Sets who made it happen.
+    /// Sets the actor.
     #[must_use]
     pub fn by(mut self, actor: Actor) -> Self {
         self.actor = Some(actor);
@@ -372,7 +373,7 @@ impl Entry {
         self
     }
 
-    /// Adds what the model never sees of a result. No effect on other facts.
+    /// Adds the part of a result that the model never sees. No effect on other facts.
     #[must_use]
     pub fn details(mut self, raw: impl AsRef<[u8]>) -> Self {
         if let Fact::ToolFinished(fact::ToolFinished { details, .. }) = &mut self.fact {

@@ -4,13 +4,13 @@ use super::{Bytes, PartEntry};
 use crate::event::{Body, Part};
 use crate::secret::is_derived;
 
-/// The rows of an event's bodies, those that are lost marked with their length.
+/// The rows of an event's bodies; a lost row is marked with its length.
 pub(crate) struct Rows<'p> {
     pub(crate) all: Vec<Result<&'p Bytes, u32>>,
 }
 
 impl Rows<'_> {
-    /// Which rows a body has.
+    /// The rows of a body.
     pub(crate) const fn range(body: &Body) -> std::ops::Range<usize> {
         body.first as usize..(body.first as usize).saturating_add(body.chunks as usize)
     }
@@ -26,7 +26,7 @@ impl Rows<'_> {
             rows => {
                 let mut bytes = Vec::new();
                 for row in rows {
-                    // Rows of which one is gone are no text.
+                    // If one row is gone, there is no text.
                     bytes.extend_from_slice(row.as_ref().ok()?);
                 }
                 Some(bytes.into())
@@ -34,7 +34,7 @@ impl Rows<'_> {
         }
     }
 
-    /// The bytes of a body that may not be named; the outer `None` as in [`Rows::bytes`].
+    /// The bytes of an optional body; the outer `None` as in [`Rows::bytes`].
     #[expect(clippy::option_option, reason = "not named, and not there: two answers")]
     pub(super) fn optional(&self, body: Option<&Body>) -> Option<Option<Bytes>> {
         match body {
@@ -56,8 +56,7 @@ impl Rows<'_> {
         parts.iter().map(part).collect()
     }
 
-    /// An id that the fact's revision is made of; `None` for one that the other store derived: what this one would make of it is
-    /// not known.
+    /// An id in the fact's revision; `None` for an id that the other store derived: the id that this store would derive is not known.
     pub(super) fn id(id: &str) -> Option<String> {
         (!is_derived(id)).then(|| id.to_owned())
     }

@@ -6,8 +6,8 @@
 //! Payload of a new commit --------> Borrowed::Owned ----/
 //! ```
 //!
-//! A call is two events and a step a third: nearly all of a replay. The fold keeps numbers and interned names of them, so
-//! owned strings would be made only to be thrown away.
+//! A call is two events, a step is a third: nearly all of a replay. The fold keeps numbers and interned names of these events,
+//! so owned strings would be made only to be thrown away.
 
 use rkyv::Archive;
 use rkyv::rancor::{Failure, Infallible, ResultExt as _, Strategy};
@@ -213,7 +213,7 @@ pub(crate) struct Finished<'a> {
 /// Parts of a message.
 pub(crate) struct Said<'a> {
     pub(crate) key: &'a str,
-    /// Who speaks; `None`: they continue a message that is known.
+    /// The speaker; `None`: the parts continue a known message.
     pub(crate) role: Option<Role>,
     pub(crate) hidden_from_model: bool,
     pub(crate) parts: BorrowedList<'a, Part>,

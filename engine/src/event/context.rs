@@ -22,11 +22,11 @@ pub struct Hidden {
     pub item: ItemId,
     /// Signature of the normalised pattern that found it; absent if it was named directly.
     pub pattern: Option<Signature>,
-    /// What stands in its place, for a distillation.
+    /// The summary that stands in its place, for a distillation.
     pub summary: Option<Body>,
 }
 
-/// What events that hide items have in common.
+/// The answers of all kinds that hide items.
 macro_rules! hides_items {
     () => {
         fn in_words(&self) -> String {
@@ -56,7 +56,7 @@ macro_rules! hides_items {
 pub struct Discarded {
     /// The targets as typed, a JSON array.
     pub targets: Body,
-    /// What was hidden.
+    /// The hidden items.
     pub items: Vec<Hidden>,
 }
 
@@ -80,7 +80,7 @@ impl Kind for Discarded {
 pub struct Distilled {
     /// The targets as typed, a JSON array.
     pub targets: Body,
-    /// What was hidden, each with its summary.
+    /// The hidden items, each with its summary.
     pub items: Vec<Hidden>,
 }
 
@@ -109,7 +109,7 @@ impl Kind for Distilled {
 pub struct Restored {
     /// The targets as typed, a JSON array.
     pub targets: Body,
-    /// What is shown again.
+    /// The items that are shown again.
     pub items: Vec<ItemId>,
 }
 
@@ -180,7 +180,7 @@ pub struct Unpinned {
 
 names_items!(Unpinned);
 
-/// What was injected.
+/// The kind of an injected text.
 #[derive(
     Archive,
     Serialize,
@@ -204,14 +204,14 @@ pub enum InjectedKind {
     Reflection,
     /// Current memory.
     Memory,
-    /// Something else of the host's.
+    /// Another text of the host.
     Other,
 }
 
 /// The host put a text into the context.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Injected {
-    /// What it is; a newer reminder or reflection hides the earlier one.
+    /// Its kind; a newer reminder or reflection hides the earlier one.
     pub what: InjectedKind,
     /// The text.
     pub text: Body,
@@ -238,7 +238,7 @@ impl Kind for Injected {
     }
 }
 
-/// Why a served context was rebased.
+/// The cause of a rebase.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum RebaseCause {
@@ -252,12 +252,12 @@ pub enum RebaseCause {
     Asked,
 }
 
-/// From here on served contexts show what was concluded so far.
+/// From here on served contexts show conclusions that were pending.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ContextRebased {
     /// Number of the epoch that begins.
     pub epoch: u32,
-    /// Why.
+    /// The cause.
     pub why: RebaseCause,
     /// Pending items that are applied; empty means all.
     pub items: Vec<ItemId>,
@@ -279,7 +279,7 @@ impl Kind for ContextRebased {
         if self.items.is_empty() {
             return true;
         }
-        // Without items it would apply everything that is pending.
+        // Without items it would apply all pending conclusions.
         self.items.retain_mut(each);
         !self.items.is_empty()
     }
@@ -325,7 +325,7 @@ impl Kind for ContextServed {
 pub struct PolicySet {
     /// The policy as JSON: a preset's name and every key with its value.
     pub policy: String,
-    /// Why, if a reason was given.
+    /// The reason, if one was given.
     pub reason: Option<Text>,
 }
 
@@ -379,18 +379,18 @@ pub struct BodyAddress {
 /// Bodies were removed for good; their digests stay.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Erased {
-    /// What was removed.
+    /// The removed bodies.
     pub bodies: Vec<BodyAddress>,
-    /// Who asked.
+    /// Name of the asker.
     pub by: String,
-    /// Why.
+    /// The reason.
     pub reason: Text,
     /// Their contents, as digests keyed with the store's secret: they are refused when they come again.
     pub contents: Vec<[u8; 16]>,
 }
 
 impl Erased {
-    /// Stands for who asked, where damage took what is gone.
+    /// The name in place of an asker's, for bodies that damage took.
     pub const DAMAGE: &str = "damage";
 
     /// Bodies that damage took. No person wanted them gone, so their contents are not refused, and no other store is asked to erase them.
@@ -398,7 +398,7 @@ impl Erased {
         Self { bodies, by: Self::DAMAGE.to_owned(), reason: reason.into(), contents: Vec::new() }
     }
 
-    /// Whether this is what [`Erased::lost`] made. `actor` is who recorded it: a person may be called anything.
+    /// Whether [`Erased::lost`] made this. `actor` is the event's actor: a person may be called anything, `damage` too.
     pub fn is_loss(&self, actor: Actor) -> bool {
         actor == Actor::Policy && self.by == Self::DAMAGE && self.contents.is_empty()
     }
@@ -437,7 +437,7 @@ pub struct DamageNoted {
     pub first: Seq,
     /// Last seq that is lost.
     pub last: Seq,
-    /// What was said about it.
+    /// The user's note about it.
     pub note: String,
 }
 

@@ -1,12 +1,12 @@
-//! What is asked of every kind of event. Each kind answers beside its struct, in one block.
+//! The questions to every kind of event. Each kind answers beside its struct, in one block.
 //!
 //! ```text
 //! impl Kind for MessageAbandoned   in_words: one line for people   bodies: its texts by their names   sample: one, for tests
-//!                                  bodies_mut, texts_mut, items_mut, signatures_mut, memory_ids_mut: what it names
+//!                                  bodies_mut, texts_mut, items_mut, signatures_mut, memory_ids_mut: the things that it names
 //! ```
 //!
-//! A payload that travels to another store takes along what it names. So each kind says where that stands in it. A kind that
-//! names nothing of a sort says nothing of it; a test compares the samples with what their kinds say.
+//! A payload that travels to another store takes along the things that it names. So each kind tells where they stand in it. A
+//! kind that names no things of a sort has no method for them; a test compares the samples with the answers of their kinds.
 
 use std::borrow::Cow;
 
@@ -35,20 +35,20 @@ impl NamedBody {
     }
 }
 
-/// What is asked of a kind.
+/// The questions to a kind.
 pub(crate) trait Kind: Sized {
     /// Whether it has free texts.
     const HAS_TEXTS: bool = false;
 
-    /// What it says, in a few words; no body is read. The name of the kind is not in it.
+    /// Its content in a few words; no body is read. The name of the kind is not in it.
     fn in_words(&self) -> String;
 
-    /// Its bodies with names for people, those first that say what it is about. Signatures of providers are not among them.
+    /// Its bodies with names for people. Bodies that say what it is about come first. Signatures of providers are not among them.
     fn bodies(&self) -> Vec<NamedBody> {
         Vec::new()
     }
 
-    /// One of it with every field set, for tests that must not miss any.
+    /// A sample with every field set, for tests that must not miss any.
     #[cfg(any(test, feature = "testing"))]
     fn sample() -> Self;
 
@@ -58,7 +58,7 @@ pub(crate) trait Kind: Sized {
     /// Calls `each` with every body, in no order that means anything. Free texts are not among them, nor is the key of a stream.
     fn bodies_mut(&mut self, _each: &mut dyn FnMut(&mut Body)) {}
 
-    /// Calls `each` with every item that it names; one that `each` refuses is left out. `false`: it cannot do without.
+    /// Calls `each` with every item that it names; an item that `each` refuses is left out. `false`: the event cannot do without it.
     fn items_mut(&mut self, _each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
         true
     }
@@ -73,7 +73,7 @@ pub(crate) trait Kind: Sized {
 macro_rules! ask_kinds {
     ($( $number:literal $name:ident $label:literal ),+) => {
         impl Payload {
-            /// What it says, in a few words; no body is read.
+            /// Its content in a few words; no body is read.
             ///
             /// ```
             /// use acpdb_engine::event::{MessageAbandoned, Payload};
@@ -92,7 +92,7 @@ macro_rules! ask_kinds {
                 }
             }
 
-            /// Its bodies with names for people, those first that say what it is about. Empty ones are among them.
+            /// Its bodies with names for people. Bodies that say what it is about come first. Empty bodies are among them.
             pub fn bodies(&self) -> Vec<NamedBody> {
                 match self {
                     $( Self::$name(payload) => payload.bodies(), )+
@@ -185,7 +185,7 @@ pub(super) fn bodies_of(parts: &mut [Part], each: &mut dyn FnMut(&mut Body)) {
 mod tests {
     use crate::event::samples;
 
-    /// How often the debug form of a payload has a value of a type: what `Kind` should find in it.
+    /// How often the debug form of a payload has a value of a type. `Kind` should find as many.
     fn printed(payload: &super::Payload, begin: &str) -> usize {
         format!("{payload:?}").matches(begin).count()
     }

@@ -1,4 +1,4 @@
-//! Memory items: facts, preferences, decisions, notes, and what becomes of them.
+//! Memory items: facts, preferences, decisions, notes, and changes to them.
 
 use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
@@ -8,7 +8,7 @@ use super::{Body, Text};
 use crate::ids::{ItemId, Micros, Signature};
 use crate::text::words::word;
 
-/// What a memory item is.
+/// The kind of a memory item.
 #[derive(
     Archive,
     Serialize,
@@ -27,12 +27,12 @@ use crate::text::words::word;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryKind {
-    /// Something that is so.
+    /// A statement that holds.
     #[default]
     Fact,
-    /// How the user wants it: category and key to value.
+    /// A wish of the user: category and key to value.
     Preference,
-    /// What was decided.
+    /// A choice that was made.
     Decision,
     /// A remark.
     Note,
@@ -82,21 +82,21 @@ pub struct MemorySource {
 pub struct MemoryRecorded {
     /// Id of the item, unique in its stream.
     pub id: String,
-    /// What it is.
+    /// Its kind.
     pub kind: MemoryKind,
     /// Category: `tooling`, `personal`, `architecture`, ...
     pub category: Text,
     /// For a preference: its key.
     pub key: Option<Text>,
-    /// For a fact or decision: what it is about, where known.
+    /// For a fact or decision: its subject, if known.
     pub subject: Option<Text>,
     /// The value, fact, description or remark.
     pub value: Body,
-    /// Signature of the value, case folded: equal values are reinforcement.
+    /// Signature of the value, case folded: an equal value reinforces the item.
     pub value_signature: Signature,
-    /// For a decision: why.
+    /// For a decision: the reason.
     pub rationale: Option<Body>,
-    /// For a decision: what else was considered.
+    /// For a decision: other choices that were considered.
     pub alternatives: Vec<Body>,
     /// For a decision: files it concerns.
     pub related_files: Vec<Text>,
@@ -112,9 +112,9 @@ pub struct MemoryRecorded {
     pub replaces: Vec<String>,
     /// Ids of items that supersede it, as its own record says.
     pub superseded_by: Vec<String>,
-    /// What the record itself calls its status; never decides whether it is current.
+    /// The record's own word for its status; it never decides whether the item is current.
     pub status: Option<Text>,
-    /// Whatever else the record said, JSON.
+    /// Other fields of the record, JSON.
     pub extra: Option<Body>,
 }
 
@@ -196,7 +196,7 @@ pub struct MemorySuperseded {
     pub old: String,
     /// Id of the newer.
     pub new: String,
-    /// Why.
+    /// The reason.
     pub reason: Option<Body>,
 }
 
@@ -257,7 +257,7 @@ impl Kind for MemoryReinforced {
 pub struct MemoryRetracted {
     /// Id of the item.
     pub id: String,
-    /// Why.
+    /// The reason.
     pub reason: Option<Body>,
     /// When, if that is not when it was recorded.
     pub at: Option<Micros>,

@@ -13,7 +13,7 @@ use crate::text::words::{count, word};
 pub struct MessageRecorded {
     /// The host's id of the message; parts may follow under the same key.
     pub key: String,
-    /// Who speaks.
+    /// The speaker.
     pub role: Role,
     /// Its parts so far.
     pub parts: Vec<Part>,
@@ -111,15 +111,15 @@ pub struct Usage {
     pub output: Option<u64>,
     /// Input tokens read from the cache.
     pub cache_read: Option<u64>,
-    /// Input tokens written to the cache, for however long.
+    /// Input tokens written to the cache, for any length of time.
     pub cache_write: Option<u64>,
-    /// How many of those written are kept for an hour, which some providers price apart; `None` where it is not told.
+    /// Tokens among them that the cache keeps for an hour; some providers price these apart. `None` if it is not told.
     pub cache_write_long: Option<u64>,
     /// Output tokens spent on reasoning, where told apart.
     pub reasoning: Option<u64>,
 }
 
-/// What a provider said about a message, and what its host made of it.
+/// The report of a provider and a host about a message.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Report {
     /// Model that wrote it.
@@ -130,9 +130,9 @@ pub struct Report {
     pub request: Option<String>,
     /// Why the model stopped.
     pub stop_reason: Option<String>,
-    /// How the provider served the request (`standard`, `priority`, `batch`), which its price depends on.
+    /// How the provider served the request (`standard`, `priority`, `batch`); the price depends on it.
     pub service_tier: Option<String>,
-    /// What the host says that the request cost, in millionths of a dollar.
+    /// Cost of the request as the host tells it, in millionths of a dollar.
     pub cost: Option<u64>,
     /// Token counts.
     pub usage: Usage,
@@ -143,7 +143,7 @@ pub struct Report {
 pub struct MessageFinished {
     /// Key of the message.
     pub key: String,
-    /// What was said about it.
+    /// The report about it.
     pub report: Report,
 }
 
@@ -200,12 +200,12 @@ impl Kind for MessageAbandoned {
     }
 }
 
-/// The host rewrote what it had recorded. Changes what is shown; makes and undoes no edge.
+/// The host rewrote a recorded item. Changes the shown content; makes and undoes no edge.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ItemRevised {
     /// The item.
     pub item: ItemId,
-    /// Which face.
+    /// The face.
     pub face: Face,
     /// Its new content, one part for a message part or params, any number for an output.
     pub parts: Vec<Part>,

@@ -1,4 +1,4 @@
-//! What can happen: the closed set of event kinds, version 1.
+//! Events: the closed set of kinds, version 1.
 //!
 //! ```text
 //! Event = Envelope (kind, version, stream, origin, host time)  +  Stamp (actor, revision, wire)  +  one payload struct
@@ -86,7 +86,7 @@ impl Body {
     }
 }
 
-/// Who speaks.
+/// The speaker of a message.
 ///
 /// ```
 /// use acpdb_engine::Role;
@@ -114,7 +114,7 @@ impl Body {
 pub enum Role {
     /// Instructions of the host.
     System,
-    /// The person, or the host in their place.
+    /// The person, or the host in the person's place.
     #[default]
     User,
     /// The model.
@@ -123,7 +123,7 @@ pub enum Role {
     Tool,
 }
 
-/// What a part is.
+/// The kind of a part.
 #[derive(
     Archive,
     Serialize,
@@ -157,8 +157,8 @@ pub enum PartKind {
     Opaque,
 }
 
-/// Tokens that a picture or a document counts at most. Providers bill what it shows, not its bytes: Anthropic scales a picture to
-/// about 1,600 tokens (width * height / 750) at most, other providers to fewer.
+/// Tokens that a picture or a document counts at most. Providers do not bill its bytes: Anthropic scales a picture to about
+/// 1,600 tokens (width * height / 750) at most, other providers to fewer.
 const MEDIA_TOKENS_MAX: u32 = 1_600;
 
 impl PartKind {
@@ -191,7 +191,7 @@ impl Part {
 /// One part of a message or of an output; in a message it is an item.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Part {
-    /// What it is.
+    /// Its kind.
     pub kind: PartKind,
     /// Its content.
     pub body: Body,
@@ -254,7 +254,7 @@ pub enum Face {
     Output,
 }
 
-/// Who made it happen.
+/// The actor behind an event.
 #[derive(
     Archive,
     Serialize,
@@ -286,10 +286,10 @@ pub enum Actor {
     Policy,
 }
 
-/// What every event carries besides its payload.
+/// The fields that every event carries besides its payload.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Stamp {
-    /// Who made it happen.
+    /// The actor.
     pub actor: Actor,
     /// Version of the token estimator behind the event's token figures.
     pub estimator: u16,
@@ -310,7 +310,7 @@ pub struct Event {
     pub host_time: Option<Micros>,
     /// Actor, revision, wire form.
     pub stamp: Stamp,
-    /// What happened.
+    /// The fact that happened.
     pub payload: Payload,
 }
 
@@ -339,15 +339,15 @@ pub struct Event {
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Recorded {
-    /// Position in the store.
+    /// Its number in the store.
     pub seq: Seq,
-    /// When its commit was recorded, as the clock said. Clocks are set back: order is that of seqs.
+    /// Time of its commit, as the clock said. Clocks are set back: only seqs give the order.
     pub recorded_at: Micros,
     /// The event.
     pub event: Event,
 }
 
-/// Stands for the version of an event whose key was destroyed: what it said is gone, whatever program reads it.
+/// The version that stands in an event whose key was destroyed: its content is gone, for every program that reads it.
 pub(crate) const SHREDDED_VERSION: u16 = u16::MAX - 1;
 
 /// The number of a kind that records a fact.
@@ -360,7 +360,7 @@ macro_rules! number_of {
 /// Declares the payload enum, the numbers of its kinds, and the facts of hosts that they record, once.
 macro_rules! kinds {
     ($( $number:literal $name:ident $label:literal $( from $fact:ident )? ),+ $(,)?) => {
-        /// What happened. One variant a kind, plus the kinds of newer programs.
+        /// The payload of an event. One variant a kind, plus the kinds of newer programs.
         #[derive(Clone, PartialEq, Debug, ToJson)]
         #[serde(tag = "kind", rename_all = "snake_case")]
         pub enum Payload {
@@ -423,7 +423,7 @@ macro_rules! kinds {
         }
         pub(crate) use for_each_fact;
 
-        /// Numbers of the kinds that record what a host told of, in order: all others are what acpdb or a person did.
+        /// Numbers of the kinds that record facts of hosts, in order. All other kinds record acts of acpdb or of a person.
         pub const TOLD_KINDS: &[u16] = &[ $( $( number_of!($fact $number), )? )+ ];
 
         /// Names of all kinds, in order of their numbers.

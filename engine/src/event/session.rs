@@ -1,4 +1,4 @@
-//! Sessions, turns and what hosts do to a context.
+//! Sessions, turns and hosts' changes to a context.
 
 use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
@@ -8,7 +8,7 @@ use super::{Body, Text};
 use crate::ids::{ItemId, Seq, StreamId};
 use crate::text::words::{count, word};
 
-/// What a stream is.
+/// The kind of a stream.
 #[derive(
     Archive,
     Serialize,
@@ -37,7 +37,7 @@ pub enum Scope {
     User = 2,
 }
 
-/// The session that started this one, and the call it did so by.
+/// The session that started this session, and the call that did it.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Parent {
     /// The parent's stream.
@@ -57,7 +57,7 @@ pub struct SessionOpened {
     pub name: String,
     /// The project's name, if the session has one; its memory lives in that project's stream.
     pub project: Option<String>,
-    /// For a subagent: where it was started.
+    /// For a subagent: the session and the call that started it.
     pub parent: Option<Parent>,
     /// Working folder, to resolve relative paths.
     pub cwd: Option<String>,
@@ -102,7 +102,7 @@ impl Kind for SessionOpened {
     }
 }
 
-/// Something about the stream is known better now. Absent fields keep their value.
+/// Fields of the stream changed. Absent fields keep their value.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SessionChanged {
     /// New title.
@@ -164,7 +164,7 @@ impl Kind for SessionClosed {
     }
 }
 
-/// What advanced.
+/// The counter that advanced.
 #[derive(
     Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
 )]
@@ -200,7 +200,7 @@ impl Kind for TurnStarted {
     }
 }
 
-/// What stands before the messages: system prompt, tools, model, parameters. Absent fields keep their value.
+/// The part of a request before the messages: system prompt, tools, model, parameters. Absent fields keep their value.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PromptSet {
     /// System prompt.
@@ -239,13 +239,13 @@ impl Kind for PromptSet {
     }
 }
 
-/// Why a context was replaced.
+/// The cause of a replaced context.
 #[derive(
     Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ReplaceCause {
-    /// The host summarised what was there.
+    /// The host summarised the context.
     #[default]
     Compaction,
     /// The host set a new list of messages.
@@ -259,7 +259,7 @@ pub enum ReplaceCause {
 /// Items recorded later follow. A compaction names none of the earlier ones; its summary is a message recorded after.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ContextReplaced {
-    /// Why.
+    /// The cause.
     pub cause: ReplaceCause,
     /// Items that stay, in their new order.
     pub order: Vec<ItemId>,
@@ -292,7 +292,7 @@ pub struct HostCleared {
     pub items: Vec<ItemId>,
     /// Calls named by the host's id, where the feed knows no item: the newest finished call of that id.
     pub calls: Vec<String>,
-    /// What the model sees instead, if known.
+    /// The text that the model sees instead, if known.
     pub text: Option<Body>,
 }
 
@@ -360,14 +360,14 @@ impl Kind for Forked {
     }
 }
 
-/// Whatever else a host wrote: kept, counted, never part of a context.
+/// Any other record of a host: kept, counted, never part of a context.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct HostRecorded {
     /// The host's own name for the kind of record.
     pub record: String,
-    /// What it is about: a host id, if it names one.
+    /// Its subject: a host id, if the record names one.
     pub about: Option<String>,
-    /// The record, or what of it is in no other event. Absent when the stamp's wire form is all there is.
+    /// The record, or the part of it that is in no other event. Absent if the stamp's wire form is the whole record.
     pub raw: Option<Body>,
 }
 

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! draft   Text "a title"          --settle--> row 1 of the event: the bytes       payload: row 1
-//! log     payload: row 1          --fill----> Text "a title", or what stands for a text that was erased
+//! log     payload: row 1          --fill----> Text "a title", or the substitute of an erased text
 //! ```
 //!
-//! So what a person or a model wrote can be erased, and nothing in a spine says it. In memory a text is what it says; two
-//! texts are equal if they say the same.
+//! So texts of people and models can be erased, and no spine repeats them. In memory a text holds its words; two texts are
+//! equal if their words are equal.
 
 use std::fmt;
 use std::ops::Deref;
@@ -15,13 +15,13 @@ use rkyv::{Archive, Deserialize, Serialize};
 
 use super::{Body, Payload};
 
-/// What stands for a text that was erased.
+/// The words in place of an erased text.
 pub const ERASED_TEXT: &str = "[erased]";
-/// What stands for a text whose bytes are damaged.
+/// The words in place of a text whose bytes are damaged.
 pub const DAMAGED_TEXT: &str = "[damaged]";
 
-/// Words that stand in a payload as their number, from 1, and in no body: those that acpdb itself gives. Part of the format:
-/// words are added at the end only.
+/// Words that acpdb itself gives. They stand in a payload as their number, from 1, and in no body. Part of the format: words
+/// are added at the end only.
 const WORDS: &[&str] = &[
     "other",
     "implementation",
@@ -39,12 +39,12 @@ const WORDS: &[&str] = &[
     "store created",
 ];
 
-/// A free text of an event. Its bytes are a body of the event, unless it is empty or a word that stands in every program.
+/// A free text of an event. Its bytes are a body of the event, unless it is empty or one of the words that every program has.
 #[derive(Archive, Serialize, Deserialize, Clone, Default)]
 pub struct Text {
     first: u32,
     chunks: u32,
-    /// What it says; empty in the log.
+    /// The words; empty in the log.
     words: String,
 }
 
@@ -59,12 +59,12 @@ impl Text {
         Body { first: self.first, chunks: self.chunks, ..Body::default() }
     }
 
-    /// Becomes what the log keeps of it: the body that was made of it.
+    /// Takes the form of the log: the rows of the body that was made of it, without words.
     pub(crate) fn settle(&mut self, body: Body) {
         *self = Self { first: body.first, chunks: body.chunks, words: String::new() };
     }
 
-    /// Becomes what the log keeps of it, if it needs no body: it is one of [`WORDS`], or empty.
+    /// Takes the form of the log, if it needs no body: it is one of [`WORDS`], or empty. Returns whether it needs none.
     pub(crate) fn settle_plain(&mut self) -> bool {
         let word = WORDS.iter().position(|word| *word == self.words);
         let number = word.and_then(|word| u32::try_from(word).ok()?.checked_add(1));
@@ -75,7 +75,7 @@ impl Text {
         is_plain
     }
 
-    /// Puts the word that it is without a body.
+    /// Puts in the word that its number means, if it has no body. Returns whether it has none.
     pub(crate) fn fill_plain(&mut self) -> bool {
         let word = || WORDS.get(usize::try_from(self.first.checked_sub(1)?).ok()?);
         if self.chunks == 0 {
@@ -84,12 +84,12 @@ impl Text {
         self.chunks == 0
     }
 
-    /// Puts what its body says.
+    /// Puts in the words of its body.
     pub(crate) fn fill(&mut self, text: String) {
         self.words = text;
     }
 
-    /// Puts another text, which has no body yet.
+    /// Puts in another text, which has no body yet.
     pub(crate) fn replace(&mut self, text: String) {
         *self = Self::from(text);
     }
@@ -191,7 +191,7 @@ impl<'de> serde::Deserialize<'de> for Text {
 }
 
 impl Payload {
-    /// The payload without its free texts: what the spine says.
+    /// The payload without its free texts, as the spine has it.
     #[must_use]
     pub fn without_texts(&self) -> Self {
         let mut copy = self.clone();

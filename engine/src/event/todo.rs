@@ -24,7 +24,7 @@ pub struct TodoHead {
 /// A whole list.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TodoList {
-    /// A JSON array with one object an entry: `content`, `status`, and what else the host gave, in its order.
+    /// A JSON array with one object an entry: `content`, `status`, and the host's other fields, in its order.
     pub body: Body,
     /// Its entries, in order.
     pub items: Vec<TodoHead>,
@@ -49,11 +49,11 @@ pub struct TodoChange {
     pub content: Option<Signature>,
 }
 
-/// What a call did to the list.
+/// A call's change to the list.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum TodoUpdate {
-    /// Replaced it.
+    /// Replaced the list.
     List(TodoList),
     /// Changed one entry.
     Change(TodoChange),
@@ -123,7 +123,7 @@ impl Kind for TodoChanged {
     }
 }
 
-/// Where a task stands.
+/// The status of a task.
 #[derive(
     Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
 )]
@@ -140,14 +140,14 @@ pub enum TaskStatus {
     Completed,
 }
 
-/// What an accepted update says about one task. Absent fields keep their value.
+/// One task of an accepted update. Absent fields keep their value.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TaskFields {
     /// Id of the task.
     pub id: String,
-    /// What is to be done.
+    /// The work to be done.
     pub content: Option<Body>,
-    /// Where it stands.
+    /// Its status.
     pub status: Option<TaskStatus>,
     /// The task as JSON: criteria, grounding and evidence, as given.
     pub extra: Option<Body>,
@@ -203,10 +203,10 @@ impl Kind for TaskChanged {
     }
 }
 
-/// How a task's summary was judged.
+/// The verdict on a task's summary.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Validation {
-    /// Good enough.
+    /// Whether the summary is good enough.
     pub valid: bool,
     /// Criteria met, in hundredths.
     pub score: u16,
@@ -221,7 +221,7 @@ pub struct TaskEvicted {
     pub task: String,
     /// The annotated summary.
     pub summary: Option<Body>,
-    /// How it was judged, if it was.
+    /// The verdict on it, if there is one.
     pub validation: Option<Validation>,
     /// Key of the message that completed it, if known: the last of the range.
     pub message: Option<String>,

@@ -1,7 +1,7 @@
 //! A payload as JSON that can be read back: `{"turn_started": {"kind": "step", ..}}`.
 //!
-//! Answers say `kind` beside the fields, which is easier on the eye; some payloads have a field of that name, so it cannot be
-//! read back. For `#[serde(with = "told")]`.
+//! Answers have `kind` beside the fields, which is easier on the eye. But some payloads have a field of that name, so answers
+//! cannot be read back. For `#[serde(with = "told")]`.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ macro_rules! forms {
             $( $name(super::$name), )+
         }
 
-        /// Writes a payload. One of an unknown kind cannot be written.
+        /// Writes a payload. A payload of an unknown kind cannot be written.
         pub fn serialize<S: serde::Serializer>(payload: &Payload, serializer: S) -> Result<S::Ok, S::Error> {
             match payload {
                 $( Payload::$name(payload) => Telling::$name(payload).serialize(serializer), )+

@@ -9,7 +9,7 @@ use crate::ids::Signature;
 use crate::text::signature::is_masked;
 use crate::text::words::{tokens, word};
 
-/// What a tool does to what its keys name.
+/// A tool's action on the things that its keys name.
 #[derive(
     Archive,
     Serialize,
@@ -43,7 +43,7 @@ pub enum ToolClass {
     Other,
 }
 
-/// What a key names. Keys of different kinds never meet.
+/// The kind of thing that a key names. Keys of different kinds never meet.
 #[derive(
     Archive,
     Serialize,
@@ -77,14 +77,14 @@ pub enum KeyKind {
     Check,
 }
 
-/// What a call is about.
+/// A thing that a call is about.
 #[derive(
     Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug,
 )]
 pub struct Key {
-    /// What it names.
+    /// The kind of thing.
     pub kind: KeyKind,
-    /// What the call does to it.
+    /// The call's action on it.
     pub class: ToolClass,
     /// As the call gave it; for a search or state key, as it prints.
     pub given: String,
@@ -120,7 +120,7 @@ pub enum SignatureForm {
     ResolvedNoNulls,
 }
 
-/// Sizes of what a placeholder shows of the parameters; the texts themselves come from the body.
+/// Sizes of the parameters as a placeholder shows them; the texts themselves come from the body.
 #[derive(
     Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
 )]
@@ -135,13 +135,13 @@ pub struct Shown {
     pub object_tokens: u32,
 }
 
-/// What the todo rule makes of a tool.
+/// A tool's role in the todo rule.
 #[derive(
     Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum TodoRole {
-    /// Nothing.
+    /// No role.
     #[default]
     None,
     /// Writes the whole list.
@@ -172,15 +172,15 @@ pub struct ToolCallStarted {
     pub signature: Signature,
     /// Further forms of the signature, those that differ, in order of their form.
     pub forms: Vec<(SignatureForm, Signature)>,
-    /// What the tool does.
+    /// The tool's action.
     pub class: ToolClass,
-    /// What it is about.
+    /// The things that the call is about.
     pub keys: Vec<Key>,
     /// Equal parameters, but a new answer each time.
     pub volatile: bool,
-    /// What the todo rule makes of it.
+    /// The tool's role in the todo rule.
     pub todo: TodoRole,
-    /// The list it writes, where that stands in the parameters.
+    /// The list that the call writes, if it stands in the parameters.
     pub todos: Option<TodoList>,
     /// Sizes of placeholders.
     pub shown: Shown,
@@ -192,7 +192,7 @@ pub struct ToolCallStarted {
 
 impl Kind for ToolCallStarted {
     fn in_words(&self) -> String {
-        // Patterns and command lines are signs in the log; their words are in the parameters.
+        // Patterns and command lines are marks in the log; their words are in the parameters.
         let keys = self.keys.iter().map(|key| key.given.as_str()).filter(|key| !is_masked(key));
         let tool = std::iter::once(self.tool.as_str()).chain(keys).collect::<Vec<_>>().join(" ");
         format!("{tool} ~{} tokens", tokens(u64::from(self.params.tokens)))
@@ -277,11 +277,11 @@ pub struct ToolCallFinished {
     pub call: String,
     /// How it ended.
     pub outcome: Outcome,
-    /// What the model sees of the result.
+    /// The result as the model sees it.
     pub output: Vec<Part>,
-    /// What it never sees: exit codes, structured results.
+    /// The part of the result that the model never sees: exit codes, structured results.
     pub details: Option<Body>,
-    /// What the call did to the todo list, where that stands in the result.
+    /// The call's change to the todo list, if it stands in the result.
     pub todos: Option<TodoUpdate>,
 }
 
@@ -328,7 +328,7 @@ impl Kind for ToolCallFinished {
     }
 }
 
-/// Who changed a file.
+/// The cause of a file's change.
 #[derive(
     Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
 )]
@@ -350,7 +350,7 @@ pub enum FileChanger {
 pub struct FileChanged {
     /// The file.
     pub key: Key,
-    /// Who did it.
+    /// The cause of the change.
     pub by: FileChanger,
 }
 

@@ -31,11 +31,11 @@ pub enum Piece<'a> {
     Record(Origin),
 }
 
-/// A template that is not one.
+/// Bytes that are not a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("wire template is malformed at byte {offset}")]
 pub struct WireError {
-    /// Where.
+    /// Byte offset of the malformed piece.
     pub offset: usize,
 }
 

@@ -96,7 +96,7 @@ impl HostFact for MessageContinued {
     }
 }
 
-/// A message is complete; what its provider said about it.
+/// A message is complete, with its provider's report.
 #[derive(Clone, PartialEq, Hash, Debug, Default)]
 pub struct MessageFinished {
     pub key: String,

@@ -1,14 +1,14 @@
-//! The kinds of facts that a host reports: a struct for each, and what is asked of it in one block beside the struct.
+//! The kinds of facts that a host reports: a struct for each kind, with the kind's answers in one block beside the struct.
 //!
 //! ```text
 //! Entry { fact } --revision--> seen before?  --clean--> no secrets  --draft--> the event's payload and its bodies
 //!                                            a payload of another store  --told--> the fact, so that its host's telling is known
 //! ```
 //!
-//! Which kinds there are stands in the list of `event`: a row that says `from X` makes `X` a kind of fact. So a new one is
-//! its struct here, its event's struct in `event`, the row, and what the fold does with it.
+//! The list of kinds stands in `event`: a row that says `from X` makes `X` a kind of fact. A new kind needs its struct here,
+//! its event's struct in `event`, the row, and its part in the fold.
 //!
-//! This module computes nothing: what takes keys, a registry or seqs is asked of a `Drafter`.
+//! This module computes nothing: a `Drafter` gives the values that take keys, a registry or seqs.
 
 /// Says which fields hold ids, once for reading and once for renaming them.
 macro_rules! ids {
@@ -56,12 +56,12 @@ pub use session::*;
 pub use todo::*;
 pub use turn::*;
 
-/// What is asked of a kind of fact.
+/// The questions to a kind of fact.
 pub(crate) trait HostFact: Sized {
     /// The event that records it.
     type Kept;
 
-    /// Calls `each` with every id that the log keeps of it: of messages, calls, steps, entries, memory items and facts.
+    /// Calls `each` with every id of the fact that the log keeps: ids of messages, calls, steps, entries, memory items and facts.
     fn ids(&self, each: &mut dyn FnMut(&str));
 
     /// As [`HostFact::ids`], to rename them. Both are written by `ids!`.
@@ -76,18 +76,18 @@ pub(crate) trait HostFact: Sized {
     /// The event that records it. Bodies get their rows in the order in which they are added.
     fn draft(&self, drafter: &mut dyn Drafter) -> Self::Kept;
 
-    /// What a host told, from the event that another store made of it, so that it is known when the host tells it here; `None`
-    /// where that cannot be said.
+    /// The fact that a host told, from the event that another store made of it, so that it is known when the host tells it
+    /// here; `None` if the event does not give it.
     fn told(_kept: &Self::Kept, _rows: &Rows<'_>) -> Option<Self> {
         None
     }
 
-    /// Who made it happen, if the host does not say.
+    /// The actor, if the host does not say one.
     fn actor(&self) -> Actor {
         Actor::Host
     }
 
-    /// Who speaks in its parts, where it says so.
+    /// The speaker in its parts, if the fact says one.
     fn role(&self) -> Option<Role> {
         None
     }
@@ -96,7 +96,7 @@ pub(crate) trait HostFact: Sized {
     fn needs(&self, _each: &mut dyn FnMut(&str)) {}
 }
 
-/// What a fact needs to become an event.
+/// Gives the values that a fact needs to become an event.
 pub(crate) trait Drafter {
     /// Adds a body that the model may see: its tokens and lines are counted.
     fn body(&mut self, bytes: &Bytes) -> Body;
@@ -109,7 +109,7 @@ pub(crate) trait Drafter {
         self.body(&Bytes::from(text.as_bytes()))
     }
 
-    /// Adds the bodies of parts. `role` is who speaks.
+    /// Adds the bodies of parts. `role` is the speaker.
     fn parts(&mut self, parts: &[PartEntry], role: Option<Role>) -> Vec<Part>;
 
     /// Ids of items. Unknown ones are left out.
@@ -124,10 +124,10 @@ pub(crate) trait Drafter {
     /// A call, with what the registry says of it.
     fn call(&mut self, call: &ToolStarted) -> ToolCallStarted;
 
-    /// What a call's end does to the todo list.
+    /// The change that a call's end makes to the todo list.
     fn todo_update(&mut self, call: &ToolFinished) -> Option<TodoUpdate>;
 
-    /// A todo list; `None` if the bytes are none.
+    /// A todo list; `None` if the bytes are no list.
     fn todo_list(&mut self, list: &Bytes) -> Option<TodoList>;
 
     /// A change of a todo entry.
@@ -139,16 +139,16 @@ pub(crate) trait Drafter {
 
 /// Takes secrets out of texts in place.
 pub(crate) trait Cleaner {
-    /// Out of a text.
+    /// Takes secrets out of a text.
     fn text(&mut self, text: &mut String);
 
-    /// Out of a body.
+    /// Takes secrets out of a body.
     fn bytes(&mut self, bytes: &mut Bytes);
 
-    /// Out of a body of JSON, which stays JSON.
+    /// Takes secrets out of a body of JSON, which stays JSON.
     fn json(&mut self, json: &mut Bytes);
 
-    /// Out of parts. A provider's signature would not be accepted with a byte changed: it stays.
+    /// Takes secrets out of parts. A provider would not accept its signature with a byte changed: signatures stay.
     fn parts(&mut self, parts: &mut [PartEntry]) {
         for part in parts {
             self.bytes(&mut part.bytes);
@@ -158,7 +158,7 @@ pub(crate) trait Cleaner {
         }
     }
 
-    /// Out of texts that may be there.
+    /// Takes secrets out of optional texts.
     fn texts(&mut self, texts: &mut [&mut Option<String>]) {
         for text in texts.iter_mut().filter_map(|text| text.as_mut()) {
             self.text(text);
@@ -208,7 +208,7 @@ impl Ids for Vec<String> {
 
 macro_rules! facts {
     ($( $name:ident $kept:ident ),+ $(,)?) => {
-        /// What happened, with its bytes: a struct of [`fact`](self) for each kind, named as the event that records it (but for
+        /// A fact with its bytes: a struct of [`fact`](self) for each kind, named as the event that records it (but for
         /// [`ToolStarted`], [`ToolFinished`] and [`MemoryEntry`](super::MemoryEntry)).
         ///
         /// ```
@@ -312,10 +312,10 @@ for_each_fact!(facts);
 
 // The digest of a fact's content, to tell a repeat from a change.
 //
-// What counts is what the feed says, never what acpdb derives from it: no signature, key, label or registry version. Wire
-// forms, times and actors do not count either, so a hook and a transcript that tell the same fact agree. The encoding
-// below is part of the format: a change to it would make every re-imported fact look revised. It is keyed with the store's
-// secret, or a short text could be found by guessing.
+// The digest covers values that the feed gives, and none that acpdb derives from them: no signature, key, label or registry
+// version. Wire forms, times and actors do not count either, so a hook and a transcript that tell the same fact agree. The
+// encoding below is part of the format: a change to it would make every re-imported fact look revised. It is keyed with the
+// store's secret, or a short text could be found by guessing.
 
 /// Takes the fields of a fact, each with its length, in a fixed order.
 pub(crate) struct Fields {
@@ -402,7 +402,7 @@ impl Fields {
 pub(crate) fn revision_of(entry: &Entry, secret: &Secret) -> u64 {
     let mut fields = Fields { revision: secret.begin_revision() };
     entry.fact.revision(&mut fields);
-    // A record that became no other fact has only its wire form to be told apart by.
+    // Only its wire form tells a record that became no other fact from another such record.
     if matches!(entry.fact, Fact::HostRecorded(HostRecorded { raw: None, .. })) {
         for piece in &entry.wire {
             match piece {

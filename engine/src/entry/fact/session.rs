@@ -1,4 +1,4 @@
-//! Sessions, prompts, what a host does to its context, and what it or acpdb itself puts into it.
+//! Sessions, prompts, a host's changes to its context, and texts that the host or acpdb puts into the context.
 
 use super::{Cleaner, Drafter, Fields, HostFact, Ids as _};
 use crate::entry::{Bytes, ItemRef, PointRef, Rows};

@@ -23,7 +23,7 @@ impl HostFact for TodosReplaced {
     }
 
     fn draft(&self, drafter: &mut dyn Drafter) -> event::TodosReplaced {
-        // Facts are never refused: what is no list is recorded as an empty one, with the host's record beside it.
+        // Facts are never refused: bytes that are no list are recorded as an empty list, with the host's record beside it.
         event::TodosReplaced { list: drafter.todo_list(&self.list).unwrap_or_default() }
     }
 
