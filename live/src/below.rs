@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Deepest folder that is looked into.
 pub const DEPTH_MAX: usize = 16;
 
-/// Files below `path` with their lengths, in order of their paths; of a file itself alone. What goes meanwhile is left out.
+/// Files below `path` with their lengths, in order of their paths; only `path`, if it is a file. Files that go meanwhile are left out.
 ///
 /// # Errors
 /// If a folder cannot be read, or `path` is neither a file nor a folder.

@@ -5,8 +5,8 @@
 //! Read src/a.py   -> 1..60, the same  -> "[60 lines, the same as lines 1-60 of Read src/a.py above]"
 //! ```
 //!
-//! Only a result that stands as a whole in another one: what a host puts around a result (numbers of lines, counts) would
-//! be wrong beside a part of it. Results that were replaced themselves are no place to point at.
+//! A result becomes a pointer only if it stands as a whole in another one: the text that a host puts around a result (numbers
+//! of lines, counts) would be wrong beside a part of it. No pointer points at a result that was replaced itself.
 
 use acpdb_engine::event::{Outcome, PartKind};
 use acpdb_engine::fold::{FaceState, ItemKind, ItemView, Status};
@@ -30,7 +30,7 @@ const LABEL_CHARS_MAX: usize = 120;
 /// Cost: the texts of up to 64 results that are long enough.
 ///
 /// # Errors
-/// If the view's state cannot be read. A text that cannot be is nothing to point at.
+/// If the view's state cannot be read. No pointer points at a text that cannot be read.
 pub fn pointer(view: &View, call: &Call) -> Result<Option<String>, Error> {
     let Some(text) = call.text.as_deref().filter(|text| text.len() <= BYTES_MAX) else { return Ok(None) };
     if call.outcome != Outcome::Completed {
@@ -48,7 +48,7 @@ pub fn pointer(view: &View, call: &Call) -> Result<Option<String>, Error> {
         else {
             continue;
         };
-        // The runs that it has in common with earlier results are not asked for: only `fresh` is pointed at.
+        // Its number is its index in `labels`. It has no pointers itself: only `fresh` gets one.
         let _ = seen.add(&Lines::of(texts.join("\n")), &[]);
         labels.push(label(view, item));
     }
@@ -83,10 +83,10 @@ fn may_name(item: &ItemView, call: &Call, text: &str) -> bool {
         && bytes <= BYTES_MAX as u64
 }
 
-/// What the model knows a result by: the tool, and the file or the command that it named.
+/// The name by which the model knows a result: the tool, and the file or the command that it named.
 fn label(view: &View, item: &ItemView) -> String {
     let tool = item.tool.as_deref().unwrap_or("a result");
-    // A key that begins so is a digest of what the model wrote.
+    // A key that begins so is a mask of the model's words.
     let key = item.keys.first().filter(|key| !key.starts_with('~')).map(ToString::to_string);
     let name = match key.or_else(|| command(view, item)) {
         Some(key) => format!("{tool} {key}"),
@@ -101,7 +101,7 @@ fn label(view: &View, item: &ItemView) -> String {
 
 /// The command among the parameters of a call.
 fn command(view: &View, item: &ItemView) -> Option<String> {
-    // A label may go without it: the tool's name is said then. The store notes damage.
+    // A label needs no command: without one it is the tool's name. The store notes damage.
     let params: serde_json::Value = serde_json::from_str(&view.text(item.params?).ok()?).ok()?;
     let found = ["command", "cmd"].iter().find_map(|name| params.get(*name))?;
     found.as_str().map(str::to_owned)

@@ -1,13 +1,13 @@
-//! A compaction that acpdb answers itself: the same conversation, with placeholders for what is stale and for the oldest results.
+//! A compaction that acpdb answers itself: the same conversation, with placeholders for stale texts and for the oldest results.
 //!
 //! ```text
-//! host: 150,000 tokens, make it shorter --> what is superseded, discarded or repeated goes; then the oldest results, till half is left
+//! host: 150,000 tokens, make it shorter --> superseded, discarded and repeated texts go; then the oldest results, till half is left
 //!                                      <-- placeholders by the ids of calls, or nothing: the host's own model writes a summary
 //! ```
 //!
-//! No model is asked, and each text of the conversation stays as it was said. It is no answer where a model has to read what the user
-//! asked to be kept, where a result is no text (a host gives texts alone), and where too little would go: a context that is full
-//! again at once makes a host give up.
+//! No model is asked, and each text of the conversation stays as it was said. acpdb leaves it to the host if the user asked in
+//! words to keep something, since a model has to read them; if a result is no text (a host gives texts alone); and if too
+//! little would go: a context that is full again at once makes a host give up.
 
 use std::collections::BTreeMap;
 
@@ -24,14 +24,14 @@ use crate::birth;
 use crate::plugin::shown::Shown;
 use crate::told::{Asked, Change, Folded};
 
-/// Of a hundred tokens so many have to go. Claude Code gives up when its context is full again within three turns, three times.
+/// Tokens of a hundred that have to go. Claude Code gives up when its context is full again within three turns, three times.
 pub const FREED_PERCENT_MIN: u64 = 40;
-/// Of a hundred tokens so many stay, if results allow it.
+/// Tokens of a hundred that stay, if results allow it.
 const KEPT_PERCENT: u64 = 50;
 
-/// What stands in the place of a conversation, recorded as sent; `None` leaves it to the host. Durable when it returns.
+/// The changes that make a conversation shorter, recorded as sent; `None` leaves it to the host. Durable when it returns.
 ///
-/// Cost: O(items), and the bodies of those that are shown otherwise.
+/// Cost: O(items), and the bodies of items that are shown otherwise.
 ///
 /// # Errors
 /// As [`acpdb_engine::store::Step::context`].
@@ -77,7 +77,7 @@ pub fn calls(bytes: &[u8]) -> BTreeMap<String, Change> {
         change: Change,
     }
     let lines = String::from_utf8_lossy(bytes);
-    // A line that is none was said by another version of the module: it changes nothing.
+    // A line that cannot be read comes from another version of the module: it changes nothing.
     let lines = lines.lines().filter_map(|line| serde_json::from_str(line).ok());
     lines.filter_map(|Line { call, change }| Some((call?, change))).collect()
 }
@@ -88,7 +88,7 @@ struct Pointed {
     original: String,
 }
 
-/// Those of a context whose originals are in the log.
+/// The pointers of a context whose originals are in the log.
 fn pointed(served: &Served) -> Result<Vec<Pointed>, Error> {
     let (view, mut found) = (served.view(), Vec::new());
     for item in served.items() {
@@ -111,7 +111,7 @@ fn pointed(served: &Served) -> Result<Vec<Pointed>, Error> {
     Ok(found)
 }
 
-/// Gives back what a pointer stood for, where the result that it points at is not shown any more.
+/// Gives back the original of a pointer, if the result that it points at is not shown any more.
 fn give_back(
     served: &Served,
     pointed: Vec<Pointed>,
@@ -140,7 +140,7 @@ fn give_back(
     Ok(())
 }
 
-/// Texts of the model's that are shown otherwise.
+/// Texts of the model that are shown otherwise.
 fn texts(served: &Served) -> Result<BTreeMap<String, String>, Error> {
     let mut found = BTreeMap::new();
     for item in served.items() {

@@ -1,11 +1,11 @@
-//! What an answer leaves out because it is damaged.
+//! Damaged texts that an answer leaves out.
 //!
-//! The store steps over damage, takes note of it and goes on. An answer without a word of that would look whole, so each
-//! door of a running agent says it: the journal of hooks and plug-ins, and the text that a tool gives.
+//! The store steps over damage, takes note of it and goes on. An answer without a word of that would look whole, so damage is
+//! told at each door of a running agent: in the journal of hooks and plug-ins, and in the text that a tool gives.
 
 use acpdb_engine::Store;
 
-/// What damage this handle has met, as a sentence; `None` if it met none.
+/// The damage that this handle has met, as a sentence; `None` if it met none.
 pub(crate) fn met(store: &Store) -> Option<String> {
     let damage = store.damage_met();
     let first = damage.first()?;

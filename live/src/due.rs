@@ -1,4 +1,4 @@
-//! What a model is told when a session begins: todos that were left open, and what is remembered of the project.
+//! The text that a model gets when a session begins: todos that were left open, and remembered items of the project.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ const MEMORY_COUNT_MAX: usize = 40;
 /// Longest line.
 const LINE_CHARS_MAX: usize = 400;
 
-/// What is due in `project` at the start of `session`; `None` if nothing is.
+/// The text that is due in `project` at the start of `session`; `None` if there is none.
 ///
 /// Cost: one look at the first event of each stream, a fold of the project's newest session, and its memory.
 ///
@@ -96,7 +96,7 @@ fn open_todos(store: &Store, project: &str, session: StreamId) -> Result<Option<
     Ok((!todos.is_empty()).then_some((last.name, todos)))
 }
 
-/// Content and status of each todo that is to be done still. Of a content that is erased or damaged, that is said.
+/// Content and status of each todo that is still open. In place of an erased or damaged content, the text says so.
 ///
 /// # Errors
 /// If the log cannot be read.
@@ -126,7 +126,7 @@ pub fn todos(view: &View) -> Result<Vec<(String, String)>, Error> {
                 }
                 TodoSource::Change { body: change } => body(change)?,
             };
-            // Hosts call it by different names.
+            // Hosts have different names for the content.
             let names = ["content", "step", "description", "subject", "title"];
             let named = match &value {
                 Ok(value) => names.iter().find_map(|name| value.get(*name).and_then(Value::as_str)),
@@ -139,7 +139,7 @@ pub fn todos(view: &View) -> Result<Vec<(String, String)>, Error> {
     Ok(found)
 }
 
-/// What a body of todos says; the inner error: why it says nothing.
+/// The JSON of a body of todos; the inner error: why there is none.
 fn written(view: &View, id: BodyId) -> Result<Result<Value, String>, Error> {
     let text = or_lost(view.text(id))?.map_err(|lost| format!("[{lost}]"));
     // The fold counted its todos, so it is JSON; a value without members would be a todo without a content.

@@ -1,11 +1,11 @@
-//! A file of the user's that is put in the place of the one before.
+//! Puts a file in the place of an older file of the user.
 //!
 //! ```text
 //! a new file beside it, with its mode -> bytes -> sync -> rename -> sync of the folder
 //! ```
 //!
-//! Who reads it sees the file of before or the new one, whole. A link is followed: what it leads to is replaced, and the link stays,
-//! for settings are often links into a folder that is kept under version control.
+//! A reader sees the old file or the new one, whole. A link is followed: the file that it leads to is replaced, and the link
+//! stays, for settings are often links into a folder that is kept under version control.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -17,18 +17,18 @@ const LINK_COUNT_MAX: usize = 40;
 /// The mode of the new file.
 #[derive(Clone, Copy, Debug)]
 pub enum Mode<'a> {
-    /// That of the file it replaces; where there is none, what the user's other files have.
+    /// The mode of the file that it replaces; without such a file, the usual mode of the user's files.
     Kept,
-    /// That of the file it replaces; where there is none, it is for its owner alone.
+    /// The mode of the file that it replaces; without such a file, the new one is for its owner alone.
     Private,
-    /// That of another file.
+    /// The mode of another file.
     Of(&'a Path),
 }
 
 /// Puts `bytes` in the place of the file at `path`, and makes its folder if need be. Durable when it returns.
 ///
 /// # Errors
-/// If it cannot be written; the file of before is there then.
+/// If it cannot be written; then the old file stays.
 pub fn replace(path: &Path, bytes: &[u8], mode: Mode<'_>) -> io::Result<()> {
     let path = followed(path)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -41,12 +41,12 @@ pub fn replace(path: &Path, bytes: &[u8], mode: Mode<'_>) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let other = path.with_file_name(name);
-    // Of a program that was stopped here and had the same number; a link of that name goes, and is not followed.
+    // A file of this name is from a program that was stopped here and had the same number. A link of this name goes, and is not followed.
     let _ = std::fs::remove_file(&other);
     let is_private = permissions.is_some() || matches!(mode, Mode::Private);
     let done = write(&other, bytes, permissions, is_private).and_then(|()| std::fs::rename(&other, &path));
     if done.is_err() {
-        // The error that is returned says more than that this file could not be removed either.
+        // The returned error tells more than the failed removal of this file.
         let _ = std::fs::remove_file(&other);
     }
     done.and_then(|()| File::open(folder)?.sync_all())
@@ -60,7 +60,7 @@ fn write(path: &Path, bytes: &[u8], permissions: Option<Permissions>, is_private
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     }
     let mut file = options.open(path)?;
-    // Before the bytes are in it: settings may hold what others are not to read.
+    // The mode is set before the bytes are in the file: settings may hold texts that others are not to read.
     permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions))?;
     file.write_all(bytes)?;
     file.sync_all()
@@ -74,7 +74,7 @@ fn permissions_of(path: &Path) -> io::Result<Option<Permissions>> {
     }
 }
 
-/// The file that a path leads to, be it there or not.
+/// The file that a path leads to, whether it is there or not.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..LINK_COUNT_MAX {

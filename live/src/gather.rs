@@ -1,7 +1,6 @@
 //! Batches of an importer, gathered into commits of some MB.
 //!
-//! A session that was shredded stays out: its host may still have it, and tells of it for as long as it does. That is no fault, and is
-//! counted.
+//! A session that was shredded stays out. Its host may still have it, and tells it again each time. That is no fault; such sessions are counted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use acpdb_hosts::import::{self, SinkStop};
 pub const GATHER_BYTES: usize = 2 << 20;
 /// Facts that are gathered before they are recorded.
 const GATHER_COUNT: usize = 16 << 10;
-/// What small commits have of both.
+/// Small commits take the limits above, divided by this.
 const SMALL_SHARE: usize = 8;
 
 /// Records batches, many in one commit.
@@ -25,7 +24,7 @@ pub struct Gather<'s> {
     /// The subject of the sessions.
     subject: Option<String>,
     batches: Vec<(Arc<StreamInfo>, Batch)>,
-    /// Bytes of facts that are gathered before they are recorded, and facts.
+    /// Most bytes of facts, and most facts, that are gathered before they are recorded.
     bytes_max: usize,
     count_max: usize,
     bytes: usize,
@@ -36,7 +35,7 @@ pub struct Gather<'s> {
     pub known: u64,
     /// Streams of an encrypted store that were looked at, and whether each was shredded.
     streams: BTreeMap<StreamId, bool>,
-    /// Facts that no commit can hold, and why the first cannot be held.
+    /// Number of facts that no commit can hold, and the error of the first.
     too_large_count: u64,
     too_large: Option<Error>,
     /// Why nothing more can be recorded.
@@ -44,7 +43,7 @@ pub struct Gather<'s> {
 }
 
 impl<'s> Gather<'s> {
-    /// Nothing yet. `subject`: of the sessions, where one was named for them.
+    /// Gathers nothing yet. `subject`: the subject of the sessions, if one was named.
     pub fn new(store: &'s Store, subject: Option<String>) -> Self {
         Self {
             store,
@@ -63,13 +62,13 @@ impl<'s> Gather<'s> {
         }
     }
 
-    /// Records more often: what is interrupted has come further then, and less memory is taken.
+    /// Records more often: an interrupted import has come further then, and less memory is taken.
     #[must_use]
     pub fn in_small_commits(self) -> Self {
         Self { bytes_max: GATHER_BYTES / SMALL_SHARE, count_max: GATHER_COUNT / SMALL_SHARE, ..self }
     }
 
-    /// Sessions that were shredded here, and are not recorded again.
+    /// Number of sessions that were shredded here, and are not recorded again.
     pub fn shredded_count(&self) -> u64 {
         self.streams.values().filter(|is_shredded| **is_shredded).count() as u64
     }
@@ -84,7 +83,7 @@ impl<'s> Gather<'s> {
         *self.streams.entry(stream).or_insert_with(|| is_shredded(store, info))
     }
 
-    /// Records what is gathered.
+    /// Records the gathered batches.
     pub fn flush(&mut self) {
         let batches: Vec<Batch> = self.batches.drain(..).map(|(_, batch)| batch).collect();
         self.bytes = 0;
@@ -95,8 +94,8 @@ impl<'s> Gather<'s> {
         self.record(batches);
     }
 
-    /// Records batches. A fact that no commit can hold is left out, and those around it are recorded: it ends neither its file nor
-    /// the import.
+    /// Records batches. A fact that no commit can hold is left out, and the facts around it are recorded: it ends neither its
+    /// file nor the import.
     fn record(&mut self, mut batches: Vec<Batch>) {
         match self.store.commit(&batches, Atomicity::Split) {
             Ok(receipt) => {
@@ -119,7 +118,7 @@ impl<'s> Gather<'s> {
         }
     }
 
-    /// Why facts were left out, if any were: no commit can hold them. Said once.
+    /// Why facts were left out, if any were: no commit can hold them. Only the first call tells it.
     pub fn left_out(&mut self) -> Option<String> {
         let error = self.too_large.take()?;
         let others = self.too_large_count.saturating_sub(1); // it is one of them
@@ -128,7 +127,7 @@ impl<'s> Gather<'s> {
     }
 }
 
-/// Takes the second half of some batches, or of the facts of one; of one fact there is none.
+/// Takes the second half of some batches, or of the facts of one batch; one fact has no second half.
 fn second_half(batches: &mut Vec<Batch>) -> Vec<Batch> {
     match batches.as_mut_slice() {
         [batch] => {
@@ -142,10 +141,10 @@ fn second_half(batches: &mut Vec<Batch>) -> Vec<Batch> {
     }
 }
 
-/// Whether a session was shredded here, or the one that started it: what a subagent was told is of that session.
+/// Whether a session was shredded here, or the session that started it: the texts of a subagent belong to that session.
 pub fn is_shredded(store: &Store, info: &StreamInfo) -> bool {
     let parent = info.parent.as_ref().map(|(parent, _)| *parent);
-    // What cannot be told is an error as soon as something is recorded.
+    // If this cannot be read, recording fails with the error.
     let is_shredded = |stream| store.is_shredded(stream).unwrap_or(false);
     store.is_encrypted() && (is_shredded(store.recorded_info(info).id()) || parent.is_some_and(is_shredded))
 }

@@ -2,14 +2,14 @@
 //!
 //! | event | recorded | answered |
 //! |---|---|---|
-//! | session begins | the recording, if it goes on | what is due in the project, unless the context has it already |
+//! | session begins | the recording, if it goes on | the text that is due in the project, unless the context has it already |
 //! | prompt | the recording so far | the reminder that is due |
-//! | call ended | nothing, or the original of what is replaced | a pointer, if the model still sees the result |
-//! | row added | the recording so far, and the original of what is replaced | likewise |
-//! | fold asked | the recording so far | what stands in the place of the conversation |
+//! | call ended | nothing, or the original of a replaced result | a pointer, if the model still sees the result |
+//! | row added | the recording so far, and the original of a replaced result | likewise |
+//! | fold asked | the recording so far | a shorter conversation |
 //! | batch ended, stop, compaction, end | the recording so far, subagents at the end | |
 //!
-//! A host without a recording that can be read is recorded from what its hooks say.
+//! For a host without a recording that can be read, the words of its hooks are recorded.
 
 use std::path::{Path, PathBuf};
 
@@ -27,19 +27,18 @@ use crate::{birth, compaction, damage, due, if_there};
 /// Largest recording that is read for one call; a longer one waits for the end of the batch.
 const CALL_BYTES_MAX: u64 = 8 << 20;
 
-/// How long, and how often, a host's recording is waited for.
+/// How long, and how often, acpdb waits for a host's recording.
 const LATE_WAIT: std::time::Duration = std::time::Duration::from_millis(15);
 const LATE_WAIT_COUNT: u32 = 12;
 
-/// What became of an event.
+/// The outcome of an event.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Done {
-    /// What the host is answered.
+    /// The answer to the host.
     pub answer: Answer,
     /// Events that are new in the store.
     pub event_count: u64,
-    /// What is left out: of the answer, since it is damaged; of the recordings, since there are too many. The host hears nothing
-    /// of it.
+    /// A text about parts that are left out: damaged parts of the answer, or recordings beyond the limit. The host hears nothing of it.
     pub left_out: Option<String>,
 }
 
@@ -55,14 +54,14 @@ pub enum HookError {
     Store(#[from] Error),
 }
 
-/// An event with what is needed to deal with it.
+/// An event with the values that it takes to deal with it.
 #[derive(Debug)]
 pub struct Hook<'a> {
     /// The host.
     pub host: Host,
-    /// What acpdb may do.
+    /// The mode of acpdb in the host.
     pub mode: Mode,
-    /// What the host told.
+    /// The event as the host told it.
     pub told: &'a Told,
     /// The host's recording, if it has one.
     pub transcript: Option<&'a Path>,
@@ -80,18 +79,18 @@ impl Hook<'_> {
         }
     }
 
-    /// Records the event, and says what the host is answered. Durable when it returns.
+    /// Records the event, and returns the answer to the host. Durable when it returns.
     ///
     /// Cost: a pass over the host's recording, and a fold of the session (kept by snapshots).
     ///
     /// # Errors
-    /// If the recording cannot be read or the store cannot be written. What came before is recorded.
+    /// If the recording cannot be read or the store cannot be written. Facts before the error are recorded.
     pub fn run(&self, store: &Store) -> Result<Done, HookError> {
         if self.is_idle() {
             return Ok(Done { answer: self.idle_answer(), ..Done::default() });
         }
         if self.is_shredded(store) {
-            // Its host still has it, and tells of it: that is no fault.
+            // The host still has the session, and tells of it: that is no fault.
             return Ok(Done::default());
         }
         let mut done = Done::default();
@@ -121,13 +120,13 @@ impl Hook<'_> {
         Ok(done)
     }
 
-    /// Whether the session was shredded, or the one that its subagent works for.
+    /// Whether the session was shredded, or the session that its subagent works for.
     fn is_shredded(&self, store: &Store) -> bool {
         let whole = StreamInfo::session(self.host.name(), self.told.session.clone());
         [whole, self.info()].iter().any(|info| is_shredded(store, info))
     }
 
-    /// What an event is answered that needs no store.
+    /// The answer to an event that needs no store.
     pub fn idle_answer(&self) -> Answer {
         Answer { is_greeting: self.told.event == Event::Greeted, ..Answer::default() }
     }
@@ -146,14 +145,14 @@ impl Hook<'_> {
         StreamInfo { project: folder.clone(), cwd: folder, ..StreamInfo::session(self.host.name(), name) }
     }
 
-    /// Whether what the model sees here is a subagent's context.
+    /// Whether the event is about the context of a subagent.
     fn is_of_agent(&self) -> bool {
         let is_about_rows =
             matches!(self.told.event, Event::CallEnded(_) | Event::RowAdded(_) | Event::FoldAsked(_));
         self.host == Host::ClaudeCode && is_about_rows && self.told.agent.is_some()
     }
 
-    /// The recording of what the model sees here.
+    /// The recording of the context that the event is about.
     fn recording(&self) -> Option<PathBuf> {
         let path = self.transcript?;
         match &self.told.agent {
@@ -162,12 +161,12 @@ impl Hook<'_> {
         }
     }
 
-    /// What the host wrote so far.
+    /// Imports the host's recording so far.
     fn import(&self, store: &Store, format: Format, done: &mut Done) -> Result<(), HookError> {
         let Some(path) = self.recording() else { return Ok(()) };
         let path = path.as_path();
         let agents: Vec<PathBuf> = match &self.told.event {
-            // What the model is about to be shown is compared with what it saw; a new session has nothing yet.
+            // The new result is compared with results that the model saw, so they are read, unless there are too many bytes.
             Event::CallEnded(_) | Event::RowAdded(_) if size(path) > CALL_BYTES_MAX => return Ok(()),
             Event::AgentStopped { transcript: Some(agent) } => vec![agent.clone()],
             Event::AgentStopped { transcript: None } | Event::SessionEnded => {
@@ -184,7 +183,7 @@ impl Hook<'_> {
         Ok(())
     }
 
-    /// What the hook itself said, for a host without a recording.
+    /// Records the words of the hook itself, for a host without a recording.
     fn record(&self, store: &Store) -> Result<u64, HookError> {
         let now = store.now();
         let at = Some(now);
@@ -231,7 +230,7 @@ impl Hook<'_> {
         let Some(id) = call.id.as_ref().filter(|_| birth::is_worth_a_look(call)) else { return Ok(()) };
         let Some(view) = if_there(store.view(self.info().id()))? else { return Ok(()) };
         if has_ended(&view, id) {
-            // A row that the host writes again: what stands in it was decided before.
+            // The host writes a row again: its content was decided before.
             return Ok(());
         }
         let Some(pointer) = birth::pointer(&view, call)? else { return Ok(()) };
@@ -245,7 +244,7 @@ impl Hook<'_> {
         Ok(())
     }
 
-    /// Whether the start of a call is in the log: without it, its end would hang on nothing.
+    /// Whether the start of a call is in the log: without the start, the end would belong to no call.
     ///
     /// A host writes its recording behind its work, so the start may be a moment late.
     fn has_begun(&self, store: &Store, id: &str, done: &mut Done) -> Result<bool, HookError> {
@@ -286,7 +285,7 @@ fn size(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
-/// Where the host keeps the recording of this session: as it said, else in its usual place.
+/// The file of the host's recording of this session: the path that the host told, else the usual path.
 pub fn transcript(host: Host, told: &Told, variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     if told.transcript.is_some() {
         return told.transcript.clone();

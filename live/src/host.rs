@@ -1,4 +1,4 @@
-//! The hosts that acpdb can be attached to, and what each of them lets a hook do.
+//! The hosts that acpdb can be attached to, and the acts that each of them allows a hook.
 
 use acpdb_hosts::import::Format;
 
@@ -23,14 +23,14 @@ pub enum Host {
     VsCode,
 }
 
-/// What acpdb may do in a host.
+/// The acts that acpdb may do in a host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Mode {
     /// Records, and says nothing.
     Record,
-    /// Records, and gives what is due.
+    /// Records, and gives the texts that are due.
     Suggest,
-    /// Gives what is due, and replaces a result that the model still sees by a pointer.
+    /// Gives the texts that are due, and replaces a result that the model still sees by a pointer.
     Prune,
 }
 
@@ -66,7 +66,7 @@ impl Host {
         Self::Pi,
     ];
 
-    /// Its name, as commands spell it; for those whose recordings are imported also the host's name in the store.
+    /// Its name, as commands spell it. For hosts whose recordings are imported it is also the host's name in the store.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude-code",
@@ -80,7 +80,7 @@ impl Host {
         }
     }
 
-    /// The host of this name, or of the short one that people type.
+    /// The host of this name, or of the short name that people type.
     pub fn from_name(name: &str) -> Option<Self> {
         let name = match name {
             "claude" => "claude-code",
@@ -92,7 +92,7 @@ impl Host {
         Self::ALL.into_iter().find(|host| host.name() == name)
     }
 
-    /// The format of its own recording; `None`: the hook's JSON is all there is.
+    /// The format of its own recording; `None`: there is only the hook's JSON.
     pub const fn format(self) -> Option<Format> {
         match self {
             Self::ClaudeCode => Some(Format::ClaudeCode),
@@ -105,7 +105,7 @@ impl Host {
         }
     }
 
-    /// Whether a result can be replaced there without making an error of it.
+    /// Whether a result can be replaced there without becoming an error.
     pub const fn can_replace(self) -> bool {
         matches!(self, Self::ClaudeCode | Self::Codex | Self::Opencode | Self::Pi)
     }

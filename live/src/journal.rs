@@ -1,7 +1,7 @@
-//! What hooks did lately: a line each, for `attach --status`.
+//! The latest acts of hooks: a line each, for `attach --status`.
 //!
-//! Hooks say nothing when they fail, so this is where one sees that they do. It lies outside of the store: a store that
-//! cannot be written is what it tells of. Texts of sessions are never in it.
+//! Hooks say nothing when they fail; only the journal shows it. It lies outside of the store, since it has to tell of a store
+//! that cannot be written. Texts of sessions are never in it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -14,7 +14,7 @@ use crate::files::{Mode, replace};
 /// Past this size the older half is dropped.
 const BYTES_MAX: u64 = 512 << 10;
 
-/// What one hook did.
+/// One act of a hook.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Line {
     /// When, in microseconds since 1970.
@@ -34,10 +34,10 @@ pub struct Line {
     /// Events that were new.
     #[serde(default)]
     pub event_count: u64,
-    /// Something was answered.
+    /// Whether an answer was given.
     #[serde(default)]
     pub has_answered: bool,
-    /// What went wrong.
+    /// The error, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -86,8 +86,8 @@ pub fn read(path: &Path) -> std::io::Result<Vec<Line>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    // Two processes that add a line while a third shortens the file may tear one, in the midst of a character as well; the journal is
-    // for people and no record.
+    // Two processes that add a line while a third shortens the file may tear a line, even in the midst of a character. The
+    // journal is for people and no record.
     Ok(String::from_utf8_lossy(&bytes).lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 

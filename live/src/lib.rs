@@ -3,15 +3,15 @@
 //! ```text
 //! host --JSON--> dialect --Told--> hook --Answer--> dialect --JSON--> host
 //!                                   |
-//!                                   '-> store: what the host recorded so far, and what only the hook was told
-//! plugin: what a plug-in inside a host asks before each request; it changes what the host sends
-//! proxy: what was really sent and billed, on the way to the provider
+//!                                   '-> store: the host's recording so far, and facts that only the hook was told
+//! plugin: answers a plug-in inside a host before each request; the plug-in changes the request
+//! proxy: requests as they were really sent and billed, on the way to the provider
 //! mcp: tools that a model calls, over the same store
 //! attach / detach: the host's own settings, merged and taken apart again
 //! ```
 //!
-//! A host tells, acpdb records and answers. Nothing here may stop a host: every fault of ours ends in the answer that
-//! says nothing. Dialects are pure; `hook` uses the public handle of the store; `attach`, `files` and `journal` touch the disk.
+//! A host tells, acpdb records and answers. Nothing here may stop a host: every fault of ours ends in an empty answer. Dialects
+//! are pure; `hook` uses the public handle of the store; `attach`, `files` and `journal` touch the disk.
 
 pub mod attach;
 pub mod below;
@@ -33,7 +33,7 @@ pub mod told;
 
 pub use host::{Host, Mode};
 
-/// What was looked for, if the store has it.
+/// The found value; `None` if the store does not have it.
 fn if_there<T>(found: Result<T, acpdb_engine::Error>) -> Result<Option<T>, acpdb_engine::Error> {
     match found {
         Err(acpdb_engine::Error::NotFound { .. }) => Ok(None),

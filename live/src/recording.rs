@@ -1,7 +1,7 @@
 //! A host's own recording into the store, as far as the host has written it.
 //!
-//! The importers give every fact an origin, so a recording may be read again after each event: what is known is
-//! skipped, what is longer now is added. What a hook was told before the recording had it bears the same origin.
+//! The importers give every fact an origin, so a recording may be read again after each event: known facts are skipped, new
+//! ones are added. A fact that a hook told before the recording had it bears the same origin.
 
 use std::fs::File;
 use std::io::{BufReader, Read as _};
@@ -27,17 +27,17 @@ pub enum RecordingError {
     /// The file.
     #[error("cannot read {}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// Its content.
     #[error("cannot import {}", path.display())]
     Import {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: ImportError,
     },
     /// Messages that a plug-in told.
@@ -48,12 +48,12 @@ pub enum RecordingError {
     Store(#[from] Error),
 }
 
-/// Reads a recording into the store; how many events were new. A file that is not there yet holds nothing.
+/// Reads a recording into the store. Returns the number of new events. A file that is not there yet has none.
 ///
 /// Cost: one pass over the file. Durable when it returns.
 ///
 /// # Errors
-/// If the file cannot be read or the store cannot be written; what came before is recorded.
+/// If the file cannot be read or the store cannot be written; facts before the error are recorded.
 pub fn import(store: &Store, path: &Path, format: Format) -> Result<u64, RecordingError> {
     let failed = |source| RecordingError::File { path: path.to_owned(), source };
     // To open a pipe waits for its other end, and a device may have none.
@@ -74,7 +74,7 @@ pub fn import(store: &Store, path: &Path, format: Format) -> Result<u64, Recordi
     ended(gather, read.map_err(|source| RecordingError::Import { path: path.to_owned(), source }))
 }
 
-/// Records messages of an opencode session that its plug-in tells, as JSON; how many events were new. Durable when it returns.
+/// Records messages of an opencode session that its plug-in tells, as JSON. Returns the number of new events. Durable when it returns.
 ///
 /// # Errors
 /// If they are no such messages, or the store cannot be written.
@@ -92,14 +92,14 @@ pub fn agent(path: &Path, agent: &str) -> PathBuf {
 /// The recordings of a session's subagents.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Agents {
-    /// Those to be read: the ones that were written last, in order of their names.
+    /// The recordings to read: those that were written last, in order of their names.
     pub files: Vec<PathBuf>,
-    /// How many there are beside them.
+    /// Number of the recordings beside them.
     pub left_out: usize,
 }
 
 impl Agents {
-    /// That some are not read, in a sentence; `None` if all are.
+    /// A sentence about recordings that are not read; `None` if all are read.
     pub fn shortage(&self, path: &Path) -> Option<String> {
         let Self { files, left_out } = self;
         (*left_out > 0).then(|| {
@@ -129,7 +129,7 @@ pub fn agents(path: &Path) -> Result<Agents, RecordingError> {
     files.retain(|file| file.extension().is_some_and(|ending| ending == "jsonl"));
     let left_out = files.len().saturating_sub(AGENT_COUNT_MAX); // none, below the limit
     if left_out > 0 {
-        // What was written last is what may be new. A file without a time counts as old.
+        // Files that were written last may be new. A file without a time counts as old.
         let written = |file: &PathBuf| file.metadata().and_then(|metadata| metadata.modified()).ok();
         files.sort_by_cached_key(|file| std::cmp::Reverse(written(file)));
         files.truncate(AGENT_COUNT_MAX);
@@ -138,18 +138,18 @@ pub fn agents(path: &Path) -> Result<Agents, RecordingError> {
     Ok(Agents { files, left_out })
 }
 
-/// A file's name without its endings: a session's id where its content gives none.
+/// A file's name without its endings: the id of a session whose content gives none.
 pub fn stem(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.split('.').next().unwrap_or_default().to_owned()
 }
 
-/// Reads what the session at `path` names: long results, in its own folder of them, by their name alone; and of Codex the file
-/// of another thread, by the thread's id and the number of its file.
+/// Reads files that the session at `path` names: long results, by their name alone, in the session's own folder of them; and
+/// for Codex the file of another thread, by the thread's id and the number of its file.
 pub fn beside(path: &Path) -> Beside {
     let folder = path.with_extension("").join("tool-results");
     let own = path.to_owned();
-    // Files are asked for one after the other: those of the thread that was asked for last.
+    // The files of the thread that was asked for last: files are asked for one after the other.
     let known: Mutex<Option<(String, Vec<PathBuf>)>> = Mutex::default();
     Beside(Arc::new(move |named, number| {
         if import::is_uuid(named) {
@@ -158,7 +158,7 @@ pub fn beside(path: &Path) -> Beside {
                 *known = Some((named.to_owned(), rollouts(&own, named)));
             }
             let (_, files) = known.as_mut()?;
-            // One that cannot be read is none of them.
+            // A file that cannot be read is none of them.
             return loop {
                 match unpacked(files.get(number)?) {
                     Ok(bytes) => break Some(bytes),
@@ -167,7 +167,7 @@ pub fn beside(path: &Path) -> Beside {
             };
         }
         let file = folder.join(Path::new(named).file_name().filter(|_| number == 0)?);
-        // The session has the beginning of what is not read now; a later import looks again, and knows by its origin what is new.
+        // The session has the beginning of a file that is not read now. A later import looks again, and knows new facts by their origins.
         let metadata = std::fs::symlink_metadata(&file).ok()?;
         let fits = metadata.is_file() && metadata.len() <= BESIDE_BYTES_MAX;
         // As above.
@@ -175,7 +175,7 @@ pub fn beside(path: &Path) -> Beside {
     }))
 }
 
-/// The files of a thread of Codex, which lie somewhere beside that at `own`, the longest first.
+/// The files of a thread of Codex, which lie somewhere beside the file at `own`, the longest first.
 fn rollouts(own: &Path, thread: &str) -> Vec<PathBuf> {
     let is_root = |folder: &&Path| {
         folder.file_name().is_some_and(|name| name == "sessions" || name == "archived_sessions")
@@ -187,7 +187,7 @@ fn rollouts(own: &Path, thread: &str) -> Vec<PathBuf> {
         None => own.parent().map(Path::to_owned).into_iter().collect(),
     };
     let endings = [format!("-{thread}.jsonl"), format!("-{thread}.jsonl.zst")];
-    // A thread that cannot be read is noted by the importer as missing; so it is with what follows.
+    // The importer notes a thread that cannot be read as missing, here and below.
     let found = folders.iter().filter_map(|folder| below::files(folder, below::DEPTH_MAX).ok()).flatten();
     let named = found.filter(|(path, _)| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -205,7 +205,7 @@ fn unpacked(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How many events came of what was read.
+/// The number of events that a reading added.
 fn ended<R>(mut gather: Gather<'_>, read: Result<R, RecordingError>) -> Result<u64, RecordingError> {
     if gather.error.is_none() {
         gather.flush();
@@ -227,7 +227,7 @@ mod tests {
     use crate::hook::Hook;
     use crate::host::{Host, Mode};
 
-    /// A folder of subagents that could not be read was one without subagents: their work was not recorded.
+    /// A folder of subagents that could not be read counted as one without subagents: their work was not recorded.
     #[test]
     fn a_folder_of_subagents_that_cannot_be_read_is_no_empty_one() {
         let folder = tempfile::tempdir().unwrap();

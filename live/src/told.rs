@@ -1,4 +1,4 @@
-//! What a host tells a hook, in words of no host.
+//! Events that a host tells a hook, in a form that belongs to no host.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,11 +18,11 @@ pub struct Told {
     pub transcript: Option<PathBuf>,
     /// The subagent that it is about.
     pub agent: Option<String>,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
-/// What happened.
+/// The kinds of events.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Event {
     /// A session begins, or goes on.
@@ -30,7 +30,7 @@ pub enum Event {
         /// Why it begins.
         source: Source,
     },
-    /// The user said something.
+    /// The user sent a prompt.
     Prompted {
         /// The host's id of the prompt.
         id: Option<String>,
@@ -53,7 +53,7 @@ pub enum Event {
     },
     /// The host is about to make the context shorter.
     Compacting,
-    /// The host asks what is to stand in the place of the conversation.
+    /// The host asks for a shorter conversation.
     FoldAsked(Asked),
     /// A row is about to be kept; the call that ended with it, if it is a result.
     RowAdded(Option<Call>),
@@ -61,7 +61,7 @@ pub enum Event {
     Greeted,
     /// The session ends.
     SessionEnded,
-    /// Anything else.
+    /// Any other event.
     Other,
 }
 
@@ -81,22 +81,22 @@ pub enum Source {
 pub struct Asked {
     /// Estimated tokens of its texts.
     pub tokens: u64,
-    /// The user said in words what is to be kept: a model has to read them.
+    /// Whether the user asked in words to keep something: a model has to read them.
     pub has_words: bool,
     /// The conversation in the host's own shape.
     pub raw: serde_json::Value,
 }
 
-/// What stands in the place of parts of a conversation.
+/// New contents of parts of a conversation.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Folded {
-    /// Parameters (as JSON) and result of calls, by their ids; those that stay are not there.
+    /// New parameters (as JSON) and results of calls, by their ids; calls that stay are left out.
     pub calls: BTreeMap<String, Change>,
     /// Texts of the model's that are shown otherwise.
     pub texts: BTreeMap<String, String>,
 }
 
-/// What stands in the place of a call's parts.
+/// New contents of a call's parts.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Deserialize)]
 pub struct Change {
     /// Its parameters, as JSON.
@@ -116,24 +116,24 @@ pub struct Call {
     pub params: String,
     /// How it ended.
     pub outcome: Outcome,
-    /// The text that the model would see; `None` if the dialect cannot tell from what the host said.
+    /// The text that the model would see; `None` if the dialect cannot tell it from the host's JSON.
     pub shown: Option<String>,
-    /// The part of [`Call::shown`] that the tool made, without what the host puts around it.
+    /// The part of [`Call::shown`] that the tool made, without the text that the host puts around it.
     pub text: Option<String>,
     /// The result as the host gave it, as JSON, to be given back in the same shape.
     pub raw: serde_json::Value,
 }
 
-/// What the host is answered.
+/// The answer to a host.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Answer {
     /// A text for the model.
     pub context: Option<String>,
-    /// What stands in for the result of the call.
+    /// The text in place of the call's result.
     pub replacement: Option<String>,
-    /// What stands in for the conversation.
+    /// The changes that make the conversation shorter.
     pub folded: Option<Folded>,
-    /// The greeting is returned.
+    /// Whether the greeting is returned.
     pub is_greeting: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Checkpoints (C2SP tlog-checkpoint): which store, how many events, the root over them, and when it was signed.
+//! Checkpoints (C2SP tlog-checkpoint): the store, the number of its events, the root over them, and the time of the signature.
 //!
 //! ```text
 //! acpdb/abababababababababababababababab     origin: the store, and the name of the key for it
@@ -13,7 +13,7 @@ use crate::ProofError;
 use crate::note::{Note, SignerKey, VerifierKey, base64, from_base64};
 use crate::tree::Hash;
 
-/// What the name of a store's tree begins with.
+/// The beginning of the name of a store's tree.
 const ORIGIN: &str = "acpdb/";
 const TIME: &str = "time ";
 
@@ -49,7 +49,7 @@ impl Checkpoint {
         format!("{}\n{}\n{}\n{TIME}{time}\n", origin(*store), seq.get(), base64(&root.0))
     }
 
-    /// Reads the text of a note, in the one form that there is of it.
+    /// Reads the text of a note. Only one form is accepted.
     ///
     /// # Errors
     /// [`ProofError::Malformed`] if it is no checkpoint of a store.
@@ -74,7 +74,7 @@ impl Checkpoint {
         key.sign(&origin(self.store), &self.to_text())
     }
 
-    /// Reads a note that one of `keys` signed for the store that it is of.
+    /// Reads a note that one of `keys` signed for the note's store.
     ///
     /// # Errors
     /// [`ProofError::Malformed`], [`ProofError::OtherStore`] if no key is for its store, [`ProofError::OtherKey`],
@@ -90,7 +90,7 @@ impl Checkpoint {
         if key.name() == name { Ok((found, key)) } else { Err(ProofError::OtherStore { found: found.store }) }
     }
 
-    /// Whether this and a later claim can both be true of one history, as far as they alone can tell.
+    /// Whether this claim and another can both be true of one history, as far as these two alone can tell.
     ///
     /// # Errors
     /// [`ProofError::OtherStore`], [`ProofError::Fork`] for two roots of one size, [`ProofError::Backdated`] if the larger tree was signed

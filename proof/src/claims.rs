@@ -1,11 +1,11 @@
-//! Claims about a history, held against that history: the checkpoint that was seen last, and those beside the log.
+//! Claims about a history, compared with that history: the checkpoint that was seen last, and the checkpoints beside the log.
 //!
 //! ```text
 //! pin, notes beside the log --> one pass over the leaves --> agrees | unproven | ahead | rewritten | ..
 //! ```
 //!
-//! Pure: the notes and the leaves are given. An attacker may have written all of them but the pin; so every note counts only as far
-//! as a key that is known signed it, and nothing here fails on what a note says.
+//! Pure: the notes and the leaves are given. An attacker may have written all of them but the pin. So a note counts only if a
+//! known key signed it, and no content of a note makes this module fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,19 +24,19 @@ const CLOCK_SLACK_SECONDS: u64 = 120;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// Its root is that of the log.
+    /// Its root is the log's.
     Agrees,
-    /// Its root is that of the log, and no key that is known signed it: the writer of the folder may have made it.
+    /// Its root is the log's, and no known key signed it: the writer of the folder may have made it.
     Unproven,
     /// It knows events that the log does not have.
     Ahead,
-    /// Another one that is newer was seen here.
+    /// A newer checkpoint was seen here.
     Replayed,
-    /// The events that it covers are not those of the log.
+    /// The log has other events up to its end.
     Rewritten,
-    /// It covers fewer events and claims a later time than what was recorded after it.
+    /// A later event says that it was recorded before this checkpoint was signed.
     Backdated,
-    /// A key that is not known signed it, and there is one that is.
+    /// An unknown key signed it, though the store's signer is known.
     OtherKey,
     /// It is of another store.
     OtherStore,
@@ -48,19 +48,19 @@ pub enum Standing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// In the user's own memory of what was seen last.
+    /// In the user's own record of the checkpoint that was seen last.
     #[serde(rename = "seen last")]
     SeenLast,
     /// Beside the log.
     Kept,
 }
 
-/// Why a claim stands as it does.
+/// The reason for a claim's standing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Detail {
     /// In words.
     Text(String),
-    /// An event that says it was recorded then.
+    /// An event, and the time at which it says that it was recorded.
     Time(Seq, Micros),
 }
 
@@ -69,13 +69,13 @@ pub enum Detail {
 pub struct Claim {
     /// Where it was found.
     pub source: Source,
-    /// What it claims, if it can be read.
+    /// The checkpoint that it claims, if it can be read.
     pub checkpoint: Option<Checkpoint>,
     /// The note, if it can be read.
     pub note: Option<Note>,
-    /// How it stands.
+    /// Its standing.
     pub standing: Standing,
-    /// Why.
+    /// The reason.
     pub detail: Option<Detail>,
 }
 
@@ -95,23 +95,23 @@ impl Claim {
     }
 }
 
-/// All that is claimed of a store.
+/// The notes about a store, and the keys that judge them.
 #[derive(Debug, Clone, Default)]
 pub struct Claims {
     /// The note that was seen last.
     pub pin: Option<String>,
-    /// Those beside the log by the seqs of their names; or why one cannot be read.
+    /// The notes beside the log, by the seqs of their names; for a note that cannot be read, the reason.
     pub kept: Vec<(Seq, Result<String, String>)>,
     /// Keys that are believed about the store.
     pub keys: Vec<VerifierKey>,
-    /// Whether it is known who signs the store: then the notes of others are not theirs.
+    /// Whether the signer of the store is known: then a note of another key is refused, not only unproven.
     pub is_signer_known: bool,
 }
 
-/// All claims about a store, and what its log has.
+/// All claims about a store, with the head and the root of its log.
 #[derive(Debug, Clone)]
 pub struct Judged {
-    /// The claims: the one that was seen last comes first.
+    /// The claims: the claim that was seen last comes first.
     pub claims: Vec<Claim>,
     /// The last event.
     pub head: Seq,
@@ -120,7 +120,7 @@ pub struct Judged {
 }
 
 impl Claims {
-    /// Compares all of them with the history of a store. Cost: a pass over the leaves.
+    /// Compares all claims with the history of a store. Cost: a pass over the leaves.
     ///
     /// # Errors
     /// The first error of the leaves.
@@ -132,7 +132,7 @@ impl Claims {
         self.judge_with(store, leaves, |_| {})
     }
 
-    /// As [`Claims::judge`]; `each` is told the hash of each leaf, in order.
+    /// As [`Claims::judge`]; `each` gets the hash of each leaf, in order.
     ///
     /// # Errors
     /// The first error of the leaves.
@@ -192,7 +192,7 @@ impl Claims {
     }
 }
 
-/// Names the newest checkpoint beside the log, if it is older than the one that was seen last.
+/// Marks the newest checkpoint beside the log as replayed, if it is older than the checkpoint that was seen last.
 fn name_replayed(claims: &mut [Claim]) {
     let seen = claims.first().filter(|claim| claim.source == Source::SeenLast).and_then(Claim::seq);
     let newest = claims.iter_mut().rfind(|claim| claim.source == Source::Kept);
@@ -204,7 +204,7 @@ fn name_replayed(claims: &mut [Claim]) {
     }
 }
 
-/// What a note claims, once its signature was checked.
+/// The claim of a note, with the note's signature checked.
 fn claim_of(store: StoreId, source: Source, note: &str, keys: &[VerifierKey]) -> Claim {
     let standing = Standing::Agrees;
     let mut claim = Claim { source, checkpoint: None, note: None, standing, detail: None };
@@ -223,7 +223,7 @@ fn claim_of(store: StoreId, source: Source, note: &str, keys: &[VerifierKey]) ->
     }
     match note.signed_by(keys) {
         Ok(_) => {}
-        // What was seen last is the user's own file: that its key is gone takes nothing from it.
+        // The note that was seen last is the user's own file: it counts even if its key is gone.
         Err(ProofError::OtherKey { .. }) if source == Source::SeenLast => {}
         Err(ProofError::OtherKey { found }) => claim.refuse(Standing::Unproven, Detail::Text(found)),
         Err(error) => claim.refuse(Standing::Damaged, Detail::Text(error.to_string())),
@@ -232,7 +232,7 @@ fn claim_of(store: StoreId, source: Source, note: &str, keys: &[VerifierKey]) ->
     claim
 }
 
-/// What one pass over the leaves gives.
+/// The results of one pass over the leaves.
 struct Walk {
     head: Seq,
     root: Hash,
@@ -250,7 +250,7 @@ impl Walk {
         let wanted: BTreeSet<Seq> = claims.iter().filter_map(Claim::seq).collect();
         let mut frontier = Frontier::default();
         let mut roots = BTreeMap::new();
-        // The earliest event between a claim's end and that of the next one.
+        // The earliest event between a claim's end and the end of the next claim.
         let mut stretches: Vec<(Seq, (Seq, Micros))> = Vec::new();
         for leaf in leaves {
             let leaf = leaf?;
@@ -276,14 +276,14 @@ impl Walk {
         Ok(Self { head: Seq(frontier.size()), root: frontier.root(), roots, earliest })
     }
 
-    /// The event after a checkpoint that says it was recorded before that was signed.
+    /// The event after a checkpoint that says it was recorded before the checkpoint was signed.
     fn backdated(&self, checkpoint: &Checkpoint) -> Option<(Seq, Micros)> {
         let found = self.earliest.get(&checkpoint.seq).copied();
         found.filter(|(_, time)| is_backdated(*time, checkpoint))
     }
 }
 
-/// Whether an event after a checkpoint says that it was recorded before that was signed.
+/// Whether an event after a checkpoint says that it was recorded before the checkpoint was signed.
 pub fn is_backdated(time: Micros, checkpoint: &Checkpoint) -> bool {
     // Nothing is older than the beginning of time.
     let signed = checkpoint.time.saturating_sub(CLOCK_SLACK_SECONDS).saturating_mul(1_000_000);

@@ -1,4 +1,4 @@
-//! One event in the tree: a commitment that hides it, and what opens the commitment.
+//! One event in the tree: a commitment that hides it, and the values that open the commitment.
 //!
 //! ```text
 //! leaf = SHA-256("acpdb leaf v1\0\0\0" || salt, 32 || event)      the event's bytes: engine, `codec::LeafEvent`
@@ -22,12 +22,12 @@ pub fn commitment(salt: &[u8; 32], event: &[u8]) -> [u8; 32] {
     Sha256::new().chain_update(DOMAIN).chain_update(salt).chain_update(event).finalize().into()
 }
 
-/// The hash of that leaf.
+/// The hash of an event's leaf.
 pub fn hash(salt: &[u8; 32], event: &[u8]) -> Hash {
     leaf_hash(&commitment(salt, event))
 }
 
-/// All that is shown of an event.
+/// The shown parts of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opening {
     /// The salt of its leaf.
@@ -41,7 +41,7 @@ pub struct Opening {
 /// A body that is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownBody {
-    /// Its row among those of the event.
+    /// Its row in the event.
     pub row: u32,
     /// The salt of its digest.
     pub salt: [u8; 16],
@@ -75,7 +75,7 @@ impl Opening {
     /// As JSON.
     ///
     /// # Errors
-    /// None that can be met: all of it is text.
+    /// None that can be met: all its parts are text.
     pub fn to_json(&self) -> Result<String, ProofError> {
         serde_json::to_string(&self.to_text())
             .map_err(|_| ProofError::malformed("the event cannot be written as JSON"))
@@ -95,7 +95,7 @@ impl Opening {
         }
     }
 
-    /// Reads that JSON.
+    /// Reads the JSON of an opening.
     ///
     /// # Errors
     /// [`ProofError::Malformed`].
@@ -115,7 +115,7 @@ impl Opening {
         Ok(Self { salt: array(&text.salt)?, event: from_base64(&text.event)?, bodies })
     }
 
-    /// What the bytes say, once every body that is shown is one of the event.
+    /// Decodes the event, and checks that every shown body is a body of the event.
     ///
     /// # Errors
     /// [`ProofError::Malformed`], [`ProofError::Body`].
@@ -125,7 +125,7 @@ impl Opening {
         let mut before = None;
         for body in &self.bodies {
             let row = event.rows.get(body.row as usize);
-            // Each at most once and in order: one form only.
+            // Each body at most once and in order: one form only.
             let is_next = before.is_none_or(|before| before < body.row);
             if !is_next || !row.is_some_and(|row| row.is_of(&body.salt, &body.bytes)) {
                 return Err(ProofError::Body { seq: event.seq, row: body.row });

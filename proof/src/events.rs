@@ -1,12 +1,12 @@
 //! A file that shows several events at once: a session, or a range.
 //!
 //! ```text
-//! {"schema": "acpdb.events/1", "note": the signed checkpoint, "events": [what is shown of each], "hashes": [base64, ..]}
+//! {"schema": "acpdb.events/1", "note": the signed checkpoint, "events": [the shown parts of each], "hashes": [base64, ..]}
 //! ```
 //!
-//! One note and the roots over all that is not shown, from the left (see [`crate::tree::Cover`]): a session of a thousand calls needs
-//! fewer hashes than a thousand proofs have. That the events of a session are *all* of it is not proven: to show that, all other events
-//! would have to be shown.
+//! One note, and the roots over all events that are not shown, from the left (see [`crate::tree::Cover`]): a session of a
+//! thousand calls needs fewer hashes than a thousand proofs have. The file does not prove that its events are *all* events of a
+//! session: all other events would have to be shown for that.
 
 use acpdb_engine::ids::{Seq, StreamId};
 use serde::{Deserialize, Serialize};
@@ -18,15 +18,15 @@ use crate::file::{Checked, hash_of};
 use crate::note::{VerifierKey, base64};
 use crate::tree::{Hash, verify_cover};
 
-/// What the schema of such a file is called.
+/// The name of the schema of such a file.
 pub const SCHEMA: &str = "acpdb.events/1";
 
-/// That several events are in a tree that was signed.
+/// A proof that several events are in a signed tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventsProof {
     /// The events, rising.
     pub openings: Vec<Opening>,
-    /// The roots over all others, from the left.
+    /// The roots over all other events, from the left.
     pub hashes: Vec<Hash>,
     /// The signed checkpoint.
     pub note: String,
@@ -41,7 +41,7 @@ struct Text {
     hashes: Vec<String>,
 }
 
-/// What was proven of the events.
+/// The result of a checked proof of events.
 #[derive(Debug, Clone)]
 pub struct CheckedEvents<'k> {
     /// The checkpoint and its key.
@@ -50,7 +50,7 @@ pub struct CheckedEvents<'k> {
     pub first: Seq,
     /// The last event.
     pub last: Seq,
-    /// The session, if all are of one.
+    /// The session, if all events are of one.
     pub stream: Option<StreamId>,
 }
 
@@ -58,7 +58,7 @@ impl EventsProof {
     /// The file.
     ///
     /// # Errors
-    /// None that can be met: all of it is text.
+    /// None that can be met: all its parts are text.
     pub fn to_text(&self) -> Result<String, ProofError> {
         let text = Text {
             schema: SCHEMA.to_owned(),
@@ -70,7 +70,7 @@ impl EventsProof {
         Ok(json.map_err(|_| ProofError::malformed("the proof cannot be written as JSON"))? + "\n")
     }
 
-    /// Reads the file, in the one form that there is of it.
+    /// Reads the file. Only one form is accepted.
     ///
     /// # Errors
     /// [`ProofError::Malformed`].
@@ -87,7 +87,7 @@ impl EventsProof {
         if found.to_text()? == text { Ok(found) } else { Err(cut()) }
     }
 
-    /// Checks all of it by the word of one of `keys`.
+    /// Checks all of it. One of `keys` has to have signed the checkpoint.
     ///
     /// # Errors
     /// Any [`ProofError`] but those about two checkpoints.
@@ -100,7 +100,7 @@ impl EventsProof {
             if event.store != checkpoint.store {
                 return Err(ProofError::OtherStore { found: event.store });
             }
-            // An event without a seq has no place; a place that is none is refused below.
+            // Seq 0 is no event's; the index that it becomes is refused below.
             let index = event.seq.get().checked_sub(1).unwrap_or(u64::MAX);
             shown.push((index, event::hash(&opening.salt, &opening.event)));
             streams.push(event.envelope.stream);

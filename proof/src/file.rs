@@ -1,12 +1,12 @@
-//! Files for those who have no store: one event, or two checkpoints of one history.
+//! Files for readers without a store: one event, or two checkpoints of one history.
 //!
 //! ```text
 //! one event: C2SP tlog-proof                     two checkpoints: JSON
 //!   c2sp.org/tlog-proof@v1                         {"schema": "acpdb.consistency/1", "old": note, "new": note,
-//!   extra base64(what is shown of the event)        "hashes": [base64, ..]}
+//!   extra base64(the event's shown parts)           "hashes": [base64, ..]}
 //!   index 811
 //!   base64 hash, one a line
-//!                                                every byte is accounted for: what is written back is the file
+//!                                                every byte is accounted for: the file is written back as it was
 //!   the signed checkpoint
 //! ```
 
@@ -23,23 +23,23 @@ use crate::tree::{Hash, PROOF_HASH_COUNT_MAX, verify_consistency, verify_inclusi
 pub const EVENT_PROOF: &str = "c2sp.org/tlog-proof@v1";
 const SCHEMA: &str = "acpdb.consistency/1";
 
-/// What a file proves, of which checkpoint, and by whose word.
+/// The checkpoint of a checked file, and the key that signed it.
 #[derive(Debug, Clone)]
 pub struct Checked<'k> {
-    /// The checkpoint; of two the larger one.
+    /// The checkpoint; the larger one if the file has two.
     pub checkpoint: Checkpoint,
     /// The key that signed it.
     pub key: &'k VerifierKey,
 }
 
-/// That an event is in a tree that was signed.
+/// A proof that an event is in a signed tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventProof {
     /// The event.
     pub opening: Opening,
     /// Its leaf, from 0.
     pub index: u64,
-    /// From the leaf to the root.
+    /// The hashes of the proof, from the leaf to the root.
     pub hashes: Vec<Hash>,
     /// The signed checkpoint.
     pub note: String,
@@ -67,7 +67,7 @@ impl EventProof {
         Ok(text)
     }
 
-    /// Reads the file, in the one form that there is of it.
+    /// Reads the file. Only one form is accepted.
     ///
     /// # Errors
     /// [`ProofError::Malformed`].
@@ -91,7 +91,7 @@ impl EventProof {
         }
     }
 
-    /// Checks all of it by the word of one of `keys`.
+    /// Checks all of it. One of `keys` has to have signed the checkpoint.
     ///
     /// # Errors
     /// Any [`ProofError`] but those about two checkpoints.
@@ -112,12 +112,12 @@ impl EventProof {
     }
 }
 
-/// That the history of one checkpoint is the beginning of that of another one.
+/// A proof that the history of one checkpoint is the beginning of the history of another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsistencyProof {
     /// The signed checkpoint of the smaller tree.
     pub old: String,
-    /// That of the larger one.
+    /// The signed checkpoint of the larger tree.
     pub new: String,
     /// The proof.
     pub hashes: Vec<Hash>,
@@ -136,7 +136,7 @@ impl ConsistencyProof {
     /// The file.
     ///
     /// # Errors
-    /// None that can be met: all of it is text.
+    /// None that can be met: all its parts are text.
     pub fn to_text(&self) -> Result<String, ProofError> {
         let hashes = self.hashes.iter().map(|hash| base64(&hash.0)).collect();
         let text = Text { schema: SCHEMA.to_owned(), old: self.old.clone(), new: self.new.clone(), hashes };
@@ -144,7 +144,7 @@ impl ConsistencyProof {
         Ok(json.map_err(|_| ProofError::malformed("the proof cannot be written as JSON"))? + "\n")
     }
 
-    /// Reads the file, in the one form that there is of it.
+    /// Reads the file. Only one form is accepted.
     ///
     /// # Errors
     /// [`ProofError::Malformed`].
@@ -160,7 +160,7 @@ impl ConsistencyProof {
         if found.to_text()? == text { Ok(found) } else { Err(cut()) }
     }
 
-    /// Checks all of it by the word of one of `keys`; gives the larger checkpoint and the end of the smaller one.
+    /// Checks all of it. One of `keys` has to have signed each checkpoint. Gives the larger checkpoint and the end of the smaller one.
     ///
     /// # Errors
     /// Any [`ProofError`] but those about an event.

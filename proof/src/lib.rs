@@ -3,13 +3,13 @@
 //! ```text
 //! engine: leaves ---> event::commitment ---> tree ---> checkpoint ---> note (Ed25519)
 //!                            |                 |            |
-//!                            +------------> file: one event, or two checkpoints, for those who have no store
+//!                            +------------> file: one event, or two checkpoints, for readers without a store
 //! ```
 //!
-//! Pure: bytes and texts come in and go out. There are no files, clocks and random numbers here; where keys and checkpoints are kept is the
-//! business of the command line.
+//! Pure: bytes and texts come in and go out. There are no files, clocks and random numbers here; the command line decides where
+//! keys and checkpoints are kept.
 //!
-//! What is built on: trees and proofs are those of RFC 6962 with SHA-256, checkpoints, notes and the file of an event those of C2SP
+//! Trees and proofs are those of RFC 6962 with SHA-256; checkpoints, notes and the file of an event are those of C2SP
 //! (tlog-checkpoint, signed-note, tlog-proof). So tools that are not ours can check them.
 
 pub mod checkpoint;
@@ -26,17 +26,17 @@ pub mod witness;
 
 use acpdb_engine::ids::{Seq, StoreId};
 
-/// Why something proves nothing.
+/// Why a proof, note or key is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProofError {
     /// It cannot be read: cut, padded, or of another kind.
     #[error("{what}")]
     Malformed {
-        /// What is wrong with it.
+        /// The fault.
         what: &'static str,
     },
-    /// A signature names the key and is not its own.
+    /// A signature names the key, and the key did not make it.
     #[error("the signature is not that of the key that it names: the text was changed, or the signature was")]
     Signature,
     /// Signed by other keys.
@@ -45,13 +45,13 @@ pub enum ProofError {
         /// Names and ids of the keys.
         found: String,
     },
-    /// About another store than the key or the other part is for.
+    /// The store is not the store of the key, or of the other part.
     #[error("it is of another store, {found}")]
     OtherStore {
         /// That store.
         found: StoreId,
     },
-    /// The event is not the one that the tree has there.
+    /// The tree has another event there.
     #[error(
         "event {seq} is not in the tree that was signed: the event was changed or moved, or the proof was"
     )]
@@ -59,17 +59,17 @@ pub enum ProofError {
         /// The event.
         seq: Seq,
     },
-    /// Several events, one of which is not the one that the tree has there.
+    /// The tree has other events there: at least one of several events differs.
     #[error(
         "the events are not those of the tree that was signed: one was changed or moved, or the proof was"
     )]
     NotCovered,
-    /// A witness says something that is not so.
+    /// A witness says something that is not true.
     #[error("the witness {name} {what}")]
     Witness {
         /// The name of its key.
         name: String,
-        /// What is wrong.
+        /// The fault.
         what: &'static str,
     },
     /// Text and digest of a body disagree.
@@ -85,13 +85,13 @@ pub enum ProofError {
     NotConsistent {
         /// The end of the smaller tree.
         old: Seq,
-        /// The end of the larger one.
+        /// The end of the larger tree.
         new: Seq,
     },
     /// Two histories of the same length.
     #[error("two histories up to {seq} were signed: the store was forked, or one of them was rewritten")]
     Fork {
-        /// Where both end.
+        /// The end of both.
         seq: Seq,
     },
     /// Signed for an earlier time than a smaller tree.

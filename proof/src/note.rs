@@ -6,7 +6,7 @@
 //! — NAME base64(key id || signature)         key id         first 4 bytes of SHA-256(NAME || 0x0a || 0x01 || public key)
 //! ```
 //!
-//! Keys come in and go out as text; where they are kept is not said here. Nothing here draws random numbers: a seed is given.
+//! Keys come in and go out as text; this module keeps none. Nothing here draws random numbers: a seed is given.
 
 use base64ct::{Base64, Encoding as _};
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
@@ -21,7 +21,7 @@ pub const SIGNATURE_COUNT_MAX: usize = 100;
 /// The algorithm byte of Ed25519.
 const ED25519: u8 = 1;
 const SIGNER_PREFIX: &str = "PRIVATE+KEY+";
-/// What begins a line with a signature.
+/// The beginning of a line with a signature.
 const DASH: &str = "\u{2014} ";
 
 /// Text of bytes.
@@ -29,7 +29,7 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
     Base64::encode_string(bytes)
 }
 
-/// Bytes of a text in the one form that there is of it.
+/// Bytes of a text. Only one form is accepted.
 pub(crate) fn from_base64(text: &str) -> Result<Vec<u8>, ProofError> {
     Base64::decode_vec(text).map_err(|_| ProofError::malformed("what should be base64 is not"))
 }
@@ -68,7 +68,7 @@ impl VerifierKey {
         &self.public
     }
 
-    /// By which a signature names it.
+    /// The id by which a signature names it.
     pub fn id(&self) -> [u8; 4] {
         let hash = Sha256::new().chain_update(&self.name).chain_update([b'\n', ED25519]);
         let hash: [u8; 32] = hash.chain_update(self.public).finalize().into();
@@ -105,7 +105,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A private key. It signs under any name; which, is said with each signature.
+/// A private key. It signs under any name: the caller gives the name for each signature.
 #[derive(Clone)]
 pub struct SignerKey {
     key: SigningKey,
@@ -177,7 +177,7 @@ impl SignerKey {
     }
 }
 
-/// A note that was read, its signatures not yet checked.
+/// A note that was read; its signatures are not checked yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     text: String,
@@ -195,7 +195,7 @@ impl Note {
     /// Reads a note.
     ///
     /// # Errors
-    /// [`ProofError::Malformed`] if it is none, or over a limit.
+    /// [`ProofError::Malformed`] if it is no note, or over a limit.
     pub fn parse(note: &str) -> Result<Self, ProofError> {
         let wrong = |what: &'static str| Err(ProofError::malformed(what));
         if note.len() > NOTE_BYTES_MAX {
@@ -225,7 +225,7 @@ impl Note {
         Ok(Self { text: text.to_owned(), signatures })
     }
 
-    /// The text. That a key signed it is not checked here.
+    /// The text. No signature is checked here.
     pub fn text_unchecked(&self) -> &str {
         &self.text
     }
@@ -236,13 +236,13 @@ impl Note {
         named.map(|signed| signed.signature.as_slice())
     }
 
-    /// The note with the signatures of one key alone.
+    /// The note with the signatures of one key only.
     pub(crate) fn only(&self, name: &str, id: [u8; 4]) -> Self {
         let own = self.signatures.iter().filter(|signed| signed.id == id && signed.name == name);
         Self { text: self.text.clone(), signatures: own.cloned().collect() }
     }
 
-    /// The note with the signatures that another copy of it has more. One that is there already stays as it is.
+    /// The note with the further signatures of another copy of it. If both have a signature of one key, the own one stays.
     ///
     /// # Errors
     /// [`ProofError::Malformed`] if the texts differ, or there are too many.
@@ -257,7 +257,7 @@ impl Note {
                 merged.signatures.push(signed.clone());
             }
         }
-        // A limit that reading has, writing has, too.
+        // Writing has the same limits as reading.
         Self::parse(&merged.to_text())
     }
 
@@ -274,8 +274,8 @@ impl Note {
     /// The first of `keys` that signed the text.
     ///
     /// # Errors
-    /// [`ProofError::OtherKey`] if none of them is named by a signature, [`ProofError::Signature`] if one is and the signature is not its
-    /// own: then the whole note counts for nothing.
+    /// [`ProofError::OtherKey`] if no signature names one of them, [`ProofError::Signature`] if a signature names a key that
+    /// did not make it: then the whole note counts for nothing.
     pub fn signed_by<'k>(&self, keys: &'k [VerifierKey]) -> Result<&'k VerifierKey, ProofError> {
         let mut found = None;
         for key in keys {

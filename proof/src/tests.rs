@@ -1,4 +1,4 @@
-//! Trees against their definition, notes against a published one, and files against those who change them.
+//! Trees against their definition, notes against a published one, and files against attackers that change them.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation, reason = "tests")]
 
@@ -160,7 +160,7 @@ fn many_leaves_are_proven_at_once_and_nothing_else_is() {
             if let [index] = shown.as_slice() {
                 assert_eq!(hashes.len(), inclusion_ranges(*index, size).unwrap().len());
             }
-            // Another size with the same root is one that the note says; another place, order or number of leaves is refused.
+            // The note gives the size. Another place, order or number of leaves is refused.
             let mut moved = told.clone();
             moved[0].0 = (moved[0].0 + 1) % size;
             assert_eq!(verify_cover(&moved, size, &hashes, root), size == 1, "{shown:?} of {count}");
@@ -216,7 +216,7 @@ proptest! {
     }
 }
 
-/// The example of Go's package `note`, which other implementations check themselves against, too.
+/// The example of Go's package `note`. Other implementations check themselves against it, too.
 #[test]
 fn a_note_of_another_implementation_is_read_and_made() {
     let text = "If you think cryptography is the answer to your problem,\nthen you don't know what your problem is.\n";
@@ -298,7 +298,7 @@ fn event(store: StoreId, seq: u64, time: i64, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What an attacker does to a history.
+/// A change that an attacker makes to a history.
 type Change = fn(&mut History);
 
 /// A history: each event's salt and bytes.
@@ -379,14 +379,14 @@ fn each_attack_on_a_history_is_refused_with_its_name() {
     for (name, change) in changes {
         let mut forged = whole.clone();
         change(&mut forged);
-        // An attacker without the key can only show the note that there is.
+        // An attacker without the key can only show the existing note.
         let shown = proof(&forged, 5, &old);
         assert_eq!(
             shown.check(&keys).unwrap_err(),
             ProofError::NotIncluded { seq: Seq::from_leaf(&forged, 4) },
             "{name}"
         );
-        // An owner of the key signs a history that does not go on from the one that was signed.
+        // An owner of the key signs a history that does not go on from the signed history.
         let new = signed(STORE, &forged, 60, &key);
         let claimed = consistency(&forged, &old, 8, &new);
         let new_seq = Seq(forged.len() as u64);
@@ -396,7 +396,7 @@ fn each_attack_on_a_history_is_refused_with_its_name() {
             "{name}"
         );
     }
-    // Cut: a tree of fewer events is not what follows.
+    // Cut: a tree of fewer events does not follow.
     let cut = signed(STORE, &whole[..7].to_vec(), 60, &key);
     let backwards = ConsistencyProof { old: old.clone(), new: cut, hashes: Vec::new() };
     assert!(backwards.check(&keys).is_err());
@@ -446,7 +446,7 @@ impl FromLeaf for Seq {
     }
 }
 
-/// Ten thousand files that were changed in one to three places, by those who have no key: none is accepted.
+/// Ten thousand files, changed in one to three places by attackers without the key: none is accepted.
 #[test]
 fn no_file_that_was_changed_is_accepted() {
     let (key, keys) = signer();

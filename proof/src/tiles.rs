@@ -6,11 +6,11 @@
 //! level 2   roots over 65,536 leaves
 //! ```
 //!
-//! With them a root over any range is some eight reads, where the leaves give it in a pass over all. They are a cache: all that is read of
-//! them has to lead to a root that was signed, else it is as if there were none. Checking is the caller's, who has the root; what is checked
-//! is the proof itself, or for [`Tiler::resume`] the root of the tree that goes on.
+//! With tiles, a root over any range costs some eight reads; without them, a pass over all leaves. Tiles are a cache: hashes
+//! that are read from them have to lead to a signed root, else the tiles count as missing. The caller, which has the root,
+//! checks: the proof itself, or for [`Tiler::resume`] the root of the tree that goes on.
 //!
-//! Pure: who reads and writes files says so by a closure.
+//! Pure: closures of the caller read files, and the caller writes them.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -28,9 +28,9 @@ const TILE_LEVELS: u32 = 8;
 /// A tile: where it is, and how many hashes it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tile {
-    /// Its level: a hash of it is a root over 256 to this power of leaves.
+    /// Its level: each of its hashes is a root over 256 to the power of this level of leaves.
     pub level: u8,
-    /// Its place among those of its level, from 0.
+    /// Its place among the tiles of its level, from 0.
     pub index: u64,
     /// 1 to 256 hashes. Fewer than 256: the last one of its level.
     pub width: u16,
@@ -46,7 +46,7 @@ impl Tile {
         Some(Self { level, index, width })
     }
 
-    /// All tiles of a tree of `size`, those of a level together, the lowest level first.
+    /// All tiles of a tree of `size`, level by level, the lowest level first.
     pub fn all(size: u64) -> impl Iterator<Item = Self> {
         let of_level = move |level| (0..).map_while(move |index| Self::of(size, level, index));
         (0..8).flat_map(of_level)
@@ -63,7 +63,7 @@ impl Tile {
         format!("{}/{}{partial}", self.level, index_path(self.index))
     }
 
-    /// Its hashes, out of the bytes of its file or of a wider one's. `None`: there are too few.
+    /// Its hashes, from the bytes of its file or of a wider tile's file. `None`: there are too few, or a part of a hash.
     pub fn parse(&self, bytes: &[u8]) -> Option<Vec<Hash>> {
         let (all, rest) = bytes.as_chunks::<HASH_BYTES>();
         let own = all.get(..self.width.into()).filter(|_| rest.is_empty())?;
@@ -87,7 +87,7 @@ pub fn tile_bytes(hashes: &[Hash]) -> Vec<u8> {
     hashes.iter().flat_map(|hash| hash.0).collect()
 }
 
-/// Makes the tiles of a tree that grows. Holds those alone that are not whole.
+/// Makes the tiles of a tree that grows. Holds only the tiles that are not whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tiler {
     levels: Vec<Level>,
@@ -102,8 +102,8 @@ struct Level {
 }
 
 impl Tiler {
-    /// Goes on from a tree of `size`, whose last tiles `read` gives. `None`: one is missing. The caller compares [`Tiler::root`] with
-    /// one that was signed: every hash that was read is in it.
+    /// Goes on from a tree of `size`, whose last tiles `read` gives. `None`: a tile is missing. The caller compares
+    /// [`Tiler::root`] with a signed root: every hash that was read goes into it.
     pub fn resume(size: u64, mut read: impl FnMut(Tile) -> Option<Vec<Hash>>) -> Option<Self> {
         let mut levels = Vec::new();
         for level in 0..8_u8 {
@@ -143,7 +143,7 @@ impl Tiler {
         done
     }
 
-    /// The last tiles, which are not whole.
+    /// The last tile of each level, if it is not whole.
     pub fn edge(&self) -> impl Iterator<Item = (Tile, &[Hash])> {
         let tile = |(number, level): (u8, &Level)| Tile {
             level: number,
@@ -181,7 +181,7 @@ fn root_of(hashes: &[Hash]) -> Hash {
     frontier(hashes).root()
 }
 
-/// Roots over ranges of leaves of a tree, out of its tiles. What comes out is to be checked: a tile may hold anything.
+/// Roots over ranges of leaves of a tree, from its tiles. The caller has to check the roots: a tile may hold anything.
 pub struct Tiled<R> {
     size: u64,
     read: R,
@@ -195,12 +195,12 @@ impl<R> std::fmt::Debug for Tiled<R> {
 }
 
 impl<R: FnMut(Tile) -> Option<Vec<Hash>>> Tiled<R> {
-    /// Of a tree of `size`, whose tiles `read` gives.
+    /// Roots of a tree of `size`, whose tiles `read` gives.
     pub fn new(size: u64, read: R) -> Self {
         Self { size, read, known: HashMap::new() }
     }
 
-    /// The root over a range that a split of the tree gives. `None`: it is none, or a tile is missing. Cost: at most two tiles a level.
+    /// The root over a range that a split of the tree gives. `None`: no split gives it, or a tile is missing. Cost: at most two tiles a level.
     pub fn root(&mut self, range: Range<u64>) -> Option<Hash> {
         let (mut low, mut whole) = (range.start, Vec::new());
         if range.end > self.size {
@@ -270,7 +270,7 @@ mod tests {
         (tiler, files)
     }
 
-    /// By a pass over the leaves, as the definition of the tree has it.
+    /// The roots by a pass over the leaves, as the definition of the tree has them.
     fn slow(ranges: &[Range<u64>]) -> Vec<Hash> {
         let of = |range: &Range<u64>| {
             let mut gather = Gather::new(std::iter::once(0..range.end - range.start));
@@ -337,7 +337,7 @@ mod tests {
         }
     }
 
-    /// The law: what tiles give is what a pass over the leaves gives, for proofs of both kinds.
+    /// The law: tiles give the same roots as a pass over the leaves, for proofs of both kinds.
     #[test]
     fn roots_out_of_tiles_are_those_of_a_pass_over_the_leaves() {
         for size in SIZES.into_iter().filter(|size| *size > 0) {
@@ -360,7 +360,7 @@ mod tests {
         }
     }
 
-    /// Whatever a tile holds, no proof out of it passes that is not true.
+    /// For any content of a tile, a proof made from it passes only if it is true.
     #[test]
     fn a_wrong_tile_makes_a_wrong_proof_and_never_a_false_one() {
         let size = 66_000;
@@ -391,7 +391,7 @@ mod tests {
                 assert!(refused > 0 || !read.borrow().iter().any(|read| read == path), "{path} byte {at}");
             }
         }
-        // One that is cut or gone gives nothing.
+        // A tile that is cut or gone gives nothing.
         for cut in [None, Some(0), Some(31), Some(32 * 100)] {
             let mut files = files.clone();
             let bytes = files.remove("0/000").unwrap();

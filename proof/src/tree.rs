@@ -87,7 +87,7 @@ pub struct Gather {
 }
 
 impl Gather {
-    /// For these ranges, which may overlap.
+    /// Gathers the roots over these ranges, which may overlap.
     pub fn new(ranges: impl IntoIterator<Item = Range<u64>>) -> Self {
         let parts = ranges.into_iter().map(|range| (range, Frontier::default())).collect();
         Self { parts, next: 0 }
@@ -111,7 +111,7 @@ impl Gather {
     }
 }
 
-/// The leaves that are shown, and the roots over all others: what proves many leaves at once.
+/// The proof of many shown leaves at once: the roots over all other leaves.
 ///
 /// The tree is walked from the left. A subtree without a shown leaf is one hash; one with a shown leaf is entered.
 #[derive(Debug)]
@@ -124,7 +124,7 @@ pub struct Cover {
 }
 
 impl Cover {
-    /// For leaves that rise, of a tree of `size`. `None`: they do not, or one is not in it.
+    /// For the shown leaves of a tree of `size`. `None`: there are none, they do not rise, or one is not in the tree.
     pub fn new(shown: &[u64], size: u64) -> Option<Self> {
         let mut ranges = cover_ranges(shown, size)?.into_iter();
         let range = ranges.next();
@@ -149,8 +149,8 @@ impl Cover {
     }
 }
 
-/// The ranges whose roots are beside these leaves, from the left: what [`Cover`] gathers. `None`: the leaves do not rise, or one is not in
-/// the tree.
+/// The ranges without a shown leaf, from the left: [`Cover`] gathers their roots. `None`: there are no shown leaves, they do
+/// not rise, or one is not in the tree.
 pub fn cover_ranges(shown: &[u64], size: u64) -> Option<Vec<Range<u64>>> {
     let mut ranges = Vec::new();
     is_rising(shown, size).then(|| hidden_ranges(shown, 0..size, &mut ranges))?;
@@ -200,7 +200,7 @@ fn split(count: u64) -> u64 {
     1_u64.checked_shl(count.saturating_sub(1).ilog2()).unwrap_or(1)
 }
 
-/// The ranges whose roots prove that leaf `index` is in a tree of `size`, in the order of the proof. `None`: it is not in it.
+/// The ranges whose roots prove that leaf `index` is in a tree of `size`, in the order of the proof. `None`: the leaf is not in the tree.
 pub fn inclusion_ranges(index: u64, size: u64) -> Option<Vec<Range<u64>>> {
     let mut ranges = Vec::new();
     let (mut low, mut high) = (0, size);
@@ -221,7 +221,8 @@ pub fn inclusion_ranges(index: u64, size: u64) -> Option<Vec<Range<u64>>> {
     Some(ranges)
 }
 
-/// The ranges whose roots prove that the tree of `old` leaves is the beginning of that of `new`. `None`: it is the larger one, or empty.
+/// The ranges whose roots prove that the tree of `old` leaves is the beginning of the tree of `new` leaves. `None`: the old
+/// tree is larger, or empty.
 pub fn consistency_ranges(old: u64, new: u64) -> Option<Vec<Range<u64>>> {
     if old == 0 || old > new {
         return None;
@@ -269,7 +270,7 @@ pub fn verify_inclusion(index: u64, size: u64, leaf: Hash, proof: &[Hash], root:
     last == 0 && node == root
 }
 
-/// Whether `proof` shows that the tree of `old` leaves is the beginning of that of `new` (RFC 9162, section 2.1.4.2).
+/// Whether `proof` shows that the tree of `old` leaves is the beginning of the tree of `new` leaves (RFC 9162, section 2.1.4.2).
 pub fn verify_consistency(old: u64, new: u64, old_root: Hash, new_root: Hash, proof: &[Hash]) -> bool {
     if old == 0 || old > new {
         return false;

@@ -1,4 +1,4 @@
-//! Witnesses (C2SP tlog-witness, tlog-cosignature, tlog-policy): others who saw that a history only grew, and say so.
+//! Witnesses (C2SP tlog-witness, tlog-cosignature, tlog-policy): others that saw a history only grow, and sign that they did.
 //!
 //! ```text
 //! old 29                                   request: the tree that the witness saw last, a proof of consistency, the note
@@ -7,8 +7,8 @@
 //! the signed checkpoint                    signed:  cosignature/v1 \n time T \n the text of the note
 //! ```
 //!
-//! Bytes and texts only: that a request is sent is the business of the command line. A witness is believed for nothing but its own
-//! signature: its answer is checked before a line of it is kept.
+//! Bytes and texts only: the command line sends requests. Nothing of a witness is believed but its own signature: its answer is
+//! checked before a line of it is kept.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl WitnessKey {
         &self.name
     }
 
-    /// By which a signature names it.
+    /// The id by which a signature names it.
     pub fn id(&self) -> [u8; 4] {
         let hash = Sha256::new().chain_update(&self.name).chain_update([b'\n', COSIGNATURE]);
         let hash: [u8; 32] = hash.chain_update(self.public).finalize().into();
@@ -68,7 +68,7 @@ impl WitnessKey {
     /// When this witness signed a note; `None` if it did not.
     ///
     /// # Errors
-    /// [`ProofError::Witness`] if a signature names it and is not its own.
+    /// [`ProofError::Witness`] if a signature names it, and the witness did not make it.
     pub fn cosigned(&self, note: &Note) -> Result<Option<u64>, ProofError> {
         let wrong = |what| ProofError::Witness { name: self.name.clone(), what };
         let mut found = None;
@@ -85,7 +85,7 @@ impl WitnessKey {
         Ok(found)
     }
 
-    /// The note with what this witness answered, once its signature was checked. Lines of other keys are left out.
+    /// The note with the signature in this witness's answer, once it was checked. Lines of other keys are left out.
     ///
     /// # Errors
     /// [`ProofError::Witness`] if the answer has no signature of this witness, or a wrong one.
@@ -118,7 +118,7 @@ pub fn request(old: u64, hashes: &[Hash], note: &Note) -> String {
     format!("{text}\n{}", note.to_text())
 }
 
-/// Who has to have signed, besides the owner of a store.
+/// The witnesses that have to have signed, besides the owner of a store.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     logs: Vec<VerifierKey>,
@@ -149,9 +149,9 @@ struct Group {
 pub struct Quorum {
     /// Witnesses that signed, and when.
     pub signed: Vec<(String, u64)>,
-    /// Witnesses that did not.
+    /// Witnesses that did not sign.
     pub missing: Vec<String>,
-    /// Whether those that signed are enough.
+    /// Whether the witnesses that signed are enough.
     pub is_enough: bool,
     /// The rule, in words.
     pub rule: String,
@@ -261,7 +261,7 @@ impl Policy {
         &self.logs
     }
 
-    /// Who signed a note, and whether that is enough. A signature that is wrong counts as none.
+    /// The witnesses that signed a note, and whether they are enough. A wrong signature counts as none.
     pub fn judge(&self, note: &Note) -> Quorum {
         let (mut signed, mut missing) = (Vec::new(), Vec::new());
         for member in &self.witnesses {
@@ -299,6 +299,6 @@ impl Policy {
 pub struct PolicyError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The fault.
     pub what: &'static str,
 }

@@ -1,8 +1,8 @@
 //! Facts as a host reports them, in its own words, before anything is digested.
 //!
-//! An [`Entry`] is one fact with its bytes: parameters as the host wrote them, texts as they were. The store turns it
-//! into an event and its bodies (`command::record`): it computes signatures, keys, labels and token estimates, skips what it
-//! already has (same origin, same content) and records a revision where the content changed.
+//! An [`Entry`] is one fact with its bytes: parameters as the host wrote them, texts as they were. The store turns it into an
+//! event and its bodies (`command::record`): it computes signatures, keys, labels and token estimates, skips facts that it has
+//! already (same origin, same content) and records a revision where the content changed.
 //!
 //! ```
 //! use acpdb_engine::entry::Entry;

@@ -139,7 +139,7 @@ impl Kind for Restored {
     }
 }
 
-/// Items stay in the context until unpinned, whatever the rules say.
+/// Items stay in the context until unpinned: no rule hides them.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Pinned {
     /// The items.

@@ -21,7 +21,7 @@ pub struct NamedBody {
     pub name: Cow<'static, str>,
     /// Where it is, with the tokens that it counts.
     pub body: Body,
-    /// Whether it says what the event is about: such bodies are searched, others stand beside them.
+    /// Whether it tells the subject of the event: such bodies are searched, others stand beside them.
     pub is_telling: bool,
 }
 
@@ -43,7 +43,7 @@ pub(crate) trait Kind: Sized {
     /// Its content in a few words; no body is read. The name of the kind is not in it.
     fn in_words(&self) -> String;
 
-    /// Its bodies with names for people. Bodies that say what it is about come first. Signatures of providers are not among them.
+    /// Its bodies with names for people. Bodies that tell its subject come first. Signatures of providers are not among them.
     fn bodies(&self) -> Vec<NamedBody> {
         Vec::new()
     }
@@ -92,7 +92,7 @@ macro_rules! ask_kinds {
                 }
             }
 
-            /// Its bodies with names for people. Bodies that say what it is about come first. Empty bodies are among them.
+            /// Its bodies with names for people. Bodies that tell its subject come first. Empty bodies are among them.
             pub fn bodies(&self) -> Vec<NamedBody> {
                 match self {
                     $( Self::$name(payload) => payload.bodies(), )+

@@ -4,10 +4,9 @@
 //! Event = Envelope (kind, version, stream, origin, host time)  +  Stamp (actor, revision, wire)  +  one payload struct
 //! ```
 //!
-//! A payload is a fact in the past tense. It holds what the fold needs without any body: ids, digests, keys, sizes,
-//! token estimates, short labels. Long or private texts are *bodies*, named by [`Body`]: row numbers that count within
-//! the event. So event bytes hold no seq, no time, no turn and no position, and the same fact encodes to the same bytes
-//! wherever it lands.
+//! A payload is a fact in the past tense. It holds the values that the fold needs without any body: ids, digests, keys, sizes,
+//! token estimates, short labels. Long or private texts are *bodies*, named by [`Body`]: row numbers that count within the event.
+//! So event bytes hold no seq, no time, no turn and no position, and the same fact encodes to the same bytes wherever it lands.
 //!
 //! Each (kind, version) is a frozen struct. To change one: a new version, a new struct, an upcaster; never an edit.
 //! Kinds that a program does not know decode to [`Payload::Unknown`] and are kept, counted and skipped.

@@ -141,7 +141,7 @@ impl Kind for SessionChanged {
 /// The session ended. Nothing stops a host from going on: a later event reopens it.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SessionClosed {
-    /// Why, if the host said.
+    /// The reason, if the host said one.
     pub reason: Option<Text>,
 }
 

@@ -192,7 +192,7 @@ pub struct ToolCallStarted {
 
 impl Kind for ToolCallStarted {
     fn in_words(&self) -> String {
-        // Patterns and command lines are marks in the log; their words are in the parameters.
+        // Patterns and command lines are masks in the log; their words are in the parameters.
         let keys = self.keys.iter().map(|key| key.given.as_str()).filter(|key| !is_masked(key));
         let tool = std::iter::once(self.tool.as_str()).chain(keys).collect::<Vec<_>>().join(" ");
         format!("{tool} ~{} tokens", tokens(u64::from(self.params.tokens)))
@@ -261,7 +261,7 @@ impl Kind for ToolCallStarted {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It did what it was asked.
+    /// It did its work.
     #[default]
     Completed,
     /// It failed; the output is the error.

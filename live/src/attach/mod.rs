@@ -1,12 +1,12 @@
 //! acpdb put into a host's own settings, and taken out again.
 //!
 //! ```text
-//! plan: read the file -> merge -> what would change        nothing is written
+//! plan: read the file -> merge -> the change               nothing is written
 //! apply: backup beside it with the same mode, new file under another name, rename
 //! ```
 //!
-//! Detaching gives back the very bytes of before where nothing else changed the file: that is so when the backup, with
-//! our hooks put in once more, is what the file holds now. Else our hooks are taken out of what it holds.
+//! Detaching gives back the very bytes of before, if nothing else changed the file: then the backup, with our hooks put in once
+//! more, equals the file. Else our hooks are taken out of the file as it is.
 
 pub mod plugin;
 pub mod settings;
@@ -27,7 +27,7 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Folders that attaching may have made.
 const FOLDERS: &str = ".claude .codex .gemini .cursor hooks .github .opencode plugin .pi agent extensions";
 
-/// Whose settings are meant.
+/// The owner of the settings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reach {
     /// This project's.
@@ -45,7 +45,7 @@ pub enum AttachError {
     NoPlace {
         /// The host.
         host: Host,
-        /// Where it takes them.
+        /// The settings that can hold its hooks.
         takes: &'static str,
     },
     /// There is no home folder.
@@ -54,11 +54,11 @@ pub enum AttachError {
     /// The file cannot be read or written.
     #[error("cannot {action} {}", path.display())]
     File {
-        /// What was tried.
+        /// The action that was tried.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
     /// A file of that name is there, and acpdb did not write it.
@@ -78,15 +78,15 @@ pub enum AttachError {
     Leaves {
         /// The link.
         path: PathBuf,
-        /// Where it leads.
+        /// The path that it leads to.
         to: PathBuf,
     },
-    /// What it holds is not understood, so nothing of it is changed.
+    /// The content of the file is not understood, so nothing of it is changed.
     #[error("{} is left alone: {source}", path.display())]
     Settings {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The cause.
         source: SettingsError,
     },
 }
@@ -96,16 +96,16 @@ pub enum AttachError {
 pub struct Plan {
     /// The file.
     pub path: PathBuf,
-    /// What it holds; `None`: there is none.
+    /// Its content; `None`: there is no file.
     pub before: Option<String>,
-    /// What it is to hold; `None`: it goes.
+    /// Its new content; `None`: the file goes.
     pub after: Option<String>,
-    /// Where its bytes of before are kept.
+    /// The file that keeps its bytes of before.
     pub backup: PathBuf,
     is_attach: bool,
 }
 
-/// Where a host keeps its hooks. `variable` answers for the environment.
+/// The file in which a host keeps its hooks. `variable` reads the environment.
 ///
 /// # Errors
 /// If the host has no such place, or there is no home folder.
@@ -119,7 +119,7 @@ pub fn place(
     let home = || set("HOME").ok_or(AttachError::NoHome);
     let folder = |name: &str, usual: &str| set(name).map_or_else(|| Ok(home()?.join(usual)), Ok);
     Ok(match (host, reach) {
-        // It holds a path of this machine, so it is not the file that a team shares.
+        // Hooks hold a path of this machine, so they do not go into the file that a team shares.
         (Host::ClaudeCode, Reach::Project) => project.join(".claude/settings.local.json"),
         (Host::ClaudeCode, Reach::User) => folder("CLAUDE_CONFIG_DIR", ".claude")?.join("settings.json"),
         (Host::Codex, Reach::Project) => project.join(".codex/hooks.json"),
@@ -143,19 +143,19 @@ pub fn place(
     })
 }
 
-/// Refuses settings of a project that are reached through a link out of it: a project that was cloned can name any file so.
+/// Refuses settings of a project that are reached through a link out of the project: a cloned project can name any file that way.
 ///
 /// # Errors
-/// [`AttachError::Leaves`]; also for a link to nothing, which would be made.
+/// [`AttachError::Leaves`]; also for a link to nothing, since the file that it names would be made.
 pub fn check_within(path: &Path, project: &Path) -> Result<(), AttachError> {
-    // The copy of before is written beside them.
+    // The backup is written beside the settings.
     let copy = backup(path);
     let parts = path.ancestors().take_while(|part| *part != project);
     for part in parts.chain([copy.as_path()]) {
-        // No link where nothing is.
+        // A path that is not there is no link.
         let Ok(to) = std::fs::read_link(part) else { continue };
         let inside = part.canonicalize().and_then(|real| Ok(real.starts_with(project.canonicalize()?)));
-        // One that leads nowhere cannot be told to stay inside.
+        // A link that leads nowhere may lead out of the project.
         if !inside.unwrap_or(false) {
             return Err(AttachError::Leaves { path: part.to_owned(), to });
         }
@@ -174,7 +174,7 @@ pub struct Run<'a> {
     pub key_file: Option<&'a Path>,
     /// The host.
     pub host: Host,
-    /// What acpdb may do.
+    /// The mode of acpdb in the host.
     pub mode: Mode,
     /// The subject of new sessions.
     pub subject: Option<&'a str>,
@@ -205,7 +205,7 @@ impl Run<'_> {
     }
 }
 
-/// A path as text that fits on a line. Of one that is no UTF-8 another path would be made, and the host would run what is not there.
+/// A path as text that fits on a line. A path that is no UTF-8 would become another path, and the host would run nothing.
 fn plain(path: &Path) -> Result<&str, AttachError> {
     let fits = |text: &&str| !text.chars().any(char::is_control);
     path.to_str().filter(fits).ok_or_else(|| AttachError::Unnamable { path: path.to_owned() })
@@ -222,10 +222,10 @@ pub fn subject_of(command: &str) -> Option<String> {
     words.iter().find_map(|word| word.strip_prefix("--subject=").map(str::to_owned))
 }
 
-/// What attaching changes. Nothing is written.
+/// The change that attaching makes. Nothing is written.
 ///
 /// # Errors
-/// If the file cannot be read, or is not what the host would understand.
+/// If the file cannot be read, or the host would not understand it.
 pub fn attach(path: &Path, words: &str, host: Host) -> Result<Plan, AttachError> {
     let before = read(path)?;
     let command = Command { words: words.to_owned(), host };
@@ -235,12 +235,12 @@ pub fn attach(path: &Path, words: &str, host: Host) -> Result<Plan, AttachError>
     let after = settings::attached(text, &command).map_err(failed)?;
     let is_same = before.as_deref() == Some(&*after);
     let after = if is_same { before.clone() } else { Some(after) };
-    // A backup holds the file as it was without us; what has our hooks in it is none.
+    // A backup holds the file as it was without us; a file with our hooks in it is no backup.
     let is_attach = !has_ours;
     Ok(Plan { path: path.to_owned(), before, after, backup: backup(path), is_attach })
 }
 
-/// What detaching changes. Nothing is written.
+/// The change that detaching makes. Nothing is written.
 ///
 /// # Errors
 /// As [`attach`].
@@ -272,7 +272,7 @@ pub fn detach(path: &Path, host: Host) -> Result<Plan, AttachError> {
     Ok(plan(after))
 }
 
-/// Whether the backup with our hooks put in is what the file holds.
+/// Whether the backup with our hooks put in equals the file.
 fn is_only_ours(kept: &str, now: &str, ours: &[String], host: Host) -> bool {
     ours.iter().any(|line| {
         let words = line.strip_suffix(" 2>/dev/null || true").unwrap_or(line);
@@ -306,7 +306,7 @@ impl Plan {
     /// Makes the change. Whole or not at all: the new file takes the name once it is there.
     ///
     /// # Errors
-    /// If a file cannot be written; the settings are what they were then.
+    /// If a file cannot be written; then the settings are as they were.
     pub fn apply(&self) -> Result<(), AttachError> {
         if self.is_nothing() {
             return Ok(());
@@ -316,7 +316,7 @@ impl Plan {
             move |source| AttachError::File { action, path, source }
         };
         if let (true, Some(before)) = (self.is_attach, &self.before) {
-            // It holds what the settings hold, keys among it, so it is for the same eyes.
+            // The backup holds the keys that the settings hold, so it gets their mode.
             let mode = files::Mode::Of(&self.path);
             replace(&self.backup, before.as_bytes(), mode).map_err(failed("write", &self.backup))?;
         }
@@ -333,7 +333,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The folder was made for the file, if nothing else is in it. One that holds something cannot be removed so.
+    /// Removes the folders that were made for the file: no other file is in them. A folder that holds something cannot be removed so.
     fn remove_empty_folder(&self) {
         let mut folder = self.path.parent();
         while let Some(path) = folder {

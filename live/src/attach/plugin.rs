@@ -10,11 +10,11 @@ use crate::host::Host;
 
 /// The plug-in for opencode, as it is published.
 const OPENCODE: &str = include_str!("../../assets/opencode.js");
-/// The extension for Pi, likewise.
+/// The extension for Pi, as it is published.
 const PI: &str = include_str!("../../assets/pi.ts");
-/// How the file begins that acpdb writes.
+/// The beginning of a file that acpdb writes.
 const MARK: &str = "// acpdb wrote this file; `acpdb detach ";
-/// The line in which the plug-in keeps how it was attached.
+/// The line in which the plug-in keeps its settings.
 const SETTINGS: &str = "const ATTACHED = {}";
 
 /// The file that attaching writes.
@@ -36,7 +36,7 @@ fn text(run: &Run<'_>) -> Result<String, AttachError> {
     Ok(format!("{MARK}{host}` removes it.\n{plugin}"))
 }
 
-/// What attaching changes. Nothing is written.
+/// The change that attaching makes. Nothing is written.
 ///
 /// # Errors
 /// If the file cannot be read, or is of another program, or a path cannot be written into it.
@@ -46,7 +46,7 @@ pub fn attach(path: &Path, run: &Run<'_>) -> Result<Plan, AttachError> {
     Ok(Plan { path: path.to_owned(), before, after, backup: backup(path), is_attach: false })
 }
 
-/// What detaching changes. Nothing is written.
+/// The change that detaching makes. Nothing is written.
 ///
 /// # Errors
 /// As [`attach`].
@@ -55,7 +55,7 @@ pub fn detach(path: &Path) -> Result<Plan, AttachError> {
     Ok(Plan { path: path.to_owned(), before, after: None, backup: backup(path), is_attach: false })
 }
 
-/// How the plug-in at `path` is attached, as JSON; `None` if it is not there, or not ours.
+/// The settings of the plug-in at `path`, as JSON; `None` if it is not there, or not ours.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -68,14 +68,14 @@ pub fn found(path: &Path) -> Result<Option<String>, AttachError> {
     Ok(lines.find_map(|line| line.strip_prefix("const ATTACHED = ")).map(str::to_owned))
 }
 
-/// The program by what [`found`] gave.
+/// The program in settings that [`found`] gave.
 pub fn program_of(attached: &str) -> Option<PathBuf> {
     // A line that a person has changed names no program; the line itself is shown.
     let settings: serde_json::Value = serde_json::from_str(attached).ok()?;
     settings.get("program")?.as_str().map(PathBuf::from)
 }
 
-/// The subject of new sessions by what [`found`] gave.
+/// The subject of new sessions in settings that [`found`] gave.
 pub fn subject_of(attached: &str) -> Option<String> {
     // As in `program_of`.
     let settings: serde_json::Value = serde_json::from_str(attached).ok()?;
@@ -92,7 +92,7 @@ fn own(path: &Path) -> Result<Option<String>, AttachError> {
 }
 
 impl Plan {
-    /// The change in a few lines, where the file is ours alone: the plug-in itself is no news.
+    /// The change in a few lines, for a file that is ours alone: only the line of settings is shown.
     pub fn summary(&self) -> String {
         let line = |text: &Option<String>| {
             let text = text.as_deref()?;

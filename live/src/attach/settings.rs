@@ -4,8 +4,8 @@
 //! { "hooks": { "Stop": [ {their group}, {our group} ] }, .. }
 //! ```
 //!
-//! Everything else in the file stays byte for byte: no value of others is read into a number or a text and written again. What was
-//! made only to hold our groups goes with them.
+//! Everything else in the file stays byte for byte: no value of others is read into a number or a text and written again.
+//! Members that were made only to hold our groups go with them.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -40,9 +40,9 @@ pub struct Command {
 }
 
 impl Command {
-    /// The command for an event. It ends well whatever becomes of the program: an error could stop the host.
+    /// The command for an event. It ends well even if the program fails: an error could stop the host.
     fn line(&self, event: &str) -> String {
-        // Only Copilot CLI leaves the event's name out of what it says.
+        // Only Copilot CLI leaves the event's name out of its JSON.
         let event = if self.host == Host::CopilotCli { format!(" --event {event}") } else { String::new() };
         format!("{}{event} 2>/dev/null || true", self.words)
     }
@@ -53,7 +53,7 @@ fn is_ours(host: Host, command: &str) -> bool {
     command.contains(&format!(" hook {} ", host.name())) && command.ends_with("|| true")
 }
 
-/// Events that acpdb is told of by each host.
+/// Events that each host tells acpdb.
 fn events(host: Host) -> impl Iterator<Item = &'static str> {
     let names = match host {
         Host::ClaudeCode => {
@@ -98,7 +98,7 @@ fn group(host: Host, event: &str, command: &str) -> Value {
     }
 }
 
-/// Commands of a group, whatever its form.
+/// Commands of a group of any form.
 fn commands(group: &str) -> Vec<Cow<'_, str>> {
     let [command, bash, hooks] = pick(group, ["command", "bash", "hooks"]).unwrap_or_default();
     let inner = hooks.and_then(elements).unwrap_or_default().into_iter().filter_map(command_of);
@@ -118,7 +118,7 @@ enum Node<'a> {
     Object(Vec<(String, Node<'a>)>),
 }
 
-/// Lists of groups by events, as they stand in `hooks`.
+/// Lists of groups by events, as the member `hooks` has them.
 fn lists(hooks: &str) -> Option<Vec<(String, Node<'_>)>> {
     let list = |value| match elements(value) {
         Some(groups) => Node::List(groups.into_iter().map(Node::Kept).collect()),
@@ -127,7 +127,7 @@ fn lists(hooks: &str) -> Option<Vec<(String, Node<'_>)>> {
     Some(members(hooks)?.into_iter().map(|(event, value)| (event, list(value))).collect())
 }
 
-/// Settings with the hooks of `command` in them, and no older ones of ours. `text` is empty if there is no file.
+/// Settings with the hooks of `command` in them, without older hooks of ours. `text` is empty if there is no file.
 ///
 /// # Errors
 /// If the text is no JSON object, or its hooks are of another shape.
@@ -154,7 +154,7 @@ pub fn attached(text: &str, command: &Command) -> Result<String, SettingsError> 
     put(&text, "hooks", &Node::Object(hooks))
 }
 
-/// Takes our hooks out of the lists of events; the events of which nothing is left.
+/// Takes our hooks out of the lists of events. Returns the events whose lists are empty now.
 fn take_out(hooks: &mut [(String, Node<'_>)], host: Host) -> Vec<String> {
     let mut emptied = Vec::new();
     for (event, list) in hooks {
@@ -246,7 +246,7 @@ fn parse(text: &str) -> Result<Vec<(String, &str)>, SettingsError> {
     members(text).ok_or(SettingsError::Shape("{"))
 }
 
-/// The member of a name that counts: of several the last.
+/// The last member of this name: the others do not count.
 fn place_of(settings: &[(String, &str)], name: &str) -> Option<usize> {
     settings.iter().rposition(|(known, _)| known == name)
 }
@@ -277,11 +277,11 @@ fn put(text: &str, name: &str, value: &Node<'_>) -> Result<String, SettingsError
     Ok(spliced(text, start..end, &out))
 }
 
-/// Settings without a member that others stand beside.
+/// Settings without one of several members.
 fn without(text: &str, settings: &[(String, &str)], place: usize) -> String {
     let end_of = |place: usize| range_of(text, settings, place).map(|range| range.end);
     let (Some(before), Some(end)) = (
-        // The comma before it goes; of the first member that is behind it.
+        // The comma before the member goes; for the first member, the comma behind it.
         place.checked_sub(1).map_or_else(|| text.find('{').map(|place| place + 1), end_of),
         end_of(place),
     ) else {
@@ -309,7 +309,7 @@ fn spliced(text: &str, range: Range<usize>, new: &str) -> String {
     [before.unwrap_or_default(), new, behind.unwrap_or_default()].concat()
 }
 
-/// The white space that the first member stands behind; two blanks if it stands on the line of the brace.
+/// The white space before the first member on its line; two blanks if it stands on the line of the brace.
 fn indent<'a>(text: &'a str, settings: &[(String, &str)]) -> &'a str {
     let open = text.find('{').map_or(0, |place| place + 1);
     let rest = text.get(open..).unwrap_or_default();
@@ -330,7 +330,7 @@ fn print_name(out: &mut String, name: &str) {
     out.push_str(": ");
 }
 
-/// JSON as people write it, but for what is kept as it stood.
+/// JSON as people write it; kept parts stay as they stood.
 fn print(out: &mut String, node: &Node<'_>, indent: &str, depth: usize) {
     let (list, braces): (Vec<(Option<&str>, &Node<'_>)>, _) = match node {
         Node::Kept(text) => return out.push_str(text),

@@ -244,7 +244,7 @@ fn check_plugin(host: Host) {
     }
 }
 
-/// Settings that cannot be read were settings without acpdb: the status said that it is not attached.
+/// Settings that could not be read counted as settings without acpdb: the status said that it is not attached.
 #[test]
 fn settings_that_cannot_be_read_are_no_empty_ones() {
     let folder = tempfile::tempdir().unwrap();
@@ -346,7 +346,7 @@ fn links_out_of_a_project_and_files_without_an_end_are_refused() {
     std::fs::create_dir_all(project.join("config")).unwrap();
     let path = project.join(".claude/settings.local.json");
     let link = |to: &Path| {
-        // The one before, if there is one.
+        // The link of the round before, if there is one.
         let _ = std::fs::remove_file(&path);
         std::os::unix::fs::symlink(to, &path).unwrap();
     };
@@ -362,7 +362,7 @@ fn links_out_of_a_project_and_files_without_an_end_are_refused() {
     link(Path::new("../config/mine.json"));
     check_within(&path, &project).unwrap();
     check_within(&project.join(".codex/hooks.json"), &project).unwrap();
-    // The copy of the settings would be written through this one.
+    // The copy of the settings would be written through this link.
     std::os::unix::fs::symlink(&outside, project.join(".claude/settings.local.json.before-acpdb")).unwrap();
     assert!(matches!(check_within(&path, &project), Err(AttachError::Leaves { .. })));
 }

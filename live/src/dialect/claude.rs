@@ -1,7 +1,7 @@
-//! Claude Code, and the chat of VS Code, which speaks as it does.
+//! Claude Code, and the chat of VS Code, which uses the same JSON.
 //!
-//! The model sees a read file with numbers in front of its lines, and what a command printed without its frame; a
-//! replacement has to be in the shape that the tool itself gave, or the host keeps the original.
+//! The model sees a read file with numbers in front of its lines, and the output of a command without the object around it. A
+//! replacement has to be in the tool's own shape, or the host keeps the original.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -85,10 +85,10 @@ fn read(raw: &Value) -> (Option<String>, Option<String>) {
     (Some(content.to_owned()), Some(shown))
 }
 
-/// What a command printed, if that is all there is to see.
+/// The output of a command, if the model sees nothing else of it.
 fn bash(raw: &Value) -> (Option<String>, Option<String>) {
     let out = raw.get("stdout").and_then(Value::as_str);
-    // A long one is kept in a file, and the model sees its beginning.
+    // A long output is kept in a file, and the model sees its beginning.
     let is_plain = raw.get("persistedOutputPath").is_none()
         && raw.get("stderr").and_then(Value::as_str).unwrap_or_default().is_empty()
         && raw.get("interrupted").and_then(Value::as_bool) != Some(true)
@@ -99,7 +99,7 @@ fn bash(raw: &Value) -> (Option<String>, Option<String>) {
     }
 }
 
-/// What the host is answered.
+/// The answer to the host.
 pub(super) fn render(told: &Told, answer: &Answer) -> Value {
     if let Some(answer) = claude_module::render(told, answer) {
         return answer;
@@ -116,7 +116,7 @@ pub(super) fn render(told: &Told, answer: &Answer) -> Value {
     }
 }
 
-/// A text in the shape in which the tool gave its own; `None` for shapes that are not known.
+/// A text in the shape of the tool's own result; `None` for shapes that are not known.
 fn in_shape(call: &Call, text: &str) -> Option<Value> {
     let mut raw = call.raw.clone();
     match &*call.tool {

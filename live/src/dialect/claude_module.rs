@@ -1,4 +1,4 @@
-//! Claude Code's modules in its own process: rows before they are kept, and what stands in the place of a conversation.
+//! Claude Code's modules in its own process: rows before they are kept, and conversations that are made shorter.
 //!
 //! ```text
 //! {"hook_event_name":"session.start", ..}                     -> {"module":1}
@@ -6,12 +6,12 @@
 //! {"hook_event_name":"session.compact","compact":{..}, ..}    -> {} or {"messages":[..]}
 //! ```
 //!
-//! `row` and `compact` are what the host gives its module. A row of a result shows what the model would see, whatever the tool, so no
-//! shape has to be kept. Of a fold the host writes rows, and reads them when the session is resumed, where siblings are found by the
-//! message's id and the first result of a call wins. So three things hold of what is given back:
+//! The host gives `row` and `compact` to its module. A row of a result shows the text that the model would see, for any tool,
+//! so no shape has to be kept. The host writes the rows of a fold, and reads them when the session is resumed. Then it finds
+//! siblings by the message's id, and the first result of a call wins. So three things hold for the rows that are given back:
 //!
-//! - only what a person said bears the host's handle, which brings along what the host put behind it;
-//! - neighbours of one side are one message: of parallel calls all results but the last would be lost;
+//! - only rows of a person bear the host's handle, since a handle brings along the texts that the host put behind the row;
+//! - neighbours of one side are one message: else all results of parallel calls but the last would be lost;
 //! - calls keep their ids, and stand before their results.
 
 use acpdb_engine::event::Outcome;
@@ -21,10 +21,10 @@ use serde_json::{Map, Value, json};
 use super::string;
 use crate::told::{Answer, Asked, Call, Change, Folded, Told};
 
-/// Version of what is spoken here: a module of another one leaves all to the hooks.
+/// Version of this protocol: a module of another version leaves all to the hooks.
 const MODULE: u32 = 1;
 
-/// The result in a row, if there is one alone.
+/// The result in a row, if the row holds nothing else.
 pub(super) fn result(value: &Value) -> Option<Call> {
     let row = value.get("row")?;
     let blocks = row.pointer("/message/content")?.as_array()?;
@@ -45,7 +45,7 @@ pub(super) fn result(value: &Value) -> Option<Call> {
     })
 }
 
-/// The text of a result that is nothing else.
+/// The text of a result, if the result holds nothing else.
 fn text_of(content: &Value) -> Option<String> {
     match content {
         Value::String(text) => Some(text.clone()),
@@ -80,7 +80,7 @@ fn tokens_of(row: &Value) -> u64 {
     text(row.get("text")).saturating_add(inputs).saturating_add(results)
 }
 
-/// What the module is answered; `None` if no module asked.
+/// The answer to the module; `None` if no module asked.
 pub(super) fn render(told: &Told, answer: &Answer) -> Option<Value> {
     match &*told.name {
         "session.start" => Some(json!({"module": MODULE})),
@@ -117,7 +117,7 @@ fn messages(raw: &Value, folded: &Folded) -> Option<Vec<Value>> {
     Some(made.into_iter().map(Value::Object).collect())
 }
 
-/// A row of the model's, or of results, without its handle.
+/// A row of the model, or of results, without its handle.
 fn built(role: &str, row: &Map<String, Value>, folded: &Folded) -> Option<Map<String, Value>> {
     let text = row.get("text").and_then(Value::as_str).unwrap_or_default();
     let text = folded.texts.get(text).filter(|_| role == "assistant").map_or(text, String::as_str);
@@ -148,11 +148,11 @@ fn built(role: &str, row: &Map<String, Value>, folded: &Folded) -> Option<Map<St
 
 /// Parameters are an object, and nothing else.
 fn object(text: &str) -> Option<Value> {
-    // Parameters that are none are left to the host.
+    // A text that is no object is left to the host.
     serde_json::from_str(text).ok().filter(Value::is_object)
 }
 
-/// Whether a row is of one message with the one before it: both of the model, or both of results.
+/// Whether a row is of one message with the row before it: both of the model, or both of results.
 fn joins(last: &Map<String, Value>, row: &Map<String, Value>) -> bool {
     let is_of_results = |row: &Map<String, Value>| row.contains_key("toolResults");
     !last.contains_key("handle")

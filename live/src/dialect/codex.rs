@@ -1,4 +1,4 @@
-//! Codex: the manner of Claude Code, with texts as results. A result is replaced by the reason for a block.
+//! Codex: Claude Code's JSON, with texts as results. A result is replaced by the reason for a block.
 
 use acpdb_engine::event::Outcome;
 use serde_json::{Value, json};
@@ -21,11 +21,11 @@ pub(super) fn event(name: &str, value: &Value) -> Event {
 fn call(value: &Value) -> Call {
     let raw = value.get("tool_response").cloned().unwrap_or_default();
     let text = raw.as_str().map(str::to_owned);
-    // What the model sees has a head that the hook is not told.
+    // The text that the model sees has a head that the hook is not told.
     Call { shown: None, ..ended(value, raw, text, Outcome::Completed) }
 }
 
-/// What the host is answered.
+/// The answer to the host.
 pub(super) fn render(told: &Told, answer: &Answer) -> Value {
     match answer {
         Answer { replacement: Some(text), .. } => json!({"decision": "block", "reason": text}),

@@ -32,7 +32,7 @@ fn call(value: &Value) -> Call {
     ended(value, raw, text, outcome)
 }
 
-/// What the host is answered.
+/// The answer to the host.
 pub(super) fn render(answer: &Answer) -> Value {
     match &answer.context {
         Some(text) => json!({"additionalContext": text}),

@@ -1,4 +1,4 @@
-//! Cursor. It keeps no recording that is read here, so what its hooks say is what is recorded.
+//! Cursor. It keeps no recording that is read here, so the words of its hooks are recorded.
 
 use acpdb_engine::event::Outcome;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ fn call(value: &Value, outcome: Outcome) -> Call {
     ended(value, raw, text, outcome)
 }
 
-/// What the host is answered.
+/// The answer to the host.
 pub(super) fn render(answer: &Answer) -> Value {
     match &answer.context {
         Some(text) => json!({"additional_context": text}),

@@ -30,7 +30,7 @@ fn call(value: &Value) -> Call {
     Call { id: None, ..ended(value, raw, text, outcome) }
 }
 
-/// What the host is answered.
+/// The answer to the host.
 pub(super) fn render(told: &Told, answer: &Answer) -> Value {
     match &answer.context {
         Some(text) => additional_context(&told.name, text),

@@ -1,4 +1,4 @@
-//! What each host says to a hook, and what it wants to hear. Pure.
+//! The JSON that each host gives to a hook, and the JSON that it takes as an answer. Pure.
 //!
 //! ```text
 //! JSON of the host --parse--> Told          Answer --render--> JSON of the host
@@ -13,7 +13,7 @@
 //! | `copilot` | Copilot CLI | none: the command names it | `toolResult.textResultForLlm` |
 //! | `cursor` | Cursor | `hook_event_name` | `tool_output`, `output`, `result_json` |
 //!
-//! A field that is not there, or is of another type, costs what it would have told, never the event. Half a character costs itself.
+//! A field that is missing or of another type costs its own content, never the event. Half a character costs itself.
 
 mod claude;
 mod claude_module;
@@ -34,7 +34,7 @@ use crate::host::Host;
 use crate::told::{Answer, Call, Event, Told};
 use acpdb_hosts::surrogates::without_halves;
 
-/// Why something is no event.
+/// Why a text is no event.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DialectError {
@@ -49,7 +49,7 @@ pub enum DialectError {
     NoEvent,
 }
 
-/// Reads what `host` says. `event` names the event where the host's JSON does not.
+/// Reads the JSON of `host`. `event` names the event if the JSON does not.
 ///
 /// # Errors
 /// If it is no JSON object, or names no session or event.
@@ -77,7 +77,7 @@ pub fn parse(host: Host, text: &str, event: Option<&str>) -> Result<Told, Dialec
     Ok(Told { session, name, cwd, transcript, agent, event })
 }
 
-/// What `host` is answered to `told`. The answer that says nothing is `{}` for all.
+/// The answer of acpdb to `told`, as JSON for `host`. An empty answer is `{}` for all hosts.
 pub fn render(host: Host, told: &Told, answer: &Answer) -> Value {
     if answer.is_empty() {
         return json!({});
@@ -92,7 +92,7 @@ pub fn render(host: Host, told: &Told, answer: &Answer) -> Value {
     }
 }
 
-/// Whether it can be a part of a file's name.
+/// Whether a text can be a part of a file's name.
 fn is_name(text: &str) -> bool {
     let is_fine = |char: char| char.is_ascii_alphanumeric() || char == '-' || char == '_';
     !text.is_empty() && text.chars().all(is_fine)

@@ -1,11 +1,11 @@
-//! What hosts say, in their own JSON, and what they are answered.
+//! Events in the JSON of each host, and the answers.
 
 use expect_test::{Expect, expect};
 
 use super::*;
 use crate::told::Event;
 
-/// Parses what a host says, and prints what of it arrived.
+/// Parses the JSON of a host, and prints the event.
 fn check(host: Host, text: &str, want: &Expect) {
     let told = parse(host, text, Some("postToolUse")).unwrap();
     want.assert_eq(&format!("{:?}\n", told.event));
@@ -92,7 +92,7 @@ fn a_pointer_has_the_shape_of_what_it_replaces() {
     );
 }
 
-/// A conversation that a module of Claude Code is to make shorter, and what it is given back.
+/// A conversation that a module of Claude Code is to make shorter, and the answer to the module.
 #[test]
 fn a_fold_keeps_handles_of_prompts_alone_and_joins_neighbours_of_one_side() {
     let call = |id: &str| json!({"tool_use_id": id, "tool": "Bash", "input": {"command": id}, "text": "long", "result": {"stdout": "long"}});

@@ -1,4 +1,4 @@
-//! The tools as a model sees them: names, what they are for, what they take and give.
+//! The tools as a model sees them: names, purposes, arguments and results.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub struct Tool {
     pub input: Value,
     /// JSON schema of the structured result.
     pub output: Value,
-    /// It changes nothing.
+    /// Whether it changes nothing.
     pub is_read_only: bool,
 }
 

@@ -3,9 +3,9 @@
 //! Each request stands for itself: no session is kept, and an answer is one JSON object. This server never speaks first, so
 //! nothing is lost by that, and nothing has to be tidied up when a client goes.
 //!
-//! A page of another site can send requests to this machine, also by a name of its own that it lets point here. So `Host` has
-//! to be a name of this machine, and an `Origin` has to be this server's. With a token that others need, their names for this
-//! machine are theirs to choose.
+//! A page of another site can send requests to this machine, also by a name of its own that it points here. So `Host` has to be
+//! a name of this machine, and an `Origin` has to be this server's. An address that others can reach needs a token; there
+//! `Host` may be any name.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -26,10 +26,10 @@ use super::server::{Server, ServerError};
 use super::tools::Tools;
 use crate::proxy::guard::is_same;
 
-/// How long until the next connection is taken after one that could not be.
+/// The wait before the next connection, after a connection that could not be taken.
 const ACCEPT_WAIT: Duration = Duration::from_millis(20);
 
-/// Where the protocol is spoken.
+/// The path of the protocol.
 pub const PATH: &str = "/mcp";
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
@@ -38,16 +38,16 @@ type Service = StreamableHttpService<Server, NeverSessionManager>;
 /// How a server is run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where it listens; port 0 takes one that is free.
+    /// The address to listen on; port 0 takes a free port.
     pub listen: SocketAddr,
-    /// What clients have to send as `Authorization: Bearer TOKEN`.
+    /// The token that clients have to send as `Authorization: Bearer TOKEN`.
     pub token: Option<String>,
 }
 
-/// Serves until the process ends; `ready` is told where it listens.
+/// Serves until the process ends; `ready` gets the address.
 ///
 /// # Errors
-/// If it may not or cannot listen there.
+/// If it may not or cannot listen on the address.
 pub fn serve_http(
     tools: &Tools,
     options: &Options,
@@ -64,7 +64,7 @@ pub fn serve_http(
         let token = options.token.clone().filter(|token| !token.is_empty()).map(Arc::<str>::from);
         ready(address);
         loop {
-            // A connection that broke before it began is none; the next one may be better. Without a file handle to spare,
+            // A connection that broke before it began is skipped; the next one may be better. Without a free file handle,
             // asking again at once would only keep the processor busy.
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(ACCEPT_WAIT).await;
@@ -77,7 +77,7 @@ pub fn serve_http(
                     async move { Ok::<Answer, Infallible>(answer(&service, token.as_deref(), request).await) }
                 });
                 let server = hyper::server::conn::http1::Builder::new();
-                // A connection that breaks is its client's to see; the call that it asked for is done or refused by then.
+                // Its client sees a connection that breaks; the call that it asked for is done or refused by then.
                 let _ = server.serve_connection(TokioIo::new(stream), answers).await;
             });
         }

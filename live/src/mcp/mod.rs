@@ -1,7 +1,7 @@
 //! Tools for a model, by the Model Context Protocol.
 //!
 //! ```text
-//! tools: name, arguments -> Reply { text, value }        what each does, over the store; knows no protocol
+//! tools: name, arguments -> Reply { text, value }        each tool's work, over the store; knows no protocol
 //! server (feature `mcp`): the protocol, by rmcp          one request after the other
 //! stdio: lines of standard input, each of which gets an answer
 //! http (feature `mcp-http`): the same on a socket

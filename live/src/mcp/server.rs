@@ -44,10 +44,10 @@ pub enum ServerError {
     Listen {
         /// The address.
         address: std::net::SocketAddr,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The client said something that is no beginning.
+    /// The client did not begin as the protocol wants.
     #[error("the client did not begin as the protocol wants: {0}")]
     Begin(String),
     /// The connection broke.
@@ -80,7 +80,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Over these.
+    /// Serves these tools.
     pub(super) const fn new(tools: Tools) -> Self {
         Self { tools }
     }
@@ -123,7 +123,7 @@ impl ServerHandler for Server {
             let hints = ToolAnnotations::with_title(tool.title)
                 .read_only(tool.is_read_only)
                 .destructive(false)
-                .idempotent(true) // twice is once, for all of them
+                .idempotent(true) // a second call changes nothing more, for all tools
                 .open_world(false);
             Tool::new(tool.name, tool.description, schema(tool.input))
                 .with_title(tool.title)
@@ -148,7 +148,7 @@ impl ServerHandler for Server {
             Err(ToolError::Unknown(name)) => {
                 Err(ErrorData::invalid_params(format!("there is no tool {name}"), None))
             }
-            // The model can do something about it, so it is told.
+            // The model can mend its call, so it gets the error.
             Err(error) => Ok(CallToolResult::error(vec![ContentBlock::text(error.to_string())]).into()),
         }
     }

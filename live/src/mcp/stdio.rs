@@ -1,4 +1,4 @@
-//! Lines of standard input on their way to the protocol's library, and answers to those that it would pass over.
+//! Lines of standard input on their way to the protocol's library, and answers to lines that the library would pass over.
 //!
 //! ```text
 //! bytes -> halves of characters mended -> lines, no longer than the library reads -> JSON? -> the library
@@ -6,8 +6,8 @@
 //!                                                         '---------- refused --------'--> an error without an id
 //! ```
 //!
-//! The library says nothing to a line that is no JSON, too long or nested too deeply: its client would wait. An error
-//! without an id is what the protocol has for what cannot be read. What is JSON and no request the library answers itself.
+//! The library says nothing to a line that is no JSON, too long or nested too deeply: its client would wait. The protocol has
+//! an error without an id for lines that cannot be read. The library itself answers JSON that is no request.
 
 use std::future::poll_fn;
 use std::io;
@@ -29,7 +29,7 @@ use tokio::task::JoinHandle;
 /// A mark that some programs write before all else.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// What was refused and is not answered yet.
+/// Errors for refused lines that are not answered yet.
 #[derive(Clone, Default)]
 struct Refused(Arc<Mutex<Vec<ErrorData>>>);
 
@@ -47,7 +47,7 @@ impl Refused {
     }
 }
 
-/// The library's transport over an input and an output, with answers to all that comes in.
+/// The library's transport over an input and an output, with answers to all lines that come in.
 pub(super) struct Stdio<R: AsyncRead + Unpin, W: AsyncWrite> {
     inner: AsyncRwTransport<RoleServer, Lines<R>, W>,
     refused: Refused,
@@ -65,7 +65,7 @@ where
         Self { inner, refused, answers: Vec::new() }
     }
 
-    /// Answers what was refused, in tasks of their own: the caller may be dropped while it waits.
+    /// Answers refused lines, in tasks of their own: the caller may be dropped while it waits.
     fn answer(&mut self) {
         self.answers.retain(|answer| !answer.is_finished());
         for error in self.refused.take() {
@@ -129,7 +129,7 @@ struct Lines<R> {
     line: Vec<u8>,
     is_too_long: bool,
     has_ended: bool,
-    /// What the library may read.
+    /// Lines that the library may read.
     ready: Vec<u8>,
     refused: Refused,
 }

@@ -1,4 +1,4 @@
-//! Tools over a store: what they give, what they record, and what a model is told of its mistakes.
+//! Tools over a store: their results, the events that they record, and their words on a model's mistakes.
 
 use acpdb_engine::Store;
 use acpdb_engine::entry::{Entry, StreamInfo};
@@ -102,7 +102,7 @@ fn damage(folder: &std::path::Path, text: &str) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// "nothing is open" was the answer where the list of todos was damaged, and "0 items matched" where the results were.
+/// The answer was "nothing is open" when the list of todos was damaged, and "0 items matched" when the results were.
 #[test]
 fn an_answer_that_leaves_out_what_is_damaged_says_so() {
     for (text, tool, arguments) in [

@@ -1,4 +1,4 @@
-//! What each tool does. A mistake of the model comes back as a text that says what to change.
+//! The tools themselves. A mistake of the model comes back as a text that says what to change.
 
 use acpdb_engine::command::memory::{MemoryCommand, MemoryRef};
 use acpdb_engine::command::{ContextAction, Target};
@@ -13,16 +13,16 @@ use serde_json::{Map, Value, json};
 
 use crate::{damage, due};
 
-/// Items that a search gives unless it is told otherwise.
+/// Items that a search gives by default.
 const RECALL_COUNT: usize = 10;
 /// Most items that a search gives.
 const RECALL_COUNT_MAX: u64 = 50;
 /// Sessions that a search goes through, the newest first.
 const SESSION_COUNT_MAX: usize = 50;
-/// Characters around what was found.
+/// Characters around the found words.
 const EXCERPT_CHARS: usize = 160;
 
-/// What a tool gives.
+/// The reply of a tool.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Reply {
     /// For the model.
@@ -50,7 +50,7 @@ pub enum ToolError {
 #[derive(Clone, Debug)]
 pub struct Tools {
     store: Store,
-    /// The session where a call names none.
+    /// The session for calls that name none.
     session: Option<String>,
     /// The working folder.
     folder: Option<String>,
@@ -67,10 +67,10 @@ impl Tools {
         &self.store
     }
 
-    /// Runs a tool. Durable when it returns, if it records something. An answer that leaves out what is damaged says so.
+    /// Runs a tool. Durable when it returns, if it records something. An answer that leaves out damaged texts says so.
     ///
     /// # Errors
-    /// For an unknown tool or session, arguments that are wrong, and what the store may give.
+    /// For an unknown tool or session, arguments that are wrong, and errors of the store.
     pub fn call(&self, name: &str, arguments: &Map<String, Value>) -> Result<Reply, ToolError> {
         let mut reply = self.reply(name, arguments)?;
         if let Some(damage) = damage::met(&self.store) {
@@ -112,7 +112,7 @@ impl Tools {
         }
     }
 
-    /// All sessions that are no subagents'.
+    /// All sessions but those of subagents.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -173,7 +173,7 @@ impl Tools {
         let query = text(arguments, "query")?;
         let limit = arguments.get("limit").and_then(Value::as_u64).unwrap_or(RECALL_COUNT as u64);
         let limit = usize::try_from(limit.clamp(1, RECALL_COUNT_MAX)).unwrap_or(RECALL_COUNT);
-        // What is no filter is a text.
+        // A query that is no filter is a text.
         let quoted = || format!("text:\"{}\"", query.replace(['"', '\\'], " "));
         let now = self.store.now();
         let filter = Filter::parse(query, now).or_else(|_| Filter::parse(&quoted(), now));
@@ -187,7 +187,7 @@ impl Tools {
             let question =
                 ItemsQuestion { filter: filter.clone(), limit: Some(left), ..ItemsQuestion::default() };
             for row in acpdb_query::item_rows(&self.store, &view, &stream, question)? {
-                // Damage costs the row that it is in, and is told with the answer; without a key nothing could be said at all.
+                // Damage costs the row that it is in, and is told with the answer; a missing key is an error.
                 let Ok(row) = or_lost(row)? else { continue };
                 let excerpt = excerpt(&texts(&self.store, &stream, &row.item)?, query);
                 items.push(json!({"item": row.item, "session": row.session, "turn": row.turn, "tool": row.tool, "hash": row.hash,
@@ -199,7 +199,7 @@ impl Tools {
         Ok(Reply { text, value: json!({"items": items}) })
     }
 
-    /// The item that a text names, in the session or in all.
+    /// The item that a text names, in the session or in all sessions.
     fn found(&self, session: Option<&str>, item: &str) -> Result<(StreamName, View, Ix), ToolError> {
         let stream = session.map(|session| self.session(Some(session))).transpose()?;
         let found = acpdb_query::find(&self.store, item, stream.as_ref());
@@ -321,7 +321,7 @@ fn said_of(item: &Value) -> String {
     format!("{} {} {}: {}", part("item"), part("session"), part("tool"), part("excerpt"))
 }
 
-/// What an item says: parameters, then content. Of what is erased or damaged, that.
+/// The texts of an item: parameters, then content. In place of an erased or damaged text, the error's words.
 ///
 /// # Errors
 /// If there is no such item, or the log cannot be read.

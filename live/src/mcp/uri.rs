@@ -1,4 +1,4 @@
-//! Names within URIs: what is no letter, digit or one of `-._~` stands as `%` and two digits. Pure.
+//! Names within URIs: a byte that is no letter, digit or one of `-._~` stands as `%` and two digits. Pure.
 
 use std::fmt::Write as _;
 

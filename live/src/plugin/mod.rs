@@ -1,21 +1,21 @@
-//! What a plug-in of a host asks, all the time: a JSON object a line, and one back for each.
+//! Answers to a plug-in of a host, which asks all the time: a JSON object a line, and one back for each.
 //!
 //! ```text
 //! {"id":1,"op":"hello"}                                     -> tools that the plug-in may offer
 //! {"id":2,"op":"record","info":{..},"messages":[..]}        -> how many events were new
-//! {"id":3,"op":"context","info":{..},"messages":[..],..}    -> what to show otherwise than the host has it
+//! {"id":3,"op":"context","info":{..},"messages":[..],..}    -> the changes to the messages that the host has
 //! {"id":4,"op":"tool","session":"s","name":"..","arguments":{..}}  -> the reply for the model
 //! {"id":5,"op":"compacting"|"stats"|"log","session":"s"}    -> a text
-//! {"id":6,"op":"due","session":"s","folder":"/p"}           -> what is due at the start of a session
+//! {"id":6,"op":"due","session":"s","folder":"/p"}           -> the text that is due at the start of a session
 //! ```
 //!
 //! Pi writes each message to the session's file at once: there `recording`, the file's path, stands in the place of `info` and
-//! `messages`. Its messages have no ids, so a change is a call's, and reasoning goes by its signature (`stale_signatures`).
+//! `messages`. Its messages have no ids, so changes name calls, and reasoning goes by its signature (`stale_signatures`).
 //!
-//! `messages` are those that are new or changed since the plug-in told them; `info` is the host's record of the session. What could not
-//! be recorded has to be told again before what comes behind it, so then only the `whole` is taken.
-//! A mistake or a fault comes back as `error`, and the plug-in lets its host go on with what it has. The store is opened by
-//! the first line that needs it, and again by the next one if that failed.
+//! `messages` are new, or changed since the plug-in told them; `info` is the host's record of the session. Messages that could
+//! not be recorded have to be told again before later ones, so then only the `whole` is taken.
+//! A mistake or a fault comes back as `error`, and the plug-in lets its host go on with its own messages. The store is opened
+//! by the first line that needs it, and again by the next one if that failed.
 
 pub mod shown;
 
@@ -43,7 +43,7 @@ use crate::recording::{self, RecordingError};
 use acpdb_hosts::surrogates::without_halves;
 use shown::Shown;
 
-/// Version of what is spoken here.
+/// Version of this protocol.
 const PROTOCOL: u32 = 1;
 /// Tools that a model needs beside a host's own; the context tool stands before them.
 const TOOLS: &[&str] =
@@ -58,24 +58,24 @@ pub enum PluginError {
     /// It is no request.
     #[error("this is no request: {0}")]
     Request(String),
-    /// Something that the request needs is not in it.
+    /// The request lacks a member that it needs.
     #[error("`{op}` needs `{member}`")]
     Lacks {
-        /// What was asked.
+        /// The operation that was asked.
         op: String,
-        /// What is missing.
+        /// The missing member.
         member: &'static str,
     },
     /// The store cannot be opened.
     #[error("{0}")]
     Open(String),
-    /// What the host has.
+    /// The recording of the host.
     #[error(transparent)]
     Recording(#[from] RecordingError),
     /// A tool.
     #[error(transparent)]
     Tool(#[from] ToolError),
-    /// Something that was told before was not recorded.
+    /// Messages that were told before are not recorded.
     #[error("what was told of this session before is not recorded; tell the whole")]
     Behind,
     /// The store.
@@ -92,7 +92,7 @@ struct Request<'a> {
     info: Option<&'a RawValue>,
     #[serde(borrow)]
     messages: Option<&'a RawValue>,
-    /// The messages are all that the host has.
+    /// Whether the messages are all that the host has.
     #[serde(default)]
     whole: bool,
     session: Option<String>,
@@ -104,31 +104,31 @@ struct Request<'a> {
     arguments: Value,
     #[serde(default)]
     model: String,
-    /// The newest message is the user's: nothing of this turn was sent yet.
+    /// Whether the newest message is the user's: then nothing of this turn was sent yet.
     #[serde(default)]
     is_prompt: bool,
     #[serde(default)]
     key: String,
 }
 
-/// What a host's record of a session is named by.
+/// The id in a host's record of a session.
 #[derive(Deserialize)]
 struct Named {
     id: String,
 }
 
-/// What was done for a line, for the journal.
+/// The outcome of a line, for the journal.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Done {
-    /// What was asked.
+    /// The operation that was asked.
     pub op: String,
     /// The session.
     pub session: String,
     /// Events that are new in the store.
     pub event_count: u64,
-    /// Something was changed or given.
+    /// Whether something was changed or given.
     pub has_answered: bool,
-    /// What went wrong.
+    /// The error, if there was one.
     pub error: Option<String>,
 }
 
@@ -141,7 +141,7 @@ pub struct Desk {
     mode: Mode,
     open: Box<Open>,
     store: Option<Store>,
-    /// Sessions of which something was told that is not recorded.
+    /// Sessions with told messages that are not recorded.
     behind: HashSet<String>,
 }
 
@@ -166,13 +166,13 @@ impl Desk {
         self.store
     }
 
-    /// Answers what is no request, and why.
+    /// Answers a line that is no request. `why` is the reason.
     pub fn refuse(why: &str) -> (String, Done) {
         let error = PluginError::Request(why.to_owned()).to_string();
         (json!({"id": null, "error": error}).to_string(), Done { error: Some(error), ..Done::default() })
     }
 
-    /// Answers a line with one line, without a line feed. What is recorded is durable when it returns.
+    /// Answers a line with one line, without a line feed. Recorded events are durable when it returns.
     pub fn answer(&mut self, line: &str) -> (String, Done) {
         let mut done = Done::default();
         let line = without_halves(line);
@@ -278,7 +278,7 @@ impl Desk {
         StreamInfo::session(self.host.name(), session)
     }
 
-    /// What the host is to show otherwise than it has it.
+    /// The changes that the host is to make to its messages.
     fn context(&self, store: &Store, request: &Request<'_>, done: &mut Done) -> Result<Value, PluginError> {
         let session = store.session(self.info(&done.session));
         if self.mode == Mode::Record {
@@ -289,7 +289,7 @@ impl Desk {
         }
         let shown = Shown::new(preserves_thinking(&request.model));
         if self.mode == Mode::Suggest {
-            // What was injected is shown by the notes below.
+            // The notes below show the injected texts.
             let _ = session.inject()?;
             let notes = shown.notes(&session.view()?.served())?;
             done.has_answered = !notes.is_empty();
@@ -310,7 +310,7 @@ impl Desk {
         }))
     }
 
-    /// Likewise for a host whose recording is read: what is due is told at the start of its session, so only results change.
+    /// The changes for a host whose recording is read. Due texts are told at the start of its session, so only results change.
     fn context_of_recording(
         &self,
         session: &Session,
@@ -340,7 +340,7 @@ impl Desk {
         Ok(json!({"changes": changes, "stale_signatures": signatures}))
     }
 
-    /// Records what a request tells.
+    /// Records the messages or the recording of a request.
     fn record(&self, store: &Store, request: &Request<'_>, done: &mut Done) -> Result<(), PluginError> {
         let Some(format) = self.host.format() else { return record(store, request, done) };
         done.session = session_name(request, done)?;
@@ -356,10 +356,10 @@ impl Desk {
         if name == "context" {
             let stream = store.find_stream(&session)?.id;
             let reply = store.context_tool(stream, &request.arguments.to_string())?;
-            // The model expects it on the next request, whatever a rewrite of the cache costs.
+            // The model expects the change in the next request, even if a rewrite of the cache costs much.
             if !reply.hidden.is_empty() || !reply.shown.is_empty() {
                 let name = store.session(self.info(&session));
-                // How many changes it wrote is not for the model.
+                // The model does not need the number of changes.
                 let _ = name.flush()?;
             }
             return Ok(json!({"text": reply.text}));
@@ -371,7 +371,7 @@ impl Desk {
         Ok(json!({"text": reply.text}))
     }
 
-    /// Where reasoning is bound to all that stands before it, what was sent stays until the user's next message.
+    /// If reasoning is bound to all messages before it, sent messages stay until the user's next message.
     fn waits(session: &Session, request: &Request<'_>) -> Option<acpdb_engine::fold::policy::ServeMode> {
         let is_bound = preserves_thinking(&request.model) && !request.is_prompt;
         let has_reasoning = || {
@@ -384,7 +384,7 @@ impl Desk {
         (is_bound && has_reasoning()).then_some(acpdb_engine::fold::policy::ServeMode::AppendOnly)
     }
 
-    /// What is to be kept when the host makes its context shorter: open todos, what is remembered, summaries.
+    /// The texts to keep when the host makes its context shorter: open todos, remembered items, summaries.
     fn kept(&self, store: &Store, name: &str) -> Result<Vec<String>, PluginError> {
         if self.mode == Mode::Record {
             return Ok(Vec::new());
@@ -462,10 +462,10 @@ fn lines(bytes: &[u8]) -> Vec<Value> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// What a rewrite of the context did, in a line.
+/// The effect of a rewrite of the context, in a line.
 fn toast(view: &View) -> String {
     let now = view.stats();
-    // Summaries that are longer than what they stand for free nothing.
+    // Summaries that are longer than their originals free nothing.
     let freed = now.tokens_whole.saturating_sub(now.tokens_shown);
     format!("acpdb: ~{freed} tokens of {} are hidden, each can be restored", now.tokens_whole)
 }

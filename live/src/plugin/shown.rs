@@ -1,14 +1,14 @@
-//! A served context as the changes to a host's own messages: what is shown otherwise, a JSON object a line.
+//! A served context as the changes to a host's own messages, a JSON object a line.
 //!
 //! ```text
-//! {"message":"m1","call":"c1","output":"[..]","input":"{..}","hash":"r_a1b2c"}   a call; only what differs, and its hash
+//! {"message":"m1","call":"c1","output":"[..]","input":"{..}","hash":"r_a1b2c"}   a call; only changed faces, and its hash
 //! {"message":"m1","text":0,"shown":".."}                                        the first text of a message
 //! {"message":"m1","reasoning":0}                                                not to be sent any more
 //! {"after":"m1","note":".."}                                                    a text of its own behind a message
 //! ```
 //!
-//! The host makes the request, so this is all of it that acpdb decides, and what it records as sent. The lines stand in the
-//! order of the conversation: as long as nothing is newly hidden, each context begins with the one before it.
+//! The host makes the request: acpdb decides only these changes, and records them as sent. The lines stand in the order of the
+//! conversation: as long as nothing is newly hidden, each context begins with the one before it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,30 +20,30 @@ use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::store::{Rendered, Renderer, Served, ServedItem};
 use serde_json::{Map, Value};
 
-/// Renders what a plug-in changes.
+/// Renders the changes that a plug-in makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Shown {
-    /// Reasoning is bound to all that stands before it.
+    /// Whether reasoning is bound to all messages before it.
     is_bound: bool,
-    /// Each call is told with the hash by which a model names it.
+    /// Whether each call is told with the hash by which a model names it.
     has_hashes: bool,
 }
 
 impl Shown {
-    /// For a model that binds its reasoning to what stands before it, or for one that does not.
+    /// For a model that binds its reasoning to the messages before it, or for a model that does not.
     pub const fn new(is_bound: bool) -> Self {
         Self { is_bound, has_hashes: true }
     }
 
-    /// The same without hashes, where a model has no tool that takes them.
+    /// The same without hashes, for a model without a tool that takes hashes.
     pub const fn bare(is_bound: bool) -> Self {
         Self { is_bound, has_hashes: false }
     }
 
-    /// All of them: what `context --served` looks through.
+    /// All renderers: `context --served` looks through their contexts.
     pub const ALL: [Self; 4] = [Self::new(false), Self::new(true), Self::bare(false), Self::bare(true)];
 
-    /// Only what was injected.
+    /// Renders only the injected texts.
     ///
     /// # Errors
     /// As [`Renderer::render`].
@@ -133,7 +133,7 @@ impl Renderer for Shown {
     }
 }
 
-/// Reasoning before which something was changed after it had been made.
+/// Reasoning that is older than a change before it.
 pub fn stale(context: &Served) -> HashSet<ItemId> {
     let mut changed = Seq::ZERO;
     let mut found = HashSet::new();

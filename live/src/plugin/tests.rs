@@ -1,4 +1,4 @@
-//! What a plug-in asks, and what it is answered.
+//! Requests of a plug-in, and the answers.
 
 use acpdb_engine::Store;
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ fn reads(id: &str, call: &str, output: &str) -> Value {
     json!({"info": {"id": id, "role": "assistant", "time": {"created": 2, "completed": 3}}, "parts": parts})
 }
 
-/// Longer than what stands in its place.
+/// A text that is longer than its placeholder.
 const LONG: &str =
     "fn main() { println!(\"a line that is long enough to be worth hiding, and another one behind it\"); }";
 
@@ -148,7 +148,7 @@ fn a_store_that_cannot_be_opened_is_tried_again() {
     }
 }
 
-/// What is told while the store cannot be used is told again with the whole; what comes behind it has to wait, or it would stand first.
+/// Messages told while the store cannot be used are told again with the whole; later ones have to wait, or they would stand first.
 #[test]
 fn what_was_not_recorded_comes_before_what_follows() {
     let folder = tempfile::tempdir().unwrap();
@@ -188,7 +188,7 @@ fn what_was_not_recorded_comes_before_what_follows() {
     assert_eq!(messages, ["m1", "m2", "m3", "m4"]);
 }
 
-/// A session's file as Pi writes it: two reads of one file, and what the model thought before the second.
+/// A session's file as Pi writes it: two reads of one file, and the model's thoughts before the second.
 fn pi_lines(count: usize) -> String {
     let entry = |id: &str, parent: Option<&str>, message: Value| json!({"type": "message", "id": id, "parentId": parent, "timestamp": "2026-01-31T14:00:00.000Z", "message": message});
     let call =

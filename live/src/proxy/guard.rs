@@ -1,10 +1,10 @@
-//! Whom a proxy answers. Pure.
+//! Requests that a proxy refuses. Pure.
 //!
-//! A page of any site can send requests to this machine, also by a name of its own that it lets point here: it could put words
-//! into sessions. Browsers say where such a request comes from (`Origin`) and by which name it was sent (`Host`); the programs
-//! that a proxy is for run outside of them. A token says more than both.
+//! A page of any site can send requests to this machine, also by a name of its own that it points here: it could put words into
+//! sessions. Browsers name the page of such a request (`Origin`) and the name that it was sent to (`Host`); the programs that a
+//! proxy serves run outside of browsers. A token says more than both.
 
-/// What a client has sent of itself.
+/// The facts that a client sends about itself.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Caller<'a> {
     /// The name by which the proxy was called.
@@ -15,7 +15,7 @@ pub struct Caller<'a> {
     pub token: Option<&'a [u8]>,
 }
 
-/// Why a request is not passed on, as a status of HTTP and in words; `None`: it is.
+/// Why a request is not passed on, as a status of HTTP and in words; `None`: it is passed on.
 pub fn refused(caller: Caller<'_>, token: Option<&str>) -> Option<(u16, &'static str)> {
     if let Some(token) = token {
         let is_known = caller.token.is_some_and(|given| is_same(given, token.as_bytes()));
@@ -26,14 +26,14 @@ pub fn refused(caller: Caller<'_>, token: Option<&str>) -> Option<(u16, &'static
     }
     let is_foreign = |origin: &str| {
         let (scheme, authority) = origin.split_once("://").unwrap_or(("", ""));
-        // An editor's own window is no page of a site, but a page that hides where it comes from may be one of any.
+        // An editor's own window is no page of a site, but a page that hides its origin may be a page of any site.
         origin == "null" || (matches!(scheme, "http" | "https") && !is_here(authority))
     };
     let is_foreign = caller.origin.is_some_and(is_foreign);
     is_foreign.then_some((403, "pages of other sites are not answered"))
 }
 
-/// Whether a name with or without a port is one of this machine that no other machine can have.
+/// Whether a name, with or without a port, can only mean this machine.
 fn is_here(authority: &str) -> bool {
     let (name, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some(parts) => parts,
@@ -48,7 +48,7 @@ fn is_here(authority: &str) -> bool {
     is_loopback || name == "localhost" || name.ends_with(".localhost")
 }
 
-/// All of it is compared, wherever it differs: the time that this takes tells nothing of the token.
+/// Compares all bytes, even after a difference: the time that this takes tells nothing of the token.
 pub fn is_same(given: &[u8], token: &[u8]) -> bool {
     let differing = given.iter().zip(token).fold(0, |bits, (one, other)| bits | (one ^ other));
     given.len() == token.len() && differing == 0

@@ -1,11 +1,11 @@
-//! Whether a request still waits for what is served.
+//! Whether a request still waits for its served form.
 //!
 //! ```text
 //! waits --begin--> is waited for to the end        waits --give up--> has gone on as it was
 //! ```
 //!
-//! What is recorded as sent has to be what is sent. So the worker begins only while the request waits, and a request whose worker has
-//! begun does not give up.
+//! The request that is recorded as sent has to be the sent one. So the worker begins only while the request waits, and a
+//! request whose worker has begun does not give up.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -18,12 +18,12 @@ const GIVEN_UP: u8 = 2;
 pub struct Hold(AtomicU8);
 
 impl Hold {
-    /// Whether what is made from now on will be sent.
+    /// Begins the work. `false`: the request has given up, and the result would not be sent.
     pub fn begin(&self) -> bool {
         self.step(BEGUN)
     }
 
-    /// Whether the request may go on as it was.
+    /// Gives up the wait. `false`: the worker has begun, and the request has to wait to the end.
     pub fn give_up(&self) -> bool {
         self.step(GIVEN_UP)
     }

@@ -1,4 +1,4 @@
-//! Which session of which host a request belongs to. Pure.
+//! The session and the host that a request belongs to. Pure.
 //!
 //! | host | by |
 //! |---|---|
@@ -12,7 +12,7 @@
 /// Longest name of a session that is taken.
 const NAME_BYTES_MAX: usize = 200;
 
-/// Whose request it is.
+/// The session and the host of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// The host, as the store names it.
@@ -30,7 +30,7 @@ pub fn split(path: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Whose request it is, by its path and headers. `header` answers for a name in lower case.
+/// The identity of a request, by its path and headers. `header` gives the value of a name in lower case.
 pub fn of(path: &str, header: &dyn Fn(&str) -> Option<String>) -> Option<Identity> {
     let (path, before) = split(path);
     let named = |host, session: Option<String>| {

@@ -1,4 +1,4 @@
-//! A reverse proxy between a host and its provider: what was really sent, and what was billed.
+//! A reverse proxy between a host and its provider: it sees the requests that were really sent, and the tokens that were billed.
 //!
 //! ```text
 //! host --request--> acpdb proxy --the same bytes--> provider
@@ -6,9 +6,9 @@
 //!                      '--> behind the answer: a record of the request in the session's stream
 //! ```
 //!
-//! In mode `record` no body is changed on the way. What is recorded is made of copies, behind the answer: a store that fails
-//! costs the record. Headers are never recorded, nor what follows the `?` of a path: keys are in them. Of sessions that have
-//! no recording of their own the conversation is recorded, too (`talk`).
+//! In mode `record` no body is changed on the way. Records are made of copies, behind the answer: a store that fails costs the
+//! record. Headers are never recorded, nor the part of a path behind its `?`: keys are in them. For sessions without a
+//! recording of their own the conversation is recorded, too (`talk`).
 
 pub mod guard;
 pub mod hold;
@@ -34,7 +34,7 @@ pub enum ProxyError {
     /// Others could send requests through it, with the keys of its user.
     #[error("{0} can be reached by others; listen on 127.0.0.1, or give a token that clients have to send")]
     Exposed(SocketAddr),
-    /// The provider's address is none.
+    /// The given address is no address of a provider.
     #[error("{0} is no address of a provider; give one such as https://api.anthropic.com")]
     Upstream(String),
     /// The address cannot be had.
@@ -42,15 +42,15 @@ pub enum ProxyError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The runtime, or what it needs of the system, did not start.
+    /// The runtime, or a part of the system that it needs, did not start.
     #[error("cannot start")]
     Start(#[source] std::io::Error),
 }
 
-/// Whether a proxy may listen there.
+/// Checks whether a proxy may listen on an address.
 ///
 /// # Errors
 /// If others can reach it, and it asks for no token.

@@ -1,14 +1,14 @@
 //! A request as acpdb serves it: results and parameters that are superseded, discarded or repeated show their placeholders.
 //!
 //! ```text
-//! body -> whose calls -> the host's own recording, read as far as it is -> Step::context -> changes, by the ids of calls
-//!      -> the same body with these values in the place of others, byte for byte what it was elsewhere
+//! body -> its session -> the host's own recording, as far as it is written -> Step::context -> changes, by the ids of calls
+//!      -> the same body with these values in place of the old ones; all other bytes stay
 //! ```
 //!
 //! The host makes the request and goes on having everything whole, so each request is changed anew, in the same way until a
-//! rewrite pays. A session that has no recording is recorded from the request itself. Anthropic's cache is told by marks where to keep
-//! what it read, beside those that the host set. What is not understood stays: another API, a body that is packed, a request without tools, calls that the
-//! store does not know. All of these are counted.
+//! rewrite pays. A session that has no recording is recorded from the request itself. Marks tell Anthropic's cache how much of
+//! a request to keep; they stand beside the marks that the host set. Requests and parts that are not understood stay: another
+//! API, a packed body, a request without tools, calls that the store does not know. All of these are counted.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -40,10 +40,10 @@ use crate::told::Change;
 /// Most folders that are looked through for a recording.
 const FOLDER_COUNT_MAX: usize = 10_000;
 
-/// What was changed in a request.
+/// The changes to a request.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Pruned {
-    /// Values that stand in the place of others.
+    /// Number of values that were replaced.
     pub changes: usize,
     /// Results whose calls the store does not know: they went through untouched.
     pub unknown: usize,
@@ -53,7 +53,7 @@ pub struct Pruned {
     pub breakpoints: usize,
     /// The context that was recorded as sent.
     pub seq: Option<u64>,
-    /// Why the host's recording was not read: what came since it last was is not known to be stale.
+    /// Why the host's recording was not read: newer results are not known to be stale.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recording: Option<String>,
     /// Why nothing was changed.
@@ -64,33 +64,33 @@ pub struct Pruned {
 /// A request as its program made it.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// By [`Talks::number`].
+    /// Its number, by [`Talks::number`].
     pub number: u64,
-    /// The path, without what follows its `?`.
+    /// The path, up to its `?`.
     pub path: &'a str,
     /// The body.
     pub body: &'a [u8],
 }
 
-/// What is known beside the store.
+/// Values that are known beside the store.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'a> {
-    /// Where hosts keep their recordings.
+    /// The folders of hosts' recordings.
     pub places: &'a Places,
-    /// What was sent last.
+    /// The last request of each session.
     pub sent: &'a Sent,
-    /// What was told last.
+    /// The requests of each session so far.
     pub talks: &'a Talks,
     /// Whether the request still waits.
     pub hold: &'a Hold,
 }
 
-/// What a request holds that matters here.
+/// The parts of a request that matter here.
 #[derive(Debug)]
 struct Request<'a> {
     model: Cow<'a, str>,
     has_tools: bool,
-    /// It asks for a cache that is kept for an hour.
+    /// Whether it asks for a cache that is kept for an hour.
     keeps_long: bool,
     messages: Vec<&'a str>,
 }
@@ -100,14 +100,14 @@ impl<'a> Request<'a> {
         let [model, tools, messages] = json::pick(body, ["model", "tools", api.list()?])?;
         let has_tools = tools.and_then(json::elements).is_some_and(|tools| !tools.is_empty());
         let messages = json::elements(messages?)?;
-        // In a text these quotes would have a backslash before them.
+        // These quotes never come from a text: there they have a backslash before them.
         let keeps_long =
             api.has_marks() && [r#""ttl":"1h""#, r#""ttl": "1h""#].iter().any(|ttl| body.contains(ttl));
         let model = api.model_in(path).map(Cow::Borrowed).or_else(|| json::string(model)).unwrap_or_default();
         Some(Self { model, has_tools, keeps_long, messages })
     }
 
-    /// What tokens of its model cost, with the lifetime that it asks for; `None`: the table of prices does not know it.
+    /// The prices of its model's tokens, with the lifetime that it asks for; `None`: the table of prices does not know the model.
     fn price(&self) -> Option<Prices> {
         // The built-in table is read by a test: it is never absent in a program that passed them.
         static TABLE: LazyLock<Option<PriceTable>> = LazyLock::new(|| PriceTable::built_in().ok());
@@ -135,7 +135,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A request as it is to be sent; `None`: as it is. What was done is told either way.
+/// The body of a request as it is to be sent; `None`: unchanged. The changes are told either way.
 ///
 /// Durable when it returns, if anything was recorded. Cost: a pass over the body and over the host's recording, and a fold of
 /// the session (kept by snapshots).
@@ -179,7 +179,7 @@ pub fn prune(
     }
 }
 
-/// The request with marks for the provider's cache; it is kept for the next one.
+/// The request with marks for the provider's cache. It is kept for a comparison with the next one.
 fn marked<'a>(made: Cow<'a, str>, identity: &Identity, sent: &Sent, pruned: &mut Pruned) -> Cow<'a, str> {
     let before = sent.take(identity);
     let marks = |body: &str| body.matches(r#""cache_control":"#).count();
@@ -196,7 +196,7 @@ fn marked<'a>(made: Cow<'a, str>, identity: &Identity, sent: &Sent, pruned: &mut
     made
 }
 
-/// What the store serves of a session.
+/// The changes that the store serves for a session.
 #[derive(Debug, Default)]
 struct Changes {
     calls: HashMap<String, Change>,
@@ -204,7 +204,7 @@ struct Changes {
     signatures: HashSet<String>,
 }
 
-/// What is to be changed, by the ids of calls; all that the store knows are among them.
+/// The changes by the ids of calls; all calls that the store knows are among them.
 fn changes(
     store: &Store,
     identity: &Identity,
@@ -214,20 +214,20 @@ fn changes(
     pruned: &mut Pruned,
 ) -> Result<(Changes, u64), Error> {
     if let Some((format, path)) = known.places.recording(identity) {
-        // What cannot be read now is tried again by the next request.
+        // A recording that cannot be read now is tried again by the next request.
         let read = recording::import(store, &path, format);
         pruned.recording = read.err().map(|error| chained(&error));
     } else if is_told(identity) {
         let said = Said { number: asked.number, path: asked.path, request: asked.body, answer: None };
-        // What was told and what was left out is kept with the exchange, once its answer is here.
+        // The record of the exchange tells the left-out parts, once its answer is here.
         let _ = known.talks.tell(store, identity, said)?;
     }
     let session = store.session(StreamInfo::session(identity.host, identity.session.as_str()));
     let view = session.view()?;
     let is_bound = api.binds_reasoning() && preserves_thinking(&request.model);
     let has_reasoning = || view.current().iter().any(|item| item.kind == ItemKind::Reasoning);
-    // Where reasoning is bound to all that stands before it, what was sent stays until the user's next message; then the
-    // reasoning behind a change goes with it.
+    // If reasoning is bound to all messages before it, sent messages stay until the user's next message. Then the reasoning
+    // behind a change goes with it.
     let waits = is_bound && !request.is_prompt() && has_reasoning();
     let mode = waits.then_some(ServeMode::AppendOnly);
     let options = ServeOptions { mode, price: request.price(), ..ServeOptions::default() };
@@ -252,7 +252,7 @@ fn changes(
     Ok((changes, context.seq.get()))
 }
 
-/// Values of a text that give way to others.
+/// Replacements of values in a text.
 struct Edits<'a> {
     text: &'a str,
     changes: &'a Changes,
@@ -265,7 +265,7 @@ impl<'a> Edits<'a> {
         Self { text, changes, list: Vec::new(), unknown: 0 }
     }
 
-    /// Blocks of Anthropic's messages, in which reasoning may go as well.
+    /// Edits the blocks of a message of Anthropic's API, in which reasoning may go as well.
     fn message(&mut self, message: &'a str) {
         let [content] = json::pick(message, ["content"]).unwrap_or_default();
         let blocks = content.and_then(json::elements).unwrap_or_default();
@@ -281,7 +281,7 @@ impl<'a> Edits<'a> {
         }
     }
 
-    /// Calls and results of a conversation, by the ids that its record has.
+    /// Edits calls and results of a conversation, by the ids that its record has.
     fn talk(&mut self, store: &Store, api: export::Format, talk: &Talk<'a>) {
         for message in &talk.messages {
             for call in &message.calls {
@@ -325,7 +325,7 @@ impl<'a> Edits<'a> {
                 gone.push(one.start..next.start);
             }
         }
-        // Those at the end go with the comma before them.
+        // Blocks at the end go with the comma before them.
         if let (Some(kept), Some(end)) = (blocks.get(last), blocks.last().filter(|_| last + 1 < blocks.len()))
             && let (Some(kept), Some(end)) = (place_of(kept), place_of(end))
         {
@@ -366,7 +366,7 @@ impl<'a> Edits<'a> {
 
     /// Puts `new` in the place of `value`, a slice of the text.
     fn put(&mut self, value: &str, new: String) {
-        // A member that is not there is no slice of it.
+        // A member that is not there is no slice of the text.
         let range = json::range_in(self.text, value).filter(|range| !range.is_empty() && value != new);
         self.list.extend(range.map(|range| (range, new)));
     }
@@ -393,7 +393,7 @@ fn quoted(text: &str) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Where hosts keep their recordings.
+/// The folders of hosts' recordings.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Places {
     /// Claude Code's folder of projects.
@@ -403,7 +403,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// The usual ones. `variable` answers for the environment.
+    /// The usual folders. `variable` reads the environment.
     pub fn usual(variable: &dyn Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = |folder: &str| Some(set("HOME")?.join(folder));
@@ -456,7 +456,7 @@ impl Places {
 
 /// The folders in a folder, in the order of their names.
 fn folders(folder: &Path) -> Vec<PathBuf> {
-    // A folder that cannot be read has no recording that could be: the session is known by what goes through here then.
+    // A folder that cannot be read has no recording that could be read: then only its requests tell the session.
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut folders: Vec<PathBuf> = entries
         // As above.

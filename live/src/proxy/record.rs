@@ -1,4 +1,4 @@
-//! What is recorded of a request: its size and digest, the model, what the provider billed, how it ended.
+//! The record of a request: its size and digest, the model, the billed tokens, its end.
 
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::{Error, Store};
@@ -9,19 +9,19 @@ use super::identity::Identity;
 use super::prune::Pruned;
 use super::talk::{Said, Talks, Told, is_told};
 
-/// Most bytes of a request or an answer that are kept until it is recorded. What is longer goes through all the same.
+/// Most bytes of a request or an answer that are kept until it is recorded. A longer one goes through all the same.
 pub const KEPT_BYTES_MAX: usize = 64 << 20;
 
 /// A connection that became something other than requests.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Tunnel {
-    /// What it became, such as `websocket`.
+    /// The protocol that it became, such as `websocket`.
     pub protocol: String,
     /// Bytes to the provider.
     pub bytes_up: u64,
     /// Bytes from it.
     pub bytes_down: u64,
-    /// How it broke off.
+    /// The error that broke it off.
     pub error: Option<String>,
 }
 
@@ -30,9 +30,9 @@ pub struct Tunnel {
 pub struct Exchange {
     /// Its number, by [`Talks::number`].
     pub number: u64,
-    /// The path, without what follows its `?`.
+    /// The path, up to its `?`.
     pub path: String,
-    /// The request's body as the program made it, where another one was sent.
+    /// The request's body as the program made it, if another body was sent.
     pub made: Option<Vec<u8>>,
     /// The request's body, as it was sent; `None` if it was too long to be kept.
     pub request: Option<Vec<u8>>,
@@ -48,13 +48,13 @@ pub struct Exchange {
     pub milliseconds: u64,
     /// Why the answer is not whole, if it is not.
     pub error: Option<String>,
-    /// What was changed on the way; `None`: nothing, and nothing was to be.
+    /// The changes on the way; `None`: no changes were tried.
     pub pruned: Option<Pruned>,
-    /// What the connection became behind it: not understood, and passed through.
+    /// The tunnel that the connection became behind the exchange: not understood, and passed through.
     pub tunnel: Option<Tunnel>,
 }
 
-/// Records an exchange in its session, and what was said in it if the session has no recording. Durable when it returns.
+/// Records an exchange in its session, and its conversation if the session has no recording. Durable when it returns.
 ///
 /// # Errors
 /// As [`Store::append`].
@@ -84,7 +84,7 @@ fn told(store: &Store, identity: &Identity, exchange: &Exchange, talks: &Talks) 
     talks.tell(store, identity, said).unwrap_or_else(|error| left_out(error.to_string()))
 }
 
-/// What is kept of an exchange as such. No text of the conversation, no header.
+/// The record of an exchange itself: no text of the conversation, no header.
 pub fn summary(exchange: &Exchange) -> Value {
     // A body that is no JSON has no model and no messages: these members are null, and its digest is kept.
     let body: Value =
@@ -109,7 +109,7 @@ pub fn summary(exchange: &Exchange) -> Value {
     })
 }
 
-/// What the provider billed: from the answer, or from the events of a stream, the later over the earlier.
+/// The tokens that the provider billed: from the answer, or from the events of a stream, the later over the earlier.
 fn usage(answer: &[u8]) -> Option<Value> {
     let text = &*String::from_utf8_lossy(answer);
     let mut found: Option<serde_json::Map<String, Value>> = None;

@@ -1,4 +1,4 @@
-//! What was sent last for each session: where a request differs from it, the provider's cache ends.
+//! The last request of each session: where the next request differs from it, the provider's cache ends.
 //!
 //! In memory only. After a new start of the proxy one request of each session goes without the mark at its cut.
 
@@ -27,7 +27,7 @@ impl Sent {
         last.remove(place).map(|(_, body)| body)
     }
 
-    /// Keeps a request; those of the sessions that were quiet longest give way.
+    /// Keeps a request; requests of the sessions that were quiet longest give way.
     pub fn keep(&self, identity: &Identity, body: String) {
         if body.len() > BYTES_MAX {
             return;

@@ -37,24 +37,24 @@ type Answer = Response<BoxBody<Bytes, hyper::Error>>;
 /// How a proxy is run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where it listens; port 0 takes one that is free.
+    /// The address to listen on; port 0 takes a free port.
     pub listen: SocketAddr,
     /// The provider, such as `https://api.anthropic.com`.
     pub upstream: String,
-    /// What clients have to send in `x-acpdb-token`.
+    /// The token that clients have to send in `x-acpdb-token`.
     pub token: Option<String>,
-    /// Requests are sent as acpdb serves them; the places where hosts keep what they record.
+    /// The folders of hosts' recordings. With them, requests are sent as acpdb serves them.
     pub prune: Option<Places>,
-    /// Is told why an exchange was not recorded. It went through all the same.
+    /// Called with the reason why an exchange was not recorded. The exchange went through all the same.
     pub unrecorded: fn(&str),
 }
 
-/// How long until the next connection is taken after one that could not be.
+/// The wait before the next connection, after a connection that could not be taken.
 const ACCEPT_WAIT: Duration = Duration::from_millis(20);
-/// How long a request is held up for what is served; past it, it goes on as it is.
+/// The longest wait of a request for its served form; after it the request goes on as it is.
 const PRUNE_WAIT: Duration = Duration::from_secs(3);
 
-/// How often an exchange is tried again that could not be recorded since another process held the lock.
+/// How often the record of an exchange is tried again, if another process held the lock.
 const RECORD_AGAIN_COUNT: usize = 3;
 
 struct Proxy {
@@ -71,10 +71,10 @@ struct Proxy {
     client: Outgoing,
 }
 
-/// Serves until the process ends; `ready` is told where it listens.
+/// Serves until the process ends; `ready` gets the address.
 ///
 /// # Errors
-/// If it may not or cannot listen there, or the provider's address is none.
+/// If it may not or cannot listen on the address, or the provider's address is no address.
 pub fn serve(store: Store, options: &Options, ready: &mut dyn FnMut(SocketAddr)) -> Result<(), ProxyError> {
     may_listen(options.listen, options.token.as_deref())?;
     let wrong = || ProxyError::Upstream(options.upstream.clone());
@@ -107,7 +107,7 @@ pub fn serve(store: Store, options: &Options, ready: &mut dyn FnMut(SocketAddr))
         let listener = tokio::net::TcpListener::bind(options.listen).await.map_err(failed)?;
         ready(listener.local_addr().map_err(failed)?);
         loop {
-            // A connection that broke before it began is none; the next one may be better. Without a file handle to spare,
+            // A connection that broke before it began is skipped; the next one may be better. Without a free file handle,
             // asking again at once would only keep the processor busy.
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(ACCEPT_WAIT).await;
@@ -121,7 +121,7 @@ pub fn serve(store: Store, options: &Options, ready: &mut dyn FnMut(SocketAddr))
                 });
                 let mut server = hyper::server::conn::http1::Builder::new();
                 let server = server.preserve_header_case(true);
-                // A connection that breaks is its client's to see; the exchange on it is recorded as not whole.
+                // Its client sees a connection that breaks; the exchange on it is recorded as not whole.
                 let _ = server.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
             });
         }
@@ -166,10 +166,10 @@ impl Proxy {
         let (sent, sent_told) = tokio::sync::oneshot::channel();
         let number = self.talks.number();
         let mut exchange = Exchange { number, path: plain, ..Exchange::default() };
-        // What follows is no request: it goes through as it is.
+        // The bytes behind an upgrade are no request: they go through as they are.
         let asked = tunnel::asked(&mut request);
         if identity.as_ref().is_some_and(is_told) {
-            // What is packed cannot be read here, and few clients mind.
+            // A packed answer cannot be read here, and few clients need one.
             request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         let request = match (&self.prune, &identity) {
@@ -205,7 +205,7 @@ impl Proxy {
             let (store, talks) = (self.store.clone(), Arc::clone(&self.talks));
             let unrecorded = self.unrecorded;
             tokio::spawn(async move {
-                // It always tells: when it is dropped at the latest.
+                // The body always sends its copy: when it is dropped at the latest.
                 if let Ok(copy) = sent_told.await {
                     (exchange.request, exchange.request_bytes) = (copy.bytes, copy.count);
                 }
@@ -223,7 +223,7 @@ impl Proxy {
                 let session = identity.session.clone();
                 let kept = tokio::task::spawn_blocking(move || {
                     let mut kept = record(&store, &identity, &exchange, &talks);
-                    // No request waits for it, while those who prune wait for a lock no longer than a request is held up.
+                    // No request waits for the record, so it may be tried again. The store's wait for a lock is short, as pruning needs it.
                     for _ in 0..RECORD_AGAIN_COUNT {
                         if matches!(kept, Err(Error::Busy { .. })) {
                             kept = record(&store, &identity, &exchange, &talks);
@@ -252,8 +252,8 @@ fn is_plain(request: &Request<Incoming>) -> bool {
 }
 
 impl Proxy {
-    /// The request as acpdb serves it, with its body as it was; the request as it was where that fails, takes too long, or
-    /// is not understood.
+    /// The request as acpdb serves it, with its body of before. If that fails, takes too long, or the request is not
+    /// understood, the request as it was.
     async fn pruned(
         &self,
         request: Request<Incoming>,
@@ -279,7 +279,7 @@ impl Proxy {
         };
         let mut done = tokio::time::timeout(PRUNE_WAIT, &mut work).await;
         if done.is_err() && !hold.give_up() {
-            // It is being recorded as sent, so it is to be sent. A disk that hangs must not hold the agent up all the same.
+            // The served form is being recorded as sent, so it has to be sent. But a disk that hangs must not hold the agent up.
             done = tokio::time::timeout(PRUNE_WAIT, work).await;
         }
         let (made, pruned) = match done {
@@ -302,17 +302,17 @@ fn elapsed(began: Instant) -> u64 {
     u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What came through a body.
+/// A copy of the bytes of a body.
 #[derive(Debug, Default)]
 struct Copy {
-    /// All of it; `None` if it was too long.
+    /// All bytes; `None` if they were too many.
     bytes: Option<Vec<u8>>,
     count: u64,
     /// Why it is not whole.
     error: Option<String>,
 }
 
-/// A body that is passed on piece by piece, and told about when it ends.
+/// A body that is passed on piece by piece. At its end it sends its copy.
 struct Copied<B> {
     inner: B,
     copy: Copy,

@@ -1,8 +1,9 @@
-//! The conversation of a session of which there is no recording: as its requests and answers tell it.
+//! The conversation of a session without a recording, as its requests and answers tell it.
 //!
-//! A request tells all that the model is shown. What is known adds nothing; where a request does not begin with what the
-//! one before it said, the program has replaced its context, and that is recorded. Where the provider keeps the conversation, a request adds to it. A path names one conversation: requests without tools
-//! beside those with tools are left out, for programs ask for titles and summaries that way.
+//! A request tells all messages that the model sees. Known messages add nothing. If a request does not begin with the messages
+//! of the request before it, the program has replaced its context, and that is recorded. If the provider keeps the
+//! conversation, a request adds to it. A path names one conversation: requests without tools beside requests with tools are
+//! left out, for programs ask for titles and summaries that way.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -21,7 +22,7 @@ use super::identity::Identity;
 /// Sessions that are remembered.
 const SESSION_COUNT_MAX: usize = 64;
 
-/// What was recorded of a conversation.
+/// The outcome of recording a conversation.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Told {
     /// Events that were new.
@@ -39,8 +40,8 @@ pub fn is_told(identity: &Identity) -> bool {
     matches!(identity.host, "proxy" | "gemini-cli")
 }
 
-/// The requests of each session so far, as much as the next one is compared with. In memory only: after a new start of the proxy the first
-/// request of a session counts as its continuation.
+/// The requests of each session so far, as far as the next request is compared with them. In memory only: after a new start of
+/// the proxy the first request of a session counts as its continuation.
 #[derive(Debug, Default)]
 pub struct Talks {
     number: AtomicU64,
@@ -49,7 +50,7 @@ pub struct Talks {
 
 #[derive(Clone, Debug, Default)]
 struct Last {
-    /// Of the newest request.
+    /// Number of the newest request.
     number: u64,
     head: Head,
     /// Names of messages, the answer's too; `None`: not known.
@@ -59,9 +60,9 @@ struct Last {
 /// A request whose answer may be there.
 #[derive(Clone, Copy, Debug)]
 pub struct Said<'a> {
-    /// By [`Talks::number`].
+    /// Its number, by [`Talks::number`].
     pub number: u64,
-    /// The path, without what follows its `?`.
+    /// The path, up to its `?`.
     pub path: &'a str,
     /// The body of the request, as the program made it.
     pub request: &'a [u8],
@@ -75,7 +76,7 @@ impl Talks {
         self.number.fetch_add(1, Ordering::Relaxed).saturating_add(1)
     }
 
-    /// Records what is said. Durable when it returns.
+    /// Records the conversation of a request. Durable when it returns.
     ///
     /// Cost: one pass over the bodies; for the first request of a session a fold of it.
     ///
@@ -98,7 +99,7 @@ impl Talks {
         let told = tell_talk(store, &info, api, &talk, &before, said);
         let (told, last) = match told {
             Ok((told, last)) => (Ok(told), last),
-            // What is known stays, so the next request tells it all again.
+            // The known state stays, so the next request tells it all again.
             Err(error) => (Err(error), before),
         };
         all.push_back((identity.clone(), last));
@@ -137,7 +138,7 @@ fn tell_talk(
     let mut keys = asked.clone();
     let answer = match said.answer {
         Some(answer) => {
-            // What is no text is no answer of this API, as below.
+            // Bytes that are no text are no answer of this API, as below.
             let answer = std::str::from_utf8(answer).ok();
             let answer = answer.and_then(|answer| exchange::answer(api, answer, talk));
             if answer.is_none() {
@@ -167,7 +168,7 @@ fn tell_talk(
     Ok((told, last))
 }
 
-/// What of a head differs from the one before.
+/// The fields of a head that differ from the head before.
 fn changed(now: &Head, before: &Head) -> Option<Entry> {
     let newer = |now: &Option<String>, before: &Option<String>| now.clone().filter(|_| now != before);
     let head = Head {
@@ -189,7 +190,7 @@ fn merged(now: &Head, before: &Head) -> Head {
     }
 }
 
-/// What the store knows to be in force; nothing of a session that is new.
+/// The head in force, from the store; empty for a new session.
 fn head_in_store(store: &Store, info: &StreamInfo) -> Result<Head, Error> {
     let Some(view) = crate::if_there(store.view(info.id()))? else { return Ok(Head::default()) };
     let sets: Vec<_> = {
@@ -203,7 +204,7 @@ fn head_in_store(store: &Store, info: &StreamInfo) -> Result<Head, Error> {
             [(&mut head.system, set.system), (&mut head.tools, set.tools), (&mut head.params, set.params)]
         {
             if let Some(body) = body {
-                // What was erased is not known any more.
+                // An erased text is not known any more.
                 *place = view.text(body.id(seq)).ok().or(place.take());
             }
         }

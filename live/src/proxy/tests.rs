@@ -1,4 +1,4 @@
-//! Whose a request is, what is kept of it; and, with the proxy built in, bytes that go through it.
+//! The session of a request, its record; and, with the proxy built in, bytes that go through it.
 
 use serde_json::json;
 
@@ -22,7 +22,7 @@ fn a_request_belongs_to_the_session_that_its_host_names() {
     check("/v1/messages", &[("x-session-id", "o1"), ("x-session-affinity", "o1")], Some(("opencode", "o1")));
     check("/acp/g1/v1beta/models/m:generateContent", &[], Some(("gemini-cli", "g1")));
     check("/acp/p1/v1/chat/completions", &[], Some(("proxy", "p1")));
-    // A session that is named goes before what the host says.
+    // A session in the path goes before the host's headers.
     check("/acp/p1/v1/messages", &[claude], Some(("claude-code", "p1")));
     check("/v1beta/models/m:generateContent", &[], None);
     check("/v1/messages", &[], None);
@@ -168,20 +168,20 @@ mod pruning {
         crate::proxy::prune::prune(store, identity, asked, known)
     }
 
-    /// Longer than what stands in its place.
+    /// A text that is longer than its placeholder.
     const LONG: &str =
         "fn main() { println!(\"a line that is long enough to be worth hiding, and another one\"); }";
 
     const HIDDEN: &str = "[auto-superseded: hash duplicate]";
 
-    /// A recording that could not be read was passed over: what it told was never hidden, and nothing said why.
+    /// A recording that could not be read was passed over: its results were never hidden, and nothing told why.
     #[test]
     fn a_recording_that_cannot_be_read_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path());
         let projects = folder.path().join("projects");
         std::fs::create_dir_all(projects.join("p")).unwrap();
-        // It begins like one that is compressed, and is not.
+        // It begins like a compressed file, and is none.
         std::fs::write(projects.join("p/one.jsonl"), b"\x28\xb5\x2f\xfd nothing").unwrap();
         let places = Places { claude: Some(projects), codex: None };
         let identity = Identity { host: "claude-code", session: "one".to_owned() };
@@ -230,7 +230,7 @@ mod pruning {
             let made = String::from_utf8(made.unwrap()).unwrap();
             assert_eq!(made, expected.to_string(), "{path}");
             assert_eq!((pruned.changes, pruned.unknown), (1, 1), "{path}");
-            // Asked again, the same; the log says what was sent.
+            // The same request gives the same bytes again: the log has the sent context.
             let (again, _) = prune(&store, &identity, path, &body.to_string(), &Sent::default());
             assert_eq!(again.unwrap(), made.as_bytes());
         }
@@ -298,7 +298,7 @@ mod pruning {
         hide("c3");
         messages.extend([call("c9"), result("c9")]);
         assert_eq!(send(plain, messages.clone()), (told(&["system 0", "2 0", "6 0", "8 0"]), 4));
-        // Marks of the host count against the four, and say how long.
+        // Marks of the host count against the four, and tell how long to keep.
         messages.extend([call("c5"), result("c5")]);
         let own = json!([{"name": "Read", "cache_control": mark}, {"name": "Edit", "cache_control": mark}]);
         assert_eq!(send(own, messages.clone()), (told(&["tools 0", "tools 1", "8 0", "10 0"]), 2));

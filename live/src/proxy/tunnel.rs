@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! client --Upgrade: websocket--> proxy --the same--> provider      101 Switching Protocols <--
-//!        <======================= any bytes ===================>  until both ends are done; how many is counted
+//!        <======================= any bytes ===================>  until both ends are done; the bytes are counted
 //! ```
 //!
-//! Nothing of it is understood, so nothing is recorded but that it was there, and nothing is served otherwise.
+//! The bytes are not understood: only the tunnel itself is recorded, with their number, and none of them is changed.
 
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, UPGRADE};
@@ -30,7 +30,7 @@ pub(super) fn asked(request: &mut Request<Incoming>) -> Option<Asked> {
     is_asked.then(|| Asked { client: hyper::upgrade::on(request), protocol })
 }
 
-/// Passes on what both ends say, if the provider agreed; what came of it is told when they are done.
+/// Passes on the bytes of both ends, if the provider agreed. The task returns the counts, or an error, when both ends are done.
 pub(super) fn begin(asked: Asked, answer: &mut Response<Incoming>) -> Option<JoinHandle<Tunnel>> {
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
         return None;

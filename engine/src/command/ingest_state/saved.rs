@@ -5,8 +5,8 @@
 //!        <-restore-- root, and a way to read rows when one is asked for
 //! ```
 //!
-//! Pure: the caller knows where the bytes lie, whether the root is whole, and whether it belongs to the log at hand. Equal ingest
-//! states give equal bytes, whatever steps made them. Only this program reads the bytes: they have a layout, not a format.
+//! Pure: the caller knows where the bytes lie, whether the root is whole, and whether it belongs to the log at hand. Equal
+//! ingest states give equal bytes, however they were made. Only this program reads the bytes: they have a layout, not a format.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Events of another store become drafts of this one: values that the other store keyed with its secret are computed anew from texts.
 //!
 //! ```text
-//! Parcel -> rows: checked, those that were erased here left out -> figures, signatures, labels, marks in keys -> EventDraft
+//! Parcel -> rows: checked, those that were erased here left out -> figures, signatures, labels, masks in keys -> EventDraft
 //! ```
 //!
 //! The registry's answers about a call stay, for contexts rest on them; the rest follows from the bytes. Claims of a parcel
@@ -24,7 +24,7 @@ impl Recorder<'_> {
     /// Drafts the event of a parcel in the stream of `info`. The events that it names have this store's seqs already.
     ///
     /// # Errors
-    /// A text that tells what is wrong with the parcel.
+    /// The fault of the parcel, as a text.
     pub fn adopt(&self, info: &StreamInfo, parcel: &Parcel) -> Result<EventDraft, String> {
         let rows = self.rows(parcel)?;
         let mut payload = parcel.event.clone();
@@ -218,7 +218,7 @@ fn length(bytes: &Bytes) -> u32 {
     u32::try_from(bytes.len()).unwrap_or(u32::MAX)
 }
 
-/// Puts this store's marks in keys. Keys of files stay as they were recorded.
+/// Puts this store's masks in keys. Keys of files stay as they were recorded.
 fn remark(keys: &mut [Key], fresh: Vec<Key>) {
     let same =
         keys.len() == fresh.len() && keys.iter().zip(&fresh).all(|(key, fresh)| key.kind == fresh.kind);

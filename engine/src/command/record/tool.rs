@@ -91,7 +91,7 @@ impl Recorder<'_> {
         forms
     }
 
-    /// The key as the log keeps it: paths are resolved, and free text is replaced by a mark that serves only to compare.
+    /// The key as the log keeps it: paths are resolved, and free text is replaced by a mask that serves only to compare.
     pub(super) fn resolved(&self, mut key: Key) -> Key {
         match key.kind {
             KeyKind::File => {
@@ -122,7 +122,7 @@ impl Recorder<'_> {
         };
     }
 
-    /// A status or a priority as the log keeps it: a word that hosts use for statuses and priorities, or a mark.
+    /// A status or a priority as the log keeps it: a word that hosts use for statuses and priorities, or a mask.
     fn word(&self, text: &str) -> String {
         let lower = text.to_ascii_lowercase().replace(['-', ' '], "_");
         if STATUS_WORDS.contains(&lower.as_str()) { text.to_owned() } else { self.masked(text) }

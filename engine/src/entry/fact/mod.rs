@@ -121,7 +121,7 @@ pub(crate) trait Drafter {
     /// Key of a file that was written.
     fn file(&self, path: &str) -> Key;
 
-    /// A call, with what the registry says of it.
+    /// A call, with the registry's answers about it.
     fn call(&mut self, call: &ToolStarted) -> ToolCallStarted;
 
     /// The change that a call's end makes to the todo list.

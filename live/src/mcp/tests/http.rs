@@ -1,4 +1,4 @@
-//! The protocol over HTTP: what `@modelcontextprotocol/conformance` asks of such a server, without it, and who gets no answer.
+//! The protocol over HTTP: the checks of `@modelcontextprotocol/conformance`, without that package, and requests that are refused.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,4 @@
-//! Conversations that only their requests tell: what is recorded of them, and what is left out on the wire.
+//! Conversations that only their requests tell: their records, and the texts that are left out on the wire.
 
 use acpdb_engine::Store;
 use acpdb_engine::entry::StreamInfo;
@@ -345,7 +345,7 @@ fn sessions_with_recordings_of_their_own_are_not_told_twice() {
     assert!(view.current().is_empty());
 }
 
-/// Longer than what stands in its place.
+/// A text that is longer than its placeholder.
 pub(super) const LONG: &str =
     "fn main() { println!(\"a line that is long enough to be worth hiding, and another one\"); }";
 pub(super) const HIDDEN: &str = "[auto-superseded: hash duplicate]";
@@ -374,7 +374,7 @@ fn a_superseded_result_is_absent_on_the_wire_until_it_is_restored() {
     let back = |id: &str| json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": LONG}]});
     let tools = json!([{"name": "Read", "cache_control": {"type": "ephemeral"}}]);
     let mut messages = vec![ask("Look"), read("c1"), back("c1"), read("c2"), back("c2")];
-    // Marks of the host's own leave none to be set.
+    // The host's own marks leave none to be set.
     let mark = json!({"type": "ephemeral"});
     for place in [1, 3, 4] {
         messages[place]["content"][0]["cache_control"] = mark.clone();

@@ -1,4 +1,4 @@
-//! Conversations over the responses API: what is recorded of them, and what is left out on the wire.
+//! Conversations over the responses API: their records, and the texts that are left out on the wire.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn body(input: &[Value]) -> Value {
     json!({"model": "gpt-lab", "store": false, "tools": [tool], "instructions": "Help.", "input": input})
 }
 
-/// An answer as a provider says it: with ids of its own.
+/// An answer as a provider gives it: with ids of its own.
 fn answer(output: &[Value]) -> Value {
     let mut output = output.to_vec();
     for (number, item) in output.iter_mut().enumerate() {
@@ -100,7 +100,7 @@ fn a_conversation_that_the_provider_keeps_is_whole_here() {
 #[test]
 fn a_superseded_result_is_absent_on_the_wire() {
     let desk = Desk::new(RESPONSES);
-    // Items of which nothing is known go through as they are.
+    // Items of unknown kinds go through as they are.
     let search = json!({"type": "web_search_call", "id": "ws_1", "status": "completed"});
     let patch = json!({"type": "custom_tool_call", "call_id": "c3", "name": "apply_patch", "input": "*** Begin Patch"});
     let patched = json!({"type": "custom_tool_call_output", "call_id": "c3", "output": "Done!"});

@@ -1,4 +1,4 @@
-//! Bytes that go through the proxy as it is: untouched or served anew, whatever the store and the provider are.
+//! Bytes that go through the proxy as it is: untouched or served anew, for any state of the store and the provider.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,12 +11,12 @@ use acpdb_engine::event::Payload;
 use super::super::prune::Places;
 use super::super::server::{Options, serve};
 
-/// A provider that keeps what it is sent, and answers with these pieces.
+/// A provider that keeps the bytes that it gets, and answers with these pieces.
 fn provider(pieces: Vec<Vec<u8>>) -> (SocketAddr, std::thread::JoinHandle<Vec<u8>>) {
     provider_of(b"the end of the body", pieces)
 }
 
-/// Likewise; a request ends so.
+/// The same; a request ends with `end`.
 fn provider_of(end: &'static [u8], pieces: Vec<Vec<u8>>) -> (SocketAddr, std::thread::JoinHandle<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -104,7 +104,7 @@ fn recorded(store: &Store) -> String {
     unreachable!("nothing was recorded");
 }
 
-/// A page with a key of its own could else have the proxy record what it likes, in a session that it names by a path.
+/// Without the check, a page with a key of its own could have the proxy record any text, in a session that its path names.
 #[test]
 fn a_page_of_another_site_is_not_passed_on_and_nothing_is_recorded() {
     let folder = tempfile::tempdir().unwrap();
@@ -158,7 +158,7 @@ fn bytes_go_through_untouched_and_the_key_is_nowhere() {
     }
 }
 
-/// A provider that answers an upgrade, and then says each byte again, one higher.
+/// A provider that answers an upgrade, and then sends each byte back, one higher.
 fn upgrading(head: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -298,7 +298,7 @@ fn a_session_that_only_its_path_names_is_recorded_and_pruned() {
     }
 }
 
-/// What is wrong with a store while requests go through.
+/// The fault of a store while requests go through.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Fault {
     None,
@@ -316,7 +316,7 @@ fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     found
 }
 
-/// Whatever the store and the request are, the provider gets the bytes, and the program its answer; pruning or not.
+/// For any store and request, with and without pruning, the provider gets the bytes, and the program its answer.
 #[test]
 fn what_cannot_be_understood_or_recorded_goes_through_as_it_is() {
     const END: &[u8] = b"the end of the body";
@@ -327,7 +327,7 @@ fn what_cannot_be_understood_or_recorded_goes_through_as_it_is() {
         body
     };
     let plain = chat(b"{\"messages\":[], ", 20);
-    // One that is understood, so that the store is asked.
+    // A request that is understood, so that the store is asked.
     let whole = br#"{"tools":[{"type":"function","function":{"name":"Read"}}],"messages":[{"role":"user","content":"Look"}]}"#.to_vec();
     let packed = chat(b"\x1f\x8b\x08\x00", 300);
     let long = chat(b"{\"messages\":[], ", (64 << 20) + 1);
@@ -387,7 +387,7 @@ fn what_cannot_be_understood_or_recorded_goes_through_as_it_is() {
     }
 }
 
-/// A proxy whose store took no more events went on for days without a word: what was sent is nowhere.
+/// A proxy whose store took no more events went on for days without a word: the requests are recorded nowhere.
 #[test]
 fn an_exchange_that_is_not_recorded_is_told() {
     let folder = tempfile::tempdir().unwrap();
