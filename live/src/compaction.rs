@@ -6,8 +6,8 @@
 //! ```
 //!
 //! No model is asked, and each text of the conversation stays as it was said. acpdb leaves it to the host if the user asked in
-//! words to keep something, since a model has to read them; if a result is no text (a host gives texts alone); and if too
-//! little would go: a context that is full again at once makes a host give up.
+//! words to keep something, since a model has to read these words; if a result is no text (a host gives texts alone); and if
+//! too little would go: a context that is full again at once makes a host give up.
 
 use std::collections::BTreeMap;
 

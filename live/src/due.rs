@@ -96,7 +96,7 @@ fn open_todos(store: &Store, project: &str, session: StreamId) -> Result<Option<
     Ok((!todos.is_empty()).then_some((last.name, todos)))
 }
 
-/// Content and status of each todo that is still open. In place of an erased or damaged content, the text says so.
+/// Content and status of each todo that is still open. In place of an erased or damaged content stands a text that says so.
 ///
 /// # Errors
 /// If the log cannot be read.

@@ -35,7 +35,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// All of them.
+    /// All modes.
     pub const ALL: [Self; 3] = [Self::Record, Self::Suggest, Self::Prune];
 
     /// Its name, as commands spell it.
@@ -54,7 +54,7 @@ impl Mode {
 }
 
 impl Host {
-    /// All of them.
+    /// All hosts.
     pub const ALL: [Self; 8] = [
         Self::ClaudeCode,
         Self::Codex,

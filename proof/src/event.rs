@@ -72,7 +72,7 @@ fn array<const N: usize>(text: &str) -> Result<[u8; N], ProofError> {
 }
 
 impl Opening {
-    /// As JSON.
+    /// The opening as JSON.
     ///
     /// # Errors
     /// None that can be met: all its parts are text.

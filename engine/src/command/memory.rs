@@ -44,7 +44,7 @@ const PREFERENCE_CATEGORIES: &[&str] = &["style", "tooling", "workflow", "commun
 pub enum MemoryRef {
     /// By its id within its stream; if several streams have the id, the item of the innermost stream.
     Id(String),
-    /// By its place in the log.
+    /// By its item id.
     Item(ItemId),
 }
 
@@ -59,7 +59,7 @@ impl std::fmt::Display for MemoryRef {
 }
 
 impl From<&str> for MemoryRef {
-    /// `#812` names an item by its place, anything else by its id.
+    /// `#812` names an item by its item id, any other text is an id within a stream.
     fn from(text: &str) -> Self {
         match text.strip_prefix('#').and_then(|_| text.parse().ok()) {
             Some(item) => Self::Item(item),

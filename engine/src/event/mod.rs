@@ -150,7 +150,7 @@ pub enum PartKind {
     Media,
     /// A tool call, in hosts that record it as part of the message only.
     Call,
-    /// A tool result, likewise.
+    /// A tool result, in hosts that record it as part of the message only.
     Result,
     /// Something the host sends to the model that acpdb does not interpret.
     Opaque,

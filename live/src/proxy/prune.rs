@@ -227,7 +227,7 @@ fn changes(
     let is_bound = api.binds_reasoning() && preserves_thinking(&request.model);
     let has_reasoning = || view.current().iter().any(|item| item.kind == ItemKind::Reasoning);
     // If reasoning is bound to all messages before it, sent messages stay until the user's next message. Then the reasoning
-    // behind a change goes with it.
+    // behind a change goes with the change.
     let waits = is_bound && !request.is_prompt() && has_reasoning();
     let mode = waits.then_some(ServeMode::AppendOnly);
     let options = ServeOptions { mode, price: request.price(), ..ServeOptions::default() };

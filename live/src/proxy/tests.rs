@@ -181,7 +181,7 @@ mod pruning {
         let store = store(folder.path());
         let projects = folder.path().join("projects");
         std::fs::create_dir_all(projects.join("p")).unwrap();
-        // It begins like a compressed file, and is none.
+        // The file begins like a compressed one, and is not compressed.
         std::fs::write(projects.join("p/one.jsonl"), b"\x28\xb5\x2f\xfd nothing").unwrap();
         let places = Places { claude: Some(projects), codex: None };
         let identity = Identity { host: "claude-code", session: "one".to_owned() };

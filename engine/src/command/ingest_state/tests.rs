@@ -84,7 +84,7 @@ fn through_bytes(ingest_state: &IngestState) -> IngestState {
     restored
 }
 
-/// All that an ingest state can be asked of the small world.
+/// All answers of an ingest state about the small world.
 fn answers(ingest_state: &IngestState) -> String {
     let free = ingest_state.free_memory_id('f', &mut ingest_state.first_memory_number(), &|_| false);
     let mut out = format!("{:?} {free:?}\n", ingest_state.open_calls());
