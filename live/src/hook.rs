@@ -166,7 +166,7 @@ impl Hook<'_> {
         let Some(path) = self.recording() else { return Ok(()) };
         let path = path.as_path();
         let agents: Vec<PathBuf> = match &self.told.event {
-            // The new result is compared with results that the model saw, so they are read, unless there are too many bytes.
+            // The new result is compared with results that the model saw, so the recording is read, unless it is too long.
             Event::CallEnded(_) | Event::RowAdded(_) if size(path) > CALL_BYTES_MAX => return Ok(()),
             Event::AgentStopped { transcript: Some(agent) } => vec![agent.clone()],
             Event::AgentStopped { transcript: None } | Event::SessionEnded => {
