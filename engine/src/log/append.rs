@@ -85,8 +85,8 @@ impl Log {
         self.submit(request, Until::Written)
     }
 
-    /// As [`Log::place`], if that takes no waiting: no other writer is at it, nothing of others has to be read first, and the segment has
-    /// room.
+    /// As [`Log::place`], if that needs no waiting: no other writer has the lock, nothing of other writers has to be read first, and the
+    /// segment has room.
     ///
     /// # Errors
     /// [`LogError::Busy`] if it would have to wait: nothing was recorded. Else as [`Log::append`].

@@ -31,7 +31,7 @@ impl Log {
     /// Damage is copied as it lies. Cost: one read and one write of the log. Durable when it returns.
     ///
     /// # Errors
-    /// [`LogError::Io`] and [`LogError::NoSpace`] of either side; what was written before stays and is no store.
+    /// [`LogError::Io`] and [`LogError::NoSpace`] of either side; files that were written before stay and are no store.
     pub fn copy_to(&self, target: &dyn Storage, mut progress: impl FnMut(u64)) -> Result<Head, LogError> {
         let fail = |action, path| move |error| LogError::io(action, path, error);
         for directory in ["", LOG_DIR] {
@@ -72,7 +72,7 @@ impl Log {
             put(ERASING, &note(unfinished.unwrap_or(began_at).min(began_at)))?;
         }
         let secret = read_file(&*self.storage, SECRET, SECRET_FILE_BYTES);
-        // Without it the copy is as readable as the store is.
+        // Without a secret the copy is as readable as the store.
         if let Some(secret) = secret.map_err(fail("read", self.storage.path(SECRET)))? {
             put(SECRET, &secret)?;
         }

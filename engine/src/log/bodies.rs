@@ -5,7 +5,7 @@
 //! ```
 //!
 //! One body of a segment as written is one read; of a sealed one, two, and a look at its table. Many at a time share reads
-//! with their neighbours: what lies between two of them is read, too, where that is cheaper than another call to the system.
+//! with their neighbours: the bytes between two bodies are read, too, where that is cheaper than another call to the system.
 //! Every read of a body checks its digest.
 //!
 //! Reading is done by the caller's thread alone, so that a simulated disk sees the same calls in the same order every time.
@@ -37,12 +37,12 @@ const GAP_BYTES: u64 = 2 << 10;
 
 /// The stored bytes and the salt of a body.
 struct Piece<'r> {
-    /// Which of the rows that were asked for.
+    /// The row's number among the rows that were asked for.
     number: usize,
     row: &'r BodyRow,
     salt: [u8; SALT_BYTES],
     stored: Stored<'r>,
-    /// How it is packed, and the checksum of that; `None`: as it is.
+    /// The packing and the checksum of the packed bytes; `None`: not packed.
     packed: Option<(u8, u32)>,
 }
 
@@ -50,7 +50,7 @@ struct Piece<'r> {
 enum Stored<'r> {
     /// They were read with the frame.
     AtHand(&'r [u8]),
-    /// In a stretch of this number.
+    /// In the stretch of this number.
     Stretch(usize, Range<usize>),
 }
 
@@ -71,7 +71,7 @@ fn checked_body(
     }
 }
 
-/// What a frame has of the body, unpacked and checked.
+/// The body as its frame has it, unpacked and checked.
 fn laid_body(
     row: &BodyRow,
     salt: &[u8; SALT_BYTES],
@@ -109,7 +109,7 @@ fn check_length(row: &BodyRow, bytes: &[u8]) -> Result<(), Invalid> {
     Err(Invalid::new(Part::Body, 0, format!("{} bytes", row.stored_bytes), format!("{} bytes", bytes.len())))
 }
 
-/// What each piece holds, on two threads if that is worth it.
+/// Unpacks and checks each piece, on two threads if that is worth it.
 fn settle(keys: Option<&KeyChain>, pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
     let checked = |piece: &Piece<'_>| {
         let stored = match &piece.stored {
@@ -126,13 +126,13 @@ fn settle(keys: Option<&KeyChain>, pieces: &[Piece<'_>], stretches: &[Vec<u8>]) 
     beside(pieces, all, checked, || ()).0
 }
 
-/// A row and where its bytes are in the file.
+/// A row and the place of its bytes in the file.
 struct Placed<'r> {
     number: usize,
     row: &'r BodyRow,
     offset: u64,
     bytes: u64,
-    /// In a sealed segment: its ordinal, and how it is packed.
+    /// In a sealed segment: the ordinal and the row of its block.
     sealed: Option<(u32, BlockRow)>,
 }
 
@@ -140,8 +140,7 @@ impl Log {
     /// The bytes of a body, checked against their digest.
     ///
     /// # Errors
-    /// [`LogError::Erased`] if salt and bytes are zeroed, [`LogError::Corrupt`] if they are not what the digest
-    /// says.
+    /// [`LogError::Erased`] if salt and bytes are zeroed, [`LogError::Corrupt`] if they do not fit the digest.
     pub fn body(&self, row: &BodyRow) -> Result<Vec<u8>, LogError> {
         self.salted_body(row).map(|(_, body)| body)
     }
@@ -163,19 +162,19 @@ impl Log {
         self.check_withheld(row)?;
         let block = frame.block_at_hand(row).and_then(<[u8]>::split_first_chunk::<SALT_BYTES>);
         let at_hand = block.map(|(salt, stored)| checked_body(self.segments.keys(), row, salt, stored, None));
-        // The file says what is wrong: it may have been erased by now.
+        // A read of the file tells the reason: the body may have been erased by now.
         at_hand.and_then(Result::ok).map_or_else(|| self.body(row), Ok)
     }
 
     /// The bytes of many bodies, in the order of `rows`, each as from [`Log::body`].
     ///
-    /// Cost: one read for neighbours; where there is much to check, on two threads. In memory at a time: the answer and some
+    /// Cost: one read for neighbours; many bytes are checked on two threads. In memory at a time: the answer and some
     /// 4 MiB beside it.
     pub fn bodies(&self, rows: &[BodyRow]) -> Vec<Result<Vec<u8>, LogError>> {
         self.bodies_of(&rows.iter().map(|row| (None, *row)).collect::<Vec<_>>())
     }
 
-    /// As [`Log::bodies`], each perhaps with its frame: what came with the frame is not read again.
+    /// As [`Log::bodies`], each row perhaps with its frame: bytes that came with the frame are not read again.
     pub(crate) fn bodies_of(&self, wanted: &[(Option<Frame>, BodyRow)]) -> Vec<Result<Vec<u8>, LogError>> {
         let mut answers: Vec<Option<Result<Vec<u8>, LogError>>> = Vec::new();
         answers.resize_with(wanted.len(), || None);
@@ -204,7 +203,7 @@ impl Log {
                         *place = Some(Ok(body));
                     }
                 }
-                // The file says what is wrong: it may have been erased by now.
+                // A read of the file tells the reason: the body may have been erased by now.
                 Err(_) => order.push((piece.number, piece.row)),
             }
         }
@@ -233,14 +232,14 @@ impl Log {
         answers.map(|(answer, (_, row))| answer.unwrap_or_else(|| Err(unread(row)))).collect()
     }
 
-    /// Takes bodies as erased whose erasure is on record while they are not zeros yet: who erases may have been killed in between.
+    /// Takes bodies as erased if their erasure is on record and they are not zeros yet: the process may have been killed in between.
     pub(crate) fn withhold(&self, rows: impl Iterator<Item = BodyRow>) {
         steady_write(&self.withheld).extend(rows.map(|row| row.position));
         self.withholds.store(true, Ordering::Release);
     }
 
     fn check_withheld(&self, row: &BodyRow) -> Result<(), LogError> {
-        // Few stores ever have any: then it costs no lock.
+        // Few stores have such bodies; without them this costs no lock.
         if self.withholds.load(Ordering::Acquire) && steady_read(&self.withheld).contains(&row.position) {
             return Err(LogError::Erased { position: row.position });
         }
@@ -279,7 +278,7 @@ impl Log {
         self.segments.get(row.position.segment()).map_err(Fault::Error)
     }
 
-    /// Reads bodies of one segment, in the order of their positions; tells of each what it read.
+    /// Reads bodies of one segment, in the order of their positions; calls `tell` with the outcome of each.
     fn read_batch<'r>(
         &self,
         batch: &[(usize, &'r BodyRow)],
@@ -390,7 +389,7 @@ fn invalid(invalid: Invalid) -> Fault {
     Fault::Invalid(invalid, None)
 }
 
-/// Of a sealed segment, the block that a row points to.
+/// The block that a row points to, if the segment is sealed.
 fn sealed_block(file: &SegmentFile, row: &BodyRow) -> Result<Option<(u32, BlockRow)>, Fault> {
     if file.sealed.is_none() {
         return Ok(None);
@@ -412,16 +411,16 @@ fn place(file: Arc<SegmentFile>, row: &BodyRow) -> Result<Place, Fault> {
     Ok((file, offset, bytes, Some((ordinal, block))))
 }
 
-/// Salts of the blocks that are wanted, those of neighbours in one read.
+/// Salts of the wanted blocks; the salts of neighbours come in one read.
 struct Salts {
     /// The ordinals that are wanted, rising.
     wanted: Vec<u32>,
-    /// The first of those that were read last.
+    /// The first ordinal of the last read.
     first: u32,
     bytes: Vec<u8>,
 }
 
-/// How many are read at a time at most, and how many that are not wanted may lie between two of them: 1 KiB.
+/// Most salts that are read at a time, and most unwanted ones that may lie between two of them: 1 KiB.
 const SALT_COUNT_MAX: u32 = 1024;
 const SALT_GAP_COUNT: u32 = 64;
 

@@ -30,7 +30,7 @@ impl Log {
         let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
         let page = tail.read()?;
         // If another process left things unsettled, its recovery will write the next checkpoint. But a page that says nothing
-        // is made anew here: without page and checkpoint readers would miss the last of what was acknowledged.
+        // is made anew here: without page and checkpoint readers would miss the last acknowledged events.
         let is_unsettled = page.busy != Busy::Idle || page.written.is_none() || page.poisoned;
         if page.store == Some(self.segments.store) && is_unsettled || writer.postponed {
             return Ok(());

@@ -55,7 +55,7 @@ pub(crate) enum Until {
     Durable,
 }
 
-/// The steps of a group, and what the queue asks about them.
+/// The steps of a group, and the queue's questions about them.
 pub(crate) trait Stages {
     type Request;
     type Placed;
@@ -69,7 +69,7 @@ pub(crate) trait Stages {
     fn is_beyond(&self, placed: &Self::Placed, other: &Self::Placed) -> bool;
     /// A copy of a failure, for another caller.
     fn again(&self, failure: &Self::Failure) -> Self::Failure;
-    /// The failure of a group whose leader panicked. What became of its commits is unknown.
+    /// The failure of a group whose leader panicked. The outcome of its commits is unknown.
     fn unwound(&self) -> Self::Failure;
     /// Waits a short time until `all_here` says that the expected callers are here.
     fn wait_for_others(&self, all_here: impl FnMut() -> bool);
@@ -422,7 +422,7 @@ struct Known<F> {
     failed: Option<F>,
 }
 
-/// The in-process sync lock, and what the threads of this process know about durability.
+/// The in-process sync lock, and the durable position or failure that the threads of this process know of.
 pub(crate) struct SyncWait<F>(Mutex<Known<F>>, Condvar);
 
 impl<F> Default for SyncWait<F> {

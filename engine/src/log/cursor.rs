@@ -49,7 +49,7 @@ impl Stretch {
         self.memory.get_mut(self.used..end).unwrap_or_default()
     }
 
-    /// The place of `length` bytes that were put into that room.
+    /// The range of `length` bytes that were put into that room.
     fn take(&mut self, length: usize) -> Range<usize> {
         let start = self.used;
         self.used = start.saturating_add(length).min(self.memory.len());
@@ -61,19 +61,19 @@ impl Stretch {
 pub(crate) struct Cursor<'a> {
     pub(crate) segments: &'a Segments,
     current: Option<(u32, Arc<SegmentFile>)>,
-    /// Keeps its length, so that nothing is filled with zeros before each reading; `held` bytes of it were read. Frames share it: one
+    /// Keeps its length, so that nothing is filled with zeros before each reading; `held` bytes of it were read. Frames share it: a window
     /// that is still in use is left to them. Begins at a multiple of 16 of the file.
     window: Arc<AlignedVec<16>>,
-    /// Windows that frames had when the next one was begun. Once those frames have gone, they are read into again.
+    /// Windows that frames still used when the next window was begun. Once those frames have gone, the windows are read into again.
     windows: Windows,
     window_start: u64,
     held: usize,
     /// Length of the next window, and of the longest.
     next_bytes: usize,
     window_bytes: usize,
-    /// Of a cursor for looks at single frames: the length of a window at a place that does not continue the window before.
+    /// For looks at single frames: the length of a window at a place that does not continue the window before.
     look_bytes: Option<usize>,
-    /// In a sealed segment: positions whose places were found, and those places. The last frame, and the one after it.
+    /// In a sealed segment: the positions of the last frame and of the one after it, each with its place in the file.
     pub(super) places: [(Position, u64); 2],
 }
 
@@ -102,7 +102,7 @@ impl<'a> Cursor<'a> {
         Self { next_bytes: look_bytes, look_bytes: Some(look_bytes), ..cursor }
     }
 
-    /// Reads into these windows, where no frame is in them any more.
+    /// Reads into these windows, if no frame uses them any more.
     pub(super) fn reuse(&mut self, windows: Windows) {
         self.windows = windows;
     }
@@ -126,7 +126,7 @@ impl<'a> Cursor<'a> {
         let start = offset.checked_sub(self.window_start).and_then(|start| usize::try_from(start).ok());
         let held = start.is_some_and(|start| start.saturating_add(length) <= self.held);
         if !held {
-            // Spines are read where they are, which asks for their alignment.
+            // Spines are read in place, so their bytes must be aligned.
             let lead = offset % Position::GRAIN_BYTES;
             let from = offset - lead;
             let length = length.saturating_add(usize::try_from(lead).unwrap_or(0));
@@ -162,7 +162,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The first byte at or after `offset` of a segment that is in no hole of the file; `None`: none to its end. A file of
-    /// many gigabytes may hold a few bytes: what was never written need not be read to know that it is zeros.
+    /// many gigabytes may hold a few bytes: a hole is known to be zeros without reading it.
     pub(crate) fn data_from(&mut self, segment: u32, offset: u64) -> Result<Option<u64>, LogError> {
         let Some(file) = self.enter(segment)? else { return Ok(None) };
         let found = file.file.data_from(offset);
@@ -214,7 +214,7 @@ impl<'a> Cursor<'a> {
         let place = self.place(position)?;
         let bytes = self.bytes(position.segment(), place, FRAME_HEADER_BYTES).map_err(Fault::Error)?;
         if is_zero(bytes) {
-            // Zeros that are there: behind the end of the file, this bug would find frames for ever.
+            // Only zeros inside the file: behind its end, this bug would find frames for ever.
             if failpoint!(AcceptZeroLength) && bytes.len() == FRAME_HEADER_BYTES {
                 return Ok(nothing_at(position, store));
             }
@@ -247,7 +247,7 @@ impl<'a> Cursor<'a> {
         Ok(header)
     }
 
-    /// The frame at `position`, checked by itself; whether it continues the log is the caller's question.
+    /// The frame at `position`, checked by itself; the caller checks whether it continues the log.
     pub(crate) fn frame(&mut self, position: Position, check: FrameCheck) -> Result<Frame, Fault> {
         let header = self.header(position)?;
         let length = header.spine_bytes as usize;
@@ -285,7 +285,7 @@ impl<'a> Cursor<'a> {
         self.aligned(position.segment(), offset, length).map_err(Fault::Error)
     }
 
-    /// As [`Cursor::bytes`], aligned; what is longer than a window is read to where it stays.
+    /// As [`Cursor::bytes`], aligned; bytes longer than a window are read straight into the answer.
     fn aligned(&mut self, segment: u32, offset: u64, length: usize) -> Result<AlignedVec<16>, LogError> {
         let mut aligned = AlignedVec::new();
         if length <= self.window_bytes {
@@ -304,7 +304,7 @@ impl<'a> Cursor<'a> {
         Ok(aligned)
     }
 
-    /// A block, or as much of it as there is: salt and bytes, unpacked; `length` is that of both.
+    /// A block, or as much of it as there is: salt and bytes, unpacked; `length` counts both.
     pub(crate) fn block(&mut self, position: Position, length: usize) -> Result<Cow<'_, [u8]>, Fault> {
         if let Some(file) = self.sealed(position.segment()).map_err(Fault::Error)? {
             return sealed_blocks::block(&file, position, length).map(Cow::Owned);
@@ -318,7 +318,7 @@ impl<'a> Cursor<'a> {
         self.bytes(segment, offset, length).map(Some)
     }
 
-    /// The same, read to the end of `to`, of which it takes the place that is returned.
+    /// Reads the same bytes to the end of `to`; returns their range there.
     pub(crate) fn add_bodies(
         &mut self,
         frame: &Frame,
@@ -353,7 +353,7 @@ impl<'a> Cursor<'a> {
         Ok(Some((segment, header.position.offset().saturating_add(start), header.bodies_bytes as usize)))
     }
 
-    /// Checks every body stored in a frame; calls `damaged` with each row whose bytes are not what its digest says.
+    /// Checks every body stored in a frame; calls `damaged` with each row whose bytes do not fit its digest.
     pub(crate) fn check_bodies(
         &mut self,
         frame: &Frame,
@@ -384,7 +384,7 @@ impl<'a> Cursor<'a> {
 #[derive(Default)]
 pub(crate) struct Windows(Vec<Arc<AlignedVec<16>>>);
 
-/// Most windows that are kept, and how short one is not worth it.
+/// Most windows that are kept, and the least length of a window that is kept.
 const WINDOW_COUNT_MAX: usize = 8;
 const WINDOW_BYTES_MIN: usize = 64 << 10;
 
@@ -399,7 +399,7 @@ impl Windows {
         self.0.push(window);
     }
 
-    /// One of at least `length` bytes that no frame is in any more.
+    /// A window of at least `length` bytes that no frame uses any more.
     fn take(&mut self, length: usize) -> Option<Arc<AlignedVec<16>>> {
         let is_free = |window: &Arc<AlignedVec<16>>| window.len() >= length && Arc::strong_count(window) == 1;
         self.0.iter().position(is_free).map(|at| self.0.swap_remove(at))

@@ -1,4 +1,4 @@
-//! Erasing: salts and bytes of bodies become zeros where they lie, in whatever form they lie there.
+//! Erasing: salts and bytes of bodies become zeros in place, in every form in which the log has them.
 //!
 //! ```text
 //! SEAL { note "erasing" -> Erased recorded (by the caller) -> roll -> checkpoint -> zeros, synced -> quarantine, snapshots -> note away }
@@ -8,7 +8,7 @@
 //! the erasure is recorded, and is removed after the last zero. If a process dies between, the next opening finds the note and ends the
 //! erasure.
 //!
-//! Not here: which bodies, who asked and why; that is in the event.
+//! Not here: the choice of bodies, the origin of the request and its reason; the event has them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -88,7 +88,7 @@ impl Log {
         Ok(header.filter(|header| !header.generation_torn).map(|header| header.generation))
     }
 
-    /// Begins an erasure: takes SEAL and leaves the note. An earlier one that did not end is taken up again with it.
+    /// Begins an erasure: takes SEAL and leaves the note. An earlier erasure that did not end is taken up again with it.
     ///
     /// # Errors
     /// [`LogError::Busy`] if another process seals or erases for longer than the wait, [`LogError::ReadOnly`],
@@ -123,18 +123,18 @@ impl Log {
             return Ok(None);
         }
         let Some(lock) = self.seal_lock()? else { return Ok(None) };
-        // Its owner may have ended it before the lock was free.
+        // The owner may have ended the erasure before the lock was free.
         Ok(read_note(&*self.storage)?.map(|after| Erasing { log: self, _lock: lock, after, is_fresh: false }))
     }
 }
 
 impl Erasing<'_> {
-    /// Zeroes the bodies of these rows, whose erasure is recorded and durable, and whatever copies of them the log keeps
+    /// Zeroes the bodies of these rows, whose erasure is recorded and durable, and all copies of them that the log keeps
     /// beside: ends of segments that were given up after a failed sync, torn bytes set aside, snapshots. Durable when it
     /// returns.
     ///
     /// # Errors
-    /// [`LogError::Io`], [`LogError::NoSpace`], [`LogError::Poisoned`]; what is left is done when the erasure is taken up again.
+    /// [`LogError::Io`], [`LogError::NoSpace`], [`LogError::Poisoned`]; the rest is done when the erasure is taken up again.
     pub fn zero(&self, rows: &[BodyRow]) -> Result<ErasedFigures, LogError> {
         let log = self.log;
         let mut figures = ErasedFigures::default();
@@ -148,7 +148,7 @@ impl Erasing<'_> {
             log.begin_segment()?;
         }
         log.write_checkpoint()?;
-        // It may be there already, put in place by a process that died before its name was durable.
+        // The note may come from a process that died before the note's name was durable.
         let storage = &log.storage;
         storage.sync_dir("").map_err(|error| LogError::io("sync", storage.path(""), error))?;
         for (number, blocks) in &blocks {
@@ -164,8 +164,8 @@ impl Erasing<'_> {
         Ok(figures)
     }
 
-    /// Zeroes what lies after the end of segments that were given up: commits that were never acknowledged, and may say the
-    /// same as ones that were.
+    /// Zeroes the bytes after the end of segments that were given up: commits that were never acknowledged, and may have the same
+    /// texts as acknowledged ones.
     fn zero_leftovers(&self) -> Result<(), LogError> {
         let log = self.log;
         let active = log.refresh()?.position.segment();
@@ -223,7 +223,7 @@ impl Erasing<'_> {
             zero(&*file, stored, end.min(layout.tables_offset())).map_err(fail("zero a body in"))?;
         }
         sync(&*file).map_err(fail("sync"))?;
-        // Only now: who copied the file before this has to copy it again. A crash before it takes the erasure up again.
+        // Only now: a program that copied the file before this has to copy it again. After a crash before it, the erasure is taken up again.
         if let Ok(header) = &segment.header {
             let generation = header.generation.saturating_add(1);
             let record = generation_record(number, generation);
@@ -297,7 +297,7 @@ impl Erasing<'_> {
         Ok(removed)
     }
 
-    /// Gives up an erasure of which nothing is on record: its note goes, unless an earlier one left it.
+    /// Gives up an erasure that is not on record: its note is removed, unless an earlier erasure left the note.
     ///
     /// If the note cannot be removed it stays; the next opening finds nothing to do and removes it.
     pub fn give_up(self) {
@@ -311,7 +311,7 @@ impl Erasing<'_> {
     /// Ends the erasure: the note goes, durably.
     ///
     /// # Errors
-    /// [`LogError::Io`]; then it will be taken up again and find everything zeroed.
+    /// [`LogError::Io`]; then the erasure will be taken up again and find everything zeroed.
     pub fn end(self) -> Result<(), LogError> {
         let storage = &self.log.storage;
         match storage.remove(ERASING) {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::codec::{EncodeError, Part};
 use crate::ids::{Position, Seq, StreamId};
 
-/// Why the log did not do what was asked.
+/// The reason why the log did not do as asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
@@ -30,7 +30,7 @@ pub enum LogError {
         /// The stream's newest seq.
         actual: Seq,
     },
-    /// A sync failed, here or in another process, or a thread panicked in the middle of a write: what was not confirmed may be lost.
+    /// A sync failed, here or in another process, or a thread panicked in the middle of a write: unconfirmed events may be lost.
     /// Reads go on; reopen to append.
     #[error("a write or a sync of {} failed; what was acknowledged is safe, reopen the store to append again", path.display())]
     Poisoned {
@@ -42,7 +42,7 @@ pub enum LogError {
     NoSpace {
         /// The action that failed.
         action: &'static str,
-        /// To which file.
+        /// The file.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -70,19 +70,19 @@ pub enum LogError {
         /// The store.
         path: PathBuf,
     },
-    /// The store is damaged: what is sound stays readable, appends are refused.
+    /// The store is damaged: sound parts stay readable, appends are refused.
     #[error(transparent)]
     Corrupt(Box<Corruption>),
     /// There is no store here.
     #[error("{} holds no store", path.display())]
     NotAStore {
-        /// Where it was looked for.
+        /// The folder without a store.
         path: PathBuf,
     },
     /// The body was erased: its digest stays, its bytes are gone.
     #[error("the body at {position} was erased")]
     Erased {
-        /// Where it was.
+        /// The body's position.
         position: Position,
     },
     /// A key that is needed cannot be had; give it, or put its file back. Nothing was written.
@@ -90,7 +90,7 @@ pub enum LogError {
     Locked {
         /// The file of the wrapped key.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// The key of the stream was destroyed; nothing can be added to it.
@@ -114,7 +114,7 @@ pub enum LogError {
         /// The lock file.
         path: PathBuf,
     },
-    /// A file of the store was replaced or cut while a commit was on its way: it may be recorded or not; reopen.
+    /// A file of the store was replaced or cut while a commit was on its way: the commit may be recorded or not; reopen.
     #[error(
         "{} was replaced, cut or removed while the store was open: what was not acknowledged may be recorded or not; \
          reopen the store", path.display()
@@ -136,7 +136,7 @@ pub enum LogError {
     Io {
         /// The action that failed.
         action: &'static str,
-        /// To which file.
+        /// The file.
         path: PathBuf,
         /// The system's error.
         source: io::Error,

@@ -29,10 +29,10 @@ pub(crate) const SYNC: &str = "SYNC";
 pub(crate) const SEAL: &str = "SEAL";
 pub(crate) const LOG_DIR: &str = "log";
 pub(crate) const QUARANTINE_DIR: &str = "quarantine";
-/// Snapshots of folds: kept by others, removed when a body is erased.
+/// Snapshots of folds: other modules write them, and they are removed when a body is erased.
 pub(crate) const SNAP_DIR: &str = "snap";
 
-/// Where positions in a segment end: no file of one is longer.
+/// The limit of positions in a segment: no segment file is longer.
 const SEGMENT_BYTES_MAX: u64 = (u32::MAX as u64 + 1) * Position::GRAIN_BYTES;
 /// Segments kept open for reading at a time.
 const OPEN_SEGMENT_COUNT_MAX: usize = 64;
@@ -77,7 +77,7 @@ pub(crate) fn map_name(number: u32) -> String {
     format!("{LOG_DIR}/{number:012}.map")
 }
 
-/// Whether the store may have put a file of this name into the folder of what was set aside, or of snapshots.
+/// Whether the store may have put a file of this name into the folder of bytes that were set aside, or of snapshots.
 pub(crate) fn is_copy_name(directory: &str, file_name: &str) -> bool {
     let is_number = |text: &str, digits_min: usize| {
         text.len() >= digits_min && text.bytes().all(|byte| byte.is_ascii_digit())
@@ -89,7 +89,7 @@ pub(crate) fn is_copy_name(directory: &str, file_name: &str) -> bool {
                 if is_number(segment, 12) && is_number(start, 12) && is_number(copy, 1))
         }
         SNAP_DIR => {
-            // One that contradicted the log goes by another name, and may hold what was erased as well.
+            // A snapshot that contradicted the log has another name, and may hold erased texts as well.
             let name = file_name.strip_suffix(".evidence").unwrap_or(file_name);
             let name = name.strip_suffix(".tmp").unwrap_or(name);
             let name = name.strip_suffix(".ledger").unwrap_or(name);
@@ -111,7 +111,7 @@ pub(crate) struct SegmentFile {
     pub(crate) path: PathBuf,
     /// Its header, or why it has none.
     pub(crate) header: Result<SegmentHeader, Invalid>,
-    /// Where things are, if it is sealed.
+    /// The tables, if the segment is sealed.
     pub(crate) sealed: Option<Tables>,
 }
 
@@ -136,9 +136,9 @@ impl Segments {
         Self { storage, store, open: Mutex::default(), maps: Mutex::default(), keys: OnceLock::new() }
     }
 
-    /// Gives the keys that open what is read. Once.
+    /// Gives the keys that open sealed bytes. Once.
     pub(crate) fn give_keys(&self, keys: KeyChain) {
-        // As the text above says: those that were given first stay.
+        // As the text above says: the keys that were given first stay.
         let _ = self.keys.set(keys);
     }
 
@@ -147,7 +147,7 @@ impl Segments {
         self.keys.get()
     }
 
-    /// A frame with what can be opened of it in plain.
+    /// The frame, in plain as far as the keys open it.
     pub(crate) fn opened(&self, frame: Frame) -> Frame {
         match self.keys() {
             Some(keys) if keys.has_ring() => keys.open_frame(frame),
@@ -191,7 +191,7 @@ impl Segments {
         Ok(Some(segment))
     }
 
-    /// Reads what a file of a segment says of itself.
+    /// Opens the file of a segment: reads its header and, if it is sealed, where its tables are.
     pub(crate) fn open_file(
         &self,
         number: u32,
@@ -328,7 +328,7 @@ pub(super) fn nothing_at(position: Position, store: StoreId) -> FrameHeader {
     }
 }
 
-/// A report that something at `position` is wrong. The events it costs are for the caller to fill in.
+/// A report that something at `position` is wrong. The caller fills in the events that it costs.
 pub(crate) fn corruption(segments: &Segments, position: Position, fault: Fault) -> Corruption {
     let segment = position.segment();
     let mut report = Corruption {

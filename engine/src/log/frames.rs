@@ -131,7 +131,7 @@ impl<'a> Walk<'a> {
         if position == SegmentHeader::start(position.segment()) {
             return self.open_segment(position.segment());
         }
-        // Where no header is, the way from the segment's beginning reports why.
+        // If no header is there, the walk from the segment's beginning reports the reason.
         if let Ok(header) = self.cursor.header(position) {
             self.place = Written {
                 position,
@@ -197,7 +197,7 @@ impl<'a> Walk<'a> {
             self.link_known = false;
             let place = match self.segments.header(later)? {
                 Some(header) => Some(segment_start(&header)),
-                // Its own header is damaged too: its frames tell.
+                // That segment's header is damaged too: its frames tell where it begins.
                 None => {
                     self.resync(later, SegmentHeader::start(later).offset())?.map(|header| before(&header))
                 }
@@ -250,7 +250,7 @@ impl<'a> Walk<'a> {
         damage.seq_first = Some(header.first_seq.min(known.seq.next()));
         damage.seq_last = Some(header.last_seq());
         if header.first_seq <= known.seq {
-            // Its seqs are taken: it must not pull the walk back.
+            // The frame's seqs were passed already: it must not pull the walk back.
             self.place.seq = known.seq;
         }
         Some(damage)
@@ -286,7 +286,7 @@ impl<'a> Walk<'a> {
                 Some(self.place.seq)
             } else {
                 self.link_known = false;
-                // The segment simply ends here, if what is wrong is only the header of the next one.
+                // If only the header of the next segment is wrong, this segment simply ends here.
                 if let Some(next) = self.open_segment(segment.saturating_add(1))? {
                     if damage.part == Part::Missing {
                         return Ok(next);
@@ -387,18 +387,18 @@ impl<'a> Frames<'a> {
         self
     }
 
-    /// Reads into these windows, where no frame is in them any more.
+    /// Reads into these windows, if no frame uses them any more.
     pub(crate) fn reusing(mut self, windows: Windows) -> Self {
         self.walk.cursor().reuse(windows);
         self
     }
 
-    /// The header of the damaged frame that the last error is of, if the header is sound: then some pieces of it may be, too.
+    /// The header of the damaged frame that the last error reports, if that header is sound: then some pieces may be sound, too.
     pub(crate) fn damaged(&self) -> Option<&FrameHeader> {
         self.walk.damaged.as_ref()
     }
 
-    /// Its windows, for the one that reads on.
+    /// Returns the windows, for the next reader.
     pub(crate) fn into_windows(self) -> Windows {
         self.walk.into_windows()
     }
@@ -443,8 +443,8 @@ impl Log {
         Frames::new(self, from, until, FrameCheck::Checksum, SCAN_WINDOW_BYTES)
     }
 
-    /// Frames from the one that holds `from` on, up to a place that need not be durable. For callers that hold the write lock, or want
-    /// what was never confirmed, too.
+    /// Frames from the one that holds `from` on, up to a place that need not be durable. For callers that hold the write lock, or need
+    /// unconfirmed events, too.
     pub(crate) fn frames_until(
         &self,
         from: Seq,

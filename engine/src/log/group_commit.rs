@@ -217,7 +217,7 @@ impl Log {
         Ok(is_zero(cursor.bytes(number, written.position.offset(), END_BYTES)?))
     }
 
-    /// Makes all that is written durable and visible. Call under the write lock, caught up.
+    /// Makes all written commits durable and visible. Call under the write lock, caught up.
     pub(super) fn make_durable(&self, tail: &Tail, writer: &mut Writer) -> Result<(), LogError> {
         let end = writer.place;
         if tail.read()?.durable.is_some_and(|durable| durable.position == end.position) {
@@ -230,7 +230,7 @@ impl Log {
         match self.await_stretch(tail, &stretch, true) {
             Outcome::Durable(_) => {}
             Outcome::Failed(lost) => return Err(self.lost(lost)),
-            // Another program cut it since it was read under this lock. It is made anew once all that is written is durable.
+            // Another program cut the page since it was read under this lock. The page is made anew once all written commits are durable.
             Outcome::PageLost => {
                 let page = tail.read()?;
                 let found = self.repair_behind(tail, writer, &page)?;
@@ -252,11 +252,11 @@ impl Log {
         LogError::corrupt(damage)
     }
 
-    /// Whether a commit's conditions hold behind `run`; if not, and it is not strict about them, that is told.
+    /// Whether a stream that the conditions name has moved, `run` included. A strict request is refused then.
     fn admit(&self, writer: &mut Writer, run: &Run, request: &Request) -> Result<bool, LogError> {
         if request.prepared.frame.last_reference().is_some_and(|reference| reference >= writer.place.position)
         {
-            // It names bytes that are not in the log; no state of this log can have led to it.
+            // The commit names bytes that are not in the log; no state of this log can have led to it.
             return Err(LogError::Encode(crate::codec::EncodeError::NoSuchBody));
         }
         self.check_keys(writer.page.generation, &request.prepared)?;
@@ -307,8 +307,8 @@ impl Log {
         Ok(known(writer))
     }
 
-    /// The newest event of a stream after the condition's basis among those written before this handle was opened,
-    /// and since.
+    /// The newest event of a stream after the condition's basis, among the events written before and since this handle was
+    /// opened.
     fn newest_before(&self, condition: &Condition, writer: &Writer) -> Result<Option<Seq>, LogError> {
         let mut newest = None;
         for frame in self.frames_until(condition.basis.next(), writer.place, FrameCheck::Checksum)? {
@@ -323,8 +323,8 @@ impl Log {
 
     /// The segment where the log ends, opened for writing. Call under the write lock.
     ///
-    /// A sync through it covers all that is written: bytes that others wrote before it was opened, and that are not known
-    /// to be durable, are written again, since the error of their failed write-back may have been told to another.
+    /// A sync through this file covers all written bytes. Bytes that other processes wrote before it was opened, and that may not be
+    /// durable, are written again: the error of their failed write-back may have been told to another process.
     pub(super) fn write_segment(
         &self,
         tail: &Tail,
@@ -353,8 +353,8 @@ impl Log {
         tail.check_current()?;
         let turn = tail.lock_sync(&*self.clock, self.options.lock_wait)?;
         let page = tail.read()?;
-        // Another thread's sync may have failed before this one had its turn: it was told so, and through the same file the
-        // next sync would not be.
+        // Another thread's sync may have failed before this thread had its turn. That thread was told so; through the same file the next
+        // sync would not be told.
         if page.epoch != writer.page.epoch {
             self.poisoned.store(true, Ordering::SeqCst);
             return Err(LogError::Poisoned { path: self.storage.path("") });
@@ -367,7 +367,7 @@ impl Log {
             tail.claim(&page, &place)?;
         }
         let next = crate::codec::SegmentHeader::start(place.position.segment().saturating_add(1));
-        // Stays set if anything here fails: the new segment may exist or not, and repair finds out.
+        // The busy mark stays if anything here fails: the new segment may exist or not, and repair finds out.
         tail.begin(next, self.process)?;
         let start = self.start_segment(&place, false)?;
         tail.confirm(&mut writer.page, &start)?;
@@ -387,7 +387,7 @@ impl Log {
     ) -> Result<Vec<(usize, Placed)>, LogError> {
         let start = writer.place;
         let segment = self.write_segment(tail, writer)?;
-        // A clock may be set back; what it says is recorded, and order is that of seqs.
+        // A clock may be set back; its time is recorded as it is, and the order is that of seqs.
         let time = self.clock.now();
         let highest = time.max(start.time);
         let durable = writer.page.durable_end().position;
@@ -480,9 +480,9 @@ impl Log {
         }
     }
 
-    /// After a failed write: zeros what was written, so that nothing of it can be taken for a commit, not after a power cut
-    /// either. Through an open file of its own: a failed write-back is told once to each, and those who wait for earlier
-    /// commits must be told of theirs.
+    /// After a failed write: zeros the written bytes, so that none of them can be taken for a commit, not after a power cut either.
+    /// Uses an open file of its own: a failed write-back is told once to each open file, and the callers that wait for earlier commits
+    /// must be told of their failure.
     fn undo(&self, tail: &Tail, number: u32, (start, end): (u64, u64), error: LogError) -> LogError {
         let undone = self.storage.open(&segment_name(number), Access::Write).and_then(|file| {
             zero(&*file, start, end.min(file.len()?))?;
@@ -507,7 +507,7 @@ pub(crate) struct Request {
 
 /// Commits that are written together.
 struct Run {
-    /// Each with its number in the group, and whether a stream moved that it named.
+    /// Each request with its number in the group, and whether a stream that it named has moved.
     requests: Vec<(usize, Request, bool)>,
     start: Written,
     bytes: u64,

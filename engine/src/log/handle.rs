@@ -1,7 +1,7 @@
-//! The open log: its options, its state, and the types of a commit. And what other processes do with it: a wait for their next commit,
+//! The open log: its options, its state, and the types of a commit. Also the changes by other processes: a wait for their next commit,
 //! files and keys that they replaced.
 //!
-//! Others are seen by the tail page, which is read again at growing intervals. Commits of the same handle end a wait at once.
+//! Changes are seen by the tail page, which is read again at growing intervals. Commits of the same handle end a wait at once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -57,7 +57,7 @@ pub struct Recovery {
     pub torn_bytes: u64,
     /// Events found written but not confirmed, now confirmed.
     pub confirmed_event_count: u64,
-    /// Events found written and not confirmed, which a handle that only reads leaves so and does not show.
+    /// Events found written and not confirmed. A handle that only reads leaves them so and does not show them.
     pub unconfirmed_event_count: u64,
     /// An erasure was begun and had not ended when the log was opened; a handle that writes ends it.
     pub was_erasing: bool,
@@ -112,7 +112,7 @@ pub struct Appended {
     pub position: Position,
     /// All rows of its body table, with positions.
     pub rows: Vec<BodyRow>,
-    /// Whether a stream had moved that the caller named without insisting on it.
+    /// Whether a stream that the conditions name had moved, for a request that is not strict.
     pub(crate) moved: bool,
 }
 
@@ -139,7 +139,7 @@ pub(super) struct Writer {
     pub(super) place: Head,
     /// Recovery is still to be done.
     pub(super) postponed: bool,
-    /// Newest seq per stream, for events after `moved_from`, but for those in `gaps`.
+    /// Newest seq per stream, for events after `moved_from`, except those in `gaps`.
     pub(super) moved: HashMap<StreamId, Seq>,
     pub(super) moved_from: Seq,
     /// Ranges that other processes wrote and this handle has not read.
@@ -164,7 +164,7 @@ pub struct Log {
     /// This handle may not write; known once, so that asking needs no lock.
     pub(super) read_only: bool,
     pub(super) secret: Secret,
-    /// Why the secret cannot be had.
+    /// The reason why the secret cannot be had.
     pub(super) secret_fault: Option<String>,
     pub(super) segments: Segments,
     /// A feature that writing needs and this program does not know.
@@ -181,17 +181,17 @@ pub struct Log {
     pub(super) commit_delay: CommitDelay,
     /// A sync failed; only another handle may append again.
     pub(super) poisoned: AtomicBool,
-    /// How far the log was durable when its page was last looked at.
+    /// The durable position when the page was last looked at.
     pub(super) looked_at: AtomicU64,
     /// The generation of files that was last seen.
     pub(super) generation: AtomicU32,
-    /// How often features had been added when this handle was opened, and those that writing needed then.
+    /// How often features had been added when this handle was opened, and the features that writing needed then.
     pub(super) upgrades: AtomicU32,
     pub(super) writes: Vec<String>,
     /// Bodies whose erasure is on record and was not carried out when this handle looked; whether there are any.
     pub(super) withheld: RwLock<BTreeSet<Position>>,
     pub(super) withholds: AtomicBool,
-    /// Tables of pieces of large frames that were met.
+    /// Tables of pieces of large frames that were read.
     pub(super) tables: Mutex<Tables>,
     /// Positions of frames by first seq, at least [`MAP_STEP_BYTES`] apart.
     pub(super) map: Mutex<BTreeMap<Seq, Position>>,
@@ -208,12 +208,12 @@ impl Log {
         &self.secret
     }
 
-    /// Why the store's secret cannot be had, if it cannot.
+    /// The reason why the store's secret cannot be had, if it cannot.
     pub fn secret_fault(&self) -> Option<&str> {
         self.secret_fault.as_deref()
     }
 
-    /// The storage it lies on, for those who keep other files beside it.
+    /// The storage that the log lies on. Other modules keep files beside the log.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.storage
     }
@@ -261,8 +261,8 @@ impl Log {
         FeatureBits { needs: 0, writes: if self.is_encrypted() { ENCRYPTION_BIT } else { 0 } }
     }
 
-    /// Refuses a handle that a child got by `fork`: the child's lock would be the parent's, and giving it back would give back
-    /// the parent's. Cost: one system call that does nothing.
+    /// Refuses a handle that a child got by `fork`: the child's lock would be the parent's, and a release of it would release
+    /// the parent's lock. Cost: one system call that does nothing.
     pub(crate) fn check_process(&self) -> Result<(), LogError> {
         let process = self.storage.process();
         if process == self.process { Ok(()) } else { Err(LogError::Forked { owner: self.process, process }) }
@@ -276,7 +276,7 @@ impl Log {
         outcome
     }
 
-    /// The state of the writer. A panic in the middle of a write may have left it other than the log is: then this handle writes no
+    /// The state of the writer. A panic in the middle of a write may have left it different from the log: then this handle writes no
     /// more.
     pub(super) fn writer(&self) -> Result<MutexGuard<'_, Writer>, LogError> {
         self.writer.lock().map_err(|_| self.lost(Lost::Sync))

@@ -4,8 +4,8 @@
 //! sealed segment: footer            segment n: n.map beside it            else: nothing, read the frames
 //! ```
 //!
-//! Every page is checked before it is used; one damaged page of a table is computed from the others, and who asks for more
-//! damaged ones is told that there is no table. What a table says is only where to look: frames and bodies check themselves.
+//! Every page is checked before it is used. One damaged page of a table is computed from the others. If more pages are damaged, the
+//! caller is told that there is no table. A table only says where to look: frames and bodies check themselves.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -75,8 +75,8 @@ pub(crate) struct Table {
     shape: TableShape,
     start: u64,
     fence: OnceLock<Vec<[u8; FENCE_KEY_BYTES]>>,
-    /// Pages that were read, checked, each in the slot of its number, which a later one takes over: the bodies of one
-    /// session lie on few pages, though not in the order they are asked for. The file is complete: its tables stay.
+    /// Checked pages, each in the slot of its number until a later page takes the slot: the bodies of one session lie on few pages,
+    /// though callers ask for them in another order. The file is complete, so its tables do not change.
     read: Mutex<BTreeMap<usize, ReadPage>>,
 }
 
@@ -125,7 +125,7 @@ impl Table {
         }
         rows.truncate(self.shape.rows_of(page).saturating_mul(self.shape.row_bytes));
         let stored = read.last_chunk::<4>().map(|stored| u32::from_le_bytes(*stored));
-        // The checksum itself may be what is damaged; then the rows are as they were.
+        // The checksum itself may be damaged; then the rows are as they were.
         if stored == Some(crc32c::crc32c(&rows)) || read.starts_with(&rows) {
             return Ok(rows);
         }
@@ -154,7 +154,7 @@ impl Table {
         Ok(self.fence.get_or_init(|| keys))
     }
 
-    /// The ordinal of the first row whose key is at least `wanted`, and that row. `key` is of a row's first 8 bytes.
+    /// The ordinal of the first row whose key is at least `wanted`, and that row. `key` makes a key of a row's first 8 bytes.
     fn lower_bound(
         &self,
         file: Source<'_>,
@@ -162,7 +162,7 @@ impl Table {
         key: fn(&[u8]) -> u64,
     ) -> Result<Option<(u32, Vec<u8>)>, Fault> {
         let fence = self.fence(file)?;
-        // Before the first row of all: the first page is looked through.
+        // If the key is before the first row, the first page is searched.
         let mut page = fence.partition_point(|first| key(first) < wanted).saturating_sub(1);
         while page < self.shape.page_count() {
             let rows = self.page(file, page)?;
@@ -252,13 +252,13 @@ pub(crate) struct Tables {
 /// A stream, as the table of a segment has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableStream {
-    /// Which.
+    /// The stream.
     pub stream: StreamId,
     /// Its first event in the segment.
     pub first: Seq,
-    /// Its last.
+    /// Its last event in the segment.
     pub last: Seq,
-    /// How many.
+    /// The number of its events in the segment.
     pub event_count: u32,
 }
 
@@ -373,7 +373,7 @@ impl Tables {
         Ok(found)
     }
 
-    /// All streams that have events here, in the order of their first ones.
+    /// All streams that have events here, in the order of their first events here.
     pub(crate) fn streams(&self, file: Source<'_>) -> Result<Vec<TableStream>, Fault> {
         let rows = self.streams.rows(file, 0, u32::MAX)?;
         let mut streams: Vec<TableStream> = rows
@@ -407,7 +407,7 @@ pub(crate) struct MapFile {
     pub(crate) tables: Tables,
 }
 
-/// The record at the end of a file, if it is that of this sealed segment: what is left when the header is damaged.
+/// The record at the end of a file, if it is the record of this sealed segment. It serves when the header is damaged.
 pub(crate) fn last_record(
     source: Source<'_>,
     number: u32,

@@ -7,15 +7,15 @@
 //! read  -> frames up to the durable head; damage is reported and stepped over, never served
 //! ```
 //!
-//! An event is an envelope and opaque bytes here; what it means is decided above. Nothing is acknowledged, and
+//! An event is an envelope and opaque bytes here; its meaning is decided above. Nothing is acknowledged, and
 //! nothing is shown to another handle, before a successful sync covers it. Damage below the highest durable claim
 //! is never cut and never repaired: the log opens, refuses appends, and reads around it. `docs/FORMAT.md` has the
 //! bytes and the rules of recovery.
 //!
 //! Complete segments are sealed (`seal`): rewritten once, smaller, under the positions they had. Tables in their footers, or in
-//! maps beside those not sealed yet, say which frames hold a stream.
+//! maps beside segments that are not sealed yet, say which frames hold a stream.
 //!
-//! Not here: what events mean, which commits are allowed (beyond "did this stream move"), lookups by anything but
+//! Not here: the meaning of events, which commits are allowed (beyond "did this stream move"), lookups by anything but
 //! seq, position and stream.
 
 mod append;

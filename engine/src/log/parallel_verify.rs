@@ -1,12 +1,12 @@
 //! Checking the bodies of many frames on a second thread while the next frames are read.
 //!
 //! ```text
-//! caller:  read frames 2 ......... | help with what is left of 1 | judge 1 | read frames 3 ..
-//! helper:  check bodies of frames 1 .......................... |            check bodies of frames 2 ..
+//! caller:  read frames 2 ......... | help with the rest of 1     | judge 1 | read frames 3 ..
+//! second:  check bodies of frames 1 .......................... |            check bodies of frames 2 ..
 //! ```
 //!
 //! Reading, and all that depends on order, is the caller's: a simulated disk sees the same calls in the same order every
-//! time. The helper only hashes what is in memory. Where there is one processor, or little to do, the caller does it all.
+//! time. The second thread only hashes bytes in memory. Where there is one processor, or little to do, the caller does it all.
 
 use std::num::NonZero;
 use std::ops::Range;
@@ -23,14 +23,14 @@ use crate::locks::{steady, steady_into};
 
 /// Bytes of bodies that are checked at a time.
 const BATCH_BYTES: usize = 4 << 20;
-/// Bytes from which on a second thread is worth its beginning: on a busy machine it may be a while until it begins.
+/// From so many bytes on a second thread is worth its start: on a busy machine it may be a while until it begins.
 const SHARED_BYTES_MIN: usize = 1 << 20;
 /// Most items that a thread takes at a time.
 const SHARE_COUNT_MAX: usize = 8;
-/// Shares that there are at least, where there are as many items: a few large ones are not all taken by one thread.
+/// Least number of shares, if there are as many items: so one thread does not take all of a few large ones.
 const SHARES_MIN: usize = 8;
 
-/// A row whose bytes are not what its digest says, and what is wrong with them.
+/// A row whose bytes do not fit its digest, and how they differ.
 pub(super) type Damaged = (BodyRow, Invalid);
 
 /// A frame whose bodies are to be checked.
@@ -40,9 +40,9 @@ pub(super) struct Unchecked {
 }
 
 enum Bodies {
-    /// Where in the batch's bytes all is that follows the spine, as it was written.
+    /// The range, in the batch's bytes, of all that follows the spine, as it was written.
     Stored(Range<usize>),
-    /// Of a sealed segment: unpacked and checked while they were read.
+    /// Bodies of a sealed segment: unpacked and checked while they were read.
     Checked(Vec<Damaged>),
 }
 
@@ -67,18 +67,18 @@ pub(super) fn check_alone(frame: &Frame, cursor: &mut Cursor<'_>) -> Result<Vec<
     Ok(damaged)
 }
 
-/// Neighbouring frames of one segment, and what came after them.
+/// Neighbouring frames of one segment, and the step that came after them.
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) frames: Vec<Unchecked>,
     stored: Stretch,
-    /// Where the walk was then, and what it met there; `None`: the next frame.
+    /// The place of the walk after them, and its step there; `None`: the next frame.
     pub(super) place: Position,
     pub(super) met: Option<Step>,
 }
 
 impl Batch {
-    /// Reads on, up to the end of the segment, of what is sound, or of what is checked at a time; into `room`, whose contents
+    /// Reads on until the segment ends, damage or the end of the walk is met, or the batch is full; into `room`, whose contents
     /// do not matter.
     pub(super) fn read(walk: &mut Walk<'_>, room: Stretch) -> Result<Self, LogError> {
         let segment = walk.place.position.segment();
@@ -102,21 +102,21 @@ impl Batch {
         }
     }
 
-    /// Room for another batch. Memory that is new costs the system as much as all hashing.
+    /// Memory for another batch. New memory costs the system as much as all hashing.
     pub(super) fn into_room(self) -> Stretch {
         self.stored
     }
 
-    /// Checks the bodies of all frames while `meanwhile` runs: what is damaged, by frame.
+    /// Checks the bodies of all frames while `meanwhile` runs. Returns the damaged rows by frame, and the result of `meanwhile`.
     pub(super) fn check_beside<T>(&self, meanwhile: impl FnOnce() -> T) -> (Vec<Vec<Damaged>>, T) {
         let stored = self.stored.bytes();
         beside(&self.frames, stored.len(), |unchecked| unchecked.check(stored), meanwhile)
     }
 }
 
-/// What `work` makes of each item, in their order, while `meanwhile` runs; and what that gives. `bytes`: what all items hold.
-/// From [`SHARED_BYTES_MIN`] on a second thread helps. Both take a few items at a time: on a busy machine a thread may begin
-/// late, and nothing waits for it then. `work` must be pure: which thread does it is not certain.
+/// The results of `work` for the items, in their order, and the result of `meanwhile`, which runs at the same time. `bytes`: the size of
+/// all items. From [`SHARED_BYTES_MIN`] on a second thread helps. Both take a few items at a time: on a busy machine a thread may
+/// begin late, and nothing waits for it then. `work` must be pure: either thread may do it.
 pub(super) fn beside<I: Sync, R: Send, T>(
     items: &[I],
     bytes: usize,
@@ -133,7 +133,7 @@ pub(super) fn beside<I: Sync, R: Send, T>(
     let help = || {
         loop {
             let start = next.fetch_add(share_count, Ordering::Relaxed);
-            // Past the end: all is taken.
+            // Past the end: all items are taken.
             let share = items.get(start..).unwrap_or_default();
             if share.is_empty() {
                 return;
@@ -143,7 +143,7 @@ pub(super) fn beside<I: Sync, R: Send, T>(
         }
     };
     let done = std::thread::scope(|scope| {
-        // No thread to be had: all is done here.
+        // If no thread can be had, all is done here.
         let name = "acpdb check".to_owned();
         let helper = std::thread::Builder::new().name(name).spawn_scoped(scope, help);
         let done = meanwhile();

@@ -11,7 +11,7 @@ use crate::ids::{Position, Seq};
 /// Most memory for tables: of some 2 million events in large commits.
 const BYTES_MAX: usize = 8 << 20;
 
-/// Tables by where their frames begin.
+/// Tables by the positions of their frames, and by seq.
 #[derive(Default)]
 pub(super) struct Tables {
     by_seq: BTreeMap<Seq, Arc<PieceTable>>,
@@ -39,7 +39,7 @@ impl Tables {
         self.by_position.insert(position, seq);
         let before = self.by_seq.insert(seq, Arc::clone(table));
         self.bytes = self.bytes.saturating_add(bytes);
-        // A table takes what it took when it was kept.
+        // A table's size does not change after it was kept.
         self.bytes = self.bytes.saturating_sub(before.map_or(0, |table| table.memory_bytes()));
     }
 }

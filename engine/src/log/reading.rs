@@ -31,10 +31,10 @@ enum Found {
     Large(Arc<PieceTable>),
 }
 
-/// Looks at frames by their positions. Neighbours share what was read: a caller that goes through the log in order keeps one `Looks`.
-/// Nothing is made before the first frame has to be read.
+/// Looks at frames by their positions. Neighbours share the bytes that were read: a caller that goes through the log in order keeps
+/// one `Looks`. The cursor is made for the first frame that has to be read.
 pub(crate) struct Looks<'a> {
-    /// What a look at a frame that is no neighbour reads at first.
+    /// Bytes that a look reads at first, if the frame is no neighbour of the one before.
     look_bytes: usize,
     cursor: Option<Cursor<'a>>,
 }
@@ -45,8 +45,8 @@ impl<'a> Looks<'a> {
     /// For a caller that will ask for the texts, too.
     pub(crate) const WITH_TEXTS: Self = Self { look_bytes: POINT_WINDOW_BYTES, cursor: None };
 
-    /// The frame, or its parts, with events of `streams` past `after` in the frame at `position`: the frame, or parts of a large one, which may
-    /// hold other events, too.
+    /// The events of `streams` past `after` in the frame at `position`: the whole frame, or parts of a large one. They may hold other
+    /// events, too.
     ///
     /// # Errors
     /// As [`Log::frame_at`].
@@ -70,7 +70,7 @@ impl<'a> Looks<'a> {
 }
 
 impl Log {
-    /// The frame that holds `seq`, or of a large frame a part that does, if it is durable and sound. Cost: a few reads near it.
+    /// The frame that holds `seq`, or the part of a large frame that holds it, if it is durable and sound. Cost: a few reads near it.
     ///
     /// # Errors
     /// [`LogError::Corrupt`] if the frame is damaged.
@@ -148,7 +148,7 @@ impl Log {
         }
     }
 
-    /// The header of the frame at `position`, checked by itself: for its link, without its spine.
+    /// The header of the frame at `position`, checked by itself: its link is known without reading the spine.
     ///
     /// # Errors
     /// [`LogError::Corrupt`] if no frame of this store begins there.
@@ -175,8 +175,8 @@ impl Log {
         })
     }
 
-    /// The event at `seq` and some neighbours, if it is durable and of a large frame that was met before. `None` says nothing:
-    /// [`Log::locate`] tells.
+    /// The event at `seq` and some neighbours, if the event is durable and in a large frame that was read before. `None` decides
+    /// nothing: ask [`Log::locate`].
     ///
     /// # Errors
     /// [`LogError::Corrupt`] if these events are damaged.
@@ -188,8 +188,8 @@ impl Log {
         self.met(self.part(&mut self.cursor(), &table, &pieces)).map(Some)
     }
 
-    /// As [`Log::part_holding`] of the first of `seqs`, which rise, and with it those of the others that the same frame holds:
-    /// parts in order.
+    /// As [`Log::part_holding`] for the first of `seqs`, and for those of the other `seqs` that the same frame holds: parts in order.
+    /// `seqs` rise.
     ///
     /// # Errors
     /// As [`Log::part_holding`].
@@ -207,10 +207,10 @@ impl Log {
         Cursor::for_looks(&self.segments, SPINE_WINDOW_BYTES)
     }
 
-    /// The frame at `position`, or of a large one the part that holds `seq`; `None` if the frame does not hold it.
+    /// The frame at `position`, or the part of a large frame that holds `seq`; `None` if the frame does not hold `seq`.
     ///
     /// # Errors
-    /// [`LogError::Corrupt`] if no sound frame of this store begins there, or that part of it is damaged.
+    /// [`LogError::Corrupt`] if no sound frame of this store begins there, or if that part of it is damaged.
     pub fn part_at(&self, position: Position, seq: Seq) -> Result<Option<Frame>, LogError> {
         let mut cursor = self.cursor();
         match self.found_by(&mut cursor, position)? {
@@ -237,7 +237,7 @@ impl Log {
         looks.parts_of(self, position, streams, after)
     }
 
-    /// The frame at `position`, or the part of a large one in which the first event of `stream` is, if it has one.
+    /// The frame at `position`, or the part of a large frame that has the first event of `stream`, if there is one.
     ///
     /// # Errors
     /// As [`Log::frame_at`].
@@ -247,7 +247,7 @@ impl Log {
             Found::Small(frame) => return Ok(frame),
             Found::Large(table) => table,
         };
-        // A piece may have the bit of the stream for another's sake.
+        // A piece may have the stream's bit because of another stream.
         for pieces in table.of_streams(&[stream], Seq::ZERO) {
             let part = self.met(self.part(&mut cursor, &table, &pieces))?;
             if part.events().any(|event| event.envelope.stream == stream) {
@@ -257,14 +257,14 @@ impl Log {
         self.frame_at(position)
     }
 
-    /// As [`Log::parts_of`], out of a whole frame at hand.
+    /// As [`Log::parts_of`], from a whole frame in memory.
     pub fn parts_in(&self, frame: &Frame, streams: &[StreamId], after: Seq) -> Vec<Frame> {
         let Some(table) = frame.piece_table() else { return vec![frame.clone()] };
         table.of_streams(streams, after).iter().map(|pieces| table.part_of(frame, pieces)).collect()
     }
 
-    /// The frame that holds `seq` or a part of it, found by headers from a known place on. `None`: something on the way is
-    /// not as it should be, and has to be looked at closely.
+    /// The frame that holds `seq` or a part of it, found by following headers from a known place. `None`: something on the way is
+    /// wrong, and the caller must look closely.
     pub(super) fn stepped_to(&self, seq: Seq, start: Position) -> Result<Option<Frame>, LogError> {
         let head = self.head().position;
         let first = if start.segment() == 0 { SegmentHeader::start(1) } else { start };
@@ -297,7 +297,7 @@ impl Log {
         Ok(None)
     }
 
-    /// The pieces of a damaged frame that are sound each by itself, in order; none if its table is not, or it has none.
+    /// The pieces of a damaged frame that are sound, in order; none if the frame's table is damaged or missing.
     ///
     /// Each piece passes its checksum, as for any other look at a part of a frame. The digest covers the whole frame, and says
     /// nothing of a part.
@@ -315,7 +315,7 @@ impl Log {
         for piece in 0..header.piece_count {
             match self.part(&mut cursor, &table, &(piece..piece.saturating_add(1))) {
                 Ok(part) => parts.push(part),
-                // The damage of the frame is told of by the caller.
+                // The caller reports the damage of the frame.
                 Err(LogError::Corrupt(_)) => {}
                 Err(error) => return Err(error),
             }

@@ -1,4 +1,4 @@
-//! Finding the end of the log: what is claimed to be durable, how far sound frames go, what is torn after them.
+//! Finding the end of the log: the durable claims, the end of sound frames, the torn bytes after them.
 
 use super::cursor::Cursor;
 use super::error::{Corruption, LogError};
@@ -53,7 +53,7 @@ pub(crate) fn read_checkpoint(segments: &Segments) -> Result<CheckpointFile, Log
     }
 }
 
-/// Where the log ends and what is beyond.
+/// The end of the log, and the bytes beyond it.
 #[derive(Debug)]
 pub(crate) struct RecoveryScan {
     /// The end of sound frames, E.
@@ -85,7 +85,7 @@ pub(crate) fn first_gap(numbers: &[u32]) -> Option<u32> {
     (1..).zip(numbers).find(|(expected, number)| expected != *number).map(|(expected, _)| expected)
 }
 
-/// Events of each segment that need not be accounted for.
+/// As many events for each earlier segment are believed without a look at the lengths of files.
 const UNASKED_EVENT_COUNT: u64 = 1 << 21;
 
 /// Whether the log holds, right before `place`, the frame that `place` says is there.
@@ -153,7 +153,7 @@ fn anchor(
     Ok(None)
 }
 
-/// What is wrong with a segment that has no sound header.
+/// The damage of a segment that has no sound header.
 fn lost_header(segments: &Segments, numbers: &[u32], segment: u32) -> Result<Corruption, LogError> {
     let position = segment_begin(segment);
     let newer = segments.get(segment)?.and_then(|file| file.header.clone().err());
@@ -226,7 +226,7 @@ pub(crate) fn scan(
     };
     let torn = torn(&mut cursor, &place)?;
     if let (Some((_, torn_end)), false) = (torn, confirmed_only) {
-        // A claim beyond this place: what is torn was durable.
+        // A claim beyond this place: the torn bytes were durable.
         durable = durable.max(claim_from(&mut cursor, place.position, torn_end, place.seq)?);
     }
     let mut damage = None;
@@ -242,7 +242,7 @@ pub(crate) fn scan(
         found.seq_first = Some(place.seq.next());
         damage = Some(found);
     }
-    // Sound, whatever it says: it is neither torn nor damaged, and not for this program to touch.
+    // A newer program's frame is sound: neither torn nor damaged, and this program must not change it.
     if let Some((_, torn_end)) = torn
         && let Some((position, invalid)) = find_newer(&mut cursor, &place, torn_end)?
     {

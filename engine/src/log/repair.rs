@@ -1,6 +1,6 @@
-//! Where the end of a log is, and making it whole again after its last writer died, or after a sync failed.
+//! Finding the end of a log, and making it whole again after its last writer died, or after a sync failed.
 //!
-//! Only the stretch after the highest durable claim D is ever changed, and a copy of what is zeroed is kept. A
+//! Only the stretch after the highest durable claim D is ever changed, and a copy of the zeroed bytes is kept. A
 //! second repair finds nothing to do.
 
 use std::io;
@@ -19,14 +19,14 @@ use crate::ids::{Position, Seq};
 use crate::locks::steady;
 use crate::storage::{Access, bytes_between, read_up_to, sync, write_all, write_file};
 
-/// How far beyond the last sound event the head of a damaged log may be, where only a witness beside it says so.
+/// How many events the head of a damaged log may be beyond the last sound event, if only a witness beside the log says so.
 const CLAIMED_COUNT_MAX: u64 = 1 << 16;
 
 impl Log {
     /// Makes the tail of the log whole again. Call under the write lock.
     ///
     /// Rules 10 to 12 of the recovery in `docs/FORMAT.md`.
-    /// `epoch`: that of the handle, if it has one.
+    /// `epoch`: the handle's epoch, if it has one.
     pub(crate) fn repair(
         &self,
         tail: &Tail,
@@ -37,7 +37,7 @@ impl Log {
         self.check_features()?;
         let own = page.store == Some(self.segments.store);
         let page = &if own { *page } else { TailPage::default() };
-        // Poison of another moment than the durable end beside it: a power cut tore the page. What is behind that end is
+        // If the poison and the durable end beside it are of different moments, a power cut tore the page. The log behind that end is
         // judged as after any crash.
         let is_poisoned = page.poisoned && page.poison_is_whole;
         // Ending a poisoning excludes every other sync meanwhile.
@@ -60,7 +60,7 @@ impl Log {
             torn_bytes = end.saturating_sub(start);
             self.quarantine(number, start, end)?;
             let zeroed = zero(&*file, start, end);
-            // After a failed sync the disk may refuse this too; the next segment says to ignore what is left.
+            // After a failed sync the disk may refuse this too; the next segment says to ignore the bytes that are left.
             if !is_poisoned {
                 zeroed.map_err(fail("zero the torn end of"))?;
             }
@@ -82,7 +82,7 @@ impl Log {
         }
         let mut epoch = if own { page.epoch } else { epoch.unwrap_or(0) };
         if tail.is_whole()? && own {
-            // Others may wait for what is given up here: what comes next will be where it was.
+            // Other handles may wait for events that are given up here, and the next commit takes the positions of these events.
             let gives_up = page.written.is_some_and(|written| written.position > place.position);
             if gives_up && !page.poisoned {
                 let _locks = locks()?;
@@ -91,12 +91,12 @@ impl Log {
             tail.publish(&mut page.clone(), &place)?;
             if page.poisoned {
                 tail.clear_poison()?;
-                // The page may have been written back while it was poisoned. Found so after a power cut, it would have
-                // what is acknowledged from here on given up as unconfirmed.
+                // The kernel may have written back the page while it was poisoned. If a repair found that page after a power cut, it would give up
+                // events that are acknowledged from here on.
                 tail.sync().map_err(|_| self.sync_failed(tail))?;
             }
         } else {
-            // The page that was lost may have said that what was torn is written: who waits for that must be told.
+            // The lost page may have said that the torn bytes are written: a handle that waits for them must learn that they are lost.
             epoch = epoch.wrapping_add(u32::from(found.torn.is_some()));
             let generation = self.generation.load(Ordering::SeqCst).wrapping_add(1);
             let counts = PageCounts { epoch, generation, upgrades: self.upgrades.load(Ordering::SeqCst) };
@@ -109,7 +109,7 @@ impl Log {
         Ok(Repaired { place, torn_bytes, confirmed_event_count, epoch })
     }
 
-    /// Refuses to go on if a newer program named a feature since this handle was opened: by the store's file itself, where the page
+    /// Refuses to go on if a newer program named a feature since this handle was opened. Reads the store's file itself, for when the page
     /// cannot be relied on.
     pub(super) fn check_features(&self) -> Result<(), LogError> {
         match identify(&*self.storage)? {
@@ -120,7 +120,7 @@ impl Log {
         }
     }
 
-    /// Where the log ends, by the files as they are now.
+    /// Finds the end of the log in the files as they are now.
     pub(crate) fn recovery_scan(
         &self,
         page: &TailPage,

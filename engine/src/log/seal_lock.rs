@@ -21,7 +21,7 @@ impl Drop for SealLock {
 }
 
 impl Log {
-    /// Takes SEAL, under which complete segments change; `None` if another process has it. Removes what an interrupted
+    /// Takes SEAL, under which complete segments change; `None` if another process has it. Removes files that an interrupted
     /// sealing left.
     pub(crate) fn seal_lock(&self) -> Result<Option<SealLock>, LogError> {
         self.check_process()?;

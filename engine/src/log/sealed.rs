@@ -13,7 +13,7 @@ use crate::codec::{
 use crate::ids::{Position, Seq};
 use crate::storage::bytes_between;
 
-/// As `recovery_scan::find_header`, in a sealed segment: `offset` and `until` are those of positions.
+/// As `recovery_scan::find_header`, in a sealed segment: `offset` and `until` are offsets of positions, not of the file.
 pub(crate) fn find_header(
     cursor: &mut Cursor<'_>,
     file: &SegmentFile,
@@ -80,7 +80,7 @@ pub(crate) fn check_file(segments: &Segments, file: &SegmentFile) -> Result<Vec<
         report(part, length.min(expected), format!("{expected} bytes"), format!("{length} bytes"));
     }
     let tables_at = layout.tables_offset();
-    // The second record is the last of what a layout adds up to.
+    // A file as long as its layout says ends with the second record.
     let last = expected.saturating_sub(RECORD_BYTES as u64);
     let record = layout.encode(RecordKind::Sealed);
     let checks = (|| {

@@ -15,7 +15,7 @@ pub(crate) struct StoredBlock {
 /// Where the stored bytes of a block begin in the file.
 pub(crate) fn stored_place(layout: &SealedLayout, row: &BlockRow) -> Result<u64, Fault> {
     let end = u64::from(row.stored_at).saturating_add(u64::from(row.stored_bytes));
-    // Packed bytes are never longer than the body, sealed ones by a little.
+    // Packed bytes are never longer than the body; sealed bytes may be a little longer.
     if end > layout.stored_bytes || row.stored_bytes as usize > STORED_BYTES_MAX {
         let found = format!("{} bytes up to {end}", row.stored_bytes);
         let invalid =

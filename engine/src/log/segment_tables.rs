@@ -1,7 +1,7 @@
 //! Where seqs and streams are in complete segments: the footer of a sealed segment, or the file `n.map` beside an unsealed one.
 //!
-//! A handle that may write makes a missing map from its segment. A map may be deleted at any time. It names the link in
-//! which its segment ends; a map of another segment is not used. A damaged or missing map costs the time to read the segment's
+//! A handle that may write makes a missing map from its segment. A map may be deleted at any time. It names the link at the end of
+//! its segment; a map of another segment is not used. A damaged or missing map costs the time to read the segment's
 //! spines; answers stay the same.
 
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl TableSource {
         }
     }
 
-    /// Asks the tables. Damaged ones have no answer.
+    /// Asks the tables. Damaged tables give no answer.
     pub(super) fn ask<T>(
         &self,
         question: impl FnOnce(Source<'_>, &Tables) -> Result<T, Fault>,
@@ -52,7 +52,7 @@ pub struct CompleteSegment {
     pub number: u32,
     /// Seq of its first event.
     pub first_seq: Seq,
-    /// Seq of its last.
+    /// Seq of its last event.
     pub last_seq: Seq,
 }
 
@@ -167,7 +167,7 @@ impl Log {
         Ok(tables.ask(|source, tables| tables.holding(source, seq))?.flatten())
     }
 
-    /// A known place at or before the frame that holds `seq`: of a complete segment its tables', else a remembered one.
+    /// A known position at or before the frame that holds `seq`: from the tables of a complete segment, else a remembered one.
     pub(super) fn start_before(&self, seq: Seq) -> Result<Position, LogError> {
         let remembered = steady(&self.map).range(..=seq).next_back().map(|(_, position)| *position);
         let active = self.head().position.segment();

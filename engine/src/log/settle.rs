@@ -53,7 +53,7 @@ impl Placed {
         if other.is_beyond(self) { other } else { self }
     }
 
-    /// Its place alone, without its frame and its rows: to be held for long, and by each stream of the commit.
+    /// A copy without the frame and the rows: it is held for long, and by each stream of the commit.
     pub(crate) fn bare(&self) -> Self {
         let Appended { first_seq, event_count, time, position, moved, .. } = self.appended;
         let appended = Appended { first_seq, event_count, time, position, rows: Vec::new(), moved };

@@ -28,11 +28,11 @@ pub struct SegmentSpace {
     pub bodies: u64,
     /// Their bytes before packing.
     pub body_bytes: u64,
-    /// Different bodies among them; as many as there are until it is sealed.
+    /// Different bodies among them; until the segment is sealed, all of them.
     pub bodies_stored: u64,
-    /// Bytes of those before packing.
+    /// Bytes of the different bodies before packing.
     pub unique_bytes: u64,
-    /// Bytes stored for them.
+    /// Bytes stored for the different bodies.
     pub stored_bytes: u64,
 }
 
@@ -45,11 +45,11 @@ pub struct KindSpace {
     pub spine_bytes: u64,
     /// Bodies first written with them.
     pub bodies: u64,
-    /// Bytes of those.
+    /// Bytes of these bodies.
     pub body_bytes: u64,
     /// Bodies that they name and an earlier event brought.
     pub shared: u64,
-    /// Bytes of those.
+    /// Bytes of these shared bodies.
     pub shared_bytes: u64,
 }
 

@@ -6,7 +6,7 @@ use super::{Head, Log};
 use crate::codec::{Frame, FrameCheck, FrameHeader};
 use crate::ids::Seq;
 
-/// A frame, or what is left of it.
+/// A frame, or its sound pieces.
 pub(crate) struct Stretch {
     pub(crate) header: FrameHeader,
     /// The frame, or the sound pieces of a damaged one.

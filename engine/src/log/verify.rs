@@ -62,9 +62,9 @@ pub struct LogReport {
     pub store: StoreId,
     /// The end of sound frames.
     pub head_seq: Seq,
-    /// The link there.
+    /// The link at the end.
     pub head_link: Link,
-    /// The same as a place, from which what was never confirmed is not left out.
+    /// The same end as a place, unconfirmed events included.
     #[serde(skip)]
     pub(crate) end: Head,
     /// Segment files read.
@@ -85,12 +85,12 @@ pub struct LogReport {
     pub violations: Vec<Violation>,
     /// Witnesses of the log's end, and how each compares. Without a witness a lost end cannot be seen.
     pub witnesses: Vec<Witness>,
-    /// Acknowledged events that are not there at the end of the log.
+    /// First and last of the acknowledged events that are missing at the end of the log.
     pub missing: Option<(Seq, Seq)>,
 }
 
 impl LogReport {
-    /// Whether all that is wrong is that the end is missing.
+    /// Whether the missing end of the log is all the damage.
     pub fn is_only_cut(&self) -> bool {
         let Some((first, _)) = self.missing else { return false };
         let is_loss = |part| matches!(part, Part::Missing | Part::SegmentMissing);
@@ -98,7 +98,7 @@ impl LogReport {
         violations.all(|lost| is_loss(lost.kind) && lost.seq_first.is_none_or(|seq| seq >= first))
     }
 
-    /// Nothing is wrong.
+    /// Whether nothing is wrong.
     pub fn is_sound(&self) -> bool {
         self.violations.is_empty() && self.missing.is_none()
     }
@@ -116,7 +116,7 @@ impl Log {
         self.verify_with(deep, |_, _| false)
     }
 
-    /// [`Log::verify`], where `erased` says of a body that is zeroed, or damaged, whether its erasure accounts for that.
+    /// [`Log::verify`], where `erased` says whether the erasure of a body accounts for its zeroed or damaged bytes.
     ///
     /// # Errors
     /// As [`Log::verify`].
@@ -128,7 +128,7 @@ impl Log {
         self.verify_against(deep, erased, Vec::new())
     }
 
-    /// [`Log::verify_with`], where others claim to know the log, too: see [`Claim`]. What they say was read before.
+    /// [`Log::verify_with`], with the claims of further witnesses: see [`Claim`]. Those claims were read before.
     pub(crate) fn verify_against(
         &self,
         deep: bool,
@@ -183,7 +183,7 @@ struct Check<'a> {
     claims: Claims,
     /// The end of the file of the last segment, if that lies before the durable end.
     cut: Option<Position>,
-    /// The first event of which that cut took something.
+    /// The first event that lost bytes to that cut.
     cut_seq: Option<Seq>,
     report: LogReport,
 }
@@ -263,7 +263,7 @@ impl Check<'_> {
                             return Err(error);
                         }
                         place = after(&header);
-                        // One that is not sound was never acknowledged: it counts for nothing.
+                        // A frame that is not sound was never acknowledged: it counts for nothing.
                         if let Ok(frame) = frame {
                             self.report.unconfirmed_events += u64::from(header.event_count);
                             let damaged = check_alone(&frame, &mut cursor)?;
@@ -296,7 +296,7 @@ impl Check<'_> {
     /// Parts that a newer program wrote, and the secret.
     fn check_surroundings(&mut self) {
         let log = self.log;
-        // It may be past the end of what this program can follow.
+        // The newer part may be past the last frame that this program can follow.
         let newer = steady(&log.shared).damage.clone().filter(|damage| damage.part == Part::Newer);
         if let Some(damage) = newer {
             self.found(*damage);
@@ -315,8 +315,8 @@ impl Check<'_> {
         }
     }
 
-    /// Sealed events are lost with the file of their key, though each byte of them is as it was; to see that it is there needs no ring.
-    /// A copy without any keys is whole in its way.
+    /// Sealed events are lost with the file of their key, though their bytes are as they were. To see whether that file is there, no ring
+    /// is needed. A copy without any keys counts as whole.
     fn check_keys(&mut self) -> Result<(), LogError> {
         let has_keys = !self.sealed.is_empty() && self.log.has_own_key()?;
         let Some(keys) = self.log.segments.keys().filter(|_| has_keys) else { return Ok(()) };
@@ -353,7 +353,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// A record of how often bodies were erased is torn only while an erasure is to be taken up again.
+    /// A record of how often bodies were erased may be torn only while an erasure is to be taken up again.
     fn check_generations(&mut self, numbers: &[u32]) -> Result<(), LogError> {
         if self.log.is_erasing()? {
             return Ok(());
@@ -387,7 +387,7 @@ impl Check<'_> {
         Ok(Position::new(segment, grains).filter(|_| length < durable.offset()))
     }
 
-    /// A file that ends too early has lost its end: what was found behind its last sound commit is that loss and no other
+    /// A file that ends too early has lost its end: damage found behind its last sound commit is that loss and no other
     /// damage.
     fn judge_cut(&mut self, sound_count: usize, last: Seq) {
         let Some(cut) = self.cut else { return };
@@ -425,7 +425,7 @@ impl Check<'_> {
         }
     }
 
-    /// Damage up to the very end: which acknowledged events are gone with it is known from the witness.
+    /// Damage up to the very end: the witness tells which acknowledged events are gone with it.
     fn trailing_loss(&mut self, last: Seq) {
         let first = self.report.violations.last().and_then(|violation| violation.seq_first);
         if let Some(first) = first.filter(|first| *first <= last && self.lost_segment()) {
@@ -465,7 +465,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// The highest durable claim, those of frames after the last witness included.
+    /// The highest durable claim, claims of frames after the last witness included.
     fn durable(&self, numbers: &[u32], page: &TailPage) -> Result<Position, LogError> {
         let claimed = claims(numbers, page, self.checkpoint.as_ref());
         let found =
@@ -473,7 +473,7 @@ impl Check<'_> {
         Ok(claimed.max(found.durable))
     }
 
-    /// Takes in a sound frame, and the rows whose bodies are not.
+    /// Takes in a sound frame, and its rows whose bodies are damaged.
     fn frame(&mut self, frame: &Frame, mut damaged: Vec<Damaged>) -> Result<(), LogError> {
         let header = *frame.header();
         self.report.frames += 1;
@@ -510,7 +510,7 @@ impl Check<'_> {
             if matches!(invalid.part, Part::BodyZeroed | Part::Body) && (self.erased)(&row, invalid.part) {
                 continue;
             }
-            // A row that is damaged for two reasons counts twice; then fewer are said to be sound than are.
+            // A row that is damaged for two reasons counts twice; then the report has too few sound rows.
             rows = rows.saturating_sub(1);
             let block_end =
                 row.position.offset().saturating_add(SALT_BYTES as u64 + u64::from(row.stored_bytes));
@@ -567,7 +567,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Says what became of the claims; one of the log's own that contradicts it is damage.
+    /// Reports how each claim compares. If a witness that is part of the log contradicts it, that is damage.
     fn judge_witnesses(&mut self, end: Position, ending: Ending) {
         let witnesses = std::mem::take(&mut self.claims).finish(self.report.head_seq, end, ending);
         for witness in &witnesses {
@@ -585,7 +585,7 @@ impl Check<'_> {
                 }
                 _ => {}
             }
-            // What a witness does not say is left out, here and below.
+            // A value that a witness does not name is left out, here and below.
             let link = witness.link.map(|link| format!("link {link} at ")).unwrap_or_default();
             // As above.
             let seq = witness.seq.map(|seq| format!("{seq}, ")).unwrap_or_default();

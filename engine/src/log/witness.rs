@@ -1,4 +1,4 @@
-//! Witnesses: whatever else says where the log was, compared with the log itself, place by place.
+//! Witnesses: files and links that claim where the log was, compared with the log itself, place by place.
 //!
 //! ```text
 //! tail, checkpoint, headers of segments, records of seals and maps, index, saved folds, links kept elsewhere
@@ -7,7 +7,7 @@
 //! the walk of `verify` passes every commit -> agrees | behind | ahead | forked | not compared
 //! ```
 //!
-//! Nothing is called agreeing whose seq, position and link (as far as it names them) were not all compared.
+//! A witness is called agreeing only if its seq, position and link (as far as it names them) were all compared.
 
 use std::collections::VecDeque;
 
@@ -22,17 +22,17 @@ use crate::storage::Access;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// It names the end of the log, and all that it says of it is so.
+    /// The witness names the end of the log, and the log confirms all of its claim.
     Agrees,
-    /// It names an earlier place, and all that it says of it is so.
+    /// The witness names an earlier place, and the log confirms all of its claim.
     Behind,
-    /// It knows more than the log holds.
+    /// The witness knows more than the log holds.
     Ahead,
-    /// The log holds something else where it points.
+    /// The log holds something else where the witness points.
     Forked,
-    /// It cannot be read, or is of another store: it says nothing.
+    /// The witness cannot be read, or is of another store: it says nothing.
     Damaged,
-    /// There is none.
+    /// There is no such witness.
     Absent,
     /// The log is damaged where the witness points, or another process holds the witness.
     NotCompared,
@@ -60,7 +60,7 @@ pub enum WitnessKind {
     Tail,
     /// The checkpoint.
     Checkpoint,
-    /// The header of a segment, about the one before it.
+    /// The header of a segment, about the segment before it.
     Segment,
     /// The record of a sealed segment.
     Seal,
@@ -77,12 +77,12 @@ pub enum WitnessKind {
 }
 
 impl WitnessKind {
-    /// Whether it is part of the log, so that a contradiction is damage.
+    /// Whether the witness is part of the log, so that a contradiction is damage.
     pub const fn is_of_the_log(self) -> bool {
         matches!(self, Self::Tail | Self::Checkpoint | Self::Segment | Self::Seal)
     }
 
-    /// Whether it is kept apart from the log and was made of durable events only, so that a contradiction is evidence that
+    /// Whether the witness is kept apart from the log and was made of durable events only, so that a contradiction is evidence that
     /// the log was rolled back.
     pub const fn is_kept_apart(self) -> bool {
         matches!(self, Self::Index | Self::Snapshot | Self::IngestState)
@@ -92,23 +92,23 @@ impl WitnessKind {
 /// A witness's claim, and how it compares with the log.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Witness {
-    /// Which kind.
+    /// The kind.
     pub kind: WitnessKind,
-    /// Which one: `tail written`, `checkpoint`, `segment 2`, a file.
+    /// The name: `tail written`, `checkpoint`, `segment 2`, a file.
     pub name: String,
-    /// How it stands to the log.
+    /// The result of the comparison with the log.
     pub standing: Standing,
     /// The compared fields: of `seq`, `position`, `link`.
     pub compared: Vec<&'static str>,
-    /// The place it names: everything before it was durable. Of a saved fold, where its last commit begins.
+    /// The position that the witness names: everything before it was durable. A saved fold names the start of its last commit.
     pub position: Option<Position>,
-    /// The last event before it.
+    /// The last event before that position.
     pub seq: Option<Seq>,
-    /// The link there.
+    /// The link at that position.
     pub link: Option<Link>,
-    /// The log's own value there, or why nothing was compared.
+    /// The log's own value at that position, or the reason why nothing was compared.
     pub detail: Option<String>,
-    /// Its claim was never acknowledged: it may be ahead of the log, or name a write that was given up.
+    /// The claim was never acknowledged: it may be ahead of the log, or name a write that was given up.
     #[serde(skip)]
     pub(crate) is_hint: bool,
 }
@@ -135,13 +135,13 @@ impl Witness {
         self
     }
 
-    /// The last event that it knows of, if it can be read and that event was acknowledged.
+    /// The last event that the witness knows of, if the witness can be read and the event was acknowledged.
     pub(crate) fn acknowledged(&self) -> Option<Seq> {
         let is_read = !matches!(self.standing, Standing::Damaged | Standing::Absent);
         self.seq.filter(|_| is_read && !self.is_hint)
     }
 
-    /// Whether it knows what the log does not hold, or something else than the log holds.
+    /// Whether the witness claims more than the log holds, or something else than the log holds.
     pub fn contradicts(&self) -> bool {
         matches!(self.standing, Standing::Ahead | Standing::Forked)
     }
@@ -150,9 +150,9 @@ impl Witness {
 /// The meaning of a position in a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Where the commit that ends with the seq ends.
+    /// The end of the commit that ends with the seq.
     End(Position),
-    /// Where that commit begins.
+    /// The start of that commit.
     Start(Position),
     /// The seq is somewhere in the commit, which may be anywhere.
     Anywhere,
@@ -206,27 +206,27 @@ impl Claim {
     }
 }
 
-/// Why there is no more of the log.
+/// The reason why the log goes no further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// It was never longer, as far as it knows itself.
+    /// The log was never longer, as far as it knows itself.
     Whole,
-    /// Acknowledged events are missing at its end.
+    /// Acknowledged events are missing at the end of the log.
     Missing,
     /// The next frame is damaged.
     Damaged,
 }
 
-/// Claims that wait for the walk to come by, and those that were judged.
+/// Claims that the walk has not reached yet, and judged ones.
 #[derive(Default)]
 pub(crate) struct Claims {
-    /// By seq.
+    /// Ordered by seq.
     waiting: VecDeque<Claim>,
     judged: Vec<(Witness, Seq)>,
 }
 
 impl Claims {
-    /// Adds what is to be compared. Before the walk begins.
+    /// Adds claims to compare. Call before the walk begins.
     pub(crate) fn add(&mut self, claims: impl IntoIterator<Item = Claim>) {
         self.waiting.extend(claims);
         self.waiting.make_contiguous().sort_by_key(|claim| claim.seq);
@@ -237,7 +237,7 @@ impl Claims {
         self.judged.push((witness, Seq::ZERO));
     }
 
-    /// Compares what is claimed of a sound commit and of what lies before it.
+    /// Compares the claims about a sound commit, and about the log before that commit.
     pub(crate) fn pass(&mut self, segments: &Segments, header: &FrameHeader) -> Result<(), LogError> {
         while let Some(claim) = pop_if(&mut self.waiting, |claim| claim.seq <= header.last_seq()) {
             let seq = claim.seq;
@@ -247,7 +247,7 @@ impl Claims {
         Ok(())
     }
 
-    /// Judges the rest: the sound part of the log ends at `seq` and `end`, for this reason.
+    /// Judges the remaining claims: the sound part of the log ends at `seq` and `end`, because of `ending`.
     pub(crate) fn finish(mut self, seq: Seq, end: Position, ending: Ending) -> Vec<Witness> {
         let told = format!("the log ends at {seq}");
         for claim in self.waiting {
@@ -289,7 +289,7 @@ fn ends_at(segments: &Segments, mut position: Position, header: &FrameHeader) ->
         let number = position.segment();
         let is_start = position == SegmentHeader::start(number);
         let Some(next) = (if is_start { segments.header(number)? } else { None }) else { return Ok(false) };
-        // Always of an earlier segment: this ends.
+        // Always in an earlier segment, so the loop ends.
         position = next.previous_end;
     }
     Ok(true)
@@ -333,7 +333,7 @@ fn compare(segments: &Segments, claim: Claim, header: &FrameHeader) -> Result<Wi
     Ok(claim.judged(Standing::Forked, Some(found)))
 }
 
-/// The ends of complete segments, by their headers and records.
+/// Adds claims about the ends of complete segments, from headers and records.
 pub(crate) fn add_segments(
     claims: &mut Claims,
     segments: &Segments,
@@ -373,7 +373,7 @@ pub(crate) fn add_segments(
     Ok(())
 }
 
-/// The tail page's claims. `page` is the file's, of this store or another; `None`: there is no file.
+/// Adds the tail page's claims. `page` is read from the file, and may be of another store; `None`: there is no file.
 pub(crate) fn add_tail(claims: &mut Claims, page: Option<&TailPage>, store: StoreId) {
     let named = |part: &str| Witness::new(WitnessKind::Tail, format!("tail {part}").trim_end().to_owned());
     let Some(page) = page else { return claims.tell(named("").standing(Standing::Absent, "")) };
@@ -395,7 +395,7 @@ pub(crate) fn add_tail(claims: &mut Claims, page: Option<&TailPage>, store: Stor
                 claim.witness.is_hint = name == "written" && page.clean().is_none();
                 found.push(claim);
             }
-            // Caught half written by a power cut; a claim may never have been made.
+            // A power cut left the record half written; its claim may never have been made.
             None if name == "written" || page.durable.is_none() => {
                 claims.tell(named(name).standing(Standing::Damaged, "torn"));
             }

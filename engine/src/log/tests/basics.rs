@@ -1,4 +1,4 @@
-//! What a log does when nothing goes wrong, on simulated and on real files.
+//! The log when nothing goes wrong, on simulated and on real files.
 
 use super::*;
 use crate::codec::{BODY_CHUNK_BYTES_MAX, EncodeError, SegmentHeader};

@@ -1,4 +1,4 @@
-//! Many bodies at a time are what they are one by one, and so is their damage.
+//! Many bodies read at a time equal bodies read one by one, and so does their damage.
 
 use proptest::prelude::*;
 
@@ -31,7 +31,7 @@ fn filled(world: &SimWorld) -> Vec<BodyRow> {
     rows
 }
 
-/// What reading said, in words.
+/// The outcome of reading, in words.
 fn said(read: &Result<Vec<u8>, LogError>) -> Result<String, String> {
     match read {
         Ok(bytes) => Ok(String::from_utf8(bytes.clone()).unwrap()),
@@ -44,8 +44,8 @@ fn reader(world: &SimWorld) -> Log {
     open_with(&world.process(7), LogOptions { read_only: true, ..options() }).unwrap().0
 }
 
-/// Asks for these rows together and one by one, with handles of their own: neither knows what the other found. Then again with
-/// the frames that they are in, and what was read with these.
+/// Asks for these rows together and one by one, with a handle for each way, so that neither knows the other's findings. Then asks
+/// with the frames of the rows, and the bytes that were read with the frames.
 fn compare(world: &SimWorld, rows: &[BodyRow]) -> Vec<Result<String, String>> {
     let together: Vec<_> = reader(world).bodies(rows).iter().map(said).collect();
     let log = reader(world);
@@ -64,7 +64,7 @@ fn compare(world: &SimWorld, rows: &[BodyRow]) -> Vec<Result<String, String>> {
     together
 }
 
-/// What follows a spine is read with it, and not again; a frame that is kept lets go of it.
+/// Bytes that follow a spine are read with it, and not again; a frame that is kept lets go of them.
 #[test]
 fn short_bodies_come_with_their_frame() {
     let world = SimWorld::new(1);
@@ -79,7 +79,7 @@ fn short_bodies_come_with_their_frame() {
         frame.block_at_hand(&row).is_some()
     };
     let found: Vec<bool> = frames.iter().map(at_hand).collect();
-    // One may lie across two windows.
+    // One body may lie across two windows.
     assert!(found.iter().filter(|found| **found).count() >= 18, "{found:?}");
     assert!(frames.iter().all(|frame| !at_hand(&frame.alone())));
     let row = frames[3].rows().next().unwrap();
@@ -130,7 +130,7 @@ fn what_is_no_body_is_said_so_and_costs_no_other() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::testing::cases(60)))]
 
-    /// Whatever byte of a segment is damaged, reading together says what reading one by one says.
+    /// For damage at any byte of a segment, reading together gives the same answers as reading one by one.
     #[test]
     fn damage_is_the_same_together_and_alone(segment in 1..5_u32, at in 0..1_000_000_usize, length in 1..40_usize) {
         static STORE: std::sync::OnceLock<(SimWorld, Vec<BodyRow>)> = std::sync::OnceLock::new();

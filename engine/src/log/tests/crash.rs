@@ -1,4 +1,4 @@
-//! A crash at every operation: what was acknowledged is there, the rest is there whole or not at all.
+//! A crash at every operation: acknowledged commits are there, each other commit is there whole or not at all.
 
 use super::*;
 use crate::storage::Crash;
@@ -38,13 +38,13 @@ fn judge(log: &Log, acked: &[u32], tried: u32, context: &str) {
     assert_eq!(report.events, listed.len() as u64, "{context}");
 }
 
-/// Everything but the tail page, which may differ in what it does not promise.
+/// All files and their bytes.
 fn image(world: &SimWorld) -> Vec<(String, Option<Vec<u8>>)> {
     world.files().into_iter().map(|name| (name.clone(), world.file(&name))).collect()
 }
 
 fn recovers(world: &SimWorld, acked: &[u32], tried: u32, context: &str) {
-    // A reader that may not write shows nothing that is not durable and finds no damage.
+    // A reader that may not write shows only durable events and finds no damage.
     if let Ok((reader, recovery)) = open_with(&world.process(50), LogOptions { read_only: true, ..options() })
     {
         assert!(recovery.damage.is_none(), "{context}: {recovery:?}");
@@ -63,7 +63,7 @@ fn recovers(world: &SimWorld, acked: &[u32], tried: u32, context: &str) {
     assert_eq!(sound_listing(&log), listed, "{context}");
     drop(log);
     assert!(image(world) == before, "{context}: a second recovery changes nothing");
-    // What recovery showed is durable.
+    // Events that recovery showed are durable.
     let cut = world.fork(7);
     cut.cut_power();
     let (log, _) = open(&cut.process(53)).unwrap();
@@ -86,7 +86,7 @@ fn crash_everywhere(crash: Crash, seeds: std::ops::Range<u64>) {
             storage.crash_at(operation, crash);
             let (mut acked, mut tried) = (Vec::new(), 0);
             let ended = workload(&storage, &mut acked, &mut tried);
-            // `close` forgives what only gives back space; then the crash shows in the next call.
+            // `close` ignores a failure to give back space; then the crash shows in the next call.
             assert!(ended.is_err() || storage.is_dead(), "operation {operation}");
             recovers(&world, &acked, tried, &format!("{crash:?} at {operation}, seed {seed}"));
         }
@@ -145,7 +145,7 @@ fn a_crash_during_recovery_is_recovered_from() {
 }
 
 /// Another process may have been told of a failed write-back, so a sync by a later opener can succeed over a hole.
-/// Recovery therefore writes again what it found before it syncs and shows it.
+/// Recovery therefore writes the found bytes again before it syncs and shows them.
 #[test]
 fn a_write_back_that_failed_unseen_does_not_lose_what_recovery_showed() {
     for seed in 0..20 {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a damaged store may show: only true lines, and `verify` says that something is wrong.
+/// Checks that a damaged store shows only true lines, and that `verify` says that something is wrong.
 fn check(world: &SimWorld, truth: &[(Seq, String)], context: &str) -> (LogReport, usize) {
     let read_only = LogOptions { read_only: true, ..options() };
     let (log, _) = match open_with(&world.process(9), read_only) {
@@ -119,8 +119,8 @@ fn a_lost_file_is_reported_with_what_it_cost() {
     }
 }
 
-/// Once the last segment's header, the tail and the checkpoint are gone together, nothing says where the log ends. What is
-/// whole is still shown: the segments before, and the frames behind the header that a later frame calls durable.
+/// Once the last segment's header, the tail and the checkpoint are gone together, nothing says where the log ends. The whole
+/// parts are still shown: the segments before, and the frames behind the header that a later frame calls durable.
 #[test]
 fn a_segment_without_header_hides_only_what_nothing_speaks_for() {
     let world = closed_store(12);

@@ -223,8 +223,8 @@ fn a_tail_that_was_replaced_is_noticed() {
     assert_eq!(sound_listing(&other).len(), 4);
 }
 
-/// A commit whose bytes were in the file and which could not be told on the page was zeroed, and said not to be recorded. The
-/// zeros were not synced, so that a power cut brought it back. They are now, before anything is said.
+/// A commit was in the file, but the page could not be told of it. It was zeroed, and said not to be recorded. The zeros were
+/// not synced, so that a power cut brought the commit back. The zeros are synced now, before anything is said.
 #[test]
 fn a_commit_that_is_said_not_to_be_recorded_stays_so_after_a_power_cut() {
     for seed in 0..60 {
@@ -247,7 +247,7 @@ fn a_commit_that_is_said_not_to_be_recorded_stays_so_after_a_power_cut() {
     }
 }
 
-/// Who opens the log for reading takes no lock. It looked at the page, then at frames that others wrote meanwhile, whose claims
+/// An opening for reading takes no lock. It looked at the page, then at frames that other processes wrote meanwhile, whose claims
 /// were newer than the page, and reported acknowledged commits as missing.
 #[test]
 fn who_only_reads_beside_writers_sees_no_damage() {

@@ -78,7 +78,7 @@ fn what_is_placed_has_its_seq_and_shows_only_once_it_is_settled() {
     let second = one.place(prepared(&one, 1), &[]).unwrap();
     assert_eq!((first.appended().first_seq, second.appended().first_seq), (Seq(1), Seq(2)));
     assert_eq!((one.refresh().unwrap().seq, two.refresh().unwrap().seq), (Seq::ZERO, Seq::ZERO));
-    // Another handle writes behind what is not durable, and its sync covers all.
+    // Another handle writes behind a commit that is not durable, and its sync covers both.
     let _ = append(&two, 2).unwrap();
     assert_eq!(one.refresh().unwrap().seq, Seq(4));
     one.settle(&second).unwrap();
@@ -133,7 +133,7 @@ fn a_poisoned_store_refuses_in_every_handle_until_it_is_opened_again() {
     let _ = append(&one, 0).unwrap();
     let _ = append(&two, 1).unwrap();
     let waiting = one.place(one.prepare(&[event(&one, 2, 0)]).unwrap(), &[]).unwrap();
-    // What the handle does when its sync fails.
+    // As the handle does when its sync fails.
     let error = two.sync_failed(two.tail.as_ref().unwrap());
     assert!(matches!(error, LogError::Poisoned { .. }));
     assert!(matches!(one.settle(&waiting), Err(LogError::Poisoned { .. })), "no ack");
@@ -173,7 +173,7 @@ fn who_died_writing_is_repaired_and_who_died_syncing_is_not_waited_for() {
     let place = Place::new();
     let (one, two) = (place.open(), place.open());
     let _ = append(&one, 0).unwrap();
-    // Died in the middle of a write: busy, and half a frame.
+    // A process died in the middle of a write: busy, and half a frame.
     let tail = one.tail.as_ref().unwrap();
     let end = one.head().position;
     tail.begin(Position(end.0 + 50), 1).unwrap();
@@ -181,7 +181,7 @@ fn who_died_writing_is_repaired_and_who_died_syncing_is_not_waited_for() {
     crate::storage::write_all(&*segment, &[0xaa; 100], end.offset(), &mut 0).unwrap();
     assert_eq!(append(&two, 1).unwrap().first_seq, Seq(3));
     assert!(place.path("quarantine").is_dir());
-    // Holds the sync lock and does nothing: others wait a second at most, then sync for themselves, and tell it.
+    // A process holds the sync lock and does nothing: others wait a second at most, then sync for themselves, and publish that.
     let turn = tail.lock_sync(&*one.clock, Duration::ZERO).unwrap();
     let placed = two.place(two.prepare(&[event(&two, 2, 0)]).unwrap(), &[]).unwrap();
     let _ = append(&two, 3).unwrap();
@@ -192,7 +192,7 @@ fn who_died_writing_is_repaired_and_who_died_syncing_is_not_waited_for() {
 }
 
 /// The page was put back as it had been a few commits before, by a copy over it. The process that wrote next
-/// trusted it, and wrote over what had been acknowledged since.
+/// trusted it, and wrote over commits that had been acknowledged since.
 #[test]
 fn a_tail_of_the_past_costs_nothing_acknowledged() {
     for opened_before in [true, false] {
@@ -214,7 +214,7 @@ fn a_tail_of_the_past_costs_nothing_acknowledged() {
     }
 }
 
-/// The same, cut to nothing, while commits wait for their sync: the page is made anew from the log, which is asked.
+/// The page is cut while commits wait for their sync: it is made anew from the log, which has those commits.
 #[test]
 fn a_tail_that_is_cut_is_made_anew() {
     for length in [0, 100, 700, 900] {
@@ -235,8 +235,8 @@ fn a_tail_that_is_cut_is_made_anew() {
     }
 }
 
-/// The same, and the writer ends: it left neither page nor checkpoint, and who only read missed the last of what had been
-/// acknowledged. It makes both anew now.
+/// The page is cut, and the writer ends: it left neither page nor checkpoint, and readers missed the last acknowledged commits. The
+/// writer makes both anew now.
 #[test]
 fn who_ends_behind_a_tail_that_was_cut_leaves_all_that_it_acknowledged_to_readers() {
     for length in [0, 700] {
@@ -255,8 +255,8 @@ fn who_ends_behind_a_tail_that_was_cut_leaves_all_that_it_acknowledged_to_reader
     }
 }
 
-/// It is cut again while a handle has the lock and waits for the disk. The handle refused to write any more, though the log is
-/// whole; and what it had acknowledged had no witness then.
+/// The page is cut again while a handle has the lock and waits for the disk. The handle refused to write any more, though the log is
+/// whole; and its acknowledged commits had no witness then.
 #[test]
 fn a_tail_that_is_cut_under_the_lock_ends_no_handle() {
     let place = Place::new();
@@ -277,8 +277,8 @@ fn a_tail_that_is_cut_under_the_lock_ends_no_handle() {
     assert_eq!(sound_listing(&one).len(), 5);
 }
 
-/// One placed a commit, the tail was cut, the commit's bytes were damaged, and another made log and tail anew without it. By the new
-/// page the first one took its commit for durable once others were in its place.
+/// One handle placed a commit, the tail was cut, the commit's bytes were damaged, and another handle made log and tail anew without it.
+/// By the new page the first handle took its commit for durable once other commits were in its place.
 #[test]
 fn what_was_given_up_behind_a_tail_that_was_cut_is_not_acknowledged() {
     use std::os::unix::fs::FileExt as _;
@@ -333,7 +333,7 @@ fn a_tail_that_is_another_file_now_stops_who_has_the_old_one() {
 }
 
 /// Commits of another process that are not durable are written again by the first append, so that its sync counts for
-/// them. What was damaged meanwhile was written again as it was, and acknowledged with what came behind it.
+/// them. Bytes that were damaged meanwhile were written again as they were, and acknowledged with the commits behind them.
 #[test]
 fn what_is_not_durable_is_looked_at_before_it_is_built_upon() {
     let place = Place::new();
@@ -430,8 +430,8 @@ fn a_seal_makes_other_handles_let_go_of_the_old_file() {
     assert_eq!(sound_listing(&two), before);
 }
 
-/// A thread that begins a new segment syncs the old one. If the sync of another thread had just failed, this one did
-/// not: through one file a failure is told once. So what was lost was said to be durable.
+/// A thread that begins a new segment syncs the old one. If the sync of another thread had just failed, this sync did not
+/// fail: through one file a failure is told once. So lost commits were said to be durable.
 #[test]
 fn a_roll_after_another_threads_failed_sync_confirms_nothing() {
     let place = Place::new();
@@ -467,8 +467,8 @@ impl crate::storage::Clock for Panicking {
     }
 }
 
-/// After a panic in the middle of a write the handle went on with what was left of its state, and the callers behind the one who
-/// had the lead waited for ever.
+/// After a panic in the middle of a write the handle went on with its half changed state, and the callers behind the leader
+/// waited for ever.
 #[test]
 fn after_a_panic_in_the_middle_of_a_write_the_handle_writes_no_more() {
     let place = Place::new();

@@ -77,7 +77,7 @@ pub(super) fn append(log: &Log, commit: u32) -> Result<Appended, LogError> {
     log.append(log.prepare(&events)?, &[])
 }
 
-/// What a log shows: each event's body, or the error in its place.
+/// The events that a log shows: each one's body, or the error in its place.
 pub(super) fn listing(log: &Log) -> Vec<Result<(Seq, String), LogError>> {
     let mut shown = Vec::new();
     for frame in log.frames(Position::default(), log.head()) {

@@ -1,4 +1,4 @@
-//! What newer programs write: refused, or opened for reading as it asks, and never touched.
+//! Bytes of newer programs: refused, or opened for reading as they ask, and never touched.
 
 use super::*;
 use crate::codec::{FeatureBits, FrameHeader, StoreFile};
@@ -81,7 +81,7 @@ fn the_last_segment_says_what_writing_needs() {
 }
 
 /// A frame with a flag that was not known, behind an older tail page, was moved to quarantine and zeroed, and verify
-/// called the store sound. It stays where it is now, and so does what is torn before it.
+/// called the store sound. It stays where it is now, and so do the torn bytes before it.
 #[test]
 fn a_frame_with_an_unknown_flag_is_never_torn() {
     for (torn_before, at, value) in [(false, 7, 1), (false, 4, 2), (false, 143, 1), (true, 7, 128)] {
@@ -123,7 +123,7 @@ fn a_frame_with_an_unknown_flag_is_never_torn() {
     }
 }
 
-/// What another store's program wrote, or what belongs elsewhere, is torn as ever.
+/// A frame of another store, or one that belongs elsewhere, is torn as ever.
 #[test]
 fn a_stale_copy_of_a_newer_frame_is_torn() {
     let world = closed_store_with(2, 1 << 20);
@@ -142,7 +142,7 @@ fn a_stale_copy_of_a_newer_frame_is_torn() {
     assert!(log.verify(false).unwrap().is_sound());
 }
 
-/// A newer program names a feature while others have the store open: none of them writes, or reads, past that moment.
+/// A newer program names a feature while other handles have the store open: none of them writes, or reads, past that moment.
 #[test]
 fn an_upgrade_makes_other_handles_reopen() {
     let world = closed_store(2);

@@ -1,11 +1,11 @@
-//! Sealed segments: they say what they said, take less room, and neither a crash nor a flipped bit changes that.
+//! Sealed segments: they read as before, take less room, and neither a crash nor a flipped bit changes that.
 
 use super::*;
 use crate::storage::Crash;
 
 const NEVER: &dyn Fn() -> bool = &|| false;
 
-/// Seals everything that is complete and returns what it did.
+/// Seals all complete segments and returns the figures of each.
 pub(super) fn seal_all(log: &Log) -> Result<Vec<SealFigures>, LogError> {
     let mut done = Vec::new();
     for number in log.unsealed()? {

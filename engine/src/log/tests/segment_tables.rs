@@ -6,7 +6,7 @@ fn frames(log: &Log) -> Vec<Frame> {
     log.frames(Position::default(), log.head()).map(Result::unwrap).collect()
 }
 
-/// What the frames themselves say.
+/// The answer by the frames themselves.
 fn expected(frames: &[Frame], segment: CompleteSegment, stream: StreamId, after: Seq) -> Vec<FramePlace> {
     let inside = |frame: &&Frame| {
         let header = frame.header();

@@ -1,4 +1,4 @@
-//! Witnesses that lie: whatever is called agreeing was compared, and each lie is named.
+//! Witnesses that lie: a witness is called agreeing only if it was compared, and each lie is named.
 
 use super::*;
 use crate::codec::{
@@ -85,7 +85,7 @@ fn a_tail_that_lies_is_found() {
             assert_eq!(forked_files(&report), vec!["tail"; usize::from(is_damage)], "{name}, {lie}");
         }
     }
-    // Of another store, garbage, and none at all.
+    // A page of another store, garbage, and no page at all.
     for (bytes, expected) in [
         (Some(TailPage::encode(StoreId([9; 16]), &place, PageCounts::default())), Standing::Damaged),
         (Some(vec![5; TAIL_BYTES]), Standing::Damaged),
@@ -147,7 +147,7 @@ fn a_header_of_a_segment_that_lies_is_found() {
     for (lie, header) in [
         ("link", SegmentHeader { previous: Link([7; 32]), ..header }),
         ("seq", SegmentHeader { first_seq: Seq(header.first_seq.0 + 1), ..header }),
-        // The last commit before it ends one grain later: the walk went over that without a word.
+        // The last commit before the segment ends one grain later: the walk went over that without a word.
         ("position", SegmentHeader { previous_end: Position(header.previous_end.0 - 1), ..header }),
     ] {
         let copy = world.fork(1);
