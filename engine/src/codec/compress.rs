@@ -4,8 +4,8 @@
 //! `bench/examples/dictionary.rs`): one trained on a store's own bodies would hold copies of them where no erasure reaches. A
 //! body is packed alone, so it can be read alone and zeroed alone.
 //!
-//! Unpacking trusts nothing: the length is known before, at most a body's limit and at most [`RATIO_MAX`] times what is
-//! stored, and no more memory than that is ever taken.
+//! Unpacking trusts nothing: the length is known before, at most a body's limit and at most [`RATIO_MAX`] times the
+//! stored length, and no more memory than that is ever taken.
 
 use std::cell::RefCell;
 use std::sync::OnceLock;
@@ -26,13 +26,13 @@ pub const DICTIONARY_1: &[u8] = include_bytes!("dictionary-1.bin");
 /// BLAKE3 of [`DICTIONARY_1`], as `docs/FORMAT.md` names it.
 pub const DICTIONARY_1_DIGEST: &str = "184bdb247534632837c0656c392ca0904412b439f520c49fcd8fd4d939600f44";
 
-/// A body is at most this many times as long as what is stored of it.
+/// A body is at most this many times as long as its stored bytes.
 pub(crate) const RATIO_MAX: u64 = 1000;
-/// Costs about as much time as hashing; higher levels gain 2 to 3 % on bodies of a few KiB.
+/// This level costs about as much time as hashing; higher levels gain 2 to 3 % on bodies of a few KiB.
 const LEVEL: i32 = 6;
 /// Bodies that are packed while their recording waits: a quarter of the time, 4 % more bytes.
 const RECORD_LEVEL: i32 = 3;
-/// Begins a zstd frame that says nothing; its length follows.
+/// Begins a zstd frame without content; its length follows.
 const SKIPPABLE_MAGIC: [u8; 4] = 0x184D_2A50_u32.to_le_bytes();
 
 fn encoder() -> &'static EncoderDictionary<'static> {
@@ -53,7 +53,7 @@ fn decoder() -> &'static DecoderDictionary<'static> {
 thread_local! {
     /// A context is 160 KB: made once a thread, not once a body.
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
-    /// One that records a body waits for it.
+    /// A thread that records a body waits for its packing.
     static RECORD_PACKER: RefCell<Option<Packer>> = const { RefCell::new(None) };
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn pack_to_record(body: &[u8]) -> (u8, Option<Vec<u8>>) {
         .with_borrow_mut(|kept| kept.get_or_insert_with(|| Packer::with(record_encoder())).pack(body))
 }
 
-/// Packs bodies; keeps what that needs.
+/// Packs bodies; keeps the compressor for the next body.
 pub(crate) struct Packer {
     compressor: Option<Compressor<'static>>,
 }
@@ -77,7 +77,7 @@ impl Packer {
         let compressor = || {
             // Without a compressor bodies are stored as they are, here and below.
             let mut compressor = Compressor::with_prepared_dictionary(dictionary).ok()?;
-            // Both are known from the row that leads to the bytes.
+            // The row that leads to the bytes already says both.
             compressor.set_parameter(CParameter::DictIdFlag(false)).ok()?;
             // As above.
             compressor.set_parameter(CParameter::ContentSizeFlag(false)).ok()?;
@@ -93,7 +93,7 @@ impl Packer {
         let Some(mut packed) = packed else { return (CODEC_NONE, None) };
         let least = usize::try_from((body.len() as u64).div_ceil(RATIO_MAX)).unwrap_or(usize::MAX);
         if packed.len() < least {
-            // Packed too well to be told from an attack: filled up with a frame of nothing.
+            // Packed too well to be told from an attack: an empty frame is added.
             let filler = least - packed.len();
             packed.extend_from_slice(&SKIPPABLE_MAGIC);
             packed.extend_from_slice(&u32::try_from(filler).unwrap_or(0).to_le_bytes());
@@ -103,7 +103,7 @@ impl Packer {
     }
 }
 
-/// The body of `bytes` length that was stored as `stored`; an error says in words what is wrong.
+/// The body of `bytes` length that was stored as `stored`; an error tells the reason in words.
 pub(crate) fn unpack(codec: u8, stored: &[u8], bytes: usize) -> Result<Vec<u8>, String> {
     if bytes > STORED_BYTES_MAX {
         return Err(format!("a body of {bytes} bytes"));
@@ -117,7 +117,7 @@ pub(crate) fn unpack(codec: u8, stored: &[u8], bytes: usize) -> Result<Vec<u8>, 
             }
             let unpacked = DECOMPRESSOR.with_borrow_mut(|kept| {
                 if kept.is_none() {
-                    // Without one nothing is unpacked, and the body is reported as damaged.
+                    // Without a decompressor nothing is unpacked, and the body is reported as damaged.
                     *kept = Decompressor::with_prepared_dictionary(decoder()).ok();
                 }
                 let decompressor = kept.as_mut()?;

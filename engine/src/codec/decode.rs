@@ -6,10 +6,10 @@ use super::{FRAME_HEADER_BYTES, Frame, FrameCheck, FrameHeader, Invalid, Part};
 
 /// Decodes one whole frame from the start of `bytes` and checks everything, bodies included.
 ///
-/// Takes any bytes: this is what fuzzing calls.
+/// Takes any bytes: fuzzing calls it.
 ///
 /// # Errors
-/// [`Invalid`] names the first thing that is wrong.
+/// [`Invalid`] names the first fault.
 pub fn decode_frame(bytes: &[u8]) -> Result<Frame, Invalid> {
     let header = FrameHeader::decode(bytes)?;
     let length = usize::try_from(header.frame_bytes()).unwrap_or(usize::MAX);

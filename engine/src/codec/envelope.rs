@@ -18,7 +18,7 @@ pub(crate) const NEWER_VERSION: u16 = u16::MAX;
 
 /// Stands for "the host gave no time".
 const NO_HOST_TIME: i64 = i64::MIN;
-/// Stands for the codec of a body whose row says what this program does not know.
+/// Stands for the codec of a body whose row has a value that this program does not know.
 const NEWER_CODEC: u8 = u8::MAX;
 /// Row flag: the position is an offset from the start of the row's own frame.
 pub(super) const ROW_IN_FRAME: u8 = 1;
@@ -44,14 +44,14 @@ pub(crate) struct PayloadForm {
     pub(crate) bytes: u32,
     /// No flag has a meaning yet.
     pub(crate) flags: u8,
-    /// How the payload is sealed; 0 is not at all.
+    /// The cipher of the payload; 0: not sealed.
     pub(crate) cipher: u8,
-    /// Which key of its stream seals it.
+    /// The number of the stream's key that seals it.
     pub(crate) key: u32,
 }
 
 impl PayloadForm {
-    /// Whether this program can read such a payload. What it cannot read it keeps, and says so.
+    /// Whether this program can read such a payload. It keeps other payloads, and says so.
     pub(crate) fn is_known(self) -> bool {
         self.flags == 0 && self.cipher == 0 && self.key == NO_KEY
     }
@@ -127,14 +127,14 @@ pub enum EncodedBody {
         bytes: u32,
         /// Where its salt and bytes are.
         position: Position,
-        /// What is stored of it.
+        /// The form of the stored bytes.
         form: BodyForm,
     },
     /// Stored in this commit, packed and sealed; equal ones share one stored copy.
     Sealed(SealedBody),
-    /// Not there any more: its block is zeros, as if it had been erased. Only copies of a store have such, and what came by merge.
+    /// Not there any more: its block is zeros, as if it had been erased. Only copies of a store have such bodies, and merged streams.
     Lost {
-        /// Digest of what it was.
+        /// Digest of the lost body.
         digest: Digest,
         /// Its length.
         bytes: u32,
@@ -144,13 +144,13 @@ pub enum EncodedBody {
 /// A body that is packed and sealed.
 #[derive(Clone)]
 pub struct SealedBody {
-    /// What is stored.
+    /// The stored bytes.
     pub stored: Arc<[u8]>,
     /// Length of the body.
     pub bytes: u32,
-    /// How it was packed before it was sealed.
+    /// The codec that packed it before it was sealed.
     pub codec: u8,
-    /// Which key of its stream seals it.
+    /// The number of the stream's key that seals it.
     pub key: u32,
     /// Random, not all zeros.
     pub salt: [u8; SALT_BYTES],

@@ -46,7 +46,7 @@ impl Fields<'_> {
     }
 }
 
-/// Writes fields one after the other into a buffer that begins as zeros. What does not fit is dropped, so
+/// Writes fields one after the other into a buffer that begins as zeros. Fields that do not fit are dropped, so
 /// layouts are checked by constant assertions.
 pub(crate) struct Put<'a>(pub(crate) &'a mut [u8]);
 
@@ -99,7 +99,7 @@ pub const fn align16(bytes: usize) -> usize {
     bytes.saturating_add(15) & !15
 }
 
-/// The crc32c of all of `bytes` but the last four, and what those four say.
+/// The crc32c of all of `bytes` but the last four, and the value of those four.
 pub(crate) fn trailing_checksum(bytes: &[u8]) -> (u32, u32) {
     let (body, stored) = bytes.split_last_chunk::<4>().unwrap_or((bytes, &[0; 4]));
     (crc32c::crc32c(body), u32::from_le_bytes(*stored))

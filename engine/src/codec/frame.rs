@@ -30,7 +30,7 @@ use crate::ids::{Digest, Micros, Position, Seq, StreamId};
 /// How much of a frame's spine is checked when it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameCheck {
-    /// Checksum: finds accidents. What a fold needs.
+    /// Checksum: finds accidents. Enough for a fold.
     Checksum,
     /// Checksum and digest: finds changes.
     Digest,
@@ -42,7 +42,7 @@ pub struct Frame {
     header: FrameHeader,
     held: Held,
     spans: Spans,
-    /// The sealed payloads in plain, of those that could be opened.
+    /// The sealed payloads that could be opened, in plain.
     opened: Option<Arc<Opened>>,
 }
 
@@ -168,7 +168,7 @@ impl Frame {
         self
     }
 
-    /// What was opened of another frame of the same events.
+    /// This frame, with the opened payloads of another frame of the same events.
     fn opened_as(mut self, frame: &Self) -> Self {
         self.opened.clone_from(&frame.opened);
         self
@@ -233,7 +233,7 @@ impl Frame {
         Ok(())
     }
 
-    /// Checks pieces without the other pieces: payloads fit, rows are of their events and name bodies that can be.
+    /// Checks pieces without the other pieces: payloads fit, rows belong to their events and name bodies that can be.
     pub(super) fn check_part(&self) -> Result<(), Invalid> {
         self.check_payloads()?;
         for span in self.spans() {
@@ -275,7 +275,7 @@ impl Frame {
         if fits { Ok(()) } else { Err("a body of this frame") }
     }
 
-    /// Rows are in the order of their events; those in the frame tile the bodies exactly, or repeat one that does.
+    /// Rows are in the order of their events; rows of bodies in the frame tile the bodies exactly, or repeat one that does.
     fn check_rows(&self) -> Result<(), Invalid> {
         let mut next = FRAME_HEADER_BYTES as u64 + u64::from(self.header.spine_bytes);
         // Built at the first row that repeats another; most frames have none.
@@ -338,7 +338,7 @@ impl Frame {
         disk
     }
 
-    /// The ordinal of the event that a row is of: all that finding an event's rows needs to know.
+    /// The ordinal of a row's event: finding an event's rows needs nothing else.
     fn row_event(&self, span: &Span, index: usize) -> Option<u32> {
         let at = span.rows.checked_add(index.checked_mul(BODY_ROW_BYTES)?)?.checked_add(ROW_EVENT_OFFSET)?;
         self.spine().get(at..)?.first_chunk().copied().map(u32::from_le_bytes)
@@ -460,7 +460,7 @@ impl Frame {
 
     /// Checks every body stored in this frame, which is whole. `bodies` is all that follows the spine.
     ///
-    /// Calls `damaged` with each row whose bytes are not what its digest says.
+    /// Calls `damaged` with each row whose bytes do not fit its digest.
     pub fn check_bodies(&self, bodies: &[u8], mut damaged: impl FnMut(BodyRow, Invalid)) {
         let spine_end = FRAME_HEADER_BYTES + self.header.spine_bytes as usize;
         let start = self.header.position.offset().saturating_add(spine_end as u64);
@@ -524,7 +524,7 @@ pub struct EventRef<'a> {
     pub envelope: Envelope,
     /// Its payload, at an address that is a multiple of 16; in plain if it was sealed and could be opened.
     pub payload: &'a [u8],
-    /// Whether the payload is in plain, and why not.
+    /// Whether the payload is in plain, or the reason why not.
     pub sight: Sight,
     /// The payload as it stands in the spine.
     pub(super) raw: &'a [u8],
@@ -577,7 +577,7 @@ impl EventRef<'_> {
     }
 }
 
-/// Salt, what is stored of a body, zeros.
+/// Length of a block: salt, stored bytes of a body, zeros.
 fn block_bytes(row: &BodyRow) -> u64 {
     (SALT_BYTES + align16(row.stored_bytes as usize)) as u64
 }

@@ -1,5 +1,5 @@
-//! Two headers: that of a frame, with the link that binds it to all frames before it; and that of a segment file, which says
-//! which part of the log it holds and what came before it.
+//! Two headers: the header of a frame, with the link that binds it to all frames before it; and the header of a segment file, with
+//! the part of the log that the file holds, and the end of the part before.
 
 use super::fields::{Fields, Put, align16, is_zero, put_trailing_checksum, trailing_checksum};
 use super::sealed::{RECORD_BYTES, RECORD_OFFSET, RecordKind, SealedLayout, in_header};
@@ -16,7 +16,7 @@ const LINK_DOMAIN: &[u8; 16] = b"acpdb link v1\0\0\0";
 /// The link covers the header up to here: all but the two checksums.
 const LINKED_BYTES: usize = 152;
 
-/// The header of a frame: what is known of a commit before its spine is read.
+/// The header of a frame: the facts of a commit that are known before its spine is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHeader {
     /// Length of the spine, a multiple of 16.
@@ -66,8 +66,8 @@ impl FrameHeader {
     /// Reads and checks a header; `bytes` may go on after it.
     ///
     /// # Errors
-    /// [`Part::FrameHeader`] for bytes that are no frame header, [`Part::Newer`] for one that has its checksum and says
-    /// what this program does not know: it is sound, and was written by a newer program.
+    /// [`Part::FrameHeader`] for bytes that are no frame header, [`Part::Newer`] for a header with a right checksum and a
+    /// value that this program does not know: it is sound, and was written by a newer program.
     pub fn decode(bytes: &[u8]) -> Result<Self, Invalid> {
         let fail = |offset, expected: &str, found: String| {
             Err(Invalid::new(Part::FrameHeader, offset, expected, found))
@@ -160,8 +160,8 @@ impl FrameHeader {
         Position(self.position.0.saturating_add(self.frame_bytes() / Position::GRAIN_BYTES))
     }
 
-    /// Whether `bytes` begin with a header of this store that says it belongs at `position`, whatever version of the format it is
-    /// of. These fields stay where they are in all versions, so that no program takes what a newer one wrote for torn bytes.
+    /// Whether `bytes` begin with a header of this store that says it belongs at `position`, in any version of the format. These
+    /// fields stay where they are in all versions, so that no program takes a newer program's frame for torn bytes.
     pub fn is_newer_at(bytes: &[u8], position: Position, store: StoreId) -> bool {
         let field = |at: usize, length: usize| bytes.get(at..at.saturating_add(length)).unwrap_or(&[]);
         field(40, 8) == position.0.to_le_bytes()
@@ -186,7 +186,7 @@ pub(crate) fn link_of(header: &[u8; FRAME_HEADER_BYTES]) -> Link {
 const _: () = assert!(FORMAT_VERSION == 1);
 
 const MAGIC: [u8; 8] = *b"acpdbseg";
-/// Flag: what the segment before holds after its end was given up after a failed sync.
+/// Flag: the bytes after the end of the segment before were given up after a failed sync.
 const ABANDONED: u8 = 1;
 /// Flag: the segment is sealed; the record says how.
 const SEALED: u8 = 2;
@@ -242,7 +242,7 @@ pub struct SegmentHeader {
     pub features: FeatureBits,
     /// How often bodies were erased in this segment.
     pub generation: u32,
-    /// The last record of that is torn: the erasure was interrupted and is to be taken up again.
+    /// The last record of the generation is torn: the erasure was interrupted and is to be taken up again.
     pub generation_torn: bool,
 }
 
@@ -255,14 +255,14 @@ pub struct FeatureBits {
     pub writes: u64,
 }
 
-/// Where the two records of the generation are: outside of what the header's checksum covers, since they change in place.
+/// Where the two records of the generation are: outside of the bytes that the header's checksum covers, since they change in place.
 const GENERATION_OFFSET: usize = 3968;
 /// Bytes of both.
 const GENERATION_BYTES: usize = 2 * GENERATION_RECORD_BYTES;
 /// A generation, and a checksum over the segment's number and it.
 const GENERATION_RECORD_BYTES: usize = 8;
 
-/// Where the record of a generation goes. Odd and even ones take turns, so that one that is torn leaves the other.
+/// Where the record of a generation goes. Odd and even ones take turns, so that a torn record leaves the other.
 pub(crate) const fn generation_offset(generation: u32) -> u64 {
     let turn = generation as usize % 2;
     (GENERATION_OFFSET + turn * GENERATION_RECORD_BYTES) as u64
@@ -296,7 +296,7 @@ pub(crate) fn generation_record(number: u32, generation: u32) -> [u8; GENERATION
     bytes
 }
 
-/// The header without its generation, of which its checksum is made.
+/// The header without its generation: the header's checksum is made of these bytes.
 fn without_generation(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> [u8; SEGMENT_HEADER_BYTES] {
     let mut bytes = *bytes;
     if let Some(record) = bytes.get_mut(GENERATION_OFFSET..).and_then(|rest| rest.get_mut(..GENERATION_BYTES))
@@ -345,8 +345,8 @@ impl SegmentHeader {
     /// Reads and checks a header.
     ///
     /// # Errors
-    /// [`Part::SegmentHeader`] for bytes that are no header, [`Part::Newer`] for a sound one that says what this program does not
-    /// know.
+    /// [`Part::SegmentHeader`] for bytes that are no header, [`Part::Newer`] for a sound header with a value that this program does
+    /// not know.
     pub fn decode(bytes: &[u8]) -> Result<Self, Invalid> {
         let fail = |offset, expected: &str, found: String| {
             Err(Invalid::new(Part::SegmentHeader, offset, expected, found))

@@ -1,11 +1,11 @@
-//! What a frame in memory holds: its bytes, where its events are in them, and sealed payloads in plain.
+//! The contents of a frame in memory: its bytes, the places of its events in them, and sealed payloads in plain.
 //!
 //! ```text
 //! read:  .. neighbour | header | spine | bodies | header of a neighbour ..
 //!                              ^-------^ kept as they are, without a copy, as long as the frame
 //! ```
 //!
-//! Frames that are read one after the other share what was read. A frame that is kept for long takes a copy of its own.
+//! Frames that are read one after the other share the bytes that were read. A frame that is kept for long takes a copy of its own.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,13 +26,13 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// All that was read is spine.
+    /// For bytes that are a spine and nothing else.
     pub(super) fn all(read: AlignedVec<16>) -> Self {
         let spine = 0..read.len();
         Self { end: spine.end, read: Arc::new(read), spine }
     }
 
-    /// Some of it is.
+    /// For bytes of which a part is the spine.
     pub(super) fn within(read: &Arc<AlignedVec<16>>, spine: Range<usize>, end: usize) -> Self {
         let end = end.min(read.len()).max(spine.end);
         Self { read: Arc::clone(read), spine, end }
@@ -57,7 +57,7 @@ impl Held {
     }
 }
 
-/// Which events a piece has, and where in the bytes at hand their envelopes, payloads and rows begin.
+/// The events of a piece, and where in the bytes in memory their envelopes, payloads and rows begin.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     /// Ordinal of the first event in the frame.
@@ -103,7 +103,7 @@ impl Spans {
 /// Whether the payload of an event is in plain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sight {
-    /// It is: it was never sealed, or it was opened.
+    /// The payload is in plain: it was never sealed, or it was opened.
     Clear,
     /// Its key is not at hand.
     NoKey,
@@ -120,9 +120,9 @@ pub enum Sight {
 pub enum KeyFound {
     /// The key.
     Key(DataKey),
-    /// It cannot be had.
+    /// The key cannot be had.
     Missing,
-    /// It was destroyed.
+    /// The key was destroyed.
     Shredded,
 }
 
@@ -140,7 +140,7 @@ impl Opened {
         let start = self.bytes.len();
         let sight =
             if key.open_into(context, sealed, &mut self.bytes) { Sight::Clear } else { Sight::Forged };
-        // What is opened is added, and nothing is taken away.
+        // Opened bytes are added, and none are taken away.
         let length = self.bytes.len().saturating_sub(start);
         self.events.push((ordinal, sight, start, length));
     }

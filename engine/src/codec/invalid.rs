@@ -1,12 +1,12 @@
-//! What is wrong with bytes, and with a commit that cannot be written.
+//! Errors of bytes, and of a commit that cannot be written.
 
-/// Bytes that are not what they should be, and why.
+/// Wrong bytes: where they are, and how they are wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{part} is invalid at byte {offset}: expected {expected}, found {found}")]
 pub struct Invalid {
     /// The damaged part.
     pub part: Part,
-    /// Where, in bytes from the start of what was decoded.
+    /// The place, in bytes from the start of the decoded bytes.
     pub offset: u64,
     /// The expected value.
     pub expected: String,
@@ -63,7 +63,7 @@ pub enum Part {
     Missing,
     /// A witness that names another link than the log has.
     Forked,
-    /// Sound bytes that say what this program does not know: a newer one wrote them.
+    /// Sound bytes with a value that this program does not know: a newer program wrote them.
     Newer,
 }
 

@@ -6,7 +6,7 @@ pub const FORMAT_VERSION: u32 = 1;
 pub const DIGEST_BLAKE3: u8 = 1;
 /// How the digest of a body is made: salted BLAKE3 of the body.
 pub const DIGEST_OF_BODY: u8 = 1;
-/// How the digest of a body is made: salted BLAKE3 of what is stored of it, which can be checked without a key.
+/// How the digest of a body is made: salted BLAKE3 of its stored bytes, which can be checked without a key.
 pub const DIGEST_OF_STORED: u8 = 2;
 /// CRC-32C, the only checksum of format 1.
 pub const CHECKSUM_CRC32C: u8 = 1;
@@ -25,7 +25,7 @@ pub const SALT_BYTES: usize = 16;
 pub const NONCE_BYTES: usize = 24;
 /// Bytes of a tag.
 pub const TAG_BYTES: usize = 16;
-/// What sealing adds.
+/// Bytes that sealing adds.
 pub const SEALING_BYTES: usize = NONCE_BYTES + TAG_BYTES;
 /// Bytes of a segment header; the first frame follows at this offset.
 pub const SEGMENT_HEADER_BYTES: usize = 4096;

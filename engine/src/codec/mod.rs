@@ -4,12 +4,12 @@
 //! frame   header 160 | spine: envelopes 56 each, payloads, body rows 64 each | bodies: salt 16 + bytes, each
 //! ```
 //!
-//! One commit is one frame. What an event says is opaque here: an [`Envelope`] and payload bytes. Everything that
+//! One commit is one frame. The content of an event is opaque here: an [`Envelope`] and payload bytes. Everything that
 //! is read is checked first: length, checksum, then meaning; reserved bytes must be zero. `docs/FORMAT.md` gives
 //! every byte and is the authority; a test compares one frame with its drawing.
 //!
 //! Pure: no files, clock or randomness (salts come in with the bodies). Nothing here panics on any input, and no
-//! allocation is larger than a limit below, whatever the bytes claim.
+//! allocation is larger than a limit below, even if the bytes claim more.
 
 mod cipher;
 mod compress;

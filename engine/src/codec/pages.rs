@@ -20,7 +20,7 @@ const RECORD_BYTES: usize = 64;
 const SLOT_COUNT: usize = 64;
 const WRITTEN_OFFSET: usize = 576;
 const CONFIRMED_BYTE: usize = 704;
-/// Bytes of what is written under the write lock, up to and with the busy record, and up to and with the confirmed one.
+/// Bytes that are written under the write lock: up to and with the busy record, and up to and with the confirmed one.
 const COMMIT_BYTES: usize = 592;
 const SETTLED_BYTES: usize = 704;
 /// Bytes of a claim: the hint, the record.
@@ -33,7 +33,7 @@ const _: () =
 const _: () = assert!(TailPage::UPGRADES_OFFSET + 4 <= TailPage::READ_BYTES as u64);
 const _: () = assert!(TailPage::READ_BYTES <= TAIL_BYTES);
 
-/// A place in the log and what a writer must know to go on from there.
+/// A place in the log, with the facts that a writer needs to go on from there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Written {
     /// Where the next frame goes.
@@ -58,7 +58,7 @@ pub enum Busy {
     Writing {
         /// Where the log ends once it is done.
         end: Position,
-        /// Which process does it.
+        /// The process.
         process: u32,
     },
     /// The record is torn, so a process was writing.
@@ -83,11 +83,11 @@ pub struct TailPage {
     pub store: Option<StoreId>,
     /// Newest seq of the streams of each slot.
     pub slots: [Seq; SLOT_COUNT],
-    /// The end of what was written.
+    /// The end of the written part of the log.
     pub written: Option<Written>,
-    /// The end of what is durable: the furthest of the records that say so.
+    /// The end of the durable part of the log: the furthest of the durable records.
     pub durable: Option<Written>,
-    /// The records that say what is durable, each by its name.
+    /// The durable records, each with its name.
     pub durable_records: [(&'static str, Option<Written>); 3],
     /// Whether a process is writing.
     pub busy: Busy,
@@ -95,16 +95,16 @@ pub struct TailPage {
     pub epoch: u32,
     /// A sync failed; no process may append until the store is reopened.
     pub poisoned: bool,
-    /// Rises when files of the log were replaced by others that say the same.
+    /// Rises when files of the log were replaced by others with the same content.
     pub generation: u32,
     /// Rises when the store's file names a new feature: a handle that was opened before has to be opened again.
     pub upgrades: u32,
-    /// How many seqs waited when the last sync ended, those included that it covered.
+    /// How many seqs waited when the last sync ended, with the seqs that the sync covered.
     pub waiting: u64,
     /// The poison was put there together with [`TailPage::durable`] as it stands here. If not, the page is a mix of two
-    /// moments, and what lies behind its durable end may well have been acknowledged.
+    /// moments, and events behind its durable end may well have been acknowledged.
     pub poison_is_whole: bool,
-    /// Where the next claim goes: over the one that says less, so that the other stands whatever becomes of it.
+    /// Where the next claim goes: over the lower of the two claims, so that the other one stands if this write is torn.
     pub claim_offset: u64,
 }
 
@@ -129,13 +129,13 @@ impl Default for TailPage {
 }
 
 impl TailPage {
-    /// The end of what is durable. If no record says so, it is the log's beginning: then nothing counts as durable by this page.
+    /// The end of the durable part. If no record says so, it is the log's beginning: then nothing counts as durable by this page.
     pub fn durable_end(&self) -> Written {
         // As the text above says.
         self.durable.unwrap_or_default()
     }
 
-    /// The end of what was written. If no record says so, it is the log's beginning.
+    /// The end of the written part. If no record says so, it is the log's beginning.
     pub fn written_end(&self) -> Written {
         // As the text above says.
         self.written.unwrap_or_default()
@@ -143,7 +143,7 @@ impl TailPage {
 
     /// How much of the page is read: all that is used.
     pub const READ_BYTES: usize = 1024;
-    /// Where the slots begin, and what is written under the write lock.
+    /// Where the slots begin, and with them the bytes that are written under the write lock.
     pub const SLOTS_OFFSET: u64 = 64;
     /// Where the busy record begins.
     pub const BUSY_OFFSET: u64 = 640;
@@ -174,8 +174,8 @@ impl TailPage {
         bytes
     }
 
-    /// The slot of a stream: its newest event, or that of another stream with the same slot, has the seq found there,
-    /// as far as events go that were written since the reader opened the store.
+    /// The slot of a stream: its newest event, or that of another stream with the same slot, has the seq found there.
+    /// This holds for events that were written since the reader opened the store.
     pub fn slot_of(stream: &StreamId) -> usize {
         usize::from(stream.as_bytes().first().copied().unwrap_or(0)) % SLOT_COUNT
     }
@@ -197,7 +197,7 @@ impl TailPage {
         self.slots = [seq; SLOT_COUNT];
     }
 
-    /// Reads a page. Never fails: what cannot be trusted is left out.
+    /// Reads a page. Never fails: records that cannot be trusted are left out.
     pub fn decode(bytes: &[u8]) -> Self {
         let mut page = Self::default();
         let identity = record(bytes, 0).filter(|identity| identity.starts_with(&TAIL_MAGIC));
@@ -320,7 +320,7 @@ pub fn settled(written: &Written, slots: &[Seq; SLOT_COUNT]) -> [u8; SETTLED_BYT
     bytes
 }
 
-/// A claim that all before `durable` is, for [`TailPage::claim_offset`], with how many seqs waited for it or behind it.
+/// A claim that all before `durable` is durable, for [`TailPage::claim_offset`]; `waiting` seqs waited for it or behind it.
 pub fn claim_record(durable: &Written, waiting: u64) -> [u8; CLAIM_BYTES] {
     let mut bytes = [0; CLAIM_BYTES];
     Put(&mut bytes).u64(waiting).bytes(&place_record(durable));

@@ -1,7 +1,7 @@
 //! Event payloads to bytes and back.
 //!
-//! The bytes of an event are the rkyv archive of its stamp and payload struct together. Which struct that is, the
-//! envelope's kind and version say. Reading validates before anything is looked at. What leaves this module is plain Rust:
+//! The bytes of an event are the rkyv archive of its stamp and payload struct together. The envelope's kind and version
+//! say which struct that is. Reading validates before anything is looked at. This module hands out plain Rust:
 //! owned values, or for a fold the frequent kinds borrowed in place.
 //!
 //! To change a kind: add a struct, a version, and an arm in [`decode`] that upcasts the old one. A kind or version that is
@@ -65,7 +65,7 @@ macro_rules! encode_kinds {
         /// Returns the version to put into the envelope with the bytes.
         ///
         /// # Errors
-        /// [`PayloadError::TooLarge`] past what an archive can hold.
+        /// [`PayloadError::TooLarge`] beyond the size of an archive.
         pub fn encode(stamp: &Stamp, payload: &Payload) -> Result<(u16, Vec<u8>), PayloadError> {
             match payload {
                 $(
@@ -80,7 +80,7 @@ macro_rules! encode_kinds {
             }
         }
 
-        /// Decodes what [`encode`] wrote, after validating it.
+        /// Decodes the bytes of [`encode`], after validating them.
         ///
         /// Costs a copy if `bytes` is not aligned to 16. Unknown kinds and versions come back as [`Payload::Unknown`]
         /// with an empty stamp.
@@ -129,8 +129,8 @@ pub fn recorded(frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Payload
     })
 }
 
-/// An event of a frequent kind, borrowed from its validated bytes; `None` for the other kinds and versions, and for bytes
-/// that lie where an archive cannot be read in place: those are for [`decode`].
+/// An event of a frequent kind, borrowed from its validated bytes. `None` for the other kinds and versions, and for bytes
+/// that lie where an archive cannot be read in place: [`decode`] reads all of these.
 ///
 /// # Errors
 /// [`PayloadError::Invalid`] if the bytes are not an archive of that kind.
@@ -166,7 +166,7 @@ where
     T::Archived: for<'v> rkyv::bytecheck::CheckBytes<rkyv::api::high::HighValidator<'v, Failure>> + 'a,
     Frequent<'a>: From<&'a T::Archived>,
 {
-    // The caller decodes what it cannot borrow, and reports what does not decode.
+    // The caller decodes bytes that it cannot borrow, and reports bytes that do not decode.
     let root = rkyv::access::<ArchivedRoot<T>, Failure>(bytes).ok()?;
     Some(Frequent::from(&root.payload))
 }
@@ -200,7 +200,7 @@ mod tests {
     use crate::fold::{Place, World};
     use crate::ids::{Micros, Seq, StreamId};
 
-    /// The bytes of each kind are frozen: what this list says must never change for an existing line.
+    /// The bytes of each kind are frozen: an existing line of this list must never change.
     #[test]
     fn every_kind_has_its_golden_bytes() {
         let mut list = String::new();

@@ -4,7 +4,7 @@
 //! envelope (fixed)  ->  peek (archived bytes, validated, read in place)  ->  decode (owned)
 //! ```
 //!
-//! The fields that filters ask for most: who acted, which tool and call, which files, how many tokens. Everything else
+//! The fields that filters ask for most: the actor, the tool and call, the files, the tokens. Everything else
 //! is for [`super::payload::decode`]. Bytes are validated before anything is read, as there.
 
 use rkyv::rancor::Failure;
@@ -127,7 +127,7 @@ where
         rkyv::Portable + for<'a> rkyv::bytecheck::CheckBytes<rkyv::api::high::HighValidator<'a, Failure>>,
     Root<P>: rkyv::Archive<Archived = ArchivedRoot<P>>,
 {
-    // The caller decodes what it cannot borrow.
+    // The caller decodes bytes that it cannot borrow.
     rkyv::access::<ArchivedRoot<P>, Failure>(bytes).ok()
 }
 

@@ -32,7 +32,7 @@ pub(super) const PIECE_BYTES_FULL: usize = 16 << 10;
 /// to the next.
 const GAP_PIECE_COUNT: u32 = 4;
 
-/// Where a piece ends, and what is in it.
+/// The end of a piece, its checksum, and the streams in it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct PieceRow {
     /// Offset in the spine of the first byte after it.
@@ -71,9 +71,9 @@ impl PieceRow {
     }
 }
 
-/// Where the parts of a piece are that begins at `start` of the bytes at hand.
+/// The places of the parts of a piece that begins at `start` of the bytes in memory.
 fn span(start: usize, bytes: usize, events: Range<u32>, row_count: u32) -> Span {
-    // A table is refused in which a piece ends before it begins, or is too short for its rows.
+    // A table is refused if a piece in it ends before it begins, or is too short for its rows.
     let count = events.end.saturating_sub(events.start);
     let rows_bytes = (row_count as usize).saturating_mul(BODY_ROW_BYTES);
     let envelopes_bytes = align16((count as usize).saturating_mul(ENVELOPE_BYTES));
@@ -104,7 +104,7 @@ impl PieceTable {
     /// Reads and checks a table: the first [`PieceTable::bytes_of`] bytes of a spine.
     ///
     /// # Errors
-    /// [`Part::Spine`] if its checksum or what it says is wrong.
+    /// [`Part::Spine`] if its checksum or its content is wrong.
     pub fn decode(header: &FrameHeader, bytes: &[u8]) -> Result<Self, Invalid> {
         let fail = |row: usize, expected: &str, found: String| {
             let offset = FRAME_HEADER_BYTES.saturating_add(row.saturating_mul(PIECE_ROW_BYTES));
@@ -186,7 +186,7 @@ impl PieceTable {
         (number < self.count()).then(|| number..number.saturating_add(1))
     }
 
-    /// The pieces that hold these events, in order, near ones together. `seqs` rise; those of other frames are left out.
+    /// The pieces that hold these events, in order, near ones together. `seqs` rise; seqs of other frames are left out.
     pub fn of_seqs(&self, seqs: impl Iterator<Item = Seq>) -> Vec<Range<u32>> {
         merged(seqs.filter_map(|seq| self.holding(seq)))
     }
@@ -235,7 +235,7 @@ impl PieceTable {
         self.spans(&(0..self.count()), 0)
     }
 
-    /// Compares pieces with their checksums; `bytes` are theirs, one after the other.
+    /// Compares pieces with their checksums; `bytes` are the bytes of these pieces, one after the other.
     pub(super) fn check(&self, pieces: &Range<u32>, bytes: &[u8]) -> Result<(), Invalid> {
         let from = self.stretch(pieces).0;
         for number in pieces.clone() {

@@ -72,7 +72,7 @@ struct SealPlace {
 
 impl Seals {
     /// Seals all payloads for a commit whose first event gets this seq. Each seq has a nonce of its own, so a commit that moves never
-    /// seals two things under one.
+    /// seals two things under one nonce.
     fn fill(&mut self, bytes: &mut [u8], first_seq: Seq) {
         let mut context = Vec::new();
         for place in &self.places {
@@ -81,7 +81,7 @@ impl Seals {
             payload_context(&mut context, (self.store, seq), envelope, place.digests.iter().copied());
             let sealed = bytes.get_mut(place.payload..).unwrap_or_default();
             let done = place.key.seal_into(&payload_nonce(&self.random, seq), &context, &place.plain, sealed);
-            // Payloads are far shorter than what the cipher takes, and the room for them was laid out.
+            // Payloads are far shorter than the cipher's limit, and the room for them was laid out.
             debug_assert!(done);
             if !done {
                 sealed.get_mut(..place.plain.len()).unwrap_or_default().fill(0);
@@ -282,7 +282,7 @@ fn encode(events: &[EncodedEvent], seal: Option<&PayloadSeal>) -> Result<Prepare
     Ok(PreparedFrame { bytes, header, rows, streams, seals })
 }
 
-/// Lays down an envelope; of a payload that is sealed later it keeps what that needs.
+/// Lays down an envelope. For a payload that is sealed later, keeps the data that sealing needs.
 fn lay_envelope(
     bytes: &mut Vec<u8>,
     (ordinal, event): (usize, &EncodedEvent),
@@ -342,7 +342,7 @@ impl Plan {
         if self.event_ends.len() > 1 { self.event_ends.len() } else { 0 }
     }
 
-    /// Cuts `events`, of which each takes `event_bytes` beside its envelope.
+    /// Cuts events into pieces; each event takes its `event_bytes` beside its envelope.
     fn of(event_bytes: &[usize]) -> Self {
         let count = event_bytes.len();
         let length = |bytes: &[usize]| {

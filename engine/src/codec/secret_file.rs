@@ -1,4 +1,4 @@
-//! The file `secret`: the 32 random bytes that key what a store records. 96 bytes; FORMAT.md says which.
+//! The file `secret`: the 32 random bytes of a store's secret. 96 bytes; FORMAT.md has the layout.
 
 use super::{Invalid, Part};
 use crate::ids::StoreId;
@@ -44,7 +44,7 @@ impl SecretFile {
     /// Reads and checks the file of `store`.
     ///
     /// # Errors
-    /// [`Invalid`] if it is not such a file, is damaged, or is another store's. What it says never holds bytes of the key.
+    /// [`Invalid`] if it is not such a file, is damaged, or is another store's. The error never holds bytes of the key.
     pub fn decode(bytes: &[u8], store: StoreId) -> Result<Self, Invalid> {
         let fail = |offset, expected: &str, found: &str| Invalid::new(Part::Secret, offset, expected, found);
         let Some((checked, checksum)) = bytes.split_last_chunk::<4>() else {

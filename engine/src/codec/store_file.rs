@@ -1,4 +1,4 @@
-//! The store file, `acpdb.json`: which format this is, which store, and what a program has to know to use it.
+//! The store file, `acpdb.json`: the format, the store, and the features that a program has to know to use it.
 //!
 //! It is JSON so that a person, and a program of any later version, can read it; its last field is a digest of all
 //! before it, so that a damaged version number is not taken for a newer one.

@@ -1,4 +1,4 @@
-//! Frames against their drawing, laws of the codec, and what it does with bytes that are not frames.
+//! Frames against their drawing, laws of the codec, and its answer to bytes that are not frames.
 
 use std::sync::Arc;
 
@@ -139,7 +139,7 @@ fn every_flipped_bit_of_a_frame_is_found() {
 }
 
 /// A flag that this program did not know was taken for a torn tail, and the frame was zeroed. A header with its checksum is
-/// sound now, whatever it says: a newer program wrote it.
+/// sound now, even with unknown values: a newer program wrote it.
 #[test]
 fn sound_bytes_that_say_something_new_are_no_damage() {
     let bytes = sealed(&[sample()]);
@@ -202,7 +202,7 @@ fn what_is_encrypted_is_kept_and_said_to_be_new() {
     assert!(frame.rows().next().is_some_and(|row| !row.is_known()), "a flag");
 }
 
-/// What is stored can be checked without knowing what it says.
+/// Stored bytes can be checked without knowing their meaning.
 #[test]
 fn a_digest_over_stored_bytes_needs_no_key() {
     let mut message = b"acpdb stored v1\0".to_vec();
@@ -299,7 +299,7 @@ fn pages_and_headers_find_every_flipped_bit() {
         SegmentHeader::decode(bytes).is_ok_and(|header| !header.generation_torn)
     });
     flips(&file.encode(), &|bytes| StoreFile::decode(bytes).is_ok());
-    // Of the tail page the state must be right or be noticed.
+    // The state that a changed tail page gives must be right, or the change must be noticed.
     let page = TailPage::encode(store, &written, PageCounts { epoch: 3, generation: 4, upgrades: 5 });
     let clean = TailPage::decode(&page);
     assert_eq!((clean.clean(), clean.store), (Some(&written), Some(store)));
@@ -316,7 +316,7 @@ fn pages_and_headers_find_every_flipped_bit() {
     assert_eq!(TailPage::decode(&page[..1000]), TailPage::default(), "a page that was cut says nothing");
 }
 
-/// A claim goes over the one that says less: whatever becomes of it, the other one stands.
+/// A new claim overwrites the lower of the two claims: if it is torn, the other one stands.
 #[test]
 fn a_claim_that_is_half_written_takes_nothing_back() {
     let store = StoreId([5; 16]);

@@ -353,7 +353,7 @@ pub(crate) struct State {
     pub(crate) epoch: u32,
     /// How many events are written and not durable.
     pub(crate) waiting: u64,
-    /// How many there were when the last sync ended, with those that it covered.
+    /// How many events waited when the last sync ended, with the events that the sync covered.
     pub(crate) expected: u64,
 }
 

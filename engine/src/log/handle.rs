@@ -326,11 +326,11 @@ const MAP_STEP_BYTES: u64 = 2 << 10;
 const OLD_MAP_STEP_BYTES: u64 = 16 << 10;
 
 fn is_near(known: Position, position: Position, step: u64) -> bool {
-    // One behind `position` is near as well: it is known already.
+    // A known frame behind `position` is near as well.
     known.segment() == position.segment() && position.offset().saturating_sub(known.offset()) < step
 }
 
-/// Forgets most of what is known of segments that are complete now: they have tables.
+/// Forgets most remembered positions in segments that are complete now: these segments have tables.
 fn thin(map: &mut BTreeMap<Seq, Position>) {
     let mut last = None;
     map.retain(|_, position| {
@@ -385,7 +385,7 @@ impl Log {
     }
 
     /// Tells all handles, of any process, that a complete segment was replaced, so that they let go of the old file, whose
-    /// space is free only then. They may read on in it until their next look at the head: it says the same.
+    /// space is free only then. They may read on in the old file until their next look at the head: both files say the same.
     pub(crate) fn generation_changed(&self) {
         if let Some(tail) = &self.tail {
             // If this fails, other handles keep the old file, and its space, until they are opened again.
@@ -449,7 +449,7 @@ impl Log {
     /// Looks for commits of other processes that became durable, and returns the head.
     ///
     /// # Errors
-    /// [`LogError::Corrupt`] if what they wrote does not continue the log; the head stays where it was.
+    /// [`LogError::Corrupt`] if their commits do not continue the log; the head stays where it was.
     pub fn refresh(&self) -> Result<Head, LogError> {
         self.check_process()?;
         let head = self.head();
@@ -459,7 +459,7 @@ impl Log {
         let page = self.read_page()?;
         let durable = page.durable_end().position.0;
         let is_news = self.looked_at.swap(durable, Ordering::Relaxed) != durable;
-        // A page that says nothing new may be that of a file which was replaced: nothing new ever gets into it, for a writer
+        // A page without news may be the page of a file that was replaced: no news ever gets into that page, since a writer
         // looks at the name first.
         if !is_news && let Some(tail) = &self.tail {
             tail.check_current()?;

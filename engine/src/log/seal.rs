@@ -4,7 +4,7 @@
 //! SEAL { read and check the old file -> n.seg.tmp -> sync -> read it back and compare all of it -> rename -> sync directory }
 //! ```
 //!
-//! Headers and spines stay byte for byte what they were, so links, positions and digests stay valid; bodies are packed one by
+//! Headers and spines stay the same byte for byte, so links, positions and digests stay valid; bodies are packed one by
 //! one, equal ones once. A crash at any step leaves the old file or the new one, and perhaps a temporary file that the next
 //! holder of SEAL removes. Handles that have the old file open read on in it. A damaged segment is not sealed, so
 //! that no guess becomes permanent.
@@ -35,13 +35,13 @@ use crate::storage::{Access, StoredFile, bytes_between, sync, write_all};
 #[serde(tag = "outcome", rename_all = "snake_case")]
 #[must_use]
 pub enum SealOutcome {
-    /// It is sealed now.
+    /// The segment is sealed now.
     Sealed(SealFigures),
-    /// It was sealed before, or is not complete, or has no events, or is too long to be sealed.
+    /// The segment was sealed before, or is not complete, or has no events, or is too long to be sealed.
     NotNeeded,
     /// Another process is sealing or erasing.
     Busy,
-    /// It was told to stop before the end; nothing changed.
+    /// Sealing was told to stop before the end; nothing changed.
     Stopped,
 }
 
@@ -439,7 +439,7 @@ impl Log {
         let grain = narrow(position.0 & 0xffff_ffff);
         let mut row = BlockRow {
             grain,
-            // What is laid down of a sealed body is all that sealing a segment sees.
+            // Of a sealed body, sealing a segment sees the stored bytes alone.
             bytes: block.stored_bytes,
             stored_at: narrow(next),
             stored_bytes: 0,
@@ -487,7 +487,7 @@ impl Log {
             Refused::Error(LogError::corrupt(damage))
         };
         let expected = SegmentHeader {
-            // If the header cannot be read, it differs from what is expected, and the seal is refused.
+            // If the header cannot be read, it differs from the expected one, and the seal is refused.
             sealed: made.header.as_ref().ok().and_then(|header| header.sealed),
             generation_torn: false,
             ..contents.header

@@ -222,7 +222,7 @@ impl Tail {
         self.file.is_current()
     }
 
-    /// Refuses a store whose files are no longer where their names say: a file opened by its name would be another's.
+    /// Refuses a store whose files are no longer where their names say: a file opened by its name would be of another store.
     pub(crate) fn check_current(&self) -> Result<(), LogError> {
         let current = self.is_current().map_err(self.fail("inspect"))?;
         if current { Ok(()) } else { Err(LogError::Moved { path: self.path() }) }

@@ -1,4 +1,4 @@
-//! The one door to what lies below a store's folder: no name leads out of it.
+//! The one door to the files below a store's folder: no name leads out of it.
 //!
 //! ```text
 //! folder -> handle -> openat2(NO_SYMLINKS | NO_MAGICLINKS | BENEATH), or one openat(NOFOLLOW) a part
@@ -158,7 +158,7 @@ impl Beneath {
         Ok(again(|| rustix::fs::renameat(&from_folder, from, &to_folder, to))?)
     }
 
-    /// Takes a name away, if it is that of a file which may be changed.
+    /// Takes away the name of a file, if that file may be changed.
     pub(super) fn remove(&self, name: &str) -> io::Result<()> {
         let (folder, own) = self.folder_of(name)?;
         if let Some(found) = look(&folder, own)? {
@@ -267,7 +267,7 @@ impl Beneath {
         error.into()
     }
 
-    /// Refuses to change what has another name, or another owner than the user and the folder.
+    /// Refuses to change a file that has another name, or an owner other than the user and the folder's owner.
     fn check_own(&self, found: &Stat) -> io::Result<()> {
         if found.st_nlink > 1 {
             let text = format!(
@@ -332,7 +332,7 @@ fn again<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     }
 }
 
-/// Opens for reading without leaving the time of it, where the owner may ask for that.
+/// Opens for reading without changing the access time, where the process may ask for that.
 fn quietly<T>(mut open: impl FnMut(OFlags) -> Result<T, Errno>) -> Result<T, Errno> {
     #[cfg(target_os = "linux")]
     {
@@ -354,7 +354,7 @@ mod tests {
         result.err().map(|error| error.to_string()).unwrap_or_default()
     }
 
-    /// Makes `store/` with a folder, a file and things that are neither, and beside it what no name may reach.
+    /// Makes `store/` with a folder, a file and things that are neither, and beside it a file that no name may reach.
     fn world() -> (tempfile::TempDir, Beneath) {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
@@ -379,8 +379,8 @@ mod tests {
         (folder, beneath)
     }
 
-    /// A link below the store led an erasure to a stranger's files. No part of a name is followed now, whichever way the
-    /// kernel is asked.
+    /// A link below the store led an erasure to a stranger's files. No part of a name is followed now, in either way of asking the
+    /// kernel.
     #[test]
     fn no_part_of_a_name_is_followed() {
         let (folder, beneath) = world();
@@ -439,7 +439,7 @@ mod tests {
             assert!(text(beneath.file("log/twin", access)).contains("2 names"), "{access:?}");
         }
         assert!(text(beneath.remove("log/twin")).contains("2 names"));
-        // The name of a file outside went away so, with a checkpoint that was put in its place.
+        // A file outside lost its name so, when a checkpoint was put in its place.
         assert!(text(beneath.rename("log/own", "log/twin")).contains("2 names"));
         assert_eq!(std::fs::read(folder.path().join("outside/bait")).unwrap(), b"bait");
     }

@@ -1,4 +1,4 @@
-//! Time and randomness as values: everything else asks one of these.
+//! Time and randomness as values: all other modules ask one of these.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ impl Bell {
         self.locked().0
     }
 
-    /// Wakes all who wait.
+    /// Wakes all waiting threads.
     pub fn ring(&self) {
         let asleep = {
             let mut rung = self.locked();
@@ -156,7 +156,7 @@ impl Clock for FixedClock {
 
     fn sleep(&self, time: Duration) {
         self.advance(i64::try_from(time.as_micros()).unwrap_or(i64::MAX));
-        // Another thread may hold what is waited for, and takes real time to let go of it: seconds of this clock would pass at once.
+        // Another thread may hold the lock that is waited for, and takes real time to release it: seconds of this clock would pass at once.
         std::thread::sleep(REAL_PAUSE);
     }
 }

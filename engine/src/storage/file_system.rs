@@ -1,10 +1,10 @@
-//! Which file systems a store is not put on unless its owner insists.
+//! The file systems that a store is not put on unless its owner insists.
 //!
 //! A store relies on three things of a file system: a lock that all processes see, a sync after which bytes stay, and
-//! that what one process wrote is what the next one reads. File systems over a network give some of them on some servers with some mount
-//! options; file systems in user space give what their program gives. Neither can be found out by trying, so they are
+//! reads that give the bytes which another process wrote before. File systems over a network give some of them on some servers with
+//! some mount options; for file systems in user space it depends on their program. Neither can be found out by trying, so they are
 //! refused by name: by the number that the kernel has for them, and by the name under which they are mounted. Linux and
-//! macOS say what a folder is on; elsewhere nothing is refused. An unknown file system counts as
+//! macOS tell the file system of a folder; elsewhere nothing is refused. An unknown file system counts as
 //! a local one.
 //!
 //! Not here: finding network disks below a local file system (those keep their promises), or looking again
@@ -26,7 +26,7 @@ pub fn untrusted(path: &Path) -> io::Result<Option<String>> {
         match rustix::fs::statfs(place) {
             Ok(found) => return Ok(judge(place, &found)),
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {}
-            // Not allowed, or not to be known: opening will say what is wrong, if anything is.
+            // Not allowed, or not to be known: opening will report the error, if there is one.
             Err(_) => return Ok(None),
         }
     }
@@ -78,10 +78,10 @@ fn is_local(magic: u32) -> bool {
     LOCAL.contains(&magic)
 }
 
-/// The type of what is mounted where `place` is, as `/proc/self/mountinfo` names it (`proc_pid_mountinfo(5)`).
+/// The type of the file system that is mounted at `place`, as `/proc/self/mountinfo` names it (`proc_pid_mountinfo(5)`).
 #[cfg(target_os = "linux")]
 fn mounted_as(place: &Path) -> Option<String> {
-    // What cannot be asked is unknown, and is judged by its magic number alone.
+    // A type that cannot be asked for is unknown, and the magic number alone decides.
     let device = rustix::fs::stat(place).ok()?.st_dev;
     let device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
     // As above.
@@ -177,7 +177,7 @@ pub fn effective_user() -> Option<u32> {
 pub fn free_bytes(path: &Path) -> Option<u64> {
     #[cfg(unix)]
     {
-        // Unknown, which is said.
+        // `None` says that it is unknown.
         let found = rustix::fs::statvfs(path).ok()?;
         Some(found.f_bavail.saturating_mul(found.f_frsize))
     }

@@ -16,7 +16,7 @@ use crate::codec::{DataKey, NONCE_BYTES};
 use crate::ids::StoreId;
 use crate::locks::steady;
 
-/// What a file of a key begins with.
+/// The first word of a key file.
 const FILE_WORD: &str = "acpdb-key-1";
 const FILE_BYTES_MAX: u64 = 256;
 /// Argon2id: 19 MiB, twice, one lane.
@@ -29,9 +29,9 @@ pub const PASSPHRASE_BYTES_MIN: usize = 8;
 pub trait KeyRing: Send + Sync {
     /// Where the key is, for messages: a path, or a name.
     fn name(&self) -> String;
-    /// Tells keys apart, and says nothing of the key.
+    /// An id that tells keys apart, and says nothing of the key.
     fn id(&self, store: StoreId) -> io::Result<[u8; 16]>;
-    /// Wraps a key so that it unwraps with the same context alone. At most 384 bytes come out. `nonce` is random.
+    /// Wraps a key so that it unwraps only with the same context. At most 384 bytes come out. `nonce` is random.
     fn wrap(
         &self,
         store: StoreId,
@@ -39,7 +39,7 @@ pub trait KeyRing: Send + Sync {
         context: &[u8],
         nonce: &[u8; NONCE_BYTES],
     ) -> io::Result<Vec<u8>>;
-    /// The key that was wrapped; `None`: by another key, or with another context.
+    /// The key that was wrapped; `None`: it was wrapped by another key, or with another context.
     fn unwrap(
         &self,
         store: StoreId,
@@ -107,7 +107,7 @@ impl FileKeyRing {
     /// Reads the key of a file.
     ///
     /// # Errors
-    /// If it cannot be read, is no key, or others than its owner may read it. The error says what to do.
+    /// If it cannot be read, is no key, or users other than its owner may read it. The error says what to do.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = std::fs::File::open(path)?;
         #[cfg(unix)]
@@ -172,7 +172,7 @@ impl Held for FileKeyRing {
     }
 }
 
-/// A key that the caller has, from wherever it is kept. What it wraps, a file with the same key unwraps.
+/// A key that the caller keeps in its own way. A file with the same key unwraps the keys that this ring wraps.
 pub struct RawKeyRing {
     name: String,
     key: DataKey,
@@ -204,7 +204,7 @@ impl Held for RawKeyRing {
 /// A key that comes out of a passphrase by Argon2id, salted with the store's id.
 pub struct PassphraseKeyRing {
     passphrase: Zeroizing<Vec<u8>>,
-    /// Deriving one takes tens of milliseconds.
+    /// The derived key: deriving it takes tens of milliseconds.
     known: Mutex<Option<(StoreId, DataKey)>>,
 }
 
@@ -255,7 +255,7 @@ impl Held for PassphraseKeyRing {
 mod tests {
     use super::*;
 
-    /// What a file of a key may say, and what it may not.
+    /// Texts that a key file may have, and texts that it may not.
     #[test]
     fn files_that_are_no_key_are_refused() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,12 +1,12 @@
 //! Prefaults a buffer before a large snapshot is read into it, with large pages where the system has them.
 //!
-//! Touching a fresh page of 4 KiB costs a trap into the kernel, 1.5 us on a measured virtual machine, four times what
-//! filling it does. Where the system knows pages of 2 MiB they are asked for (64 MiB: 7 ms instead of 24); the others are
+//! Touching a fresh page of 4 KiB costs a trap into the kernel, 1.5 us on a measured virtual machine, four times the cost of
+//! filling it. Where the system knows pages of 2 MiB they are asked for (64 MiB: 7 ms instead of 24); other pages are
 //! brought in by one call (16 ms). A fold of a long session is read into 110 MB.
 
-/// Asks the system to back `bytes` bytes from `start` on, and with large pages. Contents do not change, and nothing depends
-/// on whether it does: systems that do not know of such calls or pages leave things as they are. For what will be filled
-/// to the end: the memory is in use from here on.
+/// Asks the system to back `bytes` bytes from `start` on, with large pages if it can. Contents do not change, and nothing depends
+/// on the answer: systems that do not know of such calls or pages leave things as they are. Only for memory that will be filled
+/// to the end: all of it is in use from here on.
 pub(crate) fn expect_filled(start: *const u8, bytes: usize) {
     #[cfg(all(target_os = "linux", not(miri)))]
     {

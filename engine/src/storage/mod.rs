@@ -10,7 +10,7 @@
 //! The trait promises as little as a disk does: reads and writes may be short or interrupted, unsynced bytes
 //! may be lost in any part and any order, and a name is durable only once its directory was synced. Processes that read and
 //! write the same bytes at once may see some of them old and some new, but for 8 aligned ones. Nothing is ever mapped into
-//! memory: if a file is truncated by another program, or a disk is full or gone, a call returns an error and no signal ends the process. Helpers here
+//! memory: if a file is truncated by another program, or a disk is full or gone, a call returns an error and no signal ends the process. Functions here
 //! loop over short calls; the order of syncs is the caller's business.
 
 mod beneath;
@@ -40,16 +40,16 @@ pub use sim::{Crash, Fault, FaultKind, Moment, Part, SimClock, SimStorage, SimWo
 
 /// The files of one store.
 pub trait Storage: Send + Sync {
-    /// Where a name is, for messages and for those who need a real path.
+    /// The path of a name, for messages and for callers that need a real path.
     fn path(&self, name: &str) -> PathBuf;
-    /// Opens a file, and only a regular one. No part of the name is followed if it is a symbolic link; what is opened for
-    /// writing has one name and is the user's or the store's owner's.
+    /// Opens a file, and only a regular one. No part of the name is followed if it is a symbolic link; a file opened for
+    /// writing has one name and belongs to the user or to the store's owner.
     fn open(&self, name: &str, access: Access) -> io::Result<Box<dyn StoredFile>>;
     /// Makes a directory, readable by its owner only; no error if it exists. `""` is the store's own.
     fn create_dir(&self, name: &str) -> io::Result<()>;
     /// Names in a directory, sorted.
     fn list(&self, directory: &str) -> io::Result<Vec<String>>;
-    /// Puts a file under another name, in place of what has it.
+    /// Puts a file under another name, in place of the file that has that name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Takes the name of a regular file away.
     fn remove(&self, name: &str) -> io::Result<()>;
@@ -72,7 +72,7 @@ pub trait StoredFile: Send + Sync {
         Ok(self.len()? == 0)
     }
     /// The first byte at or after `offset` that may be anything but a zero which was never written; `None`: none to the end
-    /// of the file. What lies between is a hole and takes no room. Where holes are not known it is `offset` itself.
+    /// of the file. The bytes between are a hole and take no room. Where holes are not known the answer is `offset` itself.
     fn data_from(&self, offset: u64) -> io::Result<Option<u64>> {
         Ok((offset < self.len()?).then_some(offset))
     }
@@ -126,7 +126,7 @@ pub fn write_all(file: &dyn StoredFile, bytes: &[u8], offset: u64, done: &mut us
     Ok(())
 }
 
-/// Syncs, again after an interruption. Any other failure is final: what was not synced may be lost.
+/// Syncs, again after an interruption. Any other failure is final: unsynced bytes may be lost.
 pub fn sync(file: &dyn StoredFile) -> io::Result<()> {
     loop {
         match file.sync_data() {
@@ -155,7 +155,7 @@ pub fn read_file(storage: &dyn Storage, name: &str, bytes_max: usize) -> io::Res
     Ok(Some(bytes))
 }
 
-/// Puts a whole file in place: temporary file, sync, rename, sync of the directory. Whatever happens, the name
+/// Puts a whole file in place: temporary file, sync, rename, sync of the directory. After any failure the name
 /// holds the old bytes or the new ones. Durable when it returns.
 pub fn write_file(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result<()> {
     let temporary = format!("{name}.tmp");
@@ -172,7 +172,7 @@ pub fn write_file(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result
 
 /// Removes a temporary file that could not be put in place. On a full disk, the space that it took is the space that commits need.
 pub fn give_back(storage: &dyn Storage, file: &dyn StoredFile, temporary: &str) {
-    // The caller reports what came before.
+    // The caller reports the error that came before.
     let _ = file.set_len(0);
     // A file that stays is replaced by the next attempt.
     let _ = storage.remove(temporary);
@@ -180,7 +180,7 @@ pub fn give_back(storage: &dyn Storage, file: &dyn StoredFile, temporary: &str) 
 
 // --- the files of one directory ----------------------------------------------------------------------------------------------
 
-// Directories are made 0700 and files 0600 whatever the umask allows beyond that. Reads and writes carry their
+// Directories are made 0700 and files 0600, even if the umask allows more. Reads and writes carry their
 // offset (`pread`, `pwrite`), so handles share files without a cursor. The lock is `flock`: it belongs to the
 // open file, dies with the process, and says nothing by existing.
 
@@ -271,7 +271,7 @@ impl Storage for FileStorage {
             return self.enter()?.sync_dir(directory);
         }
         match self.root.parent() {
-            // `x/..` would be the folder of what `x` leads to; the name that was made is in this one.
+            // If `x` is a link, `x/..` would be the folder of its target; the name that was made is in this folder.
             Some(parent) => Beneath::new(parent)?.sync_dir(""),
             None => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! Both storages keep the promises of the trait; the simulated one forgets what it should.
+//! Both storages keep the promises of the trait; the simulated one forgets as it should.
 
 use super::*;
 

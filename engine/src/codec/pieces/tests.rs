@@ -1,4 +1,4 @@
-//! Parts of a frame against the frame, and what a part says to bytes that are not what they were.
+//! Parts of a frame against the frame, and a part's answer to changed bytes.
 
 use proptest::prelude::*;
 use rkyv::util::AlignedVec;
@@ -56,8 +56,8 @@ fn told(frame: &Frame, seq: Seq) -> Option<(Envelope, Vec<u8>, Vec<crate::codec:
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::testing::cases(40)))]
 
-    /// A part, read again or taken out of the frame, says of its events what the frame says; the part that holds a seq
-    /// does, and the parts of some streams hold all their events past a seq.
+    /// A part, read again or taken out of the frame, has its events as the frame has them. The part of a seq holds that seq,
+    /// and the parts of some streams hold all their events past a seq.
     #[test]
     fn parts_say_what_the_frame_says(
         streams in proptest::collection::vec(0..4_u8, 17..120),
@@ -134,7 +134,7 @@ fn every_flipped_bit_of_a_part_is_refused() {
     }
 }
 
-/// Pieces of other blocks, sound in themselves, are not those that were asked for.
+/// Bytes of other pieces, sound in themselves, are not the bytes that were asked for.
 #[test]
 fn the_bytes_of_other_events_are_refused() {
     let (frame, spine) = frame(&[1; 64]);

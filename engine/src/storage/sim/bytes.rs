@@ -38,7 +38,7 @@ impl Bytes {
         self.length = length;
     }
 
-    /// Copies what there is from `offset` on; returns how much.
+    /// Copies the bytes that there are from `offset` on; returns how many.
     pub(super) fn read(&self, offset: usize, target: &mut [u8]) -> usize {
         let count = self.length.saturating_sub(offset).min(target.len());
         let mut done = 0;
@@ -92,7 +92,7 @@ impl Bytes {
     pub(super) fn put_sector(&mut self, number: usize, sector: &Sector) {
         let start = number * SECTOR_BYTES;
         let count = self.length.saturating_sub(start).min(SECTOR_BYTES);
-        // Even nothing, put past the end, would move the end.
+        // Even a write of no bytes, past the end, would move the end.
         if count > 0 {
             self.write(start, sector.get(..count).unwrap_or(&[]));
         }

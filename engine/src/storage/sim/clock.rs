@@ -9,7 +9,7 @@ use crate::storage::Clock;
 /// The wall clock at the start of the machine.
 const START_MICROS: i64 = 1_700_000_000_000_000;
 
-/// A simulated process's clock: every operation of any process takes a microsecond, sleeping takes what it takes and
+/// A simulated process's clock: every operation of any process takes a microsecond, sleeping takes its time and
 /// lets the others go on.
 #[derive(Clone)]
 pub struct SimClock {

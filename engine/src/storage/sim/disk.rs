@@ -1,4 +1,4 @@
-//! The simulated disk: names apart from files, and what of both a power cut leaves.
+//! The simulated disk: names apart from files, and the part of both that a power cut leaves.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

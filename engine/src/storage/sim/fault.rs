@@ -21,7 +21,7 @@ pub enum FaultKind {
     WriteError,
     /// Writes that make a file longer, new files and directories find no space; part of a write succeeds first.
     NoSpace,
-    /// Syncs of files fail and lose what was pending.
+    /// Syncs of files fail and lose pending bytes.
     SyncError,
     /// Syncs of files return success and do nothing.
     SyncLies,
@@ -33,7 +33,7 @@ pub enum FaultKind {
     OpenError,
     /// Locking fails (not: is refused).
     LockError,
-    /// Questions about a file (its length, what its name names) fail.
+    /// Questions about a file (its length, the file that its name leads to) fail.
     InspectError,
     /// Reads and writes do less than asked.
     Short,

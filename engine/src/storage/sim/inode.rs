@@ -1,4 +1,4 @@
-//! A file of the simulated disk: what processes see, what is durable, and every version between.
+//! A file of the simulated disk: the bytes that processes see, the durable bytes, and every version between.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

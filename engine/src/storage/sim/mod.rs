@@ -11,7 +11,7 @@
 //! # The faults, and why each must be survived
 //!
 //! - **Kill** ([`Crash::Kill`]): one process stops at an operation; of a write under way any prefix is done. Its locks
-//!   are free; what it wrote stays in the page cache, where others see it although it is not durable.
+//!   are free; its bytes stay in the page cache, where other processes see them although they are not durable.
 //!   Agents are killed all the time, in the middle of anything.
 //! - **Power cut** ([`Crash::Power`]): all processes stop. Every unsynced sector of 512 bytes is on the disk in any of
 //!   the versions it had since the last sync, or torn: a prefix of one version and the rest of another, or each word
@@ -27,9 +27,9 @@
 //!   one only if it was not reported before the file was opened. So a sync counts only for bytes that were written since the
 //!   syncing handle was opened. Linux behaves so since 4.17; older kernels report less.
 //! - **A lying sync** ([`FaultKind::SyncLies`]) returns success and does nothing, as disks do whose cache is volatile.
-//!   Nothing can be promised then but honesty: what is lost is reported, what is shown is true.
+//!   Nothing can be promised then but honesty: lost bytes are reported, shown bytes are true.
 //! - **Interleaving** ([`SimWorld::interleave`]): processes on threads of their own, of which one runs at a time; at
-//!   every operation the seed decides who goes on, and in the middle of reads and writes of more than 8 bytes, too: a reader
+//!   every operation the seed decides which one goes on, and in the middle of reads and writes of more than 8 bytes, too: a reader
 //!   may then get the beginning of an old record and the end of a new one. Waiting takes virtual time.
 //!
 //! The same seed gives the same world, to the byte; [`SimWorld::trace`] tells two runs apart. There is no real time and
@@ -131,7 +131,7 @@ impl SimWorld {
         steady(&self.0.world)
     }
 
-    /// A new process on this machine. `number` is what it is called; two may have the same.
+    /// A new process on this machine, named by `number`; two may have the same.
     pub fn process(&self, number: u32) -> SimStorage {
         let mut world = self.lock();
         let age = world.age;
@@ -184,7 +184,7 @@ impl SimWorld {
         files.map(|(name, _)| name.clone()).collect()
     }
 
-    /// How often bytes or names became different. Writing what is there already does not count.
+    /// How often bytes or names became different. Writing equal bytes does not count.
     pub fn change_count(&self) -> u64 {
         self.lock().disk.change_count
     }
@@ -194,7 +194,7 @@ impl SimWorld {
         self.lock().trace
     }
 
-    /// A write-back of `name` failed, and who was told of it is gone: what is pending becomes clean, partly lost. Files
+    /// A write-back of `name` failed, and the process that was told of it is gone: pending bytes become clean, partly lost. Files
     /// that are open now will be told, files opened later will not.
     pub fn lose_write_back(&self, name: &str) {
         self.fail_write_back(name, true);

@@ -34,7 +34,7 @@ pub struct Moment {
 
 impl Moment {
     /// A machine that stopped here, without a running process: killed (all processes), or without power. `seed` decides how
-    /// much of a write under way was done and what the disk kept.
+    /// much of a write under way was done and which bytes the disk kept.
     #[must_use]
     pub fn image(&self, crash: Crash, seed: u64) -> SimWorld {
         let mut disk = self.disk.clone();
@@ -51,8 +51,8 @@ impl Moment {
 }
 
 impl SimWorld {
-    /// Hands `each` a copy of the machine before every operation from now on that finds it different from the one
-    /// before, or that is a write (of which a crash may do a part). `each` must not use this world.
+    /// Hands `each` a copy of the machine before an operation, from now on: before each write (a crash may do a part of it), and
+    /// before each operation that finds the machine changed since the last copy. `each` must not use this world.
     ///
     /// Cost: microseconds for each copy.
     pub fn record(&self, each: impl FnMut(Moment) + Send + 'static) {

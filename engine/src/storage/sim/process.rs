@@ -1,4 +1,4 @@
-//! One simulated process: what it asks of the disk, counted, failing, and its last.
+//! One simulated process: its operations on the disk, which are counted, may fail, and may be the last.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
-//! Whose turn it is: simulated processes on threads, of which one runs at a time.
+//! Turns: simulated processes on threads, of which one runs at a time.
 //!
 //! ```text
-//! operation -> is it my turn? no: sleep.  yes: the seed picks who goes on: me -> do it; another -> wake it, sleep
+//! operation -> is it my turn? no: sleep.  yes: the seed picks the next: me -> do it; another -> wake it, sleep
 //! sleep     -> another process goes on, until the time has come, or none can go on and time must pass
 //! ```
 
@@ -63,7 +63,7 @@ impl Schedule {
         }
     }
 
-    /// Picks who goes on, letting time pass if none can.
+    /// Picks the next process, letting time pass if none can go on.
     fn pick(&mut self, micros: &mut u64) {
         let can_go = |mode: &Mode, micros: u64| match mode {
             Mode::Ready => true,
@@ -156,8 +156,8 @@ impl SimStorage {
 }
 
 impl SimWorld {
-    /// Runs what each process does, interleaved at every storage operation as `seed` decides, until all have ended. A
-    /// process does it in one thread; what it starts besides must not use its storage. Results are in the order of
+    /// Runs the part of each process, interleaved at every storage operation as `seed` decides, until all have ended. A
+    /// part runs in one thread; other threads that it starts must not use its storage. Results are in the order of
     /// `parts`.
     ///
     /// # Panics

@@ -1,4 +1,4 @@
-//! The simulation does what it says: it forgets, tears, tells of errors once, and takes turns by the seed.
+//! The simulation keeps its promises: it forgets, tears, tells of errors once, and takes turns by the seed.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn word(file: &dyn StoredFile, word: u64) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// What one process writes at once another may read half of, but never half of a word.
+/// A process may read half of a write that another process makes at once, but never half of a word.
 #[test]
 fn records_tear_between_processes_and_words_do_not() {
     const WORDS: usize = 8;
@@ -111,7 +111,7 @@ fn a_lying_sync_keeps_nothing_until_an_honest_one() {
     assert!(lost > 5, "{lost}");
 }
 
-/// Three processes that count in a word of a file under a lock: nothing is lost, and who goes when follows from the seed.
+/// Three processes that count in a word of a file under a lock: nothing is lost, and the order of turns follows from the seed.
 fn count_together(seed: u64) -> (u64, u64, Vec<u64>) {
     let world = SimWorld::new(seed);
     page_file(&world.process(9));
@@ -219,7 +219,7 @@ fn a_recording_has_a_moment_for_every_operation_that_matters() {
     assert!((0..50).any(|seed| moments[4].image(Crash::Power, seed).file("log/a").is_none()));
 }
 
-/// What had been written past the end of a file that was then cut made it long again when it was synced.
+/// Bytes had been written past the end of a file that was then cut. They made the file long again when it was synced.
 #[test]
 fn a_file_that_was_cut_stays_cut_when_it_is_synced() {
     for seed in 0..8 {
