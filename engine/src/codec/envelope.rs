@@ -156,23 +156,23 @@ pub struct SealedBody {
     pub salt: [u8; SALT_BYTES],
 }
 
-/// What is stored of a body.
+/// The stored form of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BodyForm {
-    /// Its length.
+    /// Length of the stored bytes.
     pub stored_bytes: u32,
     /// How the body is packed.
     pub codec: u8,
-    /// How that is sealed.
+    /// The cipher of the packed bytes.
     pub cipher: u8,
-    /// What its digest is of.
+    /// How the digest is made.
     pub digest_algorithm: u8,
-    /// Which key of its stream seals it.
+    /// The number of the stream's key that seals it.
     pub key: u32,
 }
 
 impl BodyForm {
-    /// That of a body as it is.
+    /// The form of a body that is neither packed nor sealed.
     pub const fn plain(bytes: u32) -> Self {
         Self {
             stored_bytes: bytes,
@@ -207,17 +207,17 @@ pub struct BodyRow {
     pub bytes: u32,
     /// The stream of its event.
     pub stream: StreamId,
-    /// Length of what is stored of it in its frame. As long as nothing is packed or sealed there, that of the body.
+    /// Length of the bytes that its frame stores: the length of the body, if nothing is packed or sealed there.
     pub stored_bytes: u32,
     /// Where the salt is; the bytes follow it.
     pub position: Position,
-    /// How the bytes are packed; 0 is not at all.
+    /// The codec of the packed bytes; 0: not packed.
     pub codec: u8,
-    /// How what is packed is sealed; 0 is not at all.
+    /// The cipher of the packed bytes; 0: not sealed.
     pub cipher: u8,
-    /// How the digest is made: 1 is salted BLAKE3 of the body, 2 of what is stored of it.
+    /// How the digest is made: 1 is salted BLAKE3 of the body, 2 of the stored bytes.
     pub digest_algorithm: u8,
-    /// Which key of its stream seals it; 0 is none.
+    /// The number of the stream's key that seals it; 0: none.
     pub key: u32,
 }
 
@@ -237,7 +237,7 @@ impl BodyRow {
             && self.key != NO_KEY
     }
 
-    /// What is stored of it.
+    /// The form of the stored bytes.
     pub fn form(&self) -> BodyForm {
         let Self { stored_bytes, codec, cipher, digest_algorithm, key, .. } = *self;
         BodyForm { stored_bytes, codec, cipher, digest_algorithm, key }
@@ -303,7 +303,7 @@ impl DiskRow {
         bytes
     }
 
-    /// The row; the stream is not in it. Whether this program can read such a body is for [`BodyRow::is_known`] to say.
+    /// The row; the stream is not in it. [`BodyRow::is_known`] says whether this program can read the body.
     pub(crate) fn decode(bytes: &[u8]) -> Self {
         let mut fields = Fields(bytes.first_chunk::<BODY_ROW_BYTES>().unwrap_or(&[0; BODY_ROW_BYTES]));
         let digest = Digest(fields.array());
@@ -322,12 +322,12 @@ impl DiskRow {
 
 /// Separates body digests from all other digests.
 pub const BODY_DOMAIN: &[u8; 16] = b"acpdb body v1\0\0\0";
-/// The digest of what is stored of a body.
+/// The digest of a body's stored bytes.
 pub(crate) fn stored_digest(salt: &[u8; SALT_BYTES], length: usize, content: &blake3::Hash) -> Digest {
     salted_in(STORED_DOMAIN, salt, length, content)
 }
 
-/// Separates digests of what is stored of a body.
+/// Separates digests of stored bytes.
 const STORED_DOMAIN: &[u8; 16] = b"acpdb stored v1\0";
 
 /// The digest of a body: BLAKE3(domain, salt, length as u64, BLAKE3(bytes)).
@@ -351,9 +351,9 @@ fn salted_in(domain: &[u8; 16], salt: &[u8; SALT_BYTES], length: usize, content:
     Digest(*blake3::hash(&message).as_bytes())
 }
 
-/// Checks the salt and bytes of a block against what its row says.
+/// Checks the salt and bytes of a block against its row.
 ///
-/// `block` is the salt, what is stored of the body, and any padding that was read with them.
+/// `block` is the salt, the stored bytes of the body, and any padding that was read with them.
 ///
 /// # Errors
 /// [`Part::BodyZeroed`] if salt and bytes are all zero (erased, or a lost sector: only a record of the erasure
@@ -374,8 +374,8 @@ pub fn check_block(block: &[u8], row: &BodyRow) -> Result<(), Invalid> {
     }
 }
 
-/// Checks a salt and what is stored of a body against the digest its row names. Needs no key where the digest is over what is
-/// stored.
+/// Checks a salt and the stored bytes of a body against the digest that its row names. Needs no key if the digest is over stored
+/// bytes.
 pub(crate) fn check_stored(salt: &[u8; SALT_BYTES], stored: &[u8], row: &BodyRow) -> Result<(), Invalid> {
     if row.is_known() {
         return check_body(salt, stored, row);
@@ -398,7 +398,7 @@ pub(crate) fn check_stored(salt: &[u8; SALT_BYTES], stored: &[u8], row: &BodyRow
     Err(newer(row))
 }
 
-/// That a body has a form which this program does not know.
+/// The report that a body has a form which this program does not know.
 pub(crate) fn newer(row: &BodyRow) -> Invalid {
     let found = format!(
         "codec {}, cipher {}, digest {}, key {}",

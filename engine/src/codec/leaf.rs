@@ -1,12 +1,12 @@
-//! An event as a proof commits to it: the same bytes for ever, wherever its frame lies and whatever was erased.
+//! An event as a proof commits to it: the same bytes for ever, even if its frame moves or bodies are erased.
 //!
 //! ```text
 //! domain 16 | store 16 | seq 8 | recorded time 8 | envelope 56 | rows 4 | rows, 52 each | payload
 //! ```
 //!
-//! Taken from the spine as it is, which neither an erasure nor a seal changes. Of a row of the body table its place is left out: where the
-//! row's salt is (8 bytes), the ordinal of its event in the frame (4) and the flag for a body of the same frame. Bodies are there by their
-//! salted digests alone.
+//! A leaf is taken from the spine, which neither an erasure nor a seal changes. Each row of the body table is there without its place: the
+//! position of the row's salt (8 bytes), the ordinal of its event in the frame (4) and the flag for a body of the same frame. Bodies are
+//! there by their salted digests alone.
 
 use super::fields::{Fields, Put};
 use super::frame::{EventRef, Frame};
@@ -78,7 +78,7 @@ impl LeafRow {
 }
 
 impl<'a> LeafEvent<'a> {
-    /// Reads a leaf. `None`: these are not the bytes of one, each of them accounted for.
+    /// Reads a leaf. `None`: the bytes are not exactly one leaf.
     pub fn decode(bytes: &'a [u8]) -> Option<Self> {
         let (head, rest) = bytes.split_at_checked(HEAD_BYTES)?;
         let mut fields = Fields(head);

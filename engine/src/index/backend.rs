@@ -7,8 +7,8 @@
 //! ```
 //!
 //! redb marks its file when it opens it and again when it closes it, with eight syncs for a process that only looks
-//! something up. So what it writes is held back until a commit has to be durable, and then done exactly as redb asked
-//! for it, in its order. A process that only reads leaves the file as it was, whatever becomes of it; one that may not
+//! something up. So redb's writes are held back until a commit has to be durable, and then done exactly as redb asked
+//! for them, in its order. A process that only reads leaves the file as it was, however the process ends; one that may not
 //! write at all holds everything back for good.
 
 use std::fmt;
@@ -41,8 +41,8 @@ struct Inner {
     file: Box<dyn StoredFile>,
     /// `None`: let through.
     held: Mutex<Option<Held>>,
-    /// Whether redb's syncs are left out: of a file that no process opens before its maker has synced it whole.
-    /// What the file system refuses of such a file is kept here.
+    /// Set for a draft, a file that no process opens before its maker has synced it whole: redb's syncs are left out.
+    /// The file system's first error on such a file is kept here.
     draft: Option<Met>,
     /// Whether nothing is ever let through.
     is_reading: bool,
@@ -79,7 +79,7 @@ impl Backend {
         Ok(Self(Arc::new(Inner { file, held: Mutex::new(Some(held)), draft: None, is_reading: false })))
     }
 
-    /// Takes over an open file that stays as it is. What redb writes is kept in memory, and lost at the end.
+    /// Takes over an open file that stays as it is. Writes of redb are kept in memory, and lost at the end.
     pub(super) fn reading(file: Box<dyn StoredFile>) -> io::Result<Self> {
         let held = Held { ops: Vec::new(), bytes: 0, length: file.len()? };
         Ok(Self(Arc::new(Inner { file, held: Mutex::new(Some(held)), draft: None, is_reading: true })))
@@ -98,7 +98,7 @@ impl Backend {
         self.0.file.len()
     }
 
-    /// Does what was held back, and holds nothing back any more. If it fails, the rest is tried again the next time.
+    /// Does the ops that were held back, and holds none back any more. If it fails, the rest is tried again the next time.
     pub(super) fn let_through(&self) -> io::Result<()> {
         self.0.let_through(&mut self.held())
     }
@@ -133,7 +133,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Holds an op back, or does it; and lets all through if it is too much.
+    /// Holds an op back, or does it; and lets all through if they are too many.
     fn hold(&self, held: &mut Option<Held>, op: Op, bytes: usize) -> io::Result<()> {
         if let Some(held) = held {
             held.ops.push(op);

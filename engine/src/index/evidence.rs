@@ -23,7 +23,7 @@ use super::{FramePlace, Identity, Watermark};
 /// An index's claims about the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Testimony {
-    /// Which store it is of.
+    /// The identity of its store.
     pub identity: Identity,
     /// How far it had come.
     pub watermark: Watermark,
@@ -31,7 +31,7 @@ pub struct Testimony {
     pub newest: Option<FramePlace>,
 }
 
-/// An index that knows what the log does not.
+/// An index that knows events which the log does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct Evidence {
@@ -46,11 +46,11 @@ pub struct Evidence {
 /// The answer of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IndexWitness {
-    /// There is none, or an empty file.
+    /// There is no index, or an empty file.
     Absent,
     /// Another process owns it.
     InUse,
-    /// It cannot be read, and why.
+    /// The index cannot be read, for this reason.
     Unreadable(String),
     /// Its claims.
     Says(Testimony),
@@ -59,7 +59,7 @@ pub enum IndexWitness {
 /// Says whether a testimony is evidence.
 pub(super) type Judge<'j> = &'j dyn Fn(&Testimony) -> Option<Evidence>;
 
-/// Reads what a table says; `None` if there is nothing in it.
+/// Reads the claims of a table; `None` if the table is empty.
 pub(super) fn testimony(table: &Table) -> Result<Option<Testimony>, Fault> {
     table.read(|rows| {
         let meta = rows.meta()?;
@@ -109,7 +109,7 @@ pub(super) fn ask(storage: &dyn Storage, options: IndexOptions) -> IndexWitness 
     }
 }
 
-/// Whether what an index says of this store is evidence, by how far the log goes.
+/// Whether an index's claims about this store are evidence, by the durable end of the log.
 pub(super) fn beyond(identity: Identity, durable: (Seq, Position), said: &Testimony) -> Option<Evidence> {
     let Watermark { seq, end, .. } = said.watermark;
     let is_ahead = seq > durable.0 || end.is_some_and(|end| end > durable.1);
@@ -120,13 +120,13 @@ pub(super) fn beyond(identity: Identity, durable: (Seq, Position), said: &Testim
     Some(Evidence { watermark: said.watermark, head: durable.0, detail })
 }
 
-/// Whether what an index says of this store is evidence, by what the log holds at its newest place.
+/// Whether an index's claims about this store are evidence, by the log's frame at the index's newest place.
 pub(super) fn beside(log: &Log, identity: Identity, said: &Testimony) -> Option<Evidence> {
     let watermark = said.watermark;
     if said.identity != identity || watermark.seq == Seq::ZERO {
         return None;
     }
-    // Asked after the index was read: what others appended meanwhile is known.
+    // Asked after the index was read: commits of other processes meanwhile are known.
     let head = log.refresh().unwrap_or_else(|_| log.head());
     let at_place = said.newest.map(|newest| log.header_at(newest.position));
     if let Some(Ok(header)) = &at_place
@@ -134,7 +134,7 @@ pub(super) fn beside(log: &Log, identity: Identity, said: &Testimony) -> Option<
         && header.last_seq() == watermark.seq
         && watermark.end == Some(header.end())
     {
-        // Perhaps not confirmed yet, after a crash; but it is there.
+        // The commit may not be confirmed yet, after a crash; but it is there.
         return None;
     }
     if let Some(evidence) = beyond(identity, (head.seq, head.position), said) {

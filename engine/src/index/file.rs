@@ -35,7 +35,7 @@ thread_local! {
 
 /// Whether a panic on this thread, now, would be caught and answered by leaving the index aside.
 ///
-/// For a program's panic hook: such a panic needs no message, as the index's own says what became of it.
+/// For a program's panic hook: such a panic needs no message, since the index reports its outcome.
 pub fn panic_is_contained() -> bool {
     CONTAINED.get()
 }
@@ -69,7 +69,7 @@ fn fault(error: impl Into<redb::Error>) -> Fault {
 /// The table, open for reading and writing by this process alone.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// What was last read from. It is let go before and after a commit, so that it is never older than what is told, and
+    /// The snapshot that was last read from. It is let go before and after a commit, so that it is never older than the last commit, and
     /// keeps no pages from being used again.
     reading: RwLock<Option<Arc<Snapshot>>>,
     database: Database,
@@ -77,7 +77,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Opens the table in `file`, which is empty or was written by this. With `check`, checks every page first.
+    /// Opens the table in `file`, which is empty or was written by a table. With `check`, checks every page first.
     pub(super) fn open(file: Box<dyn StoredFile>, cache_bytes: usize, check: bool) -> Result<Self, Fault> {
         Self::with(Backend::new(file), cache_bytes, check)
     }
@@ -127,7 +127,7 @@ impl Table {
         })
     }
 
-    /// Gives back what is free within the file.
+    /// Gives back the free space within the file.
     pub(super) fn trim(&mut self) -> Result<(), Fault> {
         self.let_go();
         contained(|| match self.database.compact() {

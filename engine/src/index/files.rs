@@ -31,7 +31,7 @@ pub struct IndexOptions {
     pub check_bytes_max: u64,
     /// Memory for rows that a rebuild sorts at once, in bytes. Stores with more are put in by parts, which takes longer.
     pub sort_bytes_max: usize,
-    /// An index that its owner made a quarter of, and so many events of, is written anew with full pages when it is closed.
+    /// If this owner added a quarter of the index, and at least so many events, closing writes the index anew with full pages.
     pub pack_event_count_min: u64,
 }
 
@@ -56,11 +56,11 @@ pub enum Unchanged {
     /// The file system refused; the disk may be full.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// On what.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
     /// The log cannot be read, or the proof failed.
@@ -80,7 +80,7 @@ impl From<Unchanged> for Bypassed {
     }
 }
 
-/// What it means that the file system refused `action` on a file.
+/// The error for a file on which the file system refused `action`.
 pub(super) fn refused(
     storage: &dyn Storage,
     action: &'static str,
@@ -90,7 +90,7 @@ pub(super) fn refused(
     move |source| Unchanged::Io { action, path, source }
 }
 
-/// As [`lock`], for one who has to be told what to do if it cannot be had.
+/// As [`lock`], with an error that says what to do if another process has the lock.
 pub(super) fn lock_to_change(storage: &dyn Storage) -> Result<Box<dyn StoredFile>, Unchanged> {
     let file = storage.open(LOCK_NAME, Access::Create).map_err(refused(storage, "open", LOCK_NAME))?;
     if file.try_lock().map_err(refused(storage, "lock", LOCK_NAME))? {

@@ -3,8 +3,8 @@
 //! Absorbing rows updates this and collects the table rows that change, each once however many frames changed it, in
 //! the order of their keys.
 //!
-//! A stream is looked for in the table when it is first asked about. That there is no such stream is believed once all of them were read
-//! and counted: a row that was lost is a fault, and not a stream without events.
+//! A stream is looked for in the table when it is first asked about. A stream without a row is believed to have no events only once all
+//! rows of streams were read and counted: a lost row is a fault.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,7 @@ pub(super) struct Heads {
 }
 
 impl Heads {
-    /// Of an empty index.
+    /// The heads of an empty index.
     pub(super) fn new(identity: Identity) -> Self {
         Self {
             identity,
@@ -48,7 +48,7 @@ impl Heads {
         }
     }
 
-    /// Of an index with these figures; no stream is known yet.
+    /// The heads of an index with these figures; no stream is known yet.
     pub(super) fn resume(meta: &Meta) -> Self {
         Self {
             watermark: meta.watermark,
@@ -59,7 +59,7 @@ impl Heads {
         }
     }
 
-    /// Learns of these streams what the table says.
+    /// Reads these streams from the table.
     pub(super) fn learn(
         &mut self,
         rows: &dyn Sorted,
@@ -96,7 +96,7 @@ impl Heads {
         Ok(())
     }
 
-    /// Learns of all streams. Those that were changed meanwhile are known, and newer than their rows.
+    /// Reads all streams. Streams that were changed meanwhile are known, and newer than their rows.
     fn learn_all(&mut self, rows: &dyn Sorted) -> Result<(), Fault> {
         for (number, entry) in (0..).zip(lookup::streams(rows)?) {
             if !self.streams.contains_key(&number) {
@@ -123,12 +123,12 @@ impl Heads {
         self.numbers.get(&stream).copied()
     }
 
-    /// Whether it is known of a stream which number it has, or that there is none.
+    /// Whether the number of a stream is known, or that there is no such stream.
     pub(super) fn is_told(&self, stream: StreamId) -> bool {
         self.is_whole || self.numbers.contains_key(&stream)
     }
 
-    /// What was found by a name, with the streams' ids in place of their numbers.
+    /// The entries that were found by a name, with the streams' ids in place of their numbers.
     pub(super) fn named(&self, found: Vec<(u32, Seq)>) -> Result<Vec<NameEntry>, Fault> {
         let entry = |(number, seq)| {
             let entry = self.streams.get(&number).ok_or_else(|| Fault::new("a name names no stream"))?;
@@ -163,7 +163,7 @@ impl Heads {
     }
 
     /// Adds frames in order and gives the rows of their places and names to `put`, where a later row of the same key takes
-    /// the place of an earlier one. Returns the streams whose rows are out of date; so is meta.
+    /// the place of an earlier one. Returns the streams whose rows are out of date; the meta row is out of date, too.
     ///
     /// # Errors
     /// If a frame does not follow the one before it; then nothing was added.

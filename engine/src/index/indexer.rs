@@ -22,7 +22,8 @@ use super::rows::{Rows, rows_of};
 use super::{Bypassed, Durability, Index, Lookup as _};
 
 /// When the thread works. The defaults come from measured runs: small transactions cost 10 to 14 us an event, large ones
-/// half; nothing waits for them, since readers find newer frames in memory; and a durable one each 8k events bounds what is indexed again after a crash to 100 ms.
+/// half; nothing waits for them, since readers find newer frames in memory. After a crash, events since the last durable
+/// transaction are indexed again: with one each 8k events, that takes 100 ms at most.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IndexerOptions {
     /// A process younger than `settle` leaves the index alone unless so many events are not indexed.
@@ -31,7 +32,7 @@ pub struct IndexerOptions {
     pub settle: Duration,
     /// How long after a commit the thread waits for more.
     pub gather: Duration,
-    /// Events per transaction while the store is in use; reached, the thread waits no longer.
+    /// Events per transaction while the store is in use; with so many the thread waits no longer.
     pub commit_event_count: u64,
     /// Events per transaction with at least as many to go.
     pub bulk_event_count: u64,
@@ -61,7 +62,7 @@ impl Default for IndexerOptions {
     }
 }
 
-/// The running thread. Dropping it, or [`Indexer::stop`], puts what it has done on disk and ends it.
+/// The running thread. Dropping it, or [`Indexer::stop`], puts its work on disk and ends it.
 ///
 /// The source must not own the indexer, or neither is ever dropped.
 #[derive(Debug)]
@@ -102,12 +103,12 @@ impl Indexer {
         }
     }
 
-    /// Why the index does not go on, if it does not: it was put aside, or the log cannot be read.
+    /// The reason why the index does not go on, if it does not: it was put aside, or the log cannot be read.
     pub fn stalled(&self) -> Option<Bypassed> {
         steady(&self.stalled).clone()
     }
 
-    /// Puts what is indexed on disk and ends the thread. Takes one transaction at most, however much is left.
+    /// Puts all indexed events on disk and ends the thread. Takes one transaction at most, even if much is left.
     pub fn stop(self) {
         drop(self);
     }
@@ -117,7 +118,7 @@ impl Drop for Indexer {
     fn drop(&mut self) {
         self.stop.take();
         if let Some(thread) = self.thread.take() {
-            // A panic in the source ended the thread early: the index is as far as it is.
+            // A panic in the source ended the thread early: the index stays where it is.
             let _ = thread.join();
         }
     }
@@ -229,7 +230,7 @@ impl Worker {
         Ok(Then::GoOn)
     }
 
-    /// Reads once and applies up to `event_count_max` events of what was read, or a little more: a frame is not split.
+    /// Reads once and applies up to `event_count_max` events of the frames that were read, or a little more: a frame is not split.
     /// Returns how many.
     fn step(&mut self, event_count_max: u64) -> Result<u64, Stall> {
         let (durable, _) = self.source.durable_head();

@@ -22,7 +22,7 @@ use crate::ids::{Link, Position, Seq, StoreId, StreamId};
 
 use super::{FramePlace, INDEX_VERSION, Identity, NameKind, StreamEntry, Watermark};
 
-/// Something in an index is not as it should be, in one line.
+/// A fault in an index, in one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault(pub(super) String);
 
@@ -50,7 +50,7 @@ struct Put(Vec<u8>);
 
 impl Put {
     fn key(prefix: u8) -> Self {
-        // Room for all of most keys, so that none is moved as it grows.
+        // Room for most keys, so that a key is not moved as it grows.
         let mut key = Vec::with_capacity(40);
         key.push(prefix);
         Self(key)
@@ -83,7 +83,7 @@ impl Put {
         self
     }
 
-    /// How many bytes follow, and those.
+    /// The count of the bytes that follow, and these bytes.
     fn sorted(self, number: u64) -> Self {
         let bytes = number.to_be_bytes();
         let rest = bytes.get(number.leading_zeros() as usize / 8..).unwrap_or_default();
@@ -110,7 +110,7 @@ fn checksum(key: &[u8], value: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(key), value)
 }
 
-/// Reads a key or a value, field by field. What goes past its end reads as zeros and is a fault at [`Take::end`].
+/// Reads a key or a value, field by field. A field past the end reads as zeros and is a fault at [`Take::end`].
 struct Take<'a> {
     rest: &'a [u8],
     is_short: bool,
@@ -241,7 +241,7 @@ pub(super) fn stream_key(number: u32) -> Vec<u8> {
     Put::key(STREAM).sorted(number.into()).0
 }
 
-/// First key after those of all streams.
+/// First key after the keys of all streams.
 pub(super) fn streams_end() -> Vec<u8> {
     vec![STREAM + 1]
 }
@@ -321,9 +321,9 @@ pub(super) fn read_part(key: &[u8], value: &[u8]) -> Result<(u32, FramePlace), F
 
 /// Names of up to so many bytes are kept whole.
 const WHOLE_BYTES_MAX: usize = 19;
-/// Of longer ones, so many bytes of their beginning are kept,
+/// Bytes that are kept of the beginning of a longer name.
 const START_BYTES: usize = 14;
-/// and so many of their digest.
+/// Bytes that are kept of the digest of a longer name.
 const DIGEST_BYTES: usize = 6;
 
 /// The stored form of a name: all of it, or its beginning and a digest. Call ids and paths are long, and would be most of an index;
@@ -359,8 +359,8 @@ pub(super) fn name_row(kind: NameKind, text: &str, number: u32, seq: Seq) -> Row
     Put::value().number(seq.0).seal(key)
 }
 
-/// The keys from which and up to which names that are `text`, or begin with it, are found. With `prefix` some may begin
-/// otherwise: see [`may_begin`].
+/// The start and the end of the keys of names that are `text`, or with `prefix` begin with it. With `prefix` other names may lie
+/// between, too: see [`may_begin`].
 pub(super) fn name_range(kind: NameKind, text: &str, prefix: bool) -> (Vec<u8>, Vec<u8>) {
     if prefix {
         let start = text.as_bytes().get(..START_BYTES).unwrap_or(text.as_bytes());
@@ -373,7 +373,7 @@ pub(super) fn name_range(kind: NameKind, text: &str, prefix: bool) -> (Vec<u8>, 
     (from, to)
 }
 
-/// Whether the name of which this is kept may begin with `text`: certain, unless both are longer than what is kept.
+/// Whether the full name, of which only `kept` is stored, may begin with `text`: certain, unless both are longer than the stored part.
 pub(super) fn may_begin(kept: &[u8], text: &str) -> bool {
     let known = if kept.len() > WHOLE_BYTES_MAX { START_BYTES } else { usize::MAX };
     let text = text.as_bytes();

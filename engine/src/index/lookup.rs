@@ -48,7 +48,7 @@ pub(super) fn number(rows: &dyn Sorted, stream: StreamId) -> Result<Option<u32>,
     rows.get(&key)?.map(|value| layout::read_number(&key, &value)).transpose()
 }
 
-/// Stream `number`. One may get its number a moment before its first rows are committed.
+/// Stream `number`. A stream may get its number a moment before its first rows are committed.
 pub(super) fn stream(rows: &dyn Sorted, number: u32) -> Result<Option<StreamEntry>, Fault> {
     let key = layout::stream_key(number);
     rows.get(&key)?.map(|value| layout::read_stream(&key, &value)).transpose()
@@ -155,7 +155,7 @@ pub(super) fn place_of(rows: &dyn Sorted, seq: Seq) -> Result<Option<FramePlace>
     }
 }
 
-/// Numbers of the streams that know a name, and where they last used it.
+/// Numbers of the streams that know a name, and the seq at which each last used it.
 pub(super) fn names(
     rows: &dyn Sorted,
     kind: NameKind,

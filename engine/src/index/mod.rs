@@ -18,7 +18,7 @@
 //! noticed. Only a lost name goes unnoticed in a file too large to be checked at open, so a name that is not found is
 //! a hint, not a proof.
 //!
-//! Not here: anything that needs the fold (what is superseded by what), and bodies.
+//! Not here: anything that needs the fold (which item superseded which), and bodies.
 
 mod backend;
 mod evidence;
@@ -80,7 +80,7 @@ pub struct StreamEntry {
     pub first_frame: FramePlace,
     /// How many events it has.
     pub event_count: u64,
-    /// In how many frames they are.
+    /// The number of frames that hold them.
     pub frame_count: u32,
     /// Its newest event.
     pub head: Seq,
@@ -116,7 +116,7 @@ impl NameKind {
     pub const ALL: [Self; 5] = [Self::Session, Self::Call, Self::Label, Self::File, Self::Memory];
 }
 
-/// Where a name is known, and the newest event of that stream which bears it.
+/// A stream that knows a name, and its newest event that bears the name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NameEntry {
     /// The stream that knows it.
@@ -144,11 +144,11 @@ pub enum Durability {
     Immediate,
 }
 
-/// The index is not used, and why, in one line. Answers come from the log.
+/// The index is not used, for this reason. Answers come from the log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Bypassed {
-    /// Why, for a person: one line without a full stop.
+    /// The reason, for a person: one line without a full stop.
     pub reason: String,
 }
 
@@ -182,8 +182,8 @@ pub trait Lookup {
     /// Streams that know `text`, or with `prefix` any name that begins with it; in order of name as it is kept, then of the
     /// stream's first event. At most `limit`.
     ///
-    /// Names of 20 bytes and more are kept as their first 14 and a digest: a beginning that is longer than those 14 finds
-    /// all of them that share these, and long names are in order of their digest.
+    /// Names of 20 bytes and more are kept as their first 14 and a digest: a longer beginning finds all names that share these
+    /// 14, and long names are in order of their digest.
     fn names(
         &self,
         kind: NameKind,

@@ -1,4 +1,4 @@
-//! The index on disk: who owns it, opening it in any state, and leaving it aside when it fails.
+//! The index on disk: its owner, opening it in any state, and leaving it aside when it fails.
 //!
 //! One process at a time owns the index, by a lock on the empty file `INDEX` beside it, which is held while the file is
 //! opened, removed, made anew and used; all others are told [`IndexState::Bypassed`] and answer from the log.
@@ -70,7 +70,7 @@ pub struct Index {
     /// Present until drop.
     table: Option<Table>,
     heads: RwLock<Heads>,
-    /// Of what is committed; trails `heads` during a commit.
+    /// The watermark of committed rows; trails `heads` during a commit.
     watermark: Mutex<Watermark>,
     recent: RwLock<Recent>,
     turn: Mutex<()>,
@@ -98,7 +98,7 @@ impl Index {
     /// Opens the index of the store in `storage`, or begins it anew.
     ///
     /// `durable` is the log's durable head, and its end: an index that knows more is of another history, and
-    /// [`IndexState::Evidence`]. What is damaged, foreign or of another version is removed, and [`Index::notice`] says so.
+    /// [`IndexState::Evidence`]. A file that is damaged, foreign or of another version is removed, and [`Index::notice`] says so.
     /// Cost: 1 ms or less, plus a check of every page for small files.
     pub fn open(
         storage: &Arc<dyn Storage>,
@@ -109,7 +109,7 @@ impl Index {
         Self::open_judged(storage, identity, &|said| evidence::beyond(identity, durable, said), options)
     }
 
-    /// [`Index::open`], where `judge` says what is evidence.
+    /// [`Index::open`], where `judge` decides whether an index is evidence.
     pub(super) fn open_judged(
         storage: &Arc<dyn Storage>,
         identity: Identity,
@@ -210,12 +210,12 @@ impl Index {
         }
     }
 
-    /// Why the old file had to be removed, if it had to.
+    /// The reason why the old file had to be removed, if it had to.
     pub fn notice(&self) -> Option<&str> {
         self.notice.as_deref()
     }
 
-    /// Why the index was put aside, if it was.
+    /// The reason why the index was put aside, if it was.
     pub fn broken(&self) -> Option<&Bypassed> {
         self.broken.get()
     }
@@ -290,8 +290,8 @@ impl Index {
         })
     }
 
-    /// Whether its file is long beyond its rows, for all one can tell without reading it, and little enough was there
-    /// before that writing it anew costs a part of what making it did.
+    /// Whether its file is likely much longer than its rows, judged without reading it, and this owner added so large a part that
+    /// writing it anew costs little beside making that part.
     fn is_worth_packing(&self) -> bool {
         let added_count = self.added_count.load(Ordering::Relaxed);
         let is_large_part = added_count >= self.watermark().seq.0 / 4;
@@ -311,7 +311,7 @@ impl Index {
             .clone()
     }
 
-    /// What a lock holds. A panic in the middle of a change may have left it ahead of the table: the index is put aside.
+    /// The contents of a lock. A panic in the middle of a change may have left them ahead of the table: the index is put aside.
     fn whole<T>(&self, held: LockResult<T>) -> Result<T, Bypassed> {
         held.map_err(|_| self.fail(&Fault::new("a thread panicked while it changed it")))
     }
@@ -436,7 +436,7 @@ impl Drop for Index {
             return;
         }
         if self.broken.get().is_some() {
-            // Its own end would write to a file of which it is not known what it holds.
+            // Closing would write to a file whose contents are not known.
             table.abandon();
         } else if table.close().is_ok() {
             return;
@@ -457,7 +457,7 @@ fn state_of(opened: Result<Index, Opening>) -> IndexState {
     }
 }
 
-/// A table that nothing speaks against using. One that is evidence, or cannot be read, is let go as it is.
+/// The table, if nothing speaks against its use. A table that is evidence, or cannot be read, is let go as it is.
 fn judged(table: Table, judge: Judge<'_>) -> Result<Table, Opening> {
     let said = match evidence::testimony(&table) {
         Ok(said) => said,

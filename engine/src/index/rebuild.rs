@@ -1,6 +1,6 @@
-//! Making the index anew from the log, into another file, and proving it before it takes its place.
+//! Making the index anew from the log, into another file, and proving that file before it takes the index's place.
 //!
-//! The proof: a tally of all rows that were put in, kept while they are put in, equals that of all rows which are read
+//! The proof: a tally of all rows that were put in, kept while they are put in, equals the tally of all rows that are read
 //! back at the end. One thread reads the log and makes rows, another sorts them and fills the table's pages one after the
 //! other, in one transaction if all rows fit into memory. Nothing is synced before all is there: see [`Table::draft`].
 //!
@@ -29,16 +29,16 @@ const CACHE_BYTES: usize = 32 << 20;
 /// How the index that was there compares with the rebuilt one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LiveComparison {
-    /// There was none.
+    /// There was no index.
     Absent,
-    /// It ended at another seq, so there was nothing to compare.
+    /// The index ended at another seq, so there was nothing to compare.
     Elsewhere {
         /// The seq it knew.
         seq: Seq,
     },
-    /// It was equal, row by row.
+    /// The index was equal, row by row.
     Equal,
-    /// It was damaged, of another version or store, or differed.
+    /// The index was damaged, of another version or store, or differed.
     Different,
 }
 
@@ -68,7 +68,7 @@ pub struct Rebuilt {
 /// folder, and memory for all rows up to [`IndexOptions::sort_bytes_max`].
 ///
 /// # Errors
-/// [`Unchanged`] if another owns it, the log cannot be read, the disk is full, or the proof fails; the index that was
+/// [`Unchanged`] if another process owns it, the log cannot be read, the disk is full, or the proof fails; the index that was
 /// there stays.
 pub fn reindex(
     storage: &dyn Storage,
@@ -92,7 +92,7 @@ pub fn reindex(
     result
 }
 
-/// An index that knows more than the log is not replaced: a person has to say first that it is explained.
+/// Refuses to replace an index that knows more than the log: a person has to say first that it is explained.
 fn refuse_evidence(
     storage: &dyn Storage,
     identity: Identity,
@@ -136,7 +136,7 @@ fn draft<T>(
     let file = storage.open(NEW_NAME, Access::Create).map_err(refused(storage, "open", NEW_NAME))?;
     let met = Met::default();
     let made = draft_in(file, options, met.clone(), make);
-    // That the disk is full is worth more than what redb made of it.
+    // The storage's own error, such as a full disk, is worth more than the one that redb made of it.
     made.map_err(|bypassed| match met.take() {
         Some(source) => refused(storage, "write", NEW_NAME)(source),
         None => bypassed.into(),
@@ -202,7 +202,7 @@ fn missing() -> Fault {
     Fault::new("the table of the rebuilt index is missing")
 }
 
-/// Reads all rows back: they must be those that were put in. Returns their digest.
+/// Reads all rows back: they must be the rows that were put in. Returns their digest.
 fn prove(table: &Table, put: &Tally) -> Result<Digest, Bypassed> {
     let (digest, found) = table.read(lookup::summary)?.ok_or_else(missing)?;
     if found != *put {
@@ -301,7 +301,7 @@ fn make_rows(
     Ok(())
 }
 
-/// Compares the index that is there with what was rebuilt.
+/// Compares the index that is there with the rebuilt one.
 fn compare(
     storage: &dyn Storage,
     identity: Identity,
@@ -320,7 +320,7 @@ fn compare(
         table.abandon();
         return LiveComparison::Different;
     };
-    // How well it closes is of no interest: it is about to be replaced.
+    // An error at closing does not matter: the index is about to be replaced.
     let _ = table.close();
     if digest == Some(rebuilt.digest) {
         LiveComparison::Equal

@@ -1,4 +1,4 @@
-//! Where the frames are that were indexed last, in memory: what was just written is what is asked for most, and looking here
+//! The places of the frames that were indexed last, in memory: new frames are asked for most, and looking here
 //! takes a tenth of a look-up in the file.
 //!
 //! A bounded number of frames, without gaps; it holds nothing that is not in the file.
@@ -9,7 +9,7 @@ use crate::ids::{Position, Seq};
 
 use super::FramePlace;
 
-/// How many are kept, 16 bytes each.
+/// Frames that are kept, 16 bytes each.
 const FRAME_COUNT_MAX: usize = 1 << 17;
 
 /// The last frames of an index.
@@ -21,7 +21,7 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// Takes in the next frame; what does not continue the ones that are here replaces them.
+    /// Takes in the next frame; a frame that does not continue the kept ones replaces them.
     pub(super) fn push(&mut self, place: FramePlace) {
         if place.first_seq != self.last.next() {
             self.frames.clear();

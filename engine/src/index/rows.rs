@@ -14,7 +14,7 @@ use super::{FramePlace, NAME_BYTES_MAX, NameKind};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rows {
     pub(super) place: FramePlace,
-    /// Of the last frame of a batch the link is asked for: it is a digest, and not made for the others.
+    /// The link is asked for only of the last frame of a batch: it is a digest, and not made for the others.
     pub(super) header: FrameHeader,
     /// Streams with events in the frame, in order of their first event in it.
     pub(super) streams: Vec<StreamRows>,
@@ -118,7 +118,7 @@ fn names_of(event: &EventRef<'_>, secret: &Secret, mut name: impl FnMut(NameKind
                 return;
             }
         }
-        // An end is told by hosts that never told of the start, too.
+        // Some hosts tell of an end without having told of the start.
         TOOL_CALL_FINISHED => {
             if let Some(call) = peek(envelope.kind, envelope.version, event.payload).and_then(|end| end.call)
             {
@@ -154,8 +154,8 @@ fn files_of(key: Key, name: &mut impl FnMut(NameKind, String)) {
     }
 }
 
-/// The part of a name that the index keeps: all of it, or of a very long one its first [`NAME_BYTES_MAX`] bytes, less what would cut a
-/// letter. Names are asked for in the same way, so of a long one the index finds at least those that bear it.
+/// The part of a name that the index keeps: all of it, or of a very long one its first [`NAME_BYTES_MAX`] bytes, without a letter that
+/// this would cut. Questions cut names in the same way, so for a long name the index finds at least all that bear it.
 pub fn as_kept(name: &str) -> &str {
     let end = (0..=NAME_BYTES_MAX.min(name.len())).rev().find(|end| name.is_char_boundary(*end));
     end.and_then(|end| name.get(..end)).unwrap_or(name)

@@ -1,4 +1,4 @@
-//! Rows put into the order of their keys, many at a time and close together: what a rebuild fills a table from.
+//! Rows put into the order of their keys, many at a time and close together: a rebuild fills a table from them.
 //!
 //! ```text
 //! put(key, value) -> bytes, one after the other          each row: start of its key, where it is
@@ -30,7 +30,7 @@ impl Sorting {
         self.bytes.len().saturating_add(self.rows.len().saturating_mul(size_of::<Place>()))
     }
 
-    /// Takes a row, whose key is not empty. One of the same key that was put before is forgotten.
+    /// Takes a row, whose key is not empty. An earlier row of the same key is forgotten.
     pub(super) fn put(&mut self, key: &[u8], value: &[u8]) {
         let mut start = [0; 8];
         start.iter_mut().zip(key).for_each(|(to, from)| *to = *from);

@@ -20,7 +20,7 @@ impl FrameSource for Log {
         (head.seq, head.position)
     }
 
-    /// Stops before damage: what lies behind it is for those who read the log itself.
+    /// Stops before damage: only readers of the log itself get the frames behind it.
     fn frames_after(&self, end: Option<Position>, bytes_max: usize) -> Result<Vec<Frame>, SourceFault> {
         let (mut read, mut bytes) = (Vec::new(), 0_usize);
         // No end: from the beginning.
@@ -41,8 +41,8 @@ impl FrameSource for Log {
 }
 
 impl Index {
-    /// Opens the index that lies beside `log`. One that knows what the log does not is evidence: of a store that was put back
-    /// from a copy, or a log whose end was taken back and written over.
+    /// Opens the index that lies beside `log`. An index that knows events which the log does not hold is evidence: of a store that was put
+    /// back from a copy, or a log whose end was taken back and written over.
     pub fn open_for(log: &Log, options: IndexOptions) -> IndexState {
         let identity = Identity { store: log.store(), format: FORMAT_VERSION };
         Self::open_judged(log.storage(), identity, &|said| evidence::beside(log, identity, said), options)

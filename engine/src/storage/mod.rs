@@ -10,8 +10,8 @@
 //! The trait promises as little as a disk does: reads and writes may be short or interrupted, unsynced bytes
 //! may be lost in any part and any order, and a name is durable only once its directory was synced. Processes that read and
 //! write the same bytes at once may see some of them old and some new, but for 8 aligned ones. Nothing is ever mapped into
-//! memory: if a file is truncated by another program, or a disk is full or gone, a call returns an error and no signal ends the process. Functions here
-//! loop over short calls; the order of syncs is the caller's business.
+//! memory: if a file is truncated by another program, or a disk is full or gone, a call returns an error and no signal ends the process.
+//! Functions here loop over short calls; the order of syncs is the caller's business.
 
 mod beneath;
 mod clock;

@@ -1,4 +1,4 @@
-//! What is held back reads as if it were written, leaves no trace if it is dropped, and is done whole when it counts.
+//! Ops that are held back read as if they were written, leave no trace if they are dropped, and are done whole for a durable commit.
 
 use std::fs;
 use std::sync::Arc;
@@ -89,7 +89,7 @@ fn an_index_that_is_only_read_is_not_written() {
     let bytes = fs::read(&path).unwrap();
     let index = open(&folder, &all, IndexOptions::default());
     assert_eq!(index.place_of(index.watermark().seq).unwrap().map(|place| place.last_seq.0), Some(30));
-    // What need not last is not written either.
+    // Rows that need not last are not written either.
     index.apply(&rows(&all[10..]), Durability::None).unwrap();
     assert_eq!(index.watermark().seq.0, 60);
     drop(index);

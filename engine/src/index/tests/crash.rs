@@ -1,5 +1,5 @@
 //! The index on simulated storage, crashed at any call: it is sound, never ahead of the log, and as far as it was made
-//! durable; what is missing is indexed again to the same rows.
+//! durable; missing frames are indexed again to the same rows.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ fn judge(world: &SimWorld, durable: Seq, context: &str) {
     let index = match Index::open_for(&log, OPTIONS) {
         IndexState::Owner(index) => index,
         IndexState::Bypassed(why) => panic!("{context}: {why}"),
-        // After a crash the log always holds what the index knows.
+        // After a crash the log always holds all that the index knows.
         IndexState::Evidence(evidence) => panic!("{context}: {evidence}"),
     };
     // A file that was being made is made again.
@@ -81,7 +81,7 @@ fn judge(world: &SimWorld, durable: Seq, context: &str) {
     let mut memory = MemoryIndex::new(Identity { store: log.store(), format: 1 });
     memory.apply(&rows_after(&log, Seq::ZERO).unwrap()).unwrap();
     assert_eq!(index.difference(&memory).unwrap(), None, "{context}");
-    // What was written anew in its place is the same, and nothing is left over.
+    // The index that was written anew in its place is the same, and no file is left over.
     drop(index);
     assert!(!world.files().iter().any(|name| name.ends_with(".new")), "{context}");
     let index = open_index(&log).expect("its owner is gone");
@@ -105,7 +105,7 @@ fn a_crash_at_any_call_costs_no_more_than_what_was_not_durable() {
     }
 }
 
-/// Its owner is gone, by whatever way: the next one has it at once.
+/// However its owner ended, the next one has the index at once.
 #[test]
 fn ownership_passes_on_when_its_owner_dies() {
     let world = SimWorld::new(1);
@@ -121,7 +121,7 @@ fn ownership_passes_on_when_its_owner_dies() {
     drop(owner);
 }
 
-/// A power cut took back what the log never synced, but the index had been made durable with it: the index is of another
+/// A power cut took back frames that the log never synced, but the index had been made durable with them: the index is of another
 /// history. It is neither followed nor removed.
 #[test]
 fn an_index_ahead_of_the_log_is_kept_and_not_followed() {

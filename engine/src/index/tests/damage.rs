@@ -56,7 +56,7 @@ impl Sound {
         noticed
     }
 
-    /// A file that is checked at open gives all answers, after what is missing is indexed again.
+    /// A file that is checked at open gives all answers, after missing frames are indexed again.
     fn check(&self, damaged: &[u8], judge: &Judge) -> bool {
         self.with(damaged, IndexOptions::default(), |index| {
             let known = usize::try_from(index.watermark().seq.0).unwrap() / 3;

@@ -1,6 +1,6 @@
-//! The thread: what it indexes, when it does not bother, and that stopping it leaves everything on disk.
+//! The thread: the frames that it indexes, the times when it waits, and that stopping it leaves everything on disk.
 //!
-//! No test waits for a time to pass: stopping the thread makes it finish what it should.
+//! No test waits for a time to pass: stopping the thread makes it finish its work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -149,7 +149,7 @@ fn an_index_put_aside_ends_the_thread_and_nudges_are_harmless() {
     indexer.stop();
 }
 
-/// What was known in memory was ahead of the table after a panic, and was taken for what the table has: the frames between were
+/// After a panic the state in memory was ahead of the table, and was taken for the table's state: the frames between were
 /// skipped for good, and no answer had them.
 #[test]
 fn an_index_that_a_panic_left_half_changed_is_put_aside() {

@@ -1,4 +1,4 @@
-//! Laws: file = memory = scan of the script; split = whole; what is reopened goes on.
+//! Laws: file = memory = scan of the script; split = whole; a reopened index goes on.
 
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ proptest! {
         let mut split = MemoryIndex::new(IDENTITY);
         let cut = cut.min(all.len());
         split.apply(&all[..cut]).unwrap();
-        // What it knows already is skipped.
+        // Frames that it knows already are skipped.
         split.apply(&all[cut / 2..]).unwrap();
         prop_assert_eq!(split.digest(), whole.digest());
         prop_assert_eq!(split.watermark(), whole.watermark());
@@ -47,7 +47,7 @@ proptest! {
             prop_assert_eq!(index.difference(&memory).unwrap(), None);
             prop_assert_eq!(index.digest(), memory.digest());
             if reopen {
-                // What need not last may go with the handle.
+                // Rows that need not last may go with the handle.
                 index.apply(&[], Durability::Immediate).unwrap();
                 drop(index);
                 index = open(&folder, &frames, IndexOptions::default());

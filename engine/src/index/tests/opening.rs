@@ -147,7 +147,7 @@ fn files_that_are_no_index_are_begun_anew() {
         let reason = place.notice(IDENTITY, head(&place.frames));
         assert!(reason.starts_with("the index is rebuilt: ") && !reason.contains('\n'), "{what}: {reason}");
     }
-    // An empty file is what a crash right after its making leaves: nothing to report.
+    // A crash right after the file was made leaves it empty: nothing to report.
     let place = Place::new();
     fs::write(place.path(), b"").unwrap();
     let index = open(&place.folder, &place.frames, IndexOptions::default());
@@ -220,7 +220,7 @@ fn what_was_not_made_durable_is_gone_after_a_crash_and_indexed_again() {
     let index = open(&place.folder, &place.frames, IndexOptions::default());
     let longer = frames(&steady(30));
     index.apply(&rows(&longer), Durability::None).unwrap();
-    // The disk as a crash leaves it: another process never sees what only this one holds in memory.
+    // The disk as a crash leaves it: another process never sees the memory of this one.
     let crashed = tempfile::tempdir().unwrap();
     fs::copy(place.path(), crashed.path().join("index.redb")).unwrap();
     drop(index);
@@ -287,7 +287,7 @@ fn a_number_of_another_stream_puts_the_index_aside() {
     assert!(refused.reason.ends_with("is another stream's"), "{}", refused.reason);
 }
 
-/// A stream that has neither row is one without events for a lookup that believes what it finds.
+/// A lookup that believes the table takes a stream without both of its rows for a stream without events.
 #[test]
 fn a_stream_that_was_lost_is_not_one_without_events() {
     let place = Place::new();

@@ -74,7 +74,7 @@ fn an_index_that_grew_is_packed_when_it_is_closed() {
         drop(index);
         let bytes = fs::metadata(folder.path().join("index.redb")).unwrap().len();
         assert!(!folder.path().join("index.redb.new").exists());
-        // Who adds little leaves it as it is.
+        // An owner that adds little leaves the index as it is.
         let index = open(&folder, &frames, options);
         assert_eq!((index.notice(), index.digest(), index.row_count()), (None, digest, row_count));
         index.apply(&[], Durability::Immediate).unwrap();
@@ -140,7 +140,7 @@ fn a_rebuild_that_fails_leaves_the_index_that_was_there() {
     assert!(!folder.path().join("index.redb.new").exists());
 }
 
-/// A full disk was told as an index that another process holds: the user was sent to look for that process.
+/// A full disk was reported as an index that another process holds: the user was sent to look for that process.
 #[test]
 fn a_rebuild_without_room_names_the_file_and_the_disk() {
     let log = Log::new(frames(&steady(25)));
@@ -161,7 +161,7 @@ fn a_rebuild_without_room_names_the_file_and_the_disk() {
     assert_eq!(named.into_iter().collect::<Vec<_>>(), ["INDEX", "index.redb.new"]);
 }
 
-/// The proof of a rebuilt index adds up its rows: the sum must tell apart what the rows in order tell apart, and must not
+/// The proof of a rebuilt index adds up its rows: the sum must differ wherever the rows in order differ, and must not
 /// depend on the way to them.
 #[test]
 fn a_tally_proves_as_much_as_a_digest_whatever_the_order() {

@@ -1,4 +1,4 @@
-//! What is indexed of what, and how it prints as rows.
+//! The parts of events that are indexed, and how they print as rows.
 
 use expect_test::expect;
 

@@ -64,7 +64,7 @@ impl Json {
         writer.out
     }
 
-    /// The canonical form for comparing: numbers that no double is with all their digits.
+    /// The canonical form for comparing: numbers that are not exactly a double keep all their digits.
     pub fn canonical_exact(&self) -> String {
         let mut writer = Writer::new(None);
         writer.exact = true;
@@ -81,7 +81,7 @@ impl Json {
         writer.out
     }
 
-    /// [`Json::canonical_exact`] with each string at one of `paths` replaced by what `rewrite` makes of it.
+    /// [`Json::canonical_exact`] with each string at one of `paths` replaced by the result of `rewrite` for it.
     ///
     /// Strings with lone surrogates stay as they are.
     pub fn canonical_with(&self, paths: &[ParamPath<'_>], rewrite: &mut dyn FnMut(&str) -> String) -> String {
@@ -104,7 +104,7 @@ impl Json {
         writer.out
     }
 
-    /// The strings at `path`, in the order they stand; empty ones too, those with lone surrogates not.
+    /// The strings at `path`, in the order they stand; empty ones too, but none with lone surrogates.
     pub fn at<'j>(&'j self, path: ParamPath<'_>) -> impl Iterator<Item = &'j str> {
         let mut found = Vec::new();
         collect(self, path, &mut found);
@@ -130,12 +130,12 @@ impl Json {
 
 /// The canonical form of a call's params as the host gave them, and the value if they are JSON.
 ///
-/// Empty `bytes` are `{}`. What is not JSON counts as the JSON string of its text (invalid UTF-8 replaced by U+FFFD).
+/// Empty `bytes` are `{}`. Bytes that are not JSON count as the JSON string of their text (invalid UTF-8 replaced by U+FFFD).
 pub fn canonical_or_text(bytes: &[u8]) -> (String, Option<Json>) {
     if bytes.is_empty() {
         return ("{}".to_owned(), Some(Json::Obj(Vec::new())));
     }
-    // What is no JSON is a text, below.
+    // Bytes that are not JSON are a text, below.
     if let Ok(json) = Json::parse(bytes) {
         return (json.canonical(), Some(json));
     }
@@ -242,9 +242,9 @@ fn write_number(out: &mut String, number: f64) {
     }
 }
 
-/// Whether a number in JSON's syntax is what its double prints as.
+/// Whether a number in JSON's syntax has the value that its double prints.
 pub(super) fn is_double(written: &str, number: f64) -> bool {
-    // So many digits always come back, but near the ends of the range.
+    // So many digits always come back from a double, except near the ends of the range.
     const SURE_DIGITS: usize = 15;
     let digits = written.bytes().take_while(|byte| !matches!(byte, b'e' | b'E'));
     let is_usual = number == 0.0 || (1e-300..1e300).contains(&number.abs());
@@ -296,7 +296,7 @@ struct Writer<'r> {
     rewrite: Option<&'r mut dyn FnMut(&str) -> String>,
     /// Leave out the nulls of the next object, which is the outermost.
     drop_nulls: bool,
-    /// Numbers that no double is keep their digits.
+    /// Numbers that are not exactly a double keep their digits.
     exact: bool,
 }
 
@@ -309,7 +309,7 @@ impl<'r> Writer<'r> {
         self.value_at(value, &[]);
     }
 
-    /// Writes `value`; `paths` are those that lead here, as they go on from here.
+    /// Writes `value`; `paths` are the rests of the paths that lead here.
     fn value_at(&mut self, value: &Json, paths: &[ParamPath<'_>]) {
         match value {
             Json::Null => self.out.push_str("null"),

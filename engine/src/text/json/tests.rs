@@ -318,7 +318,7 @@ proptest! {
 
     #[test]
     fn another_parser_reads_the_same(json in any_json()) {
-        // Of what the canonical form may hold, lone surrogates alone are errors to it.
+        // Lone surrogates are the only part of the canonical form that the other parser refuses.
         let canonical = json.canonical();
         if let Ok(other) = serde_json::from_str::<serde_json::Value>(&canonical) {
             let printed = serde_json::to_string(&other).unwrap();
@@ -366,7 +366,7 @@ proptest! {
 
     #[test]
     fn parse_agrees_with_another_parser(text in "[\\[\\]{},:\"0-9eE.+\\- \\\\untrfalsd8c0]{0,14}") {
-        // The other reads no lone surrogates and no infinite numbers, and knows no other difference.
+        // The other parser reads no lone surrogates and no infinite numbers; there is no other difference.
         let ours = Json::parse(text.as_bytes());
         match serde_json::from_str::<serde_json::Value>(&text) {
             Ok(_) => prop_assert!(ours.is_ok()),
