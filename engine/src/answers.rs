@@ -1,4 +1,4 @@
-//! What answers are made of: the parts of views, explanations, chains, receipts and reports.
+//! The parts of answers: of views, explanations, chains, receipts and reports.
 
 pub use crate::command::ingest_state::OpenCall;
 pub use crate::command::memory::{MemoryRef, MemoryRejection};

@@ -1,4 +1,4 @@
-//! What can go wrong, by what the caller can do about it.
+//! Errors, by the action that the caller can take.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use crate::command::Rejection;
 use crate::ids::{Seq, StreamId};
 use crate::log::LogError;
 
-/// Why the store could not do what it was asked.
+/// The reason why the store could not do as asked.
 ///
 /// A variant says what to do: wait ([`Error::Busy`]), read again and retry ([`Error::HeadMoved`]), change the request
 /// ([`Error::Rejected`], [`Error::NotFound`], [`Error::TooLarge`]), free space ([`Error::NoSpace`]), reopen
@@ -37,7 +37,7 @@ pub enum Error {
     /// Another process held the write lock for longer than this handle waits.
     #[error("the store is busy: {detail}")]
     Busy {
-        /// Who holds it and for how long this handle waited.
+        /// The process that holds it, and how long this handle waited.
         detail: String,
     },
     /// Another writer wrote to the stream first. Nothing was recorded.
@@ -47,7 +47,7 @@ pub enum Error {
         stream: StreamId,
         /// The head the caller expected.
         expected: Seq,
-        /// The head it has.
+        /// The stream's head.
         actual: Seq,
     },
     /// A command was refused. Nothing was recorded.
@@ -56,7 +56,7 @@ pub enum Error {
     /// There is no such thing.
     #[error("no {what} {name:?} in this store{}", suggestion(nearest.as_deref()))]
     NotFound {
-        /// What was looked for: `session`, `item`, `event`.
+        /// The kind of thing that was looked for: `session`, `item`, `event`.
         what: &'static str,
         /// Its name.
         name: String,
@@ -68,13 +68,13 @@ pub enum Error {
     Ambiguous {
         /// The name.
         name: String,
-        /// What it could mean.
+        /// The things that it could mean.
         candidates: Vec<String>,
     },
     /// The commit is over a limit. Split it.
     #[error("too much for one commit: {what} {actual}, of at most {limit}; split it")]
     TooLarge {
-        /// What is too large.
+        /// The part that is too large.
         what: &'static str,
         /// How large it is.
         actual: u64,
@@ -90,9 +90,9 @@ pub enum Error {
     /// The store was opened for reading, or cannot be written.
     #[error("{} cannot be written: {detail}", path.display())]
     ReadOnly {
-        /// What cannot be written.
+        /// The path that cannot be written.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         detail: String,
     },
     /// An earlier write could not be made durable. Reads go on; reopen the store to append.
@@ -100,7 +100,7 @@ pub enum Error {
         "the store refuses appends since a write or sync of it failed; open it again to recover what was confirmed"
     )]
     Poisoned,
-    /// A file of the store was replaced, cut or removed while a commit was on its way, which may be recorded or not.
+    /// A file of the store was replaced, cut or removed while a commit was on its way. The commit may be recorded or not.
     /// Reopen the store.
     #[error(
         "{} was replaced, cut or removed while the store was open; what was not acknowledged may be recorded or not", path.display()
@@ -124,7 +124,7 @@ pub enum Error {
     UntrustedFileSystem {
         /// The folder.
         path: PathBuf,
-        /// What it is on: `NFS`, `FUSE`, ..
+        /// The file system: `NFS`, `FUSE`, ..
         file_system: String,
     },
     /// There is no store here.
@@ -132,7 +132,7 @@ pub enum Error {
     NotAStore {
         /// The folder.
         path: PathBuf,
-        /// What is missing.
+        /// The missing part.
         detail: String,
     },
     /// The store, or a part of it, was written by a newer program. Nothing of it is touched.
@@ -140,7 +140,7 @@ pub enum Error {
     NewerFormat {
         /// The file that says so.
         path: PathBuf,
-        /// What it has or needs: a format version, or features by their names.
+        /// The format version that it has, or the names of the features that it needs.
         found: String,
     },
     /// A newer program upgraded the store while this handle was open. Open it again.
@@ -152,50 +152,50 @@ pub enum Error {
     /// Recorded bytes are damaged. The rest of the store stays readable.
     #[error("{detail}; run acpdb verify to see what is affected")]
     Corrupt {
-        /// What is damaged and where, in words.
+        /// The damaged part and its place, in words.
         detail: String,
         /// The same for programs, as far as it is known.
         damage: Box<Damage>,
     },
-    /// The index knows what the log does not: the log was rolled back, or an older copy was put in its place. A person has to
+    /// The index knows events that the log does not hold: the log was rolled back, or an older copy was put in its place. A person has to
     /// say that this is explained before the index may be replaced.
     #[error("{detail}; the log was rolled back, or an older copy was put in its place")]
     RolledBack {
-        /// What the index knows.
+        /// How the index is ahead of the log.
         detail: String,
     },
     /// The bytes asked for were erased; their digest and the record of the erasure stay.
     #[error("{detail}")]
     Erased {
-        /// What was erased.
+        /// The erased bytes, in words.
         detail: String,
     },
     /// A key is needed and cannot be had: it was not given, it is another one, or its file is lost.
     #[error("{detail}")]
     Locked {
-        /// Which key, and why it cannot be had.
+        /// The key, and the reason why it cannot be had.
         detail: String,
     },
     /// A session cannot be about this subject: it is about another one, is no session, or was begun before. Nothing was recorded.
     #[error("{detail}")]
     Subject {
-        /// Why not, and what to do.
+        /// The reason, and the remedy.
         detail: String,
     },
     /// The file system refused.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// On what.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
-/// The environment variable that, set to `1`, does what
-/// [`Builder::any_file_system`](crate::store::Builder::any_file_system) does.
+/// The environment variable that, set to `1`, has the effect of
+/// [`Builder::any_file_system`](crate::store::Builder::any_file_system).
 pub(crate) const ANY_FILE_SYSTEM_VARIABLE: &str = "ACPDB_ANY_FILE_SYSTEM";
 
 fn suggestion(nearest: Option<&str>) -> String {
@@ -225,7 +225,7 @@ impl From<Rejection> for Error {
 pub struct Damage {
     /// The file.
     pub path: Option<PathBuf>,
-    /// Where in it the damage begins, in bytes.
+    /// The offset in the file at which the damage begins, in bytes.
     pub offset: Option<u64>,
     /// First event that it costs.
     pub first_seq: Option<Seq>,
@@ -234,7 +234,7 @@ pub struct Damage {
 }
 
 impl Error {
-    /// Damage of one event, or of what belongs to it.
+    /// Damage of one event.
     pub(crate) fn damaged_event(seq: Seq, detail: String) -> Self {
         let damage = Damage { first_seq: Some(seq), last_seq: Some(seq), ..Damage::default() };
         Self::Corrupt { detail, damage: Box::new(damage) }

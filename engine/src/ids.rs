@@ -196,7 +196,7 @@ impl Micros {
     }
 }
 
-/// An item: what can be discarded, superseded or restored. Shown `#812`, or `#812.2` for a second or later part.
+/// An item: it can be discarded, superseded or restored. Shown `#812`, or `#812.2` for a second or later part.
 ///
 /// `seq` is the event that recorded it, `part` counts from 1 within that event.
 ///
@@ -225,7 +225,7 @@ impl Micros {
 pub struct ItemId {
     /// The event that recorded the item.
     pub seq: Seq,
-    /// Which part of it, from 1.
+    /// The number of the part in that event, from 1.
     pub part: u32,
 }
 
@@ -242,13 +242,13 @@ impl fmt::Display for ItemId {
     }
 }
 
-/// A text that is not the id it should be.
+/// A text that is not an id of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not {expected}")]
 pub struct ParseIdError {
-    /// What was given.
+    /// The given text.
     pub text: String,
-    /// What would have been right, with an example.
+    /// The expected form, with an example.
     pub expected: &'static str,
 }
 
@@ -361,7 +361,7 @@ macro_rules! bytes_id {
 bytes_id!(
     /// One ordered sequence of events: a session, a project, a user, or the store itself ([`StreamId::STORE`]).
     ///
-    /// Derived from what the host calls it (see [`crate::event::stream_id`]), so every feed finds the same stream.
+    /// Derived from the host's name for it (see [`crate::event::stream_id`]), so every feed finds the same stream.
     ///
     /// ```
     /// use acpdb_engine::{StreamId, StreamInfo};
@@ -376,7 +376,7 @@ bytes_id!(
     Origin, 16
 );
 bytes_id!(
-    /// Id of an event that is the same in every store that has it: what an origin is before a store's secret is applied to it.
+    /// Id of an event that is the same in every store that has it: an origin before a store's secret is applied to it.
     FactId, 16
 );
 bytes_id!(
@@ -444,7 +444,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// A body as an event names it: which event, and which of its rows in the body table.
+/// A body as an event names it: the event, and its rows in the body table.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,4 @@
-//! Keys of encrypted stores: rings that hold them outside of the store, and what destroying one did.
+//! Keys of encrypted stores: rings that hold them outside of the store, and reports of keys that were destroyed.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -35,8 +35,8 @@
 //! | two stores into one | [`Store::merge`] |
 //! | erase for good | [`Store::erase`] |
 //!
-//! What is not here is in the modules: what is recorded ([`entry`] told, [`event`] kept, [`ids`]), what answers are made of
-//! ([`answers`]), what can be set ([`settings`]), keys of encrypted stores ([`keys`]). The modules behind these are public with the
+//! All other names are in the modules: recorded facts ([`entry`] told, [`event`] kept, [`ids`]), the parts of answers
+//! ([`answers`]), settings ([`settings`]), keys of encrypted stores ([`keys`]). The modules behind these are public with the
 //! feature `internals`, without any promise: acpdb's own crates use them.
 //!
 //! ```text

@@ -1,6 +1,6 @@
-//! Taking locks, and what becomes of a value when a thread panics while it has it locked.
+//! Taking locks, and the use of a value after a thread panicked while it had the value locked.
 //!
-//! The standard library marks such a lock as poisoned. What that means depends on the value, so each lock is taken by the function
+//! The standard library marks such a lock as poisoned. The meaning of that depends on the value, so each lock is taken by the function
 //! that says it; `tests/tests/tidy.rs` finds a lock that is taken in another way.
 //!
 //! | the value | after a panic | taken by |

@@ -1,4 +1,4 @@
-//! What the engine asks about tools: a trait that `hosts` implements and hosts may extend.
+//! The engine's questions about tools: a trait that `hosts` implements and hosts may extend.
 //!
 //! The answers are taken once, when a call is recorded, and stored in the event with the registry's version. A replay
 //! never asks again, so a later registry cannot rewrite the past.
@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use crate::event::{Key, TodoRole, ToolClass};
 use crate::text::json::Json;
 
-/// What a registry knows about one call.
+/// A registry's facts about one call.
 ///
 /// ```
 /// use acpdb_engine::ToolFacts;
@@ -26,16 +26,16 @@ use crate::text::json::Json;
 /// ```
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ToolFacts {
-    /// What the tool does.
+    /// The tool's class.
     pub class: ToolClass,
-    /// What the call is about. File keys are given as the call spells them; the engine resolves them.
+    /// The things that the call is about. File keys are given as the call spells them; the engine resolves them.
     pub keys: Vec<Key>,
     /// Parameters that hold file paths, such as `filePath`, `paths[]` or `edits[].filePath`: resolved in the
     /// resolved forms of the signature. Patch text is not listed here.
     pub file_params: Vec<&'static str>,
-    /// Equal parameters, but a new answer each time.
+    /// Equal parameters give a new answer each time.
     pub volatile: bool,
-    /// What the todo rule makes of the tool.
+    /// The tool's part in the todo rule.
     pub todo: TodoRole,
     /// The whole todo list that the parameters hold: a JSON array of objects with `content` and `status`.
     pub todos: Option<Vec<u8>>,
@@ -73,10 +73,10 @@ pub struct ToolFacts {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Registry: Send + Sync + Debug {
-    /// Version of what is known, stored with each call.
+    /// Version of the registry's facts, stored with each call.
     fn version(&self) -> u32;
 
-    /// What is known about a call of `tool` by `host` with these parameters. Unknown tools: the default.
+    /// The facts about a call of `tool` by `host` with these parameters. Unknown tools: the default.
     fn tool(&self, host: &str, tool: &str, params: &Json) -> ToolFacts;
 
     /// The todo list that stands in a completed call's output, if this tool puts it there: a JSON array of objects

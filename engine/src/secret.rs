@@ -13,26 +13,26 @@
 //!   '- served      bytes of a context that was sent -> 32 bytes
 //! ```
 //!
-//! In an encrypted store the file has only what salts proofs, since those are made without a key; the other keys are of 32 bytes that
+//! In an encrypted store the file keys only the salts of proofs, since proofs are made without a key; the other keys are of 32 bytes that
 //! lie wrapped beside the keys of streams.
 //!
 //! Without the file a copy of the log gives nothing to test a guess against. A holder of log and secret can test guesses,
-//! but cannot turn a digest back. Origins and labels are permutations of what an unkeyed digest gives: so a store can say what
-//! they are without its secret, and another one can apply its own.
+//! but cannot turn a digest back. Origins and labels are permutations of an unkeyed digest: so a store can give their form
+//! without its secret, and another store can apply its own secret to that form.
 //!
-//! Pure: where the bytes are kept and drawn is others' business.
+//! Pure: other modules draw the bytes and keep them.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::ids::{FactId, Origin, Seq, SubjectId};
 
-/// What an id begins with that a host derived from the bytes of a record: `digest:` and hex digits.
+/// The beginning of an id that a host derived from the bytes of a record: `digest:` and hex digits.
 pub const DERIVED: &str = "digest:";
-/// What such an id begins with once a store has recorded it: the digits are the store's own. It is recorded as it is when it is
-/// named again, so what a store shows can be said to it.
+/// The beginning of such an id once a store has recorded it: the digits are the store's own. When it is named again, it is recorded
+/// as it is, so an id that a store shows can be given back to the store.
 pub const RECORDED: &str = "derived:";
 
-/// Whether a host derived an id from a record's bytes, as it says it or as a store recorded it.
+/// Whether a host derived an id from a record's bytes, in the host's form or as a store recorded it.
 pub fn is_derived(id: &str) -> bool {
     id.contains(DERIVED) || id.contains(RECORDED)
 }
@@ -66,7 +66,7 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Default for Secret {
-    /// The secret of 32 zeros: for folds and recorders outside of a store. Its keys are derived once: whatever holds a secret is
+    /// The secret of 32 zeros: for folds and recorders outside of a store. Its keys are derived once: values that hold a secret are
     /// made empty for each event of a commit.
     fn default() -> Self {
         static ZEROS: OnceLock<Secret> = OnceLock::new();
@@ -80,7 +80,7 @@ impl Secret {
         Self::with(bytes, true)
     }
 
-    /// Stands for a secret that is lost: what it gives fits nothing that was recorded.
+    /// Stands for a secret that is lost: its digests fit nothing that was recorded.
     pub fn missing() -> Self {
         Self::with([0; 32], false)
     }
@@ -122,7 +122,7 @@ impl Secret {
         Self { keys: Arc::new(keys) }
     }
 
-    /// Whether it is the store's own. One that is [missing](Secret::missing) must not be recorded with.
+    /// Whether it is the store's own. Nothing must be recorded with a [missing](Secret::missing) one.
     pub fn is_known(&self) -> bool {
         self.keys.is_known
     }
@@ -146,12 +146,12 @@ impl Secret {
         if origin.is_zero() { Origin([1; 16]) } else { origin }
     }
 
-    /// What an origin is in every store: undoes [`Secret::keyed`].
+    /// The id that an origin stands for, the same in every store: undoes [`Secret::keyed`].
     pub fn plain(&self, origin: Origin) -> FactId {
         FactId(restored(&self.keys.origin, origin.0))
     }
 
-    /// The id of an event without an origin, from what is its alone in this store and its copies.
+    /// The id of an event without an origin, from parts that no other event has in this store and its copies.
     pub fn act(&self, parts: &[&[u8]]) -> FactId {
         FactId(first_16_of(blake3::Hasher::new_keyed(&self.keys.act), parts))
     }
@@ -168,7 +168,7 @@ impl Secret {
     }
 
     /// The id in place of one that a host derived from a record's bytes, wholly or in part: the digits behind
-    /// [`DERIVED`] become others, behind [`RECORDED`]. Other ids stay, and what this gave: `None`.
+    /// [`DERIVED`] become others, behind [`RECORDED`]. `None` for other ids, and for ids made here: they stay.
     pub fn name(&self, id: &str) -> Option<String> {
         let (before, rest) = id.split_once(DERIVED)?;
         let end = rest.find(|digit: char| !digit.is_ascii_hexdigit()).unwrap_or(rest.len());
@@ -177,7 +177,7 @@ impl Secret {
         Some(format!("{before}{RECORDED}{}{after}", keyed.get(..32).unwrap_or_default()))
     }
 
-    /// By which a content that was erased is recognised.
+    /// The digest by which an erased content is recognised.
     pub fn erased(&self, content: &[u8]) -> [u8; 16] {
         first_16(&self.keys.erased, content)
     }
@@ -194,17 +194,17 @@ impl Secret {
         *blake3::keyed_hash(&self.keys.served, bytes).as_bytes()
     }
 
-    /// The salt of an event in a tree of proofs. Over all that the event says, so that the salt that one proof shows opens nothing else.
+    /// The salt of an event in a tree of proofs. It covers the whole event, so that the salt that one proof shows opens nothing else.
     pub fn leaf(&self, event: &[u8]) -> [u8; 32] {
         *blake3::keyed_hash(&self.keys.leaf, event).as_bytes()
     }
 
-    /// The 24 bits that stand in a payload for those of a short hash.
+    /// The 24 bits that stand in a payload for the bits of a short hash.
     pub fn seal_label(&self, bits: u32) -> u32 {
         if self.is_known() { self.labels().forward(bits) } else { bits }
     }
 
-    /// The 24 bits of a short hash, from those of a payload. A missing secret leaves them as they are.
+    /// The 24 bits of a short hash, from the bits in a payload. A missing secret leaves them as they are.
     pub fn open_label(&self, sealed: u32) -> u32 {
         if self.is_known() { self.labels().backward(sealed) } else { sealed }
     }
@@ -261,13 +261,13 @@ impl Revision {
     }
 }
 
-/// What stands for a text that was erased before and came again.
+/// The text in place of one that was erased before and came again.
 const STAND_IN: &[u8] = b"[erased before; not stored again]";
 /// The same, where there was an object or a list.
 const STAND_IN_OBJECT: &[u8] = br#"{"erased":true}"#;
 const STAND_IN_LIST: &[u8] = b"[]";
 
-/// Contents that were erased and must not be stored again, by what the secret makes of them.
+/// Contents that were erased and must not be stored again, as digests keyed with the secret.
 #[derive(Clone, Debug, Default)]
 pub struct Withheld {
     secret: Secret,
@@ -298,14 +298,14 @@ impl Withheld {
         !self.events.is_empty() && events.iter().any(|seq| self.events.contains(seq))
     }
 
-    /// Whether the content was erased. Costs nothing while nothing was.
+    /// Whether the content was erased. Costs nothing while no content was erased.
     pub fn holds(&self, content: &[u8]) -> bool {
         !self.contents.is_empty()
             && !content.is_empty()
             && self.contents.contains(&self.secret.erased(content))
     }
 
-    /// What is stored in place of the content, if it was erased: JSON stays JSON.
+    /// The text that is stored in place of the content, if the content was erased: JSON stays JSON.
     pub fn substitute(&self, content: &[u8]) -> Option<&'static [u8]> {
         self.holds(content).then(|| match content.trim_ascii_start().first() {
             Some(b'{') => STAND_IN_OBJECT,
@@ -454,7 +454,7 @@ mod tests {
     }
 
     proptest! {
-        /// The digest is that of all lengths and parts, one after the other: gathering them changes nothing.
+        /// The digest equals the digest of all lengths and parts, one after the other: gathering them changes nothing.
         #[test]
         fn a_revision_is_one_hash(parts in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..600), 0..8)) {
             let secret = Secret::new([5; 32]);

@@ -1,4 +1,4 @@
-//! What a [`Policy`] sets, by its parts. As JSON, each key is described by [`policy_keys`].
+//! The settings of a [`Policy`], by its parts. As JSON, each key is described by [`policy_keys`].
 
 pub use crate::fold::policy::*;
 pub use crate::fold::policy::{PriceError, Prices, ServeMode, ServeSettings};

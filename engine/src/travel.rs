@@ -7,10 +7,10 @@
 //! {"schema":"acpdb.end/1","events":790}                                            End, or the file was cut
 //! ```
 //!
-//! Whatever a payload names by seq (items, points) is a place in `refs`, from 1: `{"seq":1,"part":2}` is the second part of what
-//! the first ref names. Bodies are rows, as in the log, the free texts excepted, which the payload spells out.
+//! A seq in a payload (of an item, of a point) is a place in `refs`, from 1: `{"seq":1,"part":2}` is the second part of the event that
+//! the first ref names. Bodies are rows, as in the log, except the free texts: the payload spells these out.
 //!
-//! Pure: making parcels and taking them in is the store's business.
+//! Pure: the store makes parcels and takes them in.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +32,7 @@ pub const END: &str = "acpdb.end/1";
 #[serde(transparent)]
 pub struct Told(#[serde(with = "crate::event::told")] pub Payload);
 
-/// What stands at the head of a file of parcels.
+/// The first line of a file of parcels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Heading {
     /// The store.
@@ -51,7 +51,7 @@ pub struct End {
 /// Events that could not be read where they come from.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Gap {
-    /// What is known of them.
+    /// The known facts about them, in words.
     pub detail: String,
 }
 
@@ -86,25 +86,25 @@ pub struct Parcel {
     pub seq: Seq,
     /// When it was recorded there.
     pub recorded_at: Micros,
-    /// The host's time. An act, and what was recorded as it happened, has that of its first recording; a record of a host's that has
-    /// no time has none here either.
+    /// The host's time. An act, or an event that was recorded as it happened, has the time of its first recording; a host's record
+    /// without a time has none here either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Micros>,
-    /// Who made it happen.
+    /// The actor that made it happen.
     pub actor: Actor,
-    /// Whether a host reported it, and this is the first that was heard of it.
+    /// Whether a host reported it, and that report was the first news of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub told: bool,
     /// The host's record, as a template over the rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<Body>,
-    /// What the payload names.
+    /// The events that the payload names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refs: Vec<FactRef>,
     /// Patterns by which an act found its items, by the signature that stands for each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<(Signature, String)>,
-    /// What happened.
+    /// The event itself.
     #[serde(with = "crate::event::told")]
     pub event: Payload,
     /// Its bodies.
@@ -112,10 +112,10 @@ pub struct Parcel {
     pub bodies: Vec<Row>,
 }
 
-/// A piece of what travels, in order.
+/// A piece of a file of parcels, in order.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Piece {
-    /// Where it comes from.
+    /// The store that the events come from.
     Heading(Heading),
     /// An event.
     Parcel(Box<Parcel>),
@@ -133,7 +133,7 @@ impl Parcel {
 
     /// The event that the payload means by a seq: its place in the list of names, from 1.
     pub(crate) fn named(&self, seq: Seq) -> Option<&FactRef> {
-        // A place past what a list can hold names nothing.
+        // A place beyond the length of any list names nothing.
         self.refs.get(usize::try_from(seq.get()).ok()?.checked_sub(1)?)
     }
 
@@ -147,7 +147,7 @@ impl Parcel {
 pub fn is_beside(payload: &Payload, actor: Actor) -> bool {
     match payload {
         Payload::SessionOpened(_) | Payload::SessionChanged(_) | Payload::HostRecorded(_) => true,
-        // What a merge notes down: the policy under which its session was recorded elsewhere.
+        // A note by a merge: the policy under which its session was recorded elsewhere.
         Payload::PolicySet(_) => actor == Actor::Policy,
         _ => false,
     }
@@ -159,7 +159,7 @@ pub fn branch_name(session: &str, differs: FactId) -> String {
     format!("{session}~{}", digits.get(..BRANCH_DIGITS).unwrap_or_default())
 }
 
-/// The session that a name is of a branch of; other names are their own.
+/// The name of the session that a branch was made of, from the branch's name; other names are their own.
 pub fn base_name(name: &str) -> &str {
     match name.rsplit_once('~') {
         Some((base, digits))

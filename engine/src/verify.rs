@@ -1,7 +1,7 @@
-//! Invariants as data: checks that return what is wrong, never a bool, and never stop at the first find.
+//! Invariants as data: checks that return the faults, never a bool, and never stop at the first find.
 //!
 //! ```text
-//! log (every byte, link, digest, witness)  +  fold (what was concluded, at every seq asked for)  ->  Report
+//! log (every byte, link, digest, witness)  +  fold (its conclusions, at every seq asked for)  ->  Report
 //! ```
 //!
 //! One implementation for all: `acpdb verify`, property tests, the model test, crash tests and fuzzing call these
@@ -23,12 +23,12 @@ use crate::log::{
 };
 use crate::storage::{FileStorage, Storage, SystemClock, SystemEntropy};
 
-/// The invariant that a payload comes back as it was encoded. One that does not is damage, whatever its digests say.
+/// The invariant that a payload comes back as it was encoded. A payload that does not is damage, even if its digests are right.
 const PAYLOAD_INVARIANT: u8 = 9;
-/// What is on record as erased cannot be read.
+/// The invariant that a body on record as erased cannot be read.
 pub const ERASURE_INVARIANT: u8 = 12;
 
-/// What is to be thought of a store.
+/// The verdict on a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -36,26 +36,26 @@ pub enum Verdict {
     Sound,
     /// Something recorded is damaged.
     Damaged,
-    /// Acknowledged events are missing at the end, or something kept apart from the log knows what it does not hold.
+    /// Acknowledged events are missing at the end, or a witness apart from the log knows events that the log does not hold.
     TailLost,
-    /// The log is sound, and what this program concludes from it cannot be: a fault of the program, not of the store.
+    /// The log is sound, and this program's conclusions from it cannot be: a fault of the program, not of the store.
     Contradicted,
 }
 
-/// Something that was concluded and cannot be.
+/// A conclusion that cannot be.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Contradiction {
-    /// Which invariant it breaks: 4, 5, 7 or 11 of the fold, 9 if the event cannot be decoded, 12 if it is erased and can be read.
+    /// The invariant that it breaks: 4, 5, 7 or 11 of the fold, 9 if the event cannot be decoded, 12 if it is erased and can be read.
     pub invariant: u8,
     /// The stream.
     pub stream: StreamId,
     /// The item, if it is about one.
     pub item: Option<ItemId>,
-    /// What is wrong.
+    /// The fault, in words.
     pub detail: String,
 }
 
-/// What a verification found.
+/// The findings of a verification.
 #[derive(Clone, Debug, serde::Serialize)]
 #[must_use]
 pub struct Report {
@@ -63,11 +63,11 @@ pub struct Report {
     pub schema: &'static str,
     /// Id of the store.
     pub store: StoreId,
-    /// What is to be thought of it.
+    /// The verdict.
     pub verdict: Verdict,
     /// Last sound seq.
     pub head_seq: Seq,
-    /// The link there.
+    /// The link at that seq.
     pub head_link: Link,
     /// Segments read.
     pub segments: u64,
@@ -85,19 +85,19 @@ pub struct Report {
     pub unconfirmed_events: u64,
     /// Everything that is damaged, in the order of the log.
     pub violations: Vec<Violation>,
-    /// Acknowledged events that are not there at the end.
+    /// First and last of the acknowledged events that are missing at the end.
     pub missing: Option<(Seq, Seq)>,
-    /// Whatever else says where the log was, and how that compares.
+    /// Witnesses of the log's end, and how each compares.
     pub witnesses: Vec<Witness>,
-    /// Saved folds and ingest states that do not say what the log says; only looked for by a deep verification of a folder.
+    /// Saved folds and ingest states that differ from the log; only looked for by a deep verification of a folder.
     pub saved: Vec<SavedFault>,
-    /// What was concluded and cannot be; only looked for by a deep verification.
+    /// Conclusions that cannot be; only looked for by a deep verification.
     pub contradictions: Vec<Contradiction>,
-    /// What could not be proven, in words.
+    /// Things that could not be proven, in words.
     pub not_proven: Vec<String>,
 }
 
-/// A file under `snap/` that does not say what the log says.
+/// A file under `snap/` that differs from the log.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct SavedFault {
     /// Its stream.
@@ -105,11 +105,11 @@ pub struct SavedFault {
     /// The file.
     #[serde(serialize_with = "crate::text::paths::serialize_shown")]
     pub path: PathBuf,
-    /// What is wrong.
+    /// The fault, in words.
     pub detail: String,
 }
 
-/// A link that a caller kept: that of the commit which holds a seq.
+/// A link that a caller kept, of the commit that holds a seq.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Expected {
     /// The seq.
@@ -119,24 +119,24 @@ pub struct Expected {
 }
 
 impl Report {
-    /// What is to be thought of the store.
+    /// The verdict on the store.
     pub fn verdict(&self) -> Verdict {
         self.verdict
     }
 
-    /// Witnesses that know what the log does not hold, or something else than it holds.
+    /// Witnesses that claim more than the log holds, or something else than the log holds.
     pub fn contradicting(&self) -> impl Iterator<Item = &Witness> {
         self.witnesses.iter().filter(|witness| witness.contradicts())
     }
 
-    /// Adds what is wrong with saved folds and ingest states.
+    /// Adds the faults of saved folds and ingest states.
     pub(crate) fn add_saved(&mut self, faults: Vec<SavedFault>) {
         self.saved.extend(faults);
         self.verdict = judge(self, self.verdict == Verdict::TailLost);
     }
 }
 
-/// What follows from all that was found. `is_lost`: acknowledged events are missing, and else nothing is wrong with the log.
+/// The verdict from all findings. `is_lost`: acknowledged events are missing, and the log has no other fault.
 fn judge(report: &Report, is_lost: bool) -> Verdict {
     let expected = |standing| {
         let mut kept = report.witnesses.iter().filter(|witness| witness.kind == WitnessKind::Expected);
@@ -154,7 +154,7 @@ fn judge(report: &Report, is_lost: bool) -> Verdict {
     if report.contradictions.is_empty() { Verdict::Sound } else { Verdict::Contradicted }
 }
 
-/// What the index says of the end of the log: it is folded after the log's sync, so it never knows what the log does not.
+/// The index's claim about the end of the log. The index takes in events after the log's sync, so it never knows more than the log.
 fn index_claim(storage: &dyn Storage, store: StoreId) -> (Option<Claim>, Option<Witness>) {
     let witness = Witness::new(WitnessKind::Index, INDEX_NAME);
     match Index::witness(storage, IndexOptions::default()) {
@@ -179,15 +179,15 @@ fn index_claim(storage: &dyn Storage, store: StoreId) -> (Option<Claim>, Option<
 /// Verifies the store in a folder.
 ///
 /// # Errors
-/// If the folder cannot be read; what is damaged is in the report.
+/// If the folder cannot be read; damage is in the report.
 pub fn verify_folder(folder: &Path, deep: bool) -> Result<Report, Error> {
     verify_storage(Arc::new(FileStorage::new(folder).read_only()), deep)
 }
 
-/// Checks a store as it lies there: the log, and what testifies to its end. Opens it for reading only; a live writer is not
+/// Checks a store as it lies there: the log, and the witnesses of its end. Opens it for reading only; a live writer is not
 /// disturbed.
 ///
-/// `deep` also folds every event and checks what was concluded. Saved folds are not looked at: see
+/// `deep` also folds every event and checks the conclusions. Saved folds are not looked at: see
 /// [`verify_store`](crate::store::verify_store). Cost: one pass over the log at about the speed of BLAKE3; deep, a fold on
 /// top.
 ///
@@ -197,7 +197,7 @@ pub fn verify_storage(storage: Arc<dyn Storage>, deep: bool) -> Result<Report, E
     verify_claims(storage, deep, |_| (Vec::new(), Vec::new()))
 }
 
-/// [`verify_storage`], against what others claim to know. Those are asked before the log is read: a live writer is never
+/// [`verify_storage`], against the claims of further witnesses. These are asked before the log is read: a live writer is never
 /// taken for a contradiction.
 pub(crate) fn verify_claims(
     storage: Arc<dyn Storage>,
@@ -221,7 +221,7 @@ pub(crate) fn verify_claims(
     Ok(report)
 }
 
-/// Checks an open log against all that testifies to it: its own witnesses, the index, and the others that are given.
+/// Checks an open log against all witnesses: its own, the index, and the given ones.
 pub(crate) fn verify_log(
     log: &Log,
     deep: bool,
@@ -243,7 +243,7 @@ pub(crate) fn recorded_erasures(log: &Log, after: Seq) -> Result<Vec<BodyRow>, L
     Ok(rows_at(log, &erased)?.into_iter().flatten().collect())
 }
 
-/// The block that each of these names, if it can be read.
+/// The row of the block that each of these names, if it can be read.
 pub(crate) fn rows_at(log: &Log, erased: &[ErasedBody]) -> Result<Vec<Option<BodyRow>>, LogError> {
     let mut rows = Vec::with_capacity(erased.len());
     // One erasure names texts that lie together.
@@ -273,7 +273,7 @@ pub(crate) struct ErasedBody {
     pub(crate) is_zeroed: bool,
 }
 
-/// Bodies that the log records as erased after `after`. Damage is for `verify` to tell of; what is sound of a damaged frame counts.
+/// Bodies that the log records as erased after `after`. `verify` reports damage; the sound pieces of a damaged frame count.
 pub(crate) fn recorded_addresses(log: &Log, after: Seq) -> Result<Vec<ErasedBody>, LogError> {
     let until = log.refresh()?;
     let mut addresses = Vec::new();
@@ -325,10 +325,10 @@ pub(crate) fn recorded_shreds(log: &Log, after: Seq, row: u32) -> Result<BTreeSe
     Ok(streams)
 }
 
-/// What a log records as erased, looked up when a body is met that is not what it was.
+/// The bodies that a log records as erased, looked up when a damaged body is met.
 struct Erasures<'a> {
     log: &'a Log,
-    /// Where those bodies lay, up to a seq. Grows beside a live writer; only what is new is read.
+    /// Where those bodies lay, up to a seq. Grows beside a live writer; only new events are read.
     known: RefCell<(Seq, BTreeSet<Position>)>,
 }
 
@@ -337,13 +337,13 @@ impl<'a> Erasures<'a> {
         Self { log, known: RefCell::default() }
     }
 
-    /// Whether its erasure is on record. One that cannot be read accounts for nothing.
+    /// Whether the erasure of a body is on record. A record that cannot be read accounts for nothing.
     fn has(&self, position: Position) -> bool {
         let Ok(head) = self.log.refresh() else { return false };
         let mut known = self.known.borrow_mut();
         let (until, places) = &mut *known;
         if *until < head.seq {
-            // If they cannot be read, zeros count as damage: that is told rather than hidden.
+            // If the records cannot be read, zeros count as damage: that is told rather than hidden.
             let rows = recorded_erasures(self.log, *until).unwrap_or_default();
             places.extend(rows.into_iter().map(|row| row.position));
             *until = head.seq;
@@ -351,7 +351,7 @@ impl<'a> Erasures<'a> {
         places.contains(&position)
     }
 
-    /// Whether an erasure on record accounts for what was found in the place of a body: zeros always, a body half zeroed only
+    /// Whether an erasure on record accounts for the bytes in the place of a body: zeros always, a body half zeroed only
     /// as long as the erasure is under way.
     fn account_for(&self, row: &BodyRow, part: Part) -> bool {
         if !self.has(row.position) {
@@ -359,7 +359,7 @@ impl<'a> Erasures<'a> {
         }
         part == Part::BodyZeroed
             || self.log.is_erasing().unwrap_or(false)
-            // It may have ended since.
+            // The erasure may have ended since.
             || matches!(self.log.body(row), Err(LogError::Erased { .. }))
     }
 }
@@ -407,7 +407,7 @@ fn report(found: LogReport, contradictions: Vec<Contradiction>) -> Report {
     report
 }
 
-/// Folds a log and checks what was concluded.
+/// Folds a log and checks the conclusions.
 fn contradictions_of(log: &Log) -> Result<Vec<Contradiction>, Error> {
     let until = log.refresh()?;
     let mut world = World::default();
@@ -419,7 +419,7 @@ fn contradictions_of(log: &Log) -> Result<Vec<Contradiction>, Error> {
             match crate::codec::payload::recorded(&frame, &event) {
                 Ok(mut recorded) => {
                     complete(log, &event, &mut recorded);
-                    // What changed is not asked for here.
+                    // The changes are not asked for here.
                     let _ = world.apply(&recorded);
                 }
                 Err(error) => found.push(Contradiction {
@@ -436,8 +436,8 @@ fn contradictions_of(log: &Log) -> Result<Vec<Contradiction>, Error> {
     Ok(found)
 }
 
-/// Bodies that are on record as erased and are still there: a file of the log was put back that was copied before. What is sealed needs no key
-/// for that.
+/// Bodies that are on record as erased and are still there: a file of the log was put back that was copied before. Sealed bodies need no
+/// key for this check.
 fn readable_erasures(log: &Log) -> Result<Vec<Contradiction>, Error> {
     let is_gone = |row: &BodyRow| match log.body(row) {
         Err(LogError::Erased { .. } | LogError::Corrupt(_)) => Ok(true),
@@ -474,7 +474,7 @@ fn readable_erasures(log: &Log) -> Result<Vec<Contradiction>, Error> {
     Ok(found)
 }
 
-/// Puts in what stands in bodies and what is sealed. Texts that cannot be read stay empty: the log's own report has them.
+/// Fills in texts that stand in bodies, and the sealed label. Texts that cannot be read stay empty: the log's own report has them.
 fn complete(log: &Log, event: &crate::codec::EventRef<'_>, recorded: &mut crate::event::Recorded) {
     if let Payload::ToolCallStarted(started) = &mut recorded.event.payload {
         started.label = log.secret().open_label(started.label);
@@ -494,12 +494,12 @@ fn complete(log: &Log, event: &crate::codec::EventRef<'_>, recorded: &mut crate:
     });
 }
 
-/// What cannot be, in all streams of a world at a watermark. Empty for every fold of every log.
+/// The contradictions in all streams of a world at a watermark. Empty for every fold of every log.
 pub fn world_contradictions(world: &World, at: Seq) -> Vec<Contradiction> {
     world.streams().flat_map(|(_, state)| state_contradictions(state, at)).collect()
 }
 
-/// What cannot be, in one stream at a watermark: invariants 4, 5, 7 and 11.
+/// The contradictions in one stream at a watermark: invariants 4, 5, 7 and 11.
 pub fn state_contradictions(state: &State, at: Seq) -> Vec<Contradiction> {
     let mut found = Vec::new();
     let mut say = |invariant, item, detail: String| {
@@ -515,9 +515,9 @@ pub fn state_contradictions(state: &State, at: Seq) -> Vec<Contradiction> {
         recorded += item.input.tokens + item.output.tokens;
         for (name, face) in [("input", &item.input), ("output", &item.output)] {
             let hidden = !matches!(face.state, FaceState::Whole | FaceState::Absent);
-            // Sizes are estimates: whatever stands in for a text may be counted above it, and then it freed nothing.
+            // Sizes are estimates: a placeholder may be counted above its text, and then it freed nothing.
             if item.in_context {
-                // One that is smaller did not grow.
+                // A face with a smaller placeholder did not grow.
                 grown += face.tokens_shown.saturating_sub(face.tokens);
             }
             if hidden && face.cause.is_none() && !item.hidden_from_model {
@@ -568,7 +568,7 @@ pub fn state_contradictions(state: &State, at: Seq) -> Vec<Contradiction> {
     found
 }
 
-/// Invariant 9 for one payload: it decodes to what was encoded, and encodes to the same bytes again.
+/// Invariant 9 for one payload: it decodes to the encoded value, and encodes to the same bytes again.
 pub fn payload_round_trip(stamp: &crate::event::Stamp, payload: &Payload) -> Result<(), String> {
     let (version, bytes) =
         crate::codec::payload::encode(stamp, payload).map_err(|error| error.to_string())?;

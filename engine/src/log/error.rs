@@ -1,4 +1,4 @@
-//! Errors of a log, by what the caller can do about them.
+//! Errors of a log, by the action that the caller can take.
 
 use std::io;
 use std::path::PathBuf;

@@ -126,7 +126,7 @@ impl Log {
         Run::new(writer.place).fits(request, self.options.segment_bytes_max)
     }
 
-    /// Brings the writer to the end of the log; repairs what a dead writer left. Call under the write lock.
+    /// Brings the writer to the end of the log; repairs a dead writer's unfinished end. Call under the write lock.
     pub(super) fn catch_up(&self, tail: &Tail, writer: &mut Writer, page: &TailPage) -> Result<(), LogError> {
         let own = page.store == Some(self.segments.store);
         self.check_upgrades(page)?;

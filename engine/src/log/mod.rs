@@ -3,7 +3,7 @@
 //! ```text
 //! prepare (caller's thread) -> queue -> leader: write lock { catch up, conditions, one write } -> one fdatasync -> ack
 //! open  -> tail clean? yes: done.  no: write lock { walk from the highest durable claim D to the end E;
-//!                                          quarantine and zero what is torn; rewrite and sync [D, E) }
+//!                                          quarantine and zero torn bytes; rewrite and sync [D, E) }
 //! read  -> frames up to the durable head; damage is reported and stepped over, never served
 //! ```
 //!

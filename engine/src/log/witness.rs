@@ -52,7 +52,7 @@ impl std::fmt::Display for Standing {
     }
 }
 
-/// The kind of a witness. It decides what a contradiction to the log means.
+/// The kind of a witness. It decides the meaning of a contradiction to the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WitnessKind {

@@ -7,9 +7,9 @@
 //!
 //! A pattern is compared with the whole name or path, case counts, every other character stands for itself (also
 //! `[`, `{` and `\`, which occur in names of files). Lists that guard files ignore case and take `\` for `/`: a file is
-//! the same secret however its name is spelled. Patterns are compiled once; what has no wildcard is looked up.
+//! the same secret however its name is spelled. Patterns are compiled once; a pattern without a wildcard is looked up.
 //! Matching neither recurses nor allocates: after a mismatch the last `*` takes one character more, and if it may
-//! not, the last `**` does. No earlier one needs to, for what it could reach a later one reaches as well.
+//! not, the last `**` does. No earlier one needs to: a later one reaches everything that an earlier one could reach.
 
 /// The longest pattern, in bytes.
 pub const GLOB_BYTES_MAX: usize = 1024;
@@ -20,7 +20,7 @@ pub const GLOB_BYTES_MAX: usize = 1024;
 pub struct GlobError {
     /// The pattern as given, at most its first 50 characters.
     pub pattern: String,
-    /// What is wrong with it.
+    /// The reason why it cannot be used.
     pub problem: &'static str,
 }
 
@@ -28,7 +28,7 @@ pub struct GlobError {
 #[derive(Clone, Default)]
 pub struct Globs {
     patterns: Vec<String>,
-    /// Those without wildcards, sorted.
+    /// Patterns without wildcards, sorted.
     exact: Vec<Box<str>>,
     wild: Vec<Vec<Token>>,
     /// Case is ignored, and `\` is `/`.
@@ -128,7 +128,7 @@ impl Globs {
         &self.patterns
     }
 
-    /// Whether there are none.
+    /// Whether there are no patterns.
     pub fn is_empty(&self) -> bool {
         self.patterns.is_empty()
     }
@@ -269,7 +269,7 @@ fn fits(tokens: &[Token], text: &str) -> bool {
     }
 }
 
-/// What follows the first character, unless there is none, or it is `/` and that may not be.
+/// The text behind the first character; `None` if there is no character, or it is `/` and `slash` does not allow that.
 fn behind_one(text: &str, slash: bool) -> Option<&str> {
     let mut characters = text.chars();
     let first = characters.next()?;

@@ -7,12 +7,12 @@
 //! ```
 //!
 //! Strings may hold lone surrogates, as JavaScript hosts produce them by cutting text in the middle of a character;
-//! [`JsonStr`] keeps them. Numbers are IEEE doubles: `1.0` and `1` are one number. One that no double is keeps its digits
+//! [`JsonStr`] keeps them. Numbers are IEEE doubles: `1.0` and `1` are one number. A number that is not exactly a double keeps its digits
 //! beside the nearest double: hosts' hashes are made of the double, calls are compared by the digits. Objects keep the
 //! order and the duplicates they were written with; reading takes the last of several equal keys.
 //!
-//! The parser does not recurse and refuses what is nested deeper than [`JSON_DEPTH_MAX`], so everything that walks a
-//! parsed value may recurse. What is stored in the log is always the host's own bytes, never a printed [`Json`].
+//! The parser does not recurse and refuses values nested deeper than [`JSON_DEPTH_MAX`], so everything that walks a
+//! parsed value may recurse. The log always stores the host's own bytes, never a printed [`Json`].
 
 mod canonical;
 #[cfg(test)]
@@ -36,7 +36,7 @@ pub enum Json {
     Bool(bool),
     /// A number; too large ones are infinite.
     Num(f64),
-    /// A number that no double is, such as an id of twenty digits: the nearest double, and the number as written.
+    /// A number that is not exactly a double, such as an id of twenty digits: the nearest double, and the number as written.
     Written(f64, Box<str>),
     /// A string.
     Str(JsonStr),
@@ -186,18 +186,18 @@ impl Json {
 
 // --- the parser ----------------------------------------------------------------------------------------------------------
 
-// One pass, an explicit stack, errors that say where and what. The text is checked to be UTF-8 once, up front; after that every
+// One pass, an explicit stack, errors that name the place and the fault. The text is checked to be UTF-8 once, up front; after that every
 // cut is at an ASCII byte. Containers that are not closed yet wait on a stack of at most [`JSON_DEPTH_MAX`] frames.
 
 /// Why some bytes are not a JSON document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not JSON at byte {offset}: expected {expected}, found {found}")]
 pub struct JsonError {
-    /// Where, in bytes from the start.
+    /// The place, in bytes from the start.
     pub offset: usize,
-    /// What may stand there.
+    /// The text that may stand there.
     pub expected: &'static str,
-    /// What stands there.
+    /// The text that stands there.
     pub found: String,
 }
 
@@ -207,7 +207,7 @@ enum Frame {
     Obj(Vec<(JsonStr, Json)>, JsonStr),
 }
 
-/// Byte ranges of the strings that are values (not keys), quotes included, with what they say, in order.
+/// Byte ranges of the strings that are values (not keys), quotes included, with their texts, in order.
 ///
 /// For rewriting a document while all else keeps its spelling.
 pub(crate) fn string_spans(text: &str) -> Result<Vec<(Range<usize>, JsonStr)>, JsonError> {
@@ -251,7 +251,7 @@ impl<'t> Parser<'t> {
                 }
                 other => self.scalar(other)?,
             };
-            // The value is whole: hand it to what holds it, as far up as that closes too.
+            // The value is whole: hand it to its container, and that one to its own, as long as they close.
             loop {
                 match stack.pop() {
                     None => return self.end().map(|()| value),
@@ -365,7 +365,7 @@ impl<'t> Parser<'t> {
             self.digits()?;
         }
         let digits = self.text.get(start..self.at).unwrap_or_default();
-        // Whatever has JSON's number syntax has Rust's; too large becomes infinite.
+        // JSON's number syntax is a part of Rust's; a number that is too large becomes infinite.
         let number: f64 = digits.parse().map_err(|_| self.error("a number"))?;
         Ok(if is_double(digits, number) { Json::Num(number) } else { Json::Written(number, digits.into()) })
     }

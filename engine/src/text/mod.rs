@@ -1,8 +1,8 @@
 //! Text and JSON: the pure functions that every other part computes with.
 //!
 //! ```text
-//! params bytes --json--> Json --canonical--> bytes --label-----> r_a1b2c, what an agent types
-//!                         |                        --signature-> what calls are compared by
+//! params bytes --json--> Json --canonical--> bytes --label-----> r_a1b2c, typed by an agent
+//!                         |                        --signature-> compares calls
 //!                         +--at(path)--> paths::resolve --> file keys
 //! texts --tokens--> estimate     --pattern--> does `start...end` fit?     --shorten--> short forms
 //! names, paths --globs--> is it on the list?   numbers, names --words--> a line for people
@@ -10,7 +10,7 @@
 //!
 //! Everything here is a function of its arguments: same input, same output, on every machine and in every release,
 //! for labels, signatures and estimates are stored. Nothing knows events, policies or hosts, and nothing panics on
-//! any input. What is a key, what is protected, and what is shown is decided elsewhere.
+//! any input. Keys, protection and shown texts are decided elsewhere.
 
 pub mod globs;
 pub mod json;
@@ -35,7 +35,7 @@ pub fn is_space(character: char) -> bool {
 
 /// `text` without white space at its ends and with every run of white space inside as one space.
 ///
-/// So todos are compared. Case stays.
+/// Todos are compared in this form. Case stays.
 pub fn collapse_space(text: &str) -> String {
     let mut collapsed = String::with_capacity(text.len());
     for word in text.split(is_space).filter(|word| !word.is_empty()) {

@@ -6,7 +6,7 @@
 //!
 //! Drive letters and backslashes mean something if the session's folder is a Windows path, or if no folder is known and
 //! the path itself is one of Windows; elsewhere they are characters of a name. Windows does not tell case apart, so
-//! neither does its key. Letters with marks have one spelling (NFC), however the platform spells them. What was given is
+//! neither does its key. Letters with marks have one spelling (NFC), however the platform spells them. The given path is
 //! kept and shown as given; all this is for comparing.
 
 use std::borrow::Cow;
@@ -15,17 +15,17 @@ use std::path::Path;
 use serde::Serializer;
 use unicode_normalization::{UnicodeNormalization as _, is_nfc};
 
-/// A path of this machine as JSON and people are told it. A name may hold bytes that are no UTF-8; each stands as U+FFFD here.
+/// A path of this machine, as text for JSON and for people. A name may hold bytes that are no UTF-8; each stands as U+FFFD here.
 ///
 /// `Path` itself must not be serialized: that fails at such a name, and `json!` panics then.
 pub fn shown(path: &Path) -> Cow<'_, str> {
     path.to_string_lossy()
 }
 
-/// [`shown`] as what `#[serde(serialize_with)]` takes.
+/// [`shown`] in the form that `#[serde(serialize_with)]` takes.
 ///
 /// # Errors
-/// Those of the serializer.
+/// Errors of the serializer.
 pub fn serialize_shown<S: Serializer>(path: impl AsRef<Path>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&shown(path.as_ref()))
 }
@@ -59,7 +59,7 @@ fn composed(path: &str) -> Cow<'_, str> {
     if path.is_ascii() || is_nfc(path) { path.into() } else { path.nfc().collect::<String>().into() }
 }
 
-/// A path for looking something up: in NFC, with `/` whatever separates its parts.
+/// A path for looking something up: in NFC, with `/` between its parts.
 pub fn plain(path: &str) -> Cow<'_, str> {
     let composed = composed(path);
     if composed.contains('\\') { composed.replace('\\', "/").into() } else { composed }

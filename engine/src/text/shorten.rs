@@ -1,4 +1,4 @@
-//! Short forms of texts in replies and tombstones. How rules cut a long text stands with each rule.
+//! Short forms of texts in replies and tombstones. Each rule says for itself how it cuts a long text.
 //!
 //! ```text
 //! ShownParams         read({filePath: "/src/app.ts"}) → completed

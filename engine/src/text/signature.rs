@@ -2,19 +2,19 @@
 //! names a call; masks, which stand for free texts in keys.
 //!
 //! A signature is 16 bytes of BLAKE3, keyed per stream: as long as the key is a body that can be erased, no reader can
-//! find out by guessing what an erased call said. A call's is taken over
+//! find the parameters of an erased call by guessing. The signature of a call is taken over
 //!
 //! ```text
 //! tool name, lower-cased | 00 | canonical params
 //! ```
 //!
-//! and a text's over `ff | domain | 00 | text`; as no UTF-8 begins with `ff`, the two never meet.
+//! and that of a text over `ff | domain | 00 | text`; as no UTF-8 begins with `ff`, the two never meet.
 //!
 //! A label, `r_a1b2c`, is the tool's first letter and the first bits of SHA-256 over the canonical params. It is short so that a
 //! model can repeat it, and therefore not unique: supersession compares signatures. Where two signatures of a stream
 //! share a label, the later one is shown with hex digits of its signature appended, and [`HashTarget`] reads those.
 //!
-//! A mask is `~` and 16 hex digits of a signature. Equal texts of a stream have equal masks; what they say is in the call's parameters.
+//! A mask is `~` and 16 hex digits of a signature. Equal texts of a stream have equal masks; the text is in the call's parameters.
 
 use sha2::{Digest as _, Sha256};
 
@@ -160,7 +160,7 @@ impl HashTarget {
         hex.then(|| Self { letter, digits: digits.to_ascii_lowercase() })
     }
 
-    /// Whether the first character leaves open that this is no hash: then it is one only if a call has it.
+    /// Whether the first character makes a hash doubtful: then this is one only if a call has it.
     pub fn is_doubtful(&self) -> bool {
         self.letter.is_some_and(|letter| !letter.is_alphabetic())
     }
@@ -192,16 +192,16 @@ impl HashTarget {
     }
 }
 
-/// Hex digits of a sign.
+/// Hex digits of a mask.
 const DIGITS: usize = 16;
 
-/// The sign of a text with this signature.
+/// The mask of a text with this signature.
 pub fn mask(signature: &Signature) -> String {
     let hex = signature.to_hex();
     format!("~{}", hex.get(..DIGITS).unwrap_or_default())
 }
 
-/// Whether a key holds such a sign.
+/// Whether a key holds such a mask.
 pub fn is_masked(key: &str) -> bool {
     key.split('~').skip(1).any(|rest| {
         let digits = rest.bytes().take_while(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')).count();

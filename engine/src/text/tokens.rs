@@ -11,8 +11,8 @@
 //! ```
 //!
 //! It runs over blocks of bytes, each seen with the two bytes before it; compilers make vector instructions of that. Only the
-//! threes of digits are counted one by one. A stored estimate goes with [`ESTIMATOR_VERSION`]; no estimate decides what is
-//! superseded.
+//! threes of digits are counted one by one. A stored estimate goes with [`ESTIMATOR_VERSION`]; no estimate decides about
+//! supersession.
 
 /// Version of the weights and classes; stored with every estimate.
 pub const ESTIMATOR_VERSION: u16 = 1;
@@ -28,7 +28,7 @@ const PUNCTUATION_WEIGHT: u64 = 1500;
 const MORE_PUNCTUATION_WEIGHT: u64 = 525;
 const WIDE_WEIGHT: u64 = 670;
 
-// What a byte is, a bit each. An upper-case letter is a letter too, a line feed white space.
+// Classes of a byte, a bit each. An upper-case letter is a letter too, a line feed white space.
 const LETTER: u8 = 1;
 const UPPER: u8 = 1 << 1;
 const SPACE: u8 = 1 << 2;
@@ -49,7 +49,7 @@ pub fn estimate(text: &[u8]) -> u32 {
     count.tokens()
 }
 
-/// The estimate of a text that is there in pieces: that of all of them together.
+/// The estimate of a text in pieces: the same as for all of them together.
 pub fn estimate_pieces(pieces: &[&str]) -> u32 {
     let mut count = Count::new();
     for piece in pieces {
@@ -58,7 +58,7 @@ pub fn estimate_pieces(pieces: &[&str]) -> u32 {
     count.tokens()
 }
 
-/// The classes of a block's bytes, of those one before each, and of those two before.
+/// The classes of a block's bytes, of the bytes one before each, and of the bytes two before.
 struct Block {
     now: [u8; LANE_COUNT],
     before: [u8; LANE_COUNT],
@@ -80,13 +80,13 @@ impl Block {
     }
 }
 
-/// What was counted so far.
+/// The count so far.
 struct Count {
     sum: u64,
     any: bool,
-    /// Classes of the last byte but one and of the last. No class is that of the beginning.
+    /// Classes of the last byte but one and of the last. The beginning has no class.
     last: [u8; 2],
-    /// How many digits the run at the end has beyond whole threes, if it is one of digits.
+    /// If a run of digits is at the end: how many digits it has beyond whole threes.
     digits: Option<u32>,
     /// Bytes that do not fill a block yet.
     begun: [u8; LANE_COUNT],
@@ -182,7 +182,7 @@ impl Count {
     fn tokens(mut self) -> u32 {
         if self.kept > 0 {
             let mut now = classes_of(&self.begun);
-            // What has no class weighs nothing.
+            // A byte without a class weighs nothing.
             now.iter_mut().skip(self.kept).for_each(|class| *class = 0);
             self.block(now, self.kept);
         }
@@ -203,7 +203,7 @@ fn bits_of(classes: &[u8; LANE_COUNT], class: u8) -> u64 {
     })
 }
 
-/// What the bytes of a block are.
+/// The classes of a block's bytes.
 #[expect(
     clippy::indexing_slicing,
     reason = "all lanes of arrays, so that the compiler sees how many they are"
@@ -216,7 +216,7 @@ fn classes_of(block: &[u8; LANE_COUNT]) -> [u8; LANE_COUNT] {
     classes
 }
 
-/// What a byte is. Without branches and tables, so that many are seen at once.
+/// The classes of a byte. Without branches and tables, so that many bytes are seen at once.
 const fn class_of(byte: u8) -> u8 {
     const fn bit(is: bool, class: u8) -> u8 {
         if is { class } else { 0 }
@@ -315,7 +315,7 @@ mod tests {
         fn blocks_count_what_the_formula_says(text in "[a-cA-C0-3 \n\t_(é語]{0,200}|\\PC{0,140}") {
             let expected = by_formula(text.as_bytes());
             let rounded = f64::from(estimate(text.as_bytes()));
-            // Half a token of rounding; and what is not empty has at least one.
+            // Half a token of rounding; and a text that is not empty has at least one token.
             prop_assert!((rounded - expected).abs() < 0.5001 || (rounded - 1.0).abs() < 0.1 && expected < 0.5);
         }
 

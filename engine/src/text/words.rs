@@ -19,7 +19,7 @@ pub fn count(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
-/// A variant's name in plain words: `FileChanged` is "file changed". What it holds follows in brackets.
+/// A variant's name in plain words: `FileChanged` is "file changed". Its contents follow in brackets.
 pub fn word(variant: &dyn std::fmt::Debug) -> String {
     let text = format!("{variant:?}");
     let end = text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len());

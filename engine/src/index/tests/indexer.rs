@@ -39,7 +39,7 @@ fn run(
     }
     indexer.stop();
     assert_eq!(index.broken(), None);
-    // As a crash would leave it: nothing but what is on disk.
+    // As a crash would leave it: only the bytes on disk.
     let crashed = tempfile::tempdir().unwrap();
     std::fs::copy(folder.path().join("index.redb"), crashed.path().join("index.redb")).unwrap();
     let found = open(&crashed, &all, IndexOptions::default());

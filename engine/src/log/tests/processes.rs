@@ -46,7 +46,7 @@ fn a_busy_store_is_reported_and_not_waited_for_without_end() {
     tail.begin(Position(77), 2).unwrap();
     let busy = append(&log, 0);
     assert!(matches!(busy, Err(LogError::Busy { process: 2, .. })), "{busy:?}");
-    // Opening does not fail either: what is durable can be read.
+    // Opening does not fail either: durable events can be read.
     let (other, recovery) = open(&world.process(3)).unwrap();
     assert!(recovery.postponed);
     drop(lock);

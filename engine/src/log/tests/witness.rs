@@ -41,7 +41,7 @@ fn after_a_clean_close_every_witness_was_compared_whole() {
     for witness in &report.witnesses {
         let expected: &[Standing] = match (witness.kind, witness.name.as_str()) {
             (WitnessKind::Checkpoint, _) | (_, "tail written") => &[Standing::Agrees],
-            // Of the records that say what is durable, one names the end.
+            // Of the records of durable ends, one names the end.
             (WitnessKind::Tail, _) => &[Standing::Agrees, Standing::Behind],
             _ => &[Standing::Behind],
         };

@@ -115,7 +115,7 @@ struct Inner {
 pub struct SimWorld(Arc<Inner>);
 
 impl SimWorld {
-    /// A machine with an empty disk; `seed` decides what a crash keeps.
+    /// A machine with an empty disk; `seed` decides which bytes and names a crash keeps.
     pub fn new(seed: u64) -> Self {
         let mut disk = Disk::default();
         disk.chance = Chance(seed);
@@ -147,7 +147,7 @@ impl SimWorld {
         Self::with_disk(disk)
     }
 
-    /// Cuts the power: every process dies, and only what is durable (and any part of the rest) stays.
+    /// Cuts the power: every process dies, and only durable bytes and names (and any part of the others) stay.
     pub fn cut_power(&self) {
         self.lock().cut_power();
         self.0.turn.notify_all();

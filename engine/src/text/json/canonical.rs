@@ -39,7 +39,7 @@ impl<'p> ParamPath<'p> {
         self.0
     }
 
-    /// The first step and what remains; `None` at the end.
+    /// The first step and the rest of the path; `None` at the end.
     fn step(self) -> Option<(Step<'p>, Self)> {
         if let Some(rest) = self.0.strip_prefix("[]") {
             return Some((Step::Each, Self(rest.strip_prefix('.').unwrap_or(rest))));
