@@ -17,7 +17,7 @@ pub enum Failpoint {
     AcceptZeroLength,
     /// An index that is ahead of the log is used.
     IndexAheadOfLog,
-    /// Protected calls are superseded like others.
+    /// Protected calls are superseded like other calls.
     TombstoneOnProtected,
     /// A restored item stays hidden.
     RestoreForgets,

@@ -44,7 +44,7 @@
 //! <---------------- pure -------------------------------->  <----------- shell ----------->
 //! ```
 //!
-//! A module may use those to its left, never one to its right. The pure part does no IO and knows no clock, randomness
+//! A module may use the modules to its left, and none to its right. The pure part does no IO and knows no clock, randomness
 //! or threads.
 #![cfg_attr(
     not(feature = "internals"),

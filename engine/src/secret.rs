@@ -17,8 +17,8 @@
 //! lie wrapped beside the keys of streams.
 //!
 //! Without the file a copy of the log gives nothing to test a guess against. A holder of log and secret can test guesses,
-//! but cannot turn a digest back. Origins and labels are permutations of an unkeyed digest: so a store can give their form
-//! without its secret, and another store can apply its own secret to that form.
+//! but cannot turn a digest back. Origins and labels are permutations of unkeyed digests: so a store can give the
+//! unkeyed form, and another store can apply its own secret to that form.
 //!
 //! Pure: other modules draw the bytes and keep them.
 
@@ -168,7 +168,7 @@ impl Secret {
     }
 
     /// The id in place of one that a host derived from a record's bytes, wholly or in part: the digits behind
-    /// [`DERIVED`] become others, behind [`RECORDED`]. `None` for other ids, and for ids made here: they stay.
+    /// [`DERIVED`] become other digits, behind [`RECORDED`]. `None` for other ids, and for ids made here: they stay.
     pub fn name(&self, id: &str) -> Option<String> {
         let (before, rest) = id.split_once(DERIVED)?;
         let end = rest.find(|digit: char| !digit.is_ascii_hexdigit()).unwrap_or(rest.len());
@@ -293,7 +293,7 @@ impl Withheld {
         Arc::make_mut(&mut self.events).extend(events);
     }
 
-    /// Whether something of one of these events was erased.
+    /// Whether a content of one of these events was erased.
     pub fn erased_in(&self, events: &[Seq]) -> bool {
         !self.events.is_empty() && events.iter().any(|seq| self.events.contains(seq))
     }

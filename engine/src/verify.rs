@@ -32,7 +32,7 @@ pub const ERASURE_INVARIANT: u8 = 12;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Nothing is wrong; an unfinished write at the end is nothing wrong.
+    /// Nothing is wrong; an unfinished write at the end is no fault.
     Sound,
     /// Something recorded is damaged.
     Damaged,
@@ -45,7 +45,7 @@ pub enum Verdict {
 /// A conclusion that cannot be.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Contradiction {
-    /// The invariant that it breaks: 4, 5, 7 or 11 of the fold, 9 if the event cannot be decoded, 12 if it is erased and can be read.
+    /// The invariant that it breaks: 4, 5, 7 or 11 of the fold, 9 if the event cannot be decoded, 12 if an erased body can be read.
     pub invariant: u8,
     /// The stream.
     pub stream: StreamId,
@@ -308,7 +308,7 @@ pub(crate) const SHREDDED_ROW: u32 = u32::MAX;
 /// As [`SHREDDED_ROW`], but the key of the subject that the event's stream is about.
 pub(crate) const SHREDDED_SUBJECT_ROW: u32 = u32::MAX - 1;
 
-/// The streams that the log records as shredded after `after`: by their own keys (`row` [`SHREDDED_ROW`]), or with all others about their subjects
+/// The streams that the log records as shredded after `after`: by their own keys (`row` [`SHREDDED_ROW`]), or with all streams about their subjects
 /// ([`SHREDDED_SUBJECT_ROW`]).
 pub(crate) fn recorded_shreds(log: &Log, after: Seq, row: u32) -> Result<BTreeSet<StreamId>, LogError> {
     let mut streams = BTreeSet::new();
@@ -325,10 +325,10 @@ pub(crate) fn recorded_shreds(log: &Log, after: Seq, row: u32) -> Result<BTreeSe
     Ok(streams)
 }
 
-/// The bodies that a log records as erased, looked up when a damaged body is met.
+/// The bodies that a log records as erased, looked up when a zeroed or damaged body is met.
 struct Erasures<'a> {
     log: &'a Log,
-    /// Where those bodies lay, up to a seq. Grows beside a live writer; only new events are read.
+    /// The positions of these bodies, up to a seq. Grows beside a live writer; only new events are read.
     known: RefCell<(Seq, BTreeSet<Position>)>,
 }
 

@@ -34,7 +34,7 @@ pub struct Envelope {
     pub stream: StreamId,
     /// Canonical id of the fact; zero if it has none.
     pub origin: Origin,
-    /// When it happened as the host says.
+    /// When it happened, as the host says.
     pub host_time: Option<Micros>,
 }
 
@@ -82,7 +82,7 @@ impl Envelope {
 
     /// The envelope, and the form of its payload.
     pub(crate) fn decode(bytes: &[u8]) -> (Self, PayloadForm) {
-        // Of a known length, so that no field asks again whether it is there.
+        // The length is known here, so that no field asks again whether it is there.
         let mut fields = Fields(bytes.first_chunk::<ENVELOPE_BYTES>().unwrap_or(&[0; ENVELOPE_BYTES]));
         let (kind, version, payload_bytes) = (fields.u16(), fields.u16(), fields.u32());
         let (flags, cipher, reserved) = (fields.u8(), fields.u8(), fields.u16());
@@ -132,7 +132,7 @@ pub enum EncodedBody {
     },
     /// Stored in this commit, packed and sealed; equal ones share one stored copy.
     Sealed(SealedBody),
-    /// Not there any more: its block is zeros, as if it had been erased. Only copies of a store have such bodies, and merged streams.
+    /// Not there any more: its block is zeros, as if it had been erased. Such bodies are in copies of a store, and in merged streams.
     Lost {
         /// Digest of the lost body.
         digest: Digest,
@@ -257,7 +257,7 @@ pub(crate) struct DiskRow {
 pub(super) const ROW_EVENT_OFFSET: usize = 32 + 8 + 4 + 4;
 
 impl DiskRow {
-    /// The row with its place in the log, given that of its frame.
+    /// The row with its place in the log, given the position of its frame.
     pub(super) fn resolve(&self, frame: Position) -> BodyRow {
         let offset = if self.in_frame { frame.0 } else { 0 };
         BodyRow { position: Position(self.row.position.0.saturating_add(offset)), ..self.row }
@@ -344,7 +344,7 @@ pub(crate) fn salted(salt: &[u8; SALT_BYTES], length: usize, content: &blake3::H
 }
 
 fn salted_in(domain: &[u8; 16], salt: &[u8; SALT_BYTES], length: usize, content: &blake3::Hash) -> Digest {
-    // In one piece: a hasher that is fed costs as much again as these two blocks.
+    // Hashed in one piece: feeding a hasher costs as much again as these two blocks.
     let mut message = [0; BODY_DOMAIN.len() + SALT_BYTES + 8 + blake3::OUT_LEN];
     let length = u64::try_from(length).unwrap_or(u64::MAX);
     Put(&mut message).bytes(domain).bytes(salt).u64(length).bytes(content.as_bytes());

@@ -99,7 +99,7 @@ pub const fn align16(bytes: usize) -> usize {
     bytes.saturating_add(15) & !15
 }
 
-/// The crc32c of all of `bytes` but the last four, and the value of those four.
+/// The crc32c of all of `bytes` but the last four, and the value of these four.
 pub(crate) fn trailing_checksum(bytes: &[u8]) -> (u32, u32) {
     let (body, stored) = bytes.split_last_chunk::<4>().unwrap_or((bytes, &[0; 4]));
     (crc32c::crc32c(body), u32::from_le_bytes(*stored))

@@ -5,7 +5,7 @@
 //! header | (table) envelopes | payloads, each padded to 16 | body rows  | salt bytes pad | salt bytes pad | ..
 //! ```
 //!
-//! How one is made is in `prepare`, how a large one is cut into pieces in `pieces`.
+//! Frames are made in `prepare`; the pieces of large frames are in `pieces`.
 
 use std::collections::HashMap;
 use std::ops::Range;

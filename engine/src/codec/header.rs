@@ -29,7 +29,7 @@ pub struct FrameHeader {
     pub row_count: u32,
     /// The seq of the first event; the others follow.
     pub first_seq: Seq,
-    /// When all its events were recorded, as the clock said. Order is that of seqs.
+    /// When all its events were recorded, as the clock said. Seqs alone give the order.
     pub time: Micros,
     /// The highest time of this frame and of all before it. Clocks are set back; this never goes back.
     pub time_max: Micros,

@@ -66,7 +66,7 @@ pub struct LeafRow {
     pub digest: Digest,
     /// Length of the body.
     pub bytes: u32,
-    /// Whether the digest is that of [`body_digest`]: nothing is packed, encrypted or of a newer form.
+    /// Whether [`body_digest`] makes this digest: nothing is packed, encrypted or of a newer form.
     pub is_plain: bool,
 }
 

@@ -174,7 +174,7 @@ impl TailPage {
         bytes
     }
 
-    /// The slot of a stream: its newest event, or that of another stream with the same slot, has the seq found there.
+    /// The slot of a stream: the seq found there is that of its newest event, or of a newer one of another stream in the slot.
     /// This holds for events that were written since the reader opened the store.
     pub fn slot_of(stream: &StreamId) -> usize {
         usize::from(stream.as_bytes().first().copied().unwrap_or(0)) % SLOT_COUNT

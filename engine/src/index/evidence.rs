@@ -48,7 +48,7 @@ pub struct Evidence {
 pub enum IndexWitness {
     /// There is no index, or an empty file.
     Absent,
-    /// Another process owns it.
+    /// Another process owns the index.
     InUse,
     /// The index cannot be read, for this reason.
     Unreadable(String),

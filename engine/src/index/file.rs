@@ -77,7 +77,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Opens the table in `file`, which is empty or was written by a table. With `check`, checks every page first.
+    /// Opens the table in `file`, which is empty or holds such a table. With `check`, checks every page first.
     pub(super) fn open(file: Box<dyn StoredFile>, cache_bytes: usize, check: bool) -> Result<Self, Fault> {
         Self::with(Backend::new(file), cache_bytes, check)
     }

@@ -50,7 +50,7 @@ impl Default for IndexOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unchanged {
-    /// Another process owns it. Wait.
+    /// Another process owns the index. Wait.
     #[error("another process holds the index")]
     Held,
     /// The file system refused; the disk may be full.

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Streams are numbered in order of their first event, which keeps keys short. Numbers in keys are a byte that says how
-//! many bytes follow, and those, big-endian: short, and sorted as the numbers are. Numbers of the frequent rows' values are
+//! many bytes follow, and these bytes, big-endian: short, and sorted as the numbers are. Numbers of the frequent rows' values are
 //! seven bits a byte. Long names are cut, see [`kept_name`]. Frames come last because they only ever grow at the end, which
 //! keeps the pages of a B-tree full. All views share a table because a commit pays for each table it touches.
 //!

@@ -32,7 +32,7 @@ impl MemoryIndex {
         index
     }
 
-    /// Adds frames in order. Those at or below the watermark are skipped.
+    /// Adds frames in order. Frames at or below the watermark are skipped.
     ///
     /// # Errors
     /// If a frame does not follow the one before it; then nothing was added.

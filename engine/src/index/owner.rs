@@ -1,7 +1,7 @@
 //! The index on disk: its owner, opening it in any state, and leaving it aside when it fails.
 //!
 //! One process at a time owns the index, by a lock on the empty file `INDEX` beside it, which is held while the file is
-//! opened, removed, made anew and used; all others are told [`IndexState::Bypassed`] and answer from the log.
+//! opened, removed, made anew and used; all other processes are told [`IndexState::Bypassed`] and answer from the log.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -46,9 +46,9 @@ impl From<Fault> for Opening {
 pub enum IndexState {
     /// This process owns it.
     Owner(Arc<Index>),
-    /// It is not used by this process.
+    /// This process does not use the index.
     Bypassed(Bypassed),
-    /// It is ahead of the log. It is kept and not used.
+    /// The index is ahead of the log. It is kept and not used.
     Evidence(Evidence),
 }
 
@@ -423,7 +423,7 @@ impl Drop for Index {
         if self.is_reading {
             // Writes of redb at closing are held back, too.
             if self.broken.get().is_none() {
-                // It was opened to be read: there is nothing to lose.
+                // The table was opened to be read: there is nothing to lose.
                 let _ = table.close();
             } else {
                 table.abandon();

@@ -107,7 +107,7 @@ fn refuse_evidence(
         table.abandon();
         return Ok(());
     };
-    // It was opened to be read.
+    // The table was opened to be read.
     let _ = table.close();
     match said.and_then(|said| evidence::beyond(identity, durable, &said)) {
         Some(evidence) => Err(Bypassed { reason: evidence.detail }),

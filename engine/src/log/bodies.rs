@@ -232,7 +232,7 @@ impl Log {
         answers.map(|(answer, (_, row))| answer.unwrap_or_else(|| Err(unread(row)))).collect()
     }
 
-    /// Takes bodies as erased if their erasure is on record and they are not zeros yet: the process may have been killed in between.
+    /// Takes bodies as erased if their erasure is on record and they are not zeros yet: the erasing process may have been killed in between.
     pub(crate) fn withhold(&self, rows: impl Iterator<Item = BodyRow>) {
         steady_write(&self.withheld).extend(rows.map(|row| row.position));
         self.withholds.store(true, Ordering::Release);

@@ -130,7 +130,7 @@ struct Queue<R, P, F> {
     lead: Lead,
     /// Number of the present lead. Rises whenever another caller takes the lead.
     holder: u64,
-    /// How many callers the last group had, with those that queued behind it.
+    /// How many callers the last group had, with the callers that queued behind it.
     expected: usize,
 }
 
@@ -329,7 +329,7 @@ impl CommitDelay {
                 self.vain.store(0, Ordering::Relaxed);
                 return;
             }
-            // A clock that went back has waited for no time.
+            // If the clock went back, no time has passed.
             if elapsed().saturating_sub(start) >= limit {
                 break;
             }

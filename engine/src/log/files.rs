@@ -127,7 +127,7 @@ pub(crate) struct Segments {
     pub(crate) store: StoreId,
     open: Mutex<BTreeMap<u32, Arc<SegmentFile>>>,
     maps: Mutex<BTreeMap<u32, Arc<MapFile>>>,
-    /// The keys of a store with sealed streams; empty for others.
+    /// The keys of a store with sealed streams; empty for other stores.
     keys: OnceLock<KeyChain>,
 }
 

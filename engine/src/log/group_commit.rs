@@ -387,7 +387,7 @@ impl Log {
     ) -> Result<Vec<(usize, Placed)>, LogError> {
         let start = writer.place;
         let segment = self.write_segment(tail, writer)?;
-        // A clock may be set back; its time is recorded as it is, and the order is that of seqs.
+        // A clock may be set back; its time is recorded as it is, and seqs alone give the order.
         let time = self.clock.now();
         let highest = time.max(start.time);
         let durable = writer.page.durable_end().position;

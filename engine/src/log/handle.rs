@@ -139,7 +139,7 @@ pub(super) struct Writer {
     pub(super) place: Head,
     /// Recovery is still to be done.
     pub(super) postponed: bool,
-    /// Newest seq per stream, for events after `moved_from`, except those in `gaps`.
+    /// Newest seq per stream, for events after `moved_from`, except events in `gaps`.
     pub(super) moved: HashMap<StreamId, Seq>,
     pub(super) moved_from: Seq,
     /// Ranges that other processes wrote and this handle has not read.
@@ -348,7 +348,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(50);
 
 impl Log {
     /// Waits until something past `after` is durable, at most `limit`. Returns the head either way. Commits of this handle
-    /// are seen at once, those of other processes a few milliseconds later, or up to 50 if none came for long.
+    /// are seen at once, commits of other processes a few milliseconds later, or up to 50 if none came for long.
     ///
     /// # Errors
     /// As [`Log::refresh`].

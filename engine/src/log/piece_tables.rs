@@ -29,7 +29,7 @@ impl Tables {
         self.by_seq.get(self.by_position.get(&position)?).cloned()
     }
 
-    /// Keeps a table; if there are too many, all others go.
+    /// Keeps a table; if there are too many, all other tables go.
     pub(super) fn keep(&mut self, table: &Arc<PieceTable>) {
         let bytes = table.memory_bytes();
         if self.bytes.saturating_add(bytes) > BYTES_MAX {

@@ -142,7 +142,7 @@ fn anchor(
             return Ok(Some(place));
         }
     }
-    // A segment whose header is lost must not hide those before it.
+    // A segment whose header is lost must not hide the segments before it.
     for number in numbers.iter().rev().filter(|number| **number <= durable.segment()) {
         if let Some(header) = segments.header(*number)?
             && could_hold(segments, &header)?

@@ -1,6 +1,6 @@
 //! Waiting until a placed commit is durable: the steps of that wait over the log's files.
 //!
-//! One process syncs for all that wait, under the sync lock. If the holder of that lock is stopped, others sync without it.
+//! One process syncs for all that wait, under the sync lock. If the holder of that lock is stopped, other processes sync without it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -71,7 +71,7 @@ pub struct LogReport {
     pub segments: u64,
     /// Sound frames.
     pub frames: u64,
-    /// Sound events, those with damaged bodies included.
+    /// Sound events, also if their bodies are damaged.
     pub events: u64,
     /// Sound rows of body tables.
     pub bodies: u64,
@@ -128,7 +128,7 @@ impl Log {
         self.verify_against(deep, erased, Vec::new())
     }
 
-    /// [`Log::verify_with`], with the claims of further witnesses: see [`Claim`]. Those claims were read before.
+    /// [`Log::verify_with`], with the claims of further witnesses: see [`Claim`]. The claims are read before the log.
     pub(crate) fn verify_against(
         &self,
         deep: bool,

@@ -7,7 +7,7 @@
 //! macOS tell the file system of a folder; elsewhere nothing is refused. An unknown file system counts as
 //! a local one.
 //!
-//! Not here: finding network disks below a local file system (those keep their promises), or looking again
+//! Not here: finding network disks below a local file system (such disks keep their promises), or looking again
 //! after the store was opened.
 
 use std::io;
@@ -97,7 +97,7 @@ fn type_of_device(table: &str, device: &str) -> Option<String> {
     behind.split(' ').next().map(str::to_owned)
 }
 
-/// Numbers from statfs(2), the kernel's `linux/magic.h` and `linux/gfs2_ondisk.h`; those of file systems outside the kernel
+/// Numbers from statfs(2), the kernel's `linux/magic.h` and `linux/gfs2_ondisk.h`; numbers of file systems outside the kernel
 /// from their sources, and as `stat -f` of coreutils has them.
 #[cfg(any(target_os = "linux", test))]
 fn of_number(magic: u32) -> Option<&'static str> {

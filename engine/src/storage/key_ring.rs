@@ -25,7 +25,7 @@ const PASSES: u32 = 2;
 /// Shortest passphrase.
 pub const PASSPHRASE_BYTES_MIN: usize = 8;
 
-/// Wraps and unwraps the keys of a store. A service that keeps keys is one; so are a file and a passphrase.
+/// Wraps and unwraps the keys of a store. A ring may be a file, a passphrase, or a service that keeps keys.
 pub trait KeyRing: Send + Sync {
     /// Where the key is, for messages: a path, or a name.
     fn name(&self) -> String;

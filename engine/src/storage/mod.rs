@@ -155,7 +155,7 @@ pub fn read_file(storage: &dyn Storage, name: &str, bytes_max: usize) -> io::Res
     Ok(Some(bytes))
 }
 
-/// Puts a whole file in place: temporary file, sync, rename, sync of the directory. After any failure the name
+/// Puts a whole file in place: temporary file, sync, rename, sync of the directory. In every case the name
 /// holds the old bytes or the new ones. Durable when it returns.
 pub fn write_file(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result<()> {
     let temporary = format!("{name}.tmp");

@@ -431,7 +431,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Reads the digits of a `\u` escape, and those of the next one if the two are one character.
+    /// Reads the digits of a `\u` escape, and the digits of the next one if the two are one character.
     fn escaped_unit(&mut self, built: &mut Built) -> Result<(), JsonError> {
         let unit = self.unit()?;
         if (0xd800..0xdc00).contains(&unit) && self.rest().starts_with("\\u") {

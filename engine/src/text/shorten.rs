@@ -20,7 +20,7 @@ pub struct ShownParams {
     fields: Vec<(String, String)>,
 }
 
-/// Picks the params to show: those called `names`, in this order; without names the first two canonical ones.
+/// Picks the params to show: the params called `names`, in this order; without names the first two canonical ones.
 ///
 /// Only strings (long ones clipped), numbers and booleans are shown.
 pub fn shown_params(params: &Json, names: &[&str]) -> ShownParams {

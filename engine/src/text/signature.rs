@@ -8,11 +8,11 @@
 //! tool name, lower-cased | 00 | canonical params
 //! ```
 //!
-//! and that of a text over `ff | domain | 00 | text`; as no UTF-8 begins with `ff`, the two never meet.
+//! and the signature of a text over `ff | domain | 00 | text`. No UTF-8 begins with `ff`, so the two never meet.
 //!
 //! A label, `r_a1b2c`, is the tool's first letter and the first bits of SHA-256 over the canonical params. It is short so that a
 //! model can repeat it, and therefore not unique: supersession compares signatures. Where two signatures of a stream
-//! share a label, the later one is shown with hex digits of its signature appended, and [`HashTarget`] reads those.
+//! share a label, the later one is shown with hex digits of its signature appended, and [`HashTarget`] reads these digits.
 //!
 //! A mask is `~` and 16 hex digits of a signature. Equal texts of a stream have equal masks; the text is in the call's parameters.
 
@@ -160,7 +160,7 @@ impl HashTarget {
         hex.then(|| Self { letter, digits: digits.to_ascii_lowercase() })
     }
 
-    /// Whether the first character makes a hash doubtful: then this is one only if a call has it.
+    /// Whether the first character makes it doubtful that this is a hash: then it is one only if a call has it.
     pub fn is_doubtful(&self) -> bool {
         self.letter.is_some_and(|letter| !letter.is_alphabetic())
     }
@@ -185,7 +185,7 @@ impl HashTarget {
         }
     }
 
-    /// The label's digits, and those of the signature.
+    /// The label's digits, and the signature's.
     fn split(&self) -> (&str, &str) {
         let short = if self.letter.is_some() { SHORT_DIGITS } else { BARE_DIGITS };
         self.digits.split_at_checked(short).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! How many tokens a text has, about: one pass, no vocabulary, the same number everywhere and for ever.
+//! An estimate of the tokens of a text: one pass, no vocabulary, the same number everywhere and for ever.
 //!
 //! The estimate counts classes of bytes and how they follow each other. Its weights were fitted by least squares to
 //! the `o200k` vocabulary; on pieces of 2 KB of code, logs and prose it is off by 1.5 to 4.5 % (bytes / 4: by 26 %):
@@ -66,7 +66,7 @@ struct Block {
 }
 
 impl Block {
-    /// For how many bytes `is` gives 1.
+    /// The number of bytes for which `is` gives 1.
     #[expect(
         clippy::indexing_slicing,
         reason = "all lanes of arrays, so that the compiler sees how many they are"

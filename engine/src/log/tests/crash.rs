@@ -17,7 +17,7 @@ fn workload(storage: &SimStorage, acked: &mut Vec<u32>, tried: &mut u32) -> Resu
     Ok(())
 }
 
-/// The judge: every acknowledged commit is there, whole and in order; others whole or not at all.
+/// The judge: every acknowledged commit is there, whole and in order; each other one is there whole or not at all.
 fn judge(log: &Log, acked: &[u32], tried: u32, context: &str) {
     let listed = sound_listing(log);
     let commits: Vec<u32> =

@@ -60,7 +60,7 @@ fn a_full_disk_fails_the_commit_whole_and_takes_appends_again_later() {
             assert!(report.is_sound(), "{context}: {report:#?}");
             assert_eq!(report.torn_bytes, 0, "{context}: what was written of the commit is gone");
             let _ = log.write_checkpoint();
-            // As does a writer that opens it while it is full.
+            // So does a writer that opens the store while it is full.
             let third = world.process(3);
             third.plant(fault(FaultKind::NoSpace, 0, false));
             let (opened, recovery) = open(&third).unwrap();

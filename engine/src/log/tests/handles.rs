@@ -181,7 +181,7 @@ fn who_died_writing_is_repaired_and_who_died_syncing_is_not_waited_for() {
     crate::storage::write_all(&*segment, &[0xaa; 100], end.offset(), &mut 0).unwrap();
     assert_eq!(append(&two, 1).unwrap().first_seq, Seq(3));
     assert!(place.path("quarantine").is_dir());
-    // A process holds the sync lock and does nothing: others wait a second at most, then sync for themselves, and publish that.
+    // A process holds the sync lock and does nothing: other processes wait a second at most, then sync and publish.
     let turn = tail.lock_sync(&*one.clock, Duration::ZERO).unwrap();
     let placed = two.place(two.prepare(&[event(&two, 2, 0)]).unwrap(), &[]).unwrap();
     let _ = append(&two, 3).unwrap();
@@ -204,7 +204,7 @@ fn a_tail_of_the_past_costs_nothing_acknowledged() {
         let _ = append(&one, 2).unwrap();
         let _ = append(&one, 3).unwrap();
         std::fs::write(place.path("tail"), old).unwrap();
-        // Of the four events behind it this handle knows nothing.
+        // This handle knows nothing of the four events behind it.
         let two = if opened_before { two } else { place.open() };
         assert_eq!(append(&two, 4).unwrap().first_seq, Seq(9));
         assert_eq!(append(&one, 5).unwrap().first_seq, Seq(11));
@@ -307,7 +307,7 @@ fn a_tail_that_is_another_file_now_stops_who_has_the_old_one() {
     });
     let _ = append(&one, 0).unwrap();
     let waiting = one.place(one.prepare(&[event(&one, 1, 0)]).unwrap(), &[]).unwrap();
-    // Kept beside, so that it has a name still.
+    // The old file is kept beside, so that it still has a name.
     std::fs::rename(place.path("tail"), place.path("tail.old")).unwrap();
     std::fs::copy(place.path("tail.old"), place.path("tail")).unwrap();
     let says = |error: LogError| {

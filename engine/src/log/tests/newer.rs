@@ -98,7 +98,7 @@ fn a_frame_with_an_unknown_flag_is_never_torn() {
         let mut bytes = world.file(FIRST).unwrap();
         let start = usize::try_from(last.offset()).unwrap();
         let mut header: [u8; 160] = bytes[start..start + 160].try_into().unwrap();
-        // Of a program that claims nothing durable, so that only its flag can save it.
+        // The frame is of a program that claims nothing durable, so that only its flag can save it.
         header[48..56].fill(0);
         header[at] = value;
         bytes[start..start + 160].copy_from_slice(&sealed_header(header));

@@ -181,7 +181,7 @@ fn records_of_maps_and_seals_are_compared() {
         let report = verified(&copy);
         let standing = standings(&report, WitnessKind::Map);
         assert!(standing.contains(&("map 1".to_owned(), Standing::Forked)), "{lie}: {report:#?}");
-        // It is not used, so nothing is lost with it.
+        // A map that lies is not used, so nothing is lost with it.
         assert!(report.is_sound(), "{lie}");
     }
     let (log, _) = open(&world.process(2)).unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-/// As a disk writes them: whole or torn.
+/// The unit that a disk writes: whole or torn.
 pub(super) const SECTOR_BYTES: usize = 512;
 pub(super) const PAGE_BYTES: usize = 4096;
 

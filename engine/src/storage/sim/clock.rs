@@ -10,7 +10,7 @@ use crate::storage::Clock;
 const START_MICROS: i64 = 1_700_000_000_000_000;
 
 /// A simulated process's clock: every operation of any process takes a microsecond, sleeping takes its time and
-/// lets the others go on.
+/// lets the other processes go on.
 #[derive(Clone)]
 pub struct SimClock {
     storage: SimStorage,

@@ -15,7 +15,7 @@
 //!   Agents are killed all the time, in the middle of anything.
 //! - **Power cut** ([`Crash::Power`]): all processes stop. Every unsynced sector of 512 bytes is on the disk in any of
 //!   the versions it had since the last sync, or torn: a prefix of one version and the rest of another, or each word
-//!   from another moment, since write-back runs while others write. Sectors are independent of each other, so anything
+//!   from another moment, since write-back runs while processes write. Sectors are independent of each other, so anything
 //!   may come before anything. A file is as long as it was at any moment since. Unsynced bytes that a file
 //!   grew by are zeros or bytes of another file.
 //! - **Names** are apart from files: of unsynced names all, a prefix, any mix or none survive. A file can be durable
@@ -90,7 +90,7 @@ use schedule::Schedule;
 #[derive(Default)]
 struct World {
     disk: Disk,
-    /// Which open file holds the lock of which inode.
+    /// The open file that holds the lock, by inode.
     locks: HashMap<usize, u64>,
     processes: Vec<Process>,
     handle_count: u64,

@@ -51,8 +51,8 @@ impl Moment {
 }
 
 impl SimWorld {
-    /// Hands `each` a copy of the machine before an operation, from now on: before each write (a crash may do a part of it), and
-    /// before each operation that finds the machine changed since the last copy. `each` must not use this world.
+    /// Hands `each` a copy of the machine before an operation, from now on: before each sync, each write
+    /// (a crash may do a part of it), and each other operation that finds the machine changed since the last copy. `each` must not use this world.
     ///
     /// Cost: microseconds for each copy.
     pub fn record(&self, each: impl FnMut(Moment) + Send + 'static) {

@@ -140,7 +140,7 @@ impl SimStorage {
         self.await_turn(guard, actor)
     }
 
-    /// Lets virtual time pass, at most `limit`, while the others go on.
+    /// Lets virtual time pass, at most `limit`, while the other processes go on.
     pub(super) fn pause(&self, mut world: MutexGuard<'_, World>, limit: Duration) {
         let micros = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
         let until = world.micros.saturating_add(micros);
@@ -161,7 +161,7 @@ impl SimWorld {
     /// `parts`.
     ///
     /// # Panics
-    /// With the first part that panicked, after all have ended.
+    /// If a part panicked, with the panic of the first such part, after all have ended.
     pub fn interleave<T: Send>(&self, seed: u64, parts: Vec<(SimStorage, Part<'_, T>)>) -> Vec<T> {
         {
             let world = &mut *self.lock();

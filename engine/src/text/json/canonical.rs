@@ -376,7 +376,7 @@ impl<'r> Writer<'r> {
     }
 }
 
-/// The rests of those paths whose next step is taken. Allocates only if there are any.
+/// The rests of the paths whose next step is taken. Allocates only if there are any.
 fn onward<'p>(paths: &[ParamPath<'p>], taken: impl Fn(&Step<'p>) -> bool) -> Vec<ParamPath<'p>> {
     paths
         .iter()
