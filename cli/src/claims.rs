@@ -1,6 +1,6 @@
-//! What was signed of a store, held against its log: the checkpoint that was seen last, and those beside the log.
+//! Signed claims about a store, compared with its log: the checkpoint that was seen last, and the checkpoints beside the log.
 //!
-//! The comparison is [`acpdb_proof::claims`]; here is where the claims come from, and how they are told.
+//! The comparison is [`acpdb_proof::claims`]; this module collects the claims and prints them.
 
 use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::{Error, Store};
@@ -15,7 +15,7 @@ use crate::keys;
 /// Most checkpoints beside a log that are looked at.
 const KEPT_COUNT_MAX: usize = 10_000;
 
-/// The exit code of one claim. One that no known key signed was checked against nothing, so it is no success.
+/// The exit code of one claim. A claim that no known key signed was compared with nothing, so it is no success.
 pub(crate) const fn code_of(standing: Standing) -> Code {
     match standing {
         Standing::Agrees => Code::Ok,
@@ -25,7 +25,7 @@ pub(crate) const fn code_of(standing: Standing) -> Code {
     }
 }
 
-/// The worst of all: what does not fit is worse than what is missing, and that is worse than a claim whose key is not known.
+/// The worst code of all claims: a mismatch is worse than a missing tail, and that is worse than a claim whose key is not known.
 pub(crate) fn code(judged: &Judged) -> Code {
     let has = |code: Code| judged.claims.iter().any(|claim| code_of(claim.standing) == code);
     [Code::Damage, Code::LostTail, Code::Partial].into_iter().find(|code| has(*code)).unwrap_or(Code::Ok)
@@ -82,12 +82,12 @@ pub(crate) fn is_signed_by(judged: &Judged, keys: &[VerifierKey]) -> bool {
     agreeing.any(|claim| claim.note.as_ref().is_some_and(|note| note.signed_by(keys).is_ok()))
 }
 
-/// Whether anything was ever signed of the store, as far as is known here.
+/// Whether any checkpoint of the store is known here.
 pub(crate) fn are_there(store: &Store) -> Result<bool, Failure> {
     Ok(keys::pinned(store.id())?.is_some() || !seqs(store)?.is_empty())
 }
 
-/// What lies there was not put there by acpdb.
+/// The failure for a file in the store that acpdb did not put there.
 fn strange(error: Error) -> Failure {
     let failure = Failure::from(error).coded(Code::Damage);
     failure.hint("acpdb did not put it there; look at it, move it out of the store, and run this again")
@@ -103,12 +103,12 @@ pub(crate) fn note_of(store: &Store, seq: Seq) -> Result<Option<String>, Failure
     store.kept_checkpoint(seq).map_err(strange)
 }
 
-/// Compares all claims; keys that were given count as known. Cost: a pass over all events, whose texts are not read.
+/// Compares all claims; the given keys count as known. Cost: a pass over all events, whose texts are not read.
 pub(crate) fn judge(store: &Store, given: &[VerifierKey]) -> Result<Judged, Failure> {
     judge_with(store, given, |_| {})
 }
 
-/// As [`judge`]; `each` is told the hash of each leaf, in order.
+/// As [`judge`]; calls `each` with the hash of each leaf, in order.
 pub(crate) fn judge_with(
     store: &Store,
     given: &[VerifierKey],
@@ -117,10 +117,10 @@ pub(crate) fn judge_with(
     let mut keys = keys::known(store.id())?;
     keys.extend_from_slice(given);
     let pin = keys::pinned(store.id())?.map(|(_, note)| note);
-    // That the user has a key of one's own says nothing about a store that others sign.
+    // A key of the user's own says nothing about a store that others sign.
     let is_signer_known = !given.is_empty() || keys::is_trusted_for(store.id())?;
     let seqs = seqs(store)?;
-    // A folder of a stranger may hold any number; the newest say most.
+    // A folder of a stranger may hold any number of checkpoints; the newest cover the most events.
     let seqs = seqs.iter().copied().skip(seqs.len().saturating_sub(KEPT_COUNT_MAX));
     let kept = seqs
         .map(|seq| match note_of(store, seq) {
@@ -139,7 +139,7 @@ pub(crate) fn judge_with(
     Err(Failure::new(Code::Damage, format!("the log can be read up to {found}, and ends at {head}")))
 }
 
-/// When a checkpoint was signed, in words.
+/// The time at which a checkpoint was signed, in words.
 pub(crate) fn time_of(checkpoint: &Checkpoint) -> String {
     describe::time(Micros(i64::try_from(checkpoint.time).unwrap_or(i64::MAX).saturating_mul(1_000_000)))
 }

@@ -3,7 +3,7 @@
 use acpdb_engine::ids::Micros;
 use acpdb_engine::storage::{Clock as _, SystemClock};
 
-/// The time, in the form that questions take: the last one of the calendar if the clock stands behind it, the first if before.
+/// The time, in the form that questions take. A clock outside of the calendar gives the calendar's first or last time.
 pub(crate) fn now() -> Micros {
     Micros(timestamp().as_microsecond())
 }

@@ -1,11 +1,11 @@
-//! What a shell may complete: sessions, ids, settings. The shell calls this program, which looks into the store.
+//! Completions for a shell: sessions, ids, settings. The shell calls this program, which looks into the store.
 //!
 //! ```text
 //! acpdb completions bash     the script that makes the shell call us
 //! ACPDB_COMPLETE=bash acpdb -- acpdb explain '#1       what it calls then
 //! ```
 //!
-//! Nothing is made or recovered here, and nothing is said: a store that cannot be read has nothing to offer.
+//! Nothing is made or recovered here, and nothing is said: a store that cannot be read gives no candidates.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -20,9 +20,9 @@ use crate::store_path;
 
 /// The variable by which a shell asks.
 pub(crate) const VARIABLE: &str = "ACPDB_COMPLETE";
-/// Most candidates that a shell is given: more are not read.
+/// Most candidates for one completion: users do not read more.
 const CANDIDATE_COUNT_MAX: usize = 200;
-/// Most sessions that are looked through for an id: a shell waits for the answer.
+/// Most sessions that are searched for an id: a shell waits for the answer.
 const SESSION_COUNT_MAX: usize = 32;
 
 /// Completes a session.
@@ -73,7 +73,7 @@ fn session_candidates(current: &OsStr) -> Vec<CompletionCandidate> {
     let mut all: Vec<CompletionCandidate> = sessions
         .take(CANDIDATE_COUNT_MAX)
         .map(|stream| {
-            // What is only suggested goes without what cannot be read; so it is with all of these.
+            // A suggestion leaves out all that cannot be read, here and below.
             let title = acpdb_query::titles::title_of(&store, &stream, None).ok().flatten();
             let title = title.unwrap_or(stream.host);
             CompletionCandidate::new(stream.name).help(Some(escape(&title, Escape::Line).into_owned().into()))
@@ -87,26 +87,26 @@ fn session_candidates(current: &OsStr) -> Vec<CompletionCandidate> {
 
 fn item_candidates(current: &OsStr) -> Vec<CompletionCandidate> {
     let (Some(current), Some(store)) = (current.to_str(), store()) else { return Vec::new() };
-    // A name that is no UTF-8 is none of a session.
+    // A name that is not UTF-8 is no session's name.
     let sessions = match option(&["--session", "-s"]).and_then(|name| name.into_string().ok()) {
         Some(name) => store.find_stream(&name).into_iter().collect(),
         None => sessions_of(&store),
     };
-    // Ids are found in any session; the newest that has one is meant most often.
+    // Ids of any session count; users mostly mean the newest session that has such an id.
     let sessions = sessions.iter().take(SESSION_COUNT_MAX);
-    // As for titles.
+    // A session that cannot be read suggests nothing.
     let views = sessions.filter_map(|stream| store.view_once(stream.id, &At::Head).ok());
     views.map(|view| items_of(&view, current)).find(|found| !found.is_empty()).unwrap_or_default()
 }
 
-/// Items of a session whose seq, hash or host's id begins so.
+/// Items of a session whose seq, hash or host's id begins with `current`.
 fn items_of(view: &View, current: &str) -> Vec<CompletionCandidate> {
     // In many shells `#` needs quotes; a seq is taken without it.
     let is_bare = !current.is_empty() && current.bytes().all(|byte| byte.is_ascii_digit());
     let mut all = Vec::new();
-    // Repeats of a call go by one hash.
+    // Repeats of a call have one hash.
     let mut known = std::collections::BTreeSet::new();
-    // The newest are meant most often.
+    // Users mostly mean the newest items.
     for item in view.history().iter().rev() {
         let about = item.tool.as_deref().unwrap_or("message");
         let about = match item.keys.first() {
@@ -145,7 +145,7 @@ fn sessions_of(store: &Store) -> Vec<StreamName> {
     streams
 }
 
-/// The store that the line on its way to be typed means.
+/// The store that the unfinished command line means.
 fn store() -> Option<Store> {
     let db = option(&["--db"]).or_else(|| std::env::var_os("ACPDB_PATH"));
     let global = Global {
@@ -153,18 +153,18 @@ fn store() -> Option<Store> {
         settings: crate::settings::read().unwrap_or_default(),
         ..Global::default()
     };
-    // As for titles: without a store nothing is suggested.
+    // Without a store nothing is suggested.
     let found = store_path::find(&global).ok()?;
     let builder = Store::builder(&found.folder).registry(acpdb_hosts::registry()).read_only();
     let builder = match crate::rings::at_hand(&found.folder) {
         Some(ring) => builder.keys(ring),
         None => builder,
     };
-    // As above.
+    // A store that cannot be opened suggests nothing.
     builder.open().ok()
 }
 
-/// The value of an option in the line on its way to be typed.
+/// The value of an option in the unfinished command line.
 fn option(names: &[&str]) -> Option<OsString> {
     let mut words = std::env::args_os();
     while let Some(word) = words.next() {

@@ -1,4 +1,4 @@
-//! What goes wrong at the command line: a message, its causes, what to do, and the exit code.
+//! Failures at the command line: a message, its causes, a hint, and the exit code.
 
 use std::process::ExitCode;
 
@@ -28,11 +28,11 @@ impl From<Code> for ExitCode {
     }
 }
 
-/// What to do about a store that no key opens.
+/// The hint for a store that no key opens.
 pub(crate) const KEY_HINT: &str =
     "give its key: --key-file FILE, or $ACPDB_PASSPHRASE; acpdb help encryption says where keys are";
 
-/// What to do about a disk that has no room.
+/// The hint for a disk that has no room.
 const FULL_HINT: &str = "free some space, or raise the limit on the length of files, then run this again";
 
 /// Whether a file could not grow.
@@ -41,19 +41,19 @@ fn is_full(error: &std::io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
-/// What to do about an index that knows more than the log.
+/// The hint for an index that is ahead of the log.
 pub(crate) const EVIDENCE_HINT: &str =
     "look for the newer log; if you put an older copy back on purpose, run acpdb reindex --discard-evidence";
 
-/// Why a command could not do what it was asked.
+/// The reason why a command could not do its work.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: Code,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    /// The reader of our output went away: not worth a word.
+    /// The reader of our output went away, so that nothing is said.
     pub(crate) broken_pipe: bool,
-    /// It cannot be known yet whether it was done.
+    /// It cannot be known yet whether the work was done.
     pub(crate) is_open: bool,
 }
 
@@ -75,7 +75,7 @@ impl Failure {
         self
     }
 
-    /// Asks whether the name that is near was meant, else says where to look.
+    /// Asks whether the near name was meant, else says where to look.
     pub(crate) fn near(self, near: Option<impl std::fmt::Display>, otherwise: impl Into<String>) -> Self {
         match near {
             Some(near) => self.hint(format!("did you mean {near}?")),
@@ -83,17 +83,17 @@ impl Failure {
         }
     }
 
-    /// The same, with another exit code.
+    /// The same failure, with another exit code.
     pub(crate) fn coded(self, code: Code) -> Self {
         Self { code, ..self }
     }
 
-    /// The same, said of `place`.
+    /// The same failure, whose message names `place`.
     pub(crate) fn in_place(self, place: impl std::fmt::Display) -> Self {
         Self { message: format!("{place}: {}", self.message), ..self }
     }
 
-    /// What it means that a file or stream failed: `action` cannot be done with `what`.
+    /// Makes failures of files and streams: `action` cannot be done with `what`.
     pub(crate) fn io(action: &str, what: impl std::fmt::Display) -> impl Fn(std::io::Error) -> Self {
         move |error| {
             let failure = Self::new(Code::Failure, format!("cannot {action} {what}: {error}"));
@@ -105,11 +105,11 @@ impl Failure {
     }
 }
 
-/// What to do about a store of which something is damaged.
+/// The hint for a store of which a part is damaged.
 const DAMAGE_HINT: &str = "acpdb verify lists the damage; acpdb salvage --into NEW saves what is sound, and with --backup DIR the rest";
 
-/// How a verb ends that met damage. Damage goes before any code that says the same of a sound store: done, done in part, nothing
-/// found. A mistake in its use, a conflict, a lock, a key and a lost tail stay what they are.
+/// The end of a verb that met damage. The code of damage replaces the codes of a sound store: done, done in part, nothing found.
+/// The codes of a mistake in use, a conflict, a lock, a key and a lost tail stay.
 pub(crate) fn in_damage(result: Result<Code, Failure>) -> Result<Code, Failure> {
     let yields = |code: Code| match code {
         Code::Ok | Code::Failure | Code::Damage | Code::NotFound | Code::Partial => true,
@@ -131,7 +131,7 @@ pub(crate) fn in_damage(result: Result<Code, Failure>) -> Result<Code, Failure> 
     }
 }
 
-/// A refused command is a mistake in its use; that it names nothing is a miss.
+/// The exit code of a refused command: a mistake in its use, or a miss if the command names an unknown item.
 fn refused(rejection: &Rejection) -> Code {
     match rejection {
         Rejection::Context(ContextRejection::Unknown { .. })

@@ -23,7 +23,7 @@ pub(crate) struct Line {
     pub(crate) acts: Vec<Act>,
 }
 
-/// What a line asks for, in order.
+/// Acts of a line, in order.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a line has few of them, nearly all facts")]
 pub(crate) enum Act {
@@ -34,11 +34,11 @@ pub(crate) enum Act {
     Policy(String),
 }
 
-/// What names whose line it is.
+/// Fields that name the session of a line.
 const NAMING: &[&str] = &["session", "host", "project", "cwd", "title", "subject"];
 
-/// What may happen, in the order in which it is recorded if a line tells of several: a turn begins before what happens in it, a
-/// call begins before it ends.
+/// Fields that tell of an event, in the order in which they are recorded if a line has several: a turn begins before the events in
+/// it, a call begins before it ends.
 const HAPPENING: &[&str] = &[
     "turn",
     "context",
@@ -52,7 +52,7 @@ const HAPPENING: &[&str] = &[
     "tool_finished",
 ];
 
-/// The fields of a line, or of one of its events. A field that stands twice is refused: of the two values one would be lost.
+/// The fields of a line, or of one of its events. A field that stands twice is refused: one of the two values would be lost.
 #[derive(Debug, Default)]
 struct RawAct<'a>(Vec<(&'static str, &'a RawValue)>);
 
@@ -153,7 +153,7 @@ struct RawFile {
 
 /// Reads one line. `number` makes call ids for tools that have none.
 ///
-/// The error is one sentence that says what is wrong.
+/// The error is one sentence that says what is wrong with the line.
 pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
     let raw: RawAct<'_> = serde_json::from_str(line).map_err(|error| sentence(&error, line, line))?;
     let text = |name: &str| -> Result<Option<String>, String> {
@@ -182,7 +182,8 @@ pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
         let wrong = |error: &serde_json::Error, text| format!("\"events\": {}", sentence(error, text, line));
         let events: Vec<&RawValue> =
             serde_json::from_str(events.get()).map_err(|error| wrong(&error, events.get()))?;
-        // One by one: a line may hold many more than a commit, each as an act some hundred times its bytes.
+        // The events are counted before they become acts: a line may hold many more events than a commit, and an act takes some
+        // hundred times the bytes of its event.
         if events.len() > COMMIT_EVENT_COUNT_MAX {
             let count = events.len();
             return Err(format!(
@@ -204,7 +205,7 @@ pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
                     context, policy, turn or events"
             .to_owned());
     }
-    // A command is decided on the state that its commit begins with: it is a commit of its own.
+    // A command is decided on the state before its commit, so that it needs a commit of its own.
     let is_command = |act: &Act| !matches!(act, Act::Record(_));
     let is_turn = |act: &Act| matches!(act, Act::Record(Entry { fact: Fact::TurnStarted(_), .. }));
     if acts.iter().any(is_command)
@@ -260,7 +261,7 @@ fn push(raw: &RawAct<'_>, line: &str, number: u64, acts: &mut Vec<Act>) -> Resul
             }
             "context" => acts.push(Act::Context(text.to_owned())),
             "policy" => acts.push(Act::Policy(text.to_owned())),
-            // A turn, above.
+            // A turn was handled above.
             _ => {}
         }
     }
@@ -331,7 +332,7 @@ fn memory_entry(raw: RawMemory) -> Result<MemoryEntry, String> {
     })
 }
 
-/// What serde says of a part of a line, as half a sentence with the place in the line.
+/// Serde's error about a part of a line, as half a sentence with the column in the line.
 fn sentence(error: &serde_json::Error, part: &str, line: &str) -> String {
     let text = error.to_string();
     let text = match text.split(" at line ").next().unwrap_or(&text) {
@@ -340,7 +341,7 @@ fn sentence(error: &serde_json::Error, part: &str, line: &str) -> String {
         }
         text => text,
     };
-    // Values are pieces of the line: serde counts from where the piece begins.
+    // Values are pieces of the line: serde counts from the beginning of the piece.
     let before = part.as_ptr().addr().checked_sub(line.as_ptr().addr()).filter(|place| *place <= line.len());
     let column = before.unwrap_or(0) + error.column();
     if error.column() > 0 { format!("{text} (column {column})") } else { text.to_owned() }

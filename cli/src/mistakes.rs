@@ -1,10 +1,10 @@
-//! Mistakes in the words of a command line: what the message of the reader of arguments says besides.
+//! Mistakes in the words of a command line: hints beside the message of the reader of arguments.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::args;
 
-/// Adds to a refusal what was probably meant.
+/// Adds the probable meaning to a refusal.
 pub(crate) fn explain(error: &mut clap::Error) {
     withhold(error);
     tell_of_verb(error);
@@ -12,9 +12,9 @@ pub(crate) fn explain(error: &mut clap::Error) {
     tell_of_session(error, &typed());
 }
 
-/// The words of the command line behind the program's name.
+/// The words of the command line after the program's name.
 fn typed() -> Vec<String> {
-    // A word that is no UTF-8 is the name of nothing here.
+    // A word that is not UTF-8 is no name here.
     std::env::args_os().skip(1).filter_map(|word| word.into_string().ok()).collect()
 }
 
@@ -22,7 +22,8 @@ fn tip(error: &mut clap::Error, text: String) {
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![text.into()]));
 }
 
-/// Verbs that people look for under another name, or one level too high. They are told of, and are no second names.
+/// Verbs that people look for under another name, or one level too high. The refusal names the right verb; these are no second
+/// names.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("accept", "memory propose --accept"),
     ("discard", "context discard"),
@@ -53,7 +54,8 @@ fn tell_of_verb(error: &mut clap::Error) {
     }
 }
 
-/// Ids of items are not known by heart: where one is missing, what lists them is told; and why one that was typed is not there.
+/// Users do not know ids of items by heart: where an id is missing, says which verb lists ids, and how to type
+/// one, as a shell drops a bare `#297`.
 fn tell_of_ids(error: &mut clap::Error) {
     let missing = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(name)) if name == "--chain <ID>" => true,
@@ -70,7 +72,7 @@ fn is_id(name: &str) -> bool {
     ["<ID>", "<FILE|ID>", "<WHEN>", "<TO>", "<A>"].contains(&name)
 }
 
-/// `todo list 21a2`: a session is named by its place in many verbs, and by an option in the others.
+/// `todo list 21a2`: many verbs take the session as an argument, and the others as an option.
 fn tell_of_session(error: &mut clap::Error, words: &[String]) {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return };
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -102,10 +104,10 @@ fn nearest_first(names: &mut [String], error: &clap::Error) {
     names.sort_by(|one, other| unlike(one).total_cmp(&unlike(other)));
 }
 
-/// Verbs that cannot be taken back, or change what the store is. A slip of the finger does not lead to them.
+/// Verbs that cannot be undone, or that change the kind of a store. A slip of the finger does not lead to them.
 const GRAVE_VERBS: [&str; 7] = ["erase", "seal", "salvage", "rewind", "reindex", "fork", "retract"];
 
-/// Takes grave verbs out of what is suggested in place of an unknown one.
+/// Takes grave verbs out of the suggestions for an unknown verb.
 fn withhold(error: &mut clap::Error) {
     let is_grave = |name: &String| GRAVE_VERBS.contains(&name.as_str());
     match error.remove(ContextKind::SuggestedSubcommand) {

@@ -1,4 +1,4 @@
-//! Where everything that is printed goes: data to stdout, words about it to stderr.
+//! Standard output and standard error: data goes to stdout, remarks and failures go to stderr.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use crate::failure::{Code, Failure};
 use crate::global::{ColorChoice, Global};
 use crate::pager::{self, Pager};
 
-/// Bytes that are held back from a pager: few, so that the first screen comes at once.
+/// Buffer of output to a pager, in bytes: small, so that the first screen comes at once.
 const PAGED_BYTES: usize = 4 << 10;
 
 /// Prints to stderr, and goes on if that fails.
@@ -37,15 +37,15 @@ pub(crate) struct Output {
     pub(crate) terminal: bool,
     /// Columns of the terminal, 100 if there is none.
     pub(crate) width: usize,
-    /// Lists go to a program: whole cells, a tab between them. So it is where neither a terminal nor `COLUMNS` says how wide.
+    /// Lists go to a program: whole cells, with a tab between them. True if stdout is no terminal and `COLUMNS` is not set.
     pub(crate) tabs: bool,
     /// A store was opened to record in it.
     pub(crate) records: Cell<bool>,
     /// The store that is read.
     store: RefCell<Option<Store>>,
-    /// Damage that was told of already, in the words it was told in.
+    /// Damage that was told already, as its printed text.
     told: RefCell<BTreeSet<String>>,
-    /// What is to be said once the pager has given the terminal back; `None` without a pager.
+    /// Lines for stderr that wait until the pager has given the terminal back; `None` without a pager.
     held: RefCell<Option<Vec<String>>>,
 }
 
@@ -88,14 +88,14 @@ impl Output {
         self.store.replace(Some(store.clone()));
     }
 
-    /// Says, once for each place, that an answer leaves out what is damaged there.
+    /// Says, once for each place, that an answer leaves out the damage there.
     pub(crate) fn left_out(&self, place: &str) {
         if self.told.borrow_mut().insert(place.to_owned()) {
             self.warn(format!("left out: {place}"));
         }
     }
 
-    /// Says what damage the answers leave out; whether there was any.
+    /// Says which damage the answers leave out. Returns true if there was any.
     pub(crate) fn tell_of_damage(&self) -> bool {
         let damage = self.store.take().map(|store| store.damage_met()).unwrap_or_default();
         for place in &damage {
@@ -108,9 +108,9 @@ impl Output {
         met
     }
 
-    /// Columns that are left beside `used` of them; 0 where a terminal is too narrow for those.
+    /// Columns that are left beside `used` columns; 0 where the terminal is narrower than `used`.
     pub(crate) fn room(&self, used: usize) -> usize {
-        // As the function says.
+        // 0 is the answer for a terminal that is too narrow.
         self.width.saturating_sub(used)
     }
 
@@ -126,7 +126,7 @@ impl Output {
         self.line(self.paint(style, line.as_ref()))
     }
 
-    /// One line of data in pieces: those of `lead` as they are, `text` in a style, if there are colours.
+    /// One line of data in pieces: the pieces of `lead` as they are, then `text` in a style, if there are colours.
     pub(crate) fn line_of(
         &mut self,
         lead: &[&str],
@@ -154,7 +154,7 @@ impl Output {
         self.json_text(&text).map(|()| Code::Ok)
     }
 
-    /// JSON that is text already, on a line. On a terminal it is the same JSON, without what steers one.
+    /// JSON that is text already, on a line. A terminal gets the same JSON with hostile characters escaped.
     pub(crate) fn json_text(&mut self, text: &str) -> Result<(), Failure> {
         if self.terminal { self.line(escape_json(text)) } else { self.line(text) }
     }
@@ -180,7 +180,7 @@ impl Output {
         self.json_line(&Object { schema, value })
     }
 
-    /// Shows what is printed from now on through a pager, if people read it and they want one.
+    /// Sends later output through a pager, if it goes to a terminal and the user wants a pager.
     pub(crate) fn page(&mut self, global: &Global) {
         if !self.terminal || global.no_pager {
             return;
@@ -191,7 +191,7 @@ impl Output {
         }
     }
 
-    /// Makes everything visible, and waits for the pager. Nothing can be printed afterwards, only said.
+    /// Writes all that is buffered, and waits for the pager. Data cannot be printed afterwards, only messages.
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
         let flushed = self.flush();
         self.out = BufWriter::new(Box::new(io::sink()));
@@ -201,7 +201,7 @@ impl Output {
         flushed
     }
 
-    /// Says a line now, or once the pager is gone.
+    /// Prints a line to stderr now, or once the pager has ended.
     fn tell(&self, line: String) {
         match self.held.borrow_mut().as_mut() {
             Some(held) => held.push(line),
@@ -209,12 +209,12 @@ impl Output {
         }
     }
 
-    /// Makes everything printed so far visible.
+    /// Writes all data that was printed so far.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.out.flush().map_err(Failure::io("write", "standard output"))
     }
 
-    /// A remark on stderr, unless it is to be quiet.
+    /// A remark on stderr, unless `quiet` is set.
     pub(crate) fn note(&self, text: impl AsRef<str>) {
         if !self.quiet {
             self.tell(escape(text.as_ref(), Escape::Text).into_owned());
@@ -254,12 +254,12 @@ pub(crate) enum Escape {
     Line,
 }
 
-/// Whether a text is what nearly every text is made of: characters from blank to `~`, a byte and a column each, and harmless.
+/// Whether a text has only characters from blank to `~`, as nearly every text has: each is one byte and one column, and harmless.
 pub(crate) fn is_plain(text: &str) -> bool {
     // Eight bytes at a time: every line that is printed passes here, and this program is compiled with little optimisation.
     const ONES: u64 = u64::MAX / 255;
     let is_word_plain = |word: u64| {
-        // The highest bit of a byte says in turn: it is no ASCII; it is before the blank; it is behind `~`.
+        // The highest bit of each term says: the byte is no ASCII; it is before the blank; it is behind `~`.
         let marks = word | word.wrapping_sub(ONES * 0x20) | word.wrapping_add(ONES);
         marks & (ONES * 0x80) == 0
     };
@@ -300,8 +300,8 @@ pub(crate) fn escape(text: &str, escaping: Escape) -> std::borrow::Cow<'_, str> 
     out.into()
 }
 
-/// The same for JSON, which stays the same JSON: such characters stand in its strings alone, where they may be escapes. A carriage return
-/// is white space between values.
+/// Escapes JSON, which stays the same JSON: hostile characters stand only in its strings, where they may be escapes. A carriage
+/// return is white space between values.
 fn escape_json(text: &str) -> std::borrow::Cow<'_, str> {
     let harmless = |c: char| c == '\n' || c == '\t' || !is_hostile(c);
     if is_plain(text) || text.chars().all(harmless) {

@@ -4,8 +4,8 @@
 //! --no-pager, $ACPDB_PAGER, setting `pager`, $PAGER, less      the first that says something
 //! ```
 //!
-//! `never`, `cat` and nothing at all mean no pager. It is started with the first byte of an answer, so that errors alone
-//! never start one. What `less` is told by default: colours pass (R), a short answer is only printed (F), nothing is cleared (X).
+//! `never`, `cat` and an empty command mean no pager. The pager is started with the first byte of an answer, so that errors alone
+//! never start it. Default options of `less`: colours pass (R), a short answer is only printed (F), nothing is cleared (X).
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::settings::Settings;
 
-/// What is run if nothing else is named.
+/// The pager that runs if none is named.
 const DEFAULT: &str = "less";
 
 /// The words of the pager's command; `None` if there is to be none.
@@ -31,7 +31,7 @@ fn words(text: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Where paged output goes: to a pager that starts with the first byte, or straight on if it cannot be started.
+/// A writer to a pager that starts with the first byte, or to stdout if the pager cannot be started.
 pub(crate) struct Pager {
     words: Vec<String>,
     running: Option<Child>,
@@ -52,13 +52,13 @@ impl Pager {
                 command.env(name, value);
             }
         }
-        // Before it runs: a Ctrl-C in between must not leave it without us.
+        // Before the pager runs: a Ctrl-C in between must not end this program and leave the pager alone.
         crate::interrupt::paged(true);
-        // One that does not start is told below.
+        // A pager that does not start is handled below.
         if let Ok(child) = command.spawn() {
             self.running = Some(child);
         } else {
-            // A pager that is not there is no reason to show nothing.
+            // Without a pager, the answer is still shown.
             crate::interrupt::paged(false);
             self.failed = true;
         }

@@ -1,4 +1,4 @@
-//! Signing the history: when it is due, and only what agrees with all that was signed before.
+//! Signs the history: when signing is due, and only if the log agrees with all earlier checkpoints.
 
 use acpdb_engine::Store;
 use acpdb_engine::ids::Seq;
@@ -9,7 +9,7 @@ use crate::output::Output;
 use crate::settings::Every;
 use crate::{claims, keys, tiles};
 
-/// Signs once so much is new as the user has set. That it could not be done is said, and stops nothing.
+/// Signs once as many events or minutes have passed as the user has set. A failure is printed as a warning, and stops nothing.
 pub(crate) fn sign_if_due(store: &Store, every: Every, output: &Output) {
     let sign = || match signed_on(store, DEFAULT_KEY, output)? {
         Some(signed) => Ok(signed),
@@ -29,7 +29,7 @@ pub(crate) fn sign_if_due(store: &Store, every: Every, output: &Output) {
     }
 }
 
-/// The key that signs by itself.
+/// The name of the key that signs automatically.
 const DEFAULT_KEY: &str = "default";
 
 fn is_due(store: &Store, every: Every) -> Result<bool, Failure> {
@@ -48,8 +48,8 @@ fn is_due(store: &Store, every: Every) -> Result<bool, Failure> {
     }
 }
 
-/// Signs what came since the checkpoint that was seen last, which is believed to cover what it covered: only what is new is read. `None`:
-/// that cannot be told without a pass over all events.
+/// Signs the events up to now, of which only the events after the last checkpoint that was seen are read; the checkpoint itself is
+/// believed. `None`: signing needs a pass over all events.
 fn signed_on(store: &Store, name: &str, output: &Output) -> Result<Option<(Checkpoint, String)>, Failure> {
     let key = keys::signer(name)?;
     let Some((last, made)) = tiles::grown(store)? else { return Ok(None) };
@@ -80,7 +80,7 @@ fn now() -> u64 {
     u64::try_from(crate::clock::timestamp().as_second()).unwrap_or_default()
 }
 
-/// Signs all events up to now, once they agree with what was signed before.
+/// Signs all events up to now, once they agree with all earlier checkpoints.
 pub(crate) fn signed(store: &Store, name: &str, output: &Output) -> Result<(Checkpoint, String), Failure> {
     let key = keys::signer(name)?;
     let mut made = tiles::Made::new();
@@ -101,7 +101,7 @@ pub(crate) fn signed(store: &Store, name: &str, output: &Output) -> Result<(Chec
     Ok((checkpoint, note))
 }
 
-/// Fails unless all that was signed fits the log and is vouched for.
+/// Fails unless each claim agrees with the log and is signed by a known key.
 pub(crate) fn agreed(judged: &Judged) -> Result<(), Failure> {
     let code = claims::code(judged);
     let Some(wrong) = judged.claims.iter().find(|claim| claims::code_of(claim.standing) == code) else {
@@ -117,7 +117,7 @@ pub(crate) fn agreed(judged: &Judged) -> Result<(), Failure> {
     })
 }
 
-/// What a checkpoint that cannot be read is.
+/// The failure for a checkpoint that cannot be read.
 pub(crate) fn damaged(seq: Seq, why: &str) -> Failure {
     Failure::new(Code::Damage, format!("the checkpoint at {seq} cannot be read: {why}"))
 }

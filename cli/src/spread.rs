@@ -1,4 +1,4 @@
-//! Work on many things, spread over the cores; results in the order of the things, whichever is done first.
+//! Work on many things, spread over the cores. Results come in the order of the things, in any order of finishing.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,4 +1,4 @@
-//! Which store a command means, and how it is opened.
+//! Finds the store that a command means, and opens it.
 
 use std::path::{Path, PathBuf};
 
@@ -16,11 +16,11 @@ use crate::trust;
 /// Name of a store's folder inside a project.
 pub(crate) const FOLDER: &str = ".acpdb";
 
-/// What is said of an erasure that a crash or a full disk interrupted.
+/// The state of an erasure that a crash or a full disk interrupted.
 pub(crate) const ERASING: &str = "begun and not ended; the next verb that writes, such as seal, ends it";
 
-/// The store's folder: `--db` or `$ACPDB_PATH`, else the nearest `.acpdb/` upwards, else the setting `db`, else the user's
-/// data directory. Says what is strange about one that was named.
+/// The store's folder: `--db` or `$ACPDB_PATH`, else the nearest `.acpdb/` upwards, else the setting `db`, else the user's data
+/// directory. Warns if a named folder is strange.
 pub(crate) fn folder(global: &Global, output: &Output) -> Result<PathBuf, Failure> {
     let found = find(global)?;
     if let Some(objection) = found.objection {
@@ -29,23 +29,23 @@ pub(crate) fn folder(global: &Global, output: &Output) -> Result<PathBuf, Failur
     Ok(found.folder)
 }
 
-/// A variable of the environment. One that is no UTF-8 counts as not set: what it would name cannot be written into a host's
-/// settings or shown either.
+/// A variable of the environment. A value that is not UTF-8 counts as not set: a path with it can neither be shown nor be written
+/// into a host's settings.
 pub(crate) fn variable(name: &str) -> Option<String> {
-    // Not set, or as above.
+    // Not set, or not UTF-8.
     std::env::var(name).ok()
 }
 
-/// A store's folder, and what speaks against using it.
+/// A store's folder, and the objection to using it.
 pub(crate) struct Found {
     pub(crate) folder: PathBuf,
     objection: Option<String>,
 }
 
-/// The store's folder, with nothing said.
+/// The store's folder; prints nothing.
 ///
-/// One that lies upwards was chosen by any user who could make a folder there, so it has to be the user's own, or trusted; one
-/// that was named was chosen by the user.
+/// A folder found upwards may be the choice of any user who could make a folder there. So it has to be the user's own, or trusted.
+/// A named folder is the user's choice.
 pub(crate) fn find(global: &Global) -> Result<Found, Failure> {
     let named = |folder: PathBuf| {
         let objection = trust::objection(&folder).filter(|_| !trust::is_trusted(&global.settings, &folder));
@@ -62,15 +62,15 @@ pub(crate) fn find(global: &Global) -> Result<Found, Failure> {
     found_from(global, working_folder(global)?, named)
 }
 
-/// The store that commands in `here` use if none is named, where it is one: what a new store there would take the place of.
+/// The store that commands in `here` use if none is named, where there is one. A new store in `here` would take its place.
 pub(crate) fn used_in(global: &Global, here: &Path) -> Option<PathBuf> {
     let plain = |folder| Found { folder, objection: None };
-    // One that commands refuse is used by none.
+    // A folder that commands refuse is not used.
     let found = found_from(global, Some(here.to_owned()), plain).ok()?;
     found.folder.join("acpdb.json").symlink_metadata().is_ok().then_some(found.folder)
 }
 
-/// As [`find`], of a place where no store is named.
+/// As [`find`], from the folder `here`; `named` judges a folder from the settings or the default.
 fn found_from(
     global: &Global,
     here: Option<PathBuf>,
@@ -78,7 +78,7 @@ fn found_from(
 ) -> Result<Found, Failure> {
     if let Some(here) = here {
         for folder in here.ancestors().map(|folder| folder.join(FOLDER)) {
-            // Folders above may be closed to this user, and then hold no store of theirs.
+            // Folders above may be closed to this user. Such a folder holds no store of this user.
             let Ok(found) = folder.symlink_metadata() else { continue };
             if found.is_symlink() {
                 let failure = Failure::new(
@@ -113,8 +113,8 @@ fn found_from(
     })
 }
 
-/// Where stores are looked for. It may be gone, such as a work tree that was removed: which project is meant is not known
-/// then, and the user's own store is not taken for that project's.
+/// The folder from which stores are looked for upwards. It may be gone, such as a removed work tree. Then the project is not known,
+/// and the user's own store does not take the place of the project's store.
 fn working_folder(global: &Global) -> Result<Option<PathBuf>, Failure> {
     match std::env::current_dir() {
         Ok(here) => Ok(Some(here)),
@@ -136,7 +136,7 @@ pub(crate) fn open(global: &Global, output: &Output) -> Result<Store, Failure> {
     open_about(global, None, output)
 }
 
-/// As [`open`], with the subject of new sessions, if the verb was told one.
+/// As [`open`], with the subject of new sessions, if the verb was given one.
 pub(crate) fn open_about(global: &Global, subject: Option<&str>, output: &Output) -> Result<Store, Failure> {
     let folder = folder(global, output)?;
     let subject = subject::of(&folder, subject, global)?;
@@ -165,8 +165,8 @@ fn told(
     Ok(store)
 }
 
-/// How long a program that a host waits for waits for a lock. A start, a call and the end may each meet one that another process
-/// holds: together they take less than the ten seconds that a hook has.
+/// Longest wait for a lock in a program for which a host waits. A start, a call and the end may each wait for a lock: together they
+/// take less than the ten seconds that a hook has.
 const LIVE_LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// As [`open_about`], for a program that serves a host call by call.
@@ -177,7 +177,7 @@ pub(crate) fn open_live(global: &Global, subject: Option<&str>, output: &Output)
     told(builder.lock_wait(LIVE_LOCK_WAIT), &folder, subject, output)
 }
 
-/// What stays in memory of sessions while they are recorded one after the other: hardly one is met again.
+/// Memory for sessions while they are recorded one after the other: a session is hardly met twice.
 const RECORDING_BYTES: u64 = 16 << 20;
 
 /// Opens the store to append to it, with secrets taken out as asked.
@@ -204,7 +204,7 @@ pub(crate) fn builder(folder: &Path, global: &Global) -> Result<acpdb_engine::Bu
     })
 }
 
-/// Takes secrets out of whatever a verb records, if the settings ask for it.
+/// Takes secrets out of all that a verb records, if the settings ask for it.
 fn redacting(builder: acpdb_engine::Builder, global: &Global) -> Result<acpdb_engine::Builder, Failure> {
     let rules = crate::redaction::rules(&RedactOptions::default(), global.settings.redact == Some(true))?;
     Ok(match rules {
@@ -213,7 +213,7 @@ fn redacting(builder: acpdb_engine::Builder, global: &Global) -> Result<acpdb_en
     })
 }
 
-/// Makes a store that is thrown away afterwards, so that it may lie on any file system.
+/// Makes a store that is removed afterwards, so that it may lie on any file system.
 pub(crate) fn open_scratch(folder: &Path, output: &Output) -> Result<Store, Failure> {
     let store = Store::builder(folder).registry(acpdb_hosts::registry()).any_file_system().open()?;
     report(&store, output);
@@ -226,16 +226,16 @@ pub(crate) fn open_at(folder: &Path, global: &Global, output: &Output) -> Result
     opened(folder, subject, global, output)
 }
 
-/// Opens an existing store to read. Nothing in its folder changes, whatever state it is in.
+/// Opens an existing store to read. Nothing in its folder changes, in any state of the store.
 pub(crate) fn read(global: &Global, output: &Output) -> Result<Store, Failure> {
     read_by(global, output, |builder| builder)
 }
 
-/// What stays in memory of a store that is shown for hours: people look at one session after the other.
+/// Memory of a store that is shown for hours: people look at one session after the other.
 #[cfg(feature = "ui")]
 const SHOWING_BYTES: u64 = 8 << 20;
 
-/// As [`read`], for a program that stays.
+/// As [`read`], for a program that runs for long.
 #[cfg(feature = "ui")]
 pub(crate) fn read_to_show(global: &Global, output: &Output) -> Result<Store, Failure> {
     read_by(global, output, |builder| builder.memory_max(SHOWING_BYTES))
@@ -256,7 +256,7 @@ fn read_by(
 pub(crate) fn write(global: &Global, output: &Output) -> Result<Store, Failure> {
     let folder = folder(global, output)?;
     let builder = redacting(builder(&folder, global)?.create(false), global)?;
-    // Such a verb begins a session only by a fork, and is no reason to refuse a store that is not encrypted.
+    // A verb that writes begins a session only by a fork, so that a store that is not encrypted is no reason to refuse it.
     let is_encrypted = acpdb_engine::keys::ring_id(&folder).is_some();
     let subject = if is_encrypted { subject::of(&folder, None, global)? } else { None };
     let store = subject::open(builder, &folder, subject)?;
@@ -270,7 +270,7 @@ pub(crate) fn check_subject(folder: &Path, name: &str, global: &Global) -> Resul
     builder.open().map(drop).map_err(|error| subject::refused(error, folder, subject::By::Option))
 }
 
-/// Says on stderr what opening found that a user should know.
+/// Says on stderr what a user should know about the opening.
 fn report(store: &Store, output: &Output) {
     output.records.set(!store.recovery().read_only);
     output.reads(store);
@@ -284,7 +284,7 @@ fn report(store: &Store, output: &Output) {
     }
 }
 
-/// Says what of the end of a store is not settled, and so left out.
+/// Tells of bytes at the end that are torn, and of events there that are not confirmed.
 pub(crate) fn report_end(store: &Store, output: &Output) {
     let recovery = store.recovery();
     if recovery.torn_bytes > 0 && recovery.read_only {

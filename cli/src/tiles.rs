@@ -1,4 +1,4 @@
-//! Tiles of the tree beside the log: a cache, out of which proofs are made and the tree goes on when a checkpoint is signed by itself.
+//! Tiles of the tree, beside the log: a cache from which proofs are made, and from which the tree goes on for automatic signing.
 //!
 //! ```text
 //! checkpoint sign      a pass over all events anyway: each tile that is not what it should be is written anew
@@ -6,8 +6,8 @@
 //! prove, push          some eight tiles, if what comes out proves what was signed; else a pass over all events
 //! ```
 //!
-//! Nothing is believed for lying there, so that the folder may be removed, cut or forged at any time. Nothing here fails: without tiles all
-//! takes longer.
+//! A tile is never believed without a check, so that the folder may be removed, cut or forged at any time. Without tiles nothing
+//! fails: all only takes longer.
 
 use std::ops::Range;
 
@@ -20,27 +20,27 @@ use crate::failure::Failure;
 use crate::keys;
 use crate::output::Output;
 
-/// The tree whose tiles lie beside the log: that of the newest checkpoint.
+/// The size of the tree whose tiles lie beside the log: that of the newest checkpoint.
 fn kept_size(store: &Store) -> Option<u64> {
     store.checkpoint_seqs().ok()?.last().map(|seq| seq.get())
 }
 
-/// Reads the hashes of a tile of a smaller tree, or of the one that is kept: it begins with the same ones.
+/// Reads the hashes of a tile of the kept tree, or of a smaller tree: its tile is the beginning of the kept one.
 fn read(store: &Store, kept: u64, tile: Tile) -> Option<Vec<Hash>> {
     let wider = Tile::of(kept, tile.level, tile.index)?;
     tile.parse(&store.kept_tile(&wider.path())?)
 }
 
-/// Roots over ranges of the first `size` events, which the caller checks. `None`: there are no tiles for them.
+/// Roots over ranges of the first `size` events, which the caller checks. `None`: the tiles for them are missing.
 pub(crate) fn roots(store: &Store, size: u64, ranges: &[Range<u64>]) -> Option<Vec<Hash>> {
     let kept = kept_size(store).filter(|kept| size <= *kept)?;
     Tiled::new(size, |tile| read(store, kept, tile)).roots(ranges)
 }
 
-/// The tiles of a tree as a pass over all events completes them, compared with those that lie there.
+/// The tiles of a tree as a pass over all events completes them, compared with the kept tiles.
 pub(crate) struct Made {
     tiler: Tiler,
-    /// Those that are missing or others.
+    /// Tiles that are missing or differ.
     wrong: Vec<(Tile, Vec<u8>)>,
 }
 
@@ -59,7 +59,8 @@ impl Made {
         }
     }
 
-    /// Writes what is missing, once a checkpoint over all of it was signed. `before`: the size of the tree that tiles were kept of.
+    /// Writes the missing tiles, once a checkpoint over all of them was signed. `before`: the size of the tree whose tiles were
+    /// kept until now.
     pub(crate) fn keep(self, store: &Store, before: Option<u64>, output: &Output) {
         let edge: Vec<_> =
             self.tiler.edge().map(|(tile, hashes)| (tile, tiles::tile_bytes(hashes))).collect();
@@ -72,7 +73,7 @@ impl Made {
             ));
             return;
         }
-        // Narrower ones are of no use any more.
+        // Narrower tiles are of no use any more.
         let size = self.tiler.size();
         for tile in before.into_iter().flat_map(edge_of) {
             if Tile::of(size, tile.level, tile.index) != Some(tile) {
@@ -91,27 +92,27 @@ fn edge_of(size: u64) -> impl Iterator<Item = Tile> {
     (0..8).filter_map(last)
 }
 
-/// The size of the tree that tiles were kept of before another checkpoint is.
+/// The size of the tree whose tiles are kept, taken before another checkpoint is.
 pub(crate) fn before(store: &Store) -> Option<u64> {
     kept_size(store)
 }
 
-/// A tree that goes on from the checkpoint that was seen last here, up to the head, and that checkpoint. `None`: only a pass over all events
-/// can tell, since the tiles or the checkpoint are not what was signed, or an event since says that it is older.
+/// The last checkpoint that was seen, and a tree that goes on from it up to the head. `None`: only a pass over all events can tell,
+/// since the tiles or the checkpoint are not those that were signed, or a later event claims an earlier time.
 pub(crate) fn grown(store: &Store) -> Result<Option<(Checkpoint, Made)>, Failure> {
     let Some((_, pin)) = keys::pinned(store.id())? else { return Ok(None) };
     let Some(newest) = claims::seqs(store)?.last().copied() else { return Ok(None) };
     let Some(kept) = claims::note_of(store, newest)? else { return Ok(None) };
     let keys = keys::known(store.id())?;
     let signed = |note: &str| {
-        // A note that no known key has signed tells nothing: then a pass over all events does.
+        // A note that no known key has signed proves nothing; a pass over all events then decides.
         let note = Note::parse(note).ok()?;
-        // As above.
+        // Not signed by a known key.
         note.signed_by(&keys).ok()?;
-        // As above.
+        // No checkpoint: a pass over all events decides.
         Checkpoint::parse(note.text_unchecked()).ok()
     };
-    // Both were signed by a key that is known, and say the same; witnesses may have signed one of them since.
+    // Known keys signed both notes, and both say the same; witnesses may have signed one of them since.
     let (Some(pinned), Some(kept)) = (signed(&pin), signed(&kept)) else { return Ok(None) };
     if pinned != kept || pinned.store != store.id() || pinned.seq != newest {
         return Ok(None);
@@ -139,7 +140,7 @@ impl Made {
         Seq(self.tiler.size())
     }
 
-    /// Its root.
+    /// The root of the tree.
     pub(crate) fn root(&self) -> Hash {
         self.tiler.root()
     }

@@ -6,9 +6,9 @@
 //! signals ─────────────┘            └ documents, databases, packed files: read whole, the longer it takes the rarer
 //! ```
 //!
-//! A file that is known and as it was costs a look at its folder entry. Threads wait for a word; when nothing happens nothing
-//! runs but the look at all files, which is made rarer where it takes long. Times are those of a clock that only goes forward:
-//! a change of the date changes nothing, and after a sleep of the machine the next look is due at the latest.
+//! A file that is known and did not change costs one look at its folder entry. Threads wait for a notice. While nothing happens,
+//! only the look at all files runs, less often where it takes long. Times are those of a clock that only goes forward: a change of
+//! the date changes nothing, and after a sleep of the machine the next look is due at the latest.
 
 mod schedule;
 mod tail;
@@ -37,30 +37,30 @@ use crate::known::{KnownFiles, Stamp};
 use crate::output::Output;
 use crate::reader::{self, Candidate, FileReport, ReadError, Recognised, Skipped, notes, refused};
 
-/// A file that changed in this time before the start is one that its host may be at.
+/// A host may still write to a file that changed within this time before the start.
 const RECENT: Duration = Duration::from_secs(60 * 60);
 /// Most files that are kept open.
 const OPEN_COUNT_MAX: usize = 32;
 /// Warnings that are remembered, so that each is given once.
 const SAID_MAX: usize = 10_000;
 
-/// What the follower is told.
+/// Messages to the follower.
 pub(crate) enum News {
-    /// These may have changed.
+    /// These paths may have changed.
     Changed(Vec<PathBuf>),
-    /// Words were lost.
+    /// Notices were lost.
     Look,
     /// A folder is not watched.
     Unwatched(String),
-    /// A file that grows brought this much.
+    /// A growing file brought this number of events.
     Recorded { path: PathBuf, format: Format, event_count: u64 },
-    /// The reading of a file that grows has ended.
+    /// The reading of a growing file has ended.
     Ended { path: PathBuf, end: End, position: u64, result: Box<Result<FileReport, ReadError>> },
-    /// The user or the system wants it to end.
+    /// The user or the system wants the follower to end.
     Stop,
 }
 
-/// What is to be followed, and how.
+/// The files to follow, and how to follow them.
 pub(crate) struct Plan {
     pub(crate) roots: Vec<Root>,
     pub(crate) format: Option<Format>,
@@ -74,9 +74,9 @@ pub(crate) struct Plan {
 /// A file that is open.
 struct Open {
     wake: SyncSender<()>,
-    /// When it changed last, as far as that was told.
+    /// The time of its last change, as far as notices came.
     changed: Instant,
-    /// How it was before it was opened.
+    /// The file's stamp before it was opened.
     stamp: Stamp,
     thread: JoinHandle<()>,
 }
@@ -89,18 +89,18 @@ struct Follower<'o> {
     watch: Watch,
     news: Sender<News>,
     open: HashMap<PathBuf, Open>,
-    /// How files that are read whole were when they were read in this run.
+    /// Stamps of files that are read whole, from their last reading in this run.
     stamps: HashMap<PathBuf, Stamp>,
     schedule: Schedule,
-    /// What was read of databases.
+    /// Sessions of each database, as they were when they were read.
     sessions: HashMap<PathBuf, ReadSessions>,
     said: BTreeSet<String>,
     event_count: u64,
-    /// It was told to stop; the news of that may come behind others.
+    /// The follower was told to stop; the message itself may come behind others.
     is_stopping: Arc<AtomicBool>,
 }
 
-/// Follows files until it is told to stop.
+/// Follows files until a signal ends it.
 pub(crate) fn run(store: Store, known: KnownFiles, plan: Plan, output: &mut Output) -> Result<(), Failure> {
     let (news, told) = channel();
     let stop = news.clone();
@@ -108,7 +108,7 @@ pub(crate) fn run(store: Store, known: KnownFiles, plan: Plan, output: &mut Outp
     let stopping = Arc::clone(&is_stopping);
     crate::interrupt::instead(move || {
         stopping.store(true, Ordering::SeqCst);
-        // A follower that has ended hears nothing; `is_stopping` says the same.
+        // A follower that has ended receives nothing; `is_stopping` says the same.
         let _ = stop.send(News::Stop);
     });
     let (watch, trouble) = Watch::new(news.clone());
@@ -164,7 +164,7 @@ impl Follower<'_> {
         }
     }
 
-    /// Takes in what was told; whether all files are to be looked at.
+    /// Takes in a message. Returns true if all files are to be looked at.
     fn hear(&mut self, news: News) -> Result<bool, Failure> {
         match news {
             News::Changed(paths) => {
@@ -186,7 +186,7 @@ impl Follower<'_> {
         let start = Instant::now();
         for index in 0..self.plan.roots.len() {
             let Some(root) = self.plan.roots.get(index) else { break };
-            // Watched first: what changes while files are listed is told.
+            // Watched first, so that a change while files are listed gives a notice.
             if let Err(trouble) = self.watch.add(root) {
                 self.warn(trouble);
             }
@@ -213,10 +213,10 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// Looks at what may have changed.
+    /// Looks at a path that may have changed.
     fn changed(&mut self, path: &Path) -> Result<(), Failure> {
         let name = path.to_string_lossy();
-        // What is new in a database is in its log first.
+        // New data of a database is in its log first.
         let path = name.strip_suffix("-wal").map_or_else(|| path.to_owned(), PathBuf::from);
         if self.wake(&path) {
             if let Some(open) = self.open.get_mut(&path) {
@@ -234,7 +234,7 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// Has an open file read on; false if it is not open.
+    /// Makes the thread of an open file read on; false if the file is not open.
     fn wake(&mut self, path: &Path) -> bool {
         let Some(open) = self.open.get(path) else { return false };
         let is_open = !matches!(open.wake.try_send(()), Err(TrySendError::Disconnected(())));
@@ -248,7 +248,7 @@ impl Follower<'_> {
     fn folder(&mut self, folder: &Path) -> Result<(), Failure> {
         let below = |root: &&Root| root.path != folder && folder.starts_with(&root.path);
         let roots = self.plan.roots.iter().filter(below);
-        // What cannot be listed now is looked at with all the others.
+        // A folder that cannot be listed now is looked at with all the others.
         let found: Vec<Candidate> =
             roots.filter_map(|root| root.files_below(folder, true).ok()).flatten().collect();
         for candidate in &found {
@@ -260,7 +260,7 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// Reads a file if it is not as it was.
+    /// Reads a file if it has changed.
     fn consider(&mut self, candidate: &Candidate, is_first: bool) -> Result<(), Failure> {
         let path = &candidate.path;
         if self.wake(path) {
@@ -275,7 +275,7 @@ impl Follower<'_> {
         if !self.schedule.may_read(path, now) {
             return Ok(());
         }
-        // Nothing can be said of lines before the first is there.
+        // The format of lines is not known before the first line is there.
         if candidate.bytes == 0 || (is_lines(path) && !has_line(path, &self.plan.options.limits)) {
             return Ok(());
         }
@@ -293,7 +293,7 @@ impl Follower<'_> {
                 let options = &self.plan.options;
                 let result = reader::read_changed(&self.store, path, format, options, sessions, &mut |_| {});
                 if result.is_err() {
-                    // What of it was recorded is not known.
+                    // It is not known which part of the file was recorded.
                     self.sessions.remove(path);
                 }
                 match result {
@@ -304,7 +304,7 @@ impl Follower<'_> {
                     Err(error) => self.refuse(path, error)?,
                 }
             }
-            // Stores are merged when they are named, and not by the way.
+            // Stores are merged when they are named, and not in passing.
             Recognised::Export => {}
             Recognised::Other => self.known.keep(path, &reading, None),
             Recognised::Skipped(skipped) => self.skip(&skipped),
@@ -319,7 +319,7 @@ impl Follower<'_> {
             && let Some(oldest) =
                 self.open.iter().min_by_key(|(_, open)| open.changed).map(|(path, _)| path.clone())
         {
-            // Without further words it ends, and says so.
+            // The thread of a file without notices ends, and says so.
             self.open.remove(&oldest);
         }
         let (wake, wakes) = sync_channel(1);
@@ -348,7 +348,7 @@ impl Follower<'_> {
         result: Result<FileReport, ReadError>,
     ) -> Result<(), Failure> {
         let before = self.open.get(path).map(|open| open.stamp.clone());
-        // One that was begun since goes on.
+        // A reading of the file that was begun since then goes on.
         self.wake(path);
         match result {
             Ok(report) => {
@@ -358,7 +358,7 @@ impl Follower<'_> {
                 self.tell(&report);
             }
             Err(error) => {
-                // Too much stays too much until it changes: some gigabytes would be read at each look.
+                // A file over a limit stays so until it changes: without its stamp, some gigabytes would be read at each look.
                 if let (Some(stamp), ReadError::Import { .. }) = (before, &error) {
                     self.stamps.insert(path.to_owned(), stamp);
                 }
@@ -380,7 +380,7 @@ impl Follower<'_> {
         self.recorded(path, report.report.format, report.event_count)
     }
 
-    /// Warns of what was left out. What is not complete yet will be.
+    /// Warns of parts that were left out, but not of a record that is half written: it will be complete later.
     fn tell(&mut self, report: &FileReport) {
         let cut = report.report.cut.as_ref().map(|note| note.line);
         for skipped in notes(report).iter().filter(|skipped| cut.is_none() || skipped.line != cut) {
@@ -415,7 +415,7 @@ impl Follower<'_> {
         self.warn(format!("{}{line}: {}", skipped.path.display(), skipped.reason));
     }
 
-    /// Warns once.
+    /// Warns of `text`, once.
     fn warn(&mut self, text: String) {
         if self.said.len() < SAID_MAX && !self.said.contains(&text) {
             self.output.warn(&text);
@@ -423,7 +423,7 @@ impl Follower<'_> {
         }
     }
 
-    /// Ends all threads, each after what it has read is recorded.
+    /// Ends all threads; each first records all that it has read.
     fn end(mut self, told: &Receiver<News>) -> Result<(), Failure> {
         let threads: Vec<_> = self.open.drain().map(|(path, open)| (path, open.thread)).collect();
         let mut result = Ok(());
@@ -456,7 +456,7 @@ impl Follower<'_> {
     }
 }
 
-/// Formats whose files grow line by line, and are read so.
+/// Whether files of a format grow line by line, and are read so.
 fn can_grow(format: Format, path: &Path) -> bool {
     let grows = matches!(
         format,
@@ -469,7 +469,7 @@ fn is_lines(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("jsonl"))
 }
 
-/// Whether a file's first line is complete, or longer than a record may be: that one is not waited for.
+/// Whether a file's first line is complete, or longer than a record may be: such a line is not waited for.
 fn has_line(path: &Path, limits: &Limits) -> bool {
     use std::io::{BufRead as _, Read as _};
     let Ok(file) = std::fs::File::open(path) else { return false };

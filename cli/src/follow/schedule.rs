@@ -1,21 +1,22 @@
-//! When what is due: a value that is told the time, so that a sleep of the machine is a case like any other.
+//! Times at which files are looked at: a value that is told the time, so that a sleep of the machine is a case like any other.
 //!
-//! Its clock only goes forward. A change of the date does not show in it; a sleep is, by system, no time at all or a long step.
+//! Its clock only goes forward. A change of the date does not show in it. A sleep shows as no time at all or as a long step, by
+//! system.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Pause before a file that is read whole is read again, at least.
+/// Shortest pause before a file that is read whole is read again.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
-/// The same, as a multiple of the time that reading took: so much of a core it may cost.
+/// The same pause, as a multiple of the time that the reading took: this bounds its share of a core.
 const PAUSE_FACTOR: u32 = 10;
-/// The same for the look at all files: no user waits for it.
+/// The same factor for the look at all files: no user waits for it.
 const LOOK_FACTOR: u32 = 500;
-/// After a folder was made, files in it may be there before it is watched.
+/// Pause before a new folder is looked into again: files may lie in it before it is watched.
 const FOLDER_PAUSE: Duration = Duration::from_millis(500);
 
-/// What is to be looked at, and when.
+/// Files to look at, and the times to do so.
 #[derive(Debug)]
 pub(super) struct Schedule {
     /// Pause between looks at all files.
@@ -34,13 +35,13 @@ impl Schedule {
         Self { every, look: now, due: BTreeMap::new(), rest: HashMap::new() }
     }
 
-    /// How long nothing is due.
+    /// Time until something is due.
     pub(super) fn wait(&self, now: Instant) -> Duration {
         let due = self.due.values().min().copied().unwrap_or(self.look).min(self.look);
         due.saturating_duration_since(now)
     }
 
-    /// Takes out what is due.
+    /// Takes out all paths that are due.
     pub(super) fn take_due(&mut self, now: Instant) -> Vec<PathBuf> {
         let due: Vec<PathBuf> =
             self.due.iter().filter(|(_, at)| **at <= now).map(|(path, _)| path.clone()).collect();
@@ -55,29 +56,31 @@ impl Schedule {
         self.look <= now
     }
 
-    /// All files are to be looked at, as words were lost.
+    /// Makes the look at all files due, as notices were lost.
     pub(super) fn look_at_once(&mut self, now: Instant) {
         self.look = now;
     }
 
-    /// All files were looked at, which took so long. The first time includes reading them, and says nothing of the next.
+    /// All files were looked at in the time `took`. The first look includes reading them, so that its time is no measure of the
+    /// next look.
     pub(super) fn has_looked(&mut self, now: Instant, took: Duration, is_first: bool) {
         self.look = now + self.every.max(took * if is_first { 0 } else { LOOK_FACTOR });
     }
 
-    /// Whether a file may be read now; if not, it is due when it may be.
+    /// Whether a file may be read now; if not, it becomes due at the time when it may be.
     pub(super) fn may_read(&mut self, path: &Path, now: Instant) -> bool {
         let Some(rest) = self.rest.get(path).filter(|rest| **rest > now) else { return true };
         self.due.insert(path.to_owned(), *rest);
         false
     }
 
-    /// A file was read, which took so long.
+    /// A file was read in the time `took`.
     pub(super) fn has_read(&mut self, path: &Path, now: Instant, took: Duration) {
         self.rest.insert(path.to_owned(), now + PAUSE_MIN.max(took * PAUSE_FACTOR));
     }
 
-    /// A folder was looked into: once more when it is watched, unless this was that time, of which its own entry tells.
+    /// A folder was looked into. It is due once more, when it is watched, unless this was the second look; its entry in `rest`
+    /// marks the first.
     pub(super) fn has_looked_into(&mut self, folder: &Path, now: Instant) {
         let key = folder.join(".");
         if self.rest.remove(&key).is_none() {
@@ -94,7 +97,7 @@ mod tests {
     const EVERY: Duration = Duration::from_secs(30);
     const HOUR: Duration = Duration::from_secs(60 * 60);
 
-    /// What a follower does when it wakes; how often it read the file, and how often it looked at all.
+    /// One step of a follower; returns how often it read the file, and how often it looked at all files.
     fn turn(schedule: &mut Schedule, path: &Path, now: Instant, took: Duration) -> (u32, u32) {
         let mut read_count = 0;
         for due in schedule.take_due(now) {
@@ -118,13 +121,13 @@ mod tests {
             let mut schedule = Schedule::new(EVERY, start);
             schedule.has_looked(start, Duration::from_secs(2), true);
             schedule.has_read(path, start, Duration::from_millis(30));
-            // It changed again at once, and then the machine slept.
+            // The file changed again at once, and then the machine slept.
             assert!(!schedule.may_read(path, start));
             assert_eq!(schedule.wait(start), Duration::from_millis(300));
             let mut now = start + sleep.max(schedule.wait(start));
             let slept = sleep > EVERY;
             assert_eq!(turn(&mut schedule, path, now, Duration::ZERO), (1, u32::from(slept)), "{sleep:?}");
-            // Nothing of the time that was slept is made up for.
+            // Looks that fell into the sleep are not made up for.
             let mut look_count = 0;
             for _ in 0..10 {
                 let wait = schedule.wait(now);
@@ -150,7 +153,7 @@ mod tests {
                 now += took;
                 spent += took;
                 schedule.has_read(path, now, took);
-                // It has changed meanwhile.
+                // The file has changed meanwhile.
                 while !schedule.may_read(path, now) {
                     now += schedule.wait(now);
                     schedule.take_due(now);

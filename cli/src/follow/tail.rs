@@ -5,8 +5,8 @@
 //!                                      '-> grown: more bytes   replaced, cut, still for long: the end of the input
 //! ```
 //!
-//! The importer knows nothing of all this: it reads an input that is slow. So what it has learnt of a file stays in memory while
-//! the file grows, no byte is read twice, and a record that is half written is waited for.
+//! The importer reads an input that is slow, and knows nothing of the rest. So its knowledge of a file stays in memory while the
+//! file grows, no byte is read twice, and a record that is half written is waited for.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -27,15 +27,15 @@ use acpdb_live::recording::{beside, stem};
 use super::News;
 use crate::reader::{self, FileReport, ReadError};
 
-/// How long a file may stay as it is before it is closed. Its host may add to it later; then it is read anew.
+/// Time without a change after which a file is closed. Its host may add to it later; then it is read anew.
 const STILL_MAX: Duration = Duration::from_secs(60 * 60);
-/// Bytes before the end that are compared, to see that the file still is what was read.
+/// Bytes before the end that are compared, to see whether the file still has the bytes that were read.
 const MARK_BYTES: usize = 256;
 
-/// Why the reading of a file ended.
+/// The reason why the reading of a file ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
-    /// It has not changed for long, or there are too many to be kept open, or all ends.
+    /// The file has not changed for long, or too many files are open, or the program ends.
     Still,
     /// Other bytes lie at its path: a new file, or the same one cut or written anew.
     Replaced,
@@ -45,18 +45,18 @@ pub(crate) enum End {
     Refused,
 }
 
-/// What a thread reads.
+/// The work of one thread.
 pub(crate) struct Job {
     pub(crate) store: Store,
     pub(crate) path: PathBuf,
     pub(crate) format: Format,
     pub(crate) options: Options,
-    /// A word for each change; the end of words ends the reading.
+    /// A message for each change; when the channel closes, the reading ends.
     pub(crate) wakes: Receiver<()>,
     pub(crate) news: Sender<News>,
 }
 
-/// Reads a file until it ends for good, and tells so.
+/// Reads a file until it ends for good, and sends the result.
 pub(crate) fn run(job: Job) {
     let Job { store, path, format, options, wakes, news } = job;
     let end = Rc::new(Cell::new(None));
@@ -82,7 +82,7 @@ pub(crate) fn run(job: Job) {
         };
         read(tail, &gather, &path, format, &options)
     });
-    // A follower that has ended is not told; what is recorded is recorded.
+    // A follower that has ended is not told; all that is recorded stays recorded.
     let _ = news.send(News::Ended {
         path,
         end: end.get().unwrap_or(End::Still),
@@ -125,10 +125,10 @@ impl import::Sink for Shared<'_> {
     }
 }
 
-/// What was read and is not recorded.
+/// Facts that were read and are not recorded yet.
 struct Gathered<'s> {
     gather: Gather<'s>,
-    /// Facts of a format whose lines tell earlier messages anew: each is recorded as it stands at the end of the file.
+    /// Facts of a format whose lines tell earlier messages anew: each message is recorded as it stands at the end of the file.
     retold: Option<Retold>,
     /// The session of these facts. A file has one.
     stream: Option<Arc<StreamInfo>>,
@@ -140,7 +140,7 @@ impl Gathered<'_> {
         let (Some(retold), Some(stream)) = (&mut self.retold, &self.stream) else { return };
         for (entries, offset) in retold.take() {
             let batch = import::Batch { stream: Arc::clone(stream), entries, offset };
-            // The reason is kept there, and looked at after each commit.
+            // `gather` keeps the error, which is looked at after each commit.
             if self.gather.batch(batch).is_err() {
                 return;
             }
@@ -157,9 +157,9 @@ struct Tail<'s> {
     /// The last bytes that were read.
     mark: Vec<u8>,
     wakes: Receiver<()>,
-    /// When there was something to read last.
+    /// The time at which bytes were read last.
     grown: Instant,
-    /// Events that were told of.
+    /// Events that the follower was told of.
     told: u64,
     gather: Rc<RefCell<Gathered<'s>>>,
     news: Sender<News>,
@@ -177,7 +177,7 @@ impl Read for Tail<'_> {
                 return Ok(count);
             }
             self.commit();
-            // Only now: what was added to a file before it was replaced has been read.
+            // Only now: bytes that were added to a file before it was replaced have been read.
             if self.end.get().is_none() {
                 self.end.set(self.found());
             }
@@ -192,12 +192,12 @@ impl Read for Tail<'_> {
 impl Tail<'_> {
     fn remember(&mut self, bytes: &[u8]) {
         self.mark.extend_from_slice(bytes.get(bytes.len().saturating_sub(MARK_BYTES)..).unwrap_or_default());
-        // A mark that is not full yet has none too many.
+        // A mark that is not full yet has no surplus.
         let surplus = self.mark.len().saturating_sub(MARK_BYTES);
         self.mark.drain(..surplus);
     }
 
-    /// Records what was read so far, and says so.
+    /// Records all that was read so far, and sends the number of new events.
     fn commit(&mut self) {
         let mut gathered = self.gather.borrow_mut();
         gathered.pass_on();
@@ -212,12 +212,12 @@ impl Tail<'_> {
         self.told = gather.events;
         if new > 0 {
             let (path, format) = (self.path.clone(), self.format);
-            // As for its end.
+            // A follower that has ended is not told.
             let _ = self.news.send(News::Recorded { path, format, event_count: new });
         }
     }
 
-    /// What speaks against going on with the open file.
+    /// The reason to stop reading the open file; `None`: the reading goes on.
     fn found(&self) -> Option<End> {
         let Ok(now) = std::fs::metadata(&self.path) else { return Some(End::Gone) };
         let Ok(open) = self.file.metadata() else { return Some(End::Replaced) };
@@ -227,18 +227,18 @@ impl Tail<'_> {
             return Some(End::Replaced);
         }
         let mut mark = vec![0; self.mark.len()];
-        // A position within the mark is another file's: the bytes there are not the mark's.
+        // The mark holds the last bytes that were read, so it is not longer than the position.
         let before = position.saturating_sub(mark.len() as u64);
         let is_same = self.file.read_exact_at(&mut mark, before).is_ok() && mark == self.mark;
         (!is_same).then_some(End::Replaced)
     }
 
-    /// Waits for a word that the file may have changed.
+    /// Waits for a notice that the file may have changed.
     fn wait(&mut self) {
-        // Past it nothing is waited for.
+        // After that time nothing is waited for.
         let left = STILL_MAX.saturating_sub(self.grown.elapsed());
         match self.wakes.recv_timeout(left) {
-            // What was cut and written anew may be longer than before.
+            // A file that was cut and written anew may be longer than before.
             Ok(()) => self.end.set(self.found()),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => self.end.set(Some(End::Still)),
         }

@@ -1,7 +1,7 @@
-//! The files to follow: which they are, and a word from the system when one changes.
+//! The files to follow, and the system's notices of their changes.
 //!
-//! A word may be lost (a queue overflows, a folder is made and filled before it is watched, a network's files change elsewhere)
-//! and watches may run out. So words only save time: all files are looked at now and then as well.
+//! A notice may be lost (a queue overflows, a folder is made and filled before it is watched, a network's files change elsewhere)
+//! and watches may run out. So notices only save time: all files are looked at now and then as well.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -20,18 +20,18 @@ use crate::reader::{self, Candidate};
 pub(crate) struct Root {
     /// The folder, or the file.
     pub(crate) path: PathBuf,
-    /// Which files below it count; absent: all.
+    /// The pattern of its files; absent: all files below it.
     pub(crate) place: Option<SessionPath>,
 }
 
 impl Root {
-    /// Whether a path is one of its files.
+    /// Whether a path is one of the root's files.
     pub(crate) fn holds(&self, path: &Path) -> bool {
         let Ok(relative) = path.strip_prefix(&self.path) else { return false };
         self.place.as_ref().is_none_or(|place| place.holds(&relative.to_string_lossy()))
     }
 
-    /// Its files as they are now; none if it is not there.
+    /// The root's files as they are now; none if the root is not there.
     pub(crate) fn files(&self) -> std::io::Result<Vec<Candidate>> {
         if self.is_flat() {
             return self.files_below(&self.path, false);
@@ -39,7 +39,7 @@ impl Root {
         self.files_below(&self.path, true)
     }
 
-    /// Its files in a folder, and below that if `deep`; none if the folder is not there.
+    /// The root's files in a folder, and below it if `deep`; none if the folder is not there.
     pub(crate) fn files_below(&self, folder: &Path, deep: bool) -> std::io::Result<Vec<Candidate>> {
         let found = if deep { reader::files(folder) } else { reader::files_in(folder) };
         let mut found = match found {
@@ -50,7 +50,7 @@ impl Root {
         Ok(found)
     }
 
-    /// Whether all its files lie in one folder, so that nothing below that need be looked at.
+    /// Whether all files of the root lie in one folder, so that folders below need not be looked at.
     fn is_flat(&self) -> bool {
         self.place.as_ref().is_some_and(|place| !place.pattern.contains('/'))
     }
@@ -59,12 +59,12 @@ impl Root {
 /// Watches folders.
 pub(crate) struct Watch {
     watcher: Option<RecommendedWatcher>,
-    /// Which folder was watched at a path: it may be made anew.
+    /// Device and inode of the folder that was watched at a path: the folder may be made anew.
     watched: HashMap<PathBuf, (u64, u64)>,
 }
 
 impl Watch {
-    /// A watch that tells `news`. An error in words: nothing is told, only looking finds changes.
+    /// A watch that sends to `news`. An error in words: no notices come, and only looking finds changes.
     pub(crate) fn new(news: Sender<News>) -> (Self, Option<String>) {
         let tell = move |event: notify::Result<notify::Event>| match event {
             Ok(event) if event.need_rescan() => {
@@ -89,11 +89,11 @@ impl Watch {
         }
     }
 
-    /// Watches a root, unless it is watched. An error in words: changes there are found by looking only.
+    /// Watches a root, unless it is watched already. An error in words: only looking finds changes there.
     pub(crate) fn add(&mut self, root: &Root) -> Result<(), String> {
         let Some(watcher) = &mut self.watcher else { return Ok(()) };
         let Ok(metadata) = std::fs::metadata(&root.path) else { return Ok(()) };
-        // Of a file its folder is watched: the file may be replaced.
+        // For a file, its folder is watched: the file may be replaced.
         let (folder, mode) = if metadata.is_dir() {
             let flat = root.is_flat();
             (root.path.clone(), if flat { RecursiveMode::NonRecursive } else { RecursiveMode::Recursive })
@@ -114,7 +114,7 @@ impl Watch {
     }
 }
 
-/// Whether something is there that was not. That a file is read, also by us, is none.
+/// Whether an event may mean new content. Reading a file, also by this program, is no change.
 fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,

@@ -5,8 +5,8 @@
 //! the keyring                             service "acpdb", user ENTRY: 64 hex digits, since KWallet keeps nothing but text
 //! ```
 //!
-//! An entry is written once, under a name that no other has, and never by another key: what a keyring holds is lost by nothing that is
-//! done here. Which keyring it is, `system` knows; a program that was built without the feature says how to get it.
+//! An entry is written once, under a name that no other entry has, and another key never replaces it: no act here loses a key that
+//! a keyring holds. `system` chooses the keyring; a program that was built without the feature says how to get it.
 
 #[cfg_attr(not(feature = "keyring"), path = "without.rs")]
 mod system;
@@ -20,32 +20,32 @@ use crate::digits::{hex, unhex};
 use crate::failure::{Code, Failure};
 use crate::lazy_ring::LazyRing;
 
-/// What a file begins with whose key is in the keyring.
+/// The first bytes of a file whose key is in the keyring.
 const WORD: &str = "acpdb-in-keyring-1 ";
 /// Largest entry that makes sense, in bytes.
 const ENTRY_BYTES_MAX: usize = 128;
 
-/// Why the keyring gave or took nothing.
+/// The reason why the keyring gave or took nothing.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "keyring"), expect(dead_code, reason = "there is one trouble without a keyring"))]
 enum Trouble {
-    /// This program knows none.
+    /// This program was built without a keyring.
     #[cfg(not(feature = "keyring"))]
     NotBuilt,
-    /// The system has none, or it cannot be reached.
+    /// The system has no keyring, or it cannot be reached.
     Absent(String),
-    /// It is there, and does not open.
+    /// The keyring is there, and does not open.
     Locked(String),
-    /// It has no such entry.
+    /// The keyring has no such entry.
     NoEntry,
-    /// It has several entries of the name.
+    /// The keyring has several entries of the name.
     Several(usize),
     /// Anything else.
     Other(String),
 }
 
 impl Trouble {
-    /// What is wrong with an entry, and what to do.
+    /// The failure for an entry: what is wrong, and what to do.
     fn told(self, entry: &str) -> Failure {
         let locked = |text: String| Failure::new(Code::Locked, text);
         match self {
@@ -88,7 +88,7 @@ pub(crate) fn text_of(entry: &str) -> String {
     format!("{WORD}{entry}\n")
 }
 
-/// Puts a key into the keyring under a new name, and looks whether it is there.
+/// Puts a key into the keyring under a new name, and checks that it is there.
 pub(crate) fn keep(entry: &str, key: &[u8; 32]) -> Result<(), Failure> {
     match system::get(entry) {
         Err(Trouble::NoEntry) => {}
@@ -107,9 +107,9 @@ pub(crate) fn keep(entry: &str, key: &[u8; 32]) -> Result<(), Failure> {
     Err(failure.hint("keep the key in a file or under a passphrase"))
 }
 
-/// Takes out an entry whose file could not be written, so that none is left that nothing refers to.
+/// Takes out an entry whose file could not be written, so that no entry is left without a file.
 pub(crate) fn forget(entry: &str) {
-    // One that stays does no harm.
+    // An entry that stays does no harm.
     let _ = system::remove(entry);
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn secret(entry: &str) -> Result<Zeroizing<[u8; 32]>, Failure> {
     })
 }
 
-/// The ring of a key in the keyring, which is asked once the key is needed.
+/// The ring of a key in the keyring; the keyring is asked once the key is needed.
 pub(crate) fn ring(entry: String) -> LazyRing {
     let name = format!("the entry {entry} of acpdb in the system's keyring");
     let shown = name.clone();

@@ -1,6 +1,7 @@
-//! Which keyring the system has: Keychain on macOS, Credential Manager on Windows, else the secret service of the session bus.
+//! The keyring of the system: Keychain on macOS, Credential Manager on Windows, else the secret service of the session bus.
 //!
-//! A client of each is a crate of the `keyring` family; `keyring-core` is what they have in common. Tests have its sample keyring, in memory.
+//! A client of each is a crate of the `keyring` family, on the common crate `keyring-core`. Tests have its sample keyring, in
+//! memory.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +10,7 @@ use keyring_core::{CredentialStore, Entry, Error};
 
 use super::Trouble;
 
-/// Whose entries these are, as keyrings show it.
+/// The service of acpdb's entries, as keyrings show it.
 const SERVICE: &str = "acpdb";
 
 fn trouble(error: Error) -> Trouble {
@@ -17,7 +18,7 @@ fn trouble(error: Error) -> Trouble {
         Error::NoEntry => Trouble::NoEntry,
         Error::NoStorageAccess(why) => Trouble::Locked(why.to_string()),
         Error::Ambiguous(entries) => Trouble::Several(entries.len()),
-        // Never with what was read: it may be a key.
+        // The text never holds the bytes that were read: they may be a key.
         Error::BadEncoding(_) | Error::BadDataFormat(..) => Trouble::Other("the entry is no text".to_owned()),
         error => Trouble::Other(error.to_string()),
     }
@@ -43,7 +44,7 @@ fn connect() -> Result<Arc<CredentialStore>, Error> {
     Ok(zbus_secret_service_keyring_store::Store::new()?)
 }
 
-/// One connection for all that the program asks.
+/// An entry. All entries use one connection.
 pub(super) fn entry(name: &str) -> Result<Entry, Trouble> {
     static KEYRING: OnceLock<Arc<CredentialStore>> = OnceLock::new();
     let keyring = if let Some(keyring) = KEYRING.get() {

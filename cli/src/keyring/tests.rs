@@ -25,7 +25,7 @@ fn what_was_kept_is_given_back_and_never_replaced() {
     assert_eq!(*secret("kept").unwrap(), [8; 32]);
 }
 
-/// Each says what is wrong and what to do, none shows a byte of a key, and what is kept stays.
+/// Each failure says what is wrong and what to do, none shows a byte of a key, and the kept key stays.
 #[test]
 fn a_keyring_that_fails_is_told_apart_and_loses_nothing() {
     keep("failing", &[7; 32]).unwrap();
@@ -50,7 +50,7 @@ fn a_keyring_that_fails_is_told_apart_and_loses_nothing() {
         assert!(!failure.message.contains("0707"));
         assert_eq!(*secret("failing").unwrap(), [7; 32]);
     }
-    // The same through a ring, whose errors the engine shows in a line.
+    // A ring tells the same failure; the engine shows its errors in one line.
     let ring = super::ring("failing".to_owned());
     fails_with("failing", Error::NoStorageAccess(why()));
     let error = ring.id(StoreId([0; 16])).unwrap_err().to_string();

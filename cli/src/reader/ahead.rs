@@ -5,7 +5,7 @@
 //! the caller:                        gather -> store.commit, file after file, as without the thread
 //! ```
 //!
-//! What is recorded, and in which commits, does not depend on the thread: its parcels come in the order of the input.
+//! The recorded facts and their commits do not depend on the thread: its parcels come in the order of the input.
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, SyncSender};
@@ -20,12 +20,12 @@ use super::{Candidate, FileReport, ReadError, Recognised, Skipped};
 
 /// Files that wait to be read, or were read and wait to be recorded.
 pub(crate) const FILE_COUNT: usize = 8;
-/// About how many bytes of facts are handed over at a time.
+/// About the bytes of facts in one parcel.
 const PARCEL_BYTES: usize = 256 << 10;
 /// Parcels of one file that wait to be recorded: as much as one commit takes, so that reading goes on while it is made.
 const PARCEL_COUNT: usize = GATHER_BYTES / PARCEL_BYTES;
 
-/// What the thread says of a file, in this order.
+/// Messages of the thread about a file, in this order.
 enum Told {
     Found(Recognised),
     Facts(Vec<import::Batch>),
@@ -43,10 +43,10 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// Begins a thread that reads files of `format`, or of the format that each has, and moves `bar` by the bytes that it read.
+    /// Begins a thread that reads files of `format`, or of each file's own format, and moves `bar` by the bytes that it read.
     ///
     /// # Errors
-    /// If there is no thread to be had.
+    /// If no thread can be started.
     pub(crate) fn start(format: Option<Format>, options: Options, bar: ProgressBar) -> std::io::Result<Self> {
         let (jobs, waiting) = mpsc::sync_channel(FILE_COUNT);
         let read_all = move || {
@@ -58,10 +58,10 @@ impl Ahead {
         Ok(Self { jobs })
     }
 
-    /// Has a file read once those before it are. Waits if [`FILE_COUNT`] are waiting.
+    /// Queues a file to be read after the files before it. Waits if [`FILE_COUNT`] files are waiting.
     pub(crate) fn begin(&self, candidate: Candidate) -> Begun {
         let (to, told) = mpsc::sync_channel(PARCEL_COUNT);
-        // Without its thread there is no answer, which is found out where it is asked for.
+        // If the thread has ended, the missing answer shows that where it is asked for.
         let _ = self.jobs.send(Job { candidate, to });
         Begun { told }
     }
@@ -73,7 +73,7 @@ pub(crate) struct Begun {
 }
 
 impl Begun {
-    /// What the file is.
+    /// The kind of the file.
     pub(crate) fn recognised(&self, path: &Path) -> Recognised {
         match self.told.recv() {
             Ok(Told::Found(found)) => found,
@@ -81,7 +81,7 @@ impl Begun {
         }
     }
 
-    /// Records what is in a session's file, once it is recognised.
+    /// Records the facts of a session's file, once the file is recognised.
     pub(crate) fn record(
         self,
         store: &Store,
@@ -111,7 +111,7 @@ impl Begun {
 /// Only a fault of the program ends the thread.
 const LOST: &str = "the thread that reads has ended";
 
-/// Reads one file. A caller that wants no more of it has let go of the other end.
+/// Reads one file. If the caller wants no more of it, sending fails.
 fn read(job: &Job, format: Option<Format>, options: &Options, bar: &ProgressBar) {
     let found = super::recognise(&job.candidate, format);
     let session = if let Recognised::Session(format) = &found { Some(*format) } else { None };
@@ -124,12 +124,12 @@ fn read(job: &Job, format: Option<Format>, options: &Options, bar: &ProgressBar)
     let path = &job.candidate.path;
     let end = super::parse(path, format, options, &mut sessions, &mut parcel, &mut |bytes| bar.inc(bytes));
     if parcel.send().is_ok() {
-        // An import that was broken off takes no more.
+        // An import that was interrupted takes no more.
         let _ = job.to.send(Told::End(end));
     }
 }
 
-/// Gathers facts until it is worth to hand them over.
+/// Gathers facts until they are worth sending.
 struct Parcel<'j> {
     to: &'j SyncSender<Told>,
     batches: Vec<import::Batch>,

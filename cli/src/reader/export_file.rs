@@ -8,11 +8,11 @@ use acpdb_engine::Error;
 use acpdb_engine::store::{ParcelSource, Take};
 use acpdb_hosts::import::{self, ImportError, Limits, ParcelReader};
 
-/// A file that `export jsonl` wrote, read as often as it is asked for.
+/// A file that `export jsonl` wrote; it can be read several times.
 pub(crate) struct ExportFile<'a> {
     pub(crate) path: &'a Path,
     pub(crate) limits: Limits,
-    /// Why it could not be read on.
+    /// The error that ended the last reading.
     pub(crate) error: Option<ImportError>,
 }
 

@@ -1,4 +1,4 @@
-//! What became of a file whose facts were gathered.
+//! The report of a file whose facts were gathered.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use acpdb_live::gather::Gather;
 
 use super::{FileReport, ReadError};
 
-/// Records what is left, and says what became of the file at `path`.
+/// Records the remaining facts, and reports on the file at `path`.
 pub(crate) fn report(
     gather: &mut Gather<'_>,
     path: &Path,
@@ -20,7 +20,7 @@ pub(crate) fn report(
     if let Some(error) = gather.error.take() {
         return Err(ReadError::Store(error));
     }
-    // What came before is recorded, as whole records: importing again, with more allowed, adds the rest.
+    // All before the error is recorded, as whole records: importing again, with more allowed, adds the rest.
     let mut report = result.map_err(|error| ReadError::Import { error, event_count: gather.events })?;
     if let Some(reason) = gather.left_out() {
         report.skipped.push(Note { line: 0, offset: 0, reason });

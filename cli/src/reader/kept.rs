@@ -1,10 +1,10 @@
-//! What comes only once, such as through a pipe, as a file: formats are told by looking at a file more than once.
+//! Input that comes only once, such as through a pipe, as a file: a format is recognised by looking at a file more than once.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// A file that goes when this does, or when the command is broken off.
+/// A temporary file. It is removed when this value is dropped, or when the command is interrupted.
 #[derive(Debug)]
 pub(crate) struct Kept {
     path: PathBuf,
@@ -12,7 +12,7 @@ pub(crate) struct Kept {
     _folder: tempfile::TempDir,
 }
 
-/// Reads all of it.
+/// Copies the whole input to a file.
 pub(crate) fn kept(input: &mut impl Read) -> io::Result<Kept> {
     let folder = tempfile::Builder::new().prefix("acpdb-import-").tempdir()?;
     crate::interrupt::scratch(folder.path());

@@ -1,4 +1,4 @@
-//! Files of hosts into a store: finds them, recognises them, imports them, and says what was there.
+//! Files of hosts into a store: finds them, recognises them, imports them, and reports on their content.
 //!
 //! ```text
 //! paths -> files -> format (content first) -> hosts::import::read -> batches -> store.commit, some MB at a time
@@ -28,7 +28,7 @@ pub(crate) use self::gather::report;
 pub(crate) use self::kept::{Kept, kept};
 pub(crate) use self::notes::{notes, refused};
 
-/// What became of one file.
+/// The result of reading one file.
 #[derive(Debug)]
 pub(crate) struct FileReport {
     pub(crate) path: PathBuf,
@@ -37,15 +37,15 @@ pub(crate) struct FileReport {
     pub(crate) event_count: u64,
     /// Facts that were known.
     pub(crate) known_count: u64,
-    /// Sessions that were shredded here, and are not recorded again.
+    /// Sessions that were shredded in this store, and are not recorded again.
     pub(crate) shredded_count: u64,
-    /// Bytes of the file as it is stored.
+    /// Length of the file on disk.
     pub(crate) bytes: u64,
-    /// It was not read: it is as it was at an earlier import.
+    /// The file was not read: it has not changed since an earlier import.
     pub(crate) is_unchanged: bool,
 }
 
-/// Why a file, or part of it, was not imported.
+/// A file, or a part of it, that was not imported, with the reason.
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct Skipped {
     #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
@@ -79,22 +79,22 @@ fn files_to(path: &Path, depth_max: usize) -> std::io::Result<Vec<Candidate>> {
     Ok(found.map(|(path, bytes)| Candidate { path, bytes, named }).collect())
 }
 
-/// Whether a file in a folder is worth a word if it is of no known format.
+/// Whether a file in a folder gets a remark if its format is not known.
 fn looks_like_a_session(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let name = name.strip_suffix(".zst").unwrap_or(&name);
-    // What a host keeps beside a session is no session.
+    // A file that a host keeps beside a session is no session.
     !name.ends_with(".meta.json")
         && [".jsonl", ".json", ".traj", ".ndjson"].iter().any(|ending| name.ends_with(ending))
 }
 
-/// What a file turned out to be.
+/// The kind of a file, by its content.
 #[derive(Debug)]
 pub(crate) enum Recognised {
     Session(Format),
     /// Events of another store.
     Export,
-    /// Of no format, and nothing to report.
+    /// Of no known format, and nothing to report.
     Other,
     Skipped(Skipped),
 }
@@ -152,7 +152,7 @@ pub(crate) fn recognise(candidate: &Candidate, format: Option<Format>) -> Recogn
         }
     }
     let detected = import::detect(path, &head);
-    // What is recorded stays: a session read as another host's would be there for ever, as records that no importer understands.
+    // Records stay: a session read with another host's format would stay for ever as records that no importer understands.
     if let (Some(asked), Some(found)) = (format, detected)
         && asked != found
     {
@@ -174,7 +174,7 @@ fn described(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }
 
-/// A file that is read here and there.
+/// A file that is read at any position.
 struct Anywhere(File);
 
 impl sqlite::Source for Anywhere {
@@ -220,7 +220,7 @@ pub(crate) fn read(
     read_changed(store, path, format, options, &mut import::ReadSessions::default(), progress)
 }
 
-/// Imports one file; of a database, the sessions that are not as they were when `sessions` was filled.
+/// Imports one file; of a database, only the sessions that changed since `sessions` was filled.
 pub(crate) fn read_changed(
     store: &Store,
     path: &Path,
@@ -235,7 +235,7 @@ pub(crate) fn read_changed(
     report(&mut gather, path, bytes, result)
 }
 
-/// Reads one file into facts. Gives its length, too.
+/// Reads one file into facts. Also returns its length.
 fn parse(
     path: &Path,
     format: Format,
@@ -262,23 +262,23 @@ fn parse(
     Ok((bytes, result))
 }
 
-/// Why a file could not be imported.
+/// The reason why a file could not be imported.
 #[derive(Debug)]
 pub(crate) enum ReadError {
     /// The file.
     File(std::io::Error),
     /// Its content.
     Import {
-        /// What is wrong with it.
+        /// The error in the content.
         error: ImportError,
-        /// Events that were recorded before that was found.
+        /// Events that were recorded before the error was found.
         event_count: u64,
     },
     /// The store: nothing more can be recorded.
     Store(Error),
 }
 
-/// Merges the events of another store that a file holds.
+/// Merges the events of another store from an exported file.
 pub(crate) fn merge(store: &Store, path: &Path, options: &Options) -> Result<MergeReport, ReadError> {
     let mut file = ExportFile { path, limits: options.limits, error: None };
     match store.merge(&mut file, MergeOptions::default()) {

@@ -1,4 +1,4 @@
-//! What is told of a file of which not all was imported.
+//! Notes on a file that was not imported whole.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 pub(crate) fn notes(report: &FileReport) -> Vec<Skipped> {
     let skip = |note: &acpdb_hosts::import::Note| Skipped {
         path: report.path.clone(),
-        // Of a database there are no lines to tell of.
+        // A database has no lines.
         line: Some(note.line).filter(|line| *line > 0),
         reason: note.reason.clone(),
     };
