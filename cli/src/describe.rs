@@ -1,4 +1,4 @@
-//! Events and things in words: short forms shared by several commands.
+//! Events and values in words: short forms shared by several commands.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,25 +15,25 @@ use crate::output::{Escape, escape};
 /// Style of seqs.
 pub(crate) const SEQ: anstyle::Style =
     anstyle::Style::new().fg_color(Some(anstyle::Color::Ansi(anstyle::AnsiColor::Cyan)));
-/// Style of what is secondary.
+/// Style of secondary texts.
 pub(crate) const DIM: anstyle::Style = anstyle::Style::new().dimmed();
-/// Style of what matters.
+/// Style of important texts.
 pub(crate) const BOLD: anstyle::Style = anstyle::Style::new().bold();
-/// Style of what is sound or current.
+/// Style of sound or current things.
 pub(crate) const GOOD: anstyle::Style =
     anstyle::Style::new().fg_color(Some(anstyle::Color::Ansi(anstyle::AnsiColor::Green)));
-/// Style of what is superseded or failed.
+/// Style of superseded or failed things.
 pub(crate) const BAD: anstyle::Style =
     anstyle::Style::new().fg_color(Some(anstyle::Color::Ansi(anstyle::AnsiColor::Yellow)));
 
-/// Stands for an unknown time.
+/// The text in place of an unknown time.
 pub(crate) const NO_TIME: &str = "no time";
 
-/// Streams whose names are looked up one by one before all are.
+/// Streams whose names are looked up one by one. After these, all names are read at once.
 const NAMED_COUNT_MAX: usize = 16;
 
-/// Names of streams, to print instead of their ids. Looked up when they are first printed: the first rows do not wait for
-/// the names of all.
+/// Names of streams, to print instead of their ids. A name is looked up when it is first printed, so that the first rows do not
+/// wait for all names.
 #[derive(Debug)]
 pub(crate) struct StreamNames {
     store: Store,
@@ -53,7 +53,7 @@ impl StreamNames {
         self.of(stream).map_or_else(|| stream.to_hex(), |name| name.name)
     }
 
-    /// When an event happened, as far as it is known.
+    /// The time of an event, as far as it is known.
     pub(crate) fn time(&self, recorded: &Recorded) -> Option<Micros> {
         let name = if recorded.event.host_time.is_some() { None } else { self.of(recorded.event.stream) };
         acpdb_query::time_of(recorded, name.as_ref())
@@ -64,18 +64,18 @@ impl StreamNames {
         if let Some(known) = names.get(&stream) {
             return known.clone();
         }
-        // What cannot be read has no name, and its reader tells of it.
+        // A stream that cannot be read has no name; its reader tells of the error.
         if names.len() == NAMED_COUNT_MAX {
             let all = self.store.stream_names().unwrap_or_default();
             names.extend(all.into_iter().map(|name| (name.id, Some(name))));
-        // As above.
+        // As for all names.
         } else if let Ok(Some(name)) = self.store.stream_name(stream) {
             names.insert(stream, Some(name));
         }
         names.entry(stream).or_default().clone()
     }
 
-    /// At most 12 characters of it.
+    /// At most 12 characters of the name.
     pub(crate) fn short(&self, stream: StreamId) -> String {
         // A host may name its sessions as it likes.
         escape(&self.full(stream), Escape::Line).chars().take(12).collect()
@@ -88,7 +88,7 @@ pub(crate) fn time(micros: Micros) -> String {
         .map_or_else(|_| "-".to_owned(), |time| format!("{time:.0}"))
 }
 
-/// The day of a time, of UTC: as all that is printed it says so, and can be typed as it stands.
+/// The day of a time, in UTC, with the mark of UTC: it can be typed as it is printed.
 pub(crate) fn day(micros: Micros) -> String {
     shortened(&time(micros), 10)
 }
@@ -98,13 +98,14 @@ pub(crate) fn minute(micros: Micros) -> String {
     shortened(&time(micros), 16)
 }
 
-/// The first `length` characters of a time as RFC 3339 has it, with the mark of UTC. Years of more digits stay whole.
+/// The first `length` characters of an RFC 3339 time, with the mark of UTC. A time whose year has more than four digits stays
+/// whole.
 pub(crate) fn shortened(time: &str, length: usize) -> String {
     let cut = time.get(..length).filter(|_| time.starts_with(|first: char| first.is_ascii_digit()));
     cut.map_or_else(|| time.to_owned(), |cut| format!("{}Z", cut.replace('T', " ")))
 }
 
-/// A time as [`time`] has it, if there is one. As wide either way.
+/// A time as by [`time`], or a text of the same width if there is none.
 pub(crate) fn time_if_any(micros: Option<Micros>) -> String {
     micros.map_or_else(|| format!("{NO_TIME:<20}"), time)
 }
@@ -141,7 +142,7 @@ pub(crate) fn event_json(recorded: &Recorded, names: &StreamNames) -> Value {
     })
 }
 
-/// A value for programs whose times are of RFC 3339, as they are in every answer: inside they are microseconds.
+/// A value for programs, with times as RFC 3339, as in every answer: inside the program they are microseconds.
 pub(crate) fn timed(
     value: &impl serde::Serialize,
     times: &[(&str, Option<String>)],
@@ -151,7 +152,7 @@ pub(crate) fn timed(
     Ok(with(value, times.iter().map(|(name, time)| ((*name).to_owned(), json!(time))).collect()))
 }
 
-/// A value for programs with more members, in place of those of the same names.
+/// A value for programs with more members. A new member replaces the member of the same name.
 pub(crate) fn with(mut value: Value, more: Value) -> Value {
     if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
         value.extend(more);
@@ -163,7 +164,7 @@ pub(crate) fn with(mut value: Value, more: Value) -> Value {
 mod tests {
     use super::*;
 
-    /// `sessions` printed times of UTC without a mark, and what a user types is local: who copied one got another hour.
+    /// `sessions` printed times of UTC without a mark, but typed times are local: a copied time meant another hour.
     #[test]
     fn a_time_that_is_cut_still_says_that_it_is_of_utc() {
         let noon = Micros(1_774_440_000_000_000);

@@ -1,9 +1,9 @@
-//! Files that were imported, as they were then: one that has not changed since costs a look at its folder entry.
+//! Files that were imported, with their stamps: a file that has not changed since costs one look at its folder entry.
 //!
-//! Kept beside the store's snapshots, by path: size, times and inode of each file, and what its import found. It may be
-//! deleted at any moment; then files are read again, which records nothing twice. A file of which not everything was
-//! understood is remembered for `acpdb hosts`, and read at each import, so that a warning is given. A file that changed while or
-//! just before it was read is read again.
+//! Kept beside the store's snapshots, by path: size, times and inode of each file, and the result of its import. The list may be
+//! deleted at any moment; then files are read again, which records nothing twice. A file that was not understood whole is
+//! remembered for `acpdb hosts`, and read at each import, so that a warning is given. A file that changed while or just before it
+//! was read is read again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
@@ -16,14 +16,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::reader::FileReport;
 
-/// Its name beside the snapshots.
+/// The name of the list beside the snapshots.
 const NAME: &str = "imports";
 /// Most files that are remembered.
 const FILE_COUNT_MAX: usize = 200_000;
-/// How coarse the clocks of file systems are: a change so soon after another one may bear the same time.
+/// Step of the clocks of file systems: two changes within one step may have the same time.
 const CLOCK_STEP: Duration = Duration::from_millis(20);
 
-/// What tells a file from a changed one.
+/// Values that change with the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stamp {
     bytes: u64,
@@ -31,25 +31,25 @@ pub(crate) struct Stamp {
     changed: i128,
     inode: u64,
     device: u64,
-    /// Bytes and time of a database's write-ahead log: what is new is there first.
+    /// Bytes and time of a database's write-ahead log: new data is there first.
     #[serde(default)]
     log: Option<(u64, i128)>,
 }
 
 impl Stamp {
-    /// The stamp of what lies at `path` now.
+    /// The stamp of the file at `path` now.
     pub(crate) fn at(path: &Path) -> Option<Self> {
         // A file without a stamp is read.
         let mut stamp = Self::of(&std::fs::metadata(path).ok()?)?;
         if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("db")) {
-            // A database may have no such log.
+            // A database may have no write-ahead log.
             let log = std::fs::metadata(crate::reader::log_of(path)).ok().and_then(|log| Self::of(&log));
             stamp.log = log.map(|log| (log.bytes, log.modified));
         }
         Some(stamp)
     }
 
-    /// Whether it changed so short a time ago, or in what the clock says is to come.
+    /// Whether the file changed within `time` before now, or after now by its clock.
     pub(crate) fn is_within(&self, time: Duration) -> bool {
         self.is_within_at(time, now())
     }
@@ -72,7 +72,7 @@ impl Stamp {
         })
     }
 
-    /// Whether it is older than now, by more than clocks can be wrong about.
+    /// Whether the last change is before now by more than the step of clocks.
     pub(crate) fn is_settled(&self) -> bool {
         self.is_settled_at(now())
     }
@@ -89,18 +89,18 @@ fn now() -> i128 {
     crate::clock::timestamp().as_nanosecond()
 }
 
-/// What was in a file.
+/// The content of a file when it was read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Held {
     stamp: Stamp,
-    /// The options that it was read with.
+    /// The options with which the file was read.
     how: String,
-    /// Absent: nothing to import.
+    /// Absent: the file has nothing to import.
     session: Option<Counts>,
-    /// Not everything was understood.
+    /// The file was not understood whole.
     #[serde(default)]
     is_partly: bool,
-    /// It changed meanwhile, or just before.
+    /// The file changed while it was read, or just before.
     #[serde(default)]
     is_unsettled: bool,
 }
@@ -110,23 +110,23 @@ struct Counts {
     #[serde(flatten)]
     report: ImportReport,
     facts: u64,
-    /// When it was read, in microseconds since 1970.
+    /// The time of the reading, in microseconds since 1970.
     #[serde(default)]
     read: i64,
 }
 
-/// What the files of one host held when they were read.
+/// The content of one host's files when they were read.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) files: u64,
-    /// When one of them was read last, in microseconds since 1970.
+    /// The time at which one of the files was read last, in microseconds since 1970.
     pub(crate) read: i64,
     pub(crate) versions: BTreeSet<String>,
     pub(crate) unknown: BTreeMap<String, u64>,
     pub(crate) tables: BTreeSet<String>,
 }
 
-/// The files that are known.
+/// All known files.
 #[derive(Debug, Default)]
 pub(crate) struct KnownFiles {
     files: BTreeMap<PathBuf, Held>,
@@ -134,30 +134,30 @@ pub(crate) struct KnownFiles {
     is_changed: bool,
 }
 
-/// A file that is known.
+/// A known file.
 pub(crate) enum Known {
-    /// A session, and what was found in it.
+    /// A session, and the report of its import.
     Session(Box<FileReport>),
-    /// Of no format.
+    /// Of no known format.
     Other,
 }
 
 /// A file that is about to be read.
 #[derive(Debug)]
 pub(crate) struct Reading {
-    /// Its stamp, and whether nothing could have changed it since without changing that too.
+    /// The file's stamp, and whether every later change of the file also changes the stamp.
     stamp: Option<(bool, Stamp)>,
 }
 
 impl KnownFiles {
-    /// What the store remembers. `how`: the options of this import; files that were read with others are not known.
+    /// The list of a store. `how`: the options of this import; files that were read with other options are not known.
     pub(crate) fn of(store: &Store, how: String) -> Self {
-        // What is not understood was not read before: all is read again, and known by its origins.
+        // A list that cannot be parsed counts as empty: all files are read again, and their facts are known by their origins.
         let files = store.aside(NAME).and_then(|bytes| serde_json::from_slice(&bytes).ok());
         Self { files: files.unwrap_or_default(), how, is_changed: false }
     }
 
-    /// What is known of a file that is as it was.
+    /// The result for a file that has not changed.
     pub(crate) fn look(&self, path: &Path) -> Option<Known> {
         let held = self.files.get(&absolute(path)?)?;
         let stamp = Stamp::at(path)?;
@@ -176,18 +176,18 @@ impl KnownFiles {
         })))
     }
 
-    /// Whether a file is as it was when it was read, whatever came of that.
+    /// Whether a file has not changed since it was read, with any result.
     pub(crate) fn is_as_it_was(&self, path: &Path, stamp: &Stamp) -> bool {
         let held = absolute(path).and_then(|path| self.files.get(&path));
         held.is_some_and(|held| held.stamp == *stamp && held.how == self.how && !held.is_unsettled)
     }
 
-    /// Takes note of how a file is before it is read.
+    /// Takes the stamp of a file before it is read.
     pub(crate) fn begin(path: &Path) -> Reading {
         Reading { stamp: Stamp::at(path).map(|stamp| (stamp.is_settled(), stamp)) }
     }
 
-    /// Remembers what was read of a file; `None`: it is of no format.
+    /// Remembers the result of reading a file; `None`: the file is of no known format.
     pub(crate) fn keep(&mut self, path: &Path, reading: &Reading, report: Option<&FileReport>) {
         let is_whole = Stamp::at(path) == reading.stamp.as_ref().map(|(_, stamp)| stamp.clone());
         let stamp = reading.stamp.clone().map(|(settled, stamp)| (settled && is_whole, stamp));
@@ -206,7 +206,7 @@ impl KnownFiles {
             file.report.is_complete() && file.report.cut.is_none() && file.report.unknown_records.is_empty()
         });
         self.is_changed |= match stamp {
-            // A file of no format that changes says nothing worth keeping.
+            // A file of no known format that changes is not worth keeping.
             Some((is_whole, stamp))
                 if (is_whole || report.is_some()) && self.files.len() < FILE_COUNT_MAX =>
             {
@@ -220,7 +220,7 @@ impl KnownFiles {
         };
     }
 
-    /// What the files of each host held, by its format.
+    /// The content of each host's files, by the host's format.
     pub(crate) fn seen(&self) -> BTreeMap<String, Seen> {
         let mut all: BTreeMap<String, Seen> = BTreeMap::new();
         for counts in self.files.values().filter_map(|held| held.session.as_ref()) {
@@ -238,12 +238,11 @@ impl KnownFiles {
         all
     }
 
-    /// Keeps it all for the next import. That what was read is durable has been seen to.
-    /// Says whether there was anything to keep.
+    /// Keeps the list for the next import; the caller has made all read facts durable. Returns true if the list had changed.
     pub(crate) fn save(&mut self, store: &Store) -> bool {
         let is_changed = std::mem::take(&mut self.is_changed);
         if is_changed && let Ok(bytes) = serde_json::to_vec(&self.files) {
-            // What is not kept is read again by the next import.
+            // The next import reads again the files of a list that is not kept.
             let _ = store.put_aside(NAME, &bytes);
         }
         is_changed
@@ -258,7 +257,7 @@ impl Counts {
 }
 
 fn absolute(path: &Path) -> Option<PathBuf> {
-    // An empty path, or one without a working folder to begin at: a file that is not known by a name is read.
+    // An empty path, or a relative path without a working folder: a file without a name is read.
     std::path::absolute(path).ok()
 }
 
@@ -266,7 +265,8 @@ fn absolute(path: &Path) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    /// A clock that was set back lets a file seem to be of the time to come: it is read again until that is past, and so not missed.
+    /// After a clock was set back, a file seems to be of a time to come: it is read again until that time is past, so that no
+    /// change is missed.
     #[test]
     fn a_stamp_is_trusted_once_the_clock_is_past_it() {
         const SECOND: i128 = 1_000_000_000;
@@ -283,7 +283,7 @@ mod tests {
             // Set back by an hour, and by years.
             (None, written - HOUR, false, true),
             (None, written - 900 * HOUR, false, true),
-            // What is new in a database is in its log.
+            // New data of a database is in its log.
             (later(HOUR), written + SECOND, false, true),
             (later(HOUR), written + 2 * HOUR, true, false),
         ] {

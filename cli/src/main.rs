@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     }
     let mut args = match Args::read(std::env::args_os()) {
         Ok(args) => args,
-        // A host would take the usual exit code for a refusal of what its agent is about to do.
+        // A host would take the usual exit code for a refusal of its agent's next act.
         Err(error) if error.use_stderr() && is_hook() => {
             let _ = writeln!(std::io::stderr(), "{error}");
             let _ = writeln!(std::io::stdout(), "{}", commands::hook::NOTHING);
@@ -68,13 +68,13 @@ fn main() -> ExitCode {
         Err(mut error) => {
             mistakes::explain(&mut error);
             let code = if error.use_stderr() { Code::Usage } else { Code::Ok };
-            // Who names no verb wants to know which there are.
+            // A user who names no verb wants the list of verbs.
             if error.kind() == clap::error::ErrorKind::MissingSubcommand {
                 let help = args::help(std::env::args_os());
                 let _ = writeln!(anstream::stderr(), "{}", help.ansi());
                 return code.into();
             }
-            // Help goes to standard output, and is data that was asked for; a mistake goes to standard error.
+            // Help goes to standard output, since it is data; a mistake goes to standard error.
             let said = error.print().and_then(|()| std::io::stdout().flush());
             if !error.use_stderr() {
                 return printed(said).into();
@@ -85,19 +85,19 @@ fn main() -> ExitCode {
             return code.into();
         }
     };
-    // A hook has nothing to say when it is interrupted: what it committed is there.
+    // An interrupted hook has nothing to say: all that it committed is there.
     if !matches!(args.verb, Verb::Hook(_)) {
         interrupt::listen();
     }
     let settings = settings::read();
-    // Else a file that cannot be read could not be mended by way of us.
+    // With a file that cannot be read, `config` and `trust` still run, so that the user can mend it.
     let unread = match settings {
         Ok(settings) => {
             args.global.settings = settings;
             None
         }
         Err(_) if matches!(args.verb, Verb::Config(_) | Verb::Trust(_)) => None,
-        // It answers its host, and records nothing: which store is meant, and what is taken out, is not known.
+        // The hook answers its host, and records nothing: neither the store nor the secrets to take out are known.
         Err(failure) if matches!(args.verb, Verb::Hook(_)) => {
             args.global.settings.unread = Some(failure.message);
             None
@@ -110,11 +110,11 @@ fn main() -> ExitCode {
         None => run(&args, &mut output),
     };
     let flushed = match output.finish() {
-        // A hook ends well whatever happens; its journal says that the host did not take the answer.
+        // A hook always ends well; its journal says that the host did not take the answer.
         Err(_) if matches!(args.verb, Verb::Hook(_)) => Ok(()),
         flushed => flushed,
     };
-    // Whatever the verb is: what it answers, and that it found nothing, is of what is sound.
+    // With damage, the answer of each verb, even that nothing was found, covers only the sound part.
     let result = if output.tell_of_damage() { failure::in_damage(result) } else { result };
     match result.and_then(|code| flushed.map(|()| code)) {
         Ok(code) => code.into(),
@@ -126,7 +126,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// How a program ends that was asked for help, or for its version. Who reads only the beginning has had enough.
+/// The exit code of a program that printed help or its version. A reader that stops early is no error.
 fn printed(said: std::io::Result<()>) -> Code {
     match said {
         Err(unsaid) if unsaid.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -142,7 +142,7 @@ fn is_hook() -> bool {
     let mut words = std::env::args_os().skip(1);
     while let Some(word) = words.next() {
         if word == "--db" || word == "--key-file" {
-            // Its value.
+            // The value of the option.
             let _ = words.next();
         } else if !word.to_string_lossy().starts_with('-') {
             return word == "hook";
@@ -151,9 +151,9 @@ fn is_hook() -> bool {
     false
 }
 
-/// `context discrad r_a1b2c` is refused for having two words too many; what is wrong is the first of them.
+/// `context discrad r_a1b2c` is refused for two words too many, although the first of them is wrong.
 fn act_that_was_meant() -> Option<&'static str> {
-    // A word that is no UTF-8 is none of ours.
+    // A word that is not UTF-8 is no word of this program.
     let mut words = std::env::args_os()
         .filter_map(|word| word.into_string().ok())
         .skip_while(|word| word != "context")
@@ -161,9 +161,9 @@ fn act_that_was_meant() -> Option<&'static str> {
     words.next().and_then(|word| commands::context::near_act(&word).filter(|act| *act != word))
 }
 
-/// Ends a panic's message with what it means for the user. The exit code of a panic stays 101.
+/// Ends a panic's message with its meaning for the user. The exit code of a panic stays 101.
 ///
-/// Panics of the index's library on a damaged file are no bugs: they are caught where it is called.
+/// Panics of the index's library on a damaged file are no bugs: they are caught at the call.
 fn tell_of_bugs() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

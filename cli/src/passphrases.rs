@@ -8,7 +8,7 @@ use crate::failure::{Code, Failure};
 
 /// The variable with the passphrase of stores that have one.
 pub(crate) const PASSPHRASE: &str = "ACPDB_PASSPHRASE";
-/// The variable with the passphrase that a rotation goes over to.
+/// The variable with the new passphrase of a rotation.
 pub(crate) const NEW_PASSPHRASE: &str = "ACPDB_NEW_PASSPHRASE";
 
 /// The passphrase that a variable of the environment holds.
@@ -18,12 +18,12 @@ pub(crate) fn told(variable: &str) -> Result<Option<PassphraseKeyRing>, Failure>
     PassphraseKeyRing::new(&text).map(Some).map_err(|error| Failure::usage(format!("${variable}: {error}")))
 }
 
-/// A passphrase that is made up now: of a variable, else asked for twice.
+/// A new passphrase: from a variable, else asked for twice.
 pub(crate) fn new_passphrase(variable: &str) -> Result<PassphraseKeyRing, Failure> {
     told(variable)?.map_or_else(|| asked_twice(variable), Ok)
 }
 
-/// The passphrase that a file is under: of the environment, else asked for.
+/// The passphrase of a file: from the environment, else asked for.
 pub(crate) fn passphrase_of(shown: &str) -> Result<PassphraseKeyRing, Failure> {
     if let Some(ring) = told(PASSPHRASE)? {
         return Ok(ring);

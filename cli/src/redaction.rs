@@ -1,10 +1,10 @@
-//! What counts as a secret: the options that say it, and the rules that they mean.
+//! Secrets: the options that choose them, and the rules of these options.
 
 use acpdb_hosts::redact::Rules;
 
 use crate::failure::Failure;
 
-/// What counts as a secret.
+/// Options that choose secrets.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct RedactOptions {
     /// Take well-known forms of keys and tokens out before anything is recorded
@@ -18,7 +18,7 @@ pub(crate) struct RedactOptions {
     pub(crate) redact_entropy: bool,
 }
 
-/// The rules that the options ask for; the usual ones are in if `always` or asked for.
+/// The rules of the options, with the usual rules; `None` if no option is given and `always` is false.
 pub(crate) fn rules(options: &RedactOptions, always: bool) -> Result<Option<Rules>, Failure> {
     let asked = options.redact || options.redact_entropy || !options.redact_rule.is_empty();
     if !asked && !always {

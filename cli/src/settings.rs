@@ -1,11 +1,11 @@
-//! The user's settings: one TOML file of a few keys, each of which an option or a variable overrules.
+//! The user's settings: one TOML file of a few keys. An option or a variable overrules each key.
 //!
 //! ```text
 //! $ACPDB_CONFIG, else $XDG_CONFIG_HOME/acpdb/config.toml, else ~/.config/acpdb/config.toml
 //! option  >  environment  >  settings  >  default
 //! ```
 //!
-//! Only how the command line behaves is set here. What supersedes what is a policy, and stands in the log.
+//! Settings are only about the behaviour of the command line. Rules of superseding are a policy, and stand in the log.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -15,14 +15,14 @@ use toml_edit::{DocumentMut, Item, Value};
 
 use crate::failure::{Code, Failure};
 
-/// The list of stores that are trusted: no setting of one value, so not among the keys.
+/// The list of trusted stores. It is not one value, so it is not among the keys.
 const TRUSTED: &str = "trusted";
 /// The table of subjects by stores.
 const SUBJECT: &str = "subject";
 /// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// What a key may be set to.
+/// The values that a key takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// Any text.
@@ -37,7 +37,7 @@ pub(crate) enum Kind {
     Subject,
 }
 
-/// How often something is done by itself.
+/// How often an automatic act is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Every {
     Events(u64),
@@ -63,7 +63,7 @@ impl FromStr for Every {
 pub(crate) struct Key {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    /// What holds where it is not set, in words.
+    /// The value where the key is not set, in words.
     pub(crate) default: &'static str,
     pub(crate) about: &'static str,
 }
@@ -126,7 +126,7 @@ pub(crate) const KEYS: &[Key] = &[
     },
 ];
 
-/// The settings that a run goes by.
+/// The settings of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     pub(crate) db: Option<PathBuf>,
@@ -141,9 +141,9 @@ pub(crate) struct Settings {
     pub(crate) subjects: Vec<(PathBuf, String)>,
     /// Stores of others, or writable by others, that the user trusts.
     pub(crate) trusted: Vec<PathBuf>,
-    /// Why the file could not be read, for a verb that goes on all the same.
+    /// The reason why the file could not be read, for a verb that runs all the same.
     pub(crate) unread: Option<String>,
-    /// What is wrong with the file and can be passed over.
+    /// Mistakes in the file that can be ignored.
     pub(crate) remarks: Vec<String>,
 }
 
@@ -152,7 +152,7 @@ pub(crate) fn path_in(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// The file of settings, be it there or not. `None` without a home.
+/// The path of the settings' file, which may be missing. `None` without a home.
 pub(crate) fn path() -> Option<PathBuf> {
     path_in("ACPDB_CONFIG").or_else(|| {
         let folder = path_in("XDG_CONFIG_HOME").or_else(|| path_in("HOME").map(|home| home.join(".config")));
@@ -173,11 +173,11 @@ fn near(name: &str) -> Option<&'static str> {
     acpdb_query::nearest(KEYS.iter().map(|key| key.name), name, 0.7)
 }
 
-/// The file as it is written; empty if there is none.
+/// The file's content; empty if there is no file.
 pub(crate) fn document(path: &Path) -> Result<DocumentMut, Failure> {
     use std::io::Read as _;
     let shown = path.display().to_string();
-    // To open a pipe waits for its other end: a hook would keep its host waiting for ever.
+    // Opening a pipe waits for its other end: a hook would keep its host waiting for ever.
     #[cfg(unix)]
     {
         use std::os::unix::fs::FileTypeExt as _;
@@ -207,8 +207,8 @@ pub(crate) fn document(path: &Path) -> Result<DocumentMut, Failure> {
 
 /// Reads the settings in force.
 ///
-/// A key that is not known is a remark: an older program may read the file of a newer one. A value that cannot be is an
-/// error, since the meaning cannot be guessed.
+/// A key that is not known is a remark: an older program may read the file of a newer one. A wrong value is an error, since its
+/// meaning cannot be guessed.
 pub(crate) fn read() -> Result<Settings, Failure> {
     let Some(path) = path() else { return Ok(Settings::default()) };
     let document = document(&path)?;
@@ -252,7 +252,7 @@ fn at_home(text: &str) -> PathBuf {
     }
 }
 
-/// A value of the file as it would be typed.
+/// A value of the file, as a user types it.
 fn text(item: &Item) -> Result<String, Failure> {
     match item.as_value() {
         Some(Value::String(text)) => Ok(text.value().clone()),
@@ -267,7 +267,7 @@ pub(crate) fn check(key: &Key, text: &str) -> Result<(), Failure> {
         Kind::Text if text.is_empty() => {
             return Err(Failure::usage(format!("{} cannot be empty", key.name)));
         }
-        // More has to hold of a subject than that it is a text; the engine checks it.
+        // The engine checks the further rules for a subject.
         Kind::Text | Kind::Subject => return Ok(()),
         Kind::Every if text.parse::<Every>().is_ok() => return Ok(()),
         Kind::Every => {
@@ -284,7 +284,7 @@ pub(crate) fn check(key: &Key, text: &str) -> Result<(), Failure> {
     Err(Failure::usage(format!("{} cannot be {text:?}; it is one of {}", key.name, words.join(", "))))
 }
 
-/// What the file says of a key, for the store in `folder` where it is one of stores.
+/// The value of a key in the file. For a key with one value for each store: the value for the store in `folder`.
 pub(crate) fn given(document: &DocumentMut, key: &Key, folder: &Path) -> Result<Option<String>, Failure> {
     if key.kind == Kind::Subject {
         let all = document.get(key.name).map(subjects).transpose()?.unwrap_or_default();
@@ -294,7 +294,7 @@ pub(crate) fn given(document: &DocumentMut, key: &Key, folder: &Path) -> Result<
     document.get(key.name).map(text).transpose()
 }
 
-/// The subjects that a table names, by stores.
+/// The subjects in a table, by stores.
 fn subjects(item: &Item) -> Result<Vec<(PathBuf, String)>, Failure> {
     let wrong = || {
         Failure::usage(format!(
@@ -308,19 +308,19 @@ fn subjects(item: &Item) -> Result<Vec<(PathBuf, String)>, Failure> {
     table.iter().map(row).collect()
 }
 
-/// A store as the settings name it.
+/// A store's path as the settings name it.
 pub(crate) fn store_key(folder: &Path) -> PathBuf {
     folder.canonicalize().or_else(|_| std::path::absolute(folder)).unwrap_or_else(|_| folder.to_owned())
 }
 
-/// Writes the subject of new sessions of a store, or takes it out; all else in the file stays.
+/// Writes the subject of new sessions of a store, or removes it; all else in the file stays.
 pub(crate) fn write_subject(path: &Path, folder: &Path, name: Option<&str>) -> Result<(), Failure> {
     let mut document = document(path)?;
     let store = store_key(folder);
     let store = store.to_str().ok_or_else(|| {
         Failure::usage(format!("{} cannot stand in the settings: it is not UTF-8", store.display()))
     })?;
-    // One that is no table is refused, not replaced.
+    // An entry that is no table is refused, not replaced.
     document.get(SUBJECT).map(subjects).transpose()?;
     let table = document.entry(SUBJECT).or_insert_with(toml_edit::table);
     if let Some(table) = table.as_table_like_mut() {
@@ -335,7 +335,7 @@ pub(crate) fn write_subject(path: &Path, folder: &Path, name: Option<&str>) -> R
     replace(path, &document.to_string())
 }
 
-/// Writes a key, or takes it out; comments and order of the file stay. The file is replaced as a whole.
+/// Writes a key, or removes it; comments and order of the file stay. The file is replaced as a whole.
 pub(crate) fn write(path: &Path, key: &Key, value: Option<&str>) -> Result<(), Failure> {
     let mut document = document(path)?;
     match value {
@@ -352,7 +352,7 @@ pub(crate) fn write(path: &Path, key: &Key, value: Option<&str>) -> Result<(), F
     replace(path, &document.to_string())
 }
 
-/// The stores that the file says are trusted.
+/// The stores that the file lists as trusted.
 pub(crate) fn trusted(document: &DocumentMut) -> Result<Vec<PathBuf>, Failure> {
     let wrong = || Failure::usage(format!("{TRUSTED} is a list of paths; acpdb trust writes it"));
     let Some(item) = document.get(TRUSTED) else { return Ok(Vec::new()) };
@@ -360,7 +360,7 @@ pub(crate) fn trusted(document: &DocumentMut) -> Result<Vec<PathBuf>, Failure> {
     list.iter().map(|path| path.as_str().map(PathBuf::from).ok_or_else(wrong)).collect()
 }
 
-/// Writes that list; comments and order of the file stay.
+/// Writes the list of trusted stores; comments and order of the file stay.
 pub(crate) fn write_trusted(path: &Path, stores: &[PathBuf]) -> Result<(), Failure> {
     let mut document = document(path)?;
     let mut list = toml_edit::Array::new();
@@ -378,12 +378,12 @@ pub(crate) fn write_trusted(path: &Path, stores: &[PathBuf]) -> Result<(), Failu
     replace(path, &document.to_string())
 }
 
-/// Puts a file of the user's in the place of the one before, in one step; one that was not there is for its owner alone.
+/// Replaces a file of the user in one step; a new file can be read by its owner alone.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     files::replace(path, text.as_bytes(), files::Mode::Private).map_err(Failure::io("write", path.display()))
 }
 
-/// Without a home there is no file to write.
+/// The file of settings. Fails without a home.
 pub(crate) fn path_or_failure() -> Result<PathBuf, Failure> {
     path().ok_or_else(|| {
         Failure::new(Code::Failure, "there is no home folder to keep settings in")

@@ -30,7 +30,7 @@ pub(crate) fn each<T: Sync, R: Send>(
     done
 }
 
-/// As [`each`], with no word of how far it is.
+/// As [`each`], without progress.
 pub(crate) fn silently<T: Sync, R: Send>(
     things: &[T],
     work: impl Fn(&T) -> Result<R, Error> + Sync,

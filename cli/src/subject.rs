@@ -4,7 +4,7 @@
 //! what the session says  >  --subject of the verb  >  $ACPDB_SUBJECT  >  the settings, for each store  >  none
 //! ```
 //!
-//! It stands in the user's settings and not in the store: there a name lies sealed, and goes with its key.
+//! The subject stands in the user's settings and not in the store: in the store a name lies sealed, and goes with its key.
 
 use std::path::Path;
 
@@ -17,14 +17,14 @@ use crate::settings;
 /// The variable that names a subject for all that a program records.
 const VARIABLE: &str = "ACPDB_SUBJECT";
 
-/// A subject, and who said it.
+/// A subject, and the place that named it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Said {
     pub(crate) name: String,
     pub(crate) by: By,
 }
 
-/// Where a subject was named.
+/// The place that named a subject.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum By {
     Option,
@@ -33,7 +33,7 @@ pub(crate) enum By {
 }
 
 impl By {
-    /// In words, for `doctor`.
+    /// The place in words, for `doctor`.
     pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Option => "--subject",
@@ -42,7 +42,7 @@ impl By {
         }
     }
 
-    /// How it is taken back.
+    /// The hint how to take the subject back.
     pub(crate) const fn hint(self) -> &'static str {
         match self {
             Self::Option => "leave --subject out, or make an encrypted store with acpdb init --encrypt",
@@ -68,7 +68,7 @@ pub(crate) fn of(folder: &Path, named: Option<&str>, global: &Global) -> Result<
     Ok(set.map(|(_, name)| Said { name: name.clone(), by: By::Settings }))
 }
 
-/// Opens a store with what was said.
+/// Opens a store with the subject, if there is one.
 pub(crate) fn open(builder: Builder, folder: &Path, said: Option<Said>) -> Result<Store, Failure> {
     let Some(Said { name, by }) = said else { return Ok(builder.open()?) };
     builder.subject(name).open().map_err(|error| refused(error, folder, by))
@@ -76,7 +76,7 @@ pub(crate) fn open(builder: Builder, folder: &Path, said: Option<Said>) -> Resul
 
 pub(crate) fn refused(error: Error, folder: &Path, by: By) -> Failure {
     match error {
-        // Without a key none is made.
+        // A subject alone makes no store: a new encrypted store needs a key.
         Error::NotAStore { .. } if !folder.join("acpdb.json").exists() => {
             let folder = folder.display();
             let said = by.words();

@@ -1,10 +1,10 @@
-//! Whose a store is, and which stores the user trusts although they are others'.
+//! The owner of a store, and the stores of others that the user trusts.
 //!
-//! A store that is found upwards was put there by a user who may make a folder above: in a folder that all may write to, that
-//! is any user. What such a store says would be read as the user's own, and what the user says would be written into it. So
-//! it has to belong to the user, and no other user may write to it, or it is on the list that `acpdb trust` keeps.
+//! A user who may make a folder above put there a store that is found upwards: in a folder that all may write to, that is any user.
+//! The content of such a store would be read as the user's own, and the user's words would be written into it. So the store has to
+//! belong to the user, and no other user may write to it, or it is on the list that `acpdb trust` keeps.
 //!
-//! Not here: what may lie in a store that is the user's own by ownership and still came from a stranger, such as one in an
+//! Not here: the content of a store that is the user's own by ownership and still came from a stranger, such as a store in an
 //! archive or a clone. Nothing in a store leads out of it; the engine sees to that.
 
 use std::os::unix::fs::MetadataExt as _;
@@ -12,19 +12,19 @@ use std::path::Path;
 
 use crate::settings::Settings;
 
-/// What else of a store has to be the user's own, if it is there.
+/// Parts of a store that also have to be the user's own, if they are there.
 const PARTS: [&str; 3] = ["acpdb.json", "tail", "log"];
 /// Write for the group, write for others.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// What speaks against a store, as the rest of a sentence about its folder; `None` if nothing does, or it is not there.
+/// The objection to a store, as the rest of a sentence about its folder; `None` if there is no objection, or no store.
 pub(crate) fn objection(folder: &Path) -> Option<String> {
     let user = acpdb_engine::storage::effective_user()?;
-    // Links on the way to the folder are the user's business, links in it are not followed.
+    // Links on the way to the folder are the user's choice; links in it are not followed.
     let found = folder.metadata().ok()?;
     let own = against(found.uid(), found.mode(), user);
     own.or_else(|| {
-        // A part that is not there speaks against nothing, and one that cannot be looked at cannot be read either.
+        // A missing part is no objection. A part that cannot be looked at cannot be read either.
         let parts = PARTS.iter().filter_map(|part| Some((part, folder.join(part).symlink_metadata().ok()?)));
         let mut parts = parts.filter(|(_, found)| !found.is_symlink());
         parts.find_map(|(part, found)| {
@@ -34,7 +34,7 @@ pub(crate) fn objection(folder: &Path) -> Option<String> {
     })
 }
 
-/// What speaks against a file or folder of this owner and mode.
+/// The objection to a file or folder of this owner and mode.
 fn against(owner: u32, mode: u32, user: u32) -> Option<String> {
     if owner != user {
         return Some(format!("belongs to user {owner}, not to you (user {user})"));
@@ -43,7 +43,7 @@ fn against(owner: u32, mode: u32, user: u32) -> Option<String> {
     (mode & OTHERS_WRITE != 0).then(|| format!("can be written by others than its owner (mode {mode:o})"))
 }
 
-/// Whether the user said that this store is to be trusted.
+/// Whether the user trusts this store.
 pub(crate) fn is_trusted(settings: &Settings, folder: &Path) -> bool {
     !settings.trusted.is_empty()
         && folder.canonicalize().is_ok_and(|folder| settings.trusted.contains(&folder))
@@ -53,7 +53,7 @@ pub(crate) fn is_trusted(settings: &Settings, folder: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// In a folder that all may write to, a stranger's store was found and used. It has to be one's own now, and no other user
+    /// In a folder that all may write to, a stranger's store was found and used. Now it has to be the user's own, and no other user
     /// may write to it.
     #[test]
     fn a_store_of_another_user_or_open_to_all_is_objected_to() {

@@ -1,4 +1,4 @@
-//! `acpdb demo`: a tour on one session, yours if one is found.
+//! `acpdb demo`: a tour of one session, the user's own if one is found.
 //!
 //! ```text
 //! FILE, or the newest session in the usual places, or the bundled one -> a temporary store (or --keep) -> one screen
@@ -23,7 +23,7 @@ use crate::reader::{self, Candidate, ReadError, Recognised};
 const BUNDLED: &[u8] = include_bytes!("../../assets/demo-session.jsonl");
 /// Most files that are tried before the bundled session is taken.
 const TRIED_COUNT_MAX: usize = 16;
-/// Calls that make a session worth a tour.
+/// Fewest calls in a session that is worth a tour.
 const CALL_COUNT_MIN: u64 = 8;
 
 pub(crate) fn run(global: &Global, args: &Demo, output: &mut Output) -> Result<Code, Failure> {
@@ -42,7 +42,7 @@ pub(crate) fn run(global: &Global, args: &Demo, output: &mut Output) -> Result<C
     let names = store.stream_names()?;
     let session = names.into_iter().find(|name| name.id == chosen.session);
     let session = session.ok_or_else(|| Failure::not_found("the session was not recorded"))?;
-    // Everything is on disk before it is verified.
+    // All is on disk before the store is verified.
     store.close()?;
     let verified = acpdb_engine::verify::verify_folder(&path, false)?;
     let tour = tour::look(&store, &session, chosen.source, verified, args.keep.as_deref(), global)?;
@@ -54,7 +54,7 @@ pub(crate) fn run(global: &Global, args: &Demo, output: &mut Output) -> Result<C
     Ok(if tour.is_sound() { Code::Ok } else { Code::Damage })
 }
 
-/// The session that is toured, imported into a temporary store.
+/// The session of the tour, imported into a temporary store.
 struct Chosen {
     store: Store,
     session: StreamId,
@@ -100,16 +100,16 @@ fn choose(global: &Global, args: &Demo, folder: &Path, output: &Output) -> Resul
     Ok(Chosen { store, session, file, format, source: Source::Bundled { asked: args.bundled } })
 }
 
-/// The newest session in the usual places that is worth a tour. Files that fail are passed over.
+/// The newest session in the usual places that is worth a tour. Files that fail are left out.
 fn newest(global: &Global, folder: &Path, output: &Output) -> Result<Option<Chosen>, Failure> {
-    // Where sessions lie is said by `acpdb import`, not here.
+    // `acpdb import` tells the places of sessions, this verb does not.
     let mut silent = Output::new(global);
     silent.quiet = true;
     let Ok(candidates) = super::import::usual(&[], &silent) else { return Ok(None) };
     let mut dated: Vec<(SystemTime, Candidate)> = candidates
         .into_iter()
         .filter_map(|candidate| {
-            // As for all of them: one that fails is passed over, and the next is looked at.
+            // A candidate that fails is left out.
             let metadata = std::fs::metadata(&candidate.path).ok()?;
             // As above.
             Some((metadata.modified().ok()?, candidate))
@@ -146,7 +146,7 @@ fn import(store: &Store, path: &Path, format: Format) -> Result<(), Failure> {
     }
 }
 
-/// The session of a store with most calls, main sessions first, and how many calls it has.
+/// The session of a store with the most calls, main sessions first, and the number of its calls.
 fn richest(store: &Store) -> Result<Option<(StreamId, u64)>, Failure> {
     let names: Vec<StreamName> = store.stream_names()?;
     let mut best = None;

@@ -1,4 +1,4 @@
-//! `acpdb explain ID`: why something is or is not in the current context.
+//! `acpdb explain ID`: the reason why an item is or is not in the current context.
 
 use acpdb_engine::fold::Protection;
 

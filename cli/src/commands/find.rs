@@ -14,7 +14,7 @@ pub(crate) fn item(store: &Store, text: &str, session: Option<&str>) -> Result<F
     acpdb_query::find(store, text, session.as_ref()).map_err(|error| {
         let is_unknown = matches!(error, FindError::NotFound { .. });
         let failure = failure(error);
-        // If the store cannot say, the first failure is the one to tell.
+        // If this look-up fails too, the first failure is the one to tell.
         match super::sessions::by_place(store, text) {
             Ok(Some(_)) if is_unknown => {
                 failure.hint(format!("that is a session: acpdb context --session {text}"))
@@ -47,7 +47,7 @@ pub(crate) fn failure(error: FindError) -> Failure {
     }
 }
 
-/// The item of what was found, as of `--at`: a view and the item's place in it.
+/// The found item as of `--at`: a view and the item's index in it.
 pub(crate) fn target(store: &Store, global: &Global, found: &Found) -> Result<(View, Ix), Failure> {
     let Some(ix) = found.ix else {
         let seq = found.item.seq;
@@ -72,7 +72,7 @@ pub(crate) fn target(store: &Store, global: &Global, found: &Found) -> Result<(V
     Ok((view, ix))
 }
 
-/// The store to read, the session that is named or else meant, and its view at `--at`.
+/// The store to read, the named session or else the default one, and its view at `--at`.
 pub(crate) fn opened(
     global: &Global,
     named: Option<&str>,
@@ -102,12 +102,12 @@ pub(crate) fn view_at(
     Ok(view)
 }
 
-/// As [`view`], of a fold that is not kept: for looking at many sessions.
+/// As [`view`], with a fold that is not kept: for looking at many sessions.
 pub(crate) fn view_once(store: &Store, global: &Global, stream: &StreamName) -> Result<View, Failure> {
     once_at(store, global, stream, global.at.as_deref())
 }
 
-/// As [`view_at`], of a fold that is not kept.
+/// As [`view_at`], with a fold that is not kept.
 pub(crate) fn once_at(
     store: &Store,
     global: &Global,

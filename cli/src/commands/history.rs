@@ -1,4 +1,4 @@
-//! `acpdb history`: everything that ever was, and the chain of what superseded what.
+//! `acpdb history`: all items that ever were, and the chains of superseding.
 
 mod sorted;
 
@@ -12,13 +12,13 @@ use super::lines::{Widths, about, behind, cut, joined, one_line, standing, stand
 use super::{Code, Failure, Global, Output, ask, describe, find, sessions, store_path};
 use crate::args::{History, HistorySort};
 
-/// Schema of what is printed for programs.
+/// Schema of the output for programs.
 const SCHEMA: &str = "acpdb.history/1";
 /// Rows that are gathered before columns are laid out.
 const PAGE_COUNT: usize = 256;
-/// Columns for where an item stands.
+/// Columns for an item's standing.
 const STANDING_WIDTH: usize = 34;
-/// The same for the last of a chain.
+/// Columns for the standing of the last member of a chain.
 const LAST_WIDTH: usize = 14;
 
 pub(crate) fn run(global: &Global, args: &History, output: &mut Output) -> Result<Code, Failure> {
@@ -74,12 +74,12 @@ impl Listing<'_> {
     ) -> Result<Code, Failure> {
         let mut near = Vec::new();
         let mut scanned = Scanned::default();
-        // The end of the page, and whether a row comes behind it.
+        // The end of the page, and whether a row follows it.
         let (mut next, mut has_more) = (None, false);
         let mut json: Vec<ItemRow> = Vec::new();
         let mut row_count = 0_u64;
         let many = streams.len() > 1;
-        // A page ends in one session; the next goes on there.
+        // A page ends in one session; the next page goes on there.
         let ended = match self.after {
             Some(cursor) => store.event(cursor.after.seq)?.map(|recorded| recorded.event.stream),
             None => None,
@@ -104,14 +104,14 @@ impl Listing<'_> {
                 digest: self.digest,
             };
             let mut rows = acpdb_query::item_rows(store, &view, stream, question)?;
-            // A fork repeats what it shares with its parent.
+            // A fork repeats the items that it shares with its parent.
             let first = view.read().state().first();
             let mut widths = None;
             let mut ready: Vec<ItemRow> = Vec::new();
             let mut is_end = false;
             while !is_end && !has_more {
                 match rows.next() {
-                    // Damage behind the page is for the next page to tell.
+                    // The next page tells of damage after this page.
                     Some(Err(_)) if self.left == 0 => has_more = true,
                     Some(row) => {
                         let row = row?;
@@ -140,7 +140,7 @@ impl Listing<'_> {
                     if many && widths.is_none() && !ready.is_empty() {
                         output.styled(describe::BOLD, one_line(&stream.name))?;
                     }
-                    // Columns are as wide as the first rows need, so that the first are there at once.
+                    // The first rows set the widths of columns, so that they are printed at once.
                     let columns = *widths.get_or_insert_with(|| columns(&ready, 0, output));
                     for row in ready.drain(..) {
                         let line = columns.line(&row, &about(&view, &row)?, output);
@@ -176,7 +176,7 @@ impl Listing<'_> {
     }
 }
 
-/// Columns for these rows; `more` are kept beside those for where an item stands.
+/// Columns for these rows; `more` columns are kept beside those for an item's standing.
 fn columns(rows: &[ItemRow], more: usize, output: &Output) -> Widths {
     let stands = rows.iter().map(|row| standing(row).into());
     Widths::of(rows, output, behind(stands, STANDING_WIDTH, output) + more)
@@ -191,7 +191,7 @@ fn view_of(
     many: bool,
 ) -> Result<Option<View>, Failure> {
     match if many { find::once_at } else { find::view_at }(store, global, stream, at) {
-        // Over several sessions, one that has not come to a turn is none of them.
+        // Over several sessions, a session that has not come to a turn is left out.
         Err(failure) if failure.code == Code::NotFound && many => Ok(None),
         view => view.map(Some),
     }
@@ -205,7 +205,7 @@ fn chosen(view: &View, session: &str, which: Which<'_>) -> Option<std::collectio
     }
 }
 
-/// Nothing was found: what is near?
+/// The failure when nothing was found: names a similar file or tool.
 fn nothing(which: Which<'_>, names: Vec<String>) -> Failure {
     let (what, asked) = match which {
         Which::All => return Failure::not_found("there are no items at this point"),
@@ -213,7 +213,7 @@ fn nothing(which: Which<'_>, names: Vec<String>) -> Failure {
         Which::Tool(tool) => ("tool", tool),
     };
     let failure = Failure::not_found(format!("no call names the {what} {asked:?}"));
-    // Paths are long and alike: their last part says most.
+    // Paths are long and alike, so that their last part tells most.
     let last = |name: &str| name.rsplit('/').next().unwrap_or_default().to_owned();
     let likeness =
         |name: &str| strsim::jaro_winkler(name, asked).max(strsim::jaro_winkler(&last(name), &last(asked)));
@@ -224,7 +224,7 @@ fn nothing(which: Which<'_>, names: Vec<String>) -> Failure {
     }
 }
 
-/// Whether a text looks like a file's path: no item goes by one.
+/// Whether a text looks like a file's path: a path names no item.
 fn is_path(text: &str) -> bool {
     let text = text.trim_start_matches('@');
     text.contains('/')
@@ -242,7 +242,7 @@ fn of_chain(global: &Global, id: &str, session: Option<&str>, output: &mut Outpu
     let store = store_path::read(global, output)?;
     let found = match find::item(&store, id, session) {
         Ok(found) if found.ix.is_some() && !is_beginning_of_call(&store, &found, id)? => found,
-        // Memory has chains like everything else; its ids are short, and calls may begin so.
+        // Memory has chains, too. Its ids are short, and a call's id may begin with one.
         other => match super::memory_history::of_chain(&store, global, id, session, output)? {
             Some(code) => return Ok(code),
             None => other.map_err(|failure| if is_path(id) { with_file(failure, id) } else { failure })?,
@@ -272,7 +272,7 @@ fn of_chain(global: &Global, id: &str, session: Option<&str>, output: &mut Outpu
     Ok(Code::Ok)
 }
 
-/// Whether an id that memory could have, such as `d1`, is no more than the beginning of what was found by it.
+/// Whether an id that memory could have, such as `d1`, is only the beginning of the found call's id.
 fn is_beginning_of_call(store: &Store, found: &acpdb_query::Found, id: &str) -> Result<bool, Failure> {
     let (letter, number) = id.split_at_checked(1).unwrap_or((id, ""));
     let is_short = matches!(letter, "f" | "p" | "d" | "n")
@@ -291,7 +291,7 @@ pub(crate) fn draw(
     about: &dyn Fn(&ItemRow) -> Result<String, Failure>,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    // What superseded a member stands below it.
+    // A newer member that superseded this one stands below it.
     let is_told_below = |row: &ItemRow| {
         let is_old = chain.edges.iter().any(|edge| edge.old == row.item);
         is_old && row.rule.is_some() && row.cause != Some("erased")

@@ -10,16 +10,16 @@ use crate::args::Init;
 use crate::passphrases;
 use crate::rings::{self, New};
 
-/// What came of it, for programs.
+/// The result, for programs.
 #[derive(Serialize)]
 struct Made {
     #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     path: PathBuf,
     id: String,
-    /// Whether it was made now.
+    /// Whether the store was made now.
     created: bool,
     encrypted: bool,
-    /// Where its key is, if it is encrypted and was made now.
+    /// The place of its key, if the store is encrypted and was made now.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
 }
@@ -27,7 +27,7 @@ struct Made {
 pub(crate) fn run(global: &Global, args: &Init, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "init")?;
     let folder = folder(global, args)?;
-    // A store that was named by itself takes no other's place.
+    // A store that is named with `--db` takes no other store's place.
     let shadowed = match (&global.db, folder.parent()) {
         (None, Some(parent)) => shadowed(global, parent, &folder),
         _ => None,
@@ -63,7 +63,7 @@ pub(crate) fn run(global: &Global, args: &Init, output: &mut Output) -> Result<C
     Ok(Code::Ok)
 }
 
-/// The store's folder: the one that is named, else `.acpdb` in the folder it is for, as other tools have it.
+/// The store's folder: the named one, else `.acpdb` in the project's folder, as with other tools.
 fn folder(global: &Global, args: &Init) -> Result<PathBuf, Failure> {
     match (&global.db, &args.folder) {
         (Some(store), Some(_)) => Err(Failure::usage(format!(
@@ -78,23 +78,23 @@ fn folder(global: &Global, args: &Init) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Whether a folder is a store, or called as one, and no folder that a store is for.
+/// Whether a folder is a store, or named like one. Then it is no folder of a project.
 fn is_store(folder: &Path) -> bool {
     folder.file_name().is_some_and(|name| name == store_path::FOLDER) || folder.join("acpdb.json").is_file()
 }
 
-/// The store that commands in a folder used so far, if it is another one than the new.
+/// The store that commands in a folder used so far, if it is not the new one.
 fn shadowed(global: &Global, parent: &Path, new: &Path) -> Option<PathBuf> {
     let here = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    // A folder that is yet to be made had none. Nor has one that cannot be looked at.
+    // A folder that does not exist yet had no store. A folder that cannot be looked at counts as one without a store.
     let here = here.canonicalize().ok().or_else(|| std::env::current_dir().ok().map(|it| it.join(here)))?;
     let used = store_path::used_in(global, &here)?;
-    // A store that is yet to be made is at no place, and is not the other.
+    // A store that does not exist yet has no path, and differs from the other.
     let is_new = used.canonicalize().ok() == new.canonicalize().ok();
     (!is_new).then_some(used)
 }
 
-/// A store that is there is left as it is, if it is as asked.
+/// Leaves an existing store as it is. Fails if the store is not as asked.
 fn there(global: &Global, args: &Init, folder: &Path) -> Result<Made, Failure> {
     let store = store_path::builder(folder, global)?.read_only().open()?;
     if args.encrypt && !store.is_encrypted() {

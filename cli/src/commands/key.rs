@@ -1,4 +1,4 @@
-//! `acpdb key`: make a key, show its public part, believe those of others.
+//! `acpdb key`: makes a key, shows its public part, trusts keys of others.
 
 use acpdb_engine::Store;
 use acpdb_engine::text::paths::shown;
@@ -58,7 +58,7 @@ pub(crate) fn run(global: &Global, act: &KeyAct, output: &mut Output) -> Result<
     Ok(Code::Ok)
 }
 
-/// The store, if it has keys.
+/// The store. Fails if the store is not encrypted.
 fn encrypted(global: &Global, output: &Output) -> Result<Store, Failure> {
     let store = store_path::write(global, output)?;
     if !store.is_encrypted() {
@@ -68,7 +68,7 @@ fn encrypted(global: &Global, output: &Output) -> Result<Store, Failure> {
     Ok(store)
 }
 
-/// Gives one session, else all, another data key.
+/// Gives one session, else all sessions, another data key.
 fn rotate_data(global: &Global, session: Option<&str>, output: &mut Output) -> Result<(), Failure> {
     let store = encrypted(global, output)?;
     let session = super::sessions::named(&store, session)?;
@@ -84,7 +84,7 @@ fn rotate_data(global: &Global, session: Option<&str>, output: &mut Output) -> R
     Ok(())
 }
 
-/// Wraps the keys of all streams by another key. One that was interrupted goes on with the key that it had begun with.
+/// Wraps the keys of all streams by another key. An interrupted rotation goes on with the key that it had begun with.
 fn rotate(global: &Global, place: New<'_>, output: &mut Output) -> Result<(), Failure> {
     let store = encrypted(global, output)?;
     let begun = if matches!(place, New::Beside) { rings::begun(store.root())? } else { None };

@@ -1,8 +1,8 @@
 //! Memory as JSON lines: `acpdb memory export` and `import`.
 //!
-//! An export holds one item a line, with its edges; importing it again adds nothing. Lines written by hand need a kind and a
-//! value. What cannot be recorded is named with its line and the reason, and the exit code says so. Files of other programs (decisions
-//! that replace each other, preferences over time) are read by their own importer.
+//! An export holds one item a line, with its edges; importing it again adds nothing. Lines written by hand need a kind and a value.
+//! A line that cannot be recorded is named with the reason, and the exit code tells of it. Files of other programs (decisions that
+//! replace each other, preferences over time) are read by their own importer.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
@@ -31,7 +31,7 @@ pub(crate) fn export(rows: &[Row], output: &mut Output) -> Result<Code, Failure>
         let mut value = serde_json::to_value(row).unwrap_or_default();
         if let Some(object) = value.as_object_mut() {
             object.insert("schema".to_owned(), ITEM_SCHEMA.into());
-            // Of this store and of this moment.
+            // These fields are of this store and of this moment.
             for field in ["item", "stream", "source", "shadowed", "confidence"] {
                 object.remove(field);
             }
@@ -71,13 +71,13 @@ struct Line {
     supersedes: Vec<String>,
     status: Option<String>,
     extra: Option<Value>,
-    /// Of the file's format, or without a place of their own here.
+    /// Fields of the file's format, and fields that have no place here.
     #[serde(flatten)]
     others: serde_json::Map<String, Value>,
 }
 
 impl Line {
-    /// What has no place of its own stays with the item.
+    /// Fields without a place here stay with the item.
     fn extra(&mut self) -> Option<Bytes> {
         self.others
             .retain(|name, _| !matches!(name.as_str(), "schema" | "item" | "stream" | "source" | "shadowed"));
@@ -94,7 +94,7 @@ impl Line {
         Some(Bytes::from(extra.to_string().into_bytes()))
     }
 
-    /// Whose memory it is, and the facts. `text` is the line.
+    /// Whether the item is of the user's memory, and the facts. `text` is the line.
     fn entries(mut self, text: &[u8]) -> Result<(bool, Vec<Entry>), String> {
         let extra = self.extra();
         let micros = |time: Option<jiff::Timestamp>| time.map(|time| Micros(time.as_microsecond()));
@@ -134,9 +134,9 @@ impl Line {
             extra,
         };
         entries.push(Entry::from(Fact::Memory(memory)).origin(origin).at(created));
-        // Without an id there is nothing that more could be said about.
+        // Without an id, no further fact can refer to the item.
         if let Some(at) = micros(self.reinforced).filter(|_| !id.is_empty()) {
-            // What it gained is in its confidence already; that it was confirmed, and when, is said here.
+            // The confidence already includes the gain; this fact tells the confirmation and its time.
             let fact = fact::MemoryReinforced { id: id.clone(), amount: 0, at: Some(at) };
             entries.push(Entry::from(fact).origin(format!("memory:{id}:reinforced")).at(Some(at)));
         }
@@ -148,7 +148,7 @@ impl Line {
     }
 }
 
-/// Whether a line is an item as this program writes it, or as people do: with a kind.
+/// Whether a line has this program's schema, or a kind, as lines written by hand have.
 fn is_own(line: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Kind {
@@ -168,7 +168,7 @@ pub(crate) fn import(global: &Global, args: &MemoryImport, output: &mut Output) 
     let project = args.project.clone().unwrap_or(stem);
     let stream = StreamInfo::project(&project);
     let mut file = BufReader::new(File::open(&args.file).map_err(&failed)?);
-    // What was read to see whose file it is: of a pipe it does not come again.
+    // The bytes that were read to find the file's format: a pipe gives them only once.
     let mut begun = Vec::new();
     let mut start = 0;
     while begun.get(start..).unwrap_or_default().trim_ascii().is_empty() {
@@ -187,7 +187,7 @@ pub(crate) fn import(global: &Global, args: &MemoryImport, output: &mut Output) 
     } else if args.file.is_file() {
         foreign(global, &args.file, stream, output)?
     } else {
-        // A format is told by looking at a file more than once.
+        // A format is recognised by looking at a file more than once.
         let kept = reader::kept(&mut input).map_err(&failed)?;
         foreign(global, kept.path(), stream, output)?
     };
@@ -214,7 +214,7 @@ impl<F: Into<Failure>> From<F> for OwnError {
     }
 }
 
-/// Reads an export: all of it is checked before anything is recorded.
+/// Reads an export. All of it is checked before any line is recorded.
 fn own(
     global: &Global,
     input: &mut impl BufRead,

@@ -1,4 +1,4 @@
-//! What can be learned: `acpdb memory propose` from messages, `acpdb memory insights` from what became of items.
+//! Suggestions for memory: `acpdb memory propose` from messages, `acpdb memory insights` from the later use of items.
 
 use acpdb_engine::MemoryScope;
 use acpdb_engine::fold::memory::{MemoryInsights, kind_label, lifespan_label};
@@ -11,7 +11,7 @@ use super::memory::{Opened, said};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::{MemoryPropose, MemoryScope as ScopeArgs};
 
-/// Proposals that are listed, at most.
+/// Most proposals that are listed.
 const PROPOSAL_COUNT_MAX: usize = 1000;
 
 fn proposal_json(number: usize, proposal: &SessionProposal) -> Value {
@@ -110,7 +110,7 @@ fn chosen(accept: &[String], found: &[SessionProposal]) -> Result<Vec<SessionPro
     }
     let mut numbers = std::collections::BTreeSet::new();
     for text in accept.iter().flat_map(|text| text.split(',')).filter(|text| !text.is_empty()) {
-        // What is no number of the list is refused below.
+        // A text that is no number of the list is refused below.
         let number = text.trim().parse::<usize>().ok().filter(|number| (1..=found.len()).contains(number));
         let wrong = || {
             let failure = Failure::usage(format!("--accept: {text:?} is no number of a proposal"));

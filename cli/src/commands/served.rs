@@ -1,4 +1,4 @@
-//! `acpdb context --served`: the very bytes that were sent, made again from the log.
+//! `acpdb context --served`: the exact bytes that were sent, made again from the log.
 
 use acpdb_engine::store::StreamName;
 use acpdb_engine::store::{PlainText, Renderer, ServedAgain};
@@ -19,7 +19,7 @@ struct Answer<'a> {
     renderer: u32,
     tokens: u64,
     digest: String,
-    /// The bytes are those that were recorded.
+    /// The bytes have the digest that was recorded.
     same: bool,
     body: std::borrow::Cow<'a, str>,
 }
@@ -52,11 +52,11 @@ pub(crate) fn run(
     Ok(if again.is_same { Code::Ok } else { Code::Failure })
 }
 
-/// Most sessions were never sent through this program.
+/// The failure for a session of which no request went through this program, as for most sessions.
 fn none_or(error: Error, session: &StreamName) -> Failure {
     match error {
         Error::NotFound { what: "served context", name, .. } => {
-            // The head's is of the whole session, which the message names.
+            // At the head, the name covers the whole session, which the message names.
             let when = if name.starts_with("of this") { String::new() } else { format!(" {name}") };
             let name = super::lines::one_line(&session.name);
             Failure::not_found(format!("no context of session {name} was sent through acpdb{when}"))

@@ -1,4 +1,4 @@
-//! `acpdb sessions`: a line for each session; and which session other commands mean.
+//! `acpdb sessions`: a line for each session; also chooses the session that other commands mean.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use crate::spread;
 
 /// Columns of the picture of a context over turns.
 const CURVE_WIDTH: usize = 12;
-/// Columns of a title before others are left out for it.
+/// Narrowest title, in columns; other columns are left out for it.
 const TITLE_WIDTH_MIN: usize = 28;
 /// Terminals from this width on show the minute a session was last active.
 const WIDE_FROM: usize = 120;
@@ -52,7 +52,7 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
     };
     asked.names.retain(is_wanted);
     let is_hidden = |name: &StreamName| !subagents_too && only.is_none() && name.parent.is_some();
-    // What is not shown is only counted, unless something has to be asked of it.
+    // Hidden sessions are only counted, unless a filter or an earlier point needs their rows.
     let is_counted = filter.is_empty() && at == store.head()?;
     let found = spread::each(&asked.names, "sessions", output, |name| {
         if is_hidden(name) && is_counted { Ok(None) } else { asked.row(name) }
@@ -92,14 +92,14 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
     Ok(Code::Ok)
 }
 
-/// A row, its times as all answers have them.
+/// A row, with times as in all answers.
 fn for_programs(row: &SessionRow) -> Result<serde_json::Value, Failure> {
     let time = |time: Option<Micros>| time.map(describe::time);
     let times = [("began", time(row.summary.name.began)), ("ended", time(row.summary.ended))];
     describe::timed(row, &times)
 }
 
-/// Cuts the rows to a page. Sessions are named by their first seqs, which no later event changes.
+/// Cuts the rows to a page. A session's cursor is its first seq, which no later event changes.
 fn page(
     rows: &mut Vec<SessionRow>,
     after: Option<Cursor>,
@@ -117,13 +117,13 @@ fn page(
     Some(Cursor { at, after, question: digest })
 }
 
-/// Puts rows into an order: what is largest or newest first, names as in the alphabet; else the newest first.
+/// Sorts rows: by size or time the largest or newest first, by name as in the alphabet; else the newest first.
 fn sort(rows: &mut [SessionRow], by: SessionSort) {
     let name = |text: Option<&String>| text.map(|text| (text.is_empty(), text.to_lowercase()));
     rows.sort_by(|one, other| {
         let newest = |row: &SessionRow| (row.summary.ended, row.summary.name.head);
         let number = |of: &dyn Fn(&SessionRow) -> u64| of(other).cmp(&of(one));
-        // What has no name comes last.
+        // A row without a name comes last.
         let text = |of: &dyn Fn(&SessionRow) -> Option<(bool, String)>| {
             let (one, other) = (of(one), of(other));
             (one.is_none(), one).cmp(&(other.is_none(), other))
@@ -144,7 +144,7 @@ fn sort(rows: &mut [SessionRow], by: SessionSort) {
     });
 }
 
-/// What a session is called for people.
+/// The title of a session for people.
 fn title(row: &SessionRow) -> String {
     row.summary.name.title.as_deref().map(one_line).unwrap_or_default()
 }
@@ -158,7 +158,7 @@ fn table(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
     let when = if output.tabs || output.width >= WIDE_FROM { describe::minute } else { describe::day };
     let text = |heading, rank| Column { heading, right: false, rank, is_told: true };
     let number = |heading, rank| Column { right: true, ..text(heading, rank) };
-    // A column in which nothing stands says nothing.
+    // An empty column is left out.
     let has_matches = rows.iter().any(|row| row.matches.is_some());
     let has_cost = rows.iter().any(|row| row.cost.is_some());
     let columns = [
@@ -200,14 +200,14 @@ fn table(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
     output.line(fitted(output, &columns, cells, TITLE_WIDTH_MIN).to_string())
 }
 
-/// An id that is long enough to tell it from the others; if there is no room for that, its beginning and its end.
+/// The prefix of an id that tells it from the others; if there is no room for it, its beginning and its end.
 fn short_id(id: &str, length: usize, room: usize) -> String {
     let id: String = escape(id, Escape::Line).chars().take(length).collect();
     let count = id.chars().count();
     if count <= room {
         return id;
     }
-    // There is room for 8 characters at least.
+    // There is room for at least 8 characters.
     let head = room.saturating_sub(1) / 2;
     // As above.
     let tail = room.saturating_sub(1) - head;
@@ -216,7 +216,7 @@ fn short_id(id: &str, length: usize, room: usize) -> String {
     format!("{first}…{last}")
 }
 
-/// Sessions as a tree: subagents and forks below the session they came from, rewinds as the branches that were left.
+/// Sessions as a tree: subagents and forks below the session that they came from, rewinds as branches that were left.
 fn graph(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
     let names: Vec<&str> = rows.iter().map(|row| row.summary.name.name.as_str()).collect();
     let lengths = id_lengths(&names);
@@ -232,7 +232,7 @@ fn graph(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
             None => String::new(),
         };
         let (mark, how) = match (node.branch, row.forked_from) {
-            // A host's fork came with a copy of what it shares.
+            // A host's fork came with a copy of the shared items.
             (Branch::Fork, Some(fork)) if fork.at == Seq::ZERO => ("◆", "fork, a copy  ".to_owned()),
             (Branch::Fork, Some(fork)) => ("◆", format!("fork at {}  ", fork.at)),
             (Branch::Subagent, _) => ("◇", "subagent  ".to_owned()),
@@ -270,7 +270,7 @@ fn graph(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How many characters of each id tell it from the others.
+/// Characters of each id that tell it from the others.
 fn id_lengths(names: &[&str]) -> Vec<usize> {
     let mut sorted = names.to_vec();
     sorted.sort_unstable();
@@ -287,12 +287,12 @@ fn id_lengths(names: &[&str]) -> Vec<usize> {
     names.iter().map(length).collect()
 }
 
-/// The session that a text names: its id, a unique prefix of it, or `latest`.
+/// The named session: by its id, a unique prefix of it, or `latest`.
 pub(crate) fn find(store: &Store, text: &str) -> Result<StreamName, Failure> {
     if text == "latest" {
         return Ok(choose(store, None)?.session);
     }
-    // As a list prints an id that it has no room for.
+    // A list prints an id in this form if it has no room for it.
     if let Some((head, tail)) = text.split_once('…') {
         return clipped(store, text, (head, tail));
     }
@@ -305,7 +305,7 @@ pub(crate) fn find(store: &Store, text: &str) -> Result<StreamName, Failure> {
     })
 }
 
-/// The session whose id begins and ends so.
+/// The session whose id begins with `head` and ends with `tail`.
 fn clipped(store: &Store, text: &str, (head, tail): (&str, &str)) -> Result<StreamName, Failure> {
     let mut all = store.stream_names()?;
     all.retain(|name| {
@@ -322,10 +322,10 @@ fn clipped(store: &Store, text: &str, (head, tail): (&str, &str)) -> Result<Stre
     }
 }
 
-/// A beginning that several sessions share: which they are, with their titles.
+/// The failure for a prefix that several sessions share: lists them, with their titles.
 fn several(store: &Store, text: &str, candidates: &[String]) -> Failure {
     let mut message = format!("{text:?} names {} sessions:", candidates.len());
-    // What cannot be read has no title, and its reader tells of it.
+    // A session that cannot be read has no title; its reader tells of the error.
     let all = store.stream_names().unwrap_or_default();
     for candidate in candidates {
         let stream = all.iter().find(|name| name.name == *candidate);
@@ -337,18 +337,18 @@ fn several(store: &Store, text: &str, candidates: &[String]) -> Failure {
     Failure::usage(message).hint("give more of the id")
 }
 
-/// The session that is named, if one is.
+/// The named session, if a name is given.
 pub(crate) fn named(store: &Store, name: Option<&str>) -> Result<Option<StreamName>, Failure> {
     name.map(|name| find(store, name)).transpose()
 }
 
-/// Fewest characters of the beginning of an id that names a session by its place.
+/// Fewest characters of a prefix that names a session as a bare word.
 const BEGINNING_LENGTH_MIN: usize = 4;
 
-/// The session that a bare word names: `latest`, an id, or the beginning of one id alone.
+/// The session that a bare word names: `latest`, an id, or a prefix of only one id.
 pub(crate) fn by_place(store: &Store, word: &str) -> Result<Option<StreamName>, Failure> {
     if let Some(ends) = word.split_once('…') {
-        // What is no id is a text.
+        // A word that names no session is a text.
         return Ok(clipped(store, word, ends).ok());
     }
     if word.is_empty() || word.contains([':', '"', '(', ')', '!', ' ']) {
@@ -357,7 +357,7 @@ pub(crate) fn by_place(store: &Store, word: &str) -> Result<Option<StreamName>, 
     if word == "latest" {
         return find(store, word).map(Some);
     }
-    // Most words name none, and an index knows that without a look at all sessions.
+    // Most words name no session, and an index knows that without a look at all sessions.
     let known = || store.named(NameKind::Session, word, true, 1);
     if word.len() < NAME_BYTES_MAX && !is_stream_id(word) && known().is_some_and(|known| known.is_empty()) {
         return Ok(None);
@@ -375,7 +375,7 @@ fn is_stream_id(text: &str) -> bool {
     text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The sessions that a question goes to: the one that is named, else all, subagents and forks included.
+/// The sessions of a question: the named one, else all, with subagents and forks.
 pub(crate) fn asked(store: &Store, named: Option<StreamName>) -> Result<Vec<StreamName>, Failure> {
     if let Some(named) = named {
         return Ok(vec![named]);
@@ -384,8 +384,8 @@ pub(crate) fn asked(store: &Store, named: Option<StreamName>) -> Result<Vec<Stre
     Ok(all.filter(|stream| stream.scope == Scope::Session).collect())
 }
 
-/// The session that is named, else the only one, else the newest one of the current folder's project, else the newest one:
-/// then stderr says which it is.
+/// The named session, else the only one, else the newest one of the current folder's project, else the newest one; if there was a
+/// choice, stderr tells which session it is.
 pub(crate) fn default_session_noted(
     store: &Store,
     given: Option<&str>,
@@ -405,10 +405,10 @@ pub(crate) fn default_session_noted(
     Ok(session)
 }
 
-/// A session, and what there was to choose from.
+/// A session, and the number of sessions from which it was chosen.
 struct Choice {
     session: StreamName,
-    /// How many are of the current folder's project, if that was what decided.
+    /// Sessions of the current folder's project, if the project decided.
     of: Option<usize>,
     total: usize,
 }

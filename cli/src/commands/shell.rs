@@ -1,4 +1,4 @@
-//! `acpdb completions`, `acpdb man`, and the reference of all commands: what the table of arguments knows, for others.
+//! `acpdb completions`, `acpdb man`, and the reference of all commands: the table of arguments, for other programs.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(crate) fn completions(args: &Completions, output: &mut Output) -> Result<Cod
     Ok(Code::Ok)
 }
 
-/// How the shell reaches this very program: by its name if it was, else by its place.
+/// The command that starts this program: its bare name if it was called so, else its path.
 fn program() -> String {
     let called = std::env::args_os().next().unwrap_or_default();
     let named = Path::new(&called).components().count() == 1;
@@ -40,7 +40,7 @@ pub(crate) fn man(args: &Man, output: &mut Output) -> Result<Code, Failure> {
     };
     let failed = Failure::io("write", folder.display());
     std::fs::create_dir_all(folder).map_err(&failed)?;
-    // Pages do not depend on how wide a terminal is.
+    // Pages do not depend on the width of a terminal.
     let command = args::command().disable_help_subcommand(true);
     clap_mangen::generate_to(command, folder).map_err(&failed)?;
     output.note(format!(
@@ -74,7 +74,7 @@ pub(crate) fn reference() -> String {
 fn page(command: &mut Command, depth: usize, text: &mut String) {
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name()).to_owned();
     let top = depth == 1;
-    // What all commands share is shown once.
+    // Options that all commands share are shown once.
     let shared = |id: &str| {
         !top && ["db", "json", "at", "color", "no_pager", "quiet", "help", "version"].contains(&id)
     };

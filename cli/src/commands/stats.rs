@@ -1,4 +1,4 @@
-//! `acpdb stats`: what is saved, by rule and by host; of items that match a query, how many there are.
+//! `acpdb stats`: tokens saved, by rule and by host; with a query, the number of items that match.
 
 use acpdb_engine::{Store, View, store::StreamName};
 use acpdb_query::context::series;
@@ -44,7 +44,7 @@ pub(crate) fn run(global: &Global, args: &Stats, output: &mut Output) -> Result<
     Ok(Code::Ok)
 }
 
-/// Looks at one session after the other, so that memory holds one at a time.
+/// Looks at one session after the other, so that only one at a time is in memory.
 fn each(
     store: &Store,
     global: &Global,
@@ -53,7 +53,7 @@ fn each(
 ) -> Result<(), Failure> {
     for stream in streams {
         match find::view_once(store, global, stream) {
-            // A session that began later is not among those of an earlier point.
+            // A session that began later does not exist at an earlier point.
             Err(failure) if failure.code == Code::NotFound && streams.len() > 1 => {}
             view => look(stream, &view?)?,
         }
@@ -61,7 +61,7 @@ fn each(
     Ok(())
 }
 
-/// Figures, and the one session they are of.
+/// Figures, and their session if there is only one.
 #[derive(serde::Serialize)]
 struct Answer<'a> {
     session: Option<&'a str>,
@@ -84,7 +84,7 @@ fn matching(
     each(store, global, streams, &mut |stream, view| {
         let question = ItemsQuestion { filter: filter.clone(), ..ItemsQuestion::default() };
         let mut rows = acpdb_query::item_rows(store, view, stream, question)?;
-        // What a fork shares is counted with its parent.
+        // Items that a fork shares are counted with its parent.
         let first = view.read().state().first();
         let many = streams.len() > 1;
         let is_own = |row: &Result<acpdb_query::ItemRow, _>| {

@@ -1,6 +1,6 @@
-//! The screen of `acpdb demo`: what a session holds, what of it is stale and why, then and now, and that it is sound.
+//! The screen of `acpdb demo`: the content of a session, its stale part and the reasons, then and now, and that the store is sound.
 //!
-//! At most 40 lines of 100 columns, so that it stays in view as a whole.
+//! At most 40 lines of 100 columns, so that all of it is in view.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ const WIDTH_MAX: usize = 100;
 /// Heights of a spark line, lowest first.
 const SPARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Where the session came from.
+/// The origin of the session.
 #[derive(Debug, serde::Serialize)]
 #[serde(tag = "from", rename_all = "snake_case")]
 pub(crate) enum Source {
@@ -34,16 +34,16 @@ pub(crate) enum Source {
         #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
         path: PathBuf,
     },
-    /// The newest one in the usual places.
+    /// The newest session in the usual places.
     Found {
         #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
         path: PathBuf,
     },
-    /// It comes with the program.
+    /// The session comes with the program.
     Bundled { asked: bool },
 }
 
-/// What there is to see.
+/// The content of the screen.
 #[derive(Debug)]
 pub(crate) struct Tour {
     source: Source,
@@ -60,7 +60,7 @@ pub(crate) struct Tour {
     next: Vec<(String, &'static str)>,
 }
 
-/// What a session cost, its subagents included.
+/// Cost of a session, with its subagents.
 #[derive(Clone, Debug, serde::Serialize)]
 struct Money {
     requests: u64,
@@ -68,9 +68,9 @@ struct Money {
     prices: String,
 }
 
-/// What a session cost; `None` where no request of it has a price.
+/// Cost of a session; `None` where no request of it has a price.
 fn money(store: &Store, session: &StreamName) -> Result<Option<Money>, Failure> {
-    // A table that cannot be used would be a fault of the program: costs are unknown then.
+    // A built-in table that cannot be used would be a fault of the program: costs are unknown then.
     let Ok(table) = PriceTable::built_in() else { return Ok(None) };
     let told = acpdb_query::cost::requests(store, store.head()?)?;
     let own = told.all.iter().filter(|request| told.root(request.stream) == session.id);
@@ -84,7 +84,7 @@ fn money(store: &Store, session: &StreamName) -> Result<Option<Money>, Failure> 
     Ok((requests > 0).then_some(Money { requests, dollars, prices: table.checked }))
 }
 
-/// Looks at an imported session. `keep` is the store that stays, if one does.
+/// Looks at an imported session. `keep` is the folder of the store that stays, if one stays.
 pub(crate) fn look(
     store: &Store,
     session: &StreamName,
@@ -109,7 +109,7 @@ pub(crate) fn look(
     Ok(Tour { source, session, host, title, turns, prompts, stats, chain, half_time, verified, money, next })
 }
 
-/// The shortest beginning of a session's id, of 8 or 16 characters, that still names it; else all of it.
+/// The shortest prefix of a session's id, of 8 or 16 characters, that still names it; else the whole id.
 fn short_name(store: &Store, session: &StreamName) -> String {
     let short = |length: usize| session.name.chars().take(length).collect::<String>();
     let names_it = |name: &String| store.find_stream(name).is_ok_and(|found| found.id == session.id);
@@ -142,7 +142,7 @@ fn next(
                 (format!("{program} import"), "read the sessions of every host on this machine"),
                 (format!("{program} --help"), "context, history, explain, stats, memory, verify"),
             ],
-            // There may be nothing to import here: the store that stays is what can be asked.
+            // There may be nothing to import here: the next commands ask the store that stays.
             Source::Bundled { .. } => vec![
                 (kept(" --bundled"), kept_words),
                 (format!("{program} --db .acpdb context"), "then: what the model should see now, and why"),
@@ -175,7 +175,7 @@ fn next(
     next
 }
 
-/// How this program was called, so that it can be called again.
+/// The command that starts this program again.
 fn program() -> String {
     let called = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
     if called.components().count() < 2 {
@@ -263,7 +263,7 @@ impl Tour {
         output.line(title)?;
         let width = self.next.iter().map(|(command, _)| command.width()).max().unwrap_or_default();
         for (command, words) in &self.next {
-            // A command that is cut would not work; its explanation may go.
+            // A command that is cut would not work, so only its explanation may be cut.
             let room = output.room(width + 4);
             let words =
                 if room >= 16 { output.paint(describe::DIM, &clip(words, room)) } else { String::new() };
@@ -405,14 +405,14 @@ fn percent(part: u64, whole: u64) -> u64 {
     part.saturating_mul(100).saturating_add(whole / 2).checked_div(whole).unwrap_or_default()
 }
 
-/// `part` of `most` in columns: none for nothing, at least one for something.
+/// `part` of `most` in columns: 0 only if `part` is 0.
 fn scaled(part: u64, most: u64, columns: usize) -> usize {
     let scaled = part.saturating_mul(columns as u64).checked_div(most).unwrap_or_default();
     let scaled = usize::try_from(scaled).unwrap_or(columns);
     if part > 0 { scaled.clamp(1, columns.max(1)) } else { 0 }
 }
 
-/// A row of figures as bars of eight heights, at most `room` of them: each stands for the last figure of its share.
+/// A row of figures as bars of eight heights, at most `room` bars: each bar stands for the last figure of its share.
 fn sparks(values: &[u64], most: u64, room: usize) -> String {
     let count = values.len().min(room);
     let spark = |place: usize| {

@@ -1,4 +1,4 @@
-//! `acpdb history --sort`: the largest items first, over all sessions that are asked for.
+//! `acpdb history --sort`: the largest items first, over all sessions of the question.
 
 use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::{Filter, ItemRow, ItemsQuestion, Scanned, Which};
@@ -9,10 +9,10 @@ use super::{SCHEMA, chosen, columns, view_of};
 use crate::args::HistorySort;
 use crate::commands::{Code, Failure, Global, Output};
 
-/// Columns of a session's id, which any command takes as the beginning of the whole.
+/// Columns of a session's id, which any command takes as a prefix of the whole id.
 const SESSION_WIDTH: usize = 14;
 
-/// A question whose answer has an order of its own.
+/// A question with an order of its own.
 pub(super) struct Sorted<'a> {
     pub(super) filter: &'a Filter,
     pub(super) which: Which<'a>,
@@ -21,7 +21,7 @@ pub(super) struct Sorted<'a> {
 }
 
 impl Sorted<'_> {
-    /// How large an item is.
+    /// The size of an item, in tokens.
     fn size(&self, row: &ItemRow) -> u64 {
         match self.by {
             HistorySort::Tokens => row.tokens,
@@ -30,7 +30,7 @@ impl Sorted<'_> {
         }
     }
 
-    /// The largest first, of equal ones the older.
+    /// The largest first; among equal ones the older first.
     fn order(&self, rows: &mut Vec<(ItemRow, String)>) {
         rows.sort_by_key(|(row, _)| (std::cmp::Reverse(self.size(row)), row.seq));
         rows.truncate(self.limit);
@@ -52,7 +52,7 @@ impl Sorted<'_> {
             let wanted = chosen(&view, &stream.name, self.which);
             let question = ItemsQuestion { filter: self.filter.clone(), limit: None, after: None, digest: 0 };
             let mut rows = acpdb_query::item_rows(store, &view, stream, question)?;
-            // A fork repeats what it shares with its parent.
+            // A fork repeats the items that it shares with its parent.
             let first = view.read().state().first();
             let mut own = Vec::new();
             for row in rows.by_ref() {
@@ -62,7 +62,7 @@ impl Sorted<'_> {
                     own.push((row, String::new()));
                 }
             }
-            // Texts are read of those alone that are shown.
+            // Only the texts of shown items are read.
             self.order(&mut own);
             for (row, text) in &mut own {
                 *text = about(&view, row)?;

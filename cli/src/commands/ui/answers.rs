@@ -1,4 +1,4 @@
-//! What the server says, made from the store: the same pages that are exported, and their data.
+//! Answers of the server, made from the store: the same pages that are exported, and their data.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ use super::route::Route;
 /// The rows of the index, as of a seq.
 type Rows = (Seq, Arc<Vec<SessionRow>>);
 
-/// A store, and what was seen of it.
+/// A store, and its growth since the server began.
 pub(super) struct Answers {
     store: Store,
     options: PageOptions,
@@ -39,12 +39,12 @@ impl Answers {
         Self { store, options, began, grown: Mutex::default(), rows: Mutex::default() }
     }
 
-    /// The end of the log when the server began: what came later is told by [`Self::grew`].
+    /// The end of the log when the server began; [`Self::grew`] tells of later events.
     pub(super) const fn began(&self) -> Seq {
         self.began
     }
 
-    /// Takes note of events that came.
+    /// Takes note of new events.
     pub(super) fn grew(&self, events: impl Iterator<Item = (StreamId, Seq)>) {
         let mut grown = steady(&self.grown);
         for (stream, seq) in events {
@@ -52,7 +52,7 @@ impl Answers {
         }
     }
 
-    /// Whether a session, or one that it started, may have events past a seq. What is not known counts as grown.
+    /// Whether a session, or a session that it started, may have events after a seq. If that is not known, the answer is true.
     pub(super) fn has_grown(&self, stream: StreamId, after: Seq) -> bool {
         if after < self.began {
             return true;
@@ -68,7 +68,7 @@ impl Answers {
         let parents: BTreeMap<StreamId, Option<StreamId>> =
             names.iter().map(|name| (name.id, name.parent)).collect();
         newer.into_iter().any(|start| {
-            // Circles end: no chain of parents is longer than the list.
+            // The loop ends even in a circle: no chain of parents is longer than the list.
             let mut above = Some(start);
             for _ in 0..=parents.len() {
                 match above {
@@ -81,10 +81,10 @@ impl Answers {
         })
     }
 
-    /// Writes an answer; `known` is told first whether there is one.
+    /// Writes an answer; before that, sends to `known` whether there is one.
     pub(super) fn write(&self, route: Route, known: Sender<bool>, mut pieces: Pieces) {
         let now = self.store.now();
-        // A browser that has gone away is told nothing.
+        // A browser that has gone away gets no answer.
         let result = match route {
             Route::Page(stream) | Route::PageData(stream, _) => {
                 let view = match self.view(stream) {
@@ -95,7 +95,7 @@ impl Answers {
                         return;
                     }
                     Err(error) => {
-                        // As above: there is an answer, and it breaks off with the error.
+                        // There is an answer, which ends with the error.
                         let _ = known.send(true);
                         return pieces.end(Err::<(), _>(error));
                     }
@@ -114,9 +114,9 @@ impl Answers {
         pieces.end(result);
     }
 
-    /// `None` if there is no such session.
+    /// The view of a session; `None` if there is no such session.
     fn view(&self, stream: StreamId) -> Result<Option<View>, Error> {
-        // Other streams hold what sessions share; they have no page.
+        // Other streams, which sessions share, have no page.
         let Some(name) = self.store.stream_name(stream)? else { return Ok(None) };
         if name.scope != Scope::Session || stream == StreamId::STORE {
             return Ok(None);
@@ -139,7 +139,7 @@ impl Answers {
         write(&entries, &self.options, pieces).map(|_| ())
     }
 
-    /// The rows of all sessions; kept until the store grows.
+    /// The rows of all sessions, kept until the store grows.
     fn rows(&self) -> Result<Arc<Vec<SessionRow>>, ExportError> {
         let mut held = steady(&self.rows);
         let head = self.store.head()?;

@@ -1,4 +1,4 @@
-//! Bodies of answers that are written by a thread of their own, piece by piece, as fast as they are taken.
+//! Bodies of answers: a thread writes each one, piece by piece, as fast as the browser takes them.
 
 use std::convert::Infallible;
 use std::io::{self, Write};
@@ -10,14 +10,14 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// Bytes of a piece.
 const PIECE_BYTES: usize = 64 << 10;
-/// Pieces that wait to be taken.
+/// Pieces that wait for the browser.
 const PIECE_COUNT_MAX: usize = 4;
 
-/// What an answer holds.
+/// The body of an answer.
 pub(super) enum Answer {
     /// A short text.
     Text(Option<Bytes>),
-    /// What a thread writes. An error breaks the connection off, so that what came is not taken for the whole.
+    /// Pieces that a thread writes. An error ends the connection, so that a part is not taken for the whole.
     Pieces(Receiver<io::Result<Bytes>>),
 }
 
@@ -26,7 +26,7 @@ impl Answer {
         Self::Text(Some(text.into()))
     }
 
-    /// An answer, and where to write it.
+    /// An answer, and its writer.
     pub(super) fn pieces() -> (Pieces, Self) {
         let (sender, receiver) = channel(PIECE_COUNT_MAX);
         (Pieces { sender, piece: Vec::new() }, Self::Pieces(receiver))
@@ -54,18 +54,18 @@ impl Body for Answer {
     }
 }
 
-/// Writes an answer. What is not ended has failed.
+/// Writes an answer. An answer without an end has failed.
 pub(super) struct Pieces {
     sender: Sender<io::Result<Bytes>>,
     piece: Vec<u8>,
 }
 
 impl Pieces {
-    /// Ends the answer, or breaks it off.
+    /// Ends the answer, or ends the connection with the error.
     pub(super) fn end<E: std::error::Error>(mut self, result: Result<(), E>) {
         let result = result.map_err(|error| io::Error::other(error.to_string())).and_then(|()| self.flush());
         if let Err(error) = result {
-            // A browser that has gone away hears no error.
+            // A browser that has gone away receives no error.
             let _ = self.sender.blocking_send(Err(error));
         }
     }

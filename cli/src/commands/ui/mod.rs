@@ -5,7 +5,7 @@
 //!         <--a line for each commit-- changes <- subscription, one for all pages
 //! ```
 //!
-//! It shows the pages that `acpdb export html` writes; a script more follows the store. Nothing can be changed by it.
+//! It shows the pages that `acpdb export html` writes, with one more script, which follows the store. It changes nothing.
 
 #[cfg(feature = "ui")]
 mod answers;
@@ -30,7 +30,7 @@ pub(crate) fn run(global: &Global, args: &Ui, output: &mut Output) -> Result<Cod
     let options = crate::redaction::RedactOptions { redact: args.redact, ..Default::default() };
     let redactor = crate::redaction::rules(&options, false)?.map(|rules| std::sync::Arc::new(rules) as _);
     let store = crate::store_path::read_to_show(global, output)?;
-    // What the address holds so that no other page can guess it.
+    // The random part of the address, so that no other page can guess it.
     let token = crate::keys::hex(&crate::keys::random::<16>()?);
     let mut told = Ok(());
     let served = server::serve(store, redactor, args.listen, &token, &mut |address| {

@@ -1,36 +1,36 @@
-//! What a request asks for, by its words alone: no store, no socket.
+//! The route of a request, by its words alone: no store, no socket.
 //!
-//! A page of another site can send requests to this machine, also by a name of its own that it lets point here. So the
-//! name in `Host` has to be one of this machine's own, an `Origin` has to be this server's, and the address holds a token
-//! that no other page knows. Nothing changes the store: there are only answers to GET and HEAD.
+//! A page of another site can send requests to this machine, also by a name of that site which resolves to this machine. So the
+//! name in `Host` has to be one of this machine's own, an `Origin` has to be this server's, and the address holds a token that no
+//! other page knows. Nothing changes the store: only GET and HEAD have answers.
 
 use acpdb_engine::ids::{Seq, StreamId};
 
-/// What is asked for.
+/// The target of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Route {
     /// The index over sessions.
     Index,
-    /// What the index holds, as JSON.
+    /// The data of the index, as JSON.
     IndexData,
     /// The address of the index without its last slash.
     Redirect,
-    /// A line for each time that the store grew.
+    /// A message for each time that the store grew.
     Changes,
     /// The page of a session.
     Page(StreamId),
-    /// What a page holds, as JSON, if it holds more than at a seq.
+    /// The data of a page, as JSON, if it grew after a seq.
     PageData(StreamId, Seq),
-    /// Nothing that there is.
+    /// Refused, with the reason.
     Refused(Refusal),
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// The request is not for this server's own names.
     Host,
-    /// It comes from a page of another server.
+    /// The request comes from a page of another server.
     Origin,
     /// Only reading is possible.
     Method,
@@ -53,7 +53,7 @@ impl Refusal {
     }
 }
 
-/// What a request says.
+/// The parts of a request that choose its route.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) method: &'a str,
@@ -63,7 +63,7 @@ pub(super) struct Asked<'a> {
     pub(super) origin: Option<&'a str>,
 }
 
-/// What a request to a server on `port` with `token` is answered with.
+/// The route of a request to a server on `port` with `token`.
 pub(super) fn route(asked: Asked<'_>, port: u16, token: &str) -> Route {
     match admitted(asked, port, token) {
         Ok(rest) => place(rest, asked.query),
@@ -71,7 +71,7 @@ pub(super) fn route(asked: Asked<'_>, port: u16, token: &str) -> Route {
     }
 }
 
-/// The path behind the token, if the request may be answered.
+/// The path after the token, if the request may be answered.
 fn admitted<'a>(asked: Asked<'a>, port: u16, token: &str) -> Result<&'a str, Refusal> {
     let own = |name: &str| {
         let (host, named) =
@@ -90,7 +90,7 @@ fn admitted<'a>(asked: Asked<'a>, port: u16, token: &str) -> Result<&'a str, Ref
     }
     let path = asked.path.strip_prefix('/').unwrap_or_default();
     let (given, rest) = path.split_at(path.find('/').unwrap_or(path.len()));
-    // All of it is compared, wherever it differs: the time that this takes tells nothing of the token.
+    // All bytes are compared, even after a difference: the time of the comparison tells nothing of the token.
     let differing = given.bytes().zip(token.bytes()).fold(0, |bits, (one, other)| bits | (one ^ other));
     let is_same = given.len() == token.len() && differing == 0 && !token.is_empty();
     if is_same { Ok(rest) } else { Err(Refusal::Token) }

@@ -1,4 +1,4 @@
-//! The server: connections, headers, and the line that tells pages of commits.
+//! The server: connections, headers, and the stream of events that tells pages of commits.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,17 +21,17 @@ use super::answers::Answers;
 use super::body::Answer;
 use super::route::{Asked, Refusal, Route, route};
 
-/// Connections at a time. Further ones wait.
+/// Most connections at a time. Further ones wait.
 const CONNECTION_COUNT_MAX: usize = 64;
-/// Answers that are made at a time: each folds a session.
+/// Most answers that are made at a time: each folds a session.
 const WORK_COUNT_MAX: usize = 2;
-/// How long a request may take to arrive.
+/// Longest time in which a request may arrive.
 const HEADER_WAIT: Duration = Duration::from_secs(10);
-/// How long nothing is said on a line of commits, before a word is said that shows whether there is still a listener.
+/// Longest silence on a stream of commits. Then a message is sent, which shows whether a listener is still there.
 const QUIET_MAX: Duration = Duration::from_secs(15);
-/// Fewest milliseconds between two words on it.
+/// Shortest pause between two messages on it, in milliseconds.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How long the thread that waits for commits waits before it looks again.
+/// Longest wait of the thread that waits for commits, before it looks again.
 const COMMIT_WAIT: Duration = Duration::from_secs(2);
 
 const SAME_ORIGIN: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
@@ -44,7 +44,7 @@ struct Server {
     commits: watch::Receiver<u64>,
 }
 
-/// Serves until the process is told to end; `ready` is told where it listens.
+/// Serves until the process is told to end; calls `ready` with the address.
 pub(super) fn serve(
     store: Store,
     redactor: Option<Arc<dyn Redactor>>,
@@ -55,7 +55,7 @@ pub(super) fn serve(
     let (tell, commits) = watch::channel(0);
     let (stop, mut stopped) = watch::channel(false);
     crate::interrupt::instead(move || {
-        // A server that has ended needs no word.
+        // A server that has ended needs no message.
         let _ = stop.send(true);
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -71,7 +71,7 @@ pub(super) fn serve(
         ready(address);
         let room = Arc::new(Semaphore::new(CONNECTION_COUNT_MAX));
         loop {
-            // The word to end is heard while there is no room, too.
+            // The signal to end is received even while there is no room.
             let accepted = async {
                 let place = Arc::clone(&room).acquire_owned().await.map_err(io::Error::other)?;
                 Ok::<_, io::Error>((place, listener.accept().await?.0))
@@ -80,7 +80,7 @@ pub(super) fn serve(
                 accepted = accepted => accepted,
                 _ = stopped.changed() => return Ok(()),
             };
-            // A connection that broke before it began is none; the next one may be better.
+            // A connection that broke before it began is ignored; the next one may be better.
             let Ok((place, stream)) = accepted else {
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 continue;
@@ -93,7 +93,7 @@ pub(super) fn serve(
                 });
                 let mut connection = hyper::server::conn::http1::Builder::new();
                 connection.timer(TokioTimer::new()).header_read_timeout(HEADER_WAIT);
-                // A connection that breaks is its browser's to see.
+                // The browser sees that its connection broke.
                 let _ = connection.serve_connection(TokioIo::new(stream), service).await;
                 drop(place);
             });
@@ -111,7 +111,7 @@ fn follow(store: &Store, answers: &Answers, tell: &watch::Sender<u64>) {
                 let _ = tell.send(commit.last_seq().get());
             }
             Ok(None) => {}
-            // What is damaged is passed over; what cannot be read now is tried again.
+            // Damage is skipped; a read that fails now is tried again.
             Err(_) => std::thread::sleep(COMMIT_WAIT),
         }
     }
@@ -122,7 +122,7 @@ type Made = Result<Response<Answer>, io::Error>;
 impl Server {
     async fn answer(&self, request: &Request<Incoming>) -> Made {
         let header = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
-        // A header that is no text is not taken for one that is missing.
+        // A header that is not text does not count as missing.
         let origin = request.headers().get(ORIGIN).map(|value| value.to_str().unwrap_or("unreadable"));
         let asked = Asked {
             method: request.method().as_str(),
@@ -148,7 +148,7 @@ impl Server {
         }
     }
 
-    /// An answer that is made from the store, by a thread of its own.
+    /// An answer from the store, which a thread of its own makes.
     async fn made(&self, found: Route) -> Made {
         let permit = Arc::clone(&self.work).acquire_owned().await.map_err(io::Error::other)?;
         let (pieces, answer) = Answer::pieces();
@@ -171,7 +171,7 @@ impl Server {
         }
     }
 
-    /// A line that says the newest seq each time that the store has grown.
+    /// A stream of events that sends the newest seq each time that the store has grown.
     fn changes(&self) -> Response<Answer> {
         let mut commits = self.commits.clone();
         commits.mark_unchanged();
@@ -201,7 +201,7 @@ fn refused(refusal: Refusal) -> Made {
     Ok(answer)
 }
 
-/// An answer with the headers of all. What scripts and styles may be is in the pages: they hold digests of their own.
+/// An answer with the common headers. The pages themselves say which scripts and styles may run: they hold digests of them.
 fn said(status: StatusCode, kind: &'static str, body: Answer) -> Response<Answer> {
     let mut answer = Response::new(body);
     *answer.status_mut() = status;
