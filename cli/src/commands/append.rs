@@ -29,7 +29,7 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
             continue;
         }
         let parsed = read.map_err(|error| error.to_string()).and_then(|text| feed::parse(text, number));
-        // A line that is not understood is refused below.
+        // A line that cannot be parsed is refused below.
         if let Ok(parsed) = &parsed
             && !is_known_host(&parsed.stream.host)
             && strangers.insert(parsed.stream.host.clone())
@@ -53,14 +53,14 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
                     output.flush()?;
                 }
             }
-            // The next line may do better.
+            // The next line may succeed.
             Err(failure) if matches!(failure.code, Code::Usage | Code::NotFound | Code::Conflict) => {
                 refused += 1;
                 // A session and a turn may come before a command.
                 let what = if last_seq > 0 { ": only its session and turn were" } else { " was not" };
                 output.warn(format!("line {number}{what} recorded: {}", failure.message));
             }
-            // A full disk, a failed sync: what follows would only fail again.
+            // A full disk, a failed sync: the next lines would only fail again.
             Err(failure) => {
                 let what = if failure.is_open { "may be recorded or not" } else { "was not recorded" };
                 let message = format!("line {number} {what}: {}", failure.message);
@@ -82,7 +82,7 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
     Ok(Code::Ok)
 }
 
-/// Records one line. `last` is the last seq of what was recorded, or the store's head if everything was known.
+/// Records one line. `last` is the last seq of its events, or the store's head if all of it was known.
 fn record(store: &Store, line: &feed::Line, last: &mut u64, output: &mut Output) -> Result<(), Failure> {
     let mut entries = Vec::new();
     for act in &line.acts {
@@ -102,7 +102,7 @@ fn record(store: &Store, line: &feed::Line, last: &mut u64, output: &mut Output)
                 *last = reply.last_seq.map_or(*last, acpdb_engine::ids::Seq::get);
             }
             Act::Policy(json) => {
-                // A policy may be the first thing that is said about a session.
+                // A policy may be the first act about a session.
                 let receipt = store.append(&line.stream, std::mem::take(&mut entries))?;
                 *last = receipt.last_seq.get();
                 *last =

@@ -8,7 +8,7 @@ use acpdb_query::{Filter, Scanned};
 use super::{Failure, Output, at, describe, sessions};
 use crate::args::Ask;
 
-/// The filter that words of the command line mean.
+/// The filter from words of the command line.
 pub(crate) fn filter(words: &[String]) -> Result<Filter, Failure> {
     let text = if let [only] = words {
         quoted(only)
@@ -26,8 +26,8 @@ pub(crate) fn filter(words: &[String]) -> Result<Filter, Failure> {
 
 /// The session that a question goes to, if one is named, and the question.
 ///
-/// Where no option names one, the first word does, if it is the name of a session by its place ([`sessions::by_place`]): people
-/// write `history latest` and `log 21a2`. What was meant then is said, as the word could be a text that is looked for.
+/// Without an option, the first word names the session, if it is a session's name by [`sessions::by_place`]: people write `history
+/// latest` and `log 21a2`. Then a note says so, since the word could also be a text to look for.
 pub(crate) fn placed(
     store: &Store,
     words: &[String],
@@ -43,7 +43,7 @@ pub(crate) fn placed(
     Ok((Some(found), filter(rest)?))
 }
 
-/// `text:connection refused`, as a shell hands over `text:"connection refused"`, means one text.
+/// A shell passes `text:"connection refused"` as `text:connection refused`. That means one text.
 fn quoted(word: &str) -> String {
     let plain = |rest: &str| rest.contains(' ') && !rest.contains(['"', ':', '(', ')']);
     match word.split_once("text:") {
@@ -52,7 +52,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// `'tool:read or tool:grep'`, beside other words, is one condition: the shell's quotes are the user's brackets.
+/// `'tool:read or tool:grep'` beside other words is one condition: the shell's quotes act as brackets.
 fn bracketed(word: String) -> String {
     let count = |sign| word.matches(sign).count();
     let is_whole = count('(') == count(')') && count('"') % 2 == 0;
@@ -67,12 +67,12 @@ fn bracketed(word: String) -> String {
 }
 
 impl Ask {
-    /// The filter that is asked for.
+    /// The filter from the query's words.
     pub(crate) fn filter(&self) -> Result<Filter, Failure> {
         filter(&self.query)
     }
 
-    /// The cursor, if it is one of this question; and the question's digest.
+    /// The cursor, if it belongs to this question; and the question's digest.
     pub(crate) fn page(&self, question: &[&str]) -> Result<(Option<Cursor>, u32), Failure> {
         let digest = cursor::question(question);
         let read = |text: &String| {
@@ -82,14 +82,14 @@ impl Ask {
     }
 }
 
-/// Says where the next page begins: on stderr for people.
+/// Tells the cursor of the next page, on stderr for people.
 pub(crate) fn more(cursor: Option<Cursor>, output: &Output) {
     if let Some(cursor) = cursor {
         output.note(format!("more: --after {cursor}"));
     }
 }
 
-/// Says what a search for a text went through.
+/// Tells how many texts a search went through.
 pub(crate) fn searched(scanned: Scanned, output: &Output) {
     if scanned.bodies > 0 {
         output.note(format!(
@@ -105,7 +105,7 @@ pub(crate) fn searched(scanned: Scanned, output: &Output) {
 mod tests {
     use super::{bracketed, quoted};
 
-    /// `log 'tool:read or tool:grep' turn:3` gave every read of the session: `or` binds weaker than what stands side by side.
+    /// `log 'tool:read or tool:grep' turn:3` gave every read of the session: `or` binds weaker than conditions side by side.
     #[test]
     fn what_the_shell_held_together_stays_together() {
         for (word, read) in [

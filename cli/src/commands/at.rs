@@ -1,4 +1,4 @@
-//! `--at`, and `acpdb at WHEN`: points in time, and what was there.
+//! `--at`, and `acpdb at WHEN`: points in time, and the state at a point.
 
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::Seq;
@@ -9,7 +9,7 @@ use super::{Code, Failure, Global, Output};
 
 pub(crate) use crate::clock::now;
 
-/// Commands that record something act now.
+/// Refuses `--at`: commands that record something act now.
 pub(crate) fn refuse(global: &Global) -> Result<(), Failure> {
     match &global.at {
         Some(_) => Err(Failure::usage("--at is for reading; what is recorded is recorded now")),
@@ -17,8 +17,8 @@ pub(crate) fn refuse(global: &Global) -> Result<(), Failure> {
     }
 }
 
-/// The last seq at a point. Turns, marks and times of a host's clock belong to a session: to the one that is named, turns and
-/// marks also to the only one there is.
+/// The last seq at a point. Turns, marks and times of a host's clock belong to a session: to the named one, turns and marks also to
+/// the only session.
 pub(crate) fn seq(
     store: &Store,
     global: &Global,
@@ -47,7 +47,7 @@ pub(crate) fn seq(
     }
 }
 
-/// The only session there is, subagents not counted.
+/// The only session, if there is one; subagents do not count.
 fn only(store: &Store) -> Result<Option<StreamName>, Failure> {
     let mut tops = store.stream_names()?;
     tops.retain(|name| name.scope == Scope::Session && name.parent.is_none());
@@ -63,10 +63,10 @@ pub(crate) fn end(
     global.at.as_ref().map(|text| seq(store, global, text, session)).transpose()
 }
 
-/// Says once that a time is yet to come: then everything there is counts.
+/// Says once that a time is yet to come: then the newest state is shown.
 pub(crate) fn forewarn(global: &Global, output: &Output) {
     let now = now();
-    // What is not understood is refused by those who read up to there.
+    // The command that reads up to the point refuses a text that it cannot parse.
     if let Some(Point::Time(time)) = global.at.as_deref().and_then(|text| when::parse(text, now).ok())
         && time > now
     {
@@ -75,7 +75,7 @@ pub(crate) fn forewarn(global: &Global, output: &Output) {
     }
 }
 
-/// Commands about the store itself know no past of it.
+/// Refuses `--at`: commands about the store itself show no past of it.
 pub(crate) fn refuse_now(global: &Global, verb: &str) -> Result<(), Failure> {
     match &global.at {
         Some(_) => Err(Failure::usage(format!(
@@ -85,7 +85,7 @@ pub(crate) fn refuse_now(global: &Global, verb: &str) -> Result<(), Failure> {
     }
 }
 
-/// What a point that means nothing is to the command line.
+/// The failure for a point that cannot be found.
 pub(crate) fn failure(error: WhenError) -> Failure {
     let message = error.to_string();
     match error {

@@ -1,11 +1,11 @@
-//! `acpdb audit`: a report of who did what, what was hidden or erased, and how far all of it is proven.
+//! `acpdb audit`: a report of all acts and their actors, of hidden and erased texts, and of how far all of it is proven.
 //!
 //! ```text
 //! events of the log, in order --> sections of rows --> one value --> JSON, or a page that can be printed
 //! claims about the log       -->
 //! ```
 //!
-//! The report says nothing that the log does not: what a host did not record is a gap, and is told as one.
+//! The report says nothing that the log does not: an event that a host did not record is a gap, and the report tells it as a gap.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ enum Form {
     Json,
 }
 
-/// What the report can show, in the words that it shows.
+/// The claims that the report proves, in its own words.
 const PROVES: &[&str] = &[
     "Where a checkpoint agrees and its key is known: the events that it covers are those that were signed, in this order, none changed, \
      dropped or inserted since.",
@@ -103,7 +103,7 @@ fn seq_of(row: &Value) -> Option<u64> {
     row.get("seq").and_then(Value::as_u64)
 }
 
-/// What was found, in the order of the log.
+/// The sections of the report, in the order of the log.
 struct Report<'a> {
     store: &'a Store,
     names: StreamNames,
@@ -145,7 +145,7 @@ impl<'a> Report<'a> {
             checkpoints: Vec::new(),
             gaps: Vec::new(),
         };
-        // From the beginning: a call may have begun before what is asked for.
+        // From the beginning: a call may have begun before the first event of the report.
         for recorded in store.events(Seq(1), head)? {
             match recorded {
                 Ok(recorded) => report.take(&recorded),
@@ -168,7 +168,7 @@ impl<'a> Report<'a> {
         match &event.payload {
             Payload::ToolCallStarted(call) if is_asked => self.started(recorded, call, is_told),
             Payload::ToolCallFinished(call) if is_asked => self.finished(recorded, call),
-            // An erasure stands in the store's own stream and may reach into the session.
+            // An erasure stands in the store's own stream, and may be about the session.
             Payload::Erased(erased) if *seq >= self.first => self.erasure(recorded, erased),
             _ if !is_told => {}
             Payload::MessageRecorded(message) if message.role == Role::User => {
@@ -218,7 +218,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// What all rows have: where it stands, whose it is, when it was.
+    /// The common fields of all rows: its place in the log, its session and actor, its time.
     fn row(&self, recorded: &Recorded, more: Value) -> Value {
         let Recorded { seq, event: Event { stream, stamp, .. }, .. } = recorded;
         let row = json!({
@@ -229,7 +229,7 @@ impl<'a> Report<'a> {
         with(row, more)
     }
 
-    /// A text, or what became of it.
+    /// A text, or the reason why it is missing.
     fn text(&self, seq: Seq, body: Body) -> Value {
         match self.store.body(body.id(seq)) {
             Ok(bytes) => json!({ "state": "whole", "text": String::from_utf8_lossy(&bytes) }),
@@ -244,7 +244,7 @@ impl<'a> Report<'a> {
 
     fn started(&mut self, recorded: &Recorded, call: &ToolCallStarted, is_told: bool) {
         let seq = recorded.seq;
-        // Long ago and over is read for nothing.
+        // The parameters of a call before the report's first event are read only if its end is in the report.
         let params = if is_told { self.text(seq, call.params) } else { Value::Null };
         let row = self.row(recorded, json!({ "call": call.call, "tool": call.tool, "params": params }));
         if is_told {
@@ -279,7 +279,7 @@ impl<'a> Report<'a> {
             row = with(row, json!({ "params": self.text(seq, started.params) }));
         }
         let spent = began.zip(ended).map(|(began, ended)| ended.get().saturating_sub(began.get()) / 1000);
-        // Clocks are set back; a time below zero would be a lie.
+        // A clock may have been set back; a duration below zero would be wrong.
         let spent = spent.filter(|spent| *spent >= 0);
         let ending = json!({
             "outcome": call.outcome, "finished_seq": recorded.seq, "duration_ms": spent,
@@ -308,7 +308,7 @@ impl<'a> Report<'a> {
         })));
     }
 
-    /// What is left when the log ends: calls without results, and what rules hid.
+    /// The rest at the end of the log: calls without results, and items that rules hid.
     fn close(&mut self) {
         let open: Vec<_> = std::mem::take(&mut self.open).into_values().flatten().collect();
         for Begun { seq, row, .. } in open.into_iter().filter(|begun| begun.seq >= self.first) {
@@ -330,10 +330,10 @@ impl<'a> Report<'a> {
             };
             for row in items(&view, &name, Which::All) {
                 let Some(rule) = row.rule.filter(|_| row.seq >= self.first) else { continue };
-                // A conclusion is no event: it came with the item that superseded this one.
-                // A row names items as `ItemId` writes them. An event that cannot be read is a gap already; it has no time here.
+                // A conclusion is no event: its time is that of the item that superseded this one. A row names items as `ItemId`
+                // writes them. An event that cannot be read is a gap already, and has no time here.
                 let cause = row.superseded_by.as_deref().and_then(|by| by.parse::<ItemId>().ok());
-                // As above.
+                // An event that cannot be read has no time here.
                 let cause = cause.and_then(|by| self.store.event(by.seq).ok().flatten());
                 let time = cause.as_ref().and_then(|cause| self.names.time(cause)).map(describe::time);
                 let recorded_at = cause.as_ref().map(|cause| describe::time(cause.recorded_at));
@@ -347,7 +347,7 @@ impl<'a> Report<'a> {
         self.hidden.sort_by_key(seq_of);
     }
 
-    /// Holds the log against what was signed of it; what is not covered is a gap.
+    /// Compares the log with its signed claims; events that no claim covers are a gap.
     fn signed(&mut self) -> Result<Code, Failure> {
         let judged = claims::judge(self.store, &[])?;
         let agrees = |claim: &&acpdb_proof::claims::Claim| claims::code_of(claim.standing) == Code::Ok;
@@ -403,7 +403,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Whether a host's own record is about what it was allowed to do.
+/// Whether a host's own record is about the permission for an act.
 fn is_approval(record: &str) -> bool {
     let record = record.to_lowercase();
     ["permission", "approv", "denied", "denial"].iter().any(|word| record.contains(word))

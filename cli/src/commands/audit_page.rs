@@ -13,7 +13,7 @@ overflow-wrap:anywhere;unicode-bidi:isolate}th{background:#eee}pre{margin:0;whit
 .none{color:#555}@media print{body{margin:0;max-width:none;font-size:9pt}thead{display:table-header-group}tr{break-inside:avoid}\
 h2{break-after:avoid}pre{font-size:7.5pt}@page{margin:15mm}}";
 
-/// A section: its field, its heading, what it is, and the fields of its columns, with a heading where that is another word.
+/// A section: its field, its heading, its description, and the fields of its columns, with a heading where that is another word.
 type Section = (&'static str, &'static str, &'static str, &'static str);
 
 const SECTIONS: &[Section] = &[
@@ -67,7 +67,7 @@ fn safe(text: &str) -> String {
     html_text(&escape(text, Escape::Line))
 }
 
-/// A cell: recorded texts keep their lines, all else is one.
+/// A cell: recorded texts keep their lines, all else is one line.
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

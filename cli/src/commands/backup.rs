@@ -42,7 +42,7 @@ pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result
     Ok(code)
 }
 
-/// A folder that holds something already is a mistake of the call, and says what to do.
+/// The failure for a folder that holds something already: a mistake of the call, with a hint.
 pub(crate) fn taken(error: acpdb_engine::Error, what: &str) -> Failure {
     let is_taken = matches!(
         &error,

@@ -1,4 +1,4 @@
-//! `acpdb checkpoint`: sign the history, show what was signed, print it for others.
+//! `acpdb checkpoint`: signs the history, shows checkpoints, exports them for others.
 
 use std::path::Path;
 

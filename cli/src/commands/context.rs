@@ -1,5 +1,5 @@
-//! `acpdb context [SESSION]`: what acpdb would show (current), what the host had (`--recorded`), what was sent through it
-//! (`--served`).
+//! `acpdb context [SESSION]`: the context that acpdb would show (current), that the host had (`--recorded`), or that was sent
+//! through acpdb (`--served`).
 
 use std::borrow::Cow;
 
@@ -55,7 +55,7 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
     Ok(Code::Ok)
 }
 
-/// `context discrad` names a session as far as the grammar goes; most likely it does not as far as the user goes.
+/// `context discrad` names a session by the grammar, but the user most likely means an act.
 fn perhaps_an_act(failure: Failure, session: Option<&str>) -> Failure {
     let Some(word) = session.filter(|_| failure.code == Code::NotFound) else { return failure };
     match near_act(word) {
@@ -64,7 +64,7 @@ fn perhaps_an_act(failure: Failure, session: Option<&str>) -> Failure {
     }
 }
 
-/// The act that a word is a slip for.
+/// The act that was most likely meant by a word.
 pub(crate) fn near_act(word: &str) -> Option<&'static str> {
     acpdb_query::nearest(["discard", "distill", "restore", "pin", "unpin"], word, 0.85)
 }
@@ -105,7 +105,7 @@ fn header(context: &acpdb_query::Context, output: &mut Output) -> Result<(), Fai
     Ok(())
 }
 
-/// Prints an item; says whether less than all of it.
+/// Prints an item. Returns true if a part of it was left out.
 fn print(item: &ContextItem, full: bool, output: &mut Output) -> Result<bool, Failure> {
     let row = &item.row;
     let seq = output.paint(describe::SEQ, &row.item);
@@ -141,7 +141,7 @@ fn print(item: &ContextItem, full: bool, output: &mut Output) -> Result<bool, Fa
 /// Parameters on one line: some hosts write them over several.
 fn on_one_line(input: &FaceText) -> Cow<'_, FaceText> {
     let several = input.text.as_deref().filter(|text| text.contains('\n'));
-    // Parameters that are no JSON are shown as they stand.
+    // Parameters that are not JSON are shown as they are.
     let value = several.and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
     match value {
         None => Cow::Borrowed(input),
@@ -155,8 +155,8 @@ fn on_one_line(input: &FaceText) -> Cow<'_, FaceText> {
     }
 }
 
-/// The beginning of a face: at most so many lines, each as wide as there is room; whole if there is no limit. Says whether
-/// something was left out.
+/// The beginning of a face: at most `line_count_max` lines, each as wide as the room; whole if there is no limit. Returns true if a
+/// part was left out.
 fn face(face: &FaceText, mark: &str, line_count_max: usize, output: &mut Output) -> Result<bool, Failure> {
     let style = match face.state {
         FaceState::Whole | FaceState::Shortened | FaceState::Absent => anstyle::Style::new(),
@@ -193,9 +193,9 @@ fn face(face: &FaceText, mark: &str, line_count_max: usize, output: &mut Output)
         output.line_of(&["  ", lead], style, &shown)?;
     }
     if !full {
-        // The text ends without a line feed. Most of it is not shown, and may be megabytes.
+        // The text ends without a line feed. Most of the text is not shown, and it may have megabytes.
         let feed_count = memchr::memchr_iter(b'\n', text.as_bytes()).count();
-        // Fewer lines than may be shown leave none.
+        // A text with fewer lines than the limit has none left.
         let left = (feed_count + 1).saturating_sub(line_count_max);
         if left == 0 {
             return Ok(is_cut);

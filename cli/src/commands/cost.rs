@@ -1,4 +1,4 @@
-//! `acpdb cost`: what sessions cost in dollars, and what of it went to stale items.
+//! `acpdb cost`: cost of sessions in dollars, and the share of stale items in it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,14 +16,14 @@ use crate::spread;
 
 /// Columns of a title, a folder or a model.
 const NAME_WIDTH: usize = 40;
-/// Columns of a title before others are left out for it.
+/// Narrowest title, in columns; other columns are left out for it.
 const TITLE_WIDTH_MIN: usize = 24;
 /// Characters of a session's id.
 const ID_WIDTH: usize = 8;
-/// Models that are named as having no price.
+/// Most models that are named as having no price.
 const UNPRICED_COUNT_MAX: usize = 8;
 
-/// A bill, and what other ways would have cost.
+/// A bill, and the cost of other ways.
 #[derive(serde::Serialize)]
 struct Answer<'a> {
     #[serde(flatten)]
@@ -98,7 +98,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     Ok(Code::Ok)
 }
 
-/// The program's table of prices, with the user's before it.
+/// The user's table of prices, then the program's.
 pub(super) fn table(global: &Global, own: Option<&std::path::Path>) -> Result<PriceTable, Failure> {
     let built_in = PriceTable::built_in().map_err(|error| Failure::usage(error.to_string()))?;
     let Some(path) = own.or(global.settings.prices.as_deref()) else {
@@ -124,7 +124,7 @@ const fn by(by: CostBy) -> By {
     }
 }
 
-/// What of the requests went to stale items, and what other ways would have cost: session by session, on all cores.
+/// The share of stale items in the requests, and the cost of other ways: session by session, on all cores.
 fn wasted(
     store: &Store,
     requests: &Requests,
@@ -152,7 +152,7 @@ fn wasted(
     Ok((stale, waste))
 }
 
-/// What the sessions of a bill are called.
+/// Titles for the sessions of a bill.
 fn titles(store: &Store, requests: &Requests, bill: &mut Bill) -> Result<(), Failure> {
     let by_name: BTreeMap<&str, &StreamName> =
         requests.streams.values().map(|name| (name.name.as_str(), name)).collect();
@@ -164,7 +164,7 @@ fn titles(store: &Store, requests: &Requests, bill: &mut Bill) -> Result<(), Fai
     Ok(())
 }
 
-/// Dollars for people: to the cent from a dollar on, below it to the tenth of a cent.
+/// Dollars for people: from a dollar on to the cent, below it to the tenth of a cent.
 pub(crate) fn dollars(amount: f64) -> String {
     let size = amount.abs();
     if size == 0.0 {
@@ -201,7 +201,7 @@ fn name(row: &CostRow, by: CostBy) -> String {
     match by {
         CostBy::Session => key.chars().take(ID_WIDTH).collect(),
         CostBy::Project => clip_path(&key, NAME_WIDTH),
-        // As all that is printed, a day says that it is of UTC.
+        // A printed day has the mark of UTC, as in all output.
         CostBy::Day => format!("{key}Z"),
         _ => clip(&key, NAME_WIDTH),
     }
@@ -210,7 +210,7 @@ fn name(row: &CostRow, by: CostBy) -> String {
 fn rows(bill: &Bill, by: CostBy, output: &mut Output) -> Result<(), Failure> {
     let is_session = by == CostBy::Session;
     let sum = &bill.sum;
-    // A column in which nothing stands says nothing.
+    // An empty column is left out.
     let is_told = |heading: &str| match heading {
         "title" => is_session && bill.items.iter().any(|row| row.title.is_some()),
         "input" => sum.dollars.input > 0.0,
@@ -286,7 +286,7 @@ fn ways(bill: &Bill, waste: &Waste, output: &mut Output) -> Result<(), Failure> 
     Ok(())
 }
 
-/// What the sums leave out, and what they rest on.
+/// Tells the requests that the sums leave out, and the sources of the sums.
 fn remarks(bill: &Bill, args: &Cost, output: &Output) {
     if bill.copies > 0 {
         output.note(format!(

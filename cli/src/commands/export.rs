@@ -44,7 +44,7 @@ pub(crate) fn run(
         unfinished,
         model: args.model.clone(),
         server_side: args.server_side,
-        // What the host had is told as it was; a history is no request.
+        // The host's context is exported without changes; a history is no request.
         breakpoints: !args.no_breakpoints && !recorded && args.mode != Some(ExportMode::History),
         ..Options::default()
     };

@@ -325,7 +325,7 @@ pub(crate) fn draw(
     Ok(())
 }
 
-/// The newest change of each member that the model no longer sees, as far as contexts were recorded.
+/// The newest state of each member that the model no longer sees, as far as contexts were recorded.
 fn unseen(chain: &ChainReport) -> impl Iterator<Item = &ServedRow> {
     let newest = chain
         .served
@@ -337,7 +337,7 @@ fn unseen(chain: &ChainReport) -> impl Iterator<Item = &ServedRow> {
 
 fn edge_words(edge: &EdgeRow, old: &ItemRow) -> String {
     let by = edge.new.as_deref().map_or_else(|| format!("event {}", edge.seq), str::to_owned);
-    // The edge that hides frees; further edges of the same item only add reasons.
+    // The edge that hides the item frees its tokens; further edges of the item only add reasons.
     let hides = old.superseded_by == edge.new && old.rule == Some(edge.rule);
     let effect = match edge.tokens_freed {
         _ if edge.released => ", shown again on request".to_owned(),

@@ -5,8 +5,8 @@
 //! worker: reads, opens the store, records, decides an answer --'
 //! ```
 //!
-//! A host takes other exit codes for a refusal, and waits for as long as a hook takes. So every fault, a panic and a
-//! store that is slow end in the answer that says nothing. What went wrong stands in the journal of hooks.
+//! A host takes other exit codes for a refusal, and waits for as long as a hook takes. So every fault, a panic and a slow store end
+//! in the answer that says nothing. The journal of hooks tells the fault.
 
 use std::io::{Read as _, Write as _};
 use std::sync::mpsc;
@@ -21,15 +21,15 @@ use super::{Global, Output, store_path};
 use crate::args::Hook;
 use crate::failure::chained;
 
-/// What the worker knows of the event by now.
+/// Messages of the worker about the event.
 enum News {
-    /// Whose event it is.
+    /// The event and its session.
     Told { event: String, session: String },
     /// All is done.
     Done { answer: String, event_count: u64, error: Option<String> },
 }
 
-/// What the worker works with.
+/// The data of the worker.
 struct Work {
     host: Host,
     mode: Mode,
@@ -38,7 +38,7 @@ struct Work {
     global: Global,
 }
 
-/// Answers the host, and ends well.
+/// Answers the host, and always ends well.
 pub(crate) fn run(global: &Global, args: &Hook) {
     let began = Instant::now();
     let work = Work {
@@ -52,10 +52,10 @@ pub(crate) fn run(global: &Global, args: &Hook) {
     let mut line = Line { event, ..line(work.host.name()) };
     let deadline = Duration::from_millis(args.deadline);
     let (tell, told) = mpsc::channel();
-    // The thread ends with the process: what it had not committed by then is told again by the next event.
+    // The thread ends with the process: the next event tells again all that it had not committed by then.
     let _worker = std::thread::Builder::new().name("hook".to_owned()).spawn(move || work.run(&tell));
     let answer = loop {
-        // Past the deadline nothing is waited for.
+        // After the deadline nothing is waited for.
         let left = deadline.saturating_sub(began.elapsed());
         match told.recv_timeout(left) {
             Ok(News::Told { event, session }) => (line.event, line.session) = (event, session),
@@ -83,27 +83,27 @@ pub(crate) fn run(global: &Global, args: &Hook) {
     note(&line);
 }
 
-/// A line of the journal that begins now, about a host that goes by this name.
+/// A line of the journal that begins now, for the host of this name.
 pub(crate) fn line(host: &str) -> Line {
     let version = env!("CARGO_PKG_VERSION").to_owned();
     Line { at: super::at::now().0, host: host.to_owned(), version, ..Line::default() }
 }
 
-/// Takes a line into the journal.
+/// Adds a line to the journal.
 fn note(line: &Line) {
     if let Some(path) = journal::path(&store_path::variable) {
-        // The journal is for people and no record; a hook has no user to tell that it could not be written.
+        // The journal is for people and no record; a hook has no user to tell of a failed write.
         let _ = journal::add(&path, line);
     }
 }
 
-/// Takes down that a host ran a hook that this program does not understand, such as one that a newer version wrote.
+/// Notes in the journal that a host ran a hook that this program does not understand, such as one from a newer version.
 pub(crate) fn refused(why: &str) {
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let named = words.iter().skip_while(|word| *word != "hook").nth(1).map(String::as_str);
     let why = why.trim().lines().next().unwrap_or_default().trim_start_matches("error: ");
     let why = format!("{why}; was it attached by another version? attach again with this one");
-    // A host that this version does not know is named as the command names it.
+    // A host that this version does not know has the name from the command line.
     let named = named.unwrap_or_default();
     let host = Host::from_name(named).map_or(named, |host| host.name());
     let line = Line { error: Some(why), ..line(host) };
@@ -119,21 +119,21 @@ impl Work {
             Ok((answer, event_count, left_out)) => News::Done { answer, event_count, error: left_out },
             Err(error) => News::Done { answer: NOTHING.to_owned(), event_count: 0, error: Some(error) },
         };
-        // Past its deadline the hook listens no more.
+        // After its deadline the hook receives nothing.
         let _ = tell.send(news);
     }
 
-    /// The answer, how many events are new, and what was left out.
+    /// The answer, the number of new events, and the reason if a part was left out.
     fn answer(&self, tell: &mpsc::Sender<News>) -> Result<(String, u64, Option<String>), String> {
         let mut bytes = Vec::new();
-        // A byte more says that there is more.
+        // One byte over the limit shows that the event is too long.
         let input = std::io::stdin().lock().take(LINE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes);
         input.map_err(|error| format!("standard input cannot be read: {error}"))?;
         let text = lines::text(&bytes).map_err(|error| format!("the event is not read: {error}"))?;
         let told =
             dialect::parse(self.host, text, self.event.as_deref()).map_err(|error| error.to_string())?;
         let news = News::Told { event: told.name.clone(), session: told.session.clone() };
-        // As in `run`.
+        // After its deadline the hook receives nothing.
         let _ = tell.send(news);
         let transcript = hook::transcript(self.host, &told, &store_path::variable);
         let hook =
@@ -144,7 +144,7 @@ impl Work {
         if let Some(unread) = &self.global.settings.unread {
             return Err(unread.clone());
         }
-        // The store is looked for where the agent works.
+        // The store is looked for from the agent's folder.
         if let Some(folder) = &told.cwd {
             enter(folder)?;
         }
@@ -157,8 +157,8 @@ impl Work {
     }
 }
 
-/// Goes to where the agent works. An agent may remove its own working folder, such as a work tree that it is done with: the
-/// nearest folder above that is there still belongs to the same project.
+/// Enters the agent's working folder. An agent may remove its own working folder, such as a work tree that it no longer needs: the
+/// nearest existing folder above it still belongs to the same project.
 fn enter(folder: &std::path::Path) -> Result<(), String> {
     for above in folder.ancestors().filter(|above| !above.as_os_str().is_empty()) {
         match std::env::set_current_dir(above) {
@@ -169,6 +169,6 @@ fn enter(folder: &std::path::Path) -> Result<(), String> {
             Ok(()) => break,
         }
     }
-    // A relative path of which nothing is there says nothing: the hook stays where the host runs it.
+    // If no part of a relative path is there, the hook stays in the folder in which the host runs it.
     Ok(())
 }

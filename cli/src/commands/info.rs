@@ -1,4 +1,4 @@
-//! `acpdb info`: what the store holds and where.
+//! `acpdb info`: the content of the store, and its place.
 
 use acpdb_engine::Store;
 use serde_json::json;

@@ -42,8 +42,7 @@ pub(crate) fn clipped(text: &str, width: usize) -> Cow<'_, str> {
     Cow::Owned(clipped)
 }
 
-/// A line that is painted already, cut to the terminal: what goes on past its edge would be wrapped. Whole where programs
-/// read it.
+/// A painted line, cut to the terminal: a longer line would be wrapped. Programs get it whole.
 pub(crate) fn cut(line: &str, output: &Output) -> String {
     let line = line.trim_end();
     if output.tabs {
@@ -79,7 +78,7 @@ pub(crate) fn cut(line: &str, output: &Output) -> String {
     cut
 }
 
-/// At most `width` columns of a text; of a path its end, which tells more than its beginning.
+/// At most `width` columns of a text; a path keeps its end, which tells more than its beginning.
 pub(crate) fn clip_path(text: &str, width: usize) -> String {
     if !text.starts_with('/') || text.contains(' ') || text.width() <= width {
         return clip(text, width);
@@ -97,15 +96,15 @@ pub(crate) fn clip_path(text: &str, width: usize) -> String {
     format!("{mark}{}", text.get(start..).unwrap_or_default())
 }
 
-/// Puts cells of a line one behind the other: two blanks apart for people, with a tab between them for a program. What has no room is
-/// cut off for people.
+/// Joins the cells of a line: two blanks between them for people, a tab for a program. For people, the line is cut at the
+/// terminal's width.
 pub(crate) fn joined(cells: &[&str], output: &Output) -> String {
     cut(&cells.join(if output.tabs { "\t" } else { "  " }), output)
 }
 
 /// A text filled up with blanks to `width` columns.
 pub(crate) fn pad(text: &str, width: usize) -> String {
-    // What is wider already needs none.
+    // A wider text needs no blanks.
     let blanks = width.saturating_sub(text.width());
     format!("{text}{}", " ".repeat(blanks))
 }
@@ -121,7 +120,7 @@ pub(crate) fn one_line(text: &str) -> String {
     escape(&joined, Escape::Text).into_owned()
 }
 
-/// The tool of a call, else who speaks.
+/// The tool of a call, else the role of the message.
 pub(crate) fn what(row: &ItemRow) -> String {
     if let Some(tool) = &row.tool {
         return escape(tool, Escape::Line).into_owned();
@@ -142,7 +141,7 @@ pub(crate) fn what(row: &ItemRow) -> String {
     }
 }
 
-/// Where an item stands, in words.
+/// An item's standing, in words.
 pub(crate) fn standing(row: &ItemRow) -> String {
     let by = row.superseded_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
     let superseded = row.rule.map(|rule| format!("superseded{by} ({})", rule.label())).unwrap_or_default();
@@ -179,10 +178,10 @@ pub(crate) fn standing(row: &ItemRow) -> String {
     join(&join(&stands, status), pinned)
 }
 
-/// What an item is about: its key, else the beginning of its parameters or text.
+/// The subject of an item: its key, else the beginning of its parameters or text.
 pub(crate) fn about(view: &View, row: &ItemRow) -> Result<String, Failure> {
     if let Some(key) = row.keys.first() {
-        // What a command line is about is said by the line itself.
+        // A command line itself names the other keys that it contains.
         let says = |other: &str| key == other || (key.contains(' ') && key.contains(other));
         let more = row.keys.iter().skip(1).filter(|other| !says(other)).count();
         let more = if more > 0 { format!(" +{more}") } else { String::new() };
@@ -214,15 +213,15 @@ pub(crate) struct Widths {
     about: usize,
 }
 
-/// Columns that are kept for what stands behind the others, with the gap before it: as many as the longest of these texts needs, at least
-/// `least`, and no more than half of them all.
+/// Columns for the texts after the other columns, with the gap before them: as many as the longest of these texts needs, at least
+/// `least`, and no more than half of all columns.
 pub(crate) fn behind<'t>(texts: impl Iterator<Item = Cow<'t, str>>, least: usize, output: &Output) -> usize {
     let longest = texts.map(|text| text.width()).max().unwrap_or_default();
     longest.max(least).min(output.width / 2) + 2
 }
 
 impl Widths {
-    /// Widths for these rows; `reserve` columns are kept for what stands before and behind them.
+    /// Widths for these rows; `reserve` columns are kept for texts before and after them.
     pub(crate) fn of(rows: &[ItemRow], output: &Output, reserve: usize) -> Self {
         let longest = |text: &dyn Fn(&ItemRow) -> usize| rows.iter().map(text).max().unwrap_or_default();
         let seq = longest(&|row| row.item.width());
@@ -233,7 +232,7 @@ impl Widths {
         Self { seq, turn, what, tokens, about: output.room(used).max(10) }
     }
 
-    /// One item: seq, turn, tool, what it is about, tokens. For a program as they are, with tabs between them.
+    /// One item: seq, turn, tool, subject, tokens. For a program without padding, with tabs between them.
     pub(crate) fn line(&self, row: &ItemRow, about: &str, output: &Output) -> String {
         if output.tabs {
             let seq = output.paint(describe::SEQ, &row.item);
@@ -244,7 +243,7 @@ impl Widths {
         let what = pad(&clip(&what(row), self.what), self.what);
         let about = pad(&clip_path(about, self.about), self.about);
         let tokens = tokens(row);
-        // `Widths::of` was told of these rows; one that came since may be wider.
+        // `Widths::of` saw the first rows; a later row may be wider.
         let blanks = " ".repeat(self.tokens.saturating_sub(tokens.width()));
         format!("{seq}  {turn}  {what}  {about}  {blanks}{tokens}")
     }
@@ -254,7 +253,7 @@ fn tokens(row: &ItemRow) -> String {
     describe::tokens(row.tokens)
 }
 
-/// Where an item stands, in colour.
+/// An item's standing, in colour.
 pub(crate) fn standing_painted(row: &ItemRow, output: &Output) -> String {
     let style = if row.is_visible() { describe::GOOD } else { describe::DIM };
     output.paint(style, &standing(row))

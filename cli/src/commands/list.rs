@@ -1,5 +1,5 @@
-//! `acpdb list`: texts in order, `seq<TAB>text`, one event a line. Programs read whole texts;
-//! on a terminal a line has the beginning of a text, as wide as there is room.
+//! `acpdb list`: texts in order, `seq<TAB>text`, one event a line. Programs read whole texts; on a terminal a line has the
+//! beginning of a text, as wide as the room.
 
 use acpdb_engine::Store;
 use acpdb_engine::event::Recorded;
@@ -42,7 +42,7 @@ pub(crate) fn run(global: &Global, args: &List, output: &mut Output) -> Result<C
     Ok(if damaged > 0 { Code::Damage } else { Code::Ok })
 }
 
-/// One event. Returns 1 if a body of it is damaged: then nothing of it is printed.
+/// Prints one event. Returns 1 if a body of it is damaged: then no part of the event is printed.
 fn print(store: &Store, recorded: &Recorded, short: bool, output: &mut Output) -> Result<u64, Failure> {
     let shown = bodies::telling(&recorded.event.payload);
     let mut text = String::new();
@@ -54,7 +54,7 @@ fn print(store: &Store, recorded: &Recorded, short: bool, output: &mut Output) -
                 }
                 text.push_str(&String::from_utf8_lossy(&bytes));
             }
-            // An erasure on request is no damage.
+            // An erasure is no damage: it was requested.
             Err(acpdb_engine::Error::Erased { detail }) => {
                 if !text.is_empty() {
                     text.push('\n');

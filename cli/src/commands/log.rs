@@ -10,7 +10,7 @@ use acpdb_query::{EventRows, EventsQuestion};
 use super::{Code, Failure, Global, Output, ask, describe, store_path};
 use crate::args::Log;
 
-/// How long one wait for the next commit lasts; each is followed by another.
+/// Time of one wait for the next commit; another wait follows.
 const FOLLOW_WAIT: Duration = Duration::from_secs(60);
 
 /// Terminals below this width show no times.
@@ -40,7 +40,7 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
         stream: session.map(|session| session.id),
         from,
         to,
-        // The newest few are found from the end, and then told in order.
+        // The newest events are found from the end, and printed in order.
         reverse: args.reverse || args.last.is_some(),
         with_texts: false,
         limit: args.last.or(args.ask.limit),
@@ -70,7 +70,7 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
     Ok(if damaged > 0 { Code::Damage } else { Code::Ok })
 }
 
-/// Prints what is recorded from `from` on, each commit as soon as it is durable. Ends with the reader, or by a signal.
+/// Prints the events from `from` on, each commit as soon as it is durable. Ends when the reader goes away, or by a signal.
 fn follow(
     store: &Store,
     question: &EventsQuestion,
@@ -103,7 +103,7 @@ fn follow(
     }
 }
 
-/// Hands over each event; damage is told of and counted.
+/// Calls `take` with each event. Damage is told, and its number returned.
 pub(crate) fn each(
     rows: &mut EventRows,
     output: &mut Output,
@@ -123,7 +123,7 @@ pub(crate) fn each(
     Ok(damaged)
 }
 
-/// Says what was searched, and where the next page begins.
+/// Tells how much was searched, and the cursor of the next page.
 pub(crate) fn finish(rows: &mut EventRows, output: &mut Output, paged: bool) -> Result<(), Failure> {
     ask::searched(rows.scanned(), output);
     let Some(cursor) = (if paged { rows.next_cursor() } else { None }) else { return Ok(()) };
@@ -138,7 +138,7 @@ fn check_kind(kind: &str) -> Result<(), Failure> {
     if KIND_LABELS.iter().any(|(_, label)| label == &kind) {
         return Ok(());
     }
-    // However unlike it is, one of them is the nearest.
+    // One of the kinds is always the nearest, however unlike it is.
     let near =
         acpdb_query::nearest(KIND_LABELS.iter().map(|(_, label)| *label), kind, -1.0).unwrap_or_default();
     let failure = Failure::usage(format!("there is no kind of event {kind:?}"));
@@ -158,7 +158,7 @@ fn print(recorded: &Recorded, names: &describe::StreamNames, output: &mut Output
     let seq = output.paint(describe::SEQ, &format!("{:>7}", recorded.seq.to_string()));
     let text = recorded.event.payload.in_words();
     let text = output.recorded(&text, crate::output::Escape::Line).into_owned();
-    // Where there is little room, what happened counts more than when.
+    // On a narrow terminal, the event counts more than its time.
     let time = match describe::time_if_any(names.time(recorded)) {
         _ if output.width < NARROW && !output.tabs => String::new(),
         time => format!("{time}  "),

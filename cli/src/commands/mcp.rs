@@ -7,7 +7,7 @@ use acpdb_live::mcp::tools::Tools;
 use super::{Code, Failure, Global, Output, store_path};
 use crate::args::Mcp;
 
-/// Variables in which hosts name the session that they run a program for.
+/// Variables in which hosts name the session for which they run a program.
 const SESSION_VARIABLES: [&str; 2] = ["ACPDB_SESSION", "CLAUDE_CODE_SESSION_ID"];
 
 pub(crate) fn run(global: &Global, args: &Mcp, output: &mut Output) -> Result<Code, Failure> {
@@ -18,7 +18,7 @@ pub(crate) fn run(global: &Global, args: &Mcp, output: &mut Output) -> Result<Co
     let store = store_path::open_live(global, None, output)?;
     let set = |name: &&str| store_path::variable(name).filter(|value| !value.is_empty());
     let session = args.session.clone().or_else(|| SESSION_VARIABLES.iter().find_map(set));
-    // Without a folder the newest session of all is meant where a call names none.
+    // Without a folder, a call that names no session means the newest session of all.
     let folder = std::env::current_dir().ok().map(|folder| folder.to_string_lossy().into_owned());
     let tools = Tools::new(store.clone(), session, folder);
     match args.http {

@@ -1,6 +1,6 @@
-//! `acpdb memory`: facts, preferences and decisions of a project or session, and what became of them.
+//! `acpdb memory`: facts, preferences and decisions of a project or session, and their history.
 //!
-//! Whose memory: `--session` (its own and its project's), `--project`, else the only project there is.
+//! The scope: `--session` (its own memory and its project's), `--project`, else the only project.
 
 use acpdb_engine::command::memory::{MemoryCommand, MemoryRef, confidence_hundredths, parse_lifespan};
 use acpdb_engine::entry::MemoryEntry;
@@ -76,7 +76,7 @@ impl<'s> Opened<'s> {
         acpdb_query::memory::text(self.store, body)
     }
 
-    /// Everything ever recorded, in order.
+    /// All items ever recorded, in order.
     pub(crate) fn rows(&self) -> Vec<Row> {
         acpdb_query::memory::rows(self.store, &self.memory, self.now)
     }
@@ -96,7 +96,7 @@ fn moment(store: &Store, global: &Global, scope: &MemoryScope) -> Result<(Seq, M
     Ok((seq, event.map_or(now, |event| event.recorded_at)))
 }
 
-/// Whose memory is meant: as given, else the only project's, else the newest session's.
+/// The scope: as given, else the only project, else the newest session.
 pub(crate) fn whose(store: &Store, given: &ScopeArgs, output: &Output) -> Result<MemoryScope, Failure> {
     let session = super::sessions::named(store, given.session.as_deref())?;
     if session.is_some() || given.project.is_some() {
@@ -164,7 +164,7 @@ fn entry(args: &MemoryAdd, has_session: bool) -> Result<MemoryEntry, Failure> {
         Failure::usage(format!("--confidence: {:?} is no number from 0 to 1", args.confidence))
     })?;
     let lifespan = args.lifespan.as_deref().map(parse_lifespan).transpose().map_err(refused)?;
-    // Without a session there is none that could end.
+    // Without a session, the item cannot end with one.
     let lifespan = lifespan.or((!has_session).then_some(Lifespan::Project));
     Ok(MemoryEntry {
         kind,
@@ -191,7 +191,7 @@ fn add(global: &Global, args: &MemoryAdd, output: &mut Output) -> Result<Code, F
         entry.category = category_of(&store, &scope, key)?;
     }
     if entry.replaces.iter().any(|old| old.starts_with('#')) {
-        // A project that this item makes has nothing to replace.
+        // A project that does not exist yet has nothing to replace.
         if let Ok(opened) = Opened::of(&store, global, &scope) {
             entry.replaces.iter().try_for_each(|old| here(&opened, old))?;
         }
@@ -201,13 +201,13 @@ fn add(global: &Global, args: &MemoryAdd, output: &mut Output) -> Result<Code, F
     said(&store, global, &scope, &receipt, what, output)
 }
 
-/// The category of a key that was given without: where it holds, else where it usually belongs, else the default.
+/// The category for a key without one: the category that holds the key now, else the usual one for the key, else the default.
 fn category_of(store: &Store, scope: &MemoryScope, key: &str) -> Result<String, Failure> {
     let table = PreferenceTable::default();
     let usual = table.rules.iter().find(|rule| rule.key == key).map(|rule| rule.category.clone());
     let memory = match store.memory(scope, Seq::MAX) {
         Ok(memory) => memory,
-        // A project that this item will make.
+        // The item will make the project.
         Err(acpdb_engine::Error::NotFound { what: "project", .. }) => return Ok(usual.unwrap_or_default()),
         Err(error) => return Err(error.into()),
     };
@@ -220,7 +220,7 @@ fn category_of(store: &Store, scope: &MemoryScope, key: &str) -> Result<String, 
     Ok(only.or(usual).unwrap_or_default())
 }
 
-/// Prints what a command did, with the item as it is now.
+/// Prints the result of a command, with the item as it is now.
 pub(crate) fn said(
     store: &Store,
     global: &Global,
@@ -255,7 +255,7 @@ pub(crate) fn said(
     Ok(Code::Ok)
 }
 
-/// What `KEY`, `CATEGORY/KEY`, an id or `#seq` names, current preferences first.
+/// The items that `KEY`, `CATEGORY/KEY`, an id or `#seq` names, current preferences first.
 pub(crate) fn named<'r>(rows: &'r [Row], text: &str) -> Vec<&'r Row> {
     let place = |row: &&Row| {
         row.key.as_deref().is_some_and(|key| key == text || format!("{}/{key}", row.category) == text)
@@ -265,7 +265,7 @@ pub(crate) fn named<'r>(rows: &'r [Row], text: &str) -> Vec<&'r Row> {
     if by_id.is_empty() { by_key } else { by_id }
 }
 
-/// Nothing goes by that name: what is near?
+/// The failure for a name without an item: suggests a near one.
 pub(crate) fn miss(rows: &[Row], text: &str) -> Failure {
     let names = rows.iter().flat_map(|row| {
         let keys = row.key.iter().flat_map(|key| [key.clone(), format!("{}/{key}", row.category)]);
@@ -289,7 +289,7 @@ fn get(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, F
                 Failure::usage(format!("{:?} names {} items: {}", args.key, places.len(), places.join(", ")));
             return Err(failure.hint(format!("give the category, too: {}", first.place())));
         }
-        // Who gives an id means that very item, whatever became of it.
+        // An id means that very item, in any standing.
         ([], Some(last)) if last.id == args.key || last.item.to_string() == args.key => {
             output.note(format!("note: {} does not hold: it is {}", last.id, last.stands()));
             last
@@ -315,7 +315,7 @@ fn get(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, F
     Ok(Code::Ok)
 }
 
-/// The rows that the arguments ask for.
+/// The rows for the arguments.
 fn listed(opened: &Opened<'_>, args: &MemoryList) -> Vec<Row> {
     let mut rows = opened.rows();
     rows.retain(|row| {
@@ -362,7 +362,7 @@ fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code,
     Ok(Code::Ok)
 }
 
-/// Refuses `#seq` of an item that is remembered elsewhere: by another project or session.
+/// Refuses `#seq` of an item in another project's or session's memory.
 fn here(opened: &Opened<'_>, text: &str) -> Result<(), Failure> {
     let MemoryRef::Item(item) = MemoryRef::from(text) else { return Ok(()) };
     let Some(event) = opened.store.event(item.seq)? else { return Ok(()) };
@@ -377,7 +377,7 @@ fn here(opened: &Opened<'_>, text: &str) -> Result<(), Failure> {
     )))
 }
 
-/// An item as it is typed: an id, `#seq`, or the key of a current preference.
+/// An item as a user types it: an id, `#seq`, or the key of a current preference.
 fn reference(opened: &Opened<'_>, text: &str) -> Result<MemoryRef, Failure> {
     let rows = opened.rows();
     let found = named(&rows, text);
@@ -420,7 +420,7 @@ fn retract(global: &Global, args: &MemoryRetract, output: &mut Output) -> Result
     said(&store, global, &scope, &receipt, "retracted", output)
 }
 
-/// Lets an item hold again: by id or `#seq`, or the last of a key's values that does not.
+/// Makes an item hold again: an item by id or `#seq`, or the last of a key's values that does not hold.
 fn restore(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let store = store_path::write(global, output)?;
@@ -436,7 +436,7 @@ fn restore(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Cod
     said(&store, global, &scope, &receipt, "holds again", output)
 }
 
-/// A scope that is searched over all projects and sessions, for `history --memory`.
+/// The scopes to search for `history --memory`: one session's, or those of all projects and sessions.
 pub(crate) fn scopes(store: &Store, session: Option<&str>) -> Result<Vec<MemoryScope>, Failure> {
     if let Some(session) = session {
         return Ok(vec![MemoryScope::session(super::sessions::find(store, session)?.id)]);
@@ -447,7 +447,7 @@ pub(crate) fn scopes(store: &Store, session: Option<&str>) -> Result<Vec<MemoryS
         Scope::Session => Some(MemoryScope::session(name.id)),
         Scope::User => None,
     };
-    // Projects first: most of what is remembered lives there.
+    // Projects first: most items are there.
     let mut scopes: Vec<MemoryScope> = names.iter().filter_map(of).collect();
     scopes.sort_by_key(|scope| scope.session.is_some());
     Ok(scopes)

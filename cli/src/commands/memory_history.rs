@@ -1,4 +1,4 @@
-//! Chains of memory, drawn: what took whose place, oldest first.
+//! Chains of memory, drawn: items with the items that replaced them, oldest first.
 //!
 //! ```text
 //! tooling/package_manager
@@ -25,7 +25,7 @@ struct Member {
     row: Option<Row>,
 }
 
-/// What one name leads to.
+/// The chain that one name leads to.
 struct Chain {
     title: String,
     members: Vec<Member>,
@@ -58,7 +58,7 @@ pub(crate) fn history(
     print(&found, output)
 }
 
-/// The chain of `history --chain`, if what is named is remembered somewhere; `None`: it is not.
+/// The chain of `history --chain`; `None` if no memory has an item of that name.
 pub(crate) fn of_chain(
     store: &Store,
     global: &Global,
@@ -70,7 +70,7 @@ pub(crate) fn of_chain(
     if found.is_empty() { Ok(None) } else { print(&found, output).map(Some) }
 }
 
-/// The chains through a name over all projects and sessions, each once; and, if there are none, what there is.
+/// The chains through a name over all projects and sessions, each once; if there are none, all items instead.
 fn everywhere(
     store: &Store,
     global: &Global,
@@ -83,7 +83,7 @@ fn everywhere(
     for scope in scopes(store, session)? {
         let opened = Opened::of(store, global, &scope)?;
         for chain in chains(&opened, key) {
-            // A session sees its project's chains, too.
+            // A session also sees the chains of its project.
             let items: Vec<_> =
                 chain.members.iter().filter_map(|member| Some(member.row.as_ref()?.item)).collect();
             if drawn.insert(items) {
@@ -97,7 +97,8 @@ fn everywhere(
     Ok((found, rows))
 }
 
-/// The chains through what a name means; items of one key that no edge joins (retracted, then recorded anew) are one.
+/// The chains through the items that a name means; items of one key that no edge joins (retracted, then recorded anew) are one
+/// chain.
 fn chains(opened: &Opened<'_>, name: &str) -> Vec<Chain> {
     let rows = opened.rows();
     let mut groups: Vec<(StreamId, String, Vec<&Row>)> = Vec::new();
@@ -235,7 +236,7 @@ fn draw(chain: &Chain, output: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Why an edge came about, in a word.
+/// The reason of an edge, in a word.
 fn rule(edge: &MemoryEdge) -> String {
     match serde_json::to_value(edge.rule) {
         Ok(Value::String(rule)) => rule,

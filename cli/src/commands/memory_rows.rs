@@ -19,7 +19,7 @@ pub(crate) trait Words {
     fn stands(&self) -> String;
     fn holds(&self) -> bool;
     fn label(&self) -> &'static str;
-    /// The day it came about.
+    /// The day on which the item was recorded.
     fn day(&self) -> String;
 }
 

@@ -1,4 +1,4 @@
-//! `acpdb merge OTHER-STORE`, and what `import` does with a file that `export jsonl` wrote: what is new there is added here.
+//! `acpdb merge OTHER-STORE`, and the merge by `import` of a file from `export jsonl`: adds the new events here.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::Merge;
 
-/// Places of damage that are named; `acpdb verify` names all.
+/// Most places of damage that are named; `acpdb verify` names all.
 const DAMAGE_COUNT_MAX: usize = 8;
 
 pub(crate) fn run(global: &Global, args: &Merge, output: &mut Output) -> Result<Code, Failure> {
@@ -38,7 +38,7 @@ pub(crate) fn run(global: &Global, args: &Merge, output: &mut Output) -> Result<
     Ok(code(&report))
 }
 
-/// Says what is damaged in a store of which texts came without their bytes, as erased ones do: that they did is no success.
+/// Says what is damaged in a store of which texts came without their bytes, as erased texts do: lost texts are no success.
 fn tell_of_damage(folder: &Path, output: &Output) {
     match verify_store(folder, &VerifyOptions::default()) {
         Ok(found) => {
@@ -51,7 +51,7 @@ fn tell_of_damage(folder: &Path, output: &Output) {
     }
 }
 
-/// A store lies in the folder that is named, or in its `.acpdb`.
+/// The store's folder: the named one, or `.acpdb` in it.
 fn other_folder(named: &Path) -> PathBuf {
     let inside = named.join(store_path::FOLDER);
     if !named.join("acpdb.json").is_file() && inside.join("acpdb.json").is_file() {
@@ -61,7 +61,7 @@ fn other_folder(named: &Path) -> PathBuf {
     }
 }
 
-/// What was merged, for programs.
+/// The result of a merge, for programs.
 #[derive(Debug, Serialize)]
 pub(crate) struct Merged<'a> {
     #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
@@ -70,12 +70,12 @@ pub(crate) struct Merged<'a> {
     pub(crate) report: &'a MergeReport,
 }
 
-/// Something was left out: what verifies is merged.
+/// The exit code of a merge. Only verified events are merged; a part that was left out counts as damage.
 pub(crate) fn code(report: &MergeReport) -> Code {
     if report.left_out_count > 0 { Code::Damage } else { Code::Ok }
 }
 
-/// Says what a merge did.
+/// Prints the result of a merge.
 pub(crate) fn say(path: &Path, report: &MergeReport, output: &mut Output) -> Result<(), Failure> {
     let new = match report.events_new {
         0 => "nothing new".to_owned(),

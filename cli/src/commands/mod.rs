@@ -74,7 +74,7 @@ pub(crate) mod ui;
 pub(crate) mod verify;
 mod verify_host;
 
-// What nearly every verb speaks of: each takes it from here, in one line.
+// Names that nearly every verb needs: each takes them from here, in one line.
 use crate::failure::{Code, Failure};
 use crate::global::Global;
 use crate::output::{Escape, Output, escape};

@@ -1,7 +1,7 @@
-//! `acpdb plugin HOST`: what the plug-in of a host asks, a JSON object a line, and a line back for each.
+//! `acpdb plugin HOST`: answers a host's plug-in. Each question is a JSON object on a line, and each gets a line back.
 //!
-//! It ends when standard input does. A fault is an answer like any other: what the host makes of it is the plug-in's to
-//! say. What was done stands in the journal of hooks.
+//! It ends when standard input does. A fault is an answer like any other: the plug-in decides its effect on the host. The journal
+//! of hooks tells each act.
 
 use std::io::Write as _;
 use std::time::Instant;
@@ -37,7 +37,7 @@ pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
             Ok(text) => desk.answer(text),
             Err(error) => Desk::refuse(&error.to_string()),
         };
-        // A host that is gone needs no answer; what it told is recorded.
+        // A host that is gone needs no answer; all that it told is recorded.
         if writeln!(out, "{answer}").and_then(|()| out.flush()).is_err() {
             continue;
         }
@@ -51,7 +51,7 @@ pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
             ..line(args.host.name())
         };
         if let Some(path) = &journal {
-            // As for a hook: the journal is no record.
+            // The journal is no record; a failed write loses nothing.
             let _ = journal::add(path, &line);
         }
     }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{Code, Escape, Failure, Global, Output, escape, store_path};
 use crate::args::PolicyImport;
 
-/// Where a setting stands, and the key of the policy that says the same.
+/// Places of settings, and the keys of the policy with the same meaning.
 const COPIED: &[(&str, &str)] = &[
     ("/protectedTools", "protected_tools"),
     ("/tools/settings/protectedTools", "protected_tools"),
@@ -52,12 +52,12 @@ const READ: &[&str] = &[
     "/manualMode/automaticStrategies",
 ];
 
-/// What becomes of a configuration.
+/// The result for a configuration.
 #[derive(Debug, PartialEq)]
 struct Imported {
     /// Keys of the policy.
     keys: Map<String, Value>,
-    /// Settings that no key stands for.
+    /// Settings without a key.
     left: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn run(global: &Global, args: &PolicyImport, output: &mut Output) -> 
     Ok(Code::Ok)
 }
 
-/// What a configuration says, in keys of the policy.
+/// A configuration, in keys of the policy.
 fn imported(text: &str) -> Result<Imported, String> {
     let config: Value =
         serde_json::from_str(&plain(text)).map_err(|error| format!("not valid JSON: {error}"))?;
@@ -135,7 +135,7 @@ fn imported(text: &str) -> Result<Imported, String> {
     Ok(Imported { keys, left })
 }
 
-/// Pointers to all that is no object.
+/// Pointers to all values that are no objects.
 fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
     match value.as_object() {
         Some(members) => {

@@ -1,4 +1,4 @@
-//! How far long work is. Drawn on stderr, and only if that is a terminal.
+//! Progress of long work. Drawn on stderr, and only if that is a terminal.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Output;
 
-/// How often a picture moves.
+/// Time between two steps of a picture.
 const TICK: Duration = Duration::from_millis(100);
 
-/// So many bytes of a known total.
+/// Progress in bytes of a known total.
 pub(crate) fn bytes(total: u64, output: &Output) -> ProgressBar {
     if !output.progress {
         return ProgressBar::hidden();
@@ -25,7 +25,7 @@ pub(crate) fn bytes(total: u64, output: &Output) -> ProgressBar {
     bar
 }
 
-/// Work that cannot say how far it is. Taken away when it is dropped.
+/// Work whose progress is not known. The picture is removed when this value is dropped.
 pub(crate) struct Spinner(ProgressBar);
 
 pub(crate) fn spinner(what: &'static str, output: &Output) -> Spinner {

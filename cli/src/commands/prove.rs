@@ -1,4 +1,4 @@
-//! `acpdb prove`: a file that shows one event or several, or that a history only grew, to those who have no store.
+//! `acpdb prove`: a file that shows one event or several, or that a history only grew, to readers without a store.
 
 use std::path::Path;
 
@@ -56,7 +56,7 @@ pub(crate) fn run(global: &Global, args: &Prove, output: &mut Output) -> Result<
     if output.json {
         let printed = args.output.is_none().then_some(&text);
         let value = json!({
-            // It was read above; without one, all is proven.
+            // The seq was parsed above; without one, all is proven.
             "seq": args.seq.as_deref().and_then(|seq| head::seq_of(seq).ok()), "checkpoint": checkpoint.seq,
             "path": args.output.as_deref().map(shown), "bytes": text.len(), "proof": printed,
         });
@@ -67,7 +67,7 @@ pub(crate) fn run(global: &Global, args: &Prove, output: &mut Output) -> Result<
     Ok(Code::Ok)
 }
 
-/// A note and what it claims.
+/// A note and its checkpoint.
 fn read(note: String) -> Result<(String, Checkpoint), ProofError> {
     let checkpoint = Checkpoint::parse(Note::parse(&note)?.text_unchecked())?;
     Ok((note, checkpoint))
@@ -93,7 +93,7 @@ fn named(store: &Store, name: Option<&str>) -> Result<(String, Checkpoint), Fail
     Ok((note, found))
 }
 
-/// Roots over ranges of events: out of tiles if what they give is as it has to be, else in one pass over all events.
+/// Roots over ranges of events: from tiles if `is_true` holds for them, else in one pass over all events.
 pub(crate) fn hashes(
     store: &Store,
     ranges: Vec<std::ops::Range<u64>>,
@@ -121,7 +121,7 @@ pub(crate) fn cut(to: Seq) -> Failure {
     failure.hint("acpdb checkpoint show says what was signed, and what of it is gone")
 }
 
-/// A log that is not what was signed proves nothing.
+/// The failure for a log that is not the signed one: it proves nothing.
 pub(crate) fn rewritten(checkpoint: &Checkpoint) -> Failure {
     let message = format!("events up to {} are not those that were signed", checkpoint.seq);
     Failure::new(Code::Damage, message)
@@ -155,7 +155,7 @@ fn of_event(store: &Store, seq: Seq, with_body: bool) -> Result<(String, Checkpo
     Ok((proof.to_text().map_err(|error| keys::refused(&error))?, checkpoint))
 }
 
-/// What is shown of an event.
+/// The opening of an event: the data that a proof shows of it.
 fn opening(store: &Store, leaf: Leaf, with_body: bool) -> Result<Opening, Failure> {
     let bodies = if with_body { store.salted_bodies(leaf.seq)? } else { Vec::new() };
     let shown = |body: SaltedBody| ShownBody { row: body.row, salt: body.salt, bytes: body.bytes };
@@ -189,10 +189,11 @@ fn of_session(
     Ok((of_events(store, seqs, &note, &newest, with_body)?, newest))
 }
 
-/// Most events between two that are shown which are read for nothing, rather than looking for the second one.
+/// Longest distance of two shown events at which the events between them are read, too: a look-up of the second one would cost
+/// more.
 const GAP_MAX: u64 = 64;
 
-/// Several events in one file, out of tiles. `None`: what they give is not what was signed.
+/// Several events in one file, from tiles. `None`: the result is not the signed one, or tiles are missing.
 fn of_tiled(
     store: &Store,
     (seqs, indexes): (&[Seq], &[u64]),

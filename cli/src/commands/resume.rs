@@ -12,7 +12,7 @@ use super::{Code, Escape, Failure, Global, Output, describe, escape, find, store
 use crate::args::{Resume, ResumeIn, Target};
 use crate::settings;
 
-/// What was written, for programs.
+/// The result, for programs.
 #[derive(Serialize)]
 struct Answer<'a> {
     host: &'static str,
@@ -96,7 +96,7 @@ pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result
     Ok(Code::Ok)
 }
 
-/// Where the host goes on: in the folder that is named, else in that of the session, else here.
+/// The folder in which the host goes on: the named one, else the session's, else the current one.
 fn folder(args: &Resume, view: &acpdb_engine::View) -> Result<String, Failure> {
     let own = view.read().state().info(view.at()).and_then(|info| info.cwd.clone());
     let here = || std::env::current_dir().map_err(Failure::io("read", "the current folder"));
@@ -110,7 +110,7 @@ fn folder(args: &Resume, view: &acpdb_engine::View) -> Result<String, Failure> {
     }
 }
 
-/// The folder in which a host keeps what is its own.
+/// The folder in which a host keeps its own files.
 fn home(host: ResumeHost) -> Result<PathBuf, Failure> {
     let (variable, name) = match host {
         ResumeHost::ClaudeCode => ("CLAUDE_CONFIG_DIR", ".claude"),

@@ -1,7 +1,7 @@
-//! `acpdb search`: words, phrases and regular expressions in all that was recorded.
+//! `acpdb search`: words, phrases and regular expressions in all recorded texts.
 //!
-//! Sessions are searched on all cores, the newest first. Hits come in that order, each as soon as it is its turn; sorted by
-//! something else, all of them behind the last text.
+//! Sessions are searched on all cores, the newest first. Hits come in that order, each as soon as it is its turn. With another
+//! order, they come after the last text was searched.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,11 +21,11 @@ use crate::args::{Search, SearchSort};
 
 /// Columns before a line of a text.
 const INDENT: usize = 9;
-/// Style of what was looked for.
+/// Style of matches.
 const MATCH: anstyle::Style =
     anstyle::Style::new().bold().fg_color(Some(anstyle::Color::Ansi(anstyle::AnsiColor::Red)));
 
-/// What a search of one session says.
+/// Results of a search of one session.
 enum News {
     Hit(Box<Hit>),
     End(Result<Scanned, Error>),
@@ -67,7 +67,7 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
             hits.push((stream.clone(), hit));
             Ok(true)
         })?;
-        // Equal ones stay as they are by time.
+        // Equal hits stay in the order of time.
         hits.sort_by_key(|(_, hit)| Reverse(size(args.sort, hit)));
         for (stream, hit) in hits {
             if !show.hit(&stream, hit, output)? {
@@ -106,7 +106,7 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
     Ok(Code::Ok)
 }
 
-/// What hits are sorted by.
+/// The size by which hits are sorted.
 fn size(sort: SearchSort, hit: &Hit) -> u64 {
     let of_row = |size: fn(&ItemRow) -> u64| hit.row.as_ref().map_or(0, size);
     match sort {
@@ -142,13 +142,13 @@ fn parted(words: &[String]) -> (Vec<String>, Vec<String>) {
     (texts, conditions)
 }
 
-/// The sessions and other streams that are searched: the newest first.
+/// The streams to search, sessions and others, the newest first.
 fn places(store: &Store, only: Option<StreamName>, filter: &Filter) -> Result<Vec<StreamName>, Failure> {
     if let Some(only) = only {
         return Ok(vec![only]);
     }
     let mut streams = store.stream_names()?;
-    // What a project remembers belongs to no session.
+    // A project's memory belongs to no session, so a filter leaves it out.
     streams.retain(|name| {
         (name.scope == Scope::Session || filter.is_empty()) && acpdb_query::may_hold(filter, name)
     });
@@ -156,7 +156,7 @@ fn places(store: &Store, only: Option<StreamName>, filter: &Filter) -> Result<Ve
     Ok(streams)
 }
 
-/// Searches the streams on all cores. `found` is told of hits in the order of the streams, and says whether to go on.
+/// Searches the streams on all cores. `found` gets the hits in the order of the streams, and returns whether to go on.
 fn each(
     store: &Store,
     streams: &[StreamName],
@@ -193,7 +193,7 @@ fn each(
     })
 }
 
-/// Gives hits in the order of the streams: those of later ones wait.
+/// Gives hits in the order of the streams: hits of later streams wait.
 fn in_order(
     receiver: &mpsc::Receiver<(usize, News)>,
     streams: &[StreamName],
@@ -243,7 +243,7 @@ struct Show<'s> {
     json: Vec<serde_json::Value>,
     session: Option<StreamId>,
     left: usize,
-    /// Something was found behind the limit.
+    /// There is a hit after the limit.
     has_more: bool,
     count: u64,
     sessions: BTreeSet<StreamId>,
@@ -275,11 +275,11 @@ impl Show<'_> {
             heading(stream, title.as_deref(), output)?;
         }
         lines(&hit, output)?;
-        // The first hits are to be seen while the rest is searched; a program that reads them may have enough with one.
+        // The first hits are seen while the rest is searched; a program that reads them may stop after one.
         if output.terminal || self.count == 1 {
             output.flush()?;
         }
-        // Whether there is more is known when one more is found.
+        // The next hit shows whether there are more.
         Ok(true)
     }
 }
@@ -310,7 +310,7 @@ fn lines(hit: &Hit, output: &mut Output) -> Result<(), Failure> {
         }
         None => String::new(),
     };
-    // A match over several lines has a mark on each.
+    // A match over several lines has a mark on each line.
     let more = hit.matches.saturating_sub(shown_marks(hit));
     let more = if more > 0 { format!("  {more} more") } else { String::new() };
     let line = format!(
@@ -336,10 +336,10 @@ fn shown_marks(hit: &Hit) -> usize {
     hit.excerpts.iter().flat_map(|excerpt| &excerpt.lines).map(|line| line.marks.len()).sum()
 }
 
-/// A line with its matches painted, as wide as there is room.
+/// A line with its matches painted, as wide as the room.
 fn painted(text: &str, marks: &[(usize, usize)], output: &Output) -> String {
     let room = output.room(INDENT).max(20);
-    // The first match is to be seen.
+    // The first match stays in sight.
     let first = marks.first().map_or(0, |(from, _)| *from);
     let before = text.get(..first).map_or(0, |before| before.chars().count());
     // A narrow terminal has less before the match.
@@ -353,7 +353,7 @@ fn painted(text: &str, marks: &[(usize, usize)], output: &Output) -> String {
             let Some(piece) = text.get(from..to).filter(|piece| !piece.is_empty()) else { return };
             let shown = escape(piece, Escape::Text).replace('\t', "    ");
             let clipped = clip(&shown, *left);
-            // What is longer was clipped to what was left.
+            // A longer text was clipped to the room that was left.
             *left = left.saturating_sub(shown.chars().count());
             match style {
                 Some(style) => out.push_str(&output.paint(style, &clipped)),

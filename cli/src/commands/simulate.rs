@@ -1,6 +1,6 @@
-//! `acpdb simulate`: what other policies and modes would have cost.
+//! `acpdb simulate`: the cost of sessions under other policies and modes.
 //!
-//! Sessions are spread over the cores, each read once for all policies and modes.
+//! Sessions are spread over the cores; each is read once for all policies and modes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use super::{Code, Failure, Global, Output, describe, policy, sessions, store_pat
 use crate::args::{Simulate, SimulateMode, Target};
 use crate::spread;
 
-/// Policies that are compared if none is named.
+/// Policies that are compared if the user names none.
 const POLICIES: &[&str] = &["acp", "balanced", "careful", "economy"];
 /// Charts on a page.
 const CHART_COUNT_MAX: usize = 12;
 
-/// What a session came to: doing nothing, then each setup in order.
+/// The results of a session: for doing nothing, then for each setup in order.
 struct Simulated {
     title: String,
-    /// What the provider reported, at prices by model.
+    /// The provider's reported usage, at prices by model.
     reported: Option<Reported>,
-    /// What the requests cost that it told of: doing nothing, then each setup in order.
+    /// Cost of the requests that the provider reported: for doing nothing, then for each setup in order.
     told: Vec<f64>,
     nothing: Outcome,
     outcomes: Vec<Outcome>,
@@ -111,14 +111,14 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
     Ok(Code::Ok)
 }
 
-/// Dollars of what was simulated, in sessions whose model is known, of requests that their provider told of. `place`: 0 for doing
-/// nothing, then the setups in their order.
+/// Dollars of the simulated requests that providers reported, in sessions whose model is known. `place`: 0 for doing nothing, then
+/// the setups in their order.
 fn dollars(simulated: &[Simulated], place: usize) -> f64 {
     let known = simulated.iter().filter_map(|session| Some((session.reported?, session.told.get(place)?)));
     known.map(|(reported, told)| told * reported.token_dollars).sum()
 }
 
-/// The recorded bill beside the modelled ones.
+/// Prints the recorded bill beside the modelled ones.
 fn bills(simulated: &[Simulated], rows: &[Row], output: &mut Output) {
     let ratios: Vec<f64> = simulated
         .iter()
@@ -149,7 +149,7 @@ fn bills(simulated: &[Simulated], rows: &[Row], output: &mut Output) {
 /// Prices of each session's own model.
 const BY_MODEL: &str = "model";
 
-/// What providers reported of the sessions, and the prices of their models.
+/// Providers' reports of the sessions, and the prices of their models.
 struct Models {
     table: PriceTable,
     requests: BTreeMap<StreamId, Vec<Request>>,
@@ -175,7 +175,7 @@ fn price_name<'a>(global: &'a Global, args: &'a Simulate) -> &'a str {
     args.price.as_deref().or(global.settings.price.as_deref()).unwrap_or("anthropic")
 }
 
-/// What the figures hold for: one price list for all sessions, or prices by model and a list for the sessions of other models.
+/// The conditions of the figures: one price list for all sessions, or prices by model and a list for the sessions of other models.
 fn conditions(list: &PriceList, models: Option<&Models>, simulated: &[Simulated]) -> String {
     let rates = |list: &PriceList| {
         format!(
@@ -259,14 +259,14 @@ fn setups(args: &Simulate, prices: Prices) -> Result<Vec<Setup>, Failure> {
     Ok(setups)
 }
 
-/// What holds for all sessions.
+/// Settings for all sessions.
 #[derive(Clone, Copy)]
 struct Given<'a> {
     prices: Prices,
     /// How models count tokens.
     table: &'a PriceTable,
     models: Option<&'a Models>,
-    /// Tokens of the system prompt and the tools; `None`: as each session tells.
+    /// Tokens of the system prompt and the tools; `None`: as each session tells them.
     prefix_tokens: Option<u64>,
 }
 
@@ -299,7 +299,7 @@ fn each(
 }
 
 fn page(conditions: &str, setups: &[Setup], rows: &[Row], simulated: &[Simulated]) -> String {
-    // Of several sessions, the one that cost most says most.
+    // Of several sessions, the charts show the one that cost most.
     let price = |session: &&Simulated| session.nothing.price();
     let largest = simulated.iter().max_by(|one, other| price(one).total_cmp(&price(other)));
     let charts: Vec<Chart<'_>> = largest
@@ -331,7 +331,7 @@ fn table(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
         ["policy", "mode", "price", "fetched", "tokens", "peak", "rewrites", "read", "needed", "blind"];
     let mut table = super::table::new(output, &headings);
     table.right(2..headings.len());
-    // So that it fits a terminal of 80 columns.
+    // Narrow columns, so that the table fits a terminal of 80 columns.
     table.tight(2..headings.len());
     let percent = |share: f64| format!("{:.1}%", share * 100.0);
     for row in rows {
@@ -351,10 +351,10 @@ fn table(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
     output.line(table.to_string())
 }
 
-/// Words of a case that are shown.
+/// Most words of a case that are shown.
 const WORD_COUNT_MAX: usize = 3;
 
-/// The cases in which the model used what was hidden.
+/// The cases in which the model used a hidden text.
 fn missed(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
     let mut table =
         super::table::new(output, &["policy", "session", "turn", "item", "rule", "age", "tokens", "words"]);

@@ -1,4 +1,4 @@
-//! `acpdb checkpoint export --tiles FOLDER`: the tree up to a checkpoint as C2SP tlog-tiles has it, for any server of files.
+//! `acpdb checkpoint export --tiles FOLDER`: the tree up to a checkpoint in the format C2SP tlog-tiles, for any server of files.
 //!
 //! ```text
 //! FOLDER/checkpoint              the signed note; put there last
@@ -16,12 +16,12 @@ use acpdb_proof::{Checkpoint, Tile, Tiler, commitment, tiles};
 
 use super::Failure;
 
-/// Writes a file as a whole: readers of the folder see the one of before, or this one.
+/// Writes a file as a whole: readers of the folder see the former file, or this one.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     let written = std::fs::create_dir_all(folder).and_then(|()| {
         let mut file = tempfile::Builder::new();
-        // It is for others to read.
+        // The file is for others to read.
         #[cfg(unix)]
         file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
         let mut file = file.tempfile_in(folder)?;
@@ -32,13 +32,13 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     written.map_err(Failure::io("write", path.display()))
 }
 
-/// Writes a tile unless it is there: a whole tile never changes.
+/// Writes a tile unless the same is there: a whole tile never changes.
 fn write_tile(folder: &Path, tile: Tile, bytes: &[u8]) -> Result<(), Failure> {
     let path = folder.join("tile").join(tile.path());
     if std::fs::read(&path).is_ok_and(|found| found == bytes) { Ok(()) } else { write(&path, bytes) }
 }
 
-/// Entries of leaves as their file has them.
+/// Writes entries of leaves in the form of their file.
 fn write_entries(folder: &Path, tile: Tile, entries: &mut Vec<u8>) -> Result<(), Failure> {
     let path = tile.path();
     let path = path.strip_prefix("0/").unwrap_or(&path);
@@ -47,7 +47,7 @@ fn write_entries(folder: &Path, tile: Tile, entries: &mut Vec<u8>) -> Result<(),
     if std::fs::read(&path).is_ok_and(|found| found == bytes) { Ok(()) } else { write(&path, &bytes) }
 }
 
-/// Writes the tree of a checkpoint; returns how many tiles it has. Cost: a pass over its events.
+/// Writes the tree of a checkpoint; returns the number of its tiles. Cost: a pass over its events.
 pub(crate) fn run(store: &Store, checkpoint: &Checkpoint, note: &str, folder: &Path) -> Result<u64, Failure> {
     let (mut tiler, mut entries, mut count) = (Tiler::default(), Vec::new(), 0_u64);
     for leaf in store.leaves(Seq(1), checkpoint.seq)? {

@@ -1,4 +1,4 @@
-//! `acpdb todo`: the list as it is, what is stuck, and the list at each of its changes.
+//! `acpdb todo`: the current list, its stuck entries, and the list at each of its changes.
 
 use std::collections::HashMap;
 
@@ -124,7 +124,7 @@ fn versions(view: &View) -> Result<Vec<(Seq, Turn, Vec<Entry>)>, Failure> {
     lists.iter().map(|list| Ok((list.seq, list.turn, texts.entries(list)?))).collect()
 }
 
-/// What changed from one version to the next, an entry a line: its mark and content.
+/// The changes from one version to the next, an entry a line: its mark and content.
 fn changes<'e>(before: &[Entry], after: &'e [Entry]) -> Vec<(&'static str, &'e Entry)> {
     let key = |entry: &Entry| entry.id.clone().unwrap_or_else(|| entry.content.clone());
     let old: HashMap<String, &Entry> = before.iter().map(|entry| (key(entry), entry)).collect();
@@ -175,7 +175,7 @@ fn history(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure
     Ok(Code::Ok)
 }
 
-/// `acpdb history --todo ID`: what became of one entry, over all sessions or one.
+/// `acpdb history --todo ID`: the changes of one entry, over all sessions or one.
 pub(crate) fn history_of(
     global: &Global,
     id: &str,

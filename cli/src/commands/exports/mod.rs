@@ -1,6 +1,6 @@
 //! `acpdb export`: sessions as files for other programs.
 //!
-//! What is in them is decided in `acpdb_query::export`; here are the files.
+//! `acpdb_query::export` decides about their content; this module writes the files.
 
 mod pages;
 #[cfg_attr(not(feature = "png"), path = "no_painter.rs")]
@@ -32,7 +32,7 @@ pub(crate) fn run(global: &Global, act: &ExportAct, output: &mut Output) -> Resu
     }
 }
 
-/// What was written, for programs.
+/// The result of an export, for programs.
 #[derive(Serialize)]
 struct Written<'a, R: Serialize> {
     format: &'static str,
@@ -43,7 +43,7 @@ struct Written<'a, R: Serialize> {
     report: R,
 }
 
-/// Says what was written.
+/// Prints the result of an export.
 pub(super) fn finish(
     format: &'static str,
     to: &To,
@@ -59,7 +59,7 @@ pub(super) fn finish(
     Ok(Code::Ok)
 }
 
-/// What was written as lines.
+/// The result of an export of lines.
 #[derive(Default, Serialize)]
 struct LinesReport {
     #[serde(flatten)]
@@ -124,7 +124,7 @@ fn otlp_json(global: &Global, args: &ExportSpans, output: &mut Output) -> Result
     finish("otlp-json", &to, report, output)
 }
 
-/// The sessions that are named, else all.
+/// The named sessions, else all.
 fn chosen(store: &Store, named: &[String]) -> Result<Vec<StreamName>, Failure> {
     if named.is_empty() {
         let all = store.stream_names()?.into_iter().filter(|name| name.scope == Scope::Session);

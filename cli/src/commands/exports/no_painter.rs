@@ -1,4 +1,4 @@
-//! Stands in for the painter in a program that was built without it.
+//! The painter of a program that was built without one.
 
 use crate::commands::Failure;
 

@@ -44,7 +44,7 @@ pub(super) fn poster(global: &Global, args: &ExportPoster, output: &mut Output) 
     finish("poster", &to, report, output)
 }
 
-/// An index over all sessions, and their pages if they are asked for.
+/// An index over all sessions, and their pages if the options ask for them.
 pub(super) fn index(global: &Global, args: &ExportPage, output: &mut Output) -> Result<Code, Failure> {
     let options = PageOptions { redactor: redactor(args)?, live: false };
     let sink = Sink::open(&args.target, output)?;
@@ -65,7 +65,7 @@ pub(super) fn index(global: &Global, args: &ExportPage, output: &mut Output) -> 
     finish("html", &to, report, output)
 }
 
-/// Writes the page of each session that no other one started; gives the links to them from the index.
+/// Writes the page of each session that no other one started; returns the index's links to the pages.
 fn pages(
     store: &Store,
     global: &Global,
@@ -84,7 +84,7 @@ fn pages(
     let mut links = Vec::with_capacity(rows.len());
     for (number, row) in rows.iter().enumerate() {
         let name = &row.summary.name;
-        // The pages of subagents are within that of the session which started them.
+        // The pages of subagents are within the page of the session that started them.
         if name.scope != Scope::Session || name.parent.is_some() {
             links.push(None);
             continue;
@@ -96,7 +96,7 @@ fn pages(
             continue;
         };
         let sink = Sink::open(&target, output)?;
-        // How many items it has is in the index; damage is noted by the store, and told at the end.
+        // The index has the number of items; the store notes damage, which is told at the end.
         let _ = sink.fill(|out| Ok(page::page(store, &view, store.now(), options, out)?))?;
         links.push(Some(format!("{folder}/{file}")));
     }
@@ -110,13 +110,13 @@ fn once(store: &Store, global: &Global, name: &StreamName) -> Result<Option<acpd
     })
 }
 
-/// The beginning of a session's id, in letters that any file system takes and no link has to escape.
+/// The beginning of a session's id, in letters that every file system takes and that links need not escape.
 fn file_name(name: &StreamName) -> String {
     let plain = name.name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-' || *c == '_');
     plain.take(24).collect()
 }
 
-/// What takes secrets out, if that is asked for.
+/// The redactor that takes secrets out, if the options ask for it.
 fn redactor(args: &ExportPage) -> Result<Option<Arc<dyn Redactor>>, Failure> {
     let options =
         RedactOptions { redact: args.redact, redact_rule: args.redact_rule.clone(), redact_entropy: false };

@@ -9,7 +9,7 @@ use crate::commands::{Code, Failure};
 
 /// Points for each unit of the picture, so that it is sharp on dense screens.
 const SCALE: f32 = 2.0;
-/// Families without serifs that systems come with, the likeliest first. A system may have none under the standard's names.
+/// Families without serifs that systems have, the likeliest first. A system may have no font under the standard's names.
 const FAMILIES: &[&str] =
     &["Arial", "Helvetica", "DejaVu Sans", "Liberation Sans", "Noto Sans", "Segoe UI", "Cantarell"];
 
@@ -19,7 +19,7 @@ pub(super) struct Painter {
 }
 
 impl Painter {
-    /// Fails before anything is read if the system has no font: a picture without its words says nothing.
+    /// Fails before anything is read if the system has no font: a picture without its words is useless.
     pub(super) fn new() -> Result<Self, Failure> {
         let mut fonts = fontdb::Database::new();
         fonts.load_system_fonts();
@@ -55,7 +55,7 @@ impl Painter {
 mod tests {
     use super::*;
 
-    /// A system without fonts is told of, and what has words looks other than what has none.
+    /// A system without fonts gives an error, and a picture with words differs from one without.
     #[test]
     fn words_are_drawn_or_the_lack_of_fonts_is_said() {
         let error = Painter::with(fontdb::Database::new()).err().unwrap();

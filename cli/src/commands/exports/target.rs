@@ -1,8 +1,8 @@
-//! The file that an export is written to.
+//! The file of an export.
 //!
-//! It is written under a temporary name beside its place and takes its name when it is whole and on the disk, so a process that
-//! looks sees the old file or the new one. It can be read by its owner alone: it holds what was recorded. A pipe or a device is
-//! written into: a file in its place would take it from those who use it.
+//! The export is written under a temporary name beside its place, and gets its name when it is whole and on the disk. So a process
+//! that looks sees the old file or the new one. Only its owner can read it: it holds recorded texts. A pipe or a device is written
+//! into: a file in its place would take it from its users.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal as _, Write};
@@ -13,11 +13,11 @@ use acpdb_query::export::ExportError;
 use crate::args::Target;
 use crate::commands::{Code, Failure, Output};
 
-/// Why an export stopped.
+/// The reason why an export stopped.
 pub(crate) enum Stop {
-    /// What was read, or how it was written.
+    /// The source or the output failed.
     Export(ExportError),
-    /// What was asked for.
+    /// The request was wrong.
     Failure(Failure),
 }
 
@@ -33,7 +33,7 @@ impl From<Failure> for Stop {
     }
 }
 
-/// Where an export is going.
+/// The target of an export.
 pub(crate) enum Sink {
     Stdout,
     File {
@@ -41,21 +41,21 @@ pub(crate) enum Sink {
         temporary: tempfile::NamedTempFile,
         force: bool,
     },
-    /// A pipe, a device: what is written there is gone.
+    /// A pipe or a device: bytes written there cannot be taken back.
     Into {
         path: PathBuf,
         file: File,
     },
 }
 
-/// Where an export went.
+/// The place to which an export went.
 pub(crate) enum To {
     Stdout,
     File { path: PathBuf, bytes: u64 },
 }
 
 impl Sink {
-    /// Refuses what cannot end well before anything is read.
+    /// Refuses a target that cannot work, before anything is read.
     pub(crate) fn open(target: &Target, output: &Output) -> Result<Self, Failure> {
         let path = match &target.output {
             Some(path) if path.as_os_str() != "-" => path.clone(),
@@ -76,11 +76,11 @@ impl Sink {
         if path.is_dir() {
             return Err(Failure::usage(format!("{} is a folder", path.display())).hint("name a file in it"));
         }
-        // `persist_noclobber` decides; this spares the work.
+        // `persist_noclobber` decides; this check spares the work.
         if !target.force && path.symlink_metadata().is_ok() {
             return Err(exists(&path));
         }
-        // Links are followed: what they lead to is meant.
+        // Links are followed: the user means their target.
         if path.metadata().is_ok_and(|found| !found.is_file()) {
             let file = OpenOptions::new().write(true).open(&path);
             let file = file.map_err(Failure::io("write", path.display()))?;
@@ -93,7 +93,7 @@ impl Sink {
         Ok(Self::File { path, temporary, force: target.force })
     }
 
-    /// Writes the export, and gives it its name once it is whole.
+    /// Writes the export. A file gets its name once it is whole.
     pub(crate) fn fill<R>(
         self,
         write: impl FnOnce(&mut dyn Write) -> Result<R, Stop>,
@@ -138,7 +138,7 @@ impl Sink {
     }
 }
 
-/// Counts what is written where nothing can be asked about it afterwards.
+/// Counts the bytes written to a target that cannot tell its length.
 struct Counted {
     file: File,
     bytes: u64,
@@ -157,7 +157,7 @@ impl Write for Counted {
 }
 
 fn exists(path: &Path) -> Failure {
-    // As in `Sink::open`.
+    // A link counts as its target, as in `Sink::open`.
     let is_replaced = path.metadata().map_or(true, |found| found.is_file());
     let hint = if is_replaced { "--force replaces it" } else { "--force writes into it" };
     Failure::new(Code::Failure, format!("{} exists", path.display())).hint(hint)

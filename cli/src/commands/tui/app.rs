@@ -1,4 +1,4 @@
-//! What is shown, and what a key does. No terminal is known here, so that tests can press keys.
+//! The state of the screen, and the effect of each key. No terminal is known here, so that tests can press keys.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::commands::cost::dollars;
 use crate::commands::lines::{one_line, standing, what};
 use crate::commands::{Escape, Failure, describe, escape};
 
-/// Lines that are no rows: title, a rule, what keys do, what is said.
+/// Lines that are no rows: title, a rule, the keys, the message.
 const FRAME_HEIGHT: usize = 4;
 /// Columns of the picture of a context over turns.
 const CURVE_WIDTH: usize = 12;
@@ -30,7 +30,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// What it is called, and the keys that are of use in it.
+    /// The name of the list, and the keys that work in it.
     pub(super) const fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Sessions => ("sessions", "enter open  / search  q quit"),
@@ -43,14 +43,14 @@ impl Place {
     }
 }
 
-/// A row as it is drawn: cells, of which the last takes what room there is.
+/// A row as it is drawn. Its last cell takes the rest of the line.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Shown {
     pub(super) cells: Vec<String>,
     pub(super) is_dim: bool,
 }
 
-/// What a row leads to.
+/// The target of a row.
 #[derive(Debug, Clone)]
 enum Goal {
     Session(usize),
@@ -59,12 +59,12 @@ enum Goal {
     None,
 }
 
-/// A list: its rows, which is picked, and which is the first in sight.
+/// A list: its rows, the picked row, and the first row in sight.
 #[derive(Debug)]
 struct List {
     place: Place,
     goals: Vec<Goal>,
-    /// The rows, where they are known without a look at the store.
+    /// The rows, if they are known without a look at the store.
     ready: Vec<Shown>,
     picked: usize,
     top: usize,
@@ -75,19 +75,19 @@ struct Open {
     name: StreamName,
     title: String,
     view: View,
-    /// The turn that is looked at; `None`: the newest.
+    /// The turn that is shown; `None`: the newest.
     turn: Option<u32>,
     turns: u32,
     about: HashMap<String, String>,
 }
 
-/// What is on the screen.
+/// The state of the screen.
 pub(super) struct App {
     questions: Questions,
     sessions: Vec<SessionRow>,
     open: Option<Open>,
     lists: Vec<List>,
-    /// What is being typed after `/`.
+    /// The text that is being typed after `/`.
     typing: Option<String>,
     says: String,
     over: bool,
@@ -135,19 +135,19 @@ impl App {
         }
     }
 
-    /// The last line: what is being typed, or what was said.
+    /// The last line: the text that is being typed, or a message.
     pub(super) fn says(&self) -> String {
         self.typing.as_ref().map_or_else(|| self.says.clone(), |text| format!("/{text}"))
     }
 
-    /// The rows in sight, and which of them is picked.
+    /// The rows in sight, and the index of the picked one.
     pub(super) fn rows(&self) -> (&[Shown], usize) {
-        // `prepare` sees to it that the picked row is in sight; before the first time both are 0.
+        // `prepare` keeps the picked row in sight; before its first call both are 0.
         let picked = self.lists.last().map_or(0, |list| list.picked.saturating_sub(list.top));
         (&self.shown, picked)
     }
 
-    /// Makes the rows that fit a screen of so many lines.
+    /// Makes the rows that fit a screen of `height` lines.
     pub(super) fn prepare(&mut self, height: usize) -> Result<(), Failure> {
         // A screen that is lower than the frame shows one row.
         self.height = height.saturating_sub(FRAME_HEIGHT).max(1);
@@ -179,7 +179,7 @@ impl App {
         Ok(())
     }
 
-    /// What a key does. What cannot be done is said in the last line.
+    /// Acts on a key. A message in the last line tells of an act that is not possible.
     pub(super) fn key(&mut self, key: KeyCode) -> Result<(), Failure> {
         if self.typing.is_some() {
             self.typed(key);
@@ -210,7 +210,7 @@ impl App {
 
     fn step(&mut self, by: isize) {
         let Some(list) = self.lists.last_mut() else { return };
-        // As in `prepare`.
+        // An empty list has its mark at 0.
         let last = list.goals.len().saturating_sub(1);
         list.picked = list.picked.saturating_add_signed(by).min(last);
     }
@@ -274,7 +274,7 @@ impl App {
         Ok(())
     }
 
-    /// Shows the timeline or the context of the open session; one takes the place of the other.
+    /// Shows the timeline or the context of the open session; each takes the other's place.
     fn items(&mut self, place: Place) -> Result<(), Failure> {
         let Some(open) = &self.open else {
             "open a session first: enter".clone_into(&mut self.says);
@@ -285,7 +285,7 @@ impl App {
             _ => self.questions.timeline(&open.name, &open.view)?,
         };
         self.says = describe::count(rows.len() as u64, "item");
-        // As in `prepare`.
+        // An empty list has its mark at 0.
         let picked = rows.len().saturating_sub(1);
         let goals = rows.into_iter().map(|row| Goal::Item(Box::new(row))).collect();
         while matches!(self.place(), Place::Timeline | Place::Context | Place::Chain | Place::Text) {
@@ -308,7 +308,7 @@ impl App {
         }
     }
 
-    /// A turn back or on.
+    /// Goes to the turn before or after.
     fn turn(&mut self, is_later: bool) -> Result<(), Failure> {
         let place = self.place();
         let Some(open) = self.open.as_mut().filter(|_| matches!(place, Place::Timeline | Place::Context))

@@ -1,4 +1,4 @@
-//! A frame: a title, rows in columns, what keys do, what is said.
+//! A frame: a title, rows in columns, the keys, the message.
 
 use ratatui::Frame;
 use ratatui::style::{Modifier, Style};
@@ -31,7 +31,7 @@ pub(super) fn draw(app: &App, frame: &mut Frame<'_>) {
         lines.push(Line::styled(clip(&format!("{mark}{}", line(row, &widths)), width), style));
     }
     let height = usize::from(area.height);
-    // On a screen of fewer lines only the last two are seen.
+    // A screen of fewer lines shows only the last two.
     let row_count = height.saturating_sub(2);
     lines.truncate(row_count);
     lines.resize(row_count, Line::default());
@@ -40,7 +40,7 @@ pub(super) fn draw(app: &App, frame: &mut Frame<'_>) {
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// How wide each column is, the last apart.
+/// The width of each column but the last.
 fn widths(rows: &[Shown]) -> Vec<usize> {
     let mut widths: Vec<usize> = Vec::new();
     for row in rows {
@@ -56,7 +56,7 @@ fn widths(rows: &[Shown]) -> Vec<usize> {
 
 fn line(row: &Shown, widths: &[usize]) -> String {
     let mut text = String::new();
-    // Without cells there is no last one to come to.
+    // Without cells there is no last cell.
     let last = row.cells.len().saturating_sub(1);
     for (place, cell) in row.cells.iter().enumerate() {
         text.push_str(cell);

@@ -5,8 +5,8 @@
 //!         '-> draw -> a frame of so many columns and lines
 //! ```
 //!
-//! It asks what the other verbs ask, and shows nothing of its own. It only reads. The terminal is given back as it was,
-//! however it ends.
+//! It asks the questions of the other verbs, and shows nothing of its own. It only reads. At every end the terminal gets back its
+//! former state.
 
 #[cfg(feature = "tui")]
 mod app;
@@ -38,7 +38,7 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
     Ok(Code::Ok)
 }
 
-/// Draws and takes keys until the user has enough.
+/// Draws and takes keys until the user ends it.
 #[cfg(feature = "tui")]
 fn shown(terminal: &mut ratatui::DefaultTerminal, app: &mut app::App) -> Result<(), Failure> {
     use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};

@@ -1,4 +1,4 @@
-//! What the screen asks of the store: the questions of the other verbs.
+//! Questions of the screen to the store: those of the other verbs.
 
 use acpdb_engine::fold::FaceState;
 use acpdb_engine::ids::{ItemId, Turn};
@@ -11,7 +11,7 @@ use acpdb_query::{
 
 use crate::commands::{Failure, lines};
 
-/// Most hits that a search shows: more are not read.
+/// Most hits that a search shows: users do not read more.
 const HIT_COUNT_MAX: usize = 500;
 
 /// A store to ask.
@@ -34,7 +34,7 @@ impl Questions {
         Ok(rows)
     }
 
-    /// A session as it was at the end of a turn, or as it is.
+    /// A session as it was at the end of a turn, or as it is now.
     pub(super) fn view(&self, name: &StreamName, turn: Option<u32>) -> Result<View, Failure> {
         let at = turn.map_or(At::Head, |turn| At::Turn(Turn(turn)));
         Ok(self.store.view_at(name.id, &at)?)
@@ -45,19 +45,19 @@ impl Questions {
         view.read().state().turn(view.at()).get()
     }
 
-    /// Everything that a session recorded.
+    /// All items that a session recorded.
     pub(super) fn timeline(&self, name: &StreamName, view: &View) -> Result<Vec<ItemRow>, Failure> {
         let rows = acpdb_query::item_rows(&self.store, view, name, ItemsQuestion::default())?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// What is in the context.
+    /// The items in the context.
     pub(super) fn context(&self, view: &View) -> Result<Vec<ContextItem>, Failure> {
         let window = Window { last: None, layer: Layer::Current };
         Ok(acpdb_query::context(&self.store, view, window, self.store.now())?.items)
     }
 
-    /// What superseded what around an item.
+    /// The chain of superseding around an item.
     pub(super) fn chain(name: &StreamName, view: &View, item: &str) -> Option<ChainReport> {
         // A row names its item as `ItemId` writes it.
         let found = item.parse::<ItemId>().ok()?;
@@ -65,14 +65,14 @@ impl Questions {
         acpdb_query::chain(view, &name.name, ix)
     }
 
-    /// What an item is about, in a line.
+    /// The subject of an item, in one line.
     pub(super) fn about(view: &View, row: &ItemRow) -> Result<String, Failure> {
         lines::about(view, row)
     }
 
     /// The texts of an item as they were recorded.
     pub(super) fn text(view: &View, item: &str) -> Result<String, Failure> {
-        // As above.
+        // A row names its item as `ItemId` writes it.
         let Some(ix) = item.parse::<ItemId>().ok().and_then(|item| view.read().state().find(item)) else {
             return Ok("[not there at this point]".to_owned());
         };
@@ -96,7 +96,7 @@ impl Questions {
         Ok(texts.join("\n\n"))
     }
 
-    /// Where a text stands, in one session or in all.
+    /// Hits of a text, in one session or in all.
     pub(super) fn search(&self, text: &str, only: Option<&StreamName>) -> Result<Vec<Hit>, Failure> {
         let patterns = Patterns::new(&[text.to_owned()], Reading::default())
             .map_err(|error| Failure::usage(error.to_string()))?;

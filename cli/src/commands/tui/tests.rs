@@ -1,4 +1,4 @@
-//! What stands on screens of two sizes, key by key, over the bundled session.
+//! The text on screens of two sizes, key by key, over the bundled session.
 #![expect(clippy::unwrap_used, reason = "tests: helpers fail where they are")]
 
 use acpdb_engine::Store;
@@ -28,7 +28,7 @@ fn app() -> (tempfile::TempDir, App) {
     (folder, App::new(Questions::new(store)).unwrap())
 }
 
-/// Presses keys, then says what stands on the screen.
+/// Presses keys, then returns the text on the screen.
 fn screen(app: &mut App, keys: &str, width: u16, height: u16) -> String {
     for key in keys.chars() {
         app.prepare(usize::from(height)).unwrap();
@@ -52,7 +52,7 @@ fn screen(app: &mut App, keys: &str, width: u16, height: u16) -> String {
     text
 }
 
-/// Each step with what it shows; the same on both sizes, but for what has room.
+/// Each step with its screen. Both sizes show the same, as far as there is room.
 fn played(width: u16, height: u16) -> String {
     let (_folder, mut app) = app();
     let mut text = String::new();
