@@ -1,5 +1,5 @@
-//! The options of every verb, with the settings behind them. All but the table of arguments uses these alone: a verb's own
-//! options are its own affair.
+//! The options of every verb, with the settings behind them. All code but the table of arguments uses only these. Only the verb
+//! itself uses its own options.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -36,13 +36,13 @@ pub(crate) struct Global {
     /// The user's settings, once they are read.
     #[arg(skip)]
     pub(crate) settings: Settings,
-    /// The clocks that answers went by.
+    /// The clocks that the answers used.
     #[arg(skip)]
     pub(crate) clocks: Clocks,
 }
 
 impl Global {
-    /// What opening a store needs of these, for work that goes on apart from the verb and says nothing by itself.
+    /// The options needed to open a store, for work apart from the verb that prints nothing itself.
     pub(crate) fn apart(&self) -> Self {
         Self {
             db: self.db.clone(),
@@ -53,7 +53,7 @@ impl Global {
         }
     }
 
-    /// Whether there are colours: as asked, as set, else as the terminal can.
+    /// Whether there are colours: by the option, else by the settings, else by the terminal.
     pub(crate) fn color(&self) -> ColorChoice {
         self.color.unwrap_or(match self.settings.color.as_deref() {
             Some("always") => ColorChoice::Always,
@@ -78,7 +78,7 @@ pub(crate) struct Clocks {
 }
 
 impl Clocks {
-    /// Takes note of how a point was found.
+    /// Takes note of the clock by which a point was found.
     pub(crate) fn used(&self, found: &Found) {
         match found.clock {
             Some(Clock::Host) => self.host.set(true),
@@ -87,7 +87,7 @@ impl Clocks {
         }
     }
 
-    /// The clocks that an answer goes by, in words, if it goes by one.
+    /// The clocks that an answer used, in words, if it used one.
     pub(crate) fn words(&self) -> Option<&'static str> {
         match (self.host.get(), self.recorded.get()) {
             (false, false) => None,

@@ -1,7 +1,7 @@
-//! Ctrl-C: nothing is left behind, and the exit code says so (130). A verb that runs until it is told ends in its own way.
+//! Ctrl-C: nothing is left behind, and the exit code tells of it (130). A verb that runs until a signal ends in its own way.
 //!
-//! A commit that was cut off is there whole or not at all, whatever ends the process; so there is nothing to finish
-//! here, only temporary folders and files to take away. While a pager shows an answer, the key is the pager's.
+//! An interrupted commit is there whole or not at all, at every end of the process. So there is nothing to finish here; only
+//! temporary folders and files are removed. While a pager shows an answer, the pager gets the key.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,10 +11,10 @@ use acpdb_engine::locks::steady;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::{Handle, Signals};
 
-/// Exit code of a command that the user broke off.
+/// Exit code of a command that the user interrupted.
 const INTERRUPTED: i32 = 130;
 
-/// What a verb wants to be done in place of ending at once.
+/// A verb's own act in place of ending at once.
 type Stop = Box<dyn FnOnce() + Send>;
 
 static PAGED: AtomicBool = AtomicBool::new(false);
@@ -22,14 +22,14 @@ static SCRATCH: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 static STOP: Mutex<Option<Stop>> = Mutex::new(None);
 static SIGNALS: OnceLock<Handle> = OnceLock::new();
 
-/// Has a write that would make a file longer than the process may fail as on a full disk. Unless a handler is there, the system ends the
-/// process, and a host would wait for a hook's answer.
+/// Makes a write fail, as on a full disk, if its file would become longer than the process may write. Without a handler, the system
+/// ends the process, and a host would wait for a hook's answer.
 pub(crate) fn outlive_full_files() {
-    // Where it cannot, the system's own way stays.
+    // If no handler can be set, the system's own act stays.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
-/// Listens from now on. Where it cannot, the system's own way stays: the process ends at once.
+/// Listens for Ctrl-C from now on. If that fails, the system's own act stays: the process ends at once.
 pub(crate) fn listen() {
     let Ok(mut signals) = Signals::new([SIGINT]) else { return };
     let handle = signals.handle();
@@ -40,24 +40,24 @@ pub(crate) fn listen() {
         }
     });
     if listening.is_ok() {
-        // It is called once; a second listener would be told the same.
+        // This is called once; a second listener would get the same signals.
         let _ = SIGNALS.set(handle);
     }
 }
 
-/// Ends the process, or has the verb end it.
+/// Ends the process, or calls the verb's own act.
 fn told() {
     if PAGED.load(Ordering::SeqCst) {
         return;
     }
     let stop = steady(&STOP).take();
     if let Some(stop) = stop {
-        // A second signal finds nothing here, and ends the process at once.
+        // A second signal finds no act here, and ends the process at once.
         stop();
         return;
     }
     for path in steady(&SCRATCH).drain(..) {
-        // The process ends; what cannot be removed stays. A file that has its name by now is not there under this one.
+        // The process ends; a file that cannot be removed stays. A file that already has its final name is not at this path.
         let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
     }
     std::process::exit(INTERRUPTED);
@@ -68,17 +68,17 @@ pub(crate) fn instead(stop: impl FnOnce() + Send + 'static) {
     *steady(&STOP) = Some(Box::new(stop));
     // Only here: other verbs end by SIGTERM as every program does.
     if let Some(signals) = SIGNALS.get() {
-        // Without it SIGTERM ends the process at once, as it ends any.
+        // If this fails, SIGTERM ends the process at once, as for any program.
         let _ = signals.add_signal(SIGTERM);
     }
 }
 
-/// A temporary folder or file that goes when the command is broken off.
+/// Names a temporary folder or file that is removed when the command is interrupted.
 pub(crate) fn scratch(path: &Path) {
     steady(&SCRATCH).push(path.to_owned());
 }
 
-/// Whether a pager has the terminal now.
+/// Tells whether a pager has the terminal now.
 pub(crate) fn paged(paged: bool) {
     PAGED.store(paged, Ordering::SeqCst);
 }

@@ -1,4 +1,4 @@
-//! Work of a promise: run on a thread of Node's pool; an error is told by its code and text, never by a panic.
+//! Work of a promise: runs on a thread of Node's pool; an error has a code and a text, and a panic becomes an error.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -12,7 +12,7 @@ type Work<T> = Box<dyn FnOnce() -> Result<T, Fault> + Send>;
 /// Work that becomes a promise.
 pub struct Job<T>(Option<Work<T>>);
 
-/// A promise of what `work` gives.
+/// A promise for the result of `work`.
 pub(crate) fn promise<T: Send + ToNapiValue + TypeName + 'static>(
     work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
 ) -> AsyncTask<Job<T>> {
@@ -33,7 +33,7 @@ impl<T: Send + ToNapiValue + TypeName + 'static> Task for Job<T> {
     }
 }
 
-/// What `work` gives; a panic is an error, and what it had in hand is not used again.
+/// The result of `work`. A panic becomes an error, and the values that it had changed are not used again.
 pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         Err(Fault::new(
@@ -43,7 +43,7 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fa
     })
 }
 
-/// The error for JavaScript: the package makes one of its classes of it.
+/// The error for JavaScript: the package makes an error of one of its classes from it.
 pub(crate) fn raise(fault: Fault) -> Error {
     let told = serde_json::json!({"code": fault.code, "text": fault.text});
     Error::new(Status::GenericFailure, told.to_string())
@@ -54,7 +54,7 @@ pub(crate) fn arguments<T: DeserializeOwned>(json: &str) -> Result<T, Fault> {
     serde_json::from_str(json).map_err(|error| Fault::invalid(format!("an argument cannot be used: {error}")))
 }
 
-/// An answer as JSON. Most hold nothing but ASCII, which JavaScript takes as it is; other text has to be made anew for it.
+/// An answer as JSON. Most answers are ASCII only, which JavaScript takes as it is; other text has to be converted for it.
 pub(crate) type Told = Either<Latin1String, String>;
 
 /// An answer as JSON.
@@ -63,7 +63,7 @@ pub(crate) fn told(value: &impl serde::Serialize) -> Result<Told, Fault> {
     Ok(if json.is_ascii() { Either::A(json.into()) } else { Either::B(json) })
 }
 
-/// As [`told`], as a part of something else.
+/// As [`told`], for a part of another answer.
 pub(crate) fn spelled(value: &impl serde::Serialize) -> Result<String, Fault> {
     serde_json::to_string(value)
         .map_err(|error| Fault::new("error", format!("the answer has no form in JSON: {error}")))

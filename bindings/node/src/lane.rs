@@ -1,11 +1,11 @@
-//! The order of what records: first called, first done, on whichever threads of the pool come by.
+//! The order of acts that record: they are done in the order of the calls, on any threads of the pool.
 //!
 //! ```text
 //! call -> queue (main thread) ... a thread of the pool takes its turn -> does all that is queued, in order -> the next
 //!     '-> nothing is queued, and no thread has the turn: done at once, on the main thread, if it takes no waiting
 //! ```
 //!
-//! The way to the pool and back takes longer than a small commit does: two threads have to be woken.
+//! The way to the pool and back takes longer than a small commit: two threads have to be woken.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use acpdb_bindings::Fault;
 
 use crate::job::caught;
 
-/// Most works of others that a thread does while its own is done.
+/// Most works that one thread does in its turn, if fewer were queued before.
 const WORKS_MAX: usize = 256;
 
 /// The lane of one store.
@@ -25,7 +25,7 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// Queues `work`; what is given back waits for it and has its result.
+    /// Queues `work`; the returned function waits for it and returns its result.
     pub(crate) fn queued<T: Send + 'static, W: FnOnce() -> Result<T, Fault> + Send + 'static>(
         self: &Arc<Self>,
         work: W,
@@ -45,7 +45,7 @@ impl Lane {
         }
     }
 
-    /// Does `work` here and now, if it is its turn. `None`: it is not.
+    /// Does `work` on this thread, if it is its turn. `None`: it is not.
     pub(crate) fn at_once<T>(
         &self,
         work: impl FnOnce() -> Result<Option<T>, Fault>,
@@ -55,7 +55,7 @@ impl Lane {
         if is_empty { caught(work) } else { Ok(None) }
     }
 
-    /// Does what is queued, in order. When it returns, all that was queued before the call is done.
+    /// Does the queued work, in order. When it returns, all work that was queued before the call is done.
     pub(crate) fn run(&self) {
         let before = self.queue.lock().unwrap_or_else(PoisonError::into_inner).len();
         let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);

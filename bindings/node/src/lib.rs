@@ -5,9 +5,9 @@
 //! ```
 //!
 //! - Everything that reads, folds or waits runs on a thread of Node's pool and settles a promise. A small append that has nothing
-//!   to wait for is done where it is called: the way to the pool and back takes longer than it does.
-//! - What records goes through one lane of the store, in the order of the calls; commits that wait together share a sync.
-//! - Answers are JSON with the names of the program's, bytes are Buffers. Nothing here decides anything.
+//!   to wait for runs in its call: the way to the pool and back takes longer than the append.
+//! - Acts that record go through one lane of the store, in the order of the calls; commits that wait together share a sync.
+//! - Answers are JSON with the names that the program uses, bytes are Buffers. Nothing here decides anything.
 
 // The macros of napi make functions for Node that have neither docs nor bounds of their own.
 #![allow(missing_docs, clippy::trivially_copy_pass_by_ref)]

@@ -1,4 +1,4 @@
-//! One session: append, serve, act; receipts and commits that are on their way.
+//! One session: append, serve, act; receipts and submitted commits.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,8 @@ use crate::job::{Job, Told, arguments, promise, raise, spelled, told};
 use crate::store::Held;
 use crate::view::NativeView;
 
-/// Most bytes that are recorded on the main thread. They are hashed and written there: some 20 us, and one more for each KiB at most.
+/// Most bytes that are recorded on the main thread. They are hashed and written there: some 20 us, and at most one more for each
+/// KiB.
 const AT_ONCE_BYTES_MAX: usize = 64 << 10;
 
 /// Texts and bytes as the engine takes them: one copy each.
@@ -28,7 +29,7 @@ pub(crate) fn texts(given: Vec<Either<String, Uint8Array>>) -> Vec<Bytes> {
     each.collect()
 }
 
-/// What was recorded.
+/// The receipt of a commit.
 #[napi(object)]
 pub struct Receipt {
     pub first_seq: f64,
@@ -73,7 +74,7 @@ impl NativeTicket {
         self.last_seq.get() as f64
     }
 
-    /// Waits until the commit is durable; once.
+    /// Waits until the commit is durable. Works once.
     #[napi]
     pub fn wait(&self) -> AsyncTask<Job<Receipt>> {
         let ticket = self.ticket.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -148,7 +149,7 @@ impl NativeSession {
         Self { held, info: Arc::new(info) }
     }
 
-    /// Records entries on this thread, by `record`, if that takes no waiting and little time. `None`: it would.
+    /// Records entries on this thread by `record`, if that takes no waiting and little time. `None` otherwise.
     fn at_once<T>(
         &self,
         described: &str,
@@ -190,13 +191,13 @@ impl NativeSession {
         self.info.host.clone()
     }
 
-    /// Id of its stream, in hex.
+    /// Id of the session's stream, in hex.
     #[napi(getter)]
     pub fn stream(&self) -> String {
         self.info.id().to_string()
     }
 
-    /// The receipt, where it could be had at once, else the promise of it.
+    /// The receipt if it was there at once, else a promise of it.
     #[napi]
     pub fn append(
         &self,
@@ -212,7 +213,7 @@ impl NativeSession {
         if let Some(receipt) = done.map_err(raise)? {
             return Ok(Either::A(receipt.into()));
         }
-        // A ticket is waited for until the disk has it, which is not asked for here.
+        // A ticket waits until the commit is durable, which is not asked for here.
         let (held, info) = (Arc::clone(&self.held), Arc::clone(&self.info));
         Ok(Either::B(promise(self.held.lane.queued(move || {
             let entries = acpdb_bindings::entries(&arguments::<Vec<Described>>(&described)?, &given)?;
@@ -220,7 +221,7 @@ impl NativeSession {
         }))))
     }
 
-    /// The ticket, where it could be had at once, else the promise of it.
+    /// The ticket if it was there at once, else a promise of it.
     #[napi]
     pub fn submit(
         &self,
@@ -236,7 +237,7 @@ impl NativeSession {
         Ok(Either::B(promise(move || Ok(ticket()?.into()))))
     }
 
-    /// Appends lines of a host's own recording; how many events were new.
+    /// Appends lines of a host's own recording. Returns the number of new events.
     #[napi]
     pub fn append_lines(
         &self,
@@ -254,7 +255,7 @@ impl NativeSession {
         }))
     }
 
-    /// Records something, in the order of the calls; the answer is JSON.
+    /// Does an act that records, in the order of the calls; the answer is JSON.
     #[napi]
     pub fn act(&self, act: String, json: String) -> AsyncTask<Job<Told>> {
         let (held, info) = (Arc::clone(&self.held), Arc::clone(&self.info));

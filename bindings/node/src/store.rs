@@ -20,7 +20,7 @@ use crate::session::{NativeSession, texts};
 pub(crate) struct Held {
     store: RwLock<Option<Store>>,
     pub(crate) lane: Arc<Lane>,
-    /// An append waits for the disk: behind others, for one sync of all.
+    /// An append waits for the disk, in the queue, so that several share one sync.
     pub(crate) is_durable: bool,
 }
 
@@ -29,7 +29,7 @@ impl Held {
         self.store.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(Fault::closed)
     }
 
-    /// Closes it behind all that was queued. Twice is once.
+    /// Closes the store after all queued work. A second call does nothing.
     fn close(&self) -> Result<(), Fault> {
         self.lane.run();
         let taken = self.store.write().unwrap_or_else(PoisonError::into_inner).take();
@@ -56,7 +56,7 @@ pub fn verify_store(path: String, deep: bool) -> AsyncTask<Job<Told>> {
     promise(move || told(&stores::verified_at(Path::new(&path), deep)?))
 }
 
-/// What a provider would refuse of the body of a request.
+/// The objections of a provider to the body of a request.
 #[napi]
 pub fn lint_request(
     body: Either<String, Uint8Array>,
@@ -195,7 +195,7 @@ impl NativeStore {
         promise(move || held.close())
     }
 
-    /// As `close`, at once: for `using`.
+    /// As `close`, but before it returns: for `using`.
     #[napi]
     pub fn close_now(&self) -> napi::Result<()> {
         crate::job::caught(|| self.held.close()).map_err(raise)
@@ -210,21 +210,21 @@ impl NativeStore {
         Ok(NativeSession::new(Arc::clone(&self.held), made().map_err(raise)?))
     }
 
-    /// Asks; the answer is JSON.
+    /// Asks a question; the answer is JSON.
     #[napi]
     pub fn ask(&self, question: String, json: String) -> AsyncTask<Job<Told>> {
         let held = Arc::clone(&self.held);
         promise(move || asked(&held.store()?, &question, &json))
     }
 
-    /// Records something, in the order of the calls; the answer is JSON.
+    /// Does an act that records, in the order of the calls; the answer is JSON.
     #[napi]
     pub fn act(&self, act: String, json: String) -> AsyncTask<Job<Told>> {
         let held = Arc::clone(&self.held);
         promise(self.held.lane.queued(move || acted(&held.store()?, &act, &json)))
     }
 
-    /// Remembers for a project.
+    /// Records a memory item of a project.
     #[napi]
     pub fn remember(
         &self,
@@ -246,7 +246,7 @@ impl NativeStore {
         promise(move || Ok(stores::exported(&held.store()?)?.into()))
     }
 
-    /// Follows the store behind a seq.
+    /// Follows the store after a seq.
     #[napi]
     pub fn subscribe(&self, after: i64) -> napi::Result<NativeSubscription> {
         let store = self.held.store().map_err(raise)?;
@@ -260,7 +260,7 @@ impl NativeStore {
     }
 }
 
-/// Follows a store. It only looks: waiting is done by timers of JavaScript, so that no thread of the pool is held.
+/// Follows a store. It only looks and never waits: timers of JavaScript wait, so that no thread of the pool is held.
 #[napi]
 pub struct NativeSubscription {
     held: Arc<Held>,

@@ -1,4 +1,4 @@
-//! A frozen view of one session, and what may be asked of it.
+//! A frozen view of one session, and the questions to it.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::job::{Job, Told, arguments, promise, told};
 use crate::store::Held;
 
-/// A record of the host's, and its seq.
+/// A host's raw record, and its seq.
 #[napi(object)]
 pub struct Record {
     pub seq: f64,
@@ -82,13 +82,13 @@ fn answer(asked: &Asked<'_>, question: &str, json: &str) -> Result<Told, Fault> 
 
 #[napi]
 impl NativeView {
-    /// The seq it is as of.
+    /// The view's seq.
     #[napi(getter)]
     pub fn seq(&self) -> f64 {
         self.frozen.view.at().get() as f64
     }
 
-    /// Asks; the answer is JSON.
+    /// Asks a question; the answer is JSON.
     #[napi]
     pub fn ask(&self, question: String, json: String) -> AsyncTask<Job<Told>> {
         self.asked(move |asked| answer(asked, &question, &json))
@@ -106,7 +106,7 @@ impl NativeView {
         self.asked(move |asked| Ok(asked.export(arguments::<Exporting>(&json)?)?.into()))
     }
 
-    /// The host's own records.
+    /// The raw records of the host.
     #[napi]
     pub fn records(&self, after: i64) -> AsyncTask<Job<Vec<Record>>> {
         self.asked(move |asked| {

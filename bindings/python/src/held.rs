@@ -1,8 +1,8 @@
 //! A store that is shared by handles, may be closed, and belongs to one process.
 //!
-//! - Every use asks first whether the handle is closed, and whether this is the process that opened it.
-//! - What is let go of may close files and join threads: that happens without the interpreter's lock.
-//! - A child after a fork lets go of nothing: locks may be held by threads that it has not got.
+//! - Every use first checks that the handle is not closed, and that this process opened it.
+//! - Dropping a value may close files and join threads, so it happens without the interpreter's lock.
+//! - A child after a fork drops nothing: a thread that the child does not have may hold a lock.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -23,19 +23,19 @@ impl<T: Send> Owned<T> {
         Self { value: Some(value), process: std::process::id() }
     }
 
-    /// The value; an error in another process than the one that made it.
+    /// The value. Fails in another process than the one that made it.
     pub(crate) fn get(&self) -> PyResult<&T> {
         self.check()?;
         self.value.as_ref().ok_or_else(closed)
     }
 
-    /// As [`Owned::get`], to change it.
+    /// As [`Owned::get`], for changes.
     pub(crate) fn get_mut(&mut self) -> PyResult<&mut T> {
         self.check()?;
         self.value.as_mut().ok_or_else(closed)
     }
 
-    /// The value, to be used up.
+    /// The value, moved out.
     pub(crate) fn take(mut self) -> PyResult<Option<T>> {
         self.check()?;
         Ok(self.value.take())
@@ -57,7 +57,7 @@ impl<T: Send> Drop for Owned<T> {
             return;
         }
         let mut value = Some(value);
-        // While the interpreter ends there is no lock to give back; no thread of the engine ever wants it.
+        // While the interpreter ends there is no lock to release; no thread of the engine ever takes it.
         let _ = Python::try_attach(|py| {
             let value = value.take();
             py.detach(move || drop(value));

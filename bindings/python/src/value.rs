@@ -10,12 +10,13 @@ use serde::de::DeserializeOwned;
 
 use crate::fault::{invalid, json_options, raise, text_error};
 
-/// A value of the engine as Python's dicts, lists, strings and numbers, with the names that the program's JSON has.
+/// A value of the engine as Python's dicts, lists, strings and numbers, with the names of the program's JSON.
 pub(crate) fn shown<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
     pythonize(py, value).map_err(|error| {
         let why = error.to_string();
         let error = PyErr::from(error);
-        // A value without a form is a bare `Exception` there. What Python itself raises has a class that says more, and stays.
+        // A value without a form is a bare `Exception` there. An error that Python itself raises has a more telling class, and
+        // stays.
         if error.get_type(py).is(py.get_type::<PyException>()) {
             return raise("Error", format!("the answer has no form in Python: {why}"));
         }
@@ -23,7 +24,7 @@ pub(crate) fn shown<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bo
     })
 }
 
-/// The bytes of a text or of bytes: one copy, into what the log is given.
+/// The bytes of a text or of bytes: one copy, into the buffer for the log.
 pub(crate) fn bytes_of(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Bytes> {
     if let Ok(text) = value.cast::<PyString>() {
         let text = text.to_str().map_err(|error| text_error(value.py(), what, error))?;
@@ -52,7 +53,7 @@ pub(crate) fn dumped(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Bytes> {
     let py = value.py();
     let text = py.import("json")?.call_method("dumps", (value,), Some(&json_options(py)?));
     let text = text.map_err(|error| {
-        // NaN and cycles are ValueErrors, what JSON has no form for a TypeError, depth a RecursionError.
+        // NaN and cycles are ValueErrors, a value without a form in JSON is a TypeError, depth is a RecursionError.
         invalid(format!("{what} has no form in JSON: {}", error.value(py)))
     })?;
     bytes_of(what, &text)
@@ -63,7 +64,7 @@ pub(crate) fn word<T: DeserializeOwned>(what: &str, text: &str) -> PyResult<T> {
     acpdb_bindings::word(what, text).map_err(|fault| crate::fault::of(&fault))
 }
 
-/// A point in time as the command line spells it: a seq, `t3`, a time, ..
+/// A point in time in the form of the command line: a seq, `t3`, a time, ..
 pub(crate) fn point(at: Option<&Bound<'_, PyAny>>) -> PyResult<Option<String>> {
     let Some(at) = at.filter(|at| !at.is_none()) else { return Ok(None) };
     if let Ok(text) = at.cast::<PyString>() {
@@ -77,7 +78,7 @@ pub(crate) fn point(at: Option<&Bound<'_, PyAny>>) -> PyResult<Option<String>> {
         return Ok(Some(format!("#{seq}")));
     }
     if at.hasattr("isoformat")? {
-        // A time without a zone is meant as local time, as everywhere in Python.
+        // A time without a zone is local time, as everywhere in Python.
         return Ok(Some(at.call_method0("isoformat")?.extract::<String>()?.replace(' ', "T")));
     }
     if at.is_instance_of::<pyo3::types::PyInt>() {
@@ -86,7 +87,7 @@ pub(crate) fn point(at: Option<&Bound<'_, PyAny>>) -> PyResult<Option<String>> {
     Err(wrong_type("at", "a seq, a text such as 't3', or a datetime", at))
 }
 
-/// A `TypeError` that says what was expected and what was given.
+/// A `TypeError` that names the expected and the given type.
 pub(crate) fn wrong_type(what: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
     let found = found.get_type().name().map_or_else(|_| "another type".to_owned(), |name| name.to_string());
     pyo3::exceptions::PyTypeError::new_err(format!("{what} is {expected}, not {found}"))

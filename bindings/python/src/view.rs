@@ -1,6 +1,6 @@
-//! A frozen view of one session, and what may be asked of it.
+//! A frozen view of one session, and the questions to it.
 //!
-//! Questions without arguments are closures all the same: the bare method is of one lifetime, and any is asked for.
+//! Even questions without arguments are closures: the bare method has one fixed lifetime, and the caller needs any.
 
 #![allow(clippy::redundant_closure_for_method_calls)]
 
@@ -14,7 +14,7 @@ use pyo3::types::PyBytes;
 use crate::held::{Held, Owned};
 use crate::value::shown;
 
-/// One session as of one seq. Later appends do not show through it.
+/// One session as of one seq. The view does not show later appends.
 #[pyclass(frozen, module = "acpdb._acpdb")]
 pub(crate) struct View {
     held: Held,
@@ -38,7 +38,7 @@ impl View {
     }
 }
 
-/// What is looked for.
+/// The query of a search.
 #[derive(Clone, FromPyObject)]
 pub(crate) struct Looked {
     patterns: Vec<String>,
@@ -59,7 +59,7 @@ impl From<Looked> for stores::Looked {
 
 #[pymethods]
 impl View {
-    /// The seq it is as of.
+    /// The view's seq.
     #[getter]
     fn seq(&self) -> PyResult<u64> {
         Ok(self.frozen.get()?.at().get())

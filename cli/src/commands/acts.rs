@@ -1,7 +1,7 @@
 //! `acpdb context discard|distill|restore|pin|unpin`: acts on the context.
 //!
-//! What was read from standard input is a call of the model's tool, and gets the very reply that the model would get. What a
-//! person typed gets an answer for people, and a target that names nothing is a miss.
+//! A request from standard input is a call of the model's tool, and gets the exact reply that the model would get. A typed act gets
+//! an answer for people, and a target that names nothing is a miss.
 
 use std::io::Read as _;
 
@@ -20,14 +20,14 @@ use crate::args::{ContextAct, RestoreTargets, Targets};
 /// Longest request that is read from standard input.
 const REQUEST_BYTES_MAX: u64 = 16 << 20;
 
-/// What a call of the context tool did.
+/// The result of a call of the context tool.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) text: String,
     pub(crate) last_seq: Option<Seq>,
 }
 
-/// What a subcommand asks for.
+/// The act of a subcommand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Verb {
     Context(ContextAction),
@@ -82,10 +82,10 @@ pub(crate) fn run(global: &Global, act: &ContextAct, output: &mut Output) -> Res
     Ok(Code::Ok)
 }
 
-/// Items that are named one by one; more are counted.
+/// Most items that are named one by one; more are counted.
 const NAMED_COUNT_MAX: usize = 8;
 
-/// What an act did, for the person who typed it.
+/// The result of an act, in words for the user who typed it.
 fn spoken(
     typed: &Typed<'_>,
     (verb, pin): (Verb, bool),
@@ -127,7 +127,7 @@ fn spoken(
     Ok(text)
 }
 
-/// The items of a pin, or of the end of one.
+/// The items of a pin or an unpin.
 fn marked(store: &Store, reply: &ActReply) -> Result<Vec<ItemId>, Failure> {
     let Some(seq) = reply.last_seq else { return Ok(Vec::new()) };
     Ok(match store.event(seq)?.map(|recorded| recorded.event.payload) {
@@ -137,7 +137,7 @@ fn marked(store: &Store, reply: &ActReply) -> Result<Vec<ItemId>, Failure> {
     })
 }
 
-/// Those of some items that the context does not show whole.
+/// The items among `items` that the context does not show whole.
 fn hidden_among(typed: &Typed<'_>, items: &[ItemId]) -> Result<Vec<ItemId>, Failure> {
     let view = typed.store.view(typed.session.id)?;
     let reading = view.read();
@@ -149,7 +149,7 @@ fn hidden_among(typed: &Typed<'_>, items: &[ItemId]) -> Result<Vec<ItemId>, Fail
     Ok(items.iter().filter(is_hidden).copied().collect())
 }
 
-/// What is said of an act that changed nothing. That its targets name nothing is a miss.
+/// The answer to an act that changed nothing. If its targets name nothing, that is a miss.
 fn unchanged(typed: &Typed<'_>, verb: Verb, given: &Targets) -> Result<String, Failure> {
     let is_pattern = |text: &&String| {
         let (name, _) = split_summary(text, &|text| typed.is_call(text));
@@ -167,7 +167,7 @@ fn unchanged(typed: &Typed<'_>, verb: Verb, given: &Targets) -> Result<String, F
     let how = if verb == Verb::Context(ContextAction::Restore) { "shown" } else { "hidden" };
     let (name, _) = split_summary(text, &|text| typed.is_call(text));
     if is_hash(name) {
-        // A hash that no call has.
+        // The failure for a hash that no call has.
         acpdb_query::find(typed.store, name, Some(typed.session)).map_err(super::find::failure)?;
     }
     let name = bare(name);
@@ -194,10 +194,10 @@ pub(crate) fn tool_call(store: &Store, stream: StreamId, json: &str) -> Result<R
     Ok(Reply { text: reply.text, last_seq: reply.last_seq })
 }
 
-/// What typed targets were.
+/// The result of an act with typed targets.
 enum Done {
     Context(ActReply),
-    /// Memory items, which hold again.
+    /// Memory items that hold again.
     Memory(ActReply),
 }
 
@@ -238,7 +238,7 @@ fn from_arguments(typed: &Typed<'_>, verb: Verb, given: &Targets, pin: bool) -> 
     Ok(Done::Context(reply))
 }
 
-/// `context restore '#812'` where `#812` is a memory item that the session sees: it holds again. `None` if no target is.
+/// `context restore '#812'` where `#812` is a memory item that the session sees: the item holds again. `None` if no target is one.
 fn restore_memory(typed: &Typed<'_>, targets: &[Target]) -> Result<Option<ActReply>, Failure> {
     let (store, scope) = (typed.store, MemoryScope::session(typed.session.id));
     let memory = store.memory(&scope, Seq::MAX)?;
@@ -269,7 +269,7 @@ fn restore_memory(typed: &Typed<'_>, targets: &[Target]) -> Result<Option<ActRep
 fn from_stdin(typed: &Typed<'_>, verb: Verb, pin: bool) -> Result<ActReply, Failure> {
     let (store, stream) = (typed.store, typed.session.id);
     let mut bytes = Vec::new();
-    // A byte more says that there is more.
+    // One byte over the limit shows that the input is too long.
     let read = std::io::stdin().lock().take(REQUEST_BYTES_MAX + 1).read_to_end(&mut bytes);
     read.map_err(Failure::io("read", "standard input"))?;
     if bytes.len() as u64 > REQUEST_BYTES_MAX {

@@ -1,4 +1,4 @@
-//! `acpdb attach HOST`, `acpdb detach HOST`: the host's own settings; `acpdb attach --status`: whether it works.
+//! `acpdb attach HOST`, `acpdb detach HOST`: change the host's own settings; `acpdb attach --status`: whether it works.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn here() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(Failure::io("find", "the working folder"))
 }
 
-/// Where the hooks go: as asked, else the user's settings, else the project's.
+/// The place of the hooks: as the options say, else the user's settings, else the project's.
 fn place(host: Host, reach: &AttachReach) -> Result<PathBuf, Failure> {
     let project = here()?;
     let at = |reach| {
@@ -57,7 +57,7 @@ fn failure(error: &AttachError) -> Failure {
     }
 }
 
-/// What was done, for programs.
+/// The result, for programs.
 #[derive(Serialize)]
 struct Answer<'a> {
     host: &'a str,
@@ -141,7 +141,7 @@ pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Res
     Ok(code)
 }
 
-/// What a user has to know of a host.
+/// Remarks about a host that a user needs.
 fn remarks(host: Host, mode: Mode) -> Vec<&'static str> {
     let mut all = Vec::new();
     if host == Host::Codex {
@@ -164,12 +164,12 @@ pub(crate) fn detach(args: &Detach, output: &mut Output) -> Result<Code, Failure
     carry_out(&plan, host, args.dry_run, "detached", output)
 }
 
-/// How one host stands.
+/// The state of one host.
 #[derive(Serialize)]
 struct Row {
     host: &'static str,
     attached: Vec<Place>,
-    /// Settings of which it is not known whether acpdb is in them, and why.
+    /// Settings that could not be read, with the reason: acpdb may be in them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unreadable: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -191,11 +191,11 @@ struct Place {
     /// The subject of new sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
-    /// The host finds no program there, and goes on without it.
+    /// The host finds no program at its path, and goes on without it.
     program_is_missing: bool,
 }
 
-/// How acpdb is attached to a host in one file; `None` if it is not.
+/// The entry of acpdb in one file of a host; `None` if there is none.
 fn attached_at(host: Host, path: &Path) -> Result<Option<Place>, AttachError> {
     let path = path.to_owned();
     let (command, subject, program) = if host.takes_plugin() {
@@ -210,7 +210,7 @@ fn attached_at(host: Host, path: &Path) -> Result<Option<Place>, AttachError> {
     Ok(Some(Place { path, command, subject, program_is_missing: is_missing(program) }))
 }
 
-/// Whether a program that is named by its path is not there; one that is named alone is for the host to find.
+/// Whether a program that is named by its path is not there. The host finds a program that is named without a path.
 fn is_missing(program: Option<PathBuf>) -> bool {
     program.is_some_and(|program| program.is_absolute() && !program.is_file())
 }
@@ -218,15 +218,15 @@ fn is_missing(program: Option<PathBuf>) -> bool {
 /// A minute in microseconds.
 const MINUTE_MICROS: i64 = 60_000_000;
 
-/// How one host stands, for `doctor`.
+/// The state of one host, for `doctor`.
 pub(super) struct Standing {
     pub(super) host: &'static str,
     pub(super) detail: String,
-    /// What to do, if something is wrong.
+    /// The next step, if something is wrong.
     pub(super) next: Option<String>,
 }
 
-/// How the hosts stand to which acpdb is attached, or may be.
+/// The states of the hosts to which acpdb is attached, or may be.
 pub(super) fn standings() -> Result<Vec<Standing>, Failure> {
     let rows = rows(None)?.into_iter().filter(|row| !row.attached.is_empty() || !row.unreadable.is_empty());
     Ok(rows.map(|row| standing(&row)).collect())
@@ -257,15 +257,15 @@ fn standing(row: &Row) -> Standing {
     Standing { host: row.host, detail, next }
 }
 
-/// By how many minutes the host's recording is newer than the last event of its session, if it is.
+/// Minutes by which the host's recording is newer than the last event of its session, if it is newer.
 fn lag(host: &'static str, last: &Line) -> Option<u64> {
     let identity = Identity { host, session: last.session.clone() };
     let (_, path) = Places::usual(&variable).recording(&identity)?;
-    // A file that is gone meanwhile, or is dated before 1970, is not newer than an event; one that is there is read by the next.
+    // A file that is gone meanwhile, or is dated before 1970, is not newer than an event; the next call reads a file that is there.
     let written = std::fs::metadata(path).ok()?.modified().ok()?;
-    // As above.
+    // A date before 1970 is not newer.
     let written = written.duration_since(std::time::UNIX_EPOCH).ok()?.as_micros();
-    // Below 0 where the event is the newer of the two.
+    // Below 0 where the event is newer than the recording.
     let lag = i64::try_from(written).ok()?.saturating_sub(last.at);
     u64::try_from(lag / MINUTE_MICROS).ok().filter(|minutes| *minutes > 0)
 }
@@ -286,7 +286,7 @@ fn status(asked: Option<Host>, output: &mut Output) -> Result<Code, Failure> {
     Ok(code)
 }
 
-/// How each host stands that acpdb knows something of.
+/// The states of the hosts about which acpdb knows something.
 fn rows(asked: Option<Host>) -> Result<Vec<Row>, Failure> {
     let lines = match journal::path(&variable) {
         Some(path) => journal::read(&path).map_err(Failure::io("read", path.display()))?,
@@ -299,8 +299,8 @@ fn rows(asked: Option<Host>) -> Result<Vec<Row>, Failure> {
         let mut seen = Vec::new();
         for reach in [Reach::Project, Reach::User] {
             let Ok(path) = attach::place(host, reach, &project, &variable) else { continue };
-            // In the user's own folder the project's file is the user's: one file under one name or two. What is not there has no
-            // other name.
+            // In the user's own folder the project's file is the user's: one file with one name or two. A missing file has no other
+            // name.
             let real = path.canonicalize().unwrap_or_else(|_| path.clone());
             if seen.contains(&real) {
                 continue;
@@ -323,7 +323,7 @@ fn rows(asked: Option<Host>) -> Result<Vec<Row>, Failure> {
 fn row(host: Host, attached: Vec<Place>, unreadable: Vec<String>, own: &[&Line]) -> Row {
     let mut times: Vec<u64> = own.iter().map(|line| line.milliseconds).collect();
     times.sort_unstable();
-    // Without any times there is none at 0 either.
+    // Without any times, the index is 0, where there is no time either.
     let place = times.len().saturating_mul(99).div_ceil(100).saturating_sub(1);
     let mut versions: Vec<String> = own.iter().map(|line| line.version.clone()).collect();
     versions.sort();

@@ -1,5 +1,5 @@
-//! `acpdb rewind`, `fork`, `undo`, `redo`: branches, and acts taken back or done again. Each is an event; nothing is lost
-//! by any of them.
+//! `acpdb rewind`, `fork`, `undo`, `redo`: branches, and acts that are undone or redone. Each is an event; none of them loses
+//! anything.
 
 use acpdb_engine::command::{ContextAction, Target};
 use acpdb_engine::entry::{Entry, PointRef, StreamInfo, fact};
@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{Code, Failure, Global, Output, ask, describe, find, sessions, store_path};
 use crate::args::{Fork, Rewind, Undo};
 
-/// Numbers that are tried for the id of a fork.
+/// Highest number for the id of a fork.
 const FORK_NUMBER_MAX: u32 = 9_999;
 
 pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Result<Code, Failure> {
@@ -55,7 +55,7 @@ pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Res
         session.name,
         describe::count(left as u64, "item")
     ))?;
-    // A seq goes on to mean this rewind when there are others.
+    // A seq keeps its meaning after later rewinds, which `@rewind-1` would not.
     let head = seq.before();
     output.note(format!(
         "they stay in history: acpdb context {0} --at '{head}'; to go on from there: acpdb fork {0} --at '{head}'",
@@ -74,7 +74,7 @@ pub(crate) fn fork(global: &Global, args: &Fork, output: &mut Output) -> Result<
     let store = store_path::write(global, output)?;
     let parent = sessions::find(&store, &args.session)?;
     let view = find::view(&store, global, &parent)?;
-    // A stream of its own begins where the parent has events, not at whatever seq of the store the point means.
+    // The fork begins at an event of the parent, not at any seq of the store.
     let at = view.at().min(parent.head);
     let name = new_name(&store, &parent, args.id.as_deref())?;
     let (cwd, project, changed, turn) = {
@@ -82,7 +82,7 @@ pub(crate) fn fork(global: &Global, args: &Fork, output: &mut Output) -> Result<
         let facts = reading.state().info(at).cloned().unwrap_or_default();
         (facts.cwd, facts.project, facts.title, reading.state().turn(at).get())
     };
-    // Its first prompt is its parent's, so without a title of its own a list has nothing to tell the two apart.
+    // The fork's first prompt is its parent's. Without a title of its own, a list could not tell the two apart.
     let of = acpdb_query::titles::title_of(&store, &parent, changed.as_deref())?;
     let of = of.unwrap_or_else(|| parent.name.clone());
     let info = StreamInfo {
@@ -110,7 +110,7 @@ pub(crate) fn fork(global: &Global, args: &Fork, output: &mut Output) -> Result<
     Ok(Code::Ok)
 }
 
-/// The id of a fork: as asked for, else the parent's with the first free number.
+/// The id of a fork: the given one, else the parent's with the first free number.
 fn new_name(store: &Store, parent: &StreamName, asked: Option<&str>) -> Result<String, Failure> {
     let names = store.stream_names()?;
     let is_taken = |name: &str| {
@@ -132,7 +132,7 @@ fn new_name(store: &Store, parent: &StreamName, asked: Option<&str>) -> Result<S
     free.ok_or_else(|| Failure::usage(format!("{} has too many forks; name this one with --id", parent.name)))
 }
 
-/// Taking an act back, or making it hold again.
+/// Whether an act is undone, or holds again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Undo,
@@ -230,7 +230,7 @@ fn go(way: Way, global: &Global, args: &Undo, output: &mut Output) -> Result<Cod
     Ok(Code::Ok)
 }
 
-/// The next act on the way back through those on a session's context; to do one again, the next on the way forward.
+/// The next act to undo on a session's context; with `Redo`, the next act to redo.
 fn next_act(store: &Store, session: &StreamName, view: &View, way: Way) -> Result<Seq, Failure> {
     let question = EventsQuestion {
         filter: ask::filter(&[format!("kind:{}", undo::KINDS.join(","))])?,
@@ -285,12 +285,12 @@ fn not_an_act(payload: &Payload, seq: Seq, session: &StreamName) -> Failure {
     }
 }
 
-/// Does what a plan says. Returns the last seq.
+/// Carries out a plan. Returns the last seq.
 fn act(store: &Store, session: &StreamName, view: &View, plan: &UndoPlan) -> Result<Option<Seq>, Failure> {
     let targets = |items: &[ItemId]| items.iter().map(|item| Target::Item(*item)).collect::<Vec<_>>();
     let alone = |items: &[ItemId]| targets(items).into_iter().map(|target| (target, None)).collect();
     let mut last = None;
-    // Pins keep rules away, not acts; they come last, so that a restore cannot change them.
+    // Pins keep rules away, not acts. They come last, so that a restore cannot change them.
     if !plan.restore.is_empty() {
         last = store.context(session.id, ContextAction::Restore, alone(&plan.restore))?.last_seq.or(last);
     }

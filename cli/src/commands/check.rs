@@ -1,4 +1,4 @@
-//! `acpdb check`: whether a file proves what it claims. Needs no store.
+//! `acpdb check`: whether a file proves its claim. Needs no store.
 
 use std::io::Read as _;
 
@@ -19,7 +19,7 @@ use crate::keys;
 /// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// What a file is.
+/// The kind of a file.
 enum Proof {
     Event(Box<EventProof>),
     Events(EventsProof),
@@ -40,7 +40,7 @@ impl Proof {
         }
     }
 
-    /// The note that it rests on.
+    /// The note on which the proof rests.
     fn note(&self) -> Result<Note, ProofError> {
         Note::parse(match self {
             Self::Event(proof) => &proof.note,
@@ -50,13 +50,13 @@ impl Proof {
         })
     }
 
-    /// The store that it claims to be of: which of the known keys count.
+    /// The store that the proof names: it decides which known keys count.
     fn store(&self) -> Result<StoreId, ProofError> {
         Ok(Checkpoint::parse(self.note()?.text_unchecked())?.store)
     }
 }
 
-/// What was proven, for people and for programs.
+/// The result of a proof, for people and for programs.
 struct Proven<'k> {
     checked: Checked<'k>,
     lines: Vec<(&'static str, String)>,
@@ -140,7 +140,7 @@ fn of_event<'k>(proof: &EventProof, keys: &'k [VerifierKey]) -> Result<Proven<'k
     Ok(Proven { checked, lines, value })
 }
 
-/// An event for programs, and its texts that are shown as lines for people.
+/// An event for programs; its shown texts are added to `lines`, for people.
 fn shown(opening: &Opening, lines: &mut Vec<(&'static str, String)>) -> Result<Value, ProofError> {
     let event = opening.read()?;
     let mut texts = Vec::new();
@@ -155,7 +155,7 @@ fn shown(opening: &Opening, lines: &mut Vec<(&'static str, String)>) -> Result<V
     }))
 }
 
-/// Lines and values of events that are shown.
+/// Lines and values of the shown events.
 fn of_events<'k>(proof: &EventsProof, keys: &'k [VerifierKey]) -> Result<Proven<'k>, ProofError> {
     let found = proof.check(keys)?;
     let count = describe::count(proof.openings.len() as u64, "event");
@@ -178,7 +178,7 @@ fn kind_of(event: &LeafEvent<'_>) -> &'static str {
     KIND_LABELS.iter().find(|(known, _)| *known == number).map_or("unknown", |(_, label)| *label)
 }
 
-/// Holds what is claimed against what was seen last of that store on this machine.
+/// Compares the claimed checkpoint with the last one of that store that this machine saw.
 fn compare(found: &Checkpoint, is_note: bool) -> Result<(), Failure> {
     let Some((path, note)) = keys::pinned(found.store)? else { return Ok(()) };
     let seen = Note::parse(&note).and_then(|note| Checkpoint::parse(note.text_unchecked()));

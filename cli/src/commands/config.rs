@@ -7,11 +7,11 @@ use super::{Code, Failure, Global, Output, store_path};
 use crate::args::ConfigAct;
 use crate::settings::{self, KEYS, Kind};
 
-/// A setting as it stands.
+/// A setting with its value.
 #[derive(Serialize)]
 struct Row {
     key: &'static str,
-    /// What the file says; null if it says nothing.
+    /// The value in the file; null if the file has none.
     value: Option<String>,
     default: &'static str,
     about: &'static str,
@@ -87,12 +87,12 @@ pub(crate) fn run(global: &Global, act: &ConfigAct, output: &mut Output) -> Resu
     Ok(Code::Ok)
 }
 
-/// The store that a setting of stores is about: the one that a command here uses.
+/// The store of a setting that is kept for each store: the one that a command here uses.
 fn store(kind: Kind, global: &Global) -> Result<std::path::PathBuf, Failure> {
     if kind == Kind::Subject { Ok(store_path::find(global)?.folder) } else { Ok(std::path::PathBuf::new()) }
 }
 
-/// What a setting is now, for programs.
+/// Prints the value of a setting, for programs.
 fn print_value(key: &str, value: Option<&str>, output: &mut Output) -> Result<(), Failure> {
     if output.json {
         output

@@ -1,4 +1,4 @@
-//! `acpdb erase`: an item's content zeroed for good, with everything equal to it.
+//! `acpdb erase`: zeroes an item's content for good, with all bodies equal to it.
 
 use acpdb_engine::Store;
 use acpdb_engine::ids::{ItemId, Seq, StreamId};
@@ -8,11 +8,11 @@ use serde_json::json;
 use super::{Code, Escape, Failure, Global, Output, describe, escape, store_path};
 use crate::args::Erase;
 
-/// What no erasure covers; also in the help.
+/// The limits of each erasure; also in the help.
 const NOT_COVERED: &str = "not covered: ids, names of tools, paths; \
      quotations inside other texts; copies outside of the store, such as backups and the host's own files";
 
-/// What shredding does not reach.
+/// The limits of shredding.
 const NOT_SHREDDED: &str = "not covered: backups made with --keys, exports, the host's own files, and what was remembered for the project or \
      the user (acpdb memory list)";
 
@@ -105,7 +105,7 @@ pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<
     Ok(Code::Ok)
 }
 
-/// A whole session, by its key.
+/// Erases a whole session by destroying its key.
 fn shred(global: &Global, args: &Erase, output: &mut Output) -> Result<Code, Failure> {
     let open = if args.dry_run { store_path::read } else { store_path::write };
     let store = open(global, output)?;
@@ -147,7 +147,7 @@ fn shred(global: &Global, args: &Erase, output: &mut Output) -> Result<Code, Fai
     Ok(Code::Ok)
 }
 
-/// A session with its subagents, one after the other.
+/// Shreds a session with its subagents, one after the other.
 fn shred_session(
     store: &Store,
     session: &str,
@@ -167,7 +167,7 @@ fn shred_session(
     Ok(rows)
 }
 
-/// All sessions about a subject, at once.
+/// Shreds all sessions about a subject, at once.
 fn shred_subject(
     store: &Store,
     subject: &str,
@@ -175,7 +175,7 @@ fn shred_subject(
     is_dry: bool,
 ) -> Result<Vec<Shredded>, Failure> {
     let about = store.streams_about(subject)?;
-    // Before their names are gone.
+    // Read before the names are gone.
     let names: Vec<StreamName> =
         store.stream_names()?.into_iter().filter(|name| about.contains(&name.id)).collect();
     if is_dry {
@@ -195,17 +195,18 @@ fn dry(store: &Store, name: StreamName) -> Result<Shredded, Failure> {
     Ok(Shredded { session: name.name, stream: name.id, events, recorded: None })
 }
 
-/// A session whose key was destroyed, or would be.
+/// A session whose key was destroyed, or would be without `--dry-run`.
 #[derive(serde::Serialize)]
 struct Shredded {
     session: String,
     stream: StreamId,
     events: u64,
-    /// The event that says so.
+    /// The event that records the destruction.
     recorded: Option<Seq>,
 }
 
-/// A session after all the subagents that it started: what they were told is of the session, and one that is left half way still has its name.
+/// A session after all subagents that it started: their prompts are of the session, and after an interruption the session still has
+/// its name.
 fn with_subagents(store: &Store, session: StreamName) -> Result<Vec<StreamName>, Failure> {
     let names = store.stream_names()?;
     let mut found = vec![session];
@@ -221,7 +222,7 @@ fn with_subagents(store: &Store, session: StreamName) -> Result<Vec<StreamName>,
     Ok(found)
 }
 
-/// The item that is meant: of a call's end the call, of an event that made no item the event.
+/// The item for an id: for a call's end the call, for an event without an item the event.
 fn target(store: &Store, id: &str, args: &Erase) -> Result<(ItemId, Option<StreamId>), Failure> {
     let found = super::find::item(store, id, args.session.as_deref());
     match found {
@@ -229,7 +230,7 @@ fn target(store: &Store, id: &str, args: &Erase) -> Result<(ItemId, Option<Strea
             let item = found.ix.and_then(|ix| found.view.read().state().item_id(ix));
             Ok((item.unwrap_or(found.item), Some(found.view.stream())))
         }
-        // Events of the store's own stream and the like belong to no session that could be looked through.
+        // Some events, such as those of the store's own stream, belong to no session that could be searched.
         Err(failure) => match id.parse::<ItemId>() {
             Ok(item) if args.session.is_none() && store.event(item.seq)?.is_some() => Ok((item, None)),
             _ => Err(failure),
@@ -237,7 +238,7 @@ fn target(store: &Store, id: &str, args: &Erase) -> Result<(ItemId, Option<Strea
     }
 }
 
-/// Who runs this, as the machine calls them.
+/// The user's name on this machine.
 fn user() -> Option<String> {
     ["USER", "LOGNAME", "USERNAME"]
         .iter()

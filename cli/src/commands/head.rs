@@ -1,4 +1,4 @@
-//! `acpdb head`: the durable end in a line, and such lines read back.
+//! `acpdb head`: prints the durable end in a line, and reads such lines back.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ fn link_of(text: &str) -> Result<Link, Failure> {
     link.ok_or_else(|| Failure::usage(format!("{text:?} is no link: those are 64 hexadecimal digits")))
 }
 
-/// `812=ab..` as a link that is to be there.
+/// `812=ab..` as the link that the log should have.
 fn expected(text: &str) -> Result<Expected, Failure> {
     let (seq, link) = text.split_once('=').ok_or_else(|| {
         Failure::usage(format!("{text:?} is not SEQ=LINK")).hint("give what acpdb head prints, or 812=ab12..")
@@ -56,16 +56,16 @@ fn expected(text: &str) -> Result<Expected, Failure> {
     Ok(Expected { seq: seq_of(seq.trim())?, link: link_of(link.trim())? })
 }
 
-/// The links in an argument: what `acpdb head` printed, as in a file of such lines.
+/// The links in an argument: lines printed by `acpdb head`, as in a file.
 pub(crate) fn expected_lines(text: &str) -> Result<Vec<(Expected, Option<StoreId>)>, Failure> {
     match text.lines().map(str::trim).filter(|line| !line.is_empty()).map(read_line).collect() {
-        // A variable that was never set would be a check of nothing.
+        // A variable that was never set would check nothing.
         Ok(lines) if Vec::is_empty(&lines) => expected(text).map(|expected| vec![(expected, None)]),
         lines => lines,
     }
 }
 
-/// The links in a file of lines that `acpdb head` printed, as text or as JSON; also `SEQ=LINK`.
+/// The links in a file of lines from `acpdb head`, as text or as JSON; also `SEQ=LINK`.
 pub(crate) fn expected_in(path: &Path) -> Result<Vec<(Expected, Option<StoreId>)>, Failure> {
     let shown = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(Failure::io("read", &shown))?;

@@ -1,7 +1,7 @@
-//! `acpdb hosts`: which hosts there are, what was read of each, and what of it was not understood.
+//! `acpdb hosts`: the hosts, the files read of each, and the records that were not understood.
 //!
-//! Sessions are counted in the store; files are those that lie in a host's usual places now. What was read of them, and when, is
-//! kept beside the store's snapshots: it may be gone, and comes again with the next import.
+//! Sessions are counted in the store; files are those that lie in a host's usual places now. The results of reading, with their
+//! times, are kept beside the store's snapshots: they may be gone, and come again with the next import.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use super::{Code, Escape, Failure, Global, Output, describe, escape, store_path}
 use crate::follow::Root;
 use crate::known::{KnownFiles, Seen};
 
-/// Kinds of records that are named for people; programs are told of all.
+/// Most kinds of records that are named for people; programs get all.
 const KINDS_SHOWN: usize = 5;
 
 /// A host.
@@ -23,11 +23,11 @@ const KINDS_SHOWN: usize = 5;
 struct Row {
     host: String,
     versions: BTreeSet<String>,
-    /// Folders in which it keeps sessions, if they are there.
+    /// Folders in which the host keeps sessions, if they are there.
     places: Vec<String>,
-    /// Files in its usual places.
+    /// Files in the host's usual places.
     files: u64,
-    /// Files that were read, wherever they were.
+    /// Files that were read, from any place.
     files_read: u64,
     sessions: u64,
     subagents: u64,
@@ -37,7 +37,7 @@ struct Row {
     unknown_tables: BTreeSet<String>,
 }
 
-/// Records of a kind that is not known: kept, and not understood.
+/// Records of an unknown kind: kept, and not understood.
 #[derive(Debug, serde::Serialize)]
 struct Unknown {
     kind: String,
@@ -71,7 +71,7 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
     Ok(Code::Ok)
 }
 
-/// Adds what the store has.
+/// Adds the sessions in the store and the known files.
 fn of_store(store: &Store, rows: &mut BTreeMap<String, Row>) -> Result<(), Failure> {
     for name in store.stream_names()? {
         let is_host = Format::from_name(&name.host).is_some() || rows.contains_key(&name.host);
@@ -121,7 +121,7 @@ fn print(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The versions of a host: all that are few, else the first and the last by name.
+/// The versions of a host: at most two are listed, else the first and the last by name.
 fn versions(versions: &BTreeSet<String>) -> String {
     let shown = match (versions.len(), versions.first(), versions.last()) {
         (0..=2, ..) => versions.iter().cloned().collect::<Vec<_>>().join(", "),
@@ -134,7 +134,7 @@ fn versions(versions: &BTreeSet<String>) -> String {
 fn not_understood(row: &Row) -> String {
     let kinds = row.unknown_records.iter().take(KINDS_SHOWN);
     let mut said: Vec<String> = kinds.map(|unknown| format!("{} {}", unknown.count, unknown.kind)).collect();
-    // As many as are named above, or fewer.
+    // If at most [`KINDS_SHOWN`] kinds were named above, none is left.
     let rest = row.unknown_records.len().saturating_sub(KINDS_SHOWN);
     if rest > 0 {
         said.push(format!("{rest} kinds more"));

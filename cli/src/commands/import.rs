@@ -1,4 +1,4 @@
-//! `acpdb import [PATH..]`: sessions of every host into the store; again adds nothing.
+//! `acpdb import [PATH..]`: reads sessions of every host into the store; a second import adds nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     if candidates.is_empty() && !output.json {
         all_there(&args.paths)?;
     }
-    // A store that is there tells which files it knows.
+    // An existing store knows which files it has read.
     let is_there = store_path::folder(global, output)?.join("acpdb.json").is_file();
     let mut opened =
         if is_there { Some(store_path::open_redacting(global, &args.redact, output)?) } else { None };
@@ -125,7 +125,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     Ok(code_of(is_nothing, &merged, &skipped))
 }
 
-/// Of paths that are mistyped there is one thing to say, and no sums.
+/// The failure if no path is there: one message, and no sums.
 fn all_there(paths: &[PathBuf]) -> Result<(), Failure> {
     let is_gone = |path: &&PathBuf| path.symlink_metadata().is_err();
     let gone: Vec<String> = paths.iter().filter(is_gone).map(|path| path.display().to_string()).collect();
@@ -136,17 +136,17 @@ fn all_there(paths: &[PathBuf]) -> Result<(), Failure> {
     Err(Failure::not_found(format!("{} {is} not there", gone.join(", "))))
 }
 
-/// What is to be done with a file.
+/// The next step for a file.
 enum Turn {
-    /// It is as it was when it was read.
+    /// It has not changed since it was read.
     Known(Box<FileReport>),
-    /// So it is, and it is of no format.
+    /// It has not changed, and it is of no known format.
     Other,
     /// It is being read.
     Read(known::Reading, Begun),
 }
 
-/// Files in order, of which the next ones are being read already.
+/// Files in order; the next ones are being read already.
 struct Upcoming<'c> {
     ahead: Ahead,
     rest: std::iter::Peekable<std::slice::Iter<'c, Candidate>>,
@@ -169,11 +169,11 @@ impl<'c> Upcoming<'c> {
         while self.queue.len() < AHEAD_COUNT
             && let Some(&candidate) = self.rest.peek()
         {
-            // One that is named twice waits for what comes of the first time.
+            // A file that is named twice waits for the result of its first reading.
             if self.queue.iter().any(|(before, _)| before.path == candidate.path) {
                 break;
             }
-            // It was peeked at above.
+            // The file was peeked at above.
             let _ = self.rest.next();
             self.queue.push_back((candidate, self.begin(candidate, known)));
         }
@@ -186,13 +186,13 @@ impl<'c> Upcoming<'c> {
             Some(Known::Other) if !candidate.named => return Turn::Other,
             _ => {}
         }
-        // Before it is read: what comes later has to be seen as a change.
+        // Before the reading, so that a later write counts as a change.
         let reading = KnownFiles::begin(&candidate.path);
         Turn::Read(reading, self.ahead.begin(candidate.clone()))
     }
 }
 
-/// Says how many sessions stayed out because they were shredded here.
+/// Says how many sessions were left out because they were shredded in this store.
 fn tell_of_shredded(reports: &[FileReport], output: &Output) {
     let count: u64 = reports.iter().map(|report| report.shredded_count).sum();
     if count > 0 {
@@ -217,7 +217,7 @@ fn options(args: &Import) -> Result<Options, Failure> {
     })
 }
 
-/// A host and a path cannot both be named.
+/// Refuses a host and a path together.
 fn check_places(args: &Import) -> Result<(), Failure> {
     let (Some(path), Some(host)) = (args.paths.first(), args.hosts.first()) else { return Ok(()) };
     let path = store_path::quoted(path);
@@ -228,10 +228,10 @@ fn check_places(args: &Import) -> Result<(), Failure> {
     )))
 }
 
-/// Says where sessions were looked for, which tells what to set or to name.
+/// Tells in which places sessions were looked for, so that the user knows what to set or to name.
 fn nothing_found(hosts: &[Format], output: &Output) -> Result<Failure, Failure> {
     let mut places = places(hosts)?;
-    // A place may be there once for each way in which its host names files.
+    // A folder is listed once for each way in which its host names files.
     places.dedup_by(|one, other| one.folder == other.folder);
     for place in places {
         let state = if place.folder.is_dir() { "holds no session" } else { "is not there" };
@@ -241,7 +241,8 @@ fn nothing_found(hosts: &[Format], output: &Output) -> Result<Failure, Failure> 
     Ok(failure.hint("give a file or folder: acpdb import PATH; or try acpdb demo"))
 }
 
-/// Standard input (`-`) as a file, since formats are told by looking at a file more than once; and the arguments that name it.
+/// Standard input (`-`) as a file, since a format is recognised by looking at a file more than once; and the arguments that name
+/// it.
 fn piped(args: &Import) -> Result<(Option<Kept>, std::borrow::Cow<'_, Import>), Failure> {
     let is_piped = |path: &PathBuf| path.as_os_str() == "-";
     if !args.paths.iter().any(is_piped) {
@@ -259,7 +260,7 @@ fn piped(args: &Import) -> Result<(Option<Kept>, std::borrow::Cow<'_, Import>), 
     Ok((Some(kept), std::borrow::Cow::Owned(args)))
 }
 
-/// How an import ended.
+/// The exit code of an import.
 fn code_of(is_nothing: bool, merged: &[(PathBuf, MergeReport)], skipped: &[Skipped]) -> Code {
     let is_damaged = merged.iter().any(|(_, report)| report.left_out_count > 0);
     match (is_nothing, skipped) {
@@ -271,7 +272,7 @@ fn code_of(is_nothing: bool, merged: &[(PathBuf, MergeReport)], skipped: &[Skipp
     }
 }
 
-/// The store, opened once there is something for it: a mistyped name makes no store.
+/// The store, opened once there is a file for it: a mistyped name makes no store.
 fn opened_for<'o>(
     opened: &'o mut Option<Store>,
     known: &mut KnownFiles,
@@ -285,7 +286,7 @@ fn opened_for<'o>(
     opened.as_ref().ok_or_else(|| Failure::new(Code::Failure, "the store is not open"))
 }
 
-/// Files that the user named, and those in folders that the user named.
+/// Files that the user named, and the files in named folders.
 fn named(paths: &[PathBuf], skipped: &mut Vec<Skipped>) -> Vec<Candidate> {
     let mut all = Vec::new();
     for path in paths {
@@ -304,13 +305,13 @@ fn named(paths: &[PathBuf], skipped: &mut Vec<Skipped>) -> Vec<Candidate> {
     all
 }
 
-/// What files are read with: one that was read otherwise is read again.
+/// The options of reading. A file that was read with other options is read again.
 fn how(global: &Global, args: &Import, (format, options): (Option<Format>, &Options)) -> String {
     let readers = acpdb_hosts::import::READERS;
     format!("{readers} {format:?} {options:?} {:?} {:?}", args.redact, global.settings.redact)
 }
 
-/// Keeps the store current until it is told to end.
+/// Keeps the store current until a signal ends it.
 fn follow(
     global: &Global,
     args: &Import,
@@ -335,7 +336,7 @@ fn follow(
     Ok(Code::Ok)
 }
 
-/// The hosts whose places are meant; none: all.
+/// The hosts whose places are searched; none: all.
 fn hosts(args: &Import) -> Result<Vec<Format>, Failure> {
     args.hosts.iter().map(|name| host_of(name)).collect()
 }
@@ -380,7 +381,7 @@ pub(crate) fn usual(hosts: &[Format], output: &Output) -> Result<Vec<Candidate>,
     for place in places(hosts)? {
         let root = Root { path: place.folder.clone(), place: Some(place) };
         let before = all.len();
-        // One place that cannot be listed leaves the others.
+        // A place that cannot be listed does not stop the others.
         match root.files() {
             Ok(found) => all.extend(found),
             Err(error) => output.warn(format!("{}: cannot be looked at: {error}", root.path.display())),

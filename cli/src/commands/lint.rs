@@ -1,6 +1,6 @@
 //! `acpdb lint --format F FILE`: whether a provider accepts the body of a request.
 //!
-//! Exit code 0: nothing to object to; 1: something is; 2: no such format; 7: no such file.
+//! Exit code 0: no objection; 1: objections; 2: no such format; 7: no such file.
 
 use std::io::Read as _;
 use std::path::Path;

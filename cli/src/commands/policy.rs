@@ -1,4 +1,4 @@
-//! `acpdb policy`: what supersedes what, as data: shown, changed for what comes, and the presets.
+//! `acpdb policy`: the rules of superseding, as data: shows them, changes them for later events, and lists the presets.
 
 use acpdb_engine::Store;
 use acpdb_engine::fold::policy::PRESETS;
@@ -67,7 +67,7 @@ fn show(global: &Global, args: &PolicyShow, output: &mut Output) -> Result<Code,
     let whose = session.map_or_else(|| "the store".to_owned(), |session| format!("session {}", session.name));
     let heading = format!("# policy of {whose}: preset {}", policy.preset);
     output.styled(describe::DIM, crate::output::escape(&heading, Escape::Line))?;
-    // On a terminal the heading says most of it: the preset, of which only some keys are changed.
+    // On a terminal the heading says most of it: the preset, of which only some keys were changed.
     let is_short = output.terminal && !args.all;
     let mut left_count = 0_u64;
     for key in policy_keys() {
@@ -90,11 +90,11 @@ fn show(global: &Global, args: &PolicyShow, output: &mut Output) -> Result<Code,
     Ok(Code::Ok)
 }
 
-/// What the arguments of `set` mean.
+/// The policy that the arguments of `set` ask for.
 enum Wanted {
-    /// This policy, whatever is in force.
+    /// This policy, in place of the one in force.
     Whole(Box<Rules>),
-    /// The one in force (or this preset) with these keys changed.
+    /// The policy in force (or this preset) with these keys changed.
     Changed { preset: Option<String>, keys: Vec<(String, String)> },
 }
 
@@ -118,9 +118,9 @@ impl Wanted {
     }
 }
 
-/// A value as it is typed: JSON; else, for a list, its elements with commas between; else a word.
+/// A typed value: JSON; else, for a list, its elements with commas between; else a word.
 fn value(key: &str, text: &str) -> Value {
-    // Words need no quotes: what is no JSON is a word or a list of words.
+    // Words need no quotes: a text that is not JSON is a word or a list of words.
     if let Ok(value) = serde_json::from_str(text) {
         return value;
     }
@@ -133,7 +133,7 @@ fn value(key: &str, text: &str) -> Value {
         let items = text.split(',').map(str::trim).filter(|item| !item.is_empty() && *item != "-");
         return items.map(|item| Value::String(item.to_owned())).collect();
     }
-    // What `on` and `off` mean is for the key to say.
+    // The key itself decides the meaning of `on` and `off`.
     Value::String(text.to_owned())
 }
 
@@ -153,7 +153,7 @@ fn wanted(what: &[String]) -> Result<Wanted, Failure> {
             }
             Ok(Wanted::Whole(Box::new(from_file(name)?)))
         }
-        // Not a preset: let the engine say what is near.
+        // Not a preset: the engine's error suggests a near name.
         [name] => {
             Err(Rules::from_value(&json!(name)).map_or_else(refused, |_| Failure::usage("not a preset")))
         }
@@ -169,7 +169,7 @@ fn looks_like_a_file(name: &str) -> bool {
     matches!(extension, Some("toml" | "json")) || name.contains(std::path::MAIN_SEPARATOR)
 }
 
-/// A file that a person names cannot be read; one that is not there has a code of its own.
+/// The failure for a file that the user names. A missing file has a code of its own.
 pub(super) fn unread(name: &str) -> impl Fn(std::io::Error) -> Failure {
     let failed = Failure::io("read", name);
     move |error| {
@@ -179,7 +179,7 @@ pub(super) fn unread(name: &str) -> impl Fn(std::io::Error) -> Failure {
     }
 }
 
-/// A file that a person names: at most [`FILE_BYTES_MAX`] of text. `what` it should be, for a message.
+/// A file that the user names: at most [`FILE_BYTES_MAX`] of text. `what` describes it in a message.
 pub(super) fn read(name: &str, what: &str) -> Result<String, Failure> {
     use std::io::Read as _;
     let failed = unread(name);
@@ -207,7 +207,7 @@ fn set(global: &Global, args: &PolicySet, output: &mut Output) -> Result<Code, F
     let store = store_path::open(global, output)?;
     let session = super::sessions::named(&store, args.session.as_deref())?;
     let stream = session.as_ref().map(|session| session.id);
-    // Asked before anything is recorded, so that a refusal reads as what it is.
+    // Checked before anything is recorded, so that a refusal tells its real reason.
     wanted.policy(&*store.policy(stream, Seq::MAX)?).map_err(refused)?;
     let seq = store.change_policy(stream, args.reason.as_deref(), &|current| wanted.policy(current))?;
     let policy = store.policy(stream, Seq::MAX)?;
@@ -225,7 +225,7 @@ fn set(global: &Global, args: &PolicySet, output: &mut Output) -> Result<Code, F
     Ok(Code::Ok)
 }
 
-/// What each preset is for, in a line.
+/// The purpose of each preset, in a line.
 fn purpose(preset: &str) -> &'static str {
     match preset {
         "acp" => "repeats, files and todo lists supersede; the default",
@@ -302,7 +302,7 @@ mod tests {
             ),
             (vec!["file.edit_clears=-"], json!({"preset": "acp", "file.edit_clears": []})),
             (vec!["todo=false"], json!({"preset": "acp", "todo": false})),
-            // `off` became `false` on its way, which the rule of repeats did not take for it.
+            // `off` became `false` on its way, and the rule of repeats did not know that value.
             (vec!["repeat=off"], json!({"preset": "acp", "repeat": "off"})),
             (vec!["repeat=false"], json!({"preset": "acp", "repeat": "off"})),
             (vec!["repeat=off", "repeat=on"], json!({"preset": "acp"})),

@@ -227,7 +227,7 @@ fn of_tiled(
     Ok(is_true.then(|| EventsProof { openings, hashes, note: note.to_owned() }))
 }
 
-/// Several events in one file. Cost: memory for those that are shown; without tiles a pass over all events.
+/// Several events in one file. Cost: memory for the shown events; without tiles a pass over all events.
 fn of_events(
     store: &Store,
     seqs: Vec<Seq>,
@@ -289,18 +289,18 @@ fn of_growth(store: &Store, from: &str, to: Option<&str>) -> Result<(String, Che
     Ok((proof.to_text().map_err(|error| keys::refused(&error))?, last))
 }
 
-/// Writes a proof. One that holds a text is for its owner alone, as other files with texts are; so is a file that it is written over.
+/// Writes a proof. A proof with a text can be read by its owner alone, as other files with texts; so can a file that it replaces.
 fn write(path: &Path, text: &str, has_text: bool) -> std::io::Result<()> {
     use std::io::Write as _;
     let mut options = std::fs::OpenOptions::new();
-    // What is there goes once the file is its owner's alone.
+    // The old content is removed once the file is its owner's alone.
     options.write(true).create(true).truncate(false);
     #[cfg(unix)]
     if has_text {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     }
     let mut file = options.open(path)?;
-    // A pipe or a device has neither a length nor an owner to keep it for.
+    // A pipe or a device has neither a length nor an owner to protect it for.
     if file.metadata()?.is_file() {
         #[cfg(unix)]
         if has_text {

@@ -1,4 +1,4 @@
-//! `acpdb proxy URL`: between a host and its provider, on this machine.
+//! `acpdb proxy URL`: a proxy between a host and its provider, on this machine.
 
 use super::{Code, Failure, Global, Output};
 use crate::args::Proxy;
@@ -27,7 +27,7 @@ pub(crate) fn run(global: &Global, args: &Proxy, output: &mut Output) -> Result<
         }
     };
     may_listen(args.listen, args.token.as_deref()).map_err(|error| failure(&error))?;
-    // A request is held up while it waits for a lock.
+    // A request waits while the proxy waits for a lock, so the wait is short.
     let store = crate::store_path::open_live(global, args.subject.as_deref(), output)?;
     let prune = match args.mode {
         ProxyMode::Record => None,

@@ -1,11 +1,11 @@
-//! `acpdb checkpoint push`: witnesses are asked to sign that the history only grew since they saw it last.
+//! `acpdb checkpoint push`: asks witnesses to sign that the history only grew since they saw it last.
 //!
 //! ```text
 //! newest checkpoint -- agrees with the log? --> each witness: old size, proof of consistency, note --> answer, checked
 //!                                                 409: it saw another size; asked again from there
 //! ```
 //!
-//! Nothing waits for a witness but this command: the log is not locked while one is asked.
+//! Only this command waits for a witness: the log is not locked meanwhile.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -25,7 +25,7 @@ use crate::keys;
 
 /// Largest answer that is read.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
-/// How often a witness may say that it saw another size, while others push as well.
+/// Most answers of a witness that it saw another size, while other programs push as well.
 const ASK_COUNT_MAX: usize = 4;
 const SIZE_TYPE: &str = "text/x.tlog.size";
 
@@ -92,7 +92,7 @@ pub(crate) fn policy_of(path: &Path) -> Result<Policy, Failure> {
     })
 }
 
-/// What a policy says of a note, in words.
+/// A policy's verdict on a note, in words.
 pub(crate) fn words(quorum: &Quorum) -> String {
     let names = |names: Vec<String>| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     let signed =
@@ -105,12 +105,12 @@ fn time_of(seconds: u64) -> String {
     describe::time(Micros(i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000_000)))
 }
 
-/// Keeps the note with what was signed meanwhile by others, here and where it is remembered.
+/// Keeps the note with the signatures that others added meanwhile, beside the log and as the checkpoint that was seen last.
 fn keep(store: &Store, seq: Seq, note: &Note) -> Result<(), Failure> {
     let same = |text: Option<String>| {
-        // A note that is damaged, or of another checkpoint, has no signature to keep; this one takes its place.
+        // A note that is damaged, or of another checkpoint, has no signature to keep; this note takes its place.
         let other = Note::parse(&text?).ok()?;
-        // As above.
+        // A note of another checkpoint has no signature to keep.
         note.merged(&other).ok()
     };
     let merged = same(claims::note_of(store, seq)?).unwrap_or_else(|| note.clone());
@@ -157,13 +157,13 @@ fn tell(seq: Seq, told: &[Told<'_>], quorum: &Quorum, output: &mut Output) -> Re
 
 fn agent(timeout: Duration) -> ureq::Agent {
     let config = ureq::Agent::config_builder().timeout_global(Some(timeout)).http_status_as_error(false);
-    // A request that is sent on to another address would show it what was meant for this one.
+    // A request that was redirected would show its content to another address.
     config.max_redirects(0).user_agent("acpdb").build().into()
 }
 
-/// Plain text is for this machine alone: on the way, others could read which stores grow, and answer in place of the witness.
+/// Plain HTTP is allowed only to this machine: on the way, others could read which stores grow, and answer in place of the witness.
 fn check_url(url: &str) -> Result<(), Failure> {
-    // What is none is refused below.
+    // A text that is no address is refused below.
     let parsed = url.parse::<ureq::http::Uri>().ok();
     let wrong =
         || Failure::usage(format!("{url} is no address of a witness; it begins with https:// or http://"));
@@ -200,7 +200,7 @@ impl Asker<'_> {
             let answer = self.send(url, &request(old, &self.hashes(old)?, note))?;
             match answer.status {
                 200 => return accept(member, note, &answer.body),
-                // An answer that is no size is told as strange below.
+                // An answer that is no size is reported as strange below.
                 409 => match answer.body.trim().parse::<u64>().ok().filter(|_| answer.is_size) {
                     Some(seen) if seen > size => return Err(self.longer(seen)?),
                     Some(seen) if seen != old => old = seen,
@@ -225,9 +225,9 @@ impl Asker<'_> {
     /// The largest tree before this one that the witness is known to have signed.
     fn seen_last(&self, member: &Member) -> Result<u64, Failure> {
         let seqs = claims::seqs(self.store)?;
-        // A note that is damaged says nothing of this witness; an older one may.
+        // A note that is damaged tells nothing of this witness; an older one may.
         for seq in seqs.into_iter().filter(|seq| *seq <= self.checkpoint.seq).rev().take(64) {
-            // As above.
+            // A note that cannot be parsed tells nothing.
             let note = claims::note_of(self.store, seq)?.and_then(|note| Note::parse(&note).ok());
             if note.is_some_and(|note| matches!(member.key.cosigned(&note), Ok(Some(_)))) {
                 return Ok(seq.get());
@@ -242,7 +242,7 @@ impl Asker<'_> {
             return Ok(Vec::new());
         }
         let mut ranges = consistency_ranges(old, size).unwrap_or_default();
-        // What the witness saw is not known here; but a proof that leads to the root that was signed has no other hashes.
+        // The tree that the witness saw is not known here. But only one list of hashes proves that the signed root grew from it.
         ranges.push(0..old);
         let root = self.checkpoint.root;
         let is_true = |hashes: &[Hash]| {
@@ -258,7 +258,8 @@ impl Asker<'_> {
         Ok(hashes)
     }
 
-    /// A witness that saw more than is signed here: more than the log has means that the log was set back.
+    /// The failure for a witness that saw a longer history than this checkpoint. If it is longer than the log, the log was set
+    /// back.
     fn longer(&self, seen: u64) -> Result<Failure, Failure> {
         let (head, seen) = (self.store.head()?, Seq(seen));
         if seen > head {

@@ -1,4 +1,4 @@
-//! `acpdb scan`: secrets that slipped through, by event and rule; of their text the ends at most. Exit code 1 if there are
+//! `acpdb scan`: secrets that slipped through, by event and rule. Shows at most the ends of a secret. Exit code 1 if there are
 //! some.
 
 use std::collections::BTreeMap;
@@ -13,11 +13,11 @@ use super::{Code, Escape, Failure, Global, Output, describe, escape, sessions, s
 use crate::args::Scan;
 use crate::redaction;
 
-/// A place that holds what looks like a secret.
+/// A place with a probable secret.
 #[derive(Serialize)]
 struct Place {
     rule: String,
-    /// The row of the event's bodies; absent for what stands in the event itself.
+    /// The row among the event's bodies; absent for a string in the event itself.
     row: Option<u32>,
     start: usize,
     end: usize,
@@ -35,13 +35,13 @@ struct Row {
     erase: String,
 }
 
-/// What a scan found.
+/// The results of a scan.
 pub(crate) struct Findings {
     rows: Vec<Row>,
 }
 
 impl Findings {
-    /// The bodies that hold something.
+    /// The bodies with secrets.
     pub(crate) fn bodies(&self) -> Vec<BodyAddress> {
         let address = |seq: Seq, place: &Place| Some(BodyAddress { seq, row: place.row? });
         let mut all: Vec<BodyAddress> = self
@@ -53,14 +53,14 @@ impl Findings {
         all
     }
 
-    /// The events of which something stands where it cannot be erased: in ids, names and paths.
+    /// The events with a secret that cannot be erased: in ids, names and paths.
     pub(crate) fn kept(&self) -> Vec<Seq> {
         let stays = |row: &&Row| row.places.iter().any(|place| place.row.is_none());
         self.rows.iter().filter(stays).map(|row| row.seq).collect()
     }
 }
 
-/// Looks at every string of the log, of one session if it is named.
+/// Searches every string of the log, or of one session if it is named.
 pub(crate) fn look(store: &Store, session: Option<&str>, rules: &Rules) -> Result<Findings, Failure> {
     let names: BTreeMap<_, _> = store.stream_names()?.into_iter().map(|it| (it.id, it.name)).collect();
     let only = sessions::named(store, session)?;
@@ -124,7 +124,7 @@ pub(crate) fn run(global: &Global, args: &Scan, output: &mut Output) -> Result<C
     Ok(code)
 }
 
-/// Where an event holds secrets: in its bodies, of which its record is one, and in what it says itself.
+/// The places of secrets in an event: in its bodies, one of which is its raw record, and in its own strings.
 fn places(store: &Store, recorded: &Recorded, rules: &Rules) -> Result<Vec<Place>, Failure> {
     let mut places = Vec::new();
     let mut found_in = |row: Option<u32>, bytes: &[u8]| {
@@ -136,7 +136,7 @@ fn places(store: &Store, recorded: &Recorded, rules: &Rules) -> Result<Vec<Place
     };
     for row in 0..store.body_count(recorded.seq)? {
         let body = store.body(BodyId { seq: recorded.seq, first: row, chunks: 1 });
-        // What is erased holds nothing; damage is for `verify`.
+        // An erased body holds nothing; `verify` reports damage.
         if let Ok(bytes) = acpdb_query::sound::or_lost(body)? {
             found_in(Some(row), &bytes);
         }
@@ -160,10 +160,10 @@ fn collect<'v>(value: &'v serde_json::Value, into: &mut Vec<&'v str>) {
     }
 }
 
-/// Longest text of which nothing is shown.
+/// Longest secret of which no character is shown.
 const HIDDEN_CHARS_MAX: usize = 11;
 
-/// The first and last two characters of a secret, to tell which one it is.
+/// The first and last two characters of a secret, to recognise it by.
 fn masked(secret: &[u8]) -> String {
     let text: Vec<char> = String::from_utf8_lossy(secret).chars().collect();
     match (text.first_chunk::<2>(), text.last_chunk::<2>()) {

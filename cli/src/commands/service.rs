@@ -1,7 +1,7 @@
 //! `acpdb service`: a service of the user's own that runs `import --follow`, under systemd or launchd.
 //!
-//! The file names this program, this store, and the variables that move hosts' places as they are set now, for a service sees
-//! none of a shell's. Nothing needs more rights than the user's.
+//! The file names this program, this store, and the variables that move hosts' places, with their current values: a service does
+//! not see a shell's variables. Nothing needs more rights than the user has.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,8 +16,8 @@ use crate::settings::{self, path_in};
 const UNIT: &str = "acpdb-import.service";
 const LABEL: &str = "acpdb.import";
 
-/// Variables that say where hosts and settings are, and what of a session is recorded. A tidy check compares them with those that
-/// the program reads.
+/// Variables for the places of hosts and settings, and for the recorded parts of a session. A tidy check compares them with those
+/// that the program reads.
 const VARIABLES: [&str; 11] = [
     "ACPDB_ANY_FILE_SYSTEM",
     "ACPDB_CONFIG",
@@ -32,14 +32,14 @@ const VARIABLES: [&str; 11] = [
     "XDG_DATA_HOME",
 ];
 
-/// What is said for programs.
+/// The answer for programs.
 #[derive(Debug, Serialize)]
 struct Said<'a> {
     manager: Manager,
     #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     path: &'a Path,
     installed: bool,
-    /// In the manager's own word; absent if it was not asked, or cannot be.
+    /// The manager's own word for the state; absent if the manager was not asked, or cannot be.
     state: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<&'a str>,
@@ -59,7 +59,7 @@ pub(crate) fn run(global: &Global, args: &Service, output: &mut Output) -> Resul
     }
 }
 
-/// Where the service's file lies.
+/// The path of the service's file.
 fn path_of(manager: Manager) -> Result<PathBuf, Failure> {
     let home = || {
         let failure = Failure::usage("there is no home folder to keep a service in");
@@ -82,7 +82,7 @@ fn put(
     output: &mut Output,
 ) -> Result<Code, Failure> {
     let hosts = args.hosts.iter().map(|name| super::import::host_of(name)).collect::<Result<Vec<_>, _>>()?;
-    // A host without a place is refused now, not when the service starts.
+    // A host without a place is refused now, not at the start of the service.
     super::import::places(&hosts)?;
     let text = text(manager, &words(global, args, output)?)?;
     if args.dry_run {
@@ -185,7 +185,7 @@ fn unit(words: &[String], variables: &[(&str, String)]) -> String {
     )
 }
 
-/// A word as systemd reads it.
+/// A word in the form that systemd reads.
 fn quoted(word: &str) -> String {
     let word = word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
     format!("\"{word}\"")
@@ -237,7 +237,7 @@ fn remove((manager, path): (Manager, &Path), output: &mut Output) -> Result<Code
     std::fs::remove_file(path).map_err(Failure::io("remove", path.display()))?;
     output.note(format!("removed: {}", path.display()));
     if manager == Manager::Systemd && code == Code::Ok {
-        // The unit is stopped and its file is gone: systemd forgets it at its next reload.
+        // The unit is stopped and its file is gone: systemd forgets it at its next reload, even if this call fails.
         let _ = call(&["systemctl", "--user", "daemon-reload"].map(str::to_owned));
     }
     if output.json {
@@ -265,10 +265,10 @@ fn status((manager, path): (Manager, &Path), output: &mut Output) -> Result<Code
     Ok(if installed { Code::Ok } else { Code::NotFound })
 }
 
-/// What the manager says of the service.
+/// The state of the service, by its manager.
 fn state(manager: Manager, words: &[&str]) -> Option<String> {
     let (program, rest) = words.split_first()?;
-    // A manager that cannot be asked is told as that.
+    // If the manager cannot be asked, the caller says so.
     let done = Command::new(program).args(rest).output().ok()?;
     let said = String::from_utf8_lossy(&done.stdout);
     let first = said.lines().next().unwrap_or_default().trim();
@@ -303,7 +303,7 @@ fn with_path(words: &[&str], path: &Path) -> Vec<String> {
     words.iter().map(|word| word.replace("{path}", &path.to_string_lossy())).collect()
 }
 
-/// Words as they are typed in a shell.
+/// Words in the form that a user types in a shell.
 fn typed(words: &[String]) -> String {
     words.iter().map(|word| store_path::quoted(Path::new(word))).collect::<Vec<_>>().join(" ")
 }

@@ -54,7 +54,7 @@ pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<C
     Ok(Code::Ok)
 }
 
-/// A body's text; of an erased one who erased it and why.
+/// A body's text; for an erased body, the record of its erasure.
 fn body_json(store: &Store, body: BodyId) -> Result<serde_json::Value, Failure> {
     match store.body(body) {
         Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into()),
@@ -63,7 +63,7 @@ fn body_json(store: &Store, body: BodyId) -> Result<serde_json::Value, Failure> 
     }
 }
 
-/// Bytes as they are; on a terminal made harmless.
+/// The bytes without changes; on a terminal with hostile characters escaped.
 fn raw(bytes: &[u8], output: &mut Output) -> Result<Code, Failure> {
     if std::io::stdout().is_terminal() {
         let text = String::from_utf8_lossy(bytes);

@@ -1,6 +1,6 @@
 //! `acpdb step SESSION --format F`: a step of the model begins; the body to send, recorded as sent.
 //!
-//! With `acpdb append` for what the model answers this is the whole loop of a host, for those who write none in Rust.
+//! With `acpdb append` for the model's answer, this is the whole loop of a host, for hosts that are not written in Rust.
 
 use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::event::Scope;
@@ -25,9 +25,9 @@ struct Answer<'a> {
     /// Items after each of which a mark for the provider's cache pays.
     breakpoints: Vec<usize>,
     rebased: bool,
-    /// What is due and was not sent.
+    /// Texts that are due and were not sent.
     due: Vec<Injection>,
-    /// What keeps the context above the budget.
+    /// Items that keep the context above the budget.
     obstacles: Vec<Obstacle>,
     notes: &'a [String],
     body: &'a RawValue,

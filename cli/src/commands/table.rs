@@ -1,5 +1,5 @@
-//! Plain tables: a heading, rows, no lines. On a terminal what has no room is left out, never wrapped; to a program cells
-//! are whole, with a tab between them.
+//! Plain tables: a heading, rows, no lines. On a terminal, a column without room is left out, never wrapped; a program gets whole
+//! cells, with a tab between them.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::Output;
 use super::lines::clip;
 
-/// Narrowest a column of texts is made before columns are left out.
+/// Narrowest column of texts before columns are left out.
 const TEXT_WIDTH_MIN: usize = 14;
 
 /// A table in the making.
@@ -23,7 +23,7 @@ pub(crate) struct Rows {
     width: usize,
     color: bool,
     tabs: bool,
-    /// The last column is prose, which goes on in the next line: cut off it would say nothing.
+    /// The last column is prose, which goes on in the next line: cut off, it would be useless.
     prose: bool,
 }
 
@@ -67,7 +67,7 @@ impl Rows {
         std::iter::once(&self.headings).chain(&self.cells)
     }
 
-    /// The columns that fit, and how wide each is: texts are cut first, then columns are left out. Nothing is wrapped.
+    /// The columns that fit, and the width of each: texts are cut first, then columns are left out. Nothing is wrapped.
     fn fit(&self) -> Vec<(usize, usize)> {
         let natural = |column: usize| {
             self.lines().filter_map(|cells| cells.get(column)).map(|cell| cell.width()).max().unwrap_or(0)
@@ -89,10 +89,10 @@ impl Rows {
             let texts = kept.iter_mut().filter(|(column, _)| !self.right.contains(column));
             let widest = texts.filter(|(_, width)| *width > TEXT_WIDTH_MIN).max_by_key(|(_, width)| *width);
             if let Some((_, width)) = widest {
-                // A column keeps its least width; the next round takes from another.
+                // A column keeps its least width; the next round shortens another.
                 *width = width.saturating_sub(over).max(TEXT_WIDTH_MIN);
             } else if columns > 2 {
-                // What a row is of, and what it comes to, stand at its ends.
+                // The first and the last column tell the row's subject and its sum, so they stay.
                 kept.remove(columns - 2);
             } else {
                 return kept;
@@ -115,7 +115,7 @@ impl std::fmt::Display for Rows {
         table.load_style(TableStyle::new());
         if self.prose {
             table.set_content_arrangement(ContentArrangement::Dynamic);
-            // Below this, columns would be a character wide: the terminal may wrap the lines instead.
+            // A narrower table would have columns of one character: the terminal may wrap the lines instead.
             table.set_width(u16::try_from(self.width.max(72)).unwrap_or(u16::MAX));
         } else {
             table.set_content_arrangement(ContentArrangement::Disabled);
@@ -149,20 +149,20 @@ impl std::fmt::Display for Rows {
     }
 }
 
-/// A column that gives way where a terminal is narrow.
+/// A column that may be left out on a narrow terminal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     pub(crate) heading: &'static str,
     /// Numbers stand to the right.
     pub(crate) right: bool,
-    /// Which goes first where there is no room: the highest. 0 stays.
+    /// Without room, the column with the highest rank is left out first. 0 stays.
     pub(crate) rank: u8,
-    /// Something stands in it.
+    /// The column is not empty.
     pub(crate) is_told: bool,
 }
 
-/// A table of the columns that are told and fit: others are left out, not wrapped. The column of titles takes the room that
-/// the others leave; one is left out before titles get narrower than `title_width_min`.
+/// A table of the columns that are told and fit: other columns are left out, not wrapped. The column of titles takes the room that
+/// the others leave; a column is left out before titles get narrower than `title_width_min`.
 pub(crate) fn fitted(
     output: &Output,
     columns: &[Column],

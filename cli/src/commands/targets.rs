@@ -1,8 +1,8 @@
-//! What acts on a context are about, as it is typed.
+//! Targets of acts on a context, as users type them.
 //!
 //! A target is a hash (`r_a1b2c`), a pattern (`start...end`), an item (`#812.2`, and `812.2` or `@812.2`, as a shell takes `#` for
-//! a comment), the id of a call, or the beginning of a hash or of such an id. Hashes and patterns are what agents type and are
-//! decided by the engine; a call's id is taken for one only if it is neither. What else `explain` understands, these do.
+//! a comment), the id of a call, or the beginning of a hash or of such an id. Agents type hashes and patterns, and the engine
+//! decides them; a text counts as a call's id only if it is neither. Other forms are those of `explain`.
 
 use acpdb_engine::command::Target;
 use acpdb_engine::ids::{ItemId, Seq};
@@ -12,11 +12,11 @@ use acpdb_engine::{Store, View};
 
 use super::Failure;
 
-/// The session of an act, and what typed words mean there.
+/// The session of an act, in which typed words have a meaning.
 pub(crate) struct Typed<'a> {
     pub(crate) store: &'a Store,
     pub(crate) session: &'a StreamName,
-    /// Before the act.
+    /// The session before the act.
     pub(crate) view: View,
     pub(crate) head: Seq,
 }
@@ -26,12 +26,12 @@ impl Typed<'_> {
         !self.view.read().state().calls_by_host_id(text, Seq::MAX).is_empty()
     }
 
-    /// What a text means here, as [`acpdb_query::find`] has it.
+    /// The target of a text here, as [`acpdb_query::find`] finds it.
     pub(crate) fn read(&self, text: &str) -> Result<Target, Failure> {
         let target = target(text, &|text| self.is_call(text), self.head)?;
         match &target {
             Target::Item(item) if self.view.read().state().find(*item).is_none() => {
-                // The end of a call means the call. What is found nowhere the engine refuses.
+                // The end of a call means the call. The engine refuses an item that does not exist.
                 let found = acpdb_query::find(self.store, &item.to_string(), None).ok();
                 let call = found.and_then(|it| it.view.read().state().item_id(it.ix?));
                 Ok(call.map_or(target, Target::Item))
@@ -46,22 +46,22 @@ impl Typed<'_> {
     }
 }
 
-/// An item's id as a shell leaves it alone: `#` would begin a comment.
+/// An item's id for a shell, which would take `#` for the beginning of a comment.
 pub(crate) fn bare(item: impl std::fmt::Display) -> String {
     item.to_string().trim_start_matches('#').to_owned()
 }
 
-/// Whether a text is a hash in a form that nothing else has.
+/// Whether a text is a hash in a form that no other name has.
 pub(crate) fn is_hash(text: &str) -> bool {
     HashTarget::parse(text.trim()).is_some_and(|hash| !hash.is_doubtful())
 }
 
-/// Whether a text is what an agent would type, for the engine to decide.
+/// Whether a text is in a form that agents type; the engine decides it.
 fn is_typed(text: &str) -> bool {
     text.contains("...") || is_hash(text)
 }
 
-/// The item that `#812`, `@812` or `812` names. Bare digits behind the newest event may be a hash or a host's id.
+/// The item that `#812`, `@812` or `812` names. Bare digits above the newest seq may be a hash or a host's id.
 fn numbered(text: &str, head: Seq) -> Result<Option<ItemId>, Failure> {
     let plain = text.trim();
     let is_marked = plain.starts_with(['#', '@']);
@@ -72,7 +72,7 @@ fn numbered(text: &str, head: Seq) -> Result<Option<ItemId>, Failure> {
     }
 }
 
-/// What a target means: a number an item, the exact id of a call that call, anything else what an agent would mean.
+/// The target of a text: a number means an item, the exact id of a call means the call, any other text its meaning for an agent.
 fn target(text: &str, is_call: &dyn Fn(&str) -> bool, head: Seq) -> Result<Target, Failure> {
     if let Some(item) = numbered(text, head)? {
         return Ok(Target::Item(item));
@@ -84,7 +84,7 @@ fn target(text: &str, is_call: &dyn Fn(&str) -> bool, head: Seq) -> Result<Targe
     }
 }
 
-/// `TARGET=SUMMARY`. The `=` of a pattern's beginning belongs to the pattern: it is split at the first one behind its dots.
+/// Splits `TARGET=SUMMARY`. A `=` before the dots of a pattern belongs to the pattern: it is split at the first `=` after them.
 pub(crate) fn split_summary<'t>(text: &'t str, is_call: &dyn Fn(&str) -> bool) -> (&'t str, Option<&'t str>) {
     let halves = |from: usize| {
         let place = text.get(from..).and_then(|rest| rest.find('=')).map(|place| from + place);
@@ -119,7 +119,7 @@ mod tests {
         for (text, meant) in [
             ("#812", "item #812"),
             ("#812.2", "item #812.2"),
-            // A shell takes `#812` for a comment. Without its sign it was a text that nothing matches, and all was well.
+            // A shell takes `#812` for a comment. Without its sign it was a text that matches nothing, and no error was shown.
             ("812", "item #812"),
             ("812.2", "item #812.2"),
             ("@812", "item #812"),

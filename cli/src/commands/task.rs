@@ -1,4 +1,4 @@
-//! `acpdb task`: tasks, changing them, what a completed one hid, and a note to work from.
+//! `acpdb task`: tasks, their changes, the items that a completed task hid, and a note to work from.
 
 use std::io::Read as _;
 
@@ -31,7 +31,7 @@ struct Row {
     turn: u32,
     status: TaskStatus,
     content: String,
-    /// The annotated summary of its eviction, else the summary as given.
+    /// The annotated summary of its eviction, else the given summary.
     summary: Option<String>,
     fields: Value,
     evicted: Option<Seq>,
@@ -119,13 +119,13 @@ fn update(global: &Global, session: &SessionOption, output: &mut Output) -> Resu
     let store = store_path::write(global, output)?;
     let session = super::sessions::default_session_noted(&store, session.session.as_deref(), output)?;
     let mut json = Vec::new();
-    // One byte more than is allowed, so that the engine says that it is too much.
+    // One byte over the limit, so that the engine refuses it as too long.
     let limit = TASK_UPDATE_BYTES_MAX as u64 + 1;
     let read = std::io::stdin().lock().take(limit).read_to_end(&mut json);
     read.map_err(Failure::io("read", "standard input"))?;
     let reply = match store.update_tasks(session.id, &json) {
         Err(Error::Rejected(rejection)) if output.json => {
-            // A host hands the agent's reply on, whatever it is.
+            // A host passes the agent's reply on, in every case.
             let text = match &*rejection {
                 Rejection::Task(rejection) => rejection.reply(),
                 other => other.to_string(),
@@ -144,7 +144,7 @@ fn update(global: &Global, session: &SessionOption, output: &mut Output) -> Resu
     Ok(Code::Ok)
 }
 
-/// What belongs to a task and is hidden with it, as recorded, in order: item, tool, text.
+/// The items of a task that are hidden with it, as recorded, in order: item, tool, text.
 fn evicted(view: &View, task: &str) -> Result<Vec<(ItemId, Option<String>, String)>, Failure> {
     let found: Vec<(ItemId, Option<String>, Vec<BodyId>)> = {
         let reading = view.read();

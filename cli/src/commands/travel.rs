@@ -1,4 +1,4 @@
-//! `acpdb at`, `diff`, `blame`: what was there, what changed, who made it so.
+//! `acpdb at`, `diff`, `blame`: the state at a point, the changes between points, the cause of a change.
 
 use acpdb_engine::event::Recorded;
 use acpdb_engine::ids::Seq;
@@ -14,21 +14,21 @@ use super::lines::{Widths, about, behind, clip, joined, one_line, standing};
 use super::{Code, Failure, Global, Output, describe, find, sessions, store_path};
 use crate::args::{AtPoint, Blame, Diff};
 
-/// Columns for what became of an item.
+/// Columns for the change of an item.
 const CHANGE_WIDTH: usize = 30;
 
-/// What a point is, for programs.
+/// The data of a point, for programs.
 #[derive(serde::Serialize)]
 struct PointReport<'a> {
     session: &'a str,
     asked: &'a str,
     seq: Seq,
     turn: u32,
-    /// When the last event was, by the session's clock; absent if unknown.
+    /// The time of the last event, by the session's clock; absent if unknown.
     time: Option<String>,
-    /// When it was recorded.
+    /// The time at which the last event was recorded.
     recorded_at: Option<String>,
-    /// For a point that is a time: the clock it was looked up on.
+    /// For a point that is a time: the clock by which it was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     clock: Option<Clock>,
     tokens_shown: u64,
@@ -103,7 +103,7 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
     Ok(Code::Ok)
 }
 
-/// A session at a point. What is no point may be the name of a session.
+/// A session at a point. A text that is no point may be the name of a session.
 fn point(
     store: &Store,
     session: &StreamName,
@@ -112,7 +112,7 @@ fn point(
     acpdb_query::when::view(store, session, Some(text), super::at::now()).map_err(|error| {
         let is_unread = matches!(error, WhenError::Unreadable { .. });
         let failure = super::at::failure(error);
-        // If the store cannot say, the first failure is the one to tell.
+        // If this look-up fails too, the first failure is the one to tell.
         match sessions::by_place(store, text.trim()) {
             Ok(Some(_)) if is_unread => failure.hint(format!("did you mean --session {}?", text.trim())),
             _ => failure,
@@ -120,7 +120,7 @@ fn point(
     })
 }
 
-/// The last event of a session up to a point; of a fork that had none of its own yet, the event at the point.
+/// The last event of a session up to a point; for a fork without events of its own yet, the event at the point.
 fn last_event(store: &Store, session: &StreamName, at: Seq) -> Result<Option<Recorded>, Failure> {
     let question = EventsQuestion {
         stream: Some(session.id),
@@ -227,7 +227,7 @@ fn signed(tokens: i64) -> String {
 pub(crate) fn blame(global: &Global, args: &Blame, output: &mut Output) -> Result<Code, Failure> {
     let store = store_path::read(global, output)?;
     let session = sessions::named(&store, args.session.as_deref())?;
-    // What has the form of an id is one, where it names something; a file may be called anything.
+    // A text that names an item is its id; otherwise it is a file, which may have any name.
     let found = acpdb_query::find(&store, &args.what, session.as_ref());
     match found {
         Ok(found) => {

@@ -1,4 +1,5 @@
-//! `acpdb trust`: the list of stores that are used where they are found, although they are others' or others may write them.
+//! `acpdb trust`: the list of stores that are used where they are found, although they belong to others or others may write to
+//! them.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +26,7 @@ pub(crate) fn run(args: &Trust, output: &mut Output) -> Result<Code, Failure> {
         output.note(format!("{} is trusted; the list is in {}", store.display(), file.display()));
     }
     if let Some(path) = &args.remove {
-        // What is gone can be named as it stands in the list.
+        // A store that is gone can be named by its path in the list.
         let store = store_at(path).unwrap_or_else(|_| path.clone());
         let before = stores.len();
         stores.retain(|known| *known != store && known != path);
@@ -51,11 +52,11 @@ pub(crate) fn run(args: &Trust, output: &mut Output) -> Result<Code, Failure> {
     Ok(Code::Ok)
 }
 
-/// The store's folder that a path means, with no links on the way to it.
+/// The store's folder that a path means, without links on the way to it.
 fn store_at(path: &Path) -> Result<PathBuf, Failure> {
     let below = path.join(crate::store_path::FOLDER);
     let folder = if below.is_dir() { &below } else { path };
-    // A folder that is not there, or cannot be entered, is none that this user could trust; that is said below.
+    // A folder that is not there, or cannot be entered, cannot be trusted; the failure below says so.
     let found = folder.canonicalize().ok().filter(|folder| folder.join("acpdb.json").is_file());
     found.ok_or_else(|| {
         Failure::not_found(format!("{} is not an acpdb store", folder.display()))

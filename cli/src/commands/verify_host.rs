@@ -1,4 +1,4 @@
-//! `acpdb verify --host [SESSION]`: whether what the store tells of requests is what the host itself says that it sent.
+//! `acpdb verify --host [SESSION]`: whether the store's requests are those that the host says it sent.
 
 use acpdb_engine::At;
 use acpdb_engine::Store;
@@ -10,22 +10,22 @@ use serde::Serialize;
 
 use super::{Code, Escape, Failure, Global, Output, describe, escape, store_path};
 
-/// The host that records digests of what it sends.
+/// The host that records digests of its requests.
 const HOST: &str = "claude-code";
 
-/// What the digests of a session say.
+/// The digests of a session, compared.
 #[derive(Debug, Default, Serialize)]
 struct Row {
     session: String,
-    /// Requests that the host recorded digests of.
+    /// Requests of which the host recorded digests.
     requests: u64,
-    /// Proven to be what was sent.
+    /// Requests proven equal to those that were sent.
     proven: u64,
-    /// The recording lacks a message of it.
+    /// Requests of which the recording lacks a message.
     unknown: u64,
-    /// Different from what was sent.
+    /// Requests that differ from those that were sent.
     differing: u64,
-    /// The host's ids of those.
+    /// The host's ids of the differing requests.
     different: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ fn row(store: &Store, name: &StreamName) -> Result<Row, Failure> {
     for recorded in store.stream_events(name.id, Seq::ZERO, Seq::MAX)? {
         let recorded = recorded?;
         let Some(raw) = store.record(&recorded)? else { continue };
-        // A record that is no text is no request.
+        // A record that is not text is no request.
         let Some(sent) = std::str::from_utf8(&raw).ok().and_then(|raw| prover.record(raw)) else { continue };
         let view = store.view_at(name.id, &At::Seq(recorded.seq))?;
         let body = export(&view, Format::Anthropic, &options)?.bytes;
