@@ -1,6 +1,6 @@
-//! Digests of short bodies: one after the other, on two threads, and eight in one call of the hash.
+//! Digests of short bodies: one after another, on two threads, and eight in one call of the hash.
 //!
-//! The last is a design that acpdb does not use. Its calls are of blake3's inside, and may change with any release of it.
+//! The last way is a design that acpdb does not use. Its calls are internal to blake3, and may change with any release of it.
 
 use blake3::IncrementCounter;
 use blake3::platform::Platform;
@@ -19,7 +19,7 @@ const BLOCK_BYTES: usize = 64;
 type Words = [u32; 8];
 type Digest = [u8; 32];
 
-/// Where BLAKE3 begins: the square roots of the first eight primes, as in SHA-256.
+/// The initial state of BLAKE3: the square roots of the first eight primes, as in SHA-256.
 const BEGIN: Words =
     [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];
 const CHUNK_START: u8 = 1;
@@ -60,7 +60,7 @@ fn each(bodies: &[Vec<u8>]) -> Vec<Digest> {
     bodies.iter().map(|body| *blake3::hash(body).as_bytes()).collect()
 }
 
-/// The digests of bodies that are all of [`BODY_BYTES`].
+/// The digests of bodies that all have [`BODY_BYTES`] bytes.
 fn together(platform: Platform, bodies: &[Vec<u8>]) -> Vec<Digest> {
     let first = inputs::<CHUNK_BYTES>(bodies, 0);
     let first = hashed(platform, &first, 0, [0, CHUNK_START, CHUNK_END]);

@@ -1,4 +1,4 @@
-//! Sessions of 100 to 200,000 calls: folding them cold, and what one more call costs.
+//! Sessions of 100 to 200,000 calls: folding them cold, and the cost of one more call.
 
 use acpdb_engine::command::{ContextAction, Target};
 use acpdb_engine::entry::{Entry, StreamInfo};
@@ -75,7 +75,7 @@ fn session(options: &Options, report: &mut Report, size: usize) -> Outcome<f64> 
     Ok(two)
 }
 
-/// Opening from what was saved.
+/// Opening from a saved fold.
 fn snapshot(
     folder: &std::path::Path,
     stream: StreamId,
@@ -85,7 +85,7 @@ fn snapshot(
 ) -> Outcome<()> {
     let store = builder(folder).open()?;
     let _ = store.view(stream)?;
-    // Of this thread alone: the index may be read by another one at the same time.
+    // Time of this thread alone: another thread may read the index at the same time.
     let (saved, saving) = own(|| store.save_snapshot(stream));
     let _ = saved?;
     drop(store);
@@ -107,7 +107,7 @@ fn snapshot(
     Ok(())
 }
 
-/// One thing many times, for a profiler: `cold`, `snapshot` or `apply` of so many calls, or `append` of one.
+/// One piece of work many times, for a profiler: `cold`, `snapshot` or `apply` of `calls` calls, or `append` of one.
 pub(crate) fn profile(options: &Options, what: &str, rounds: usize, calls: usize) -> Outcome<()> {
     let folder = tempfile::tempdir_in(&options.scratch)?;
     let mut session = Session::new("fold");
@@ -189,7 +189,7 @@ fn append(store: &Store, session: &mut Session, report: &mut Report) -> Outcome<
     Ok(())
 }
 
-/// A session of `count` messages and as many calls' worth of nothing else.
+/// A session of `count` messages and nothing else.
 fn messages(folder: &std::path::Path, count: usize) -> Outcome<(Store, StreamId)> {
     let store = open(folder)?;
     let mut texts = Session::new("messages");

@@ -1,11 +1,11 @@
-//! What grows with what: the same kind of thing recorded again and again, its cost late beside its cost early.
+//! Growth: the same kind of entry recorded again and again, its late cost beside its early cost.
 //!
-//! Each shape is recorded in four equal parts, each by a store opened anew, without sealing, which is done when there is time
-//! for it. Nothing may cost more because much is there already: neither bytes nor time of the last part beyond what the first
-//! took, but for what noise and caches make of it.
+//! Each shape is recorded in four equal parts, each by a store opened anew, without sealing, which is done when there is time for
+//! it. Nothing may cost more because much is there already: apart from noise and caches, the last part may take no more bytes or
+//! time than the first.
 //!
-//! What a process pays once is told apart: its first commit to a session that is there, with what earlier ones saved and
-//! without, and a whole life of one commit, as that of a host's hook.
+//! Costs that a process pays once are separate rows: its first commit to an existing session, with saved folds and without, and a
+//! whole process of one commit, as a host's hook.
 
 use std::path::Path;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const BATCH_EVENT_COUNT: usize = 1000;
 /// Processes of one commit each.
 const LIFE_COUNT: usize = 1000;
 
-/// One shape: its name, how many in all, a stream of it, how to record `count` after the first `done`.
+/// One shape: its name, its total count, a stream of it, and the way to record `count` after the first `done`.
 struct Shape {
     name: &'static str,
     count: usize,
@@ -55,7 +55,7 @@ fn open(folder: &Path, snapshots: bool) -> Outcome<Store> {
     Ok(builder.sealing(false).snapshots(snapshots).open()?)
 }
 
-/// One more message of a stream, and what it cost.
+/// Appends one more message to a stream; returns its processor time.
 fn one_more(store: &Store, stream: &StreamInfo, name: &str) -> Outcome<f64> {
     let entry = Entry::message(name, Role::User, "one more").origin(name);
     let (done, took) = spent(|| store.append(stream, vec![entry]));
@@ -74,7 +74,7 @@ fn measure(shape: &Shape, folder: &Path, report: &mut Report) -> Outcome<()> {
         done?;
         let (done, took) = spent(|| (shape.record)(&store, number * part + 1, part - 1));
         done?;
-        // Events that are left to index are not charged to the first commit.
+        // Events that still have to be indexed are not charged to the first commit.
         let _ = store.wait_for_index(Duration::from_secs(60));
         closing = spent(|| drop(store)).1.cpu;
         let bytes = folder_bytes(&folder.join("log"))?;
@@ -130,7 +130,7 @@ fn first() -> StreamInfo {
     StreamInfo::session("bench", "session-0")
 }
 
-/// A reply that streams in, each piece durable as it comes.
+/// A streamed reply, each piece durable as it comes.
 fn pieces(store: &Store, done: usize, count: usize) -> Outcome<()> {
     for number in done..done + count {
         let entry = if number == 0 {
@@ -144,7 +144,7 @@ fn pieces(store: &Store, done: usize, count: usize) -> Outcome<()> {
     Ok(())
 }
 
-/// A host that tells its one message whole each time, as long as before: a revision each.
+/// A host that tells its one message whole each time, with the same length: a revision each.
 fn revisions(store: &Store, done: usize, count: usize) -> Outcome<()> {
     for number in done..done + count {
         let text = format!("the state of things after update {number:06}");

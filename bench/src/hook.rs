@@ -1,4 +1,4 @@
-//! A host's hook as a whole process, alone and beside eight others, each of which ends ten events a second.
+//! A host's hook as a whole process, alone and beside eight others, each of which ends ten batches a second.
 //!
 //! ```text
 //! event        recording of the session      what it asks of the program
@@ -6,8 +6,8 @@
 //! PostToolBatch, UserPromptSubmit  213 kB    the recording is read, nothing in it is new
 //! ```
 //!
-//! The others end batches in stores of their own, as other sessions of a person would. Beside each figure stands a process that
-//! only starts and ends, so that a busy machine is seen.
+//! The others end batches in stores of their own, as other sessions of a user would. Beside each figure stands a process that only
+//! starts and ends, so that a busy machine is seen.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -25,9 +25,9 @@ use crate::{Options, Outcome};
 const RECORDING: &str = include_str!("../../cli/assets/demo-session.jsonl");
 const SESSION: &str = "e38a074a-4e13-5065-90bf-50e0880d827b";
 const OTHER_COUNT: usize = 8;
-/// Between two events of one of the others: a busy host calls a few tools a second.
+/// Pause between two events of one of the others: a busy host calls a few tools a second.
 const OTHER_PAUSE: Duration = Duration::from_millis(100);
-/// What a host waits for without being noticed.
+/// Longest time of a hook that a user does not notice.
 const TARGET_MS: f64 = 15.0;
 
 pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
@@ -99,7 +99,7 @@ impl Room {
         let began = Instant::now();
         let mut child = command.spawn()?;
         if let Some(mut stdin) = child.stdin.take() {
-            // A program that reads nothing may be gone already.
+            // A program that reads nothing may have ended already.
             let _ = stdin.write_all(said.to_string().as_bytes());
         }
         let done = child.wait_with_output()?;

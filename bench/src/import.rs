@@ -1,7 +1,7 @@
 //! Importing recorded sessions: rate, memory, and the second import that finds nothing new.
 //!
-//! Files are decompressed into memory before anything is timed, so that the figures are of plain JSON; the peak of
-//! memory is taken in a child process that reads the files as the command line does.
+//! Files are decompressed into memory before the clock starts, so that the figures are of plain JSON; the peak of memory is taken
+//! in a child process that reads the files as the command line does.
 
 use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -127,7 +127,7 @@ fn files(folder: &Path) -> Outcome<Vec<(PathBuf, Format)>> {
     Ok(found)
 }
 
-/// The recorded sessions, or the bundled one several times under names of its own.
+/// The recorded sessions, or the bundled one several times under different names.
 pub(crate) fn inputs(data: &Path) -> Outcome<Vec<Input>> {
     if data.is_dir() {
         return files(data)?

@@ -1,6 +1,6 @@
-//! Importing as a person does: the program as a whole process, on the clock, with its peak of memory.
+//! Importing as a user does: the program as a whole process, on the clock, with its peak of memory.
 //!
-//! What is read, beside the recorded sessions: a database as opencode keeps one, of 100,000 parts in 200 sessions, made here
+//! Beside the recorded sessions, it reads a database as opencode keeps one, of 100,000 parts in 200 sessions, made here
 //! (`--no-default-features` leaves it out, since it takes `SQLite`'s library).
 
 use std::path::Path;
@@ -62,7 +62,7 @@ fn imported(program: &Path, what: &Path, scratch: &Path, rounds: usize) -> Outco
     Ok((middle(seconds), middle(peaks)))
 }
 
-/// Runs a program to its end; its peak of memory, as far as it was seen.
+/// Runs a program to its end; returns its peak of memory, as far as it was seen.
 fn watched(command: &mut Command) -> Outcome<f64> {
     let mut child = command.spawn()?;
     let mut peak = f64::NAN;
@@ -71,14 +71,14 @@ fn watched(command: &mut Command) -> Outcome<f64> {
             peak = seen;
         }
         match child.try_wait()? {
-            // Files that are of no format are passed over, which the program says by its status.
+            // The program skips files of no known format, and its status says so.
             Some(_) => return Ok(peak),
             None => std::thread::sleep(Duration::from_millis(1)),
         }
     }
 }
 
-/// A database as opencode 1.x keeps one.
+/// A database in the form of opencode 1.x.
 #[cfg(feature = "peers")]
 mod opencode {
     use std::path::Path;
@@ -94,7 +94,7 @@ mod opencode {
     const TURN_LENGTH: usize = 6;
     const BEGAN: i64 = 1_767_225_600_000;
 
-    /// Makes one of some sessions; returns the number of parts.
+    /// Makes a database of `sessions` sessions; returns the number of parts.
     pub(super) fn make(path: &Path, sessions: usize) -> Outcome<usize> {
         let mut database = Connection::open(path)?;
         database.execute_batch(
@@ -195,7 +195,7 @@ mod opencode {
         }
     }
 
-    /// Words in lines, about so many bytes; other ones for another number.
+    /// Words in lines, of about `bytes` bytes; another number gives another text.
     fn text(bytes: usize, number: usize) -> String {
         const WORDS: [&str; 12] = [
             "store", "fold", "session", "reads", "what", "is", "new", "from", "the", "log", "error", "frame",

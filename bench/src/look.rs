@@ -1,8 +1,8 @@
-//! What one sees in the first hour: lists, money, a page, an index, a search, as whole processes.
+//! The first hour of a user: lists, money, a page, an index, a search, as whole processes.
 //!
-//! A store of 900 sessions of uneven length, with times, models and usage; one session of 10,000 items, one of 5,000 events;
-//! and a store with a gigabyte of texts. Beside each answer stands what the machine takes for the least that it could be:
-//! a process that starts and ends, and a read of the same bytes. So ratios can be compared between machines.
+//! A store of 900 sessions of uneven length, with times, models and usage; one session of 10,000 items, one of 5,000 events; and a
+//! store with a gigabyte of texts. Beside each answer stands the machine's time for the least possible work: a process that starts
+//! and ends, and a read of the same bytes. So ratios can be compared between machines.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -22,7 +22,7 @@ const BIG: &str = "big";
 const PAGE: &str = "page";
 /// 2026-01-01, in microseconds since 1970.
 const BEGAN: i64 = 1_767_225_600_000_000;
-/// Eight hours in microseconds.
+/// Time between two sessions: eight hours, in microseconds.
 const BETWEEN: i64 = 8 * 3_600_000_000;
 
 pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
@@ -45,7 +45,7 @@ fn lists(options: &Options, program: &Path, report: &mut Report) -> Outcome<()> 
     let folder = tempfile::tempdir_in(&options.scratch)?;
     let count = if options.quick { 90 } else { 900 };
     let head = make(folder.path(), count)?;
-    // What a store without it costs stands beside what an import leaves behind; `reindex` leaves the same.
+    // First the cost in a store without kept figures, then the cost with them: an import keeps them, and so does `reindex`.
     let mut bare = Command::new(program);
     bare.arg("--db").arg(folder.path()).args(["sessions", "--all"]);
     report.row("look: sessions, nothing kept", clock(&mut bare)? * 1e3, "ms", Target::None);
@@ -155,7 +155,7 @@ fn read_all(folder: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// Seconds of processor time that a program takes, over ten runs, each as a whole.
+/// Seconds of processor time that a whole run of a program takes, over ten runs.
 fn processor(command: &mut Command) -> Outcome<f64> {
     const RUN_COUNT: u32 = 10;
     let before = children_ticks()?;
@@ -168,16 +168,16 @@ fn processor(command: &mut Command) -> Outcome<f64> {
     Ok((children_ticks()? - before) / 100.0 / f64::from(RUN_COUNT))
 }
 
-/// Processor time of processes that ended.
+/// Processor time of processes that ended, in hundredths of a second.
 fn children_ticks() -> Outcome<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
-    // The name of the program, in brackets, may hold blanks; behind it the two stand at the 14th and 15th place.
+    // The name of the program, in brackets, may hold blanks; after it, the two times are the 14th and 15th words.
     let (_, rest) = stat.rsplit_once(')').ok_or("no such file as was expected")?;
     let ticks = rest.split_whitespace().skip(13).take(2).map(str::parse::<f64>);
     Ok(ticks.sum::<Result<f64, _>>()?)
 }
 
-/// Seconds on the clock that a program takes, whole: the median of five runs.
+/// Seconds on the clock that a whole run of a program takes: the median of five runs.
 fn clock(command: &mut Command) -> Outcome<f64> {
     median(5, || {
         let (ran, spent) = spent(|| command.stdout(Stdio::null()).stderr(Stdio::null()).status());

@@ -5,8 +5,8 @@
 //!            '-> children of this program, for what only a fresh process shows: peak memory, cold starts
 //! ```
 //!
-//! Where possible it takes processor time, not time on the clock, and the median of several rounds. A missed target is
-//! a row like any other: nothing here fails because a machine is slow, and no test looks at these figures.
+//! Where possible, it measures processor time, not time on the clock, and takes the median of several rounds. A missed target is a
+//! row like any other: nothing here fails because a machine is slow, and no test looks at these figures.
 
 mod compare;
 mod digests;
@@ -41,18 +41,18 @@ const USAGE: &str = "usage: acpdb-bench import|intake|fold|memory|open|query|ser
        acpdb-bench scale [--events N] [--dir DIR] [--scratch DIR]\n\
        acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE,..] [--part commits,callers,loads] [--scratch DIR] [--docs]";
 
-/// Any error as one of ours.
+/// Boxes an error.
 fn boxed(error: impl std::error::Error + 'static) -> Box<dyn std::error::Error> {
     Box::new(error)
 }
 
-/// What was asked for.
+/// The options of a run.
 struct Options {
     /// Smaller sizes and fewer rounds.
     quick: bool,
-    /// Recorded sessions to import: `--data`, else what `ACPDB_RECORDINGS` names. Empty: none.
+    /// Recorded sessions to import: `--data`, else the folder in `ACPDB_RECORDINGS`. Empty: none.
     data: PathBuf,
-    /// Where stores are made.
+    /// The folder in which stores are made.
     scratch: PathBuf,
     /// `compare` writes its tables into the comparison page.
     docs: bool,

@@ -1,4 +1,4 @@
-//! Clocks, medians, and what the system says about this process and machine.
+//! Clocks, medians, and the system's figures about this process and machine.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(crate) struct Spent {
     pub(crate) cpu: f64,
 }
 
-/// Runs `work` once; seconds.
+/// Runs `work` once; returns its result and time in seconds.
 pub(crate) fn spent<T>(work: impl FnOnce() -> T) -> (T, Spent) {
     let (wall, cpu) = (now(ClockId::Monotonic), now(ClockId::ProcessCPUTime));
     let result = work();
@@ -28,14 +28,14 @@ pub(crate) fn spent<T>(work: impl FnOnce() -> T) -> (T, Spent) {
     (result, Spent { wall, cpu })
 }
 
-/// Runs `work` once; seconds on the clock, read without a system call.
+/// Runs `work` once; returns its result and seconds on the clock, read without a system call.
 pub(crate) fn wall<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let start = std::time::Instant::now();
     let result = work();
     (result, start.elapsed().as_secs_f64())
 }
 
-/// Runs `work` once; seconds of processor time of this thread alone.
+/// Runs `work` once; returns its result and seconds of processor time of this thread alone.
 pub(crate) fn own<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let start = now(ClockId::ThreadCPUTime);
     let result = work();
@@ -43,7 +43,7 @@ pub(crate) fn own<T>(work: impl FnOnce() -> T) -> (T, f64) {
 }
 
 /// Starts processes that say with a byte that they are ready, and lets them begin together: each waits for its input to end.
-/// Seconds from there until the last has ended.
+/// Returns the seconds from the common begin to the end of the last process.
 pub(crate) fn together(commands: impl IntoIterator<Item = Command>) -> crate::Outcome<f64> {
     let mut children = Vec::new();
     for mut command in commands {
@@ -67,7 +67,7 @@ pub(crate) fn together(commands: impl IntoIterator<Item = Command>) -> crate::Ou
     Ok(seconds)
 }
 
-/// Seconds from the start of a process to the end of the first row that it prints; the process is ended then.
+/// Seconds from the start of a process to the end of the first row that it prints; then the process is ended.
 pub(crate) fn first_row(command: &mut Command) -> crate::Outcome<f64> {
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     let (child, spent) = spent(|| -> crate::Outcome<_> {
@@ -85,7 +85,7 @@ pub(crate) fn first_row(command: &mut Command) -> crate::Outcome<f64> {
     Ok(spent.wall)
 }
 
-/// Median of what `work` gives in `rounds` rounds.
+/// Median of the results of `work` in `rounds` rounds.
 pub(crate) fn median(rounds: usize, mut work: impl FnMut() -> crate::Outcome<f64>) -> crate::Outcome<f64> {
     let mut all = Vec::with_capacity(rounds);
     for _ in 0..rounds {
@@ -100,7 +100,7 @@ pub(crate) fn middle(mut all: Vec<f64>) -> f64 {
     all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// A count as a figure.
+/// A count as a floating-point number.
 #[expect(clippy::cast_precision_loss, reason = "for display")]
 pub(crate) fn float(count: usize) -> f64 {
     count as f64
@@ -118,7 +118,7 @@ pub(crate) fn peak_mb_of(process: &str) -> Option<f64> {
     line.split_whitespace().next()?.parse::<f64>().ok().map(|kb| kb / 1000.0)
 }
 
-/// Forgets the peak of memory so far, and says what is in use now; `None` where the system does not let it.
+/// Resets the peak of memory, and returns the memory that is in use now; `None` where the system does not allow it.
 pub(crate) fn reset_peak_mb() -> Option<f64> {
     std::fs::write("/proc/self/clear_refs", "5").ok()?;
     Some(peak_mb())

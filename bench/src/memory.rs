@@ -1,4 +1,4 @@
-//! A project that remembers much: adding, asking, folding, and looking for what is worth remembering.
+//! A project that remembers much: adding, asking, folding, and looking for proposals.
 
 use acpdb_engine::command::memory::MemoryCommand;
 use acpdb_engine::entry::{Entry, Fact, MemoryEntry, StreamInfo};
@@ -75,7 +75,7 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     scan(&store, &scope, report)
 }
 
-/// New values of keys that are there: each supersedes the one before.
+/// New values of existing keys: each supersedes the one before.
 fn add(store: &Store, scope: &MemoryScope, count: usize, report: &mut Report) -> Outcome<()> {
     let rounds = 300;
     let mut times = Vec::with_capacity(rounds);

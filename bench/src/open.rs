@@ -1,4 +1,4 @@
-//! A store of 100,000 events in 100 sessions: how long one question takes in a fresh process.
+//! A store of 100,000 events in 100 sessions: the time of one question in a fresh process.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -23,7 +23,7 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
         let store = Store::builder(folder.path()).registry(acpdb_hosts::registry()).open()?;
         for number in 0..SESSION_COUNT {
             let mut session = Session::new(&format!("session-{number:03}"));
-            // In slices, as a host records: a session is spread over several commits.
+            // In parts, as a host records: a session is spread over several commits.
             for _ in 0..4 {
                 session.record(&store, calls.div_ceil(4))?;
             }
@@ -52,8 +52,8 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
 
 const LONG_CALL_COUNT: usize = 600;
 
-/// The first view of a session of 600 calls among others, each call a commit of its own: before any process has looked at it, and
-/// after one has.
+/// The first view of a session of 600 calls among others, each call a commit of its own: before and after any process has looked at
+/// the session.
 fn first_views(options: &Options, report: &mut Report) -> Outcome<()> {
     let folder = tempfile::tempdir_in(&options.scratch)?;
     let open = || Store::builder(folder.path()).registry(acpdb_hosts::registry()).open();
@@ -91,7 +91,7 @@ fn float(count: u64) -> f64 {
     count as f64
 }
 
-/// Some item in the middle of a session that another one superseded.
+/// An item in the middle of a session that another item superseded.
 fn superseded(folder: &Path, stream: StreamId) -> Outcome<String> {
     let store = crate::fold::open(folder)?;
     let view = store.view(stream)?;

@@ -1,12 +1,12 @@
-//! The cheapest way in which a recorded session could have been rewritten, known all of it beforehand.
+//! The cheapest way in which a recorded session could have been rewritten, if all of it had been known beforehand.
 //!
 //! ```text
 //! bounds     0    1    2    3    4    5          ends of requests; 0 is the end of the fixed prefix
 //! blocks     | b1 | b2 | b3 | b4 | b5 |          what came with each request
 //! cut (2, 5) at request 5: b3 to b5 are written anew, each as it is known then, and are one piece from then on
 //! ```
-//!
-//! Cuts at bounds nest: a later cut takes whole pieces of earlier ones. So what lies above bound `p` from request
+//! Cuts at bounds nest: a later cut takes whole pieces of earlier ones. So the part above bound `p`, from request `p + 1` until a
+//! deeper cut at `e`, has a best price of its own,
 //! `p + 1` until a cut deeper down at `e` has a best price of its own,
 //!
 //! ```text
@@ -16,8 +16,8 @@
 //! where `t` is the last cut at `p` itself (or `p + 1`, where the block was born) and `before(p, t)` is `above(p, t)` with
 //! bound `p` still warm at `t`. A cold request rewrites everything for nothing and begins anew. O(n^3) for n requests.
 //!
-//! It decides about rewrites only. Pointers are those that the simulation gave; one that a hidden target turns back into
-//! text is charged to the target, for as long as that stays, so with pointers the figure is an upper bound of the best.
+//! It decides about rewrites only. Pointers are those of the simulation. A pointer that a hidden target turns back into text is
+//! charged to the target, for as long as the text stays; so with pointers the figure is an upper bound of the best.
 
 use acpdb_engine::fold::policy::Prices;
 use acpdb_engine::serve::plan::is_cold;
@@ -25,17 +25,17 @@ use acpdb_query::simulate::{Traced, TracedSlot};
 
 use crate::measure::float;
 
-/// Requests between two cold ones that are looked at as a whole; a longer stretch is cut there.
+/// Most requests between two cold ones that are treated as a whole; a longer stretch is cut there.
 const REQUEST_COUNT_MAX: usize = 900;
 
-/// What the best decisions cost, and what the simulation's own cost by the same reckoning.
+/// The price of the best decisions, and that of the simulation's own, by the same reckoning.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Optimum {
     pub(crate) best: f64,
     pub(crate) own: f64,
 }
 
-/// The best of a session's contexts, each by itself.
+/// The best of a session's contexts, each context by itself.
 pub(crate) fn of(contexts: &[Traced], prices: &Prices) -> Optimum {
     let mut sum = Optimum::default();
     for context in contexts {
@@ -53,7 +53,7 @@ pub(crate) fn of(contexts: &[Traced], prices: &Prices) -> Optimum {
     sum
 }
 
-/// A slot as it is sent once it was applied at `request`.
+/// Tokens of a slot as it is sent once it was applied at `request`.
 fn applied(context: &Traced, slot: &TracedSlot, request: usize) -> u64 {
     let Some((_, current)) = slot.changes.iter().rev().find(|(at, _)| *at <= request) else {
         return slot.sent;
@@ -120,7 +120,7 @@ impl<'c> Stretch<'c> {
         float(usize::try_from(at(time).saturating_sub(at(from))).unwrap_or(usize::MAX))
     }
 
-    /// What the prefix costs: written or read with the first request, read with the others.
+    /// The price of the prefix: written or read with the first request, read with the others.
     fn prefix(&self) -> f64 {
         let tokens = float(usize::try_from(self.context.prefix_tokens).unwrap_or(usize::MAX));
         let cold = self.context.requests.get(self.begin).is_some_and(|request| request.cold);
@@ -128,7 +128,7 @@ impl<'c> Stretch<'c> {
         tokens * (first + self.prices.read * float(self.count - 1))
     }
 
-    /// Whether what was read at one request can still be read at another.
+    /// Whether tokens read at one request can still be read from the cache at another.
     fn is_warm(&self, then: usize, now: usize) -> bool {
         let at =
             |time: usize| self.context.requests.get(self.begin + time - 1).and_then(|request| request.at);
@@ -138,7 +138,7 @@ impl<'c> Stretch<'c> {
         }
     }
 
-    /// A piece that is written at `time` and read until a deeper cut at `end`.
+    /// The price of a piece that is written at `time` and read until a deeper cut at `end`.
     fn piece(&self, from: usize, time: usize, end: usize) -> f64 {
         self.size(from, time) * (self.prices.write + self.prices.read * float(end - 1 - time))
     }
@@ -163,7 +163,7 @@ impl<'c> Stretch<'c> {
         cell(&above, 0, n) + self.prefix()
     }
 
-    /// The best above `from` until a cut at `end`; and the same with bound `from` warm at `end`.
+    /// The best price above `from` until a cut at `end`; and the same with bound `from` warm at `end`.
     fn above(&self, from: usize, end: usize, above: &[Vec<f64>], before: &[Vec<f64>]) -> (f64, f64) {
         let inside = self.forced.get(from + 1..end).unwrap_or_default();
         if inside.iter().any(|bound| *bound < from) {
@@ -182,10 +182,10 @@ impl<'c> Stretch<'c> {
         (all, warm)
     }
 
-    /// The price of what the simulation decided, by the same reckoning: it says how far the two agree.
+    /// The price of the simulation's decisions, by the same reckoning. It shows how far the two agree.
     fn own(&self) -> f64 {
         let mut price = self.prefix();
-        // Pieces: where each begins, and when it was written.
+        // Pieces: the bound at which each begins, and the request at which it was written.
         let mut pieces: Vec<(usize, usize)> = Vec::new();
         for time in 1..=self.count {
             let request = self.context.requests.get(self.begin + time - 1);

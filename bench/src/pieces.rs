@@ -1,4 +1,4 @@
-//! Two ways to keep what is recorded by the thousand: one large frame in pieces, or many small frames that are settled once.
+//! Two ways to keep thousands of entries: one large frame in pieces, or many small frames with one sync at the end.
 //!
 //! ```text
 //! the same entries --> commits of 1,000, each synced          frames of pieces
@@ -13,7 +13,7 @@ use crate::report::{Report, Target};
 use crate::session::{Numbers, Session};
 use crate::{Options, Outcome};
 
-/// How something is recorded.
+/// A way of recording.
 struct Way {
     name: &'static str,
     entries_per_commit: usize,

@@ -1,7 +1,7 @@
-//! What input costs under policies and modes, beside doing nothing and beside the best that could have been decided.
+//! Cost of input under policies and modes, beside doing nothing and beside the best possible decisions.
 //!
-//! Recorded sessions, imported into a store of their own; prices of the provider whose cache lasts five minutes. The
-//! sessions were recorded without pruning: how their agents would have gone on, had they seen less, is unknown.
+//! Recorded sessions, imported into a store of their own; prices of the provider whose cache lasts five minutes. The sessions were
+//! recorded without pruning: it is unknown how their agents would have gone on if they had seen less.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::report::{Report, Target};
 use crate::session::Session;
 use crate::{Options, Outcome};
 
-/// Quiet steps, hidden inputs and pointers, and no shelf.
+/// Quiet steps, hidden inputs and pointers, and no shelving.
 const POINTING: &str =
     r#"{"preset":"acp","file.edit_quiet_steps":3,"hide_input":"changes","serve.pointing":true}"#;
 
-/// A recording, and what doing nothing costs.
+/// A recording, and the cost of doing nothing.
 struct Known {
     recording: Recording,
     nothing: Simulated,
@@ -139,7 +139,7 @@ fn rows(all: &[&Known], prices: Prices, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// What the rule decides beside the best that could be decided, for the same conclusions.
+/// The rule's decisions beside the best possible ones, for the same conclusions.
 fn best(all: &[&Known], prices: Prices, report: &mut Report) -> Outcome<()> {
     let nothing: f64 = all.iter().map(|it| it.nothing.price()).sum();
     for (name, policy) in
@@ -166,7 +166,7 @@ fn best(all: &[&Known], prices: Prices, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// Four policies in three modes over all sessions, on all cores, reading them included.
+/// Four policies in three modes over all sessions, on all cores, with the time of reading them.
 fn grid(store: &Store, prices: Prices, report: &mut Report) -> Outcome<()> {
     let mut setups = Vec::new();
     for policy in ["acp", "balanced", "careful", "economy"] {

@@ -1,4 +1,4 @@
-//! A store of a million events: what questions cost, as whole processes and inside one.
+//! A store of a million events: the cost of questions, as whole processes and inside one.
 //!
 //! One session has 10,000 items; the others share the rest. Process times are on the clock, from start to end, or to the
 //! first line; memory is the peak that the system saw while the process ran.
@@ -142,7 +142,7 @@ fn exports(program: &Path, folder: &Path, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// Runs a command to its end; the peak of its memory in MB, as often as one can look.
+/// Runs a command to its end; returns the peak of its memory in MB, read every half millisecond.
 fn watch(command: &mut Command) -> Outcome<f64> {
     let mut child = command.spawn()?;
     let path = format!("/proc/{}/status", child.id());
@@ -159,7 +159,7 @@ fn watch(command: &mut Command) -> Outcome<f64> {
     }
 }
 
-/// Scans inside one process: what a filter costs for each event that it looks at.
+/// Scans inside one process: the cost of a filter for each event that it looks at.
 fn scans(folder: &Path, report: &mut Report) -> Outcome<()> {
     let store = crate::fold::open(folder)?;
     let now = Micros(0);
@@ -192,7 +192,7 @@ fn scans(folder: &Path, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// What crosses sessions: with the index, and by reading all that was recorded.
+/// Questions over all sessions: with the index, and by reading all events.
 fn across(folder: &Path, report: &mut Report) -> Outcome<()> {
     let builder = || Store::builder(folder).registry(acpdb_hosts::registry()).read_only();
     let (known, unknown) = (builder().open()?, builder().index(false).open()?);

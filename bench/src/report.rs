@@ -4,12 +4,12 @@ use std::path::Path;
 
 use crate::Options;
 
-/// What a figure should be.
+/// The target of a figure.
 #[derive(Clone, Copy)]
 pub(crate) enum Target {
     AtMost(f64),
     AtLeast(f64),
-    /// Said for comparison.
+    /// No target: shown for comparison.
     None,
 }
 
@@ -18,7 +18,7 @@ pub(crate) struct Report {
     rows: Vec<[String; 4]>,
     missed: usize,
     judged: usize,
-    /// File system of the stores that grow, if they are not where the others are.
+    /// File system of the stores that grow, if they are in a folder of their own.
     grown_on: Option<String>,
 }
 
@@ -61,7 +61,7 @@ impl Report {
     }
 }
 
-/// Three digits that count.
+/// Three significant digits.
 fn figure(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 => 0,

@@ -1,4 +1,4 @@
-//! What encryption costs: the same work in a plain store and in one whose streams are sealed, in one run.
+//! The cost of encryption: the same work in a plain store and in a store whose streams are sealed, in one run.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     let ring = Arc::new(FileKeyRing::create(&folder.path().join("bench.key"))?);
     let builder = |name: &str, is_sealed: bool| -> Builder {
         let path = folder.path().join(format!("{name}-{is_sealed}"));
-        // Neither has an index or saved folds: an encrypted store keeps none.
+        // Neither store has an index or saved folds: an encrypted store keeps none.
         let builder = Store::builder(path).registry(acpdb_hosts::registry()).index(false).snapshots(false);
         if is_sealed { builder.keys(ring.clone()) } else { builder }
     };
@@ -72,7 +72,7 @@ fn commits(options: &Options, builder: &dyn Fn(&str, bool) -> Builder, report: &
     Ok(())
 }
 
-/// Both times, and how many times the first the second is.
+/// Both times, and their ratio.
 fn row(report: &mut Report, name: &str, [plain, sealed]: [f64; 2], limit: f64) {
     report.row(format!("{name}, plain"), plain * 1e3, "ms", Target::None);
     report.row(format!("{name}, sealed"), sealed * 1e3, "ms", Target::None);

@@ -74,7 +74,7 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     })?;
     report.row("serve: all bytes as Anthropic's messages", request, "ms", Target::AtMost(20.0));
     report.row("serve: the same, of text", float(size) / request / 1e3, "MB/s", Target::AtLeast(500.0));
-    // In a process of its own: this one keeps what it freed after each rendering, and would show no growth.
+    // In a process of its own: this process keeps the memory that it freed after each rendering, and would show no growth.
     let output = Command::new(std::env::current_exe()?)
         .args(["child-export", &folder.path().to_string_lossy(), "long"])
         .output()?;
@@ -92,7 +92,7 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// Exports a session, and prints by how much that raised the peak of memory, to the bytes of the output.
+/// Exports a session, and prints the growth of the peak of memory in relation to the bytes of the output.
 pub(crate) fn child(folder: &str, name: &str) -> Outcome<()> {
     let store = Store::builder(folder).registry(acpdb_hosts::registry()).read_only().open()?;
     let view = store.view(store.find_stream(name)?.id)?;

@@ -35,9 +35,9 @@ pub(crate) struct Session {
     numbers: Numbers,
     calls: usize,
     files: usize,
-    /// How many times as long as usual outputs are.
+    /// Factor on the usual length of outputs.
     length: usize,
-    /// When it began, if times and what requests used are told.
+    /// The time at which the session began, if it has times and the usage of requests.
     began: Option<Micros>,
 }
 
@@ -58,17 +58,17 @@ impl Session {
         Self { info, numbers: Numbers(seed), calls: 0, files: 12, length: 1, began: None }
     }
 
-    /// The same with outputs as long as those of recorded sessions, whose texts are some 3 KB a call.
+    /// A session with outputs as long as those of recorded sessions, whose texts are some 3 KB a call.
     pub(crate) fn wordy(name: &str) -> Self {
         Self::of_length(name, 6)
     }
 
-    /// The same with outputs so many times as long as usual.
+    /// A session with outputs `length` times as long as usual.
     pub(crate) fn of_length(name: &str, length: usize) -> Self {
         Self { length, ..Self::new(name) }
     }
 
-    /// The same with a minute between calls, a model, and the usage of each request.
+    /// A session with a minute between calls, a model, and the usage of each request.
     pub(crate) fn billed(name: &str, began: Micros) -> Self {
         Self { began: Some(began), ..Self::new(name) }
     }
@@ -93,7 +93,7 @@ impl Session {
         format!("/home/user/project/src/part{}/module{pick}.rs", pick % 9)
     }
 
-    /// What the provider told of a call's request.
+    /// The provider's report on a call's request.
     fn usage(number: usize) -> Entry {
         let sent = 4_000 + 400 * u64::try_from(number).unwrap_or(0);
         let usage = Usage {

@@ -1,4 +1,4 @@
-//! What signing and proving cost: the tree over a recorded session, and tiles of a tree of ten million leaves, which are made up.
+//! The cost of signing and proving: the tree over a recorded session, and tiles of a tree of ten million made-up leaves.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn read(store: &Store, tile: Tile) -> Option<Vec<Hash>> {
     tile.parse(&store.kept_tile(&tile.path())?)
 }
 
-/// The tree over events that were recorded: reading, hashing, tiles.
+/// The tree over recorded events: reading, hashing, tiles.
 fn leaves(store: &Store, report: &mut Report) -> Outcome<()> {
     let head = store.head()?;
     let pass = median(5, || {
@@ -131,7 +131,7 @@ fn proving(store: &Store, tiler: &Tiler, report: &mut Report) -> Outcome<()> {
     });
     gathered.ok_or("the leaves ended")?;
     report.row("the same by a pass over made-up leaves", spent.cpu * 1e3, "ms", Target::None);
-    // As the file has it: a line of base64 for each hash.
+    // In the file's form: a line of base64 for each hash.
     report.row("the hashes of a proof, in its file", float(longest * 45), "B", Target::AtMost(1536.0));
     let leaf = store.leaf(Seq(100))?.ok_or("no such event")?;
     let opening = Opening { salt: leaf.salt, event: leaf.bytes, bodies: Vec::new() };

@@ -1,7 +1,7 @@
-//! Many callers at once: threads of one process, and processes. acpdb alone, since that is what its group commit is for.
+//! Many callers at once: threads of one process, and processes. Only acpdb, since its group commit is made for them.
 //!
-//! The flush is a sleep of a stated length on top of a file system in memory: how many commits share one, and how long
-//! they take, then depends on the program and not on the mood of a disk.
+//! The flush is a sleep of a stated length on top of a file system in memory. So the number of commits that share a flush, and
+//! their time, depend on the program and not on a disk.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::measure::{float, spent, together, wall};
 const LOG: &str = "acpdb log + index";
 const BODY_BYTES: usize = 700;
 
-/// Files in memory whose syncs take a while, and are counted.
+/// Files in memory whose syncs take a set time, and are counted.
 struct Slow {
     files: FileStorage,
     flush: Duration,
@@ -36,7 +36,7 @@ struct SlowFile {
     count: Arc<AtomicU64>,
 }
 
-/// Sleeps no longer than asked for: without this Linux adds up to 50 us, half a flush.
+/// Sleeps no longer than asked: without this, Linux adds up to 50 us, half a flush.
 fn sleep(time: Duration) {
     thread_local! {
         static IS_SHARP: bool =
@@ -114,7 +114,7 @@ fn open(folder: &Path, flush: Duration) -> Outcome<(Log, Arc<AtomicU64>)> {
     Ok((log, count))
 }
 
-/// Appends `count` commits of one event; how long each took, in microseconds.
+/// Appends `count` commits of one event; returns the time of each, in microseconds.
 fn append(log: &Log, caller: u8, count: usize) -> Outcome<Vec<f64>> {
     let body: Arc<[u8]> = vec![b'a' + caller % 26; BODY_BYTES].into();
     let mut times = Vec::with_capacity(count);
@@ -165,7 +165,7 @@ fn threads(folder: &Path, flush: Duration, callers: u8, count: usize) -> Outcome
     Ok((all / took.wall, all / float(usize::try_from(flush_count)?), times))
 }
 
-/// As many processes: commits a second, from when the first began to when the last ended.
+/// `callers` processes that append `count` commits each: commits a second, from the common begin to the end of the last process.
 fn processes(folder: &Path, flush: Duration, callers: u8, count: usize) -> Outcome<f64> {
     drop(open(folder, flush)?);
     let program = std::env::current_exe()?;

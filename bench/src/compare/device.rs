@@ -1,6 +1,6 @@
-//! What a run costs the device: bytes this process sent, and flushes, writes and bytes as the block device counts them.
+//! The cost of a run for the device: bytes that this process sent, and flushes, writes and bytes as the block device counts them.
 //!
-//! The device's own counters see every process of the machine, so the smallest of several rounds says most.
+//! The device's own counters see every process of the machine, so the smallest of several rounds tells most.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 /// Counters at a moment, or their difference.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counters {
-    /// Bytes this process caused to be written, as the kernel accounts them.
+    /// Bytes that this process caused to be written, as the kernel accounts them.
     pub(crate) own_bytes: f64,
-    /// Bytes the device was given.
+    /// Bytes that the device was given.
     pub(crate) bytes: f64,
-    /// Writes the device was given.
+    /// Writes that the device was given.
     pub(crate) writes: f64,
     /// Flushes of the device's cache.
     pub(crate) flushes: f64,
@@ -22,7 +22,7 @@ pub(crate) struct Counters {
 pub(crate) struct Device(Option<PathBuf>);
 
 impl Device {
-    /// The device that a folder lies on; none for file systems in memory.
+    /// The device of a folder; none for file systems in memory.
     pub(crate) fn of(folder: &Path) -> Self {
         let number = folder.metadata().map_or(0, |metadata| metadata.dev());
         let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
@@ -46,7 +46,7 @@ impl Device {
 }
 
 impl Counters {
-    /// What came since `before`, for each of `count` commits.
+    /// The difference to `before`, for each of `count` commits.
     pub(crate) fn since(self, before: Self, count: f64) -> Self {
         Self {
             own_bytes: (self.own_bytes - before.own_bytes) / count,

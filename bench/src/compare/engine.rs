@@ -1,4 +1,4 @@
-//! What an engine must be able to do, and the list of those that are compared.
+//! The abilities of an engine, and the list of engines that are compared.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::Outcome;
 
 /// An engine with its store open.
 pub(crate) trait Engine {
-    /// Appends events as one commit. When it returns they are durable.
+    /// Appends events as one commit, which is durable when the call returns.
     fn append(&mut self, events: &[Event<'_>]) -> Outcome<()>;
 
     /// Whether a commit may hold several events.
@@ -15,15 +15,15 @@ pub(crate) trait Engine {
         true
     }
 
-    /// Waits for work in the background that reads depend on.
+    /// Waits for background work on which reads depend.
     fn settle(&mut self) -> Outcome<()> {
         Ok(())
     }
 
-    /// Answers; `false` if it has no way to.
+    /// Answers a lookup; `false` if the engine has no way to.
     fn ask(&mut self, ask: Ask, sink: &mut Sink) -> Outcome<bool>;
 
-    /// Reads all events in order; `false` if it has no way to.
+    /// Reads all events in order; `false` if the engine has no way to.
     fn scan(&mut self, sink: &mut Sink) -> Outcome<bool>;
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Kind {
     pub(crate) name: &'static str,
     /// Makes or opens a store in a folder.
     pub(crate) open: fn(&Path) -> Outcome<Box<dyn Engine>>,
-    /// More events than that are not given to it, and why.
+    /// Most events that the engine is given, and the reason.
     pub(crate) limit: Option<(u64, &'static str)>,
 }
 

@@ -1,12 +1,12 @@
-//! acpdb beside what a user would take instead: the same events, the same lookups, the same durability, in one run.
+//! acpdb beside the engines that a user could take instead: the same events, the same lookups, the same durability, in one run.
 //!
 //! ```text
 //! same answers?  ->  single commits (disk, memory)  ->  many callers  ->  bulk loads and reads by size  ->  tables, targets, docs
 //! ```
 //!
-//! Engines take turns in each round, and each round begins with another one, so that a slow moment of the machine hits
-//! all. A figure is the median of its rounds with the smallest and the largest beside it. Nothing is timed before the
-//! engine's answers were found to be equal to those of the generator, byte for byte.
+//! Engines take turns in each round, and each round begins with another engine, so that a slow moment of the machine hits all. A
+//! figure is the median of its rounds with the smallest and the largest beside it. An engine is timed only after its answers were
+//! equal to those of the generator, byte for byte.
 
 mod callers;
 mod device;
@@ -28,21 +28,21 @@ use engine::Kind;
 use table::Figures;
 use work::Work;
 
-/// What `compare` was asked for.
+/// The options of `compare`.
 pub(crate) struct Compare {
     /// Sizes of the loads, in events.
     pub(crate) sizes: Vec<u64>,
     /// A folder on a real disk.
     pub(crate) folder: PathBuf,
-    /// A folder in memory. Nothing is written outside these two, but the page of figures where that was asked for.
+    /// A folder in memory. Nothing is written outside these two, except the page of figures if the options ask for it.
     pub(crate) scratch: PathBuf,
-    /// Only engines whose name contains one of these.
+    /// Only engines whose name contains one of these words.
     only: Option<Vec<String>>,
     pub(crate) quick: bool,
 }
 
 impl Compare {
-    /// The size whose figures are shown first: the largest that stores were filled up to one call at a time.
+    /// The size whose figures are shown first: the largest size that was filled one call at a time.
     fn pictured(&self) -> Option<u64> {
         self.sizes.iter().copied().filter(|size| *size <= stages::LIVE_EVENT_COUNT_MAX).max()
     }
@@ -97,7 +97,7 @@ pub(crate) fn run(
 pub(crate) use callers::child as child_append;
 pub(crate) use scale::{child as child_calls, run as scale};
 
-/// Reads as a process of its own does, and prints its memory and how long opening took: only a fresh process shows them.
+/// Reads as a process of its own, and prints its memory and the time of opening: only a fresh process shows them.
 pub(crate) fn child(name: &str, folder: &str, count: u64) -> Outcome<()> {
     let kind = engine::all().into_iter().find(|kind| kind.name == name).ok_or("no such engine")?;
     let (engine, spent) = crate::measure::spent(|| (kind.open)(std::path::Path::new(folder)));
@@ -116,7 +116,7 @@ pub(crate) fn child(name: &str, folder: &str, count: u64) -> Outcome<()> {
     Ok(())
 }
 
-/// Asks one kind of question again and again, of an engine that was filled one event a commit, for a profiler.
+/// Asks one kind of question again and again, for a profiler, of an engine that was filled one event a commit.
 pub(crate) fn profile(ask: &str, rounds: usize, engine: &str, count: u64) -> Outcome<()> {
     let kind = engine::all().into_iter().find(|kind| kind.name.contains(engine)).ok_or("no such engine")?;
     let folder = tempfile::tempdir_in(crate::measure::scratch_folder())?;
@@ -129,7 +129,7 @@ pub(crate) fn profile(ask: &str, rounds: usize, engine: &str, count: u64) -> Out
     let mut sink = work::Sink::touching();
     for round in 0..rounds {
         let asks = work.asks(count, 400, round as u64 + 7);
-        // Not the processor's clock: some profilers cannot emulate how it is read.
+        // Not the processor's clock: some profilers cannot emulate it.
         let (asked, seconds) = crate::measure::wall(|| -> Outcome<usize> {
             if ask == "scan" {
                 engine.scan(&mut sink)?;

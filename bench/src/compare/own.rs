@@ -1,7 +1,7 @@
-//! acpdb, twice: the log with its index, which stores what it is given, and the whole store, which also understands it.
+//! acpdb, twice: the log with its index, which stores its input, and the whole store, which also understands it.
 //!
-//! The store's rows do more than any other row: each event is a tool call, whose parameters are parsed and classified,
-//! whose origin is checked for repeats, with a step before it and its end behind it as events of their own; a chain is what superseded what.
+//! The store's rows do more than any other row: each event is a tool call. Its parameters are parsed and classified, its origin is
+//! checked for repeats, and a step before it and its end after it are events of their own; a chain is one of superseding.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -35,11 +35,11 @@ struct LogEngine {
     frame_bytes: usize,
 }
 
-/// What the store keeps of frames.
+/// Most bytes of frames that are kept, as in the store.
 const FRAME_BYTES_MAX: usize = 16 << 20;
-/// From which on a frame is a large one.
+/// Smallest large frame, in bytes.
 const LARGE_BYTES: usize = 32 << 10;
-/// What a part of a large one takes, about.
+/// About the bytes of a part of a large frame.
 const PART_BYTES: usize = 4 << 10;
 
 pub(crate) fn open_log(folder: &Path) -> Outcome<Box<dyn Engine>> {
@@ -86,7 +86,7 @@ impl LogEngine {
         Ok(EncodedEvent { envelope, payload: bytes, bodies: vec![body] })
     }
 
-    /// The frame of a seq; of a large one that was read before perhaps only a part.
+    /// The frame of a seq, or only a part of it, if a large frame was read before.
     fn frame(&mut self, seq: Seq) -> Outcome<Frame> {
         if let Some(held) = self.holding(seq) {
             return Ok(held);
@@ -106,7 +106,7 @@ impl LogEngine {
         (seq <= frame.last_seq()).then(|| frame.clone())
     }
 
-    /// What holds events of a stream in a frame.
+    /// The frame, or its parts, with the events of a stream.
     fn parts(&mut self, place: FramePlace, stream: StreamId) -> Outcome<Vec<Frame>> {
         let held = self.frames.get(&place.first_seq).filter(|frame| frame.is_whole());
         if let Some(frame) = held {
@@ -121,7 +121,7 @@ impl LogEngine {
         Ok(parts)
     }
 
-    /// Keeps a frame; a large one pushes nothing out.
+    /// Keeps a frame; a large one replaces no others.
     fn keep(&mut self, frame: &Frame) {
         let bytes = frame.header().spine_bytes as usize;
         let is_large = frame.is_whole() && bytes > LARGE_BYTES;
@@ -177,7 +177,7 @@ impl Engine for LogEngine {
             }
             Ask::Last(session) => {
                 let id = stream(session);
-                // Frames of many events hold more than one of the stream; too many frames are not read.
+                // A frame of many events holds more than one of the stream; the limit bounds the frames that are read.
                 let places = self.index.last_frames_of(id, LAST_COUNT)?;
                 let mut rows = Vec::new();
                 for place in places.iter().rev() {
@@ -214,7 +214,7 @@ impl Engine for LogEngine {
 
 pub(super) struct StoreEngine {
     pub(super) store: Store,
-    /// The end of each call, by number.
+    /// The seq of each call's end, by number.
     seqs: Vec<Seq>,
     /// Session and newest call of each chain.
     chains: HashMap<u32, (u32, ItemId)>,
@@ -229,14 +229,14 @@ impl StoreEngine {
         Self::of(Store::builder(folder.join("store")))
     }
 
-    /// As [`StoreEngine::open`], with nothing sealed in the background.
+    /// As [`StoreEngine::open`], without sealing in the background.
     pub(super) fn open_unsealing(folder: &Path) -> Outcome<Self> {
         Self::of(Store::builder(folder.join("store")).sealing(false))
     }
 
     fn of(builder: Builder) -> Outcome<Self> {
         let store = builder.registry(acpdb_hosts::registry()).open()?;
-        // A look that any user takes: opening alone does next to nothing.
+        // A look that any user takes: opening alone does nearly nothing.
         let _ = store.head()?;
         Ok(Self { store, seqs: Vec::new(), chains: HashMap::new() })
     }
@@ -288,8 +288,8 @@ impl StoreEngine {
         Ok(())
     }
 
-    /// The end of a call. A host keeps the seqs that it was given; a process that only reads finds them once, by going through
-    /// all events, and not as a part of opening.
+    /// The seq of a call's end. A host keeps the seqs that it got; a process that only reads finds them once, by going through all
+    /// events, and not as a part of opening.
     fn seq(&mut self, number: u64) -> Outcome<Seq> {
         if self.seqs.is_empty() {
             for recorded in self.store.events(Seq(1), Seq::MAX)? {
@@ -312,7 +312,7 @@ impl Engine for StoreEngine {
             self.chains.insert(event.chain, (event.session, item));
             return Ok(());
         }
-        // Sessions take turns: one batch for each, in one commit.
+        // Sessions take turns: the commit has one batch for each.
         let mut batches: Vec<Batch> = Vec::new();
         let mut places = Vec::new();
         for event in events {
@@ -386,7 +386,7 @@ impl Engine for StoreEngine {
     }
 }
 
-/// Seconds to make the index of a store anew, and its events: proven, compared and in its place.
+/// Seconds to make the index of a store anew (proven, compared and in its place), and the number of its events.
 pub(crate) fn rebuild(folder: &Path) -> Outcome<(f64, u64)> {
     let storage = Arc::new(FileStorage::new(folder.join("log-and-index")));
     let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
@@ -402,8 +402,8 @@ pub(crate) fn rebuild(folder: &Path) -> Outcome<(f64, u64)> {
     Ok((spent.wall, rebuilt.event_count))
 }
 
-/// How fast the log is read from its beginning, in events a second: each payload validated and counted by stream; and with every
-/// digest, link and body checked.
+/// Events a second of reading the log from its beginning: with each payload validated and counted by stream; and with every digest,
+/// link and body checked.
 pub(crate) fn replay(folder: &Path) -> Outcome<[f64; 2]> {
     let storage = Arc::new(FileStorage::new(folder.join("log-and-index")));
     let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
@@ -436,8 +436,8 @@ pub(crate) fn replay(folder: &Path) -> Outcome<[f64; 2]> {
     Ok([decoded, verified])
 }
 
-/// What sealed events take on disk beyond 350 bytes each, index included, in relation to their bodies. With `repeats` three in
-/// ten bodies were there before.
+/// Bytes of sealed events on disk beyond 350 bytes each, index included, in relation to their bodies. With `repeats`, three in ten
+/// bodies were there before.
 pub(crate) fn sealed(folder: &Path, work: &Work, count: u64, repeats: bool) -> Outcome<f64> {
     let mut engine = LogEngine::open(folder)?;
     let mut bodies = 0;
@@ -464,8 +464,8 @@ pub(crate) fn sealed(folder: &Path, work: &Work, count: u64, repeats: bool) -> O
     Ok(float(beyond)? / float(bodies)?)
 }
 
-/// Seconds to open a store that was never closed and to ask it where its newest event is, and how many events its index
-/// did not have.
+/// Seconds to open a store that was never closed and to ask it for its newest event, and the number of events that its index did
+/// not have.
 pub(crate) fn reopen_killed(folder: &Path) -> Outcome<(f64, u64)> {
     let root = folder.join("store");
     let ((head, indexed), spent) = {

@@ -1,14 +1,14 @@
-//! The few rows that a user asks about first, as a table and as a picture.
+//! The few rows about which a user asks first, as a table and as a picture.
 //!
-//! Bars show cost: what an operation takes beside `SQLite` with the same promises, which is 1. Rates are turned over, so that a
-//! short bar is always the better one. Rows that acpdb loses are among them.
+//! Bars show cost relative to `SQLite` with the same promises, which is 1. Rates are inverted, so that a short bar is always the
+//! better one. Rows that acpdb loses are among them.
 
 use super::table::{Figures, figure};
 
 /// The engines of the picture, and the colour of each.
 const ENGINES: [(&str, &str); 3] =
     [("acpdb store", "#2563eb"), ("SQLite, same promises", "#9ca3af"), ("SQLite tuned", "#d1d5db")];
-/// What the others are measured against.
+/// The engine to which the others are compared.
 const UNIT: &str = "SQLite, same promises";
 
 const WIDTH: f64 = 760.0;
@@ -18,7 +18,7 @@ const UNIT_WIDTH: f64 = 220.0;
 const BAR_HEIGHT: f64 = 12.0;
 const ROW_HEIGHT: f64 = 56.0;
 
-/// A row: what a user would call it, its name among the figures, and whether more is better.
+/// A row: its name for users, its name among the figures, and whether more is better.
 struct Row {
     title: &'static str,
     name: String,
@@ -41,7 +41,7 @@ fn rows(size: u64) -> Vec<Row> {
     ]
 }
 
-/// The table of these rows; empty if the engines were not all measured.
+/// The table of these rows; empty if not all engines were measured.
 pub(super) fn table(figures: &Figures, size: u64) -> String {
     let mut text = String::new();
     for row in rows(size) {
@@ -70,7 +70,7 @@ pub(super) fn table(figures: &Figures, size: u64) -> String {
     )
 }
 
-/// The picture as SVG; `None` if the engines were not all measured.
+/// The picture as SVG; `None` if not all engines were measured.
 pub(super) fn svg(figures: &Figures, size: u64) -> Option<String> {
     let mut body = String::new();
     let mut top = 40.0;

@@ -1,4 +1,4 @@
-//! The floor: one append-only file with the same hashing, and nothing to find anything with but offsets in memory.
+//! The floor: one append-only file with the same hashing; only offsets in memory find events.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt as _;
@@ -16,7 +16,7 @@ struct Raw {
     length: u64,
     link: [u8; 32],
     buffer: Vec<u8>,
-    /// Where each event begins.
+    /// The offset of each event.
     offsets: Vec<u64>,
 }
 
@@ -71,7 +71,7 @@ impl Engine for Raw {
         let (start, bytes) = (self.end, self.buffer.len() as u64);
         self.end += bytes;
         if self.end > self.length {
-            // Zeros ahead, as acpdb does: growing at each commit costs a device write more.
+            // Zeros ahead, as in acpdb: growing at each commit costs one more device write.
             let step = (self.length / 8).clamp(64 << 10, 1 << 20);
             self.buffer.resize(self.buffer.len() + usize::try_from(step)?, 0);
             self.length = self.end + step;

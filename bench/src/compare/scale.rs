@@ -1,4 +1,4 @@
-//! The cost of scale: the same rows of a small store and of a large one, and by how much each has grown.
+//! The cost of scale: the same rows of a small store and of a large one, and the growth of each.
 //!
 //! ```text
 //! a week of a host:            sessions come and go in one process -> its memory after an hour, a day, half a week, a week
@@ -6,8 +6,8 @@
 //! 1 process, 64 processes:     calls a second, of all
 //! ```
 //!
-//! Sessions end after 200 calls, as real ones do, so a larger store has more of them. Times are processor time of one run, so a load of
-//! others changes them little, and their ratios less.
+//! Sessions end after 200 calls, as real ones do, so a larger store has more of them. Times are processor time of one run: other
+//! load changes them little, and their ratios less.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,18 +31,18 @@ const EVENT_COUNT: u64 = 10_000_000;
 const QUICK_EVENT_COUNT: u64 = 600_000;
 /// Calls of the small store.
 const SMALL_CALL_COUNT: u64 = 30_000;
-/// Calls at the end of a load that are measured, and commits of one call behind them.
+/// Calls at the end of a load that are measured, and commits of one call after them.
 const LAST_CALL_COUNT: u64 = 20_000;
 const COMMIT_COUNT: u64 = 2000;
-/// What is flat grows by no more than noise and caches make of it.
+/// The limit of flat figures: noise and caches cause no more growth.
 const FLAT: Target = Target::AtMost(1.5);
 
 const PROCESS_COUNT: usize = 64;
 const PROCESS_CALL_COUNT: usize = 50;
 
-/// A week: all that fills up in a host is full after three days.
+/// A week in hours: all that fills up in a host is full after three days.
 const HOUR_COUNT: usize = 168;
-/// Sessions of an hour, and their calls. A host keeps little of them, so that a week is long beside what it keeps.
+/// Sessions of an hour, and their calls. A host keeps little of them, so that a week is long in comparison.
 const HOUR_SESSION_COUNT: usize = 20;
 const SESSION_CALL_COUNT: usize = 100;
 const HOST_MEMORY_MAX: u64 = 8 << 20;
@@ -56,7 +56,7 @@ pub(crate) fn run(
     let events = events.unwrap_or(if options.quick { QUICK_EVENT_COUNT } else { EVENT_COUNT });
     let folder = std::path::absolute(folder.unwrap_or_else(|| PathBuf::from(".")))?;
     report.grown_in(&folder);
-    // First: what a process has freed stays its own, and would hide what a host keeps.
+    // First: memory that a process has freed stays its own, and would hide the memory that a host keeps.
     week(options, report)?;
     let mut stores = Vec::new();
     for calls in [SMALL_CALL_COUNT, events / CALL_EVENT_COUNT] {
@@ -91,7 +91,7 @@ fn rows_of(folder: &Path, calls: u64) -> Outcome<Vec<Row>> {
     let mut rows = Vec::new();
     let mut add = |name, value, unit, growth| rows.push(Row { name, value, unit, growth });
     let work = Work::of_ending_sessions();
-    // What a thread seals meanwhile would be counted as a cost of recording, in large stores alone: it has a row of its own.
+    // Sealing by a thread meanwhile would count as a cost of recording, in large stores alone: sealing has a row of its own.
     let mut engine = StoreEngine::open_unsealing(folder)?;
     eprintln!("{calls} calls are recorded");
     let first = calls.saturating_sub(LAST_CALL_COUNT);
@@ -109,7 +109,7 @@ fn rows_of(folder: &Path, calls: u64) -> Outcome<Vec<Row>> {
     done?;
     let commit_count = float(usize::try_from(COMMIT_COUNT)?);
     add("a commit of one call, processor time of all threads", took.cpu / commit_count * 1e6, "us", FLAT);
-    // No row asks about it before its first view is measured.
+    // No row asks about this session before its first view is measured.
     let mut session = Session::new("viewed");
     for _ in 0..ENDING_CALL_COUNT {
         let mut entries = Vec::new();
@@ -117,7 +117,7 @@ fn rows_of(folder: &Path, calls: u64) -> Outcome<Vec<Row>> {
         let _ = engine.store.append(&session.info, entries)?;
     }
     engine.settle()?;
-    // A host seals when it is idle: without that, figures would depend on how long it was.
+    // A host seals when it is idle. Without sealing here, the figures would depend on the idle time.
     let (sealed, sealing) = spent(|| engine.store.seal(true));
     let sealed = sealed?;
     if sealed.left > 0 || sealed.busy || !sealed.damage.is_empty() {
@@ -132,7 +132,7 @@ fn rows_of(folder: &Path, calls: u64) -> Outcome<Vec<Row>> {
             let name = match name {
                 "get" => "one output, anywhere",
                 "last 200" => "the last 200 of a session",
-                // Half of these asks are the first about their session, which is folded for it.
+                // Half of these asks are the first about their session, which is then folded.
                 "chain" => "a chain of 20, of sessions that may be new",
                 _ => continue,
             };
@@ -193,7 +193,7 @@ pub(crate) fn child(folder: &str, caller: usize, count: usize) -> Outcome<()> {
     Ok(())
 }
 
-/// As many processes record at the same time: calls a second of all, and that none is lost.
+/// Records by `count` processes at the same time: calls a second of all. Fails if a call is lost.
 fn recorded_by(scratch: &Path, count: usize) -> Outcome<f64> {
     let folder = tempfile::tempdir_in(scratch)?;
     let root = folder.path().join("store");
@@ -222,7 +222,7 @@ fn processes(options: &Options, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// A host that lives for a week: each hour brings new sessions, whose calls are recorded and viewed.
+/// A host that runs for a week: each hour brings new sessions, whose calls are recorded and viewed.
 fn week(options: &Options, report: &mut Report) -> Outcome<()> {
     let folder = tempfile::tempdir_in(&options.scratch)?;
     let builder = Store::builder(folder.path()).registry(acpdb_hosts::registry());
@@ -242,7 +242,7 @@ fn week(options: &Options, report: &mut Report) -> Outcome<()> {
             }
             store.newest_events(stream, 100)?.try_for_each(|event| event.map(drop))?;
         }
-        // What is done behind a host's back is part of its memory.
+        // Background work is part of a host's memory, too.
         store.wait_for_index(Duration::from_secs(60));
         memory.push(anonymous_mb());
     }

@@ -15,12 +15,12 @@ use crate::measure::{self, middle, own as own_time, spent, wall};
 /// Events of a commit in a bulk load.
 const BATCH_EVENT_COUNT: u64 = 1000;
 
-/// Stores of more events are not filled one by one.
+/// Largest store that is filled one event at a time, in events.
 pub(super) const LIVE_EVENT_COUNT_MAX: u64 = 200_000;
 
 type Open = (Kind, Box<dyn Engine>, u64);
 
-/// Drops engines that do not answer as the generator does, and says so.
+/// Drops engines whose answers differ from the generator's, and notes it.
 pub(crate) fn same_answers(
     compare: &Compare,
     kinds: Vec<Kind>,
@@ -128,7 +128,7 @@ fn commit_round(
     (device, work): (&Device, &Work),
     figures: &mut Figures,
 ) -> Outcome<()> {
-    // What comes after a pause is not what is asked for.
+    // Commits after a pause are not measured.
     for _ in 0..20 {
         *number += 1;
         engine.append(&[work.event(*number)])?;
@@ -252,8 +252,8 @@ pub(crate) fn load_and_read(
     Ok(())
 }
 
-/// Reads of stores that were filled as an agent fills them, one event a commit; in memory, since warm reads are there
-/// anyway and a million syncs take hours.
+/// Reads of stores that were filled as an agent fills them, one event a commit. In memory, since warm reads are there anyway and a
+/// million syncs take hours.
 fn live_reads(
     compare: &Compare,
     kinds: &[Kind],
@@ -300,7 +300,7 @@ fn reads(
         engines.rotate_left(shift);
         let asks = work.asks(size, 400, round as u64 + 7);
         for (kind, engine, _) in engines.iter_mut() {
-            // In memory each look goes through all events: fewer of them say as much.
+            // In memory each look goes through all events, so fewer looks suffice.
             let each = if kind.name == "weavatrix-memory" { 8 } else { usize::MAX };
             for (name, asks) in &asks {
                 let (mut times, mut sink) = (Vec::new(), Sink::touching());
@@ -328,7 +328,7 @@ fn reads(
     Ok(())
 }
 
-/// A copy of a store that is in use is what a killed process leaves.
+/// A copy of a store in use is like the store that a killed process leaves.
 fn killed(live: &Path, compare: &Compare, size: u64, figures: &mut Figures) -> Outcome<()> {
     let copy = tempfile::tempdir_in(&compare.folder)?;
     copy_all(live, copy.path())?;
@@ -352,7 +352,7 @@ fn copy_all(from: &Path, to: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// Space that the files of a folder take.
+/// Bytes that the files of a folder take on the disk.
 pub(crate) fn folder_bytes(folder: &Path) -> Outcome<u64> {
     use std::os::unix::fs::MetadataExt as _;
     let mut bytes = 0;

@@ -18,7 +18,7 @@ struct Row {
     values: Vec<(&'static str, Vec<f64>)>,
 }
 
-/// What was measured.
+/// The measured figures.
 pub(crate) struct Figures {
     engines: Vec<&'static str>,
     rows: Vec<Row>,
@@ -37,7 +37,7 @@ impl Figures {
         }
     }
 
-    /// Takes the value of one round.
+    /// Adds the value of one round.
     pub(crate) fn add(&mut self, name: &str, unit: &'static str, engine: &'static str, value: f64) {
         let known = self.rows.iter().position(|row| row.name == name);
         let place = known.unwrap_or_else(|| {
@@ -59,7 +59,7 @@ impl Figures {
     }
 }
 
-/// Three digits that count.
+/// Three significant digits.
 pub(super) fn figure(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 => 0,
@@ -80,7 +80,7 @@ fn cell(values: &[f64]) -> String {
     }
 }
 
-/// How and where it was measured.
+/// The conditions of the measurement.
 fn head(compare: &Compare) -> String {
     let mut chosen = if compare.quick { " --quick" } else { "" }.to_owned();
     if let [size] = compare.sizes.as_slice() {
@@ -124,7 +124,7 @@ const RAW: &str = "raw file";
 const SQLITE: &str = "SQLite tuned";
 const REDB: &str = "redb alone";
 
-/// What a target compares.
+/// The comparison of a target.
 enum Against {
     /// acpdb's figure to that of another engine, at most.
     Most(&'static str, f64),
@@ -213,7 +213,7 @@ fn targets(figures: &Figures, compare: &Compare) -> String {
     text
 }
 
-/// Puts the tables between their marks in the comparison page of this checkout, if it has them, and the picture beside it.
+/// Puts the tables between their marks in the comparison page of this checkout, if there is one, and the picture beside it.
 pub(crate) fn write_docs(text: &str, figures: &Figures, compare: &Compare) -> Outcome<()> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     let path = docs.join("COMPARE.md");

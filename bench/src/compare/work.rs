@@ -1,4 +1,4 @@
-//! The work that every engine is given: events of 100 interleaved sessions, the same ones in each run.
+//! The work of every engine: events of 100 interleaved sessions, the same in each run.
 //!
 //! Half of the bodies have less than 632 bytes, the mean is 2.3 KB, one in a hundred has 30 KB and more. Every event names
 //! the digest of a call's parameters, of which three in ten were seen before, and a chain of 20 events of its session.
@@ -63,7 +63,7 @@ pub(crate) const LAST_COUNT: usize = 200;
 /// Makes events.
 pub(crate) struct Work {
     pool: String,
-    /// Sessions end, and others begin: not the same ones for ever.
+    /// Sessions end, and new ones begin.
     sessions_end: bool,
 }
 
@@ -75,7 +75,7 @@ impl Work {
         Self { pool, sessions_end: false }
     }
 
-    /// The same work in sessions of [`ENDING_CALL_COUNT`] events each, however many events there are.
+    /// The same work in sessions of [`ENDING_CALL_COUNT`] events each, for any number of events.
     pub(super) fn of_ending_sessions() -> Self {
         Self { sessions_end: true, ..Self::new() }
     }
@@ -104,7 +104,7 @@ impl Work {
         }
     }
 
-    /// What a right answer holds, in a store of `count` events.
+    /// The right answer in a store of `count` events.
     pub(crate) fn answer(&self, ask: Ask, count: u64, sink: &mut Sink) {
         let numbers: Vec<u64> = match ask {
             Ask::Get(number) => vec![number],
@@ -150,22 +150,22 @@ fn hash_of(params: u64) -> [u8; 32] {
     *blake3::hash(&params.to_le_bytes()).as_bytes()
 }
 
-/// Takes what an engine reads: every byte is touched, or hashed to be compared.
+/// Takes the bytes that an engine reads: every byte is touched, or hashed for a comparison.
 pub(crate) struct Sink {
     hasher: Option<blake3::Hasher>,
-    /// Sum of the digests of all bodies, in whatever order they came.
+    /// Sum of the digests of all bodies, in any order.
     total: u64,
     sum: u64,
     pub(crate) count: u64,
 }
 
 impl Sink {
-    /// Only touches.
+    /// A sink that only touches.
     pub(crate) const fn touching() -> Self {
         Self { hasher: None, total: 0, sum: 0, count: 0 }
     }
 
-    /// Hashes.
+    /// A sink that hashes.
     pub(crate) fn hashing() -> Self {
         Self { hasher: Some(blake3::Hasher::new()), total: 0, sum: 0, count: 0 }
     }
@@ -187,7 +187,7 @@ impl Sink {
         self.sum = std::hint::black_box(self.sum.wrapping_add(sum).wrapping_add(rest));
     }
 
-    /// Count and digest of the bodies, whatever their order.
+    /// Count and digest of the bodies, in any order.
     pub(crate) const fn unordered(&self) -> (u64, u64) {
         (self.count, self.total)
     }

@@ -1,4 +1,4 @@
-//! Facts as Python hands them over: `Entry` and `Part`. Fields are called as in the JSON lines of `acpdb append`.
+//! Facts in Python's form: `Entry` and `Part`. Fields have the names of the JSON lines of `acpdb append`.
 
 use acpdb_engine::command::memory::confidence_hundredths;
 use acpdb_engine::entry::{self as engine, Bytes, Fact, MemoryEntry, PartEntry, fact};
@@ -44,7 +44,7 @@ impl Part {
         Ok(made)
     }
 
-    /// Something that is kept and sent, and not interpreted.
+    /// Data that is kept and sent, and not interpreted.
     #[staticmethod]
     fn opaque(data: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(Self::of(PartKind::Opaque, bytes_of("data", data)?))
@@ -140,7 +140,7 @@ impl Entry {
         Self::one(engine::Entry::prompt(name("key", key)?), origin)
     }
 
-    /// A step of the model begins. Without a key each begins a new one.
+    /// A step of the model begins. Without a key, each call begins a new step.
     #[staticmethod]
     #[pyo3(signature = (key=None, *, number=None, origin=None))]
     fn step(
@@ -152,7 +152,7 @@ impl Entry {
         Self::one(Fact::TurnStarted(fact::TurnStarted { kind: TurnKind::Step, key, number }), origin)
     }
 
-    /// A tool was called, with parameters as a dict, or as the very JSON that the model wrote.
+    /// A tool was called, with parameters as a dict, or as the exact JSON that the model wrote.
     ///
     /// >>> import acpdb
     /// >>> acpdb.Entry.tool_started("call_1", "read", {"filePath": "src/main.rs"})
@@ -277,7 +277,7 @@ impl Entry {
         Self::one(Fact::FileChanged(fact::FileChanged { path: name("path", path)?, by }), origin)
     }
 
-    /// System prompt, tools and model of what comes.
+    /// System prompt, tools and model of later requests.
     #[staticmethod]
     #[pyo3(signature = (*, system=None, tools=None, model=None, params=None, origin=None))]
     fn request(
@@ -296,7 +296,7 @@ impl Entry {
         Self::one(fact, origin)
     }
 
-    /// Something else of the host's, kept as it is: `record` says what it is.
+    /// Another record of the host, kept as it is: `record` names its kind.
     #[staticmethod]
     #[pyo3(signature = (record, raw=None, *, about=None, origin=None))]
     fn host_record(
@@ -313,7 +313,7 @@ impl Entry {
         Self::one(fact, origin)
     }
 
-    /// This fact, with the host's own record that it comes from: `Session.records` gives it back byte for byte.
+    /// This fact, with the host's raw record from which it was made: `Session.records` gives the record back byte for byte.
     ///
     /// Long texts that the record and the fact share are stored once.
     ///
@@ -334,7 +334,7 @@ impl Entry {
         Ok(made)
     }
 
-    /// This fact, at this time of the host's: microseconds since 1970.
+    /// This fact, with a time by the host's clock: microseconds since 1970.
     fn at_time(&self, micros: i64) -> Self {
         let mut made = self.clone();
         for entry in &mut made.entries {

@@ -1,7 +1,7 @@
-//! Errors as Python's: one class each, by what a caller can do about it.
+//! Errors as Python's exceptions: one class for each way in which a caller can react.
 //!
-//! The classes live in `acpdb._errors`, where people find them; the code of an error says which it is. A second copy of the package, under
-//! another name, has classes of its own: the engine is told at its start whose it is.
+//! The classes are in `acpdb._errors`, where people look for them; the code of an error selects the class. A second copy of the
+//! package, under another name, has its own classes: when the engine is loaded, it is told the name of its package.
 
 use std::sync::OnceLock;
 
@@ -10,10 +10,10 @@ use pyo3::exceptions::PyUnicodeEncodeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
-/// The module with the classes; each copy of the package loads an engine of its own.
+/// The module with the classes; each copy of the package loads its own engine.
 static ERRORS: OnceLock<String> = OnceLock::new();
 
-/// Says under which name the engine was loaded, such as `acpdb._acpdb`.
+/// Sets the name under which the engine was loaded, such as `acpdb._acpdb`.
 pub(crate) fn loaded_as(name: &str) {
     let package = name.rsplit_once('.').map_or("acpdb", |(package, _)| package);
     // A module that is loaded twice has the same name.
@@ -32,7 +32,7 @@ pub(crate) fn raise(class: &str, text: String) -> PyErr {
     })
 }
 
-/// A value that cannot be used, with what to give instead.
+/// The error for a value that cannot be used; its text says what to give instead.
 pub(crate) fn invalid(text: impl Into<String>) -> PyErr {
     raise("InvalidError", text.into())
 }
@@ -50,7 +50,7 @@ pub(crate) fn of(fault: &Fault) -> PyErr {
     )
 }
 
-/// What can be turned into an exception.
+/// Results whose errors can become exceptions.
 pub(crate) trait OrRaise<T> {
     /// The value, or the exception.
     fn or_raise(self) -> PyResult<T>;
@@ -62,7 +62,7 @@ impl<T, E: Into<Fault>> OrRaise<T> for Result<T, E> {
     }
 }
 
-/// What Python says when a text holds half of a surrogate pair, put so that it says what to do.
+/// Replaces Python's error for half of a surrogate pair in a text by one that says what to do.
 pub(crate) fn text_error(py: Python<'_>, what: &str, error: PyErr) -> PyErr {
     if error.is_instance_of::<PyUnicodeEncodeError>(py) {
         return invalid(format!(

@@ -11,7 +11,7 @@ use crate::fault::{OrRaise as _, invalid};
 use crate::held::{Held, Owned};
 use crate::value::shown;
 
-/// Longest wait in one call: so often signals are looked at.
+/// Longest wait in one call. After each, signals are checked.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// Follows a store.
@@ -29,7 +29,7 @@ impl Subscription {
 
 #[pymethods]
 impl Subscription {
-    /// The first seq that was not handed out.
+    /// The seq of the next event to give.
     #[getter]
     fn next_seq(&self, py: Python<'_>) -> PyResult<u64> {
         let feed = self.feed.get()?;

@@ -107,7 +107,7 @@ impl Held {
         done.or_raise()
     }
 
-    /// Closes the store for all handles. Twice is once.
+    /// Closes the store for all handles. A second call does nothing.
     pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.0.process != std::process::id() {
             return Ok(());
@@ -124,7 +124,7 @@ impl Held {
         done.or_raise()
     }
 
-    /// Whether it was closed.
+    /// Whether the store was closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.0.process == std::process::id()
             && self.0.store.read().unwrap_or_else(PoisonError::into_inner).is_none()

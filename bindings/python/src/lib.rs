@@ -4,8 +4,8 @@
 //! acpdb (Python: names, iterators, await, `with`)  ->  acpdb._acpdb (this crate: types across the border)  ->  acpdb-bindings  ->  engine, query, hosts
 //! ```
 //!
-//! - What waits or folds does so without the interpreter's lock. No thread of the engine ever asks for that lock.
-//! - Handles know the process that made them, and say so to a child.
+//! - Calls that wait or fold do so without the interpreter's lock. No thread of the engine ever takes that lock.
+//! - A handle knows the process that made it, and fails in a child process.
 //! - Answers are dicts with the names of the program's JSON. Nothing here decides anything.
 
 mod entry;
@@ -33,7 +33,7 @@ fn verify_store(py: Python<'_>, path: PathBuf, deep: bool) -> PyResult<Bound<'_,
     value::shown(py, &report)
 }
 
-/// What a provider would refuse of the body of a request.
+/// The objections of a provider to the body of a request.
 #[pyfunction]
 fn lint_request<'py>(
     py: Python<'py>,

@@ -49,7 +49,7 @@ impl Session {
         &self.info.host
     }
 
-    /// Id of its stream, in hex.
+    /// Id of the session's stream, in hex.
     #[getter]
     fn stream(&self, py: Python<'_>) -> PyResult<String> {
         self.ask(py, |session| Ok::<_, Error>(session.id().to_string()))
@@ -65,7 +65,7 @@ impl Session {
         Ok(Ticket::new(self.ask(py, |session| session.submit(entries))?))
     }
 
-    /// Appends lines of a host's own recording; how many events were new.
+    /// Appends lines of a host's own recording. Returns the number of new events.
     fn append_lines(
         &self,
         py: Python<'_>,
@@ -81,12 +81,12 @@ impl Session {
         self.held.run(py, |store| lines::record(store, &read))
     }
 
-    /// Begins the session, or says what its last host left open.
+    /// Begins the session, or returns the calls that its last host left open.
     fn resume<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         shown(py, &self.ask(py, sessions::resumed)?)
     }
 
-    /// Ends what was left open, for this reason.
+    /// Ends the calls that were left open, for the given reason.
     fn give_up(&self, py: Python<'_>, why: &str) -> PyResult<Receipt> {
         Ok(self.ask(py, |session| sessions::give_up(session, why))?.into())
     }
@@ -128,7 +128,7 @@ impl Session {
         Ok(self.ask(py, engine::Session::flush)?.map(Seq::get))
     }
 
-    /// Hides, hides behind a summary, or shows again.
+    /// Hides items, hides them behind a summary, or shows them again.
     fn context_act<'py>(
         &self,
         py: Python<'py>,
@@ -143,7 +143,7 @@ impl Session {
         shown(py, &reply)
     }
 
-    /// A call of the context tool, as a model makes it.
+    /// Runs a call of the context tool, as a model makes it.
     fn context_tool<'py>(&self, py: Python<'py>, call: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let json = dumped("call", call)?;
         let json = String::from_utf8_lossy(&json).into_owned();
@@ -160,7 +160,7 @@ impl Session {
         shown(py, &reply)
     }
 
-    /// Goes back to a seq: what came after leaves the context and stays in the log.
+    /// Goes back to a seq: later items leave the context and stay in the log.
     fn rewind<'py>(&self, py: Python<'py>, to: u64) -> PyResult<Bound<'py, PyAny>> {
         let reply =
             self.held.run(py, |store| store.rewind(store.session(self.info.clone()).id(), Seq(to)))?;
@@ -174,7 +174,7 @@ impl Session {
         shown(py, &ActAnswer::from(reply))
     }
 
-    /// Remembers what an entry made by `Entry.memory` says, at once, in the layer of its lifespan.
+    /// Records the memory item of an entry made by `Entry.memory`, at once, in the layer of its lifespan.
     fn remember<'py>(&self, py: Python<'py>, entry: &Entry) -> PyResult<Bound<'py, PyAny>> {
         let item = stores::memory_entry(&entry.entries).or_raise()?;
         let receipt = self.held.run(py, |store| {

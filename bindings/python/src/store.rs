@@ -180,7 +180,7 @@ impl Store {
         row.map(|row| shown(py, &row)).transpose()
     }
 
-    /// What policies and modes would have cost, of one session or of all.
+    /// The cost of one session or all under policies and modes.
     fn simulate<'py>(
         &self,
         py: Python<'py>,
@@ -207,7 +207,7 @@ impl Store {
         self.held.run(py, |store| stores::set_policy(store, &policy, reason))
     }
 
-    /// Every digest and link, checked.
+    /// Checks every digest and link.
     fn verify<'py>(&self, py: Python<'py>, deep: bool) -> PyResult<Bound<'py, PyAny>> {
         shown(py, &self.held.run(py, |store| stores::verified(store, deep))?)
     }
@@ -224,7 +224,7 @@ impl Store {
         shown(py, &self.held.run(py, |store| stores::merged(store, merging))?)
     }
 
-    /// All events as JSON lines, with all bytes: what `merge` and `acpdb import` read again.
+    /// All events as JSON lines, with all bytes, in the form that `merge` and `acpdb import` read.
     fn export<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, &self.held.run(py, stores::exported)?))
     }

@@ -1,11 +1,11 @@
-//! Receipts, and commits that are on their way.
+//! Receipts, and submitted commits.
 //!
 //! ```text
 //! Ticket.wait   takes part in the sync, without the interpreter's lock
 //! Ticket.poll   leaves a `Bell` behind: the engine's thread rings it (one byte into a socket) when the commit is durable
 //! ```
 //!
-//! So no thread of the engine ever waits for the interpreter, also not while it ends.
+//! So no thread of the engine ever waits for the interpreter, even while the interpreter ends.
 
 use std::future::Future as _;
 use std::io::Write as _;
@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use crate::fault::{OrRaise as _, raise};
 use crate::held::Owned;
 
-/// What was recorded. Durable and atomic when you hold it.
+/// The receipt of a commit, which is durable and atomic once there is a receipt.
 #[pyclass(frozen, module = "acpdb")]
 pub(crate) struct Receipt {
     receipt: engine::Receipt,
@@ -57,13 +57,13 @@ impl Receipt {
         self.receipt.known_count
     }
 
-    /// When the commit was recorded: microseconds since 1970.
+    /// The time at which the commit was recorded: microseconds since 1970.
     #[getter]
     fn recorded_at(&self) -> i64 {
         self.receipt.recorded_at.0
     }
 
-    /// First item of each entry, in order; `None` for those that were known.
+    /// First item of each entry, in order; `None` for entries that were known.
     #[getter]
     fn items(&self) -> Vec<Option<String>> {
         self.receipt.items.iter().map(|item| item.map(|item| item.to_string())).collect()
@@ -79,7 +79,7 @@ impl Receipt {
     }
 }
 
-/// What the engine rings when a commit is durable. Made for an event loop, which reads the other end.
+/// A bell that the engine rings when a commit is durable. Made for an event loop, which reads the other end.
 #[pyclass(frozen, module = "acpdb._acpdb")]
 pub(crate) struct Bell {
     ringer: Arc<Ringer>,
@@ -103,7 +103,7 @@ impl Wake for Ringer {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // A full socket has bytes to read, and so will be read.
+        // A full socket has unread bytes, so that the reader wakes up anyway.
         #[cfg(unix)]
         let _ = (&self.stream).write(&[1]);
     }
@@ -124,7 +124,7 @@ impl Bell {
         Err(pyo3::exceptions::PyNotImplementedError::new_err("there are no such sockets here"))
     }
 
-    /// The file descriptor of the other end, for the caller to keep and to close; once.
+    /// The file descriptor of the other end, for the caller to keep and to close. Works once.
     fn take_reader(&self) -> PyResult<i32> {
         let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
         let reader = reader.ok_or_else(|| raise("Error", "the bell's other end was taken".to_owned()))?;
@@ -155,7 +155,7 @@ impl Ticket {
 
 #[pymethods]
 impl Ticket {
-    /// The seq that the commit's last event has, or will have.
+    /// The seq of the commit's last event.
     #[getter]
     fn last_seq(&self) -> u64 {
         self.last_seq

@@ -1,10 +1,10 @@
-//! Answers of commands, in the words of the program's JSON: an item is told by its name, `#12`, as all rows tell it and all commands take it.
+//! Answers of commands, in the words of the program's JSON: an item has its name, `#12`, as in all rows and all commands.
 
 use acpdb_engine::ids::{ItemId, Seq, StreamId};
 use acpdb_engine::store::{ActReply, MemoryReceipt};
 use serde::Serialize;
 
-/// What a command on the context did.
+/// The result of a command on the context.
 #[derive(Clone, Debug, Serialize)]
 pub struct ActAnswer {
     reply: String,
@@ -25,7 +25,7 @@ impl From<ActReply> for ActAnswer {
     }
 }
 
-/// What a command on memory recorded.
+/// The result of a command on memory.
 #[derive(Clone, Debug, Serialize)]
 pub struct MemoryAnswer {
     id: String,

@@ -1,4 +1,4 @@
-//! Facts as a package describes them: a short JSON of names and numbers, beside the texts themselves.
+//! Facts in the form that a package describes: a short JSON of names and numbers, beside the texts themselves.
 //!
 //! ```text
 //! [{"fact": "message", "role": "user", "parts": [{"kind": "text", "body": 0}]}]  +  [b"why is the build red?"]
@@ -36,7 +36,7 @@ pub struct Described {
     kind: Kind,
     origin: Option<String>,
     time: Option<i64>,
-    /// The host's own record.
+    /// The host's raw record.
     wire: Option<Place>,
 }
 
@@ -135,7 +135,7 @@ impl Texts<'_> {
     }
 }
 
-/// The facts that `described` says, with their texts.
+/// The facts that `described` describes, with their texts.
 pub fn entries(described: &[Described], texts: &[Bytes]) -> Result<Vec<Entry>, Fault> {
     described.iter().map(|one| one.entry(&Texts(texts))).collect()
 }

@@ -1,4 +1,4 @@
-//! Errors by what a caller can do: a code that stays the same, and a text that says what to do.
+//! Errors by the caller's possible reactions: a code that stays the same, and a text that says what to do.
 
 use acpdb_engine::Error;
 use acpdb_query::FindError;
@@ -12,7 +12,7 @@ use serde_json::Value;
 pub struct Fault {
     /// A word of the list of errors in `surface.toml`.
     pub code: &'static str,
-    /// What happened, and what to do.
+    /// A sentence that says what happened and what to do.
     pub text: String,
 }
 
@@ -22,7 +22,7 @@ impl Fault {
         Self { code, text: text.into() }
     }
 
-    /// A value that cannot be used, with what to give instead.
+    /// The error for a value that cannot be used; its text says what to give instead.
     pub fn invalid(text: impl Into<String>) -> Self {
         Self::new("invalid", text)
     }

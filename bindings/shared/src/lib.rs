@@ -1,4 +1,4 @@
-//! What the packages for other languages have in common: operations of a store in plain types, and errors by their codes.
+//! The common part of the packages for other languages: operations of a store in plain types, and errors by their codes.
 //!
 //! ```text
 //! a package (its language's types, names, waiting)  ->  this crate (operations)  ->  engine, query, hosts

@@ -1,7 +1,7 @@
 //! Lines of a host's own recording, appended as the host writes them.
 //!
-//! The importer of the host turns each line into facts, of which one bears the line itself, so that `records` gives it back
-//! byte for byte. The lines belong to the session that they are appended to, also where they name another one.
+//! The importer of the host turns each line into facts. One of them holds the line itself, so that `records` gives it back byte for
+//! byte. The lines belong to the session to which they are appended, even if they name another one.
 
 use acpdb_engine::entry::{Entry, StreamInfo, WirePiece, fact};
 use acpdb_engine::secret::DERIVED;
@@ -13,8 +13,8 @@ pub struct Lines {
     batches: Vec<Batch>,
 }
 
-/// Reads `lines` with the importer of `format`. `salt` makes origins of this call differ from those of others where a line has
-/// no id of its own; `prefix` makes all of them differ.
+/// Reads `lines` with the importer of `format`. `salt` makes origins of this call differ from those of other calls where a line has
+/// no id of its own; `prefix` makes all origins differ.
 pub fn read(
     format: Format,
     lines: &[u8],
@@ -31,7 +31,7 @@ pub fn read(
         _ => batches.push(Batch { stream, entries: vec![entry] }),
     };
     for batch in read {
-        // A subagent's lines in the file of the session that started it.
+        // Lines of a subagent, in the file of the session that started it.
         let is_beside = batch.stream.parent.is_some() && home.parent.is_none();
         for mut entry in batch.entries {
             let origin = entry.origin.take();
@@ -67,13 +67,13 @@ pub fn read(
     Ok(Lines { batches })
 }
 
-/// Lines without an id of their own are told apart by their digest and number, which begin anew with each call.
+/// The origin of a line without its own id has its digest and number, which begin anew with each call.
 fn with_prefix(origin: &str, prefix: &str, salt: &str) -> String {
     let is_derived = origin.split_once(':').is_some_and(|(_, rest)| rest.starts_with(DERIVED));
     if is_derived { format!("{prefix}{origin}@{salt}") } else { format!("{prefix}{origin}") }
 }
 
-/// Records them as one commit; how many events were new.
+/// Records the lines as one commit; returns the number of new events.
 pub fn record(store: &Store, lines: &Lines) -> Result<u64, Error> {
     Ok(store.commit(&lines.batches, Atomicity::Split)?.event_count)
 }

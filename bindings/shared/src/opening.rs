@@ -1,4 +1,4 @@
-//! How a store is opened.
+//! The options of opening a store.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::fault::Fault;
 
-/// What `open` is told. It has no form for messages: a passphrase stands in it.
+/// The options of `open`. They have no form for messages: a passphrase is among them.
 #[derive(Clone, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "options of one call, each with a name")]
 pub struct Opening {
@@ -29,13 +29,13 @@ pub struct Opening {
     pub lock_wait: f64,
     /// Keeps an index.
     pub index: bool,
-    /// Takes secrets out of what is recorded.
+    /// Takes secrets out of recorded texts.
     pub redact: bool,
-    /// Also on file systems whose locks and syncs are not known to hold.
+    /// Allows file systems whose locks and syncs are not known to hold.
     pub any_file_system: bool,
-    /// The file with the key of an encrypted store; a store that is made with it is encrypted, and the file is made if it is not there.
+    /// The file with the key of an encrypted store. A store that is made with it is encrypted; a missing file is made.
     pub key_file: Option<PathBuf>,
-    /// Instead of it: the passphrase.
+    /// The passphrase, in place of the key file.
     pub passphrase: Option<String>,
     /// The subject of new sessions that name none; the store has to be encrypted.
     pub subject: Option<String>,
@@ -54,7 +54,7 @@ impl Opening {
         let is_new = self.path.join("acpdb.json").symlink_metadata().is_err();
         let may_make = is_new && self.create && !self.read_only;
         if let Some(name) = &self.subject {
-            // Before a key is made for a store that then is not.
+            // Checked before a key is made for a store that is then refused.
             check_subject(name)?;
             if may_make && self.key_file.is_none() && self.passphrase.is_none() {
                 return Err(Fault::invalid(format!(
@@ -91,7 +91,7 @@ impl Opening {
     }
 }
 
-/// What opens the keys of an encrypted store, if it is told. `may_make`: a key file that is not there is made.
+/// The ring for an encrypted store, if the caller names one. `may_make`: a missing key file is made.
 pub(crate) fn ring(
     key_file: Option<PathBuf>,
     passphrase: Option<String>,
@@ -129,8 +129,8 @@ fn file_ring(path: &Path, may_make: bool) -> Result<FileKeyRing, Fault> {
     })
 }
 
-/// A new key in a new file. It gets its name once it is whole: a process that makes the same store at this time finds no file, or
-/// all of it, and both have one key.
+/// A new key in a new file. The file gets its name once it is whole: another process that makes the same store meanwhile finds no
+/// file or the whole file, and both have one key.
 fn made(path: &Path) -> io::Result<FileKeyRing> {
     static MADE: AtomicU64 = AtomicU64::new(0);
     let number = MADE.fetch_add(1, Ordering::Relaxed);
@@ -148,7 +148,7 @@ fn made(path: &Path) -> io::Result<FileKeyRing> {
             FileKeyRing::create(path)?;
         }
     }
-    // The store must not be durable before its key is. Not every system syncs folders.
+    // The key must be durable before the store is. An error is ignored, since not every system syncs folders.
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         let _ = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
     }

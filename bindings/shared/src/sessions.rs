@@ -15,10 +15,10 @@ use crate::answers::{ActAnswer, MemoryAnswer};
 use crate::fault::{Fault, word};
 use crate::stores::format;
 
-/// A frozen view of a session at the head, or at a moment in words.
+/// A frozen view of a session at the head, or at a point given in words.
 pub fn view(store: &Store, info: &StreamInfo, at: Option<&str>) -> Result<(View, StreamName), Fault> {
     let session = store.session(info.clone());
-    // What was acknowledged before its sync is seen, too.
+    // Events that were acknowledged before their sync are in the view, too.
     store.sync()?;
     let Some(stream) = store.stream_name(session.id())? else {
         let (name, nearest) = (info.name.clone(), None);
@@ -28,7 +28,7 @@ pub fn view(store: &Store, info: &StreamInfo, at: Option<&str>) -> Result<(View,
     Ok((view, stream))
 }
 
-/// Begins the session, or says what its last host left open.
+/// Begins the session, or returns the calls that its last host left open.
 pub fn resumed(session: &Session) -> Result<Value, Fault> {
     let resumed = session.open_or_resume()?;
     let calls: Vec<_> = resumed
@@ -39,13 +39,13 @@ pub fn resumed(session: &Session) -> Result<Value, Fault> {
     Ok(json!({"is_new": resumed.is_new, "calls": calls, "messages": resumed.messages}))
 }
 
-/// Ends what was left open, for this reason.
+/// Ends the calls that were left open, for the given reason.
 pub fn give_up(session: &Session, why: &str) -> Result<Receipt, Fault> {
     let resumed = session.open_or_resume()?;
     Ok(session.give_up(&resumed, why)?)
 }
 
-/// How a context is served.
+/// The options of serving a context.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Serving {
     /// The step's key.
@@ -60,11 +60,11 @@ pub struct Serving {
     pub tokens_max: Option<u64>,
     /// The provider's cache holds nothing.
     pub cold: bool,
-    /// Tokens of what the host puts before.
+    /// Tokens of the host's text before the context.
     pub prefix_tokens: u64,
-    /// Todos and memory stand in it.
+    /// Todos and memory are added to the body.
     pub inject: bool,
-    /// The body says where the provider's cache pays (Anthropic only).
+    /// The body marks the places at which the provider's cache pays (Anthropic only).
     pub breakpoints: bool,
 }
 
@@ -89,7 +89,7 @@ pub fn served(session: &Session, serving: Serving) -> Result<(Vec<u8>, Value), F
     Ok((context.bytes, facts))
 }
 
-/// Targets by what an agent would call them; `#seq` is an item, the exact id of a call that call.
+/// Targets by an agent's names for them; `#seq` means an item, the exact id of a call means the call.
 fn targets(session: &Session, given: &[String]) -> Result<Vec<Target>, Error> {
     let view = session.view()?;
     let is_call = |text: &str| !view.read().state().calls_by_host_id(text, Seq::MAX).is_empty();
@@ -104,7 +104,7 @@ fn targets(session: &Session, given: &[String]) -> Result<Vec<Target>, Error> {
     Ok(given.iter().map(target).collect())
 }
 
-/// Hides, hides behind a summary, or shows again; `pin`: and the rules leave it alone.
+/// Hides items, hides them behind a summary, or shows them again; with `pin`, rules do not hide them again.
 pub fn act(
     store: &Store,
     session: &Session,
@@ -131,9 +131,9 @@ pub fn pin(store: &Store, session: &Session, given: &[String], pinned: bool) -> 
     Ok(reply?.into())
 }
 
-/// Remembers at once, in the layer of its lifespan.
+/// Records a memory item at once, in the layer of its lifespan.
 pub fn remember(store: &Store, session: &Session, item: MemoryEntry) -> Result<MemoryAnswer, Fault> {
-    // The session has to be there, for its project to be known.
+    // The session has to exist, so that its project is known.
     let _ = session.append([])?;
     Ok(store.remember(&MemoryScope::session(session.id()), &MemoryCommand::Add(item))?.into())
 }

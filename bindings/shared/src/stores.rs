@@ -29,7 +29,7 @@ use crate::answers::MemoryAnswer;
 use crate::fault::{Fault, word};
 use crate::opening::ring;
 
-/// Policies that are compared if none is named.
+/// Policies that are compared if the caller names none.
 const POLICIES: [&str; 4] = ["acp", "balanced", "careful", "economy"];
 
 /// The format of this name.
@@ -51,7 +51,7 @@ pub fn filter(store: &Store, text: &str) -> Result<Filter, Fault> {
 /// A session in a host's words.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Naming {
-    /// The host's id of it.
+    /// The host's id of the session.
     pub key: String,
     /// The host program.
     pub host: String,
@@ -61,15 +61,15 @@ pub struct Naming {
     pub cwd: Option<String>,
     /// A title for people.
     pub title: Option<String>,
-    /// Key of the session that started it, of the same host.
+    /// Key of the session that started this one, of the same host.
     pub parent: Option<String>,
-    /// The call of that session which did.
+    /// The call that started this session.
     pub parent_call: Option<String>,
     /// The subject of the session, a person or a tenant; the store has to be encrypted.
     pub subject: Option<String>,
 }
 
-/// The session that a host's words name; nothing is read or written.
+/// The session of a host's names; nothing is read or written.
 pub fn session(naming: Naming) -> Result<StreamInfo, Fault> {
     let Naming { key, host, project, cwd, title, parent, parent_call, subject } = naming;
     if key.is_empty() {
@@ -83,7 +83,7 @@ pub fn session(naming: Naming) -> Result<StreamInfo, Fault> {
     Ok(StreamInfo { project, cwd, title, parent, subject, ..StreamInfo::session(host, key) })
 }
 
-/// Whose memory is meant: the project that is named, else the only one there is.
+/// The memory's scope: the named project, else the only one.
 pub fn scope(store: &Store, project: Option<String>) -> Result<MemoryScope, Fault> {
     if let Some(project) = project {
         return Ok(MemoryScope::project(project));
@@ -106,12 +106,12 @@ pub fn sessions(store: &Store, text: &str) -> Result<Vec<SessionRow>, Fault> {
     Ok(acpdb_query::sessions(store, store.head()?, &filter)?.collect::<Result<_, Error>>()?)
 }
 
-/// What is looked for.
+/// The query of a search.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Looked {
-    /// Texts that all have to be there.
+    /// Texts that all have to match.
     pub patterns: Vec<String>,
-    /// A filter, or nothing.
+    /// A filter, or an empty text.
     pub filter: String,
     /// The texts are regular expressions.
     pub regex: bool,
@@ -145,7 +145,7 @@ pub fn found(store: &Store, looked: &Looked) -> Result<Value, Fault> {
     Ok(hits(store, None, &question, looked.limit)?)
 }
 
-/// Hits in one session or in all, the newest sessions first; what `acpdb search --json` prints.
+/// Hits in one session or in all, the newest sessions first, in the form that `acpdb search --json` prints.
 pub(crate) fn hits(
     store: &Store,
     only: Option<StreamName>,
@@ -177,7 +177,7 @@ pub(crate) fn hits(
     Ok(json!({"items": items, "scanned": scanned}))
 }
 
-/// Everything that a project ever remembered.
+/// All items that a project ever remembered.
 pub fn memory(store: &Store, project: Option<String>, at: Option<&str>) -> Result<Vec<Row>, Fault> {
     let scope = scope(store, project)?;
     let seq = match at {
@@ -187,7 +187,7 @@ pub fn memory(store: &Store, project: Option<String>, at: Option<&str>) -> Resul
     Ok(remembered(store, &scope, seq, store.now())?)
 }
 
-/// Everything that a scope ever remembered up to a seq. A project without memory is not there yet.
+/// All items that a scope ever remembered up to a seq. A project without memory does not exist yet.
 pub(crate) fn remembered(
     store: &Store,
     scope: &MemoryScope,
@@ -200,7 +200,7 @@ pub(crate) fn remembered(
     }
 }
 
-/// What an entry made by `Entry.memory` remembers.
+/// The memory item of an entry made by `Entry.memory`.
 pub fn memory_entry(entries: &[Entry]) -> Result<MemoryEntry, Fault> {
     match entries {
         [Entry { fact: Fact::Memory(item), .. }] => Ok(item.clone()),
@@ -208,7 +208,7 @@ pub fn memory_entry(entries: &[Entry]) -> Result<MemoryEntry, Fault> {
     }
 }
 
-/// The entry, if it can be remembered.
+/// The entry, if it can be a memory item.
 pub fn checked(entry: MemoryEntry) -> Result<MemoryEntry, Fault> {
     let is_keyless = entry.key.as_deref().unwrap_or_default().is_empty();
     if entry.value.is_empty() {
@@ -220,13 +220,13 @@ pub fn checked(entry: MemoryEntry) -> Result<MemoryEntry, Fault> {
     Ok(entry)
 }
 
-/// Remembers for a project, which comes about by it.
+/// Records a memory item of a project, and makes the project if needed.
 pub fn remember(
     store: &Store,
     project: Option<String>,
     mut item: MemoryEntry,
 ) -> Result<MemoryAnswer, Fault> {
-    // Without a session there is none that could end.
+    // Without a session, the item cannot end with one.
     item.lifespan = item.lifespan.or(Some(Lifespan::Project));
     remembered_by(store, project, &MemoryCommand::Add(item))
 }
@@ -263,7 +263,7 @@ fn memory_ref(text: &str) -> MemoryRef {
     item.map_or_else(|| MemoryRef::Id(text.to_owned()), MemoryRef::Item)
 }
 
-/// An event in a line: what it is and whose.
+/// An event in a line: its kind and its session.
 #[derive(Clone, Debug, Serialize)]
 pub struct EventRow {
     seq: Seq,
@@ -296,7 +296,7 @@ pub fn commit(store: &Store, commit: &Commit) -> Value {
     json!({"last_seq": commit.last_seq(), "recorded_at": commit.recorded_at.0, "events": events})
 }
 
-/// What policies and modes would have cost, of one session or of all.
+/// The cost of one session or all under policies and modes.
 pub fn simulated(
     store: &Store,
     session: Option<&str>,
@@ -366,7 +366,7 @@ pub fn policy(store: &Store) -> Result<Value, Fault> {
     Ok(serde_json::from_str(&policy.to_json()).unwrap_or_default())
 }
 
-/// Sets the policy for what comes; its seq.
+/// Sets the policy for later events; returns its seq.
 pub fn set_policy(store: &Store, policy: &Policy, reason: Option<&str>) -> Result<u64, Fault> {
     Ok(store.set_policy(None, policy, reason)?.get())
 }
@@ -376,19 +376,19 @@ pub fn policy_of(json: &[u8]) -> Result<Policy, Fault> {
     Policy::from_json(&String::from_utf8_lossy(json)).map_err(|error| Fault::invalid(error.to_string()))
 }
 
-/// Every digest and link, checked.
+/// Checks every digest and link.
 pub fn verified(store: &Store, deep: bool) -> Result<Value, Fault> {
     store.sync()?;
     verified_at(store.root(), deep)
 }
 
-/// As [`verified`], of a store that is not open.
+/// As [`verified`], for a store that is not open.
 pub fn verified_at(path: &Path, deep: bool) -> Result<Value, Fault> {
     let options = VerifyOptions { deep, expected: Vec::new() };
     Ok(json!(acpdb_engine::store::verify_store(path, &options)?))
 }
 
-/// Adds what is new in another store.
+/// Adds the new events of another store.
 pub fn merged(store: &Store, merging: Merging) -> Result<Value, Fault> {
     let mut builder = Store::builder(merging.path).registry(acpdb_hosts::registry()).read_only();
     if let Some(ring) = ring(merging.key_file, merging.passphrase, false)? {
@@ -398,20 +398,20 @@ pub fn merged(store: &Store, merging: Merging) -> Result<Value, Fault> {
     Ok(json!(store.merge(&mut other, MergeOptions { erase: merging.erase })?))
 }
 
-/// Which store is merged, and how. It has no form for messages: a passphrase stands in it.
+/// The store to merge, and the options. They have no form for messages: a passphrase is among them.
 #[derive(Clone, Deserialize)]
 pub struct Merging {
     /// The other store.
     pub path: PathBuf,
-    /// What was erased there is erased here.
+    /// Texts that were erased in the other store are erased here.
     pub erase: bool,
     /// The file with the key of the other store, if it is encrypted.
     pub key_file: Option<PathBuf>,
-    /// Instead of it: its passphrase.
+    /// The passphrase of the other store, in place of the key file.
     pub passphrase: Option<String>,
 }
 
-/// All events as JSON lines, with all bytes: what `merge` and `acpdb import` read again.
+/// All events as JSON lines, with all bytes, in the form that `merge` and `acpdb import` read.
 pub fn exported(store: &Store) -> Result<Vec<u8>, Fault> {
     let mut out = Vec::new();
     store.sync()?;
@@ -419,7 +419,7 @@ pub fn exported(store: &Store) -> Result<Vec<u8>, Fault> {
     Ok(out)
 }
 
-/// What a provider would refuse of the body of a request.
+/// The objections of a provider to the body of a request.
 pub fn linted(body: &[u8], name: &str, model: Option<&str>, previous: Option<&[u8]>) -> Result<Value, Fault> {
     let format = format(name)?;
     if format.provider().is_none() {
@@ -428,7 +428,7 @@ pub fn linted(body: &[u8], name: &str, model: Option<&str>, previous: Option<&[u
     Ok(json!(acpdb_hosts::lint::lint(format, body, Known { model, previous })))
 }
 
-/// Closes a store; one that is only read has nothing to leave behind.
+/// Closes a store. A store opened for reading has nothing to finish.
 pub fn close(store: Store) -> Result<(), Fault> {
     match store.close() {
         Err(Error::ReadOnly { .. }) => Ok(()),

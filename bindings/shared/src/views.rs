@@ -18,29 +18,29 @@ use serde_json::{Value, json};
 use crate::fault::Fault;
 use crate::stores::{Looked, filter, format, hits, remembered};
 
-/// What is asked: the store, a view of it, and whose view that is.
+/// The subject of questions: the store, a view in it, and the session of the view.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     /// The store.
     pub store: &'a Store,
     /// A view of one session.
     pub view: &'a View,
-    /// That session.
+    /// The session of the view.
     pub stream: &'a StreamName,
 }
 
-/// How a view is exported.
+/// The options of an export.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Exporting {
     /// A format of requests or transcripts, `html` or `otlp`.
     pub format: String,
-    /// Which items.
+    /// The selection of items.
     pub selection: String,
     /// Model that a body names.
     pub model: Option<String>,
     /// Calls without an end get one.
     pub synthetic_results: bool,
-    /// What the provider can do itself is left to it.
+    /// Acts that the provider can do itself are left to it.
     pub server_side: bool,
 }
 
@@ -55,7 +55,7 @@ impl Asked<'_> {
         Ok(acpdb_query::context(self.store, self.view, Window { last, layer }, self.store.now())?)
     }
 
-    /// Every item, of a file or tool, or that a filter lets pass.
+    /// All items, or those of a file or tool, or those that a filter lets pass.
     pub fn history(
         &self,
         file: Option<&str>,
@@ -82,13 +82,13 @@ impl Asked<'_> {
         Ok(rows.filter(is_chosen).take(limit.unwrap_or(usize::MAX)).collect::<Result<_, Error>>()?)
     }
 
-    /// An item and what superseded it, oldest first.
+    /// An item and the items that superseded it, oldest first.
     pub fn chain(&self, item: &str) -> Result<Value, Fault> {
         let chain = acpdb_query::chain(self.view, &self.stream.name, self.item(item)?);
         Ok(json!(chain.ok_or_else(|| self.miss(item))?))
     }
 
-    /// Why an item is in the context, or is not.
+    /// The reason why an item is or is not in the context.
     pub fn explain(&self, item: &str) -> Result<Value, Fault> {
         let explained = acpdb_query::explain(self.view, &self.stream.name, self.item(item)?);
         Ok(json!(explained.ok_or_else(|| self.miss(item))?))
@@ -119,7 +119,7 @@ impl Asked<'_> {
         Ok(todos::list(self.view)?.json(&self.stream.name))
     }
 
-    /// All that was ever to be remembered.
+    /// All memory items ever recorded.
     pub fn memory(&self) -> Result<Vec<Row>, Fault> {
         let scope = MemoryScope::session(self.stream.id);
         Ok(remembered(self.store, &scope, self.view.at(), self.store.now())?)
@@ -131,7 +131,7 @@ impl Asked<'_> {
         Ok(hits(self.store, Some(self.stream.clone()), &question, looked.limit)?)
     }
 
-    /// The host's records on the active branch, in order, each with its seq.
+    /// The host's raw records on the active branch, in order, each with its seq.
     pub fn records(&self, after: Seq) -> Result<Vec<(u64, Vec<u8>)>, Fault> {
         let view = self.view;
         let rewinds = view.read().state().rewinds(view.at()).to_vec();
@@ -191,7 +191,7 @@ impl Asked<'_> {
         Ok(export.bytes)
     }
 
-    /// Estimated tokens: as shown, and whole.
+    /// Estimated tokens: those shown, and those of the whole.
     pub fn tokens(&self) -> (u64, u64) {
         let tokens = self.view.read().state().tokens(self.view.at());
         (tokens.shown, tokens.whole)
@@ -204,7 +204,7 @@ impl Asked<'_> {
         Ok(id.and_then(|id| self.view.visible(id)).is_some_and(|seen| seen.visible))
     }
 
-    /// The item that a text names, in the view.
+    /// The item of a text, in the view.
     fn item(&self, text: &str) -> Result<Ix, FindError> {
         let Found { ix, item, .. } = acpdb_query::find(self.store, text, Some(self.stream))?;
         let there = ix.filter(|ix| self.view.read().state().item(*ix, self.view.at()).is_some());
@@ -219,9 +219,9 @@ impl Asked<'_> {
     }
 }
 
-/// A context of a megabyte is asked for at each step of a model. By default some allocators (glibc's) give buffers of that size back to the
-/// system at once, and fetch each page anew: two thirds of the time of such a call. They learn from what is let go of, so a buffer that is
-/// larger is let go of once; none of its pages is ever touched.
+/// Each step of a model needs a context of about a megabyte. Some allocators (glibc's) by default give buffers of that size back to
+/// the system at once, and fetch each page anew: two thirds of the time of such a call. They learn from freed buffers, so a larger
+/// buffer is freed once; none of its pages is ever touched.
 fn keep_large_buffers(bytes: usize) {
     const LARGE_BYTES: usize = 256 << 10;
     const LEARNT_BYTES: usize = 8 << 20;

@@ -1,4 +1,4 @@
-//! The engines that others make, each told to make every commit durable before it answers.
+//! Engines of other makers, each set to make every commit durable before it answers.
 
 mod fjall;
 mod lmdb;
@@ -35,7 +35,7 @@ pub(super) fn all() -> Vec<Kind> {
     ]
 }
 
-/// What the key-value engines store: session, chain, digest, body.
+/// The value in the key-value engines: session, chain, digest, body.
 fn value(event: &Event<'_>, into: &mut Vec<u8>) {
     into.clear();
     into.extend_from_slice(&event.session.to_le_bytes());
@@ -49,7 +49,7 @@ fn body(value: &[u8]) -> &[u8] {
     value.get(40..).unwrap_or_default()
 }
 
-/// A key of an index: what it is about, then the number, so that rows of one thing lie together in order.
+/// A key of an index: the indexed bytes, then the number, so that rows of the same bytes lie together in order.
 fn key(about: &[u8], number: u64) -> Vec<u8> {
     [about, &number.to_be_bytes()].concat()
 }

@@ -1,4 +1,4 @@
-//! `SQLite` with what acpdb promises on top: what has to be built where a database is taken for this work.
+//! `SQLite` with acpdb's promises on top: the code that is needed if a database does this work.
 //!
 //! ```text
 //! a call = step, start, end --> repeats skipped by origin --> parameters parsed, a key of what is read, tokens estimated
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! It is written as well as we could: WAL, `synchronous=FULL`, a large cache and a map, cached statements, one transaction a
-//! commit, rules by one indexed lookup each. It still does less than acpdb: one kind of rule key, no policy, no forks, no
-//! restore, no redaction of secrets, no times of hosts, no snapshot of a fold, no salvage of a damaged file.
+//! commit, rules by one indexed lookup each. It still does less than acpdb: one kind of rule key, no policy, no forks, no restore,
+//! no redaction of secrets, no times of hosts, no snapshot of a fold, no salvage of a damaged file.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ const TABLES: &str = "
     create table if not exists session (id integer primary key, items integer not null, tokens integer not null,
         shown integer not null);";
 
-/// The rules that this work meets, as numbers.
+/// The rules that act in this work, as numbers.
 const RULE_FILE: i64 = 1;
 const RULE_REPEAT: i64 = 2;
 
@@ -63,7 +63,7 @@ struct Draft<'d> {
     body: Option<&'d [u8]>,
 }
 
-/// Where the log has come to within a commit.
+/// The end of the log within a commit.
 struct Tip {
     seq: i64,
     link: [u8; 32],
@@ -117,7 +117,7 @@ fn event(
     Ok(Some(body_row))
 }
 
-/// A step of the model, its call and the result, and what they supersede.
+/// A step of the model, its call and the result, and the calls that they supersede.
 fn call(
     transaction: &Transaction<'_>,
     tip: &mut Tip,
@@ -125,7 +125,7 @@ fn call(
     salts: [[u8; 16]; 2],
 ) -> Outcome<()> {
     let number = given.number;
-    // As acpdb is given them: text of JSON, which has to be understood.
+    // In the form that acpdb gets: text of JSON, which has to be parsed.
     let text = format!(r#"{{"file_path":"/src/chain-{}.rs"}}"#, given.chain);
     let parsed: serde_json::Value = serde_json::from_str(&text)?;
     let path = parsed.get("file_path").and_then(serde_json::Value::as_str).ok_or("no path")?;
@@ -195,7 +195,7 @@ fn call(
     Ok(())
 }
 
-/// Gives a body once its digest was found to be right.
+/// Gives a body once its digest is checked.
 fn checked(row: &rusqlite::Row<'_>, sink: &mut Sink) -> Outcome<()> {
     let bytes = row.get_ref(0)?.as_blob()?;
     let (salt, digest): ([u8; 16], [u8; 32]) = (row.get(1)?, row.get(2)?);

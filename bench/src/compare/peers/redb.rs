@@ -1,4 +1,4 @@
-//! redb with everything in it: events and three indices, one `Immediate` transaction a commit, 64 MB of cache.
+//! redb for everything: events and three indices, one `Immediate` transaction a commit, 64 MB of cache.
 
 use std::path::Path;
 

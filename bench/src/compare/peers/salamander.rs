@@ -1,5 +1,5 @@
-//! salamander-db: a log with replay and forks. Each commit is an append and its `commit`; it finds by position and by
-//! stream, and has no lookup by a digest or a chain without a view of one's own in memory.
+//! salamander-db: a log with replay and forks. Each commit is an append and its `commit`; it finds by position and by stream, and
+//! has no lookup by a digest or a chain unless the caller builds a view in memory.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::compare::work::{Ask, Event, Sink};
 
 struct Db {
     database: Salamander<Vec<u8>>,
-    /// Where each event is.
+    /// The position of each event.
     positions: Vec<u64>,
 }
 
@@ -30,7 +30,7 @@ impl Db {
     fn read(&self, plan: ReplayPlan, mut each: impl FnMut(u64, &[u8])) -> Outcome<()> {
         let mut reader = self.database.read(plan)?;
         while let Some(record) = reader.next()? {
-            // Its payload is a vector as bincode writes it: a length of 8 bytes before it.
+            // The payload is a vector in bincode's form, with a length of 8 bytes before it.
             each(record.position, record.payload.get(8..).unwrap_or_default());
         }
         Ok(())

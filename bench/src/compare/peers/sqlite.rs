@@ -33,7 +33,7 @@ fn open(folder: &Path, name: &str, tables: &str) -> Outcome<Connection> {
     Ok(connection)
 }
 
-/// The same, with a larger cache and a map.
+/// As [`open`], with a larger cache and a map.
 pub(super) fn tuned(folder: &Path, name: &str, tables: &str) -> Outcome<Connection> {
     let connection = open(folder, name, tables)?;
     connection.execute_batch("pragma cache_size = -65536; pragma mmap_size = 8589934592;")?;

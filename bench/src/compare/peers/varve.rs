@@ -49,7 +49,7 @@ impl Engine for Db {
 
     fn ask(&mut self, ask: Ask, sink: &mut Sink) -> Outcome<bool> {
         let Ask::Get(number) = ask else { return Ok(false) };
-        // Its numbers begin with 0.
+        // The engine's numbers begin with 0.
         let found = self.store.global_reader().get(GlobalSequence(number - 1))?.ok_or("no such event")?;
         take(&found.payload, sink)?;
         Ok(true)

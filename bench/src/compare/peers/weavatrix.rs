@@ -1,4 +1,4 @@
-//! weavatrix-memory's event store: a framed file that is synced, and all events in memory, too. Reads are memory only.
+//! weavatrix-memory's event store: a framed file that is synced, and all events in memory, too. Reads use only the memory.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::Outcome;
 use crate::compare::engine::Engine;
 use crate::compare::work::{Ask, Event, Sink};
 
-/// Length-prefixed fields; the crate brings JSON only.
+/// Length-prefixed fields; the crate itself only has JSON.
 struct Plain;
 
 impl Codec<StoredEvent<Vec<u8>>> for Plain {
@@ -36,12 +36,12 @@ impl Codec<StoredEvent<Vec<u8>>> for Plain {
 
 struct Weavatrix {
     store: FileEventStore<Vec<u8>, Plain>,
-    /// Its number of the first event.
+    /// The engine's number of the first event.
     first: u64,
 }
 
 pub(super) fn open(folder: &Path) -> Outcome<Box<dyn Engine>> {
-    // As durable as the others: the bytes and the length, not the times.
+    // As durable as the other engines: the bytes and the length are synced, not the times.
     let options = FileStoreOptions { durability: Durability::SyncData, ..FileStoreOptions::default() };
     let store = FileEventStore::open(folder.join("weavatrix.log"), Plain, options)?;
     Ok(Box::new(Weavatrix { store, first: 0 }))
@@ -62,7 +62,7 @@ fn new(event: &Event<'_>) -> Outcome<NewEvent<Vec<u8>>> {
 
 impl Engine for Weavatrix {
     fn append(&mut self, events: &[Event<'_>]) -> Outcome<()> {
-        // One batch is of one stream: a commit over many sessions goes to one stream here.
+        // One batch is of one stream, so a commit over many sessions goes to one stream here.
         let first = events.first().map_or(0, |event| event.session);
         let batch = events.iter().map(new).collect::<Outcome<Vec<_>>>()?;
         self.store.append_owned_receipt(&stream(first)?, ExpectedVersion::Any, batch)?;
@@ -75,7 +75,7 @@ impl Engine for Weavatrix {
 
     fn ask(&mut self, ask: Ask, sink: &mut Sink) -> Outcome<bool> {
         let Ask::Get(number) = ask else { return Ok(false) };
-        // It goes through all events in memory.
+        // The engine goes through all events in memory.
         let position = self.first + number - 1;
         let found = self.store.load_all(position.checked_sub(1), 1);
         for stored in &found {
