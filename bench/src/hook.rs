@@ -1,7 +1,7 @@
 //! A host's hook as a whole process, alone and beside eight others, each of which ends ten batches a second.
 //!
 //! ```text
-//! event        recording of the session      what it asks of the program
+//! event        recording of the session      the work of the program
 //! PostToolUse  any                           nothing: it starts, reads and answers
 //! PostToolBatch, UserPromptSubmit  213 kB    the recording is read, nothing in it is new
 //! ```

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! main -> import | intake | fold | memory | open | query | serve | price | pieces | growth | hook | look | sealed | tree | digests | scale -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
-//!            '-> children of this program, for what only a fresh process shows: peak memory, cold starts
+//!            '-> children of this program, for figures that only a fresh process shows: peak memory, cold starts
 //! ```
 //!
 //! Where possible, it measures processor time, not time on the clock, and takes the median of several rounds. A missed target is a

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bounds     0    1    2    3    4    5          ends of requests; 0 is the end of the fixed prefix
-//! blocks     | b1 | b2 | b3 | b4 | b5 |          what came with each request
+//! blocks     | b1 | b2 | b3 | b4 | b5 |          the new part of each request
 //! cut (2, 5) at request 5: b3 to b5 are written anew, each as it is known then, and are one piece from then on
 //! ```
 //! Cuts at bounds nest: a later cut takes whole pieces of earlier ones. So the part above bound `p`, from request `p + 1` until a

@@ -68,7 +68,7 @@ impl StreamNames {
         if names.len() == NAMED_COUNT_MAX {
             let all = self.store.stream_names().unwrap_or_default();
             names.extend(all.into_iter().map(|name| (name.id, Some(name))));
-        // As for all names.
+        // A stream that cannot be read has no name.
         } else if let Ok(Some(name)) = self.store.stream_name(stream) {
             names.insert(stream, Some(name));
         }

@@ -54,8 +54,8 @@ fn tell_of_verb(error: &mut clap::Error) {
     }
 }
 
-/// Users do not know ids of items by heart: where an id is missing, says which verb lists ids, and how to type
-/// one, as a shell drops a bare `#297`.
+/// Users do not know ids of items by heart: where an id is missing, says which verb lists ids, and how to type one, as a shell
+/// drops a bare `#297`.
 fn tell_of_ids(error: &mut clap::Error) {
     let missing = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(name)) if name == "--chain <ID>" => true,

@@ -48,7 +48,7 @@ fn is_due(store: &Store, every: Every) -> Result<bool, Failure> {
     }
 }
 
-/// Signs the events up to now, of which only the events after the last checkpoint that was seen are read; the checkpoint itself is
+/// Signs the events up to now, and reads only the events after the last checkpoint that was seen; that checkpoint itself is
 /// believed. `None`: signing needs a pass over all events.
 fn signed_on(store: &Store, name: &str, output: &Output) -> Result<Option<(Checkpoint, String)>, Failure> {
     let key = keys::signer(name)?;

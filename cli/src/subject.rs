@@ -1,7 +1,7 @@
 //! The subject of new sessions of a store, where the session names none.
 //!
 //! ```text
-//! what the session says  >  --subject of the verb  >  $ACPDB_SUBJECT  >  the settings, for each store  >  none
+//! the session's own subject  >  --subject of the verb  >  $ACPDB_SUBJECT  >  the settings, for each store  >  none
 //! ```
 //!
 //! The subject stands in the user's settings and not in the store: in the store a name lies sealed, and goes with its key.

@@ -1,9 +1,9 @@
 //! Tiles of the tree, beside the log: a cache from which proofs are made, and from which the tree goes on for automatic signing.
 //!
 //! ```text
-//! checkpoint sign      a pass over all events anyway: each tile that is not what it should be is written anew
+//! checkpoint sign      a pass over all events anyway: each tile that is missing or wrong is written anew
 //! signing by itself    the last tiles, whose root has to be that of the checkpoint that was seen last; then the events since
-//! prove, push          some eight tiles, if what comes out proves what was signed; else a pass over all events
+//! prove, push          some eight tiles, if the proof leads to the signed root; else a pass over all events
 //! ```
 //!
 //! A tile is never believed without a check, so that the folder may be removed, cut or forged at any time. Without tiles nothing

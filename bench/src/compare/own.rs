@@ -39,7 +39,7 @@ struct LogEngine {
 const FRAME_BYTES_MAX: usize = 16 << 20;
 /// Smallest large frame, in bytes.
 const LARGE_BYTES: usize = 32 << 10;
-/// About the bytes of a part of a large frame.
+/// Approximate bytes of a part of a large frame.
 const PART_BYTES: usize = 4 << 10;
 
 pub(crate) fn open_log(folder: &Path) -> Outcome<Box<dyn Engine>> {

@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use crate::fault::{OrRaise as _, raise};
 use crate::held::Owned;
 
-/// The receipt of a commit, which is durable and atomic once there is a receipt.
+/// The receipt of a commit. The commit is durable and atomic once the receipt exists.
 #[pyclass(frozen, module = "acpdb")]
 pub(crate) struct Receipt {
     receipt: engine::Receipt,

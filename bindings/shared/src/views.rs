@@ -40,7 +40,7 @@ pub struct Exporting {
     pub model: Option<String>,
     /// Calls without an end get one.
     pub synthetic_results: bool,
-    /// Acts that the provider can do itself are left to it.
+    /// Clearing old results is left to a provider that can do it itself.
     pub server_side: bool,
 }
 

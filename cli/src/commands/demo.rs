@@ -111,7 +111,7 @@ fn newest(global: &Global, folder: &Path, output: &Output) -> Result<Option<Chos
         .filter_map(|candidate| {
             // A candidate that fails is left out.
             let metadata = std::fs::metadata(&candidate.path).ok()?;
-            // As above.
+            // A file without a time is left out.
             Some((metadata.modified().ok()?, candidate))
         })
         .collect();

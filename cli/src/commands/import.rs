@@ -231,7 +231,7 @@ fn check_places(args: &Import) -> Result<(), Failure> {
 /// Tells in which places sessions were looked for, so that the user knows what to set or to name.
 fn nothing_found(hosts: &[Format], output: &Output) -> Result<Failure, Failure> {
     let mut places = places(hosts)?;
-    // A folder is listed once for each way in which its host names files.
+    // Places repeat a folder for each way in which its host names files.
     places.dedup_by(|one, other| one.folder == other.folder);
     for place in places {
         let state = if place.folder.is_dir() { "holds no session" } else { "is not there" };

@@ -94,7 +94,7 @@ fn shadowed(global: &Global, parent: &Path, new: &Path) -> Option<PathBuf> {
     (!is_new).then_some(used)
 }
 
-/// Leaves an existing store as it is. Fails if the store is not as asked.
+/// Leaves an existing store unchanged. Fails if the store is not as the options ask.
 fn there(global: &Global, args: &Init, folder: &Path) -> Result<Made, Failure> {
     let store = store_path::builder(folder, global)?.read_only().open()?;
     if args.encrypt && !store.is_encrypted() {

@@ -255,7 +255,7 @@ pub(crate) fn said(
     Ok(Code::Ok)
 }
 
-/// The items that `KEY`, `CATEGORY/KEY`, an id or `#seq` names, current preferences first.
+/// The items that an id or `#seq` names; if there are none, the items of `KEY` or `CATEGORY/KEY`.
 pub(crate) fn named<'r>(rows: &'r [Row], text: &str) -> Vec<&'r Row> {
     let place = |row: &&Row| {
         row.key.as_deref().is_some_and(|key| key == text || format!("{}/{key}", row.category) == text)

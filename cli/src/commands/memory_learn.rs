@@ -1,4 +1,4 @@
-//! Suggestions for memory: `acpdb memory propose` from messages, `acpdb memory insights` from the later use of items.
+//! Suggestions for memory: `acpdb memory propose` from messages, `acpdb memory insights` from the history of items.
 
 use acpdb_engine::MemoryScope;
 use acpdb_engine::fold::memory::{MemoryInsights, kind_label, lifespan_label};

@@ -38,7 +38,8 @@ pub(crate) fn run(global: &Global, args: &Merge, output: &mut Output) -> Result<
     Ok(code(&report))
 }
 
-/// Says what is damaged in a store of which texts came without their bytes, as erased texts do: lost texts are no success.
+/// Lists the damage of a store from which texts came without their bytes: they may be erased or damaged, and damaged texts are no
+/// success.
 fn tell_of_damage(folder: &Path, output: &Output) {
     match verify_store(folder, &VerifyOptions::default()) {
         Ok(found) => {

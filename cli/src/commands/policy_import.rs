@@ -1,7 +1,7 @@
 //! `acpdb policy import FILE`: the configuration of a pruning plug-in as a policy.
 //!
 //! ```text
-//! JSON with comments -> rows of the table -> keys of the policy         what is in no row is named, never dropped in silence
+//! JSON with comments -> rows of the table -> keys of the policy         a setting in no row is named, never dropped in silence
 //! ```
 
 use acpdb_engine::fold::Policy as Rules;
@@ -57,7 +57,7 @@ const READ: &[&str] = &[
 struct Imported {
     /// Keys of the policy.
     keys: Map<String, Value>,
-    /// Settings without a key.
+    /// Settings for which the policy has no key.
     left: Vec<String>,
 }
 

@@ -289,7 +289,7 @@ fn of_growth(store: &Store, from: &str, to: Option<&str>) -> Result<(String, Che
     Ok((proof.to_text().map_err(|error| keys::refused(&error))?, last))
 }
 
-/// Writes a proof. A proof with a text can be read by its owner alone, as other files with texts; so can a file that it replaces.
+/// Writes a proof. A proof with a text can be read by its owner alone, as other files with texts, even if it overwrites a file.
 fn write(path: &Path, text: &str, has_text: bool) -> std::io::Result<()> {
     use std::io::Write as _;
     let mut options = std::fs::OpenOptions::new();

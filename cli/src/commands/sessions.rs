@@ -209,7 +209,7 @@ fn short_id(id: &str, length: usize, room: usize) -> String {
     }
     // There is room for at least 8 characters.
     let head = room.saturating_sub(1) / 2;
-    // As above.
+    // There is room for at least 8 characters.
     let tail = room.saturating_sub(1) - head;
     let first: String = id.chars().take(head).collect();
     let last: String = id.chars().skip(count - tail).collect();
@@ -329,7 +329,7 @@ fn several(store: &Store, text: &str, candidates: &[String]) -> Failure {
     let all = store.stream_names().unwrap_or_default();
     for candidate in candidates {
         let stream = all.iter().find(|name| name.name == *candidate);
-        // As above.
+        // A session that cannot be read has no title.
         let title = stream.and_then(|it| acpdb_query::titles::title_of(store, it, None).ok().flatten());
         let title = clip(&title.unwrap_or_default(), TITLE_WIDTH_MIN * 2);
         message.push_str(format!("\n  {}  {title}", one_line(candidate)).trim_end_matches(' '));

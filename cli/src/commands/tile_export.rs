@@ -3,7 +3,7 @@
 //! ```text
 //! FOLDER/checkpoint              the signed note; put there last
 //! FOLDER/tile/0/x001/234         hashes
-//! FOLDER/tile/entries/x001/234   what the hashes of leaves are of: 32 bytes for each event, which show nothing of it
+//! FOLDER/tile/entries/x001/234   the hashed data of leaves: 32 bytes for each event, which show nothing of it
 //! ```
 
 use std::io::Write as _;

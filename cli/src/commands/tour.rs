@@ -116,7 +116,7 @@ fn short_name(store: &Store, session: &StreamName) -> String {
     [8, 16].map(short).into_iter().find(names_it).unwrap_or_else(|| session.name.clone())
 }
 
-/// Commands that work as they stand.
+/// Commands that work without changes.
 fn next(
     keep: Option<&Path>,
     global: &Global,
@@ -341,7 +341,7 @@ impl Tour {
         // A short chain is shown as a whole.
         let skipped = shown.members.len().saturating_sub(MEMBER_COUNT_MAX);
         shown.members.drain(..skipped);
-        // One reason for each member is enough here: the first edge is the one that hides.
+        // One reason for each member is enough here: the first edge is the edge that hides.
         let mut told = std::collections::BTreeSet::new();
         shown.edges.retain(|edge| !edge.released && told.insert(edge.old.clone()));
         if skipped > 0 {

@@ -1,7 +1,7 @@
 //! One file that a host adds to: read to its end, and on from there whenever it has grown.
 //!
 //! ```text
-//! thread of a file   import::read <- Tail: bytes ... end of file: commit what is gathered, wait for a word
+//! thread of a file   import::read <- Tail: bytes ... end of file: commit the gathered facts, wait for a notice
 //!                                      '-> grown: more bytes   replaced, cut, still for long: the end of the input
 //! ```
 //!

@@ -68,16 +68,16 @@ impl Watch {
     pub(crate) fn new(news: Sender<News>) -> (Self, Option<String>) {
         let tell = move |event: notify::Result<notify::Event>| match event {
             Ok(event) if event.need_rescan() => {
-                // A follower that has ended hears nothing.
+                // A follower that has ended receives nothing.
                 let _ = news.send(News::Look);
             }
             Ok(event) if is_change(event.kind) => {
-                // A follower that has ended hears nothing.
+                // A follower that has ended receives nothing.
                 let _ = news.send(News::Changed(event.paths));
             }
             Ok(_) => {}
             Err(error) => {
-                // A follower that has ended hears nothing.
+                // A follower that has ended receives nothing.
                 let _ = news.send(News::Unwatched(error.to_string()));
             }
         };

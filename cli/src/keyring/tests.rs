@@ -1,4 +1,4 @@
-//! The keyring by the library's own keyring for tests, which fails as it is told to.
+//! The keyring in tests is the library's own, which fails on demand.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 

@@ -20,7 +20,7 @@ use super::{Candidate, FileReport, ReadError, Recognised, Skipped};
 
 /// Files that wait to be read, or were read and wait to be recorded.
 pub(crate) const FILE_COUNT: usize = 8;
-/// About the bytes of facts in one parcel.
+/// Approximate bytes of facts in one parcel.
 const PARCEL_BYTES: usize = 256 << 10;
 /// Parcels of one file that wait to be recorded: as much as one commit takes, so that reading goes on while it is made.
 const PARCEL_COUNT: usize = GATHER_BYTES / PARCEL_BYTES;

@@ -1,8 +1,8 @@
 //! `SQLite` with acpdb's promises on top: the code that is needed if a database does this work.
 //!
 //! ```text
-//! a call = step, start, end --> repeats skipped by origin --> parameters parsed, a key of what is read, tokens estimated
-//!        --> salted digests of bodies, a link over each event --> rows --> rules: what the call supersedes, with its reason
+//! a call = step, start, end --> repeats skipped by origin --> parameters parsed, a key of the file, tokens estimated
+//!        --> salted digests of bodies, a link over each event --> rows --> rules: the calls that this one supersedes, with the reason
 //! ```
 //!
 //! It is written as well as we could: WAL, `synchronous=FULL`, a large cache and a map, cached statements, one transaction a

@@ -90,7 +90,7 @@ impl Answers {
                 let view = match self.view(stream) {
                     Ok(Some(view)) => view,
                     Ok(None) => {
-                        // As above.
+                        // A browser that has gone away gets no answer.
                         let _ = known.send(false);
                         return;
                     }
@@ -100,13 +100,13 @@ impl Answers {
                         return pieces.end(Err::<(), _>(error));
                     }
                 };
-                // As above.
+                // A browser that has gone away gets no answer.
                 let _ = known.send(true);
                 let write = if matches!(route, Route::Page(_)) { page::page } else { page::page_data };
                 write(&self.store, &view, now, &self.options, &mut pieces).map(|_| ())
             }
             _ => {
-                // As above.
+                // A browser that has gone away gets no answer.
                 let _ = known.send(true);
                 self.index(matches!(route, Route::Index), &mut pieces)
             }
