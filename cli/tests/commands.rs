@@ -244,7 +244,7 @@ fn policies_are_set_by_preset_file_and_key_and_refused_with_what_is_near() {
 #[test]
 fn tasks_and_todos_are_shown_and_changed() {
     let shell = Shell::new();
-    // What a host recorded cannot steer the terminal.
+    // A host's texts cannot steer the terminal.
     let list = shell.run(&["todo", "list"], "").out;
     assert!(list.contains("▶ Look\\u{1b}[2J") && !list.contains('\u{1b}'), "{list:?}");
     assert_eq!(shell.json(&["todo", "list"], "")["items"][0]["status"], "in_progress");
@@ -290,7 +290,7 @@ fn columns_are_left_out_and_never_wrapped() {
     }
 }
 
-/// A merge gave records that have no time the time of their import, and a session of last year was the newest. What has no time
+/// A merge gave records that have no time the time of their import, and a session of last year was the newest. A record without a time
 /// stays without one, and `sessions` says the same of both stores: of an imported session and of one recorded as it happened.
 #[test]
 fn a_merge_changes_no_dates() {
@@ -381,7 +381,7 @@ fn undo_goes_back_through_the_acts_and_redo_forward() {
     shell.refuses(&["undo"], "", 7, "is left to take back");
 }
 
-/// What a discard hides is distilled; the undo of that is two acts, and one step back.
+/// A discarded item is distilled; the undo of that is two acts, and one step back.
 #[test]
 fn an_undo_of_several_acts_is_one_step_back() {
     let shell = Shell::new();

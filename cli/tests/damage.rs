@@ -1,4 +1,4 @@
-//! What a user of a damaged store sees: everything sound, a word about the rest, and exit code 3.
+//! A damaged store as its user sees it: everything sound, a word about the rest, and exit code 3.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
@@ -162,7 +162,7 @@ fn every_verb_that_reads_a_damaged_text_says_so_and_exits_with_3() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // What shows no text has nothing to leave out.
+    // An answer without texts has nothing to leave out.
     for verb in [
         "info",
         "policy show",
@@ -264,7 +264,7 @@ fn a_head_that_was_kept_elsewhere_is_compared() {
     let (code, out) = judge(&store, &["verify", "--expect-file", &file, "--expect", &format!("3={link}")]);
     assert_eq!(code, Some(0), "{out}");
     assert_eq!(out.matches("the link that was kept agrees").count(), 3, "{out}");
-    // What `head` prints is taken as an argument, too: `verify --expect "$(acpdb head)"`.
+    // The output of `head` is taken as an argument, too: `verify --expect "$(acpdb head)"`.
     let (code, out) = judge(&store, &["verify", "--expect", text.lines().next().unwrap()]);
     assert_eq!(code, Some(0), "{out}");
     assert_eq!(judge(&store, &["verify", "--expect", text.trim()]).0, Some(0));
@@ -352,7 +352,7 @@ fn a_salvage_never_hides_what_is_lost_at_the_end() {
     assert!(text.contains("  lost  events ") && !text.contains("Nothing is lost"), "{text}");
 }
 
-/// What no witness bears out is not called whole.
+/// A log that no witness bears out is not called whole.
 #[test]
 fn a_salvage_says_that_it_does_not_know_where_the_log_ended() {
     let folder = tempfile::TempDir::new().unwrap();
@@ -369,7 +369,7 @@ fn a_salvage_says_that_it_does_not_know_where_the_log_ended() {
 }
 
 /// The commit of an import was damaged, and the store looked like an empty one: "no session", "no items", exit code 7, of a search
-/// 1, in part without a word. What finds nothing in a damaged store says that it is damaged, and ends with 3.
+/// 1, in part without a word. A verb that finds nothing in a damaged store says that it is damaged, and ends with 3.
 #[test]
 fn a_damaged_store_does_not_look_like_an_empty_one() {
     let folder = tempfile::TempDir::new().unwrap();

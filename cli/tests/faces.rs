@@ -1,4 +1,4 @@
-//! What a reader and a program see of the same answer: tables of any width, cells with tabs, pages in folders, standard input.
+//! The same answer, for a reader and for a program: tables of any width, cells with tabs, pages in folders, standard input.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs lines of a shell on a bus of their own; `$A` is the program. What they print, and their exit codes, each in a line.
+/// Runs lines of a shell on a bus of their own; `$A` is the program. Gives their output, and their exit codes, each in a line.
 fn on_a_bus(home: &Path, begin: &str, lines: &[&str]) -> String {
     let run = home.join("run");
     std::fs::create_dir_all(&run).unwrap();

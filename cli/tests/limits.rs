@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What an import may take at its peak; a sound one of these sizes takes a tenth of it.
+/// The most memory that an import may take at its peak; a sound one of these sizes takes a tenth of it.
 const PEAK_KIB_MAX: u64 = 200 << 10;
 
 /// Runs the program: its exit code, what it said, and the most memory it held, in KiB, as far as it could be seen.
@@ -90,7 +90,7 @@ fn a_hostile_file_ends_soon_and_names_the_limit() {
     }
 }
 
-/// What came before a limit is recorded, as whole records; importing again with more allowed adds the rest, and nothing twice.
+/// The records before a limit are recorded whole; importing again with more allowed adds the rest, and nothing twice.
 #[test]
 fn what_came_before_a_limit_stands_and_the_rest_can_be_added() {
     let folder = tempfile::TempDir::new().unwrap();

@@ -151,14 +151,14 @@ fn what_hooks_record_is_what_an_import_records() {
     assert!(desk.context("store").to_string().contains("value_39"));
 }
 
-/// What the model is given in place of a result, if anything.
+/// The text that the model is given in place of a result, if any.
 fn replaced(answer: &Value) -> Option<String> {
     let output = &answer["hookSpecificOutput"]["updatedToolOutput"];
     let text = output["file"]["content"].as_str().or(output["stdout"].as_str())?;
     Some(text.to_owned())
 }
 
-/// What the log holds of the call that was answered with a pointer.
+/// The events of the call that was answered with a pointer.
 fn original(desk: &Desk) -> String {
     let kept = desk.ok(&["log", "--json"]);
     let finish =
@@ -221,7 +221,7 @@ fn a_row_of_a_module_becomes_a_pointer_whatever_the_tool() {
     desk.gets("c2", pointer.as_str().unwrap(), &json!({"kept": long()}));
     // A compaction has the host write its rows again: they were decided on.
     assert_eq!(desk.hook("prune", "session.append", &row("c1", &json!(long()))), json!({}));
-    // What is not a text alone, or failed, or is no result, stays.
+    // A result that failed or is not a text alone stays, as does a row that is no result.
     desk.asks("c3", "mcp__any__tool", &json!({}));
     let picture = json!([{"type": "text", "text": long()}, {"type": "image", "source": {}}]);
     let mut failed = row("c3", &json!(long()));
@@ -237,7 +237,7 @@ fn a_row_of_a_module_becomes_a_pointer_whatever_the_tool() {
     assert!(original(&desk).contains("compute(39"), "the original is in the log");
 }
 
-/// What a subagent sees is its own: the session's results are none that it could look at, and the other way round.
+/// A subagent's context is its own: the session's results are none that it could look at, and the other way round.
 #[test]
 fn in_a_subagent_only_its_own_results_count() {
     let mut desk = Desk::new();
@@ -331,7 +331,7 @@ fn a_compaction_is_answered_with_placeholders_for_the_oldest_results() {
         (4..7).contains(&hidden) && texts.iter().skip(hidden).all(|text| text.contains("value_39")),
         "{texts:?}"
     );
-    // What was served can be made again, and says the same.
+    // A served context can be made again, and says the same.
     let served = desk.ok(&["context", "s1", "--served"]);
     let said: Vec<Value> = served.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let outputs: Vec<&str> = said.iter().filter_map(|line| line["output"].as_str()).collect();
@@ -377,7 +377,7 @@ fn a_new_session_is_told_what_is_due() {
         desk.hook("suggest", "SessionStart", &start)["hookSpecificOutput"]["additionalContext"].to_string();
     assert!(text.contains("[pending] Write the note") && !text.contains("Rename it"), "{text}");
     assert!(text.contains("Jobs wait in Postgres"), "{text}");
-    // What stands in the context already is not said again, and record says nothing at all.
+    // A text that the context has already is not said again, and `record` says nothing at all.
     let resumed = json!({"source": "resume", "session_id": "s2"});
     assert_eq!(desk.hook("suggest", "SessionStart", &resumed), json!({}));
     assert_eq!(desk.hook("record", "SessionStart", &start), json!({}));
@@ -423,7 +423,7 @@ fn a_hook_that_takes_too_long_gives_up() {
     assert_eq!((done.out.as_str(), done.code), ("{}\n", 0), "{done:?}");
     let status = desk.ok(&["attach", "--status", "--json"]);
     assert!(status.contains("given up after 0 ms"), "{status}");
-    // What was not recorded then is recorded by the next event.
+    // The rest is recorded by the next event.
     desk.hook("record", "Stop", &json!({}));
     assert!(desk.context("store").to_string().contains("Wait."));
 }
@@ -675,7 +675,7 @@ fn a_body_for_anthropic_says_where_its_cache_pays() {
         let previous = before.as_ref().map(|path| path.to_str().unwrap().to_owned());
         lint.extend(previous.iter().flat_map(|path| ["--previous", path.as_str()]));
         desk.ok(&lint);
-        // What was sent is made again to the byte, its marks among it.
+        // The request is made again to the byte, with its marks.
         assert_eq!(desk.ok(&["context", "s1", "--served"]).trim_end(), body.trim_end());
         before = Some(PathBuf::from(path));
         marked(&body)

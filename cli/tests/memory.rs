@@ -29,7 +29,7 @@ impl Shell {
         finish(&mut command, stdin)
     }
 
-    /// What a command prints that ends well.
+    /// The output of a command that ends well.
     fn out(&self, args: &[&str]) -> String {
         let done = self.run(args, "");
         assert_eq!(done.code, 0, "{args:?}: {done:?}");
@@ -476,8 +476,8 @@ fn exports_give_what_was_there(folder: &Path) {
     }
 }
 
-/// What a session was told to remember for its project stayed in the session when it came by `append`; so did what was to
-/// last for good, and a value said again in other letters took its own place.
+/// An item that a session was told to remember for its project stayed in the session when it came by `append`; so did an item that was
+/// to last for good, and a value said again in other letters took its own place.
 #[test]
 fn memory_goes_to_the_stream_of_its_lifespan_by_every_door() {
     let shell = Shell::new();

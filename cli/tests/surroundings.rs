@@ -1,4 +1,4 @@
-//! What a machine may hold beside a store: names that are no UTF-8, variables that are set to nothing, links, pipes, devices.
+//! Things that a machine may hold beside a store: names that are no UTF-8, variables that are set to nothing, links, pipes, devices.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 #![cfg(unix)]
@@ -145,7 +145,7 @@ fn a_service_sees_the_users_variables_and_needs_no_passphrase() {
     assert!(refused.err.contains("opened by a passphrase"), "{refused:?}");
 }
 
-/// What comes through a pipe does not come again: a file of memory lost the lines that were looked at first.
+/// Lines that come through a pipe do not come again: a file of memory lost the lines that were looked at first.
 #[test]
 fn memory_comes_through_a_pipe_whole() {
     let place = Place::new();

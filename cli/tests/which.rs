@@ -379,7 +379,7 @@ fn times_are_those_of_the_session_that_is_named_and_of_one_form() {
     assert_eq!(sessions["items"][0]["ended"], "2026-03-12T11:00:00Z");
     let found = world.json("elsewhere", "UTC", &["search", "work", "--session", "shop-1"]);
     assert_eq!(found["items"][0]["time"], "2026-03-12T09:09:30Z");
-    // What a list prints says which time it is, and can be typed.
+    // A list's times say which zone they are of, and can be typed.
     let listed = world.run("elsewhere", "UTC", &["sessions", "shop"]).out;
     assert!(listed.contains("2026-03-12 11:00Z"), "{listed}");
 }

@@ -589,7 +589,7 @@ fn new_sessions_that_name_no_subject_are_about_the_one_that_the_store_was_opened
     assert!(error.to_string().contains("subject was shredded"), "{error}");
     let _ = store.append(&session("before"), entries("before", 2)).unwrap();
     drop(store);
-    // What another store brings is as it is there.
+    // A text that another store brings is as it is there.
     let other = Place::new();
     let taken = other.builder().keys(Arc::clone(&other.ring)).subject("gnu").open().unwrap();
     let mut source = place.open();

@@ -1,4 +1,4 @@
-//! What tools print: files with line numbers, listings, runs of tests.
+//! The output of tools: files with line numbers, listings, runs of tests.
 
 use crate::text::{code, code_line};
 use crate::words::{Dice, EXTENSIONS, NOUNS, VERBS, capital, file, snake, whole_path};

@@ -1,4 +1,4 @@
-//! What `bench.py` compares the package with: the same appends and contexts, from Rust.
+//! The other side of `bench.py`: the same appends and contexts, from Rust.
 //!
 //! `append FOLDER COUNT` appends messages one by one under `Durability::Os`, and makes a context of a megabyte a few times; then that as
 //! data, and one of 2000 items. Prints nanoseconds of each, one a line.

@@ -1,4 +1,4 @@
-//! What sessions cost.
+//! Arguments of the verbs that tell the cost of sessions.
 
 use clap::ValueEnum;
 

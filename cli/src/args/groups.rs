@@ -32,7 +32,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("The program", &["config", "completions", "man", "help"]),
 ];
 
-/// What is asked of the program and is no verb.
+/// Options of the program itself, not of a verb.
 const TOPICS: &[(&str, &str)] = &[
     ("ids", "\
 Ids

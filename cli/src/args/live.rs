@@ -1,4 +1,4 @@
-//! What runs beside an agent.
+//! Arguments of the verbs that run beside an agent.
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -18,7 +18,7 @@ const HOSTS: [(Host, &str, &[&str]); 8] = [
     (Host::VsCode, "The chat of VS Code", &["code"]),
 ];
 
-/// What acpdb may do in a host.
+/// How far acpdb may act in a host.
 const MODES: [(Mode, &str); 3] = [
     (Mode::Record, "Record, and say nothing"),
     (Mode::Suggest, "Also give open todos, decisions and preferences, and reminders that are due"),
@@ -154,7 +154,7 @@ pub(crate) struct Mcp {
     pub(crate) token: Option<String>,
 }
 
-/// What a proxy does with requests.
+/// How a proxy treats requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProxyMode {
     /// Pass them on byte for byte

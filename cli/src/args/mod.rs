@@ -220,7 +220,7 @@ fn without_empty(command: clap::Command) -> clap::Command {
     command.mut_args(unset).mut_subcommands(without_empty)
 }
 
-/// What `acpdb help TOPIC` says, if there is such a topic.
+/// The text of `acpdb help TOPIC`, if there is such a topic.
 pub(crate) fn topic(words: impl IntoIterator<Item = OsString>) -> Option<&'static str> {
     let words: Vec<_> = words.into_iter().skip(1).collect();
     match words.as_slice() {

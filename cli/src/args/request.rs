@@ -24,7 +24,7 @@ pub(crate) enum ExportMode {
     History,
 }
 
-/// What comes out, and in which form.
+/// The parts that come out, and in which form.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportOptions {
     /// Print the body of a request in this form, or a transcript

@@ -34,7 +34,7 @@ pub(crate) struct ServiceInstall {
     pub(crate) hosts: Vec<String>,
 }
 
-/// What keeps a user's services.
+/// The program that keeps a user's services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Manager {

@@ -1,4 +1,4 @@
-//! What brings events in.
+//! Arguments of the verbs that bring events in.
 
 use std::path::PathBuf;
 

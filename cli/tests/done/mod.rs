@@ -1,9 +1,9 @@
-//! What a command of the program did, as a test looks at it.
+//! A command of the program that ended, as a test looks at it.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-/// What it printed, and how it ended.
+/// Its output, and how it ended.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) out: String,
