@@ -1,7 +1,7 @@
-//! Two texts made from what is recorded: the archive of a task, and the scratchpad of what is still worth knowing.
+//! Two texts made from the record: the archive of a task, and the scratchpad of the knowledge that is still worth having.
 //!
 //! Both are exports. Nothing is deleted when a task is evicted, so its archive can be written at any time; the
-//! scratchpad is a rendered view, so what is superseded or retracted has left it already.
+//! scratchpad is a rendered view, so superseded and retracted items have left it already.
 //!
 //! Pure: the caller reads the bodies, gives the texts in order, and writes the result wherever it likes.
 
@@ -11,7 +11,7 @@ use acpdb_engine::ids::Micros;
 
 use crate::when::precise;
 
-/// The archive of a task: when, the summary, then each hidden item as recorded, with a line `---` before each.
+/// The archive of a task: the time, the summary, then each hidden item as recorded, with a line `---` before each.
 pub fn archive_text<'a>(
     archived_at: Micros,
     summary: Option<&str>,
@@ -28,7 +28,7 @@ pub fn archive_text<'a>(
     text
 }
 
-/// What the scratchpad shows, in the order it is shown.
+/// The content of the scratchpad, in the order in which it is shown.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Scratchpad<'a> {
     /// Completed tasks: id and annotated summary.

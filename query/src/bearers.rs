@@ -1,10 +1,10 @@
-//! Which streams can hold what a filter wants, by the names that the index knows: files, and ids of calls.
+//! The streams that can match a filter, by the names that the index knows: files, and ids of calls.
 //!
 //! ```text
 //! file:src/auth.rs  ->  names that end in `src/auth.rs`  ->  their streams, and those with events that the index does not have yet
 //! ```
 //!
-//! It only says where to look: every event is judged as in a pass over the whole log, so the answer is the same without an index.
+//! The index only says where to look: every event is judged as in a pass over the whole log, so the answer does not depend on it.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +16,10 @@ use crate::filter::{Expr, Filter, Term};
 
 /// Names that are asked of the index before it is given up.
 const NAMED_COUNT_MAX: usize = 4096;
-/// Looking at single frames costs several times as much as reading on: of more than one stream in so many, all are read.
+/// Above one stream in so many, all streams are read: looking at single frames costs several times as much as reading on.
 const SHARE: usize = 8;
 
-/// The streams outside of which nothing matches, in order. `None`: they are not known, or too many.
+/// The streams outside of which nothing matches, in order. `None`: the streams are not known, or too many.
 ///
 /// # Errors
 /// If the log cannot be read.
@@ -74,7 +74,7 @@ fn named(
     let Some(beginnings) = beginnings.collect::<Option<BTreeSet<String>>>() else { return Ok(None) };
     let mut all = BTreeSet::new();
     let mut last: Option<&str> = None;
-    // In order, so that a beginning which another one begins with comes behind it.
+    // In order, so that a beginning comes behind a shorter beginning of itself.
     for beginning in &beginnings {
         if last.is_some_and(|last| beginning.starts_with(last)) {
             continue;
@@ -86,15 +86,15 @@ fn named(
     Ok(Some(all))
 }
 
-/// What a path has to end with to fit a pattern; `None` for nothing.
+/// The end that a path must have to fit a pattern; `None` if any end may fit.
 fn end_of(pattern: &str) -> Option<&str> {
     let end = pattern.rsplit(['*', '?']).next()?;
-    // `src/**` fits what is in the folder, `**/auth.rs` a bare `auth.rs` as well.
+    // `src/**` fits the files in the folder, `**/auth.rs` a bare `auth.rs` as well.
     let end = if end.len() < pattern.len() { end.trim_start_matches('/') } else { end };
     Some(end).filter(|end| !end.is_empty())
 }
 
-/// What a name has to begin with to fit a pattern; `None` for nothing.
+/// The beginning that a name must have to fit a pattern; `None` if any beginning may fit.
 fn beginning_of(pattern: &str) -> Option<&str> {
     pattern.split(['*', '?']).next().filter(|beginning| !beginning.is_empty())
 }
@@ -191,7 +191,7 @@ mod tests {
             ("file:nowhere.rs", 0, true),
             ("call:call-39-1", 22, true),
             ("call:call-orphan-1", 1, true),
-            // The index had no name of more than 512 bytes, and the call was nowhere.
+            // The index had no name of more than 512 bytes, and the call was not found.
             (&format!("call:{}", long_call("b")), 1, true),
             ("call:üü*", 2, true),
             ("(file:auth.rs or call:call-5-7)", 4, true),
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    /// What was recorded since the index was written is found as well, by a handle that has no more than the index to go by.
+    /// Events that were recorded since the index was written are found as well, by a handle that only has the index.
     #[test]
     fn events_that_the_index_does_not_have_yet_are_found() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Who made it so: the calls that made a file what it is, and the events that made an item stand where it stands.
+//! Blame: the calls that read or wrote a file, and the events that changed how an item stands.
 
 use acpdb_engine::event::{Actor, Face, ToolClass};
 use acpdb_engine::fold::{FaceState, Ix, Status};
@@ -14,17 +14,17 @@ use crate::names::time_of;
 /// A call on a file.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FileStep {
-    /// What the tool does.
+    /// The tool's class.
     pub class: Option<ToolClass>,
     /// When, by the host or else as recorded; absent if unknown.
     #[serde(serialize_with = "crate::when::serialize")]
     pub time: Option<Micros>,
-    /// The call and where it stands.
+    /// The call and how it stands.
     #[serde(flatten)]
     pub row: ItemRow,
 }
 
-/// What became of a file in a session.
+/// The calls of a session on a file.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FileBlame {
     /// The host's id of the session.
@@ -35,11 +35,11 @@ pub struct FileBlame {
     pub last_write: Option<String>,
     /// Calls whose content the model can still see.
     pub visible: Vec<String>,
-    /// Those of them that show the file as it was before the last write.
+    /// Visible calls that show the file as it was before the last write.
     pub stale: Vec<String>,
 }
 
-/// Who read and wrote a file in a session; `None` if no call names it.
+/// Returns the calls of a session on a file; `None` if no call names it.
 ///
 /// # Errors
 /// If the log cannot be read.
@@ -79,25 +79,25 @@ pub fn file(store: &Store, view: &View, session: &str, path: &str) -> Result<Opt
     }))
 }
 
-/// A change of where an item stands.
+/// A change of how an item stands.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ItemStep {
-    /// The event with which it came about.
+    /// The event that made the change.
     pub seq: Seq,
     /// Its kind.
     pub event: &'static str,
-    /// Who made it happen.
+    /// The actor of the event.
     pub actor: Actor,
     /// The turn.
     pub turn: u32,
     /// When, by the host or else as recorded; absent if unknown.
     #[serde(serialize_with = "crate::when::serialize")]
     pub time: Option<Micros>,
-    /// What the item is afterwards, in a sentence.
+    /// How the item stands afterwards, in a sentence.
     pub says: String,
 }
 
-/// Everything that made an item stand where it stands, oldest first.
+/// Each change of how an item stands, oldest first.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ItemBlame {
     /// The item.
@@ -119,7 +119,7 @@ pub fn item(store: &Store, view: &View, session: &str, ix: Ix) -> Result<Option<
     let Some(id) = view.read().state().item_id(ix).filter(|item| item.seq <= at) else { return Ok(None) };
     let mut changes: Vec<Seq> = Vec::new();
     let mut seqs = Vec::new();
-    // A fork reads what it shares where its parent recorded it.
+    // A fork reads the history that it shares in the stream of its parent.
     let origin = store.event(id.seq)?.map_or(view.stream(), |recorded| recorded.event.stream);
     for stream in [origin, view.stream()] {
         let known = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));

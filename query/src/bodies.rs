@@ -1,4 +1,4 @@
-//! Which bodies say what an event is about, and looking for a text in them.
+//! The bodies that say what an event is about, and the search for a text in them.
 
 use acpdb_engine::event::{Body, Payload};
 use acpdb_engine::ids::{BodyId, Seq};
@@ -6,7 +6,7 @@ use acpdb_engine::{Error, Store};
 
 use crate::filter::Needle;
 
-/// What a search or filter went through.
+/// The amounts that a search or filter went through.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct Scanned {
     /// Events whose envelopes were looked at.
@@ -36,7 +36,7 @@ pub(crate) fn tokens(payload: &Payload) -> u64 {
     telling(payload).iter().map(|body| u64::from(body.tokens)).sum()
 }
 
-/// Whether one of an event's bodies holds a text. Bodies that were erased hold nothing.
+/// Whether one of an event's bodies holds a text. An erased body holds nothing.
 pub(crate) fn holds(
     store: &Store,
     seq: Seq,

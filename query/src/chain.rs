@@ -1,4 +1,4 @@
-//! The chain of an item: what it superseded and what superseded it, oldest first.
+//! The chain of an item: the items that it superseded and the items that superseded it, oldest first.
 
 use acpdb_engine::View;
 use acpdb_engine::fold::{EdgeView, Ix, RuleKind};
@@ -17,15 +17,15 @@ pub struct EdgeRow {
     pub new: Option<String>,
     /// The rule.
     pub rule: RuleKind,
-    /// What they share: a file, a search, an address.
+    /// The key that both items share: a file, a search, an address.
     pub key: Option<String>,
-    /// The event with which the edge came about.
+    /// The event that made the edge.
     pub seq: Seq,
-    /// The turn in which it came about.
+    /// The turn of that event.
     pub turn: u32,
-    /// Shown again on request: it hides nothing any more.
+    /// The older item was shown again on request: the edge hides nothing any more.
     pub released: bool,
-    /// Tokens that the context is shorter by because of it.
+    /// Tokens that the context is shorter by because of the edge.
     pub tokens_freed: u64,
 }
 
@@ -110,7 +110,7 @@ pub fn showpiece(view: &View, session: &str, member_count_max: usize) -> Option<
                 chain.edges.iter().map(|edge| edge.rule).collect();
             let freed: u64 = chain.edges.iter().map(|edge| edge.tokens_freed).sum();
             let fits = chain.members.len() <= member_count_max;
-            // One that ends in what the model sees now; a compaction may have taken whole chains out of the context.
+            // A chain whose newest item the model sees now; a compaction may have taken whole chains out of the context.
             let is_live = chain.members.last().is_some_and(|member| {
                 state.visible(member.ix, at).is_some_and(|visibility| visibility.visible)
             });

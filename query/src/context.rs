@@ -1,5 +1,5 @@
-//! A context as data, in order: the *current* one, what acpdb would show, with the reason for each placeholder; or the
-//! *recorded* one, what the host had. What was *served*, sent to a model through acpdb, is for [`crate::served`].
+//! A context as data, in order: the *current* one, which acpdb would show, with the reason for each placeholder; or the
+//! *recorded* one, which the host had. The *served* one, sent to a model through acpdb, is for [`crate::served`].
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ use crate::titles::title_of;
 /// Points of the series of a session: as many as a small picture has columns.
 pub const SERIES_COUNT_MAX: usize = 24;
 
-/// A face, with what is shown of it.
+/// A face, with the text that is shown of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct FaceText {
     /// How it is shown.
@@ -36,7 +36,7 @@ pub struct FaceText {
 /// An item of the context.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ContextItem {
-    /// What it is and where it stands.
+    /// The item and how it stands.
     #[serde(flatten)]
     pub row: ItemRow,
     /// Parameters of a call.
@@ -52,7 +52,7 @@ pub struct MemoryRow {
     pub id: String,
     /// The event that recorded it.
     pub seq: Seq,
-    /// What it is.
+    /// Its kind.
     pub kind: MemoryKind,
     /// Its category.
     pub category: String,
@@ -76,14 +76,14 @@ impl MemoryRow {
     }
 }
 
-/// Whose context is asked for.
+/// The owner of a context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
-    /// What acpdb would show.
+    /// The context that acpdb would show.
     #[default]
     Current,
-    /// What the host had.
+    /// The context that the host had.
     Recorded,
 }
 
@@ -111,7 +111,7 @@ pub struct Context {
     pub at: Seq,
     /// The turn.
     pub turn: u32,
-    /// Whose context it is.
+    /// acpdb's context or the host's.
     pub layer: Layer,
     /// Preset of the policy in force.
     pub policy: String,
@@ -119,7 +119,7 @@ pub struct Context {
     pub tokens_shown: u64,
     /// Estimated tokens of the same items as recorded.
     pub tokens_whole: u64,
-    /// What hiding saves.
+    /// Tokens that hiding saves.
     pub tokens_freed: u64,
     /// Tokens of the context as shown, at the ends of turns spread evenly; the last is the newest turn.
     pub tokens_by_turn: Vec<u64>,
@@ -129,11 +129,11 @@ pub struct Context {
     pub hidden_count: usize,
     /// The items asked for, in conversation order.
     pub items: Vec<ContextItem>,
-    /// What the session and its project remember, in the order of recording.
+    /// Memory of the session and its project, in the order of recording.
     pub memory: Vec<MemoryRow>,
 }
 
-/// The current context of a view; `now` decides what memory has faded.
+/// The current context of a view; `now` decides which memory items have faded.
 ///
 /// Texts that are damaged or erased are named as such, the rest is shown. Cost: O(items), and the bodies of those asked
 /// for.
@@ -149,7 +149,7 @@ pub fn context(store: &Store, view: &View, window: Window, now: Micros) -> Resul
     Ok(context)
 }
 
-/// What lists call the session, too: its host's title if that says something, else its first prompt.
+/// The title, the same as in lists: its host's title if that says something, else its first prompt.
 fn title(store: &Store, view: &View, context: &Context) -> Result<Option<String>, Error> {
     let name = StreamName {
         id: view.stream(),
@@ -168,7 +168,7 @@ fn title(store: &Store, view: &View, context: &Context) -> Result<Option<String>
 /// As [`context`], with its items apart, so that each can be told as soon as it is read: memory stays flat.
 ///
 /// # Errors
-/// If the log cannot be read; of an item, as it is asked for.
+/// If the log cannot be read; the error of an item comes with the item.
 pub fn items(
     store: &Store,
     view: &View,
@@ -204,7 +204,7 @@ pub fn items(
             policy: state.policy(at).preset.clone(),
             tokens_shown: tokens.shown,
             tokens_whole: tokens.whole,
-            // Summaries that are longer than what they stand for free nothing.
+            // Summaries that are longer than the texts that they replace free nothing.
             tokens_freed: tokens.whole.saturating_sub(tokens.shown),
             tokens_by_turn: series(state, at),
             item_count: current.len(),
@@ -212,7 +212,7 @@ pub fn items(
             items: Vec::new(),
             memory: Vec::new(),
         };
-        // Fewer than were asked for are all there are.
+        // If the context has fewer items than were asked for, all are taken.
         let skip = window.last.map_or(0, |last| current.len().saturating_sub(last));
         let wanted: Vec<Ix> = current.into_iter().skip(skip).collect();
         (context, wanted.into_iter())
@@ -242,19 +242,19 @@ pub struct ContextItems {
 const TOGETHER_COUNT: usize = 512;
 
 impl ContextItems {
-    /// Keys stay the signs that the log keeps of them: for a list that does not show them. What they stand for costs a parse
+    /// Keys stay the signs that the log keeps of them: for a list that does not show keys. The words of the signs cost a parse
     /// of each call's parameters.
     #[must_use]
     pub fn without_words(self) -> Self {
         Self { has_words: false, ..self }
     }
 
-    /// How many are yet to come.
+    /// The number of items that are yet to come.
     pub fn remaining(&self) -> usize {
         self.wanted.len().saturating_add(self.ready.len())
     }
 
-    /// Reads the next ones: their texts lie beside each other.
+    /// Reads the next items: their texts lie beside each other.
     fn fill(&mut self) {
         let at = self.view.at();
         let rows: Vec<(Ix, ItemRow, ItemView)> = {
@@ -301,14 +301,14 @@ impl ContextItems {
             })
             .unzip();
         if self.has_words {
-            // What the model sees of parameters that nothing stands in for are the parameters.
+            // Without a placeholder, the model sees the parameters themselves.
             let params = |place: usize| {
                 let (input, _) = faces.get(place)?;
                 // The error comes out with the row below.
                 let input = input.as_ref().ok()?.as_ref();
                 input.filter(|input| input.state == FaceState::Whole)?.text.as_deref()
             };
-            // The words that were found are for those who look further.
+            // The rows are spelled in place; only sentences and edges need the returned words.
             let _ = spell_by(&self.view, &mut rows.iter_mut().collect::<Vec<_>>(), &params);
         }
         for (row, (input, output)) in rows.into_iter().zip(faces) {
@@ -341,7 +341,7 @@ fn face(shown: Result<ShownFace, Error>, known: &FaceView) -> Result<FaceText, E
     Ok(FaceText { state: known.state, text, problem, tokens, tokens_shown })
 }
 
-/// What holds in the memory of a view's session and its project, in the order of recording.
+/// The memory items that hold for a view's session and its project, in the order of recording.
 ///
 /// # Errors
 /// If the log cannot be read.

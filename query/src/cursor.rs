@@ -1,26 +1,26 @@
-//! Where a page ended, so that the next one goes on there.
+//! The end of a page, so that the next page goes on there.
 //!
 //! ```text
 //! c1-90000-812.2-5f3a90c1     version, as of #90000, after #812.2, of the filter with this digest
 //! ```
 //!
-//! A cursor names what was shown last and the seq that the first page saw: what is appended meanwhile shifts nothing. It
-//! holds for the filter that it came from, and is refused with another.
+//! A cursor names the item that was shown last and the seq that the first page saw: later events shift nothing. A cursor
+//! holds for the filter that it came from, and is refused with another filter.
 
 use acpdb_engine::ids::{ItemId, Seq};
 
-/// Where a page ended.
+/// The end of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cursor {
     /// The seq that all pages see.
     pub at: Seq,
-    /// What was shown last.
+    /// The item that was shown last.
     pub after: ItemId,
     /// Digest of the question.
     pub question: u32,
 }
 
-/// Why a text is no cursor here.
+/// The reason why a text is no cursor here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CursorError {
     /// It has another form.
@@ -65,7 +65,7 @@ impl Cursor {
     }
 }
 
-/// A digest of what is asked (FNV-1a), to tell questions apart. It guards against mistakes, not against people.
+/// A digest of a question's parts (FNV-1a), to tell questions apart. It guards against mistakes, not against people.
 pub fn question(parts: &[&str]) -> u32 {
     let mut digest = 0x811c_9dc5_u32;
     for part in parts {

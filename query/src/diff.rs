@@ -1,4 +1,4 @@
-//! What changed in a context between two points: what came, went, was superseded, hidden, restored.
+//! The changes of a context between two points: items that came, went, were superseded, hidden, restored.
 //!
 //! Both points are reads of one fold at two watermarks; nothing is replayed. The first point may be the later one: then
 //! the answer reads backwards.
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::items::{ItemRow, spell};
 
-/// What became of an item between two points.
+/// The change of an item between two points.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
@@ -32,7 +32,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// All, in the order in which they are told.
+    /// All, in the order in which answers list them.
     pub const ALL: [Self; 7] =
         [Self::Came, Self::Passed, Self::Superseded, Self::Hidden, Self::Restored, Self::Went, Self::Revised];
 
@@ -50,10 +50,10 @@ impl Change {
     }
 }
 
-/// An item that stands otherwise at the second point.
+/// An item that stands otherwise at the second point than at the first.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct DiffRow {
-    /// What became of it.
+    /// Its change.
     pub change: Change,
     /// Tokens shown at the first point.
     pub tokens_before: u64,
@@ -67,15 +67,15 @@ pub struct DiffRow {
 /// The sum of one kind of change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct DiffSum {
-    /// What became of the items.
+    /// The kind of change.
     pub change: Change,
-    /// How many.
+    /// The number of items.
     pub count: u64,
-    /// Tokens that the context grew by because of it; negative: shrank.
+    /// Tokens that the context grew by because of these changes; negative: shrank.
     pub tokens: i64,
 }
 
-/// What changed between two points.
+/// The changes of a context between two points.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct DiffReport {
     /// The host's id of the session.
@@ -92,7 +92,7 @@ pub struct DiffReport {
     pub tokens_before: u64,
     /// Tokens of the context as shown at the second.
     pub tokens_after: u64,
-    /// By change, those that there are.
+    /// The sums by change; a change without items has none.
     pub sums: Vec<DiffSum>,
     /// The items, in the order of recording.
     pub items: Vec<DiffRow>,
@@ -129,7 +129,7 @@ fn change(before: Standing, after: Standing) -> Option<Change> {
         (true, true) if before.recorded => Some(Change::Restored),
         (true, true) if after.shown => Some(Change::Came),
         (true, true) => Some(Change::Passed),
-        // Recorded between the points and gone again: part of history, of neither context.
+        // Recorded between the points and gone again: the item is part of history, but of neither context.
         (true, false) => (!before.recorded && after.recorded).then_some(Change::Passed),
         (false, false) => Some(Change::Went),
         (false, true) => match (before.shown, after.shown) {
@@ -142,7 +142,7 @@ fn change(before: Standing, after: Standing) -> Option<Change> {
     }
 }
 
-/// What changed between two views of one session. Cost: two lookups for each item recorded up to the later point.
+/// The changes between two views of one session. Cost: two lookups for each item recorded up to the later point.
 pub fn diff(from: &View, to: &View, session: &str) -> DiffReport {
     let (first, second) = (from.at(), to.at());
     let reading = to.read();
@@ -182,7 +182,7 @@ pub fn diff(from: &View, to: &View, session: &str) -> DiffReport {
     drop(reading);
     // Backwards in time the earlier of the two does not know the later calls.
     for view in [from, to] {
-        // The words that were found are for those who look further.
+        // The rows are spelled in place; only sentences and edges need the returned words.
         let _ = spell(view, &mut report.items.iter_mut().map(|item| &mut item.row).collect::<Vec<_>>());
     }
     report

@@ -5,9 +5,9 @@
 //!     -> fold of its stream (state, rule, turn) -> bodies (text)
 //! ```
 //!
-//! Where the index knows in which streams a file or a call is named, only these are read.
+//! Where the index knows the streams that name a file or a call, only these streams are read.
 //!
-//! Each step only sees what the one before left open. Nothing is gathered: memory is that of a chunk of frames, and of
+//! Each step only sees the events that the step before left open. Nothing is gathered: memory is that of a chunk of frames, and of
 //! one session's fold where a filter asks for it.
 
 use std::collections::VecDeque;
@@ -28,27 +28,27 @@ use crate::filter::{Filter, Needs, Term};
 use crate::items::{ItemRow, spell};
 use crate::names::Names;
 
-/// Events of the first stretch that is read backwards; each further one is twice as long.
+/// Events of the first stretch that is read backwards; each further stretch is twice as long.
 const STRETCH_MIN: u64 = 512;
 /// Events of the longest stretch.
 const STRETCH_MAX: u64 = 64 << 10;
 /// Folds that are kept while events of several streams alternate.
 const FOLD_COUNT_MAX: usize = 4;
 
-/// Which events, in which order.
+/// A question for events: which ones, and in which order.
 #[derive(Clone, Debug, Default)]
 pub struct EventsQuestion {
-    /// What they must match.
+    /// The filter that events must match.
     pub filter: Filter,
     /// Only this stream.
     pub stream: Option<StreamId>,
     /// Not before this seq.
     pub from: Seq,
-    /// Nothing after this seq, which is also the point at which items stand where they stand. `None`: the head.
+    /// Nothing after this seq; items are judged as they stand at it. `None`: the head.
     pub to: Option<Seq>,
     /// Newest first.
     pub reverse: bool,
-    /// Only events that say something: what has no text neither comes nor counts.
+    /// Only events with texts; other events neither come nor count.
     pub with_texts: bool,
     /// At most so many.
     pub limit: Option<usize>,
@@ -65,9 +65,9 @@ pub struct EventRows {
     filter: Filter,
     needs: Needs,
     names: Arc<Names>,
-    /// The streams that can hold what is wanted, where that is known.
+    /// The streams that can hold matching events, if they are known.
     streams: Option<Vec<StreamId>>,
-    /// What is left to read.
+    /// The range that is left to read.
     from: Seq,
     to: Seq,
     at: Seq,
@@ -79,7 +79,7 @@ pub struct EventRows {
     /// Results that are yet to be given.
     left: usize,
     last: Option<Seq>,
-    /// Whether something matches behind the last result, once that was asked.
+    /// Whether another event matches behind the last result, once that was asked.
     has_more: Option<bool>,
     digest: u32,
     folds: Vec<(StreamId, View)>,
@@ -131,18 +131,18 @@ pub fn events(store: &Store, question: EventsQuestion) -> Result<EventRows, Erro
 }
 
 impl EventRows {
-    /// What was gone through so far.
+    /// The amounts that were gone through so far.
     pub fn scanned(&self) -> Scanned {
         let events = self.source.as_ref().map_or(0, Events::looked_at);
         Scanned { events: self.scanned.events + events, ..self.scanned }
     }
 
-    /// Where the next page goes on; `None` before the limit is reached, and where nothing more matches. Cost: the way to the next
+    /// The cursor of the next page; `None` before the limit is reached, and where nothing more matches. Cost: the way to the next
     /// event that matches, once.
     pub fn next_cursor(&mut self) -> Option<Cursor> {
         let seq = self.last.filter(|_| self.left == 0)?;
         if self.has_more.is_none() {
-            // Damage is for the next page to tell.
+            // The next page tells of the damage.
             self.has_more = Some(self.find().is_some());
         }
         let cursor = Cursor { at: self.at, after: ItemId { seq, part: 1 }, question: self.digest };
@@ -193,7 +193,7 @@ impl EventRows {
         }
     }
 
-    /// Reads one stretch from the end, and holds what matches in it.
+    /// Reads one stretch from the end, and holds the events that match in it.
     fn backward(&mut self) -> Option<Result<Recorded, Error>> {
         while self.held.is_empty() && self.from <= self.to {
             let start = Seq(self.to.get().saturating_sub(self.stretch.saturating_sub(1))).max(self.from);
@@ -220,7 +220,7 @@ impl EventRows {
         self.held.pop_front()
     }
 
-    /// Whether an event that may match does.
+    /// Whether an event matches; its envelope and payload left that open.
     fn passes(&mut self, recorded: &Recorded) -> Result<bool, Error> {
         if self.with_texts && bodies::telling(&recorded.event.payload).is_empty() {
             return Ok(false);
@@ -276,7 +276,7 @@ impl EventRows {
                 found.into_iter().filter_map(|ix| Some(ItemRow::of(state, &state.item(ix, at)?, "", at)));
             (rows.collect(), Some(state.turn(seq).get()))
         };
-        // The words that were found are for those who look further.
+        // The rows are spelled in place; only sentences and edges need the returned words.
         let _ = spell(&view, &mut rows.iter_mut().collect::<Vec<_>>());
         self.folds.insert(0, (stream, view));
         Ok((rows, turn))
@@ -291,7 +291,7 @@ impl Iterator for EventRows {
             return None;
         }
         let found = self.find()?;
-        // An error is handed on, and counts as none of those that were asked for.
+        // An error is handed on, and does not count towards the limit.
         if let Ok(recorded) = &found {
             self.left -= 1;
             self.last = Some(recorded.seq);
@@ -300,7 +300,7 @@ impl Iterator for EventRows {
     }
 }
 
-/// What envelope and payload, read in place, say to a filter.
+/// The verdict of a filter on an event's envelope and payload, read in place.
 fn glance(filter: &Filter, names: &Names, glimpse: &Glimpse<'_>) -> Option<bool> {
     let number = glimpse.kind();
     let time = || names.time(glimpse.stream(), glimpse.host_time(), glimpse.into());
@@ -312,7 +312,7 @@ fn glance(filter: &Filter, names: &Names, glimpse: &Glimpse<'_>) -> Option<bool>
         Term::Seq(range) => Some(range.holds(glimpse.seq().get())),
         Term::Since(since) => Some(time().is_some_and(|time| time >= *since)),
         Term::Until(until) => Some(time().is_some_and(|time| time <= *until)),
-        // Only the start of a call and a changed file name these.
+        // Only the start of a call, its end and a changed file name these.
         Term::Tool(_) if number != 32 => Some(false),
         Term::File(_) if number != 32 && number != 34 => Some(false),
         Term::Call(_) if number != 32 && number != 33 => Some(false),
@@ -338,7 +338,7 @@ fn glance(filter: &Filter, names: &Names, glimpse: &Glimpse<'_>) -> Option<bool>
     })
 }
 
-/// What a decoded event says to a term.
+/// The verdict of a term on a decoded event.
 fn known(term: &Term, recorded: &Recorded, names: &Names) -> Option<bool> {
     let event = &recorded.event;
     let number = event.payload.number();

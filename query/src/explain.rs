@@ -14,7 +14,7 @@ use crate::served::{ServedRow, served_rows, served_sentence};
 /// An explanation.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Explained {
-    /// The item and where it stands.
+    /// The item and how it stands.
     #[serde(flatten)]
     pub row: ItemRow,
     /// Everything up to this seq is taken into account.
@@ -25,15 +25,15 @@ pub struct Explained {
     pub sentences: Vec<String>,
     /// The edge that hides it, if one does.
     pub edge: Option<EdgeRow>,
-    /// All edges in which it is the older one.
+    /// All edges in which the item is the older one.
     pub edges_to_newer: Vec<EdgeRow>,
-    /// All edges in which it is the newer one.
+    /// All edges in which the item is the newer one.
     pub edges_to_older: Vec<EdgeRow>,
-    /// What keeps the rules from it now.
+    /// The protection that keeps the rules from it now.
     pub protection: Option<Protection>,
-    /// The event in which the file it shows was changed, by no call.
+    /// The event that tells of a change of the file it shows, made by no call.
     pub stale: Option<Seq>,
-    /// Preset of the policy that was in force when it was hidden, else of the one in force now.
+    /// Preset of the policy that was in force when the item was hidden, else of the one in force now.
     pub policy: String,
     /// How its content was sent to the model: one row for each change. Absent if no context was recorded as sent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -55,7 +55,7 @@ pub fn explain(view: &View, session: &str, ix: Ix) -> Option<Explained> {
         CauseView::Erased { seq } => Some(*seq),
         _ => None,
     });
-    // Who and why are in the record of the erasure; without it the rest is as true.
+    // The record of the erasure has its author and reason; without the record the other sentences are as true.
     if let Some(erasure) = erased.and_then(|seq| view.erasure(seq).ok().flatten()) {
         let (by, reason) = (erasure.by, erasure.reason);
         sentences.push(if erasure.is_loss {
@@ -90,7 +90,7 @@ fn sentences(state: &State, item: &ItemView, why: &Explanation, at: Seq) -> Vec<
     let mut said = vec![standing(item, why)];
     if let Some(cause) = &why.output.cause {
         said.push(match cause {
-            // A summary that is longer than what it sums up does not show.
+            // A summary that is longer than the text that it sums up is not shown.
             CauseView::Distilled { seq, .. } if why.output.state == FaceState::Whole => {
                 format!("It was distilled in {seq}.")
             }
@@ -138,7 +138,7 @@ fn sentences(state: &State, item: &ItemView, why: &Explanation, at: Seq) -> Vec<
     said
 }
 
-/// The first sentence: where it stands.
+/// The first sentence: how the item stands.
 fn standing(item: &ItemView, why: &Explanation) -> String {
     let name = match &item.tool {
         Some(tool) => format!("{} ({tool}, turn {})", item.item, item.turn.get()),
@@ -147,7 +147,7 @@ fn standing(item: &ItemView, why: &Explanation) -> String {
     if !why.in_context {
         return format!("{name} is not part of the current context.");
     }
-    // Of most calls the result is hidden, and the parameters stay.
+    // For most calls the result is hidden, and the parameters stay.
     let are_parameters_shown = matches!(why.input.state, FaceState::Whole | FaceState::Shortened);
     let name = match why.output.state {
         FaceState::Tombstone | FaceState::Summary | FaceState::Gone if are_parameters_shown => {

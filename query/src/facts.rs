@@ -1,7 +1,7 @@
-//! What is known of sessions as a whole: title, project, models, cost, duration.
+//! Facts about sessions as a whole: title, project, models, cost, duration.
 //!
-//! Conditions about these are answered before anything else is asked: a filter that holds some is [`settled`] into one
-//! that names the sessions which match. So no other question has to know them.
+//! Conditions about these facts are answered before anything else is asked: a filter that holds some is [`settled`] into one
+//! that names the sessions which match. So no other question has to know the facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::filter::{Expr, Filter, Term};
 use crate::names::Names;
 use crate::titles::title_at;
 
-/// What is known of a session.
+/// The facts about a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionFacts {
     /// The models that answered it, each once, in order of their names.
@@ -28,7 +28,7 @@ pub struct SessionFacts {
     pub titled: Option<Seq>,
 }
 
-/// What is known of all sessions, up to `to`.
+/// The facts about all sessions, up to `to`.
 ///
 /// Cost: as [`requests`].
 ///
@@ -38,7 +38,7 @@ pub fn facts(store: &Store, to: Seq) -> Result<BTreeMap<StreamId, SessionFacts>,
     Ok(facts_of(&requests(store, to)?))
 }
 
-/// What is known of the sessions of some requests.
+/// The facts about the sessions of some requests.
 pub(crate) fn facts_of(requests: &Requests) -> BTreeMap<StreamId, SessionFacts> {
     // A table that cannot be used would be a fault of the program: costs are unknown then.
     let table = PriceTable::built_in().ok();
@@ -77,7 +77,7 @@ fn of_requests(requests: &Requests, table: Option<&PriceTable>) -> BTreeMap<Stre
     facts
 }
 
-/// The filter with its conditions about sessions as a whole answered: they name the sessions that match.
+/// The filter with its conditions about whole sessions answered: they name the sessions that match.
 ///
 /// # Errors
 /// If the log cannot be read.
@@ -140,7 +140,7 @@ fn millionths(dollars: f64) -> u64 {
     (dollars * 1e6).round() as u64
 }
 
-/// Whether a session can hold what a filter wants, by its names alone. The filter is [`settled`].
+/// Whether a session can match a filter, by its names alone. The filter is [`settled`].
 pub fn may_hold(filter: &Filter, name: &StreamName) -> bool {
     Names::may_hold(filter, name)
 }
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// What a subagent of a subagent cost was counted for the session at the top and not for the subagent between.
+    /// The cost of a subagent of a subagent was counted for the session at the top and not for the subagent between.
     #[test]
     fn a_cost_includes_subagents_of_subagents() {
         let store = store();

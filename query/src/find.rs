@@ -7,9 +7,9 @@
 //! toolu_01              a unique prefix of either
 //! ```
 //!
-//! With a seq only that event's stream is folded, with a session only that one, else those whose calls the index knows by
-//! the text, and without an index all sessions. A text that names several items is an error that lists them; one that names
-//! none suggests the nearest name there is, of those that begin alike if only the index was asked.
+//! With a seq only that event's stream is folded, with a session only that session, else the sessions whose calls the index knows
+//! by the text, and without an index all sessions. A text that names several items is an error that lists them. A text that names
+//! no item is an error with the nearest name; if only the index was asked, the nearest of the names that begin alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,7 +66,7 @@ impl std::fmt::Display for Candidate {
     }
 }
 
-/// Why a text names no item.
+/// The reason why a text names no item.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FindError {
@@ -76,7 +76,7 @@ pub enum FindError {
     /// The log is shorter.
     #[error("there is no event {seq}; the newest is {head}")]
     NoEvent {
-        /// What was asked for.
+        /// The seq that was asked for.
         seq: Seq,
         /// The newest seq.
         head: Seq,
@@ -84,37 +84,37 @@ pub enum FindError {
     /// The event has no such part.
     #[error("{item} is not there: the event recorded {part_count} part(s)")]
     NoPart {
-        /// What was asked for.
+        /// The item that was asked for.
         item: ItemId,
         /// Parts that it has.
         part_count: usize,
     },
-    /// The event is of another session than the one that was named.
+    /// The event is of another session than the named one.
     #[error("{seq} is of session {actual}, not of {session}")]
     OtherSession {
-        /// What was asked for.
+        /// The seq that was asked for.
         seq: Seq,
         /// The session that was named.
         session: String,
-        /// The session it is of.
+        /// The session of the event.
         actual: String,
     },
-    /// Nothing goes by that name.
+    /// No item goes by that name.
     #[error("no item is called {text:?}")]
     NotFound {
-        /// What was asked for.
+        /// The text that was asked for.
         text: String,
         /// The nearest name there is.
         nearest: Option<String>,
     },
-    /// Several things do.
+    /// Several items go by that name.
     #[error("{text:?} names {count} items: {}", list(candidates, *count))]
     Ambiguous {
-        /// What was asked for.
+        /// The text that was asked for.
         text: String,
-        /// The first of them.
+        /// The first of the items.
         candidates: Vec<Candidate>,
-        /// How many there are.
+        /// The number of the items.
         count: usize,
     },
 }
@@ -132,13 +132,13 @@ fn list(candidates: &[Candidate], count: usize) -> String {
 /// Cost: a seq folds one stream; other texts fold the session, else the streams that the index names. Without an index, and
 /// for a bare hash of six digits, every one.
 ///
-/// # Errors
-/// [`FindError`], by what was wrong with the text; [`FindError::Store`] if the store cannot be read.
+/// [`FindError`], by the fault of the text; [`FindError::Store`] if the store cannot be read. [`FindError`], by what was wrong with
+/// the text; [`FindError::Store`] if the store cannot be read.
 pub fn find(store: &Store, text: &str, session: Option<&StreamName>) -> Result<Found, FindError> {
     let text = text.trim();
     // A shell takes `#812` for a comment: `@812` is the same.
     let marked = text.strip_prefix('@').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    // What is no seq may be a hash or a host's id: it is looked for below.
+    // A text that is no seq may be a hash or a host's id: it is looked for below.
     if let Some(item) = marked.and_then(|rest| rest.parse::<ItemId>().ok()) {
         return by_seq(store, item, store.head()?, session);
     }
@@ -183,17 +183,17 @@ const NAMED_COUNT_MAX: usize = 64;
 /// Names of calls near a text that are looked at.
 const NEAR_COUNT_MAX: usize = 12;
 
-/// Whether the index knows names of this form: hashes without a letter are in no index, and of very long names it has the beginning.
+/// Whether the index knows names of this form: it has no hash without a letter, and only the beginning of a very long name.
 fn has_known_form(text: &str) -> bool {
     !text.is_empty() && text.len() < NAME_BYTES_MAX && HashTarget::parse_bare(text).is_none()
 }
 
-/// Text of a hash as the index knows it.
+/// The text of a hash as the index knows it.
 fn label_of(text: &str) -> String {
     HashTarget::parse(text).map_or_else(|| text.to_lowercase(), |target| target.label_text())
 }
 
-/// The sessions of which some call may go by this name, or by one that begins with it: all that do, and perhaps others.
+/// The sessions that may have a call of this name, or of a name that begins with it: all that do, and perhaps others.
 /// `None`: no index knows, or there are too many.
 fn bearers(store: &Store, text: &str, prefix: bool) -> Result<Option<Vec<StreamName>>, FindError> {
     let mut known = BTreeSet::new();
@@ -212,7 +212,7 @@ fn bearers(store: &Store, text: &str, prefix: bool) -> Result<Option<Vec<StreamN
     Ok(Some(few))
 }
 
-/// Of the calls that the index knows by the longest beginning of a text, the name that is most like it.
+/// The name most like a text, among the calls that the index knows by the longest beginning of the text.
 fn nearest_known(store: &Store, text: &str) -> Result<Option<String>, FindError> {
     let label = label_of(text);
     let ends: Vec<usize> = text.char_indices().map(|(end, _)| end).filter(|end| *end > 0).collect();
@@ -245,7 +245,7 @@ fn nearest_known(store: &Store, text: &str) -> Result<Option<String>, FindError>
     Ok(None)
 }
 
-/// Looks for the call that `text` names in these streams: by its whole name, or else by the beginning of one.
+/// Looks for the call that `text` names in these streams: by its whole name, or else by a name that begins with `text`.
 fn search(store: &Store, text: &str, streams: Vec<StreamName>) -> Result<Found, FindError> {
     let mut places = Vec::with_capacity(streams.len());
     for stream in streams {
@@ -372,7 +372,7 @@ fn by_name(state: &State, text: &str, at: Seq) -> Vec<Named> {
     let mut found = Vec::new();
     for target in [HashTarget::parse(text), HashTarget::parse_bare(text)].into_iter().flatten() {
         let mut groups = state.calls_by_hash(&target, at);
-        // Of several that begin alike, the one that is shown so.
+        // Of several calls whose hashes begin alike, the one whose shown hash is the text.
         let lower = text.to_lowercase();
         let is_it = |group: &Vec<Ix>| {
             let hash = group.last().and_then(|ix| state.hash(*ix, at, acpdb_engine::fold::HashForm::Shown));
@@ -391,7 +391,7 @@ fn by_name(state: &State, text: &str, at: Seq) -> Vec<Named> {
     found
 }
 
-/// Calls whose hash or call id begins with the text. Of repeats of one call, the newest.
+/// Calls whose hash or call id begins with the text; of repeats of one call, the newest.
 fn by_prefix(state: &State, text: &str, at: Seq) -> Vec<Named> {
     let lower = text.to_lowercase();
     if lower.is_empty() {

@@ -1,7 +1,7 @@
 //! Items as rows: all of a session, those of a file, those of a tool.
 //!
-//! A row says where an item stands and why, without any body. States and causes are those of the content (for a call:
-//! its output), because that is what a reader misses; tokens are those of both faces.
+//! A row says how an item stands and why, without any body. States and causes are those of the content (for a call:
+//! its output), because a reader misses the content; tokens are those of both faces.
 
 use std::collections::BTreeMap;
 
@@ -27,9 +27,9 @@ pub struct ItemRow {
     pub session: String,
     /// Its turn.
     pub turn: u32,
-    /// What it is.
+    /// Its kind.
     pub kind: ItemKind,
-    /// Who speaks.
+    /// The role of its speaker.
     pub role: Role,
     /// Name of the tool.
     pub tool: Option<String>,
@@ -37,15 +37,15 @@ pub struct ItemRow {
     pub call: Option<String>,
     /// The hash by which an agent names the call.
     pub hash: Option<String>,
-    /// Where the call stands.
+    /// The status of the call.
     pub status: Option<Status>,
     /// What the call is about: files, searches, addresses.
     pub keys: Vec<String>,
     /// How its content is shown.
     pub state: FaceState,
-    /// Why it is not shown whole, in a word; see [`cause_label`].
+    /// The cause if it is not shown whole, in a word; see [`cause_label`].
     pub cause: Option<&'static str>,
-    /// The rule that superseded it, also where another cause is what shows; not if it was shown again on request.
+    /// The rule that superseded the item, even if it is hidden for another cause; absent if the item was shown again on request.
     pub rule: Option<RuleKind>,
     /// The item that superseded it by that rule.
     pub superseded_by: Option<String>,
@@ -55,7 +55,7 @@ pub struct ItemRow {
     pub pinned: bool,
     /// Estimated tokens as recorded.
     pub tokens: u64,
-    /// Estimated tokens as shown; 0 for what is not in the context.
+    /// Estimated tokens as shown; 0 outside of the context.
     pub tokens_shown: u64,
 }
 
@@ -107,7 +107,7 @@ impl ItemRow {
     }
 }
 
-/// A cause in a word: a rule's name for what is superseded or shortened, else what was done.
+/// A cause in a word: the rule's name if it superseded or shortened the item, else the act.
 pub fn cause_label(cause: &CauseView) -> &'static str {
     match cause {
         CauseView::Erased { .. } => "erased",
@@ -123,7 +123,7 @@ pub fn cause_label(cause: &CauseView) -> &'static str {
     }
 }
 
-/// Which items are asked for.
+/// The items that are asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Which<'a> {
     /// All of the session.
@@ -134,7 +134,7 @@ pub enum Which<'a> {
     Tool(&'a str),
 }
 
-/// Items of a view, in the order of recording, whatever became of them.
+/// All items of a view that are asked for, hidden ones too, in the order of recording.
 ///
 /// `session` is the host's id, repeated in each row. Cost: O(items).
 pub fn items(view: &View, session: &str, which: Which<'_>) -> Vec<ItemRow> {
@@ -149,12 +149,12 @@ pub fn items(view: &View, session: &str, which: Which<'_>) -> Vec<ItemRow> {
     let rows = found.into_iter().filter_map(|ix| Some(ItemRow::of(state, &state.item(ix, at)?, session, at)));
     let mut rows: Vec<ItemRow> = rows.collect();
     drop(reading);
-    // The words that were found are for those who look further.
+    // The rows are spelled in place; only sentences and edges need the returned words.
     let _ = spell(view, &mut rows.iter_mut().collect::<Vec<_>>());
     rows
 }
 
-/// Puts what keys say in the place of the signs that the log keeps of them. Where it was erased, the sign stays.
+/// Replaces the signs that the log keeps of keys by the words of the keys. A sign stays if its words were erased.
 ///
 /// Cost: reads the parameters of the calls with such keys.
 pub(crate) fn spell(view: &View, rows: &mut [&mut ItemRow]) -> Words {
@@ -176,7 +176,7 @@ pub(crate) fn spell_by<'t>(
     let reading = view.read();
     let state = reading.state();
     for (place, row) in rows.iter().enumerate().filter(|(_, row)| has_signs(row)) {
-        // A sign for bytes that are no text would be read as what it stands for.
+        // A replacement character, in place of bytes that are no text, would be read as part of a key.
         let text = params(place).filter(|text| !text.contains(char::REPLACEMENT_CHARACTER));
         let params = text.map(Params::Text).or_else(|| {
             // A row names its item as `ItemId` writes it.
@@ -201,7 +201,7 @@ pub(crate) fn spell_by<'t>(
     words
 }
 
-/// What signs of keys stand for.
+/// The words that the signs of keys stand for.
 #[derive(Default)]
 pub(crate) struct Words(BTreeMap<String, String>);
 
@@ -246,7 +246,7 @@ fn of_tool(state: &State, tool: &str, at: Seq) -> Vec<Ix> {
     state.items(at).filter(same).collect()
 }
 
-/// What can be asked for in [`items`]: the names of tools or the files that calls of a view name, each once, in order.
+/// The names that [`items`] can be asked for: of tools, or of files that calls of a view name; each once, in order.
 pub fn names(view: &View, which: Which<'_>) -> Vec<String> {
     let at = view.at();
     let reading = view.read();

@@ -1,4 +1,4 @@
-//! Laws over random scripts: what one question answers agrees with what the others do, at every seq.
+//! Laws over random scripts: the answers of all questions agree, at every seq.
 
 use acpdb_engine::ids::{Micros, Seq};
 use proptest::prelude::*;

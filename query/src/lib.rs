@@ -1,5 +1,5 @@
-//! Questions over views: which item does this text name, what is in the context, what superseded what, why, and what
-//! is saved by it.
+//! Questions over views: the item that a text names, the items in the context, the items that superseded others, the reasons, and
+//! the tokens that are saved by it.
 //!
 //! ```text
 //! engine::View --find--> Found --chain | explain--> members, edges, reasons

@@ -17,29 +17,29 @@ pub struct Row {
     /// The item that recorded it.
     #[serde(serialize_with = "shown")]
     pub item: ItemId,
-    /// Whose it is.
+    /// Its stream.
     pub stream: StreamId,
     /// Fact, preference, decision or note.
     pub kind: MemoryKind,
     /// Its category.
     pub category: String,
-    /// What a preference is about.
+    /// A preference's key.
     pub key: Option<String>,
-    /// What it is about.
+    /// Its subject.
     pub subject: Option<String>,
-    /// What it says; `None` if that was erased.
+    /// Its value; `None` if its bytes are damaged or erased.
     pub value: Option<String>,
-    /// Why.
+    /// The reason for it.
     pub rationale: Option<String>,
-    /// What was not chosen.
+    /// The alternatives that were not chosen.
     pub alternatives: Vec<String>,
     /// Files that it is about.
     pub related_files: Vec<String>,
-    /// After decay.
+    /// Confidence after decay.
     pub confidence: f64,
-    /// Before decay.
+    /// Confidence before decay.
     pub confirmed: f64,
-    /// How long it holds.
+    /// Its lifespan.
     pub lifespan: Lifespan,
     /// When it came about.
     pub created: String,
@@ -55,14 +55,14 @@ pub struct Row {
     pub superseded_by: Vec<String>,
     /// Ids of the items whose place it took.
     pub supersedes: Vec<String>,
-    /// As its own record says.
+    /// The status that its own record gives.
     pub status: Option<String>,
-    /// Whatever else its record said.
+    /// The other fields of its record.
     pub extra: Option<Value>,
 }
 
 impl Row {
-    /// The row of an item; `texts` reads what is no value.
+    /// The row of an item; `texts` reads the bodies other than its value.
     #[must_use]
     pub fn new(
         view: &MemoryView<'_>,
@@ -102,13 +102,13 @@ impl Row {
             superseded_by,
             supersedes,
             status: record.status.clone().map(Into::into),
-            // What its record said besides is JSON, or was erased.
+            // The other fields are JSON, or were erased.
             extra: record.extra.and_then(body).and_then(|text| serde_json::from_str(&text).ok()),
         }
     }
 }
 
-/// Everything that a scope ever remembered, in order; what fades is told as of `now`.
+/// Every item that a scope ever remembered, in order; its confidence and standing are those at `now`.
 #[must_use]
 pub fn rows(store: &Store, memory: &Memory, now: Micros) -> Vec<Row> {
     let texts = |body: BodyId| text(store, body);
@@ -120,7 +120,7 @@ pub fn rows(store: &Store, memory: &Memory, now: Micros) -> Vec<Row> {
 /// A text of memory; `None` if it was erased or cannot be read.
 #[must_use]
 pub fn text(store: &Store, body: BodyId) -> Option<String> {
-    // The store notes damage, so that the whole answer says that it is not all there was.
+    // The store notes the damage, so that the answer says that it is not complete.
     let bytes = store.body(body).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }

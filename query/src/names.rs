@@ -1,4 +1,4 @@
-//! Names of streams, and what a filter says about them.
+//! Names of streams, and the verdicts of filters on them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,16 +15,16 @@ use crate::filter::{Expr, Filter, Term};
 /// Number of the kind `session_opened`, which is told with the first fact of a session.
 const SESSION_OPENED: u16 = 1;
 
-/// What the log itself knows about the time of an event.
+/// The log's own knowledge about the time of an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recording {
     at: Micros,
-    /// It was told by a host, not made by a person's act.
+    /// A host told of the event; it was not made by a person's act.
     is_told: bool,
 }
 
 impl Recording {
-    /// When it was recorded, unless that says nothing: facts from files without times were recorded when the file was read.
+    /// The time of recording; `None` if it says nothing: facts from files without times were recorded when the file was read.
     const fn time(self, is_undated: bool) -> Option<Micros> {
         if is_undated && self.is_told { None } else { Some(self.at) }
     }
@@ -44,13 +44,13 @@ impl From<&Glimpse<'_>> for Recording {
     }
 }
 
-/// When an event of a stream happened, as far as it is known: by its host's clock, else when it was recorded.
+/// The time of an event of a stream, as far as it is known: by its host's clock, else the time of recording.
 pub fn time_of(recorded: &Recorded, stream: Option<&StreamName>) -> Option<Micros> {
     let is_undated = stream.is_some_and(|stream| stream.began.is_none());
     recorded.event.host_time.or_else(|| Recording::from(recorded).time(is_undated))
 }
 
-/// What the store's own stream goes by.
+/// The name of the store's own stream.
 const STORE: &str = "store";
 
 /// The streams of a store by their names.
@@ -72,7 +72,7 @@ impl Names {
         Self { all, by_id, undated }
     }
 
-    /// The names, if a filter asks for any (or for times): they cost a look at the first event of each stream.
+    /// The names, if a filter asks for any (or for times); they cost a look at the first event of each stream.
     pub(crate) fn for_filter(store: &Store, filter: &mut Filter) -> Result<Self, Error> {
         let needs = filter.needs();
         if !needs.facts && !needs.names && !needs.time {
@@ -101,7 +101,7 @@ impl Names {
         self.by_id.get(&stream).map_or("", |(name, _)| name)
     }
 
-    /// When an event happened, as far as it is known.
+    /// The time of an event, as far as it is known.
     pub(crate) fn time(&self, stream: StreamId, host: Option<Micros>, recorded: Recording) -> Option<Micros> {
         host.or_else(|| recorded.time(self.undated.contains(&stream)))
     }
@@ -110,7 +110,7 @@ impl Names {
         self.by_id.get(&stream).map_or("", |(_, host)| host)
     }
 
-    /// The only stream that can hold what a filter wants, if its terms about sessions and hosts say so.
+    /// The only stream that can match a filter, if the filter's terms about sessions and hosts leave one.
     pub(crate) fn only(&self, filter: &Filter) -> Option<StreamId> {
         let mut possible = self.by_id.keys().filter(|stream| self.is_possible(filter, **stream));
         match (possible.next(), possible.next()) {
@@ -119,7 +119,7 @@ impl Names {
         }
     }
 
-    /// Whether a stream can hold what a filter wants, by its names alone.
+    /// Whether a stream can match a filter, by its names alone.
     pub(crate) fn is_possible(&self, filter: &Filter, stream: StreamId) -> bool {
         let verdict = filter.judge(&|term: &Term| match term {
             Term::Session(globs) => Some(globs.is_match(self.name(stream))),
@@ -130,12 +130,12 @@ impl Names {
         verdict != Some(false)
     }
 
-    /// As [`Names::is_possible`], of a stream whose name is at hand.
+    /// As [`Names::is_possible`], for a stream whose name is at hand.
     pub(crate) fn may_hold(filter: &Filter, name: &StreamName) -> bool {
         filter.judge(&|term: &Term| of_stream(term, name)) != Some(false)
     }
 
-    /// Makes `session:` mean the session of that very name where there is one, else those that begin so.
+    /// Makes `session:` mean the session of exactly that name if there is one, else the sessions whose names begin so.
     ///
     /// # Errors
     /// [`Error::NotFound`] with the nearest name, if no session is called so.
@@ -175,7 +175,7 @@ impl Names {
     }
 }
 
-/// What the names of a stream say to a term.
+/// The verdict of a term on the names of a stream.
 pub(crate) fn of_stream(term: &Term, name: &StreamName) -> Option<bool> {
     match term {
         Term::Session(globs) => Some(globs.is_match(&name.name)),
@@ -185,7 +185,7 @@ pub(crate) fn of_stream(term: &Term, name: &StreamName) -> Option<bool> {
     }
 }
 
-/// The name that is most like `asked`, if one is like it by more than `least` (of 1): what was meant, perhaps.
+/// The name that is most like `asked`, if one is like it by more than `least` (of 1): perhaps the name that was meant.
 ///
 /// # Examples
 /// ```

@@ -1,7 +1,7 @@
 //! Items that a filter lets pass, one at a time, in the order of recording.
 //!
-//! A few hundred items are read from the fold at once; what they leave open (times, actors, texts) is looked up in the
-//! log for those that may match. Nothing is gathered.
+//! A few hundred items are read from the fold at once; facts that the fold leaves open (times, actors, texts) are looked up in the
+//! log for the items that may match. Nothing is gathered.
 
 use std::collections::VecDeque;
 
@@ -21,10 +21,10 @@ use crate::names::{Names, of_stream, time_of};
 /// Items that are read from the fold at once.
 const CHUNK_COUNT: usize = 256;
 
-/// Which items of a view.
+/// A question for the items of a view.
 #[derive(Clone, Debug, Default)]
 pub struct ItemsQuestion {
-    /// What they must match.
+    /// The filter that items must match.
     pub filter: Filter,
     /// At most so many.
     pub limit: Option<usize>,
@@ -45,7 +45,7 @@ pub struct ItemRows {
     ready: VecDeque<Candidate>,
     left: usize,
     last: Option<ItemId>,
-    /// Whether something matches behind the last result, once that was asked.
+    /// Whether another item matches behind the last result, once that was asked.
     has_more: Option<bool>,
     digest: u32,
     scanned: Scanned,
@@ -60,7 +60,7 @@ struct Candidate {
     bodies: Vec<BodyId>,
 }
 
-/// Asks for the items of a view. `stream` is what the view is of.
+/// Asks for the items of a view. `stream` is the view's stream.
 ///
 /// # Errors
 /// If the filter names a session that does not exist, or the log cannot be read.
@@ -71,7 +71,7 @@ pub fn item_rows(
     question: ItemsQuestion,
 ) -> Result<ItemRows, Error> {
     let mut filter = question.filter;
-    // The names are in the filter now.
+    // Only the change of the filter is needed: it has the names now.
     let _ = Names::for_filter(store, &mut filter)?;
     let todo = {
         let reading = view.read();
@@ -97,17 +97,17 @@ pub fn item_rows(
 }
 
 impl ItemRows {
-    /// What was gone through so far; its events are items.
+    /// The amounts that were gone through so far; its events are items.
     pub fn scanned(&self) -> Scanned {
         self.scanned
     }
 
-    /// Where the next page goes on; `None` before the limit is reached, and where nothing more matches. Cost: the way to the next item
-    /// that matches, once.
+    /// The cursor of the next page; `None` before the limit is reached, and where nothing more matches. Cost: the way to the next
+    /// item that matches, once.
     pub fn next_cursor(&mut self) -> Option<Cursor> {
         let after = self.last.filter(|_| self.left == 0)?;
         if self.has_more.is_none() {
-            // Damage is for the next page to tell.
+            // The next page tells of the damage.
             self.has_more = Some(self.find().is_some());
         }
         let cursor = Cursor { at: self.view.at(), after, question: self.digest };
@@ -139,11 +139,11 @@ impl ItemRows {
             self.ready.extend(candidate(state, ix, &self.stream, at, &self.filter));
         }
         drop(reading);
-        // The words that were found are for those who look further.
+        // The rows are spelled in place; only sentences and edges need the returned words.
         let _ = spell(&self.view, &mut self.ready.iter_mut().map(|it| &mut it.row).collect::<Vec<_>>());
     }
 
-    /// Looks in the log for what the fold leaves open.
+    /// Looks in the log for the facts that the fold leaves open.
     fn decide(&mut self, candidate: &Candidate) -> Result<bool, Error> {
         if let Some(verdict) = candidate.verdict {
             return Ok(verdict);
@@ -165,7 +165,7 @@ impl Iterator for ItemRows {
             return None;
         }
         let found = self.find()?;
-        // An error is handed on, and counts as none of those that were asked for.
+        // An error is handed on, and does not count towards the limit.
         if let Ok(candidate) = &found {
             self.left -= 1;
             self.last = Some(candidate.item);
@@ -196,7 +196,7 @@ fn candidate(
     Some(Candidate { item: view.item, row, verdict, bodies })
 }
 
-/// What a row says to a term.
+/// The verdict of a term on a row.
 pub(crate) fn known(term: &Term, row: &ItemRow, stream: &StreamName) -> Option<bool> {
     Some(match term {
         Term::Kind(words) => words.iter().any(|word| word.is_item(row.kind)),
@@ -211,14 +211,14 @@ pub(crate) fn known(term: &Term, row: &ItemRow, stream: &StreamName) -> Option<b
         Term::Seq(range) => range.holds(row.seq.get()),
         Term::Tokens(range) => range.holds(row.tokens),
         Term::Since(_) | Term::Until(_) | Term::Text(_) | Term::Actor(_) => return None,
-        // Settled before anything is asked.
+        // These terms are settled before anything is asked.
         Term::Title(_) | Term::Project(_) | Term::Model(_) | Term::Cost(_) | Term::Duration(_) => {
             return None;
         }
     })
 }
 
-/// What its session says to a term about something that is no item.
+/// The verdict of a term on an event without an item, by its session.
 pub(crate) fn known_of_session(term: &Term, stream: &StreamName) -> Option<bool> {
     match term {
         Term::Session(_) | Term::Host(_) | Term::In(_) => of_stream(term, stream),
@@ -227,7 +227,7 @@ pub(crate) fn known_of_session(term: &Term, stream: &StreamName) -> Option<bool>
     }
 }
 
-/// What the event that recorded an item says to a term.
+/// The verdict of a term on the event that recorded an item.
 pub(crate) fn of_event(term: &Term, recorded: Option<&Recorded>, stream: &StreamName) -> Option<bool> {
     let time = || recorded.and_then(|recorded| time_of(recorded, Some(stream)));
     match term {

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! There is no index: stored bytes are read, checked against their digests and searched as they are, at the speed of
-//! reading them; see `docs/DESIGN.md` for the figures. So what is erased is found nowhere, and nothing has to be built. Only
+//! reading them; see `docs/DESIGN.md` for the figures. So erased texts are found nowhere, and nothing has to be built. Only
 //! items whose texts match are looked up in the fold, and only then is a filter asked.
 
 use acpdb_engine::event::{Body, Face, Payload, Recorded};
@@ -49,7 +49,7 @@ pub struct Reading {
 pub struct PatternError {
     /// As it was written.
     pub pattern: String,
-    /// What is wrong with it.
+    /// The fault in it.
     pub reason: String,
 }
 
@@ -69,7 +69,7 @@ impl Patterns {
         Ok(Self { all: all.collect::<Result<_, _>>()? })
     }
 
-    /// Whether there is none.
+    /// Whether there is no pattern.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
@@ -78,7 +78,7 @@ impl Patterns {
         self.all.iter().all(|pattern| pattern.is_match(bytes))
     }
 
-    /// Where they stand in a text: from and to, in order, without overlaps.
+    /// The matches in a text: from and to, in order, without overlaps.
     pub(crate) fn marks(&self, text: &str) -> Vec<(usize, usize)> {
         let mut marks: Vec<(usize, usize)> = self
             .all
@@ -132,20 +132,20 @@ fn has_plain_capital(pattern: &str) -> bool {
     })
 }
 
-/// The last line of what the library says is what is wrong.
+/// The last line of the library's message says what is wrong.
 fn said(error: &regex::Error) -> String {
     let text = error.to_string();
     text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
 
-/// What is looked for.
+/// A question for a search.
 #[derive(Clone, Debug)]
 pub struct SearchQuestion {
-    /// What an item's text must hold.
+    /// The patterns that an item's text must hold.
     pub patterns: Patterns,
-    /// What the item must match besides.
+    /// The filter that the item must match besides.
     pub filter: Filter,
-    /// Nothing after this seq, which is also the point at which items stand where they stand.
+    /// Nothing after this seq; items are judged as they stand at it.
     pub at: Seq,
     /// Lines before and behind each match.
     pub context: usize,
@@ -164,24 +164,24 @@ pub struct Hit {
     pub session: String,
     /// The host.
     pub host: String,
-    /// When it happened, as far as it is known.
+    /// The time of the event, as far as it is known.
     pub time: Option<Micros>,
-    /// Which face of it.
+    /// The face whose text matches.
     pub face: Face,
     /// Whether the model still sees this text, whole or shortened.
     pub visible: bool,
-    /// Where it stands; absent for what is no item, such as memory.
+    /// The item and how it stands; absent if the text is of no item, such as memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row: Option<ItemRow>,
     /// Kind of the event.
     pub kind: &'static str,
-    /// How often the patterns stand in it.
+    /// The number of matches in the text.
     pub matches: usize,
-    /// The first of them, with the lines around.
+    /// The first matches, with the lines around.
     pub excerpts: Vec<Excerpt>,
 }
 
-/// Looks through a session, in the order of what was recorded. `found` is told of each hit, and says whether to go on.
+/// Searches a session, in the order of recording. `found` gets each hit, and says whether to go on.
 ///
 /// Cost: the bytes of its texts; where anything matches, a fold of the session.
 ///
@@ -256,7 +256,7 @@ impl Search<'_> {
         Ok(true)
     }
 
-    /// A text that matches, if its item does.
+    /// The hit for a text that matches, if its item matches too.
     fn hit(
         &mut self,
         recorded: &Recorded,
@@ -285,7 +285,7 @@ impl Search<'_> {
         let text = excerpt::readable(bytes, face);
         let mut marks = self.question.patterns.marks(&text);
         let text = if marks.is_empty() {
-            // The match is in what JSON puts around the texts.
+            // The match is in the JSON around the texts.
             let text = String::from_utf8_lossy(bytes).into_owned();
             marks = self.question.patterns.marks(&text);
             text
@@ -321,12 +321,12 @@ impl Search<'_> {
             let visible = item.in_context && !item.hidden_from_model && is_shown;
             (ItemRow::of(state, &item, &self.stream.name, at), visible)
         };
-        // The words that were found are for those who look further.
+        // The row is spelled in place; only sentences and edges need the returned words.
         let _ = spell(view, &mut [&mut row]);
         (Some(row), visible)
     }
 
-    /// Whether an item matches what is asked besides. What is no item matches by its event alone.
+    /// Whether an item matches the filter. A text without an item is judged by its event alone.
     fn passes(&self, recorded: &Recorded, row: Option<&ItemRow>) -> bool {
         if self.question.filter.is_empty() {
             return true;
@@ -358,7 +358,7 @@ fn item_of(view: &View, recorded: &Recorded, place: usize, body: Body) -> Option
                 Payload::MessageContinued(message) => &message.parts,
                 _ => return None,
             };
-            // Empty parts have no text; what is left has the part's own number.
+            // Empty parts have no text; each other part keeps its own number.
             let part = parts.iter().position(|part| part.body == body).unwrap_or(place);
             let part = u32::try_from(part).ok()?.checked_add(1)?;
             state.find(ItemId { seq, part }).or_else(|| state.find(ItemId { seq, part: 1 }))

@@ -29,7 +29,7 @@ pub fn served_rows(state: &State, ix: Ix, at: Seq) -> Vec<ServedRow> {
     rows.collect()
 }
 
-/// The newest change in words; `None` if it was never sent.
+/// The newest change in words; `None` if the item was never sent.
 pub fn served_sentence(rows: &[ServedRow]) -> Option<String> {
     let (last, first) = (rows.last()?, rows.first()?);
     let (turn, seq) = (last.turn, last.seq);

@@ -29,7 +29,7 @@ pub struct SessionRow {
     pub forked_from: Option<ForkPoint>,
     /// Rewinds: branches that were left.
     pub rewinds: Vec<RewindPoint>,
-    /// Items that match the filter; absent without one that is about items.
+    /// The number of its items that match the filter; absent without a filter about items.
     pub matches: Option<u64>,
     /// The models that answered it.
     pub models: Vec<String>,
@@ -39,7 +39,7 @@ pub struct SessionRow {
     pub duration_seconds: Option<u64>,
 }
 
-/// Where a session shares another one's history up to.
+/// The point up to which a session shares the history of another one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct ForkPoint {
     /// The stream whose history is shared.
@@ -59,7 +59,7 @@ pub struct RewindPoint {
     pub item_count: usize,
 }
 
-/// A question for sessions: which may match, and what each comes to. Rows may be asked for in any order, by several threads.
+/// A question for sessions: which may match, and the row of each. Rows may be asked for in any order, by several threads.
 #[derive(Debug)]
 pub struct SessionsAsked {
     store: Store,
@@ -73,7 +73,7 @@ pub struct SessionsAsked {
 }
 
 impl SessionsAsked {
-    /// Asks. Cost: what is kept of the store ([`crate::kept`]), and a look at the envelope of every event that is newer.
+    /// Asks. Cost: the read of the kept figures ([`crate::kept`]), and a look at the envelope of every newer event.
     ///
     /// # Errors
     /// If the log cannot be read, or the filter names a session that does not exist.
@@ -88,8 +88,8 @@ impl SessionsAsked {
         Ok(Self { store, at, filter, facts, figures, names })
     }
 
-    /// A session's row; `None` if it began later, or holds no item that matches. Cost: a fold of it, unless its figures are
-    /// kept and nothing is asked of its items.
+    /// A session's row; `None` if the session began later, or holds no item that matches. Cost: a fold of the session, unless its
+    /// figures are kept and the filter asks nothing of its items.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -115,7 +115,7 @@ impl SessionsAsked {
         }))
     }
 
-    /// A session's figures, and how many of its items match, if that is asked for.
+    /// A session's figures, and the number of its items that match, if that is asked for.
     fn folded(&self, name: &StreamName, is_of_items: bool) -> Result<Option<(Figures, Option<u64>)>, Error> {
         let view = self.store.view_once(name.id, &At::Seq(self.at))?;
         if view.read().state().first() > view.at() {
@@ -152,7 +152,7 @@ pub fn sessions(
     Ok(names.into_iter().filter_map(move |name| asked.row(&name).transpose()))
 }
 
-/// Values as bars of eight heights, from 0 to the largest. Nothing recorded is a blank.
+/// Values as bars of eight heights, from 0 to the largest. If all values are 0, each bar is a blank.
 pub fn sparkline(values: &[u64]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = values.iter().copied().max().unwrap_or_default();
@@ -184,15 +184,15 @@ pub enum Branch {
 pub struct Node {
     /// Place of its row in the list.
     pub row: usize,
-    /// How it hangs below the one above it.
+    /// How it hangs below its parent.
     pub branch: Branch,
-    /// How deep.
+    /// The number of sessions above it.
     pub depth: usize,
     /// Whether it is the last one below its parent, and the same for each above it.
     pub is_last: Vec<bool>,
 }
 
-/// Rows as a forest, roots and branches in the order of the rows. What hangs below a session that is not listed is a root.
+/// Rows as a forest, roots and branches in the order of the rows. A session whose parent is not listed is a root.
 pub fn forest(rows: &[SessionRow]) -> Vec<Node> {
     let place: BTreeMap<StreamId, usize> =
         rows.iter().enumerate().map(|(place, row)| (row.summary.name.id, place)).collect();
@@ -210,7 +210,7 @@ pub fn forest(rows: &[SessionRow]) -> Vec<Node> {
     let mut seen = vec![false; rows.len()];
     let mut nodes = Vec::with_capacity(rows.len());
     let mut todo: Vec<(usize, Branch, Vec<bool>)> = Vec::new();
-    // Circles cannot be drawn from a root: whatever is left over begins as one.
+    // Circles have no root: the first session of a circle that is left over begins as one.
     let leftover = (0..rows.len()).map(|own| (own, Branch::Root));
     for (own, branch) in roots.into_iter().chain(leftover) {
         todo.push((own, branch, Vec::new()));

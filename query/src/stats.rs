@@ -1,4 +1,4 @@
-//! Figures: what each rule superseded and what that saved, for one session, a host, or all.
+//! Figures: the items that each rule superseded and the tokens that it saved, for one session, a host, or all.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::items::ItemRow;
 /// Figures of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct KindRow {
-    /// The rule, or what was done.
+    /// The rule, or the other cause.
     pub kind: StatsKind,
     /// Items; each once.
     pub count: u64,
@@ -48,7 +48,7 @@ pub struct Total {
     pub tokens_whole: u64,
     /// Estimated tokens of the current contexts as shown.
     pub tokens_shown: u64,
-    /// What hiding saves in the current contexts.
+    /// Estimated tokens that hiding saves in the current contexts.
     pub tokens_freed: u64,
 }
 
@@ -97,7 +97,7 @@ impl Sum {
     }
 }
 
-/// Sums the figures of views, each with the host of its session. Cost: O(what was ever hidden).
+/// Sums the figures of views, each with the host of its session. Cost: O(items that were ever hidden).
 pub fn stats<'v>(views: impl IntoIterator<Item = (&'v str, &'v View)>) -> StatsReport {
     let mut sums = StatsSums::default();
     for (host, view) in views {
@@ -136,7 +136,7 @@ impl StatsSums {
 /// Figures of the items that match a filter.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Tally {
-    /// Sessions that hold one.
+    /// Sessions that hold such an item.
     pub sessions: u64,
     /// Items.
     pub items: u64,
@@ -146,7 +146,7 @@ pub struct Tally {
     pub tokens_shown: u64,
     /// By tool, those with most tokens first.
     pub tools: Vec<TallyRow>,
-    /// By where they stand: a rule or cause, else `current`.
+    /// By how they stand: a rule or cause, else `current`.
     pub states: Vec<TallyRow>,
 }
 
@@ -155,7 +155,7 @@ pub struct Tally {
 pub struct TallyRow {
     /// A tool, a rule, a cause.
     pub name: String,
-    /// How many.
+    /// The number of items.
     pub count: u64,
     /// Tokens as recorded.
     pub tokens: u64,
@@ -175,7 +175,7 @@ impl TallySums {
     /// Adds the items of one session.
     ///
     /// # Errors
-    /// The first that the rows give.
+    /// The first error of the rows.
     pub fn add<E>(&mut self, rows: impl Iterator<Item = Result<ItemRow, E>>) -> Result<(), E> {
         let mut any = 0;
         for row in rows {
@@ -214,7 +214,7 @@ fn most_first(rows: BTreeMap<String, TallyRow>) -> Vec<TallyRow> {
     all
 }
 
-/// Kinds, those with most tokens first; `hash`, `file` and `todo` stand even if they hid nothing.
+/// Kinds, those with most tokens first; `hash`, `file` and `todo` are listed even if they hid nothing.
 fn rows(stats: &Stats) -> Vec<KindRow> {
     let mut rows: Vec<KindRow> = stats
         .kinds

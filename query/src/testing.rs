@@ -29,7 +29,7 @@ pub(crate) fn play(store: &Store, session: &str, script: &str) -> StreamName {
             "say" => vec![Entry::message("", Role::Assistant, rest)],
             tool => call(session, number, tool, rest),
         };
-        // The script goes on from the head, whatever it is.
+        // The script goes on from the head; the receipt is not needed.
         let _ = store.append(&stream, entries).unwrap();
     }
     store.find_stream(session).unwrap()

@@ -1,4 +1,4 @@
-//! Tables over small stores: what each question answers.
+//! Tables over small stores: the answer of each question.
 
 use std::fmt::Write as _;
 
@@ -77,7 +77,7 @@ fn items_say_where_they_stand_and_why() {
         #15 t3 edit /src/a.rs completed whole
     "#]],
     );
-    // A path that no call gave whole is looked for at the end of theirs.
+    // A path that no call gave whole is looked for at the end of the calls' paths.
     check(
         Which::File("src/b.rs"),
         expect![[r#"
@@ -222,7 +222,7 @@ fn reasons_are_told_in_sentences() {
         let explained = explain(&view, &session.name, found.ix.unwrap()).unwrap();
         writeln!(text, "{name} visible: {}", explained.visible).unwrap();
         for sentence in &explained.sentences {
-            // Estimates of tokens are not what this is about.
+            // This test is not about estimates of tokens.
             let sentence = sentence.split(", which frees").next().unwrap();
             writeln!(text, "  {sentence}").unwrap();
         }
@@ -322,8 +322,9 @@ fn half_time_is_an_earlier_read_of_the_same_fold() {
     assert_eq!(now.shown, context(&store, &view, Window::default(), Micros(0)).unwrap().tokens_shown);
 }
 
-/// A session that was imported today could not be asked for yesterday: all of it was recorded today. In a session a time is
-/// one of the host's clock; what bears none is as old as what came before it, and behind the last one counts from its recording.
+/// A session that was imported today could not be asked for yesterday: all of it was recorded today. In a session a time is one of
+/// the host's clock; an event without a time is as old as the event before it; behind the last time, an event counts from its
+/// recording.
 #[test]
 fn a_time_in_a_session_is_one_of_its_hosts_clock() {
     use acpdb_engine::entry::{Entry, PointRef, StreamInfo, fact};
@@ -358,7 +359,7 @@ fn a_time_in_a_session_is_one_of_its_hosts_clock() {
     let found: Vec<u64> = [99, 100, 299, 300, 499, 500, 600].map(|time| at("imported", time)).into();
     assert_eq!(found, [1, 4, 4, 6, 6, 8, 8]);
     assert_eq!(at("imported", now.get()), store.head().unwrap().get());
-    // A fork reads what it shares, up to where it left.
+    // A fork reads the history that it shares, up to the point where it left.
     let found: Vec<u64> = [100, 300, 500].map(|time| at("fork", time)).into();
     assert_eq!(found, [4, 6, 6]);
 }

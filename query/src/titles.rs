@@ -1,7 +1,7 @@
-//! What a session is called: by its host, where that says something, else by the first prompt that a person wrote.
+//! The title of a session: the one that its host gave, if it says something, else the first prompt that a person wrote.
 //!
-//! Hosts put texts of their own before it: instructions of the project, what the environment is, what a command printed.
-//! They stand in tags, or begin with words that are known.
+//! Hosts put texts of their own before the prompt: instructions of the project, a description of the environment, the output of a
+//! command. Such texts stand in tags, or begin with known words.
 
 use acpdb_engine::event::{Body, PartKind, Payload, Role};
 use acpdb_engine::ids::{BodyId, Seq};
@@ -11,7 +11,7 @@ use crate::sound::{or_lost, sound};
 
 /// Messages of the user that are looked at.
 const PROMPT_COUNT_MAX: usize = 12;
-/// Bytes of a prompt that are looked at behind what is left out of it.
+/// Bytes of a prompt that are looked at, behind the texts that are left out of it.
 const TITLE_BYTES_MAX: usize = 1 << 10;
 /// Number of the kind of messages.
 const MESSAGE_RECORDED: u16 = 16;
@@ -26,7 +26,7 @@ const INJECTED: &[&str] = &[
     "Warmup",
 ];
 
-/// Lines that stand before what was asked.
+/// Lines that stand before the request itself.
 const LEADS: &[&str] = &["Implement the following plan:", "[[ ## user_query ## ]]"];
 
 /// Titles that hosts give before they know better.
@@ -35,9 +35,9 @@ const EMPTY_TITLES: &[&str] = &["New session", "New Session", "New chat", "Untit
 /// The host whose titles are names of files.
 const CHATS: &str = "openai-messages";
 
-/// The title of a session, as far as anything says one. `changed` is the newest that its host gave it later.
+/// The title of a session, if there is one. `changed` is the newest title that its host gave it later.
 ///
-/// Cost: where the host tells none, a look at the first messages.
+/// Cost: if the host gave no title, a look at the first messages.
 ///
 /// # Errors
 /// If the log cannot be read. Texts that are damaged or erased are passed over.
@@ -50,9 +50,9 @@ pub fn title_of(store: &Store, name: &StreamName, changed: Option<&str>) -> Resu
     Ok(prompt.or_else(|| name.title.as_deref().map(one_line)))
 }
 
-/// As [`title_of`], by the event that gave it its newest title later, and by the text that is known to be its first prompt's.
+/// As [`title_of`], by the event that gave the newest title later, and by the text that is known to hold the first prompt.
 ///
-/// Cost: a look at each of the two at most, unless what stands there was erased.
+/// Cost: a look at each of the two at most, unless the text there was erased.
 ///
 /// # Errors
 /// If the log cannot be read.
@@ -81,10 +81,10 @@ fn changed_title(store: &Store, seq: Option<Seq>) -> Result<Option<String>, Erro
     })
 }
 
-/// The prompt that a text holds. Those that are damaged or erased hold none.
+/// The prompt that a text holds. A damaged or erased text holds none.
 fn prompt_at(store: &Store, body: BodyId) -> Result<Option<String>, Error> {
     let bytes = or_lost(store.body(body))?;
-    // As above.
+    // A damaged or erased text holds none.
     Ok(bytes.ok().and_then(|bytes| prompt_in(&String::from_utf8_lossy(&bytes))))
 }
 
@@ -95,7 +95,7 @@ fn is_telling(title: &str) -> bool {
         && prompt_in(title).is_some()
 }
 
-/// The first prompt of a session that a person wrote, and the text that it stands in.
+/// The first prompt of a session that a person wrote, and the text that holds it.
 pub(crate) fn first_prompt(store: &Store, name: &StreamName) -> Result<Option<(BodyId, String)>, Error> {
     let events = store.stream_events(name.id, Seq(1), Seq::MAX)?;
     let mut seen = 0;
@@ -120,7 +120,7 @@ pub(crate) fn first_prompt(store: &Store, name: &StreamName) -> Result<Option<(B
     Ok(None)
 }
 
-/// What of a text a person wrote, as one line; `None`: nothing.
+/// The part of a text that a person wrote, as one line; `None`: nothing.
 pub fn prompt_in(text: &str) -> Option<String> {
     let mut rest = text.trim_start();
     loop {
@@ -144,7 +144,7 @@ pub fn prompt_in(text: &str) -> Option<String> {
     (!line.is_empty()).then_some(line)
 }
 
-/// What follows `<tag ..>..</tag>` where a text begins with that.
+/// The text behind `<tag ..>..</tag>`, if the text begins with a tag.
 fn behind_tag(text: &str) -> Option<&str> {
     let inner = text.strip_prefix('<')?;
     let end = inner.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')))?;

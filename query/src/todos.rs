@@ -28,7 +28,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The entry for programs: the host's fields, overlaid by what is known of it.
+    /// The entry for programs: the host's fields, overlaid by the other fields of this entry.
     #[must_use]
     pub fn json(&self) -> Value {
         let mut fields = self.fields.clone();
@@ -48,7 +48,7 @@ impl Entry {
         Value::Object(fields)
     }
 
-    /// What the entry is called: its id, else its content.
+    /// Whether `name` is the entry's id or its content.
     #[must_use]
     pub fn is(&self, name: &str) -> bool {
         self.id.as_deref() == Some(name) || self.content == name
@@ -71,7 +71,7 @@ impl<'v> Texts<'v> {
         Self { view, lists: HashMap::new(), skips_damage: false }
     }
 
-    /// The same, and damaged texts are empty.
+    /// As [`Self::new`], but damaged texts are empty.
     pub(crate) fn of_what_is_left(view: &'v View) -> Self {
         Self { skips_damage: true, ..Self::new(view) }
     }
@@ -119,7 +119,7 @@ impl<'v> Texts<'v> {
         Ok(self.lists.get(&body).map(Vec::as_slice).unwrap_or_default())
     }
 
-    /// What a body says; what was erased says nothing.
+    /// The JSON of a body; null if the body was erased.
     fn read(&self, body: BodyId) -> Result<Value, Error> {
         match self.view.text(body) {
             Ok(text) => Ok(serde_json::from_str(&text).unwrap_or_default()),
@@ -130,7 +130,7 @@ impl<'v> Texts<'v> {
     }
 }
 
-/// What an entry says: hosts call it by different names.
+/// The text of an entry: hosts call the field by different names.
 pub(crate) fn content(fields: &Map<String, Value>) -> Option<&str> {
     let names = ["content", "step", "description", "subject", "title"];
     names.iter().find_map(|name| fields.get(*name).and_then(Value::as_str))
@@ -145,7 +145,7 @@ pub struct List {
     pub turn: Option<Turn>,
     /// Its entries, in order.
     pub entries: Vec<Entry>,
-    /// That the list was not touched for long, if so.
+    /// The reminder, if the list was not touched for long.
     pub reminder_due: Option<Reminder>,
 }
 

@@ -1,8 +1,8 @@
 //! How to take back an act on a context: acts that leave each item as it stood before.
 //!
-//! Nothing is removed: an undo is one more act, and undoing it makes the first one hold again, as a redo does. What stood
-//! otherwise before the act for another reason is left alone, and named. An act of which nothing holds any more cannot be
-//! taken back again: that would take back another one.
+//! Nothing is removed: an undo is one more act, and undoing it makes the first one hold again, as a redo does. An item that was
+//! hidden before the act for another reason is left alone, and named. An act of which nothing holds any more cannot be taken back
+//! again: that would take back another act.
 //!
 //! Which act comes next, going back and forward, is read from the acts themselves: see [`walk`].
 
@@ -13,7 +13,7 @@ use acpdb_engine::event::{Face, Payload};
 use acpdb_engine::fold::{CauseView, FaceState, Ix, State};
 use acpdb_engine::ids::{BodyId, ItemId, Seq};
 
-/// What takes an act back.
+/// The acts that take an act back.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct UndoPlan {
     /// Show these again. Done first.
@@ -62,7 +62,7 @@ fn stands(state: &State, ix: Ix, at: Seq) -> Stands {
     }
 }
 
-/// The items that an act on a context is about; `None` if the event is none.
+/// The items that an act on a context is about; `None` if the event is no such act.
 fn items_of(act: &Payload) -> Option<Vec<ItemId>> {
     Some(match act {
         Payload::Discarded(act) => act.items.iter().map(|hidden| hidden.item).collect(),
@@ -74,7 +74,7 @@ fn items_of(act: &Payload) -> Option<Vec<ItemId>> {
     })
 }
 
-/// Whether nothing of an act holds any more, of the items that are still in the context: it was taken back.
+/// Whether an act was taken back: of the items that are still in the context, it holds for none.
 fn is_undone(state: &State, seq: Seq, act: &Payload, items: &[ItemId], at: Seq) -> bool {
     let here: Vec<Ix> = items.iter().filter_map(|item| state.find(*item)).collect();
     let here: Vec<Ix> = here.into_iter().filter(|ix| state.is_in_context(*ix, at)).collect();
@@ -85,8 +85,8 @@ fn is_undone(state: &State, seq: Seq, act: &Payload, items: &[ItemId], at: Seq) 
     !here.is_empty() && here.iter().all(undone)
 }
 
-/// What makes an act hold again that was taken back; `None` if the event is no act on a context. `undone` is false, and
-/// nothing is to be done, if (some of) it holds.
+/// The plan that makes an act hold again that was taken back; `None` if the event is no act on a context. If the act holds, also in
+/// part, `undone` is false and there is nothing to do.
 pub fn plan_again(view: &View, seq: Seq, act: &Payload) -> Option<UndoPlan> {
     again_at(view.read().state(), seq, act, view.at())
 }
@@ -128,7 +128,7 @@ fn again_at(state: &State, seq: Seq, act: &Payload, at: Seq) -> Option<UndoPlan>
     Some(plan)
 }
 
-/// What takes back the act recorded at `seq`, as the view stands; `None` if the event is no act on a context.
+/// The plan that takes back the act recorded at `seq`, as the view stands; `None` if the event is no act on a context.
 pub fn plan(view: &View, seq: Seq, act: &Payload) -> Option<UndoPlan> {
     back_at(view.read().state(), seq, act, view.at())
 }
@@ -167,7 +167,7 @@ fn back_at(state: &State, seq: Seq, act: &Payload, at: Seq) -> Option<UndoPlan> 
                 plan.restore.push(item);
                 plan.distill.push((item, summary));
             }
-            // What a rule hid and a restore showed is hidden again, by hand: its edge is released for good.
+            // An item that a rule hid and a restore showed is hidden again, by hand: its edge is released for good.
             (Stands::Otherwise, Stands::Shown) if matches!(act, Payload::Restored(_)) => {
                 plan.discard.push(item);
             }
@@ -178,19 +178,20 @@ fn back_at(state: &State, seq: Seq, act: &Payload, at: Seq) -> Option<UndoPlan> 
     Some(plan)
 }
 
-/// Acts that wait to be taken back or done again, each list in the order in which that was to be done: the next one last.
+/// Acts that wait to be taken back or done again; in each list the next one is last.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Walk {
-    /// Acts that hold, by their order.
+    /// Acts that hold, in the order of recording.
     pub back: Vec<Seq>,
-    /// Acts that are taken back, by the order in which they were.
+    /// Acts that are taken back, in the order in which they were taken back.
     pub forward: Vec<Seq>,
 }
 
-/// What takes an act back, or makes it hold again, as of a seq.
+/// A function that plans how an act is taken back, or made to hold again, as of a seq.
 type Planner = fn(&State, Seq, &Payload, Seq) -> Option<UndoPlan>;
 
-/// What repeated undos take back, and redos do again, one after the other. `acts` are those of the view's stream, in order.
+/// The acts that repeated undos take back, and redos do again, one after the other; `acts` are all acts of the view's stream, in
+/// order.
 ///
 /// An act that takes back another one, or makes it hold again, is a step of the walk and no act to walk to. No event says
 /// that it is such a step. It is one if it does exactly what an undo or a redo of an act would have done at its place; so a
@@ -225,7 +226,7 @@ pub fn walk(view: &View, acts: &[(Seq, Payload)]) -> Walk {
             at += 1;
         }
     }
-    // A rewind takes acts and items off the branch: there is nothing of them to walk to.
+    // A rewind takes acts and items off the branch: the walk cannot go to them.
     let stands = |places: Vec<usize>, plan: Planner, undone: bool| {
         let acts = places.into_iter().filter_map(|place| acts.get(place));
         let acts = acts.filter(|(seq, act)| {
@@ -236,9 +237,9 @@ pub fn walk(view: &View, acts: &[(Seq, Payload)]) -> Walk {
     Walk { back: stands(back, back_at, false), forward: stands(forward, again_at, true) }
 }
 
-/// The items that an act names; none of what is no act.
+/// The items that an act names; none if the event is no act.
 fn ids_of(act: &Payload) -> BTreeSet<ItemId> {
-    // What is no act names no items here.
+    // An event that is no act names no items here.
     items_of(act).unwrap_or_default().into_iter().collect()
 }
 

@@ -11,7 +11,8 @@
 //! Reading a text ([`parse`]) and finding the point in a store ([`resolve`]) are two steps; the clock comes in as a value.
 //! Times are read by [`moment`], for points and for filters alike. A seq or turn that is not there is an error. A time that is
 //! yet to come means the head, and says so. In a session a time is one of its host's clock (see `line`); in the whole store,
-//! which no host's clock orders, it is when things were recorded. A point that was found by a time says which of the two.
+//! which no host's clock orders, it is the time of recording. A point that was found by a time says which of the two clocks was
+//! used.
 
 mod line;
 mod moment;
@@ -44,7 +45,7 @@ pub enum Point {
     Mark(Mark, u32),
 }
 
-/// What a host or user did to a whole context.
+/// An act of a host or user on a whole context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mark {
     /// The host summarised the context, or set a new one.
@@ -62,22 +63,22 @@ impl Mark {
     }
 }
 
-/// Why a text or point means nothing.
+/// The reason why a text or point means nothing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WhenError {
     /// The text is of no known form.
     #[error("{text:?} is no point in time{}", because(reason))]
     Unreadable {
-        /// What was written.
+        /// The text as it was written.
         text: String,
-        /// Why; empty if there is no more to say.
+        /// The reason; empty if there is no more to say.
         reason: String,
     },
     /// The log does not go that far.
     #[error("there is no event {seq} yet; the newest is {head}")]
     Beyond {
-        /// What was asked for.
+        /// The seq that was asked for.
         seq: Seq,
         /// The newest seq.
         head: Seq,
@@ -87,7 +88,7 @@ pub enum WhenError {
     NoTurn {
         /// The session.
         session: String,
-        /// What was asked for.
+        /// The turn that was asked for.
         turn: String,
         /// Its newest turn.
         newest: u32,
@@ -95,7 +96,7 @@ pub enum WhenError {
     /// Turns and marks are a session's.
     #[error("{text} belongs to a session")]
     NeedsSession {
-        /// What was written.
+        /// The text as it was written.
         text: String,
     },
     /// The session has fewer marks.
@@ -103,11 +104,11 @@ pub enum WhenError {
     NoMark {
         /// The session.
         session: String,
-        /// What was asked for.
+        /// The kind of mark that was asked for.
         mark: &'static str,
-        /// How many back.
+        /// Its number, counted back from the newest.
         wanted: u32,
-        /// How many there are.
+        /// The number of marks that there are.
         count: usize,
     },
     /// The session began later.
@@ -117,7 +118,7 @@ pub enum WhenError {
         session: String,
         /// Its first seq.
         first: Seq,
-        /// What was asked for.
+        /// The seq that was asked for.
         at: Seq,
     },
     /// The store could not be read.
@@ -134,7 +135,7 @@ fn because(reason: &str) -> String {
 pub struct Found {
     /// The last seq that counts.
     pub seq: Seq,
-    /// What a person should know about it.
+    /// A note on the point, for a person.
     pub note: Option<String>,
     /// For a time: the clock it was looked up on.
     pub clock: Option<Clock>,
@@ -207,13 +208,13 @@ fn number(text: &str) -> Option<u64> {
     if is_number { text.parse().ok() } else { None }
 }
 
-/// Reads a time, in the zone of the system (or of `TZ`) if none is written. Length of time alone, as in `2d`, counts back.
+/// Reads a time, in the zone of the system (or of `TZ`) if none is written. A length of time alone, as in `2d`, counts back.
 ///
-/// # Errors
-/// Why the text is no time; empty if there is no more to say. A `TZ` that cannot be read is an error of texts that need it. [`TIME_FORMS`] says what can be typed.
+/// The reason why the text is no time; empty if there is no more to say. A `TZ` that cannot be read is an error of texts that need
+/// it. [`TIME_FORMS`] lists the forms.
 pub fn moment(text: &str, now: Micros) -> Result<Stretch, String> {
     let time = moment::read(text, now, &moment::local());
-    // Of a text that is one unknown word there is nothing to tell.
+    // For a text that is one unknown word there is no reason to tell.
     time.map_err(|reason| {
         if text.trim().contains(' ') || !reason.ends_with("is not known") { reason } else { String::new() }
     })
@@ -251,7 +252,7 @@ fn anywhere(store: &Store, point: Point, now: Micros) -> Result<Found, WhenError
 /// A view of a session at a point.
 ///
 /// # Errors
-/// [`WhenError`], by what is not there.
+/// [`WhenError`], by the part that is not there.
 pub fn view(
     store: &Store,
     stream: &StreamName,
@@ -292,14 +293,14 @@ fn at_point(
         let reading = view.read();
         (reading.state().first(), !reading.state().forks(view.at()).is_empty())
     };
-    // A fork reads what it shares as far back as that goes.
+    // A fork also has the history that it shares with its parent.
     if found.seq < first && !is_fork {
         return Err(WhenError::NotBegun { session: stream.name.clone(), first, at: found.seq });
     }
     Ok((view.with_at(found.seq), found))
 }
 
-/// Finds a point in a session, whose view at the head this is.
+/// Finds a point in a session; `view` is the session's view at the head.
 ///
 /// # Errors
 /// As [`view`].

@@ -1,4 +1,4 @@
-//! What a text names is the same with an index as without one; the index saves folding what cannot hold it.
+//! A text names the same item with an index as without one; the index saves the folds of streams that cannot hold the item.
 
 use acpdb_engine::entry::{Entry, StreamInfo};
 use tempfile::TempDir;
@@ -87,7 +87,7 @@ fn a_call_is_found_by_the_same_texts_with_and_without_an_index() {
     for text in &texts {
         assert_eq!(told(&indexed, text), told(&plain, text), "{text:?}");
     }
-    // Said by a fold of nothing.
+    // These names come from the index alone, without a fold.
     for (text, nearest) in [
         ("toolu_03", "toolu_0"),
         ("alonf", "alone"),
