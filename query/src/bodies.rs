@@ -1,4 +1,4 @@
-//! The bodies that say what an event is about, and the search for a text in them.
+//! The bodies that tell the subject of an event, and the search for a text in them.
 
 use acpdb_engine::event::{Body, Payload};
 use acpdb_engine::ids::{BodyId, Seq};
@@ -25,7 +25,7 @@ impl std::ops::AddAssign for Scanned {
     }
 }
 
-/// The bodies that say what an event is about; not details, signatures or wire forms.
+/// The bodies that tell the subject of an event; not details, signatures or wire forms.
 pub fn telling(payload: &Payload) -> Vec<Body> {
     let named = payload.bodies().into_iter().filter(|named| named.is_telling);
     named.map(|named| named.body).filter(|body| body.bytes > 0).collect()

@@ -132,8 +132,8 @@ fn list(candidates: &[Candidate], count: usize) -> String {
 /// Cost: a seq folds one stream; other texts fold the session, else the streams that the index names. Without an index, and
 /// for a bare hash of six digits, every one.
 ///
-/// [`FindError`], by the fault of the text; [`FindError::Store`] if the store cannot be read. [`FindError`], by what was wrong with
-/// the text; [`FindError::Store`] if the store cannot be read.
+/// # Errors
+/// [`FindError`], by the fault of the text; [`FindError::Store`] if the store cannot be read.
 pub fn find(store: &Store, text: &str, session: Option<&StreamName>) -> Result<Found, FindError> {
     let text = text.trim();
     // A shell takes `#812` for a comment: `@812` is the same.

@@ -39,7 +39,7 @@ pub struct ItemRow {
     pub hash: Option<String>,
     /// The status of the call.
     pub status: Option<Status>,
-    /// What the call is about: files, searches, addresses.
+    /// The subjects of the call: files, searches, addresses.
     pub keys: Vec<String>,
     /// How its content is shown.
     pub state: FaceState,

@@ -1,4 +1,4 @@
-//! What was served of an item: how it was sent through acpdb, and since when.
+//! How an item was served: how it was sent through acpdb, and since when.
 
 use acpdb_engine::fold::{FaceState, Ix, State};
 use acpdb_engine::ids::Seq;

@@ -210,6 +210,7 @@ fn number(text: &str) -> Option<u64> {
 
 /// Reads a time, in the zone of the system (or of `TZ`) if none is written. A length of time alone, as in `2d`, counts back.
 ///
+/// # Errors
 /// The reason why the text is no time; empty if there is no more to say. A `TZ` that cannot be read is an error of texts that need
 /// it. [`TIME_FORMS`] lists the forms.
 pub fn moment(text: &str, now: Micros) -> Result<Stretch, String> {

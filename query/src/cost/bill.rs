@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::requests::{Request, Requests};
 use super::table::{Dollars, PriceTable, Pricing};
 
-/// What a row is of.
+/// The key of a bill's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// A day, of UTC.
@@ -27,7 +27,7 @@ pub enum By {
 }
 
 impl By {
-    /// As it is called in answers.
+    /// The name in answers.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Day => "day",
@@ -59,7 +59,7 @@ impl Tokens {
     fn add(&mut self, request: &Request) {
         let usage = &request.usage;
         let long = usage.cache_write_long.unwrap_or(0);
-        // A host that tells only what is kept for an hour has written nothing else.
+        // A host that tells only the tokens that are kept for an hour wrote no others.
         let short = usage.cache_write.unwrap_or(0).saturating_sub(long);
         for (sum, count) in [
             (&mut self.input, usage.input.unwrap_or(0)),
@@ -76,27 +76,27 @@ impl Tokens {
 /// A row of a bill.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CostRow {
-    /// The day, week, session, project, host or model; empty where it is not known.
+    /// The day, week, session, project, host or model; empty if it is not known.
     pub key: String,
-    /// The session's title, where the row is of one.
+    /// The session's title, if the row is of a session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Requests, each once.
     pub requests: u64,
-    /// Of these: no table prices them, and they add nothing to any sum of dollars.
+    /// Of these requests: no table prices them, and they add nothing to any sum of dollars.
     pub requests_unpriced: u64,
     /// Tokens.
     pub tokens: Tokens,
-    /// Dollars by what they were paid for.
+    /// Dollars by kind of token.
     pub dollars: Dollars,
     /// Dollars in all.
     pub total: f64,
-    /// Of these: by subagents.
+    /// Of these dollars: by subagents.
     pub subagents: f64,
-    /// What the hosts say that the requests cost of which they say anything but nothing.
+    /// Dollars as the hosts tell them, of the requests with a host's cost above 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_total: Option<f64>,
-    /// What the table says of the same requests, as far as it prices them.
+    /// Dollars of the same requests by the table, as far as it prices them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_total_by_table: Option<f64>,
     /// Dollars that went to stale items: input that was sent again although a newer item had superseded it.
@@ -107,38 +107,38 @@ pub struct CostRow {
 /// Requests that no table prices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Unpriced {
-    /// The model as the host names it; `None` where it names none.
+    /// The model as the host names it; `None` if the host names none.
     pub model: Option<String>,
-    /// The service tier, if it is that which the table does not know.
+    /// The service tier, if the table does not know the tier.
     pub service_tier: Option<String>,
-    /// How many.
+    /// The number of requests.
     pub requests: u64,
     /// Their tokens.
     pub tokens: Tokens,
 }
 
-/// What requests cost.
+/// The cost of requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Bill {
-    /// What its rows are of.
+    /// The key of its rows.
     pub by: &'static str,
     /// The day on which the table of prices was compared with its sources.
     pub prices_checked: String,
-    /// The rows: days and weeks in their order, others by what they cost, the dearest first.
+    /// The rows: days and weeks in their order, others by their cost, the dearest first.
     pub items: Vec<CostRow>,
-    /// All of them.
+    /// The sum of all rows.
     pub sum: CostRow,
-    /// What is in no sum of dollars.
+    /// Requests that are in no sum of dollars.
     pub unpriced: Vec<Unpriced>,
-    /// Requests that were left out, being copies of others.
+    /// Requests that were left out as copies of others.
     pub copies: u64,
     /// Requests of which the host does not tell the input: their sums are too low.
     pub requests_without_input: u64,
 }
 
-/// Which requests are asked for.
+/// The requests that are asked for.
 pub struct Asked<'a> {
-    /// Those that this lets pass.
+    /// Whether a request is asked for.
     pub wanted: &'a dyn Fn(&Request) -> bool,
     /// Dollars that went to stale items, by request; empty unless they were asked for.
     pub stale: Option<&'a BTreeMap<acpdb_engine::ids::Seq, f64>>,
@@ -165,7 +165,7 @@ pub fn bill(requests: &Requests, by: By, table: &PriceTable, asked: &Asked<'_>) 
         let price = request.model.as_ref().and_then(|model| pricing.price(model, request.at));
         let dollars = price.and_then(|price| price.dollars(&request.usage, request.tier.as_deref()));
         if dollars.is_none() {
-            // A tier is only named where it is what the table does not know.
+            // A tier is only named if the table does not know it.
             let own = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
             let (model, tier) = (own(&request.model), price.and(own(&request.tier)));
             let row = unpriced.entry((model.clone(), tier.clone())).or_default();
@@ -227,14 +227,14 @@ fn add(row: &mut CostRow, request: &Request, dollars: Option<&Dollars>, is_subag
         }
         None => row.requests_unpriced += 1,
     }
-    // Hosts write 0 where a subscription pays.
+    // Hosts write 0 if a subscription pays.
     if let Some(says) = request.host_says.filter(|says| *says > 0.0) {
         *row.host_total.get_or_insert_default() += says;
         *row.host_total_by_table.get_or_insert_default() += dollars.map_or(0.0, Dollars::total);
     }
 }
 
-/// Sums to the millionth of a dollar: what adding left behind it is no money.
+/// Rounds sums to the millionth of a dollar: smaller parts come from adding and are no money.
 fn settle(row: &mut CostRow) {
     row.total = row.dollars.total();
     let Dollars { input, cache_read, cache_write, cache_write_long, output } = &mut row.dollars;
@@ -245,7 +245,7 @@ fn settle(row: &mut CostRow) {
     }
 }
 
-/// What rows go by. Requests mostly follow others of the same day and session, so the last key is kept.
+/// The keys of rows. Requests mostly follow others of the same day and session, so the last key is kept.
 #[derive(Default)]
 struct Keys {
     last: String,

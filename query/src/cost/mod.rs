@@ -1,4 +1,4 @@
-//! What sessions cost, in dollars.
+//! The cost of sessions, in dollars.
 //!
 //! ```text
 //! log --requests--> Request (model, tokens, time), each once --bill(by)--> rows and a total
@@ -6,8 +6,8 @@
 //!                       '--waste--> what of it went to stale items, and what other ways would have cost
 //! ```
 //!
-//! A request is what a provider reported with the end of a message. Copies of it, which hosts write when they resume or
-//! fork a session, count once. What no table prices is named and counted, and adds nothing to any sum.
+//! A request is a provider's report with the end of a message. Copies of it, which hosts write when they resume or fork a session,
+//! count once. Requests that no table prices are named and counted, and add nothing to any sum.
 
 mod bill;
 mod requests;

@@ -21,7 +21,7 @@ pub struct Request {
     pub stream: StreamId,
     /// The event that told of it.
     pub seq: Seq,
-    /// When, as far as it is known.
+    /// The time, as far as it is known.
     pub at: Option<Micros>,
     /// The model.
     pub model: Option<Arc<str>>,
@@ -29,7 +29,7 @@ pub struct Request {
     pub tier: Option<Arc<str>>,
     /// Tokens.
     pub usage: Usage,
-    /// What the host says that it cost, in dollars.
+    /// The cost that the host tells, in dollars.
     pub host_says: Option<f64>,
 }
 
@@ -42,14 +42,14 @@ pub struct Requests {
     pub copies: u64,
     /// Sessions by their streams.
     pub streams: BTreeMap<StreamId, StreamName>,
-    /// When each session's first and last events happened, as far as times are known.
+    /// The times of each session's first and last events, as far as times are known.
     pub spans: BTreeMap<StreamId, (Micros, Micros)>,
     /// The events that gave sessions their newest titles after they began.
     pub titles: BTreeMap<StreamId, Seq>,
 }
 
 impl Requests {
-    /// The session that a session's costs belong to: the one that started it, or the one that started that.
+    /// The session that a session's costs belong to: the topmost of the sessions that started it, else itself.
     pub fn root(&self, stream: StreamId) -> StreamId {
         self.line(stream).last().unwrap_or(stream)
     }
@@ -66,7 +66,7 @@ impl Requests {
 
 /// Reads the requests of a store, up to `to`. Damaged events are left out; the store notes them.
 ///
-/// Cost: what is kept of the store ([`crate::kept`]), and a look at the envelope of every event that is newer.
+/// Cost: the read of the kept tellings ([`crate::kept`]), and a look at the envelope of every newer event.
 ///
 /// # Errors
 /// If the log cannot be read.
@@ -78,7 +78,7 @@ pub fn requests(store: &Store, to: Seq) -> Result<Requests, Error> {
 }
 
 impl Requests {
-    /// Makes requests of what was told of them, each once.
+    /// Makes requests of their tellings, each once.
     pub(crate) fn of(told: Told, names: Vec<StreamName>) -> Self {
         let streams: BTreeMap<StreamId, StreamName> = names.into_iter().map(|name| (name.id, name)).collect();
         let forked = told.forks.iter().flat_map(|(fork, parent)| [*fork, *parent]).collect();
@@ -87,7 +87,7 @@ impl Requests {
             read.take(number, telling);
         }
         read.leave_out_beginnings_of_forks(&told.forks);
-        // There may be a hundred thousand: what told copies is gone before they are made.
+        // There may be a hundred thousand: only those that are no copies are cloned.
         let Reading { all: kept, copies, .. } = read;
         let kept = kept.into_iter().flatten();
         let all = kept.filter_map(|number| Some(told.all.get(number)?.request.clone())).collect();
@@ -102,14 +102,14 @@ impl Requests {
 
 #[derive(Default)]
 struct Reading {
-    /// By place, the number of what was told last of a request; `None`: it was left out.
+    /// By place, the number of the last telling of a request; `None`: it was left out.
     all: Vec<Option<usize>>,
-    /// Places by message: what is said of a message later replaces what was said of it before.
+    /// Places by message: a later telling of a message replaces an earlier one.
     by_message: HashMap<(StreamId, Mark), usize>,
     seen: HashSet<Mark>,
-    /// Streams that are forks which came with a copy, or that such a fork left.
+    /// Forks that came with a copy of their parent's events, and the parents of such forks.
     forked: HashSet<StreamId>,
-    /// Requests of each of these as they were told, copies included.
+    /// Requests of each of these streams as they were told, copies included.
     told: HashMap<StreamId, Vec<(Usage, usize)>>,
     copies: u64,
 }
@@ -150,7 +150,7 @@ impl Reading {
                 if usage != other {
                     break;
                 }
-                // The parent's may have been found to be a copy of the fork's, which then stands for both.
+                // The parent's request may have been found to be a copy of the fork's, which then counts for both.
                 if *other_place == COPY {
                     continue;
                 }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 /// The table that comes with the program, as it is written.
 pub const BUILT_IN: &str = include_str!("prices.toml");
-/// Tokens that prices are told for.
+/// The number of tokens that a price is for.
 const MILLION: f64 = 1e6;
 
 /// A table that cannot be used.
@@ -36,7 +36,7 @@ pub enum TableError {
     Price {
         /// The model.
         model: String,
-        /// Which price.
+        /// The name of the price.
         field: &'static str,
         /// Its value.
         value: f64,
@@ -51,12 +51,12 @@ pub enum TableError {
         /// Its value.
         value: f64,
     },
-    /// A day that is none.
+    /// A text that is no day.
     #[error("{model}: {day:?} is no day; write it as 2026-01-31")]
     Day {
         /// The model.
         model: String,
-        /// As it is written.
+        /// The text as it is written.
         day: String,
     },
 }
@@ -104,17 +104,17 @@ struct WrittenModel {
     above: Option<Above>,
 }
 
-/// How long a model's requests are beside what the store estimates of their texts.
+/// The length of a model's requests, compared with the store's estimates of their texts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sizes {
     /// Tokens of the model for each estimated one.
     pub tokens: f64,
-    /// Tokens that each step of the model adds beside its texts: ids, names, what hosts add and do not record.
+    /// Tokens that each step of the model adds beside its texts: ids, names, texts that hosts add and do not record.
     pub step_tokens: u32,
 }
 
 impl Default for Sizes {
-    /// As estimated.
+    /// Lengths as estimated.
     fn default() -> Self {
         Self { tokens: 1.0, step_tokens: 0 }
     }
@@ -129,7 +129,7 @@ struct Above {
     output: f64,
 }
 
-/// What a model costs from some day on.
+/// The prices of a model from some day on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelPrice {
     from: Micros,
@@ -146,7 +146,7 @@ pub struct ModelPrice {
     source: String,
 }
 
-/// Dollars, by what they were paid for.
+/// Dollars, by kind of token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Dollars {
     /// Input that is neither read from a cache nor written to one.
@@ -162,17 +162,17 @@ pub struct Dollars {
 }
 
 impl Dollars {
-    /// All of it.
+    /// The sum.
     pub fn total(&self) -> f64 {
         self.all_input() + self.output
     }
 
-    /// What the input cost.
+    /// Dollars of the input.
     pub fn all_input(&self) -> f64 {
         self.input + self.cache_read + self.cache_write + self.cache_write_long
     }
 
-    /// Adds what something else cost.
+    /// Adds other dollars.
     pub fn add(&mut self, other: &Self) {
         self.input += other.input;
         self.cache_read += other.cache_read;
@@ -183,13 +183,13 @@ impl Dollars {
 }
 
 impl ModelPrice {
-    /// What a request cost; `None` for a service tier of which the table says nothing.
+    /// The dollars of a request; `None` if the table does not know its service tier.
     pub fn dollars(&self, usage: &Usage, tier: Option<&str>) -> Option<Dollars> {
         let times = self.times(tier)?;
         let count = |tokens: Option<u64>| float(tokens.unwrap_or(0));
         let (input, output) = self.rates(usage);
         let long = usage.cache_write_long.unwrap_or(0);
-        // A host that tells only what is kept for an hour has written nothing else.
+        // A host that tells only the tokens that are kept for an hour wrote no others.
         let short = usage.cache_write.unwrap_or(0).saturating_sub(long);
         let (per_input, per_output) = (input * times / MILLION, output * times / MILLION);
         Some(Dollars {
@@ -201,8 +201,8 @@ impl ModelPrice {
         })
     }
 
-    /// What so many tokens of a request's input cost that the model had seen before: read as far as the request read, the
-    /// rest written anew.
+    /// Dollars of so many tokens of a request's input that the model had seen before: read from the cache as far as the request
+    /// read, the rest written anew.
     pub fn seen_before(&self, tokens: u64, usage: &Usage, tier: Option<&str>) -> Option<f64> {
         let times = self.times(tier)?;
         let (input, _) = self.rates(usage);
@@ -221,8 +221,7 @@ impl ModelPrice {
         Some((float(read) * self.read + float(rest) * anew) * input * times / MILLION)
     }
 
-    /// The same relative to plain input, as a planner of rewrites takes them. `long`: the session's caches are kept for an
-    /// hour.
+    /// The prices relative to plain input, as a planner of rewrites takes them. `long`: the session's caches are kept for an hour.
     pub fn relative(&self, long: bool) -> Prices {
         let (write, ttl_seconds) =
             if long { (self.write_long, self.ttl_long_seconds) } else { (self.write, self.ttl_seconds) };
@@ -234,19 +233,19 @@ impl ModelPrice {
         self.input / MILLION
     }
 
-    /// How long its requests are.
+    /// The length of its requests.
     pub fn sizes(&self) -> Sizes {
         self.sizes
     }
 
-    /// Where the provider says so.
+    /// The source of the prices.
     pub fn source(&self) -> &str {
         &self.source
     }
 
     fn times(&self, tier: Option<&str>) -> Option<f64> {
         match tier {
-            // What all is served as where nothing else is asked for.
+            // The tier of requests that ask for no other tier.
             None | Some("standard" | "default") => Some(1.0),
             Some(tier) => self.tiers.get(tier).copied(),
         }
@@ -282,11 +281,11 @@ pub struct PriceTable {
     providers: BTreeMap<String, ProviderRates>,
 }
 
-/// What holds for a provider's models unless they say otherwise, relative to plain input.
+/// Prices of a provider's models unless they have their own, relative to plain input.
 #[derive(Clone, Debug, PartialEq)]
 struct ProviderRates {
     short: Prices,
-    /// Caches that are kept for an hour, where there are such.
+    /// Prices with caches that are kept for an hour, if the provider has such.
     long: Option<Prices>,
     source: String,
 }
@@ -302,7 +301,7 @@ impl ProviderRates {
     }
 }
 
-/// What the name of a provider's caches that are kept for an hour ends with.
+/// The end of a name that stands for a provider's caches that are kept for an hour.
 const LONG: &str = "-1h";
 
 impl PriceTable {
@@ -317,7 +316,7 @@ impl PriceTable {
     /// A table from TOML, in the form of the program's own.
     ///
     /// # Errors
-    /// [`TableError`]; nothing is assumed for what is missing.
+    /// [`TableError`]; nothing is assumed for missing fields.
     pub fn from_toml(text: &str) -> Result<Self, TableError> {
         let written: Written =
             toml::from_str(text).map_err(|error| TableError::Syntax(error.message().to_owned()))?;
@@ -345,8 +344,8 @@ impl PriceTable {
         self
     }
 
-    /// Prices relative to plain input, and where they stand: those of a provider (`anthropic`; `anthropic-1h` where caches
-    /// are kept for an hour) or of a model.
+    /// Prices relative to plain input, and their source: those of a provider (`anthropic`; `anthropic-1h` if caches are kept for an
+    /// hour) or of a model.
     pub fn relative(&self, name: &str) -> Option<(Prices, &str)> {
         let provider = self.providers.get(name).map(|rates| (rates.short, &*rates.source));
         let long = || {
@@ -365,7 +364,7 @@ impl PriceTable {
         names.collect()
     }
 
-    /// What a model cost at a time (without a time: now); `None` if the table does not know it.
+    /// The price of a model at a time (without a time: now); `None` if the table does not know the model.
     pub fn price(&self, model: &str, at: Option<Micros>) -> Option<&ModelPrice> {
         held(self.all_of(model)?, at)
     }
@@ -377,13 +376,13 @@ impl PriceTable {
     }
 }
 
-/// Which of a model's prices held at a time.
+/// The price of a model that held at a time.
 fn held(prices: &[ModelPrice], at: Option<Micros>) -> Option<&ModelPrice> {
     let held = prices.iter().rev().find(|price| at.is_none_or(|at| price.from <= at));
     held.or(prices.first())
 }
 
-/// A table for many requests: what a model's name means is found out once.
+/// A table for many requests: each model's name is looked up once.
 #[derive(Debug)]
 pub(crate) struct Pricing<'t> {
     table: &'t PriceTable,
@@ -463,7 +462,7 @@ fn priced(
     Ok(price)
 }
 
-/// A model's name without what hosts and resellers put around it: `us.anthropic.claude-opus-4.5-20251101-v1:0`,
+/// A model's name without the parts that hosts and resellers put around it: `us.anthropic.claude-opus-4.5-20251101-v1:0`,
 /// `anthropic/claude-opus-4.5`, `claude-opus-4-5@20251101` and `claude-opus-4-5[1m]` are one model.
 fn plain(model: &str) -> String {
     let lower = model.trim().to_lowercase();

@@ -1,4 +1,4 @@
-//! Bills over small stores: what counts, once, and under whose name.
+//! Bills over small stores: which requests count, once, and under which name.
 
 use acpdb_engine::Store;
 use acpdb_engine::entry::{Entry, PointRef, StreamInfo, fact};
@@ -195,15 +195,15 @@ fn what_has_no_price_is_named_and_adds_nothing() {
     );
 }
 
-/// A host that resumes a session under a new id, or forks one, writes the old records again: sums over its files were twice
-/// what was paid.
+/// A host that resumes a session under a new id, or forks one, writes the old records again: sums over its files were twice the
+/// real cost.
 #[test]
 fn copies_of_requests_count_once() {
     let store = store();
     let (first, second) = ("a claude-opus-5-5 0 1000 0 0 0 0", "b claude-opus-5-5 1 1000 0 0 0 0");
     record(&store, &session("one"), &[first, second]);
     record(&store, &session("resumed"), &[first, second, "c claude-opus-5-5 2 1000 0 0 0 0"]);
-    // The provider's id tells, whatever time the copy bears; a message that is told of again is one.
+    // The provider's id tells a copy, whatever time the copy bears; a message that is told of again is one request.
     record(&store, &session("told"), &["x claude-opus-5-5 0 1000 0 0 0 0 request=r1"]);
     record(
         &store,
@@ -329,7 +329,7 @@ fn other_ways_are_reckoned_at_the_prices_of_the_sessions_model() {
     assert_eq!(waste(&store, &table, played.id, &none).unwrap(), None);
 }
 
-/// Resellers fill a cache without a price for it: their usage tells what was read and nothing that was written.
+/// Resellers fill a cache without a price for it: their usage tells the tokens that were read and none that were written.
 #[test]
 fn a_cache_that_no_request_wrote_to_costs_nothing_to_fill() {
     let store = store();

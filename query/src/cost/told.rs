@@ -1,7 +1,7 @@
-//! What a log tells of requests, event by event: what [`super::Requests`] are made of.
+//! The tellings of a log about requests, event by event: [`super::Requests`] are made of them.
 //!
-//! It can be kept and read on from where it ended: each part of it is either a list in the order of the log, the newest of a
-//! kind, or the least and the most. No text is in it, only names that events spell out, and digests of keys.
+//! They can be kept and read on from their end: each part is either a list in the order of the log, the newest of a kind, or the
+//! least and the most. No text is in them, only names that events spell out, and digests of keys.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
@@ -23,18 +23,18 @@ const SESSION_CHANGED: u16 = 2;
 const FORKED: u16 = 9;
 const MESSAGE_FINISHED: u16 = 18;
 
-/// Whether events of a kind are what acpdb or a person did, and no host told. One that came by a merge has a time, which is not its
-/// host's. A session is opened with its host's time; of kinds that newer programs write nothing is known.
+/// Whether events of a kind are acts of acpdb or a person, told by no host. An act that came by a merge has a time, which is not
+/// its host's. A session is opened with its host's time; nothing is known of kinds that newer programs write.
 fn is_act(kind: u16) -> bool {
     // Nearly every event was told of by a host.
     let is_told = kind == SESSION_OPENED || TOLD_KINDS.contains(&kind);
     !is_told && KIND_LABELS.iter().any(|(number, _)| *number == kind)
 }
 
-/// What tells one thing from others, in few bytes.
+/// A digest that tells one thing from others, in few bytes.
 pub(crate) type Mark = [u8; 16];
 
-/// What a log tells, up to a seq.
+/// The tellings of a log, up to a seq.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Told {
     /// Everything up to here was read.
@@ -43,7 +43,7 @@ pub(crate) struct Told {
     pub(crate) all: Vec<Telling>,
     /// The events that gave sessions their newest titles after they began.
     pub(crate) titles: BTreeMap<StreamId, Seq>,
-    /// Forks that came with a copy of what they share, and what they share it with.
+    /// Forks that came with a copy of the history that they share, and their parents.
     pub(crate) forks: BTreeMap<StreamId, StreamId>,
     /// First and last times of streams.
     pub(crate) times: BTreeMap<StreamId, Times>,
@@ -55,7 +55,7 @@ pub(crate) struct Telling {
     pub(crate) request: Request,
     /// The message.
     pub(crate) key: Mark,
-    /// What copies have in common; `None`: nothing tells a copy.
+    /// The mark that all copies share; `None`: nothing tells a copy.
     pub(crate) identity: Option<Mark>,
 }
 
@@ -85,9 +85,10 @@ impl Times {
 }
 
 impl Told {
-    /// Reads on up to `to`, at most the head; tells which streams have events there. Damaged events are left out; the store notes them.
+    /// Reads on up to `to`, at most the head; returns the streams that have events there. Damaged events are left out; the store
+    /// notes them.
     ///
-    /// Cost: a look at the envelope of every event that is new.
+    /// Cost: a look at the envelope of every new event.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -101,7 +102,7 @@ impl Told {
             return Ok(BTreeSet::new());
         }
         let names: HashMap<StreamId, &StreamName> = names.iter().map(|name| (name.id, name)).collect();
-        // What cannot be opened is an error where it is asked for: events of other streams are not decoded.
+        // Events of other streams are not decoded: an event that cannot be opened is an error only where it is asked for.
         let asked: BTreeSet<StreamId> = names.keys().copied().collect();
         let seen = Arc::new(Mutex::new(BTreeMap::<StreamId, Times>::new()));
         let times = Arc::clone(&seen);
@@ -218,7 +219,7 @@ fn dollars_of(millionths: u64) -> f64 {
 mod tests {
     use super::*;
 
-    /// It was a list of numbers, which a new kind would not have been in.
+    /// The acts were a list of numbers, which a new kind would not have been in.
     #[test]
     fn acts_are_the_kinds_that_no_host_tells_of() {
         let acts: Vec<&str> =

@@ -1,8 +1,8 @@
-//! What of a bill went to stale items, and what other ways of serving the same sessions would have cost.
+//! The part of a bill that went to stale items, and the cost of other ways to serve the same sessions.
 //!
-//! Stale is an item whose content a newer one replaced: a file read again after an edit, a test run again. Hosts send it
+//! An item is stale if a newer one replaced its content: a file read again after an edit, a test run again. Hosts send it
 //! with every further request. The fold knows how many tokens of it each request carried; the bill knows at what price.
-//! What other ways would have cost comes from the simulator, relative to doing nothing, times what was paid for input.
+//! The cost of other ways comes from the simulator, relative to doing nothing, times the dollars paid for input.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use super::requests::Request;
 use super::table::{Dollars, ModelPrice, PriceTable};
 use crate::simulate::{self, Recording, Setup};
 
-/// The ways that are reckoned: a name, the preset, how it is served.
+/// The ways that are reckoned: name, preset, and how sessions are served.
 pub const WASTE_WAYS: [(&str, &str, ServeMode); 3] = [
     ("stale items taken out when it pays", "acp", ServeMode::Batched),
     ("economy", "economy", ServeMode::Batched),
     ("stale items taken out at once", "acp", ServeMode::Eager),
 ];
 
-/// A way to serve sessions, and what their input would have cost.
+/// A way to serve sessions, and the cost of their input.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Way {
-    /// What it does.
+    /// Its name.
     pub name: &'static str,
     /// The policy.
     pub policy: &'static str,
@@ -35,11 +35,11 @@ pub struct Way {
     pub mode: &'static str,
     /// Dollars for input.
     pub input: f64,
-    /// Dollars less than were paid; below zero, it would have cost more.
+    /// Dollars less than were paid; below zero, the way would have cost more.
     pub saved: f64,
 }
 
-/// What other ways would have cost, over some sessions.
+/// The cost of other ways, over some sessions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Waste {
     /// Dollars that were paid for the input of these sessions.
@@ -49,7 +49,7 @@ pub struct Waste {
 }
 
 impl Waste {
-    /// Adds another session's.
+    /// Adds the costs of another session.
     pub fn add(&mut self, other: &Self) {
         self.input += other.input;
         for way in &other.ways {
@@ -78,7 +78,7 @@ pub fn prices_of<'r>(table: &PriceTable, requests: impl Iterator<Item = &'r Requ
     usual(table, requests).map(|(_, prices)| prices)
 }
 
-/// What a session's input cost as its provider reported it, and what a simulation of the session is to be reckoned at.
+/// The cost of a session's input as its provider reported it, and the prices for a simulation of the session.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Reported {
     /// The prices of its model, relative to plain input.
@@ -89,7 +89,7 @@ pub struct Reported {
     pub input_dollars: f64,
 }
 
-/// What a session's provider reported of it. `None`: no table knows its model.
+/// A session's cost as its provider reported it. `None`: no table knows the session's model.
 pub fn reported(table: &PriceTable, requests: &[&Request]) -> Option<Reported> {
     let (model, prices) = usual(table, requests.iter().copied())?;
     Some(Reported {
@@ -129,15 +129,15 @@ fn usual<'t, 'r>(
     let price = table.price(model, request.at)?;
     let mut prices = price.relative(long.saturating_mul(2) > written);
     if written == 0 && read > 0 {
-        // Its cache was filled without a price for writing, as resellers' are.
+        // The model's cache was filled without a price for writing, as with resellers.
         prices.write = prices.input;
     }
-    // A table of the user may hold prices that are none; as for a model without a price, nothing is said of dollars then.
+    // A user's table may hold prices that cannot be used; as for a model without a price, there are no dollars then.
     Some((price, prices.checked().ok()?))
 }
 
-/// Dollars that each request of a session spent on stale items. Nothing for sessions that were served by the store: what
-/// they sent is not what the host recorded.
+/// Dollars that each request of a session spent on stale items. None for sessions that the store served: they did not send the
+/// texts that the host recorded.
 ///
 /// Cost: a fold of the session.
 ///
@@ -159,7 +159,7 @@ pub fn stale(
     }
     for request in requests {
         let tokens = state.tokens(request.seq);
-        // Summaries that are longer than what they stand for leave nothing stale.
+        // Summaries that are longer than the texts that they replace leave nothing stale.
         let stale = tokens.whole.saturating_sub(tokens.shown);
         let price = request.model.as_deref().and_then(|model| table.price(model, request.at));
         let dollars =
@@ -171,7 +171,7 @@ pub fn stale(
     Ok(spent)
 }
 
-/// What other ways would have cost a session. `None`: no table prices it, or it sent nothing.
+/// The cost of other ways for a session. `None`: no table prices it, or it sent nothing.
 ///
 /// Cost: the session's texts are read once, and its events folded for each way.
 ///

@@ -1,9 +1,9 @@
 //! Many sessions as one HTML file: a row each, with filters, totals and small pictures of their contexts.
 //!
-//! It is made as [`super::page`] is: data that stays data, a script and a style that are allowed by their digests, and
-//! nothing from elsewhere. A row links to the session's own page where there is one beside it.
+//! It is made as [`super::page`] is: data that stays data, a script and a style that are allowed by their digests, and nothing from
+//! elsewhere. A row links to the session's own page if there is one beside it.
 //!
-//! What this does not do: choose sessions, fold them, or write their pages.
+//! It does not choose sessions, fold them, or write their pages.
 
 use std::io::Write;
 
@@ -30,13 +30,13 @@ const SCRIPT_LIVE: &str = concat!(
 /// A session of an index.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexEntry<'a> {
-    /// What is told of it.
+    /// Its row.
     pub row: &'a SessionRow,
     /// Its own page, as a link from the index; `None` for no link.
     pub file: Option<&'a str>,
 }
 
-/// What an index holds.
+/// The amounts that an index holds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct IndexReport {
     /// Sessions, subagents included.
@@ -96,7 +96,7 @@ pub fn index(
     Ok(report)
 }
 
-/// Writes what an index holds as JSON: what one that follows its server asks for.
+/// Writes the content of an index as JSON: an index that follows its server asks for it.
 ///
 /// # Errors
 /// If `out` fails.

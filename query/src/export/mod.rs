@@ -8,9 +8,9 @@
 //! SessionRow --> index_page   one HTML file over many sessions
 //! ```
 //!
-//! Everything is written to an `impl Write` as it is read; texts are not gathered. What comes out is a function of the
-//! log, the watermark and the time given. Nothing here opens a file. A body that is erased or damaged is told as such,
-//! and the rest is exported all the same.
+//! Everything is written to an `impl Write` as it is read; texts are not gathered. The output is a function of the log, the
+//! watermark and the time given. Nothing here opens a file. A body that is erased or damaged is told as such, and the rest is
+//! exported all the same.
 
 mod escape;
 pub mod index_page;
@@ -28,20 +28,20 @@ use acpdb_engine::Error;
 
 pub use escape::{JsonText, html_text};
 
-/// Why an export stopped.
+/// The reason why an export stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
     /// The store could not be read.
     #[error(transparent)]
     Store(#[from] Error),
-    /// What was made could not be written.
+    /// The output could not be written.
     #[error("cannot write the export")]
     Write(#[from] std::io::Error),
     /// A value could not be put into the form asked for.
     #[error("cannot put this into the form asked for: {detail}")]
     Form {
-        /// What and why.
+        /// The value, and the reason.
         detail: String,
     },
 }

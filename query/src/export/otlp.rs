@@ -7,9 +7,9 @@
 //!    `- invoke_agent HOST        a subagent's session, in the same trace
 //! ```
 //!
-//! Names and attributes are those of OpenTelemetry's conventions for generative AI, what they lack begins with `acpdb.`.
-//! Ids are derived from stream and seq: the same session gives the same spans, however often it is exported. Texts are
-//! not in it unless asked for, as traces are kept where many can read them.
+//! Names and attributes are those of OpenTelemetry's conventions for generative AI; names that the conventions lack begin with
+//! `acpdb.`. Ids are derived from stream and seq: the same session gives the same spans, however often it is exported. Texts are
+//! only in it if asked for, as traces are kept where many people can read them.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -31,14 +31,14 @@ const DEPTH_MAX: usize = 32;
 /// Longest text that goes into an attribute, in bytes.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
-/// What is in the spans.
+/// The options of the spans.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SpanOptions {
     /// Parameters and results of calls.
     pub texts: bool,
 }
 
-/// What was exported.
+/// The amounts that were exported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct SpansReport {
     /// Sessions.
@@ -109,7 +109,7 @@ pub fn spans(
     Ok(out.write_all(b"]}]}]}\n")?)
 }
 
-/// What the spans of a session share.
+/// The values that all spans of a session share.
 struct Common {
     trace: String,
     conversation: String,
@@ -122,7 +122,7 @@ impl Common {
     }
 }
 
-/// What the events of a session tell.
+/// The facts that the events of a session tell.
 #[derive(Default)]
 struct Told {
     /// Whether the host gives times.
@@ -149,7 +149,7 @@ impl Told {
         for recorded in sound(store.stream_events(view.stream(), Seq(1), view.at())?) {
             let recorded = recorded?;
             let (seq, event) = (recorded.seq, recorded.event);
-            // What a host that dates its events does not date happened when what came before it did.
+            // If the host dates its events, an event without a time happened at the time of the event before it.
             let before = told.times.last_key_value().filter(|_| told.dated).map(|(_, time)| *time);
             told.dated |= event.host_time.is_some();
             let time = event.host_time.or(before).unwrap_or(recorded.recorded_at);
@@ -233,7 +233,7 @@ fn call_span(
         let row = ItemRow::of(state, item, &common.conversation, view.at());
         (row, state.superseded_by(item.ix, view.at()))
     };
-    // The words that were found are for those who look further.
+    // The row is spelled in place; only sentences and edges need the returned words.
     let _ = crate::items::spell(view, &mut [&mut row]);
     let tool = row.tool.clone().unwrap_or_default();
     let mut attributes = common.attributes("execute_tool");
@@ -270,7 +270,7 @@ fn call_span(
         ];
         for (key, body) in texts {
             let Some(body) = body else { continue };
-            // What is lost is left out.
+            // A lost text is left out.
             attributes.extend(or_lost(view.text(body))?.ok().map(|found| text(key, &found)));
         }
     }
@@ -295,7 +295,7 @@ fn call_span(
     }))
 }
 
-/// The trace of a session: that of the session from which all of its kind were started; and the span it hangs below.
+/// The trace of a session: that of the session at the top of the line that started it; and the span of its parent.
 fn place(store: &Store, view: &View) -> Result<(String, Option<String>), ExportError> {
     let parent = view.read().state().info(view.at()).and_then(|info| info.parent.clone());
     let Some(parent) = parent else { return Ok((view.stream().to_hex(), None)) };

@@ -5,11 +5,11 @@
 //! texts: a JSON array, each text once, written as met | data: sessions, items and where they stood when | script
 //! ```
 //!
-//! The script (`assets/*.js`) makes everything that is seen, by setting text, never markup. The content security policy
-//! allows that one script and that one style, by their digests, and nothing else: no network, no frames, no forms. So
-//! whatever was recorded, it can neither run nor call home. See [`super::JsonText`] for how data is kept data.
+//! The script (`assets/*.js`) makes all that a reader sees, by setting text, never markup. The content security policy allows that
+//! one script and that one style, by their digests, and nothing else: no network, no frames, no forms. So recorded text can neither
+//! run nor call home. See [`super::JsonText`] for how data is kept data.
 //!
-//! What this does not do: choose a session, or write a file.
+//! It does not choose a session, or write a file.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -28,7 +28,7 @@ use super::{ExportError, JsonText, html_text};
 
 const STYLE: &str = concat!(include_str!("assets/base.css"), include_str!("assets/page.css"));
 const BODY: &str = include_str!("assets/page.html");
-/// The scripts of every page, and those of one kind behind them.
+/// The scripts of every page, and behind them the scripts of one kind of page.
 macro_rules! scripts {
     ($($more:literal),*) => {
         concat!(
@@ -53,7 +53,7 @@ const SCRIPT_LIVE: &str = scripts!("assets/live.js");
 /// Most subagents that a page holds; further ones are left out, and counted.
 pub const SUBAGENT_COUNT_MAX: usize = 200;
 
-/// What a page holds.
+/// The amounts that a page holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct PageReport {
     /// Items, whether current or not.
@@ -70,16 +70,16 @@ pub struct PageReport {
     pub subagents_left_out: usize,
 }
 
-/// How a page is made.
+/// The options of a page.
 #[derive(Clone, Default)]
 pub struct PageOptions {
-    /// Takes secrets out of all that the page says.
+    /// Takes secrets out of all texts of the page.
     pub redactor: Option<Arc<dyn Redactor>>,
-    /// The page is served, and follows what serves it: it may ask its own server, and only that.
+    /// The page is served, and follows its server: it may ask this server, and no other.
     pub live: bool,
 }
 
-/// Writes a session as a page. `now` decides what memory has faded.
+/// Writes a session as a page. `now` decides which memory items have faded.
 ///
 /// Texts longer than 1 MiB are cut, and say so. Cost: O(items and their texts); memory: O(items).
 ///
@@ -105,7 +105,7 @@ pub fn page(
     Ok(report)
 }
 
-/// Writes what a page holds as JSON, `{"texts": [..], "data": {..}}`: what a page that follows its server asks for.
+/// Writes the content of a page as JSON, `{"texts": [..], "data": {..}}`: a page that follows its server asks for it.
 ///
 /// # Errors
 /// As [`page`].
@@ -124,7 +124,7 @@ pub fn page_data(
     Ok(report)
 }
 
-/// Writes the texts of a session and of its subagents, and then the rest of what is known of them.
+/// Writes the texts of a session and of its subagents, and then their other data.
 fn contents(
     making: Making<'_>,
     (store, view): (&Store, &View),
@@ -158,7 +158,7 @@ fn contents(
     })
 }
 
-/// The subagents of a session and theirs, each with the place of the session that started it; and how many there are too many.
+/// The subagents of a session and theirs, each with the place of the session that started it; and the number of subagents left out.
 fn subagents(store: &Store, view: &View) -> Result<(Vec<(View, u32)>, usize), ExportError> {
     let mut below: HashMap<StreamId, Vec<StreamId>> = HashMap::new();
     for name in store.stream_names()? {
@@ -187,7 +187,7 @@ fn subagents(store: &Store, view: &View) -> Result<(Vec<(View, u32)>, usize), Ex
     Ok((found, left_out))
 }
 
-/// A source of a content security policy: the digest of what may run or style.
+/// A source of a content security policy: the digest of a script or style that is allowed.
 fn allowed(text: &str) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digest = Sha256::digest(text.as_bytes());

@@ -1,4 +1,4 @@
-//! The data of a page: what its script reads, in few bytes. `assets/model.js` is the other side of it.
+//! The data of a page, in few bytes; the page's script, `assets/model.js`, reads them.
 //!
 //! Rows are arrays. Items are named by their place in `items`, texts by their place among the texts, short words (tools,
 //! rules, kinds) by their place in `words`; -1 is "none".
@@ -20,7 +20,7 @@ pub(super) fn place(number: Option<u32>) -> Place {
     number.map_or(-1, i64::from)
 }
 
-/// Everything but the texts.
+/// All data but the texts.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct PageData {
     pub(super) schema: &'static str,
@@ -39,7 +39,7 @@ pub(super) struct SessionPage {
     pub(super) items: Vec<ItemData>,
     /// Older item, newer item, rule, key, seq, turn, 1 if released.
     pub(super) edges: Vec<(u32, Place, u32, Place, u64, u32, u8)>,
-    /// Seq, turn, kind, what it says.
+    /// Seq, turn, kind, text.
     pub(super) marks: Vec<(u64, u32, u32, String)>,
     /// Since this seq, items from `from` on stand behind those listed.
     pub(super) orders: Vec<(u64, usize, Vec<u32>)>,
@@ -51,7 +51,7 @@ pub(super) struct SessionPage {
     pub(super) words: Vec<String>,
 }
 
-/// What the page is of.
+/// The session itself.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct SessionData {
     /// Place of the session that started it, among those of the page; -1 for none.
@@ -100,7 +100,7 @@ pub(super) struct ItemData(
     pub(super) i64,
     /// Tool, as a word.
     pub(super) Place,
-    /// What it is about, as a word.
+    /// Its first key, as a word.
     pub(super) Place,
     /// Hash, or nothing.
     pub(super) String,
@@ -112,11 +112,11 @@ pub(super) struct ItemData(
     pub(super) Vec<(u64, TextNumber)>,
     /// Content: since which seq which texts.
     pub(super) Vec<(u64, Vec<TextNumber>)>,
-    /// Where it stands, since which seq.
+    /// How it stands, since which seq.
     pub(super) Vec<PointData>,
 );
 
-/// Where an item stands since a seq. Where nothing is hidden, only the first four are written.
+/// How an item stands since a seq. If nothing is hidden, only the first four are written.
 #[derive(Debug)]
 pub(super) struct PointData {
     pub(super) seq: u64,
@@ -155,7 +155,7 @@ pub(super) type TodoVersion = (u64, u32, Vec<(usize, u32)>);
 /// The todo list over time.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct TodoData {
-    /// What the entries say, as texts.
+    /// The texts of the entries.
     pub(super) entries: Vec<TextNumber>,
     /// Seq, turn, and each entry of the list with its status as a word.
     pub(super) versions: Vec<TodoVersion>,
@@ -171,12 +171,12 @@ pub(super) struct MemoryData {
     pub(super) value: Place,
     pub(super) confidence: f64,
     pub(super) standing: u32,
-    /// The seq at which another took its place, and that other's id.
+    /// The seq at which another item took its place, and the id of that item.
     pub(super) ended: Option<u64>,
     pub(super) by: Option<String>,
 }
 
-/// What takes secrets out of a page, if that was asked for.
+/// Takes secrets out of a page, if that was asked for.
 #[derive(Clone, Default)]
 pub(super) struct Redaction(pub(super) Option<Arc<dyn Redactor>>);
 

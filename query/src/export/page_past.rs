@@ -56,7 +56,7 @@ pub(super) fn todo_data(
     Ok(data)
 }
 
-/// Everything that the session and its project ever remembered.
+/// All memory items that the session and its project ever had.
 pub(super) fn memory(
     store: &Store,
     view: &View,
@@ -114,7 +114,7 @@ pub(super) fn memory(
         .collect()
 }
 
-/// What an event between the items says; `None` for what the items say themselves, or what is of no concern.
+/// The text of an event between the items; `None` if the items say it themselves, or readers do not need it.
 pub(super) fn mark(payload: &Payload) -> Option<String> {
     let text = match payload {
         Payload::SessionChanged(changed) => {

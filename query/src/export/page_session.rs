@@ -1,10 +1,10 @@
-//! A session of a page: its items and where they stood when, what its turns took, and what its provider reported.
+//! A session of a page: its items and how they stood when, the tokens and times of its turns, and the reports of its provider.
 //!
 //! ```text
 //! events -> times, marks, requests | fold -> items, turning points, edges | both -> one `SessionPage`
 //! ```
 //!
-//! What this does not do: write anything but texts, which are shared by all sessions of a page.
+//! It writes nothing but texts, which are shared by all sessions of a page.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -79,7 +79,7 @@ impl<'v> Making<'v> {
         Ok(Self { view, data, words, redaction: redaction.clone(), places, all, times: events.times })
     }
 
-    /// The session with all that is about it, and its title.
+    /// The session with all its data, and its title.
     pub(super) fn whole(
         mut self,
         store: &Store,
@@ -98,7 +98,7 @@ impl<'v> Making<'v> {
         self.view.read().state().item(ix, self.view.at())
     }
 
-    /// The session's title, else what the user asked first.
+    /// The session's title, else the user's first prompt.
     pub(super) fn title(&self) -> Result<String, ExportError> {
         let short = |title: &str| short(&self.redaction.of(title));
         let info = self.view.read().state().info(self.view.at()).cloned().unwrap_or_default();
@@ -109,7 +109,7 @@ impl<'v> Making<'v> {
         let prompts = items.filter(|item| item.role == Role::User && item.kind == ItemKind::Text);
         for item in prompts.take(PROMPT_COUNT_MAX) {
             let Some(part) = item.content.first() else { continue };
-            // What is lost gives no title.
+            // A lost text gives no title.
             let text = or_lost(self.view.text(part.body))?.ok();
             if let Some(prompt) = text.and_then(|text| prompt_in(&text)) {
                 return Ok(short(&prompt));
@@ -147,7 +147,7 @@ impl<'v> Making<'v> {
         Ok(())
     }
 
-    /// What an item was, at each of its turning points.
+    /// The texts of an item and how it stood, at each of its turning points.
     #[expect(clippy::type_complexity, reason = "three lists that belong to the row they go into")]
     fn history(
         &mut self,
@@ -233,7 +233,7 @@ impl<'v> Making<'v> {
         Ok(PointData { seq: then.since.get(), flags, input, output, hidden })
     }
 
-    /// The text that stands in for a face.
+    /// The placeholder of a face.
     fn placeholder(
         &self,
         then: &Then,
@@ -279,14 +279,14 @@ impl<'v> Making<'v> {
     }
 }
 
-/// What the events of a session say beside its items.
+/// The facts that the events of a session tell beside its items.
 #[derive(Default)]
 struct Events {
     /// The host's time of each event, where it gave one.
     times: HashMap<Seq, Micros>,
-    /// Where the order of the context was told anew.
+    /// The seqs at which the order of the context was told anew.
     orders: Vec<Seq>,
-    /// What a provider reported of a message; what was said later replaces what was said before.
+    /// A provider's reports of messages; a later report of a message replaces an earlier one.
     finished: Vec<(Seq, MessageFinished)>,
     by_message: HashMap<String, usize>,
 }
@@ -325,7 +325,7 @@ impl Events {
         spans.into_iter().map(|(turn, (first, last))| (turn, first, last)).collect()
     }
 
-    /// Requests with their counts, and what they cost by the table of prices.
+    /// Requests with their counts, and their cost by the table of prices.
     fn requests(&self, state: &State, words: &mut Words) -> Vec<RequestData> {
         // A table that cannot be used would be a fault of the program: costs are unknown then.
         let table = PriceTable::built_in().ok();

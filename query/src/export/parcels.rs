@@ -1,4 +1,4 @@
-//! Events as lines, with everything that another store needs to make them: see `acpdb_engine::travel`.
+//! Events as lines, with all data that another store needs to make them: see `acpdb_engine::travel`.
 
 use std::io::Write;
 
@@ -22,8 +22,8 @@ fn line(out: &mut dyn Write, schema: &'static str, body: &impl Serialize) -> Res
     Ok(out.write_all(b"\n")?)
 }
 
-/// Writes the events of these streams, or of all, and returns how many there are. `rows` writes what stands between the heading
-/// and the events.
+/// Writes the events of these streams, or of all, and returns the number of events. `rows` writes the lines between the heading and
+/// the events.
 ///
 /// # Errors
 /// If the log cannot be read or the writer fails.
@@ -33,7 +33,7 @@ pub fn parcels(
     out: &mut dyn Write,
     mut rows: impl FnMut(&mut dyn Write) -> Result<(), ExportError>,
 ) -> Result<u64, ExportError> {
-    // What `take` may return is the engine's; what happened here is kept beside it.
+    // The closure can only return the engine's errors; the error of a write is kept beside it.
     let mut failed = None;
     let told = store.parcels(only, Seq::MAX, &mut |piece| {
         let written = match &piece {

@@ -1,7 +1,7 @@
 //! The tokens of a session as a picture to be shown to others: an SVG without any text of the session.
 //!
-//! It says what share of the context was stale, and draws what the context held over the turns. No title, path, name or
-//! prompt is in it, so there is nothing to take out before it is shared.
+//! It says which share of the context was stale, and draws the size of the context over the turns. No title, path, name or prompt
+//! is in it, so there is nothing to take out before it is shared.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -20,14 +20,14 @@ const BOTTOM: f64 = 570.0;
 const LEFT: f64 = 60.0;
 const RIGHT: f64 = 1140.0;
 
-/// What a poster says.
+/// The figures of a poster.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct PosterReport {
     /// Turns.
     pub turns: usize,
     /// Tokens that the contexts at the ends of all turns would have held, had nothing been hidden.
     pub tokens_whole: u64,
-    /// How many of them were superseded or hidden.
+    /// Those of these tokens that were superseded or hidden.
     pub tokens_hidden: u64,
     /// The share in percent.
     pub percent: f64,
@@ -71,7 +71,7 @@ pub fn poster(view: &View, host: &str, out: &mut dyn Write) -> Result<PosterRepo
 fn report(turns: &[TurnTokens]) -> PosterReport {
     let sum = |of: fn(&TurnTokens) -> u64| turns.iter().map(of).fold(0, u64::saturating_add);
     let whole = sum(|turn| turn.whole);
-    // A turn whose summaries are longer than what they stand for hides nothing.
+    // A turn whose summaries are longer than the texts that they replace hides nothing.
     let hidden = sum(|turn| turn.whole.saturating_sub(turn.shown));
     let percent = if whole == 0 { 0.0 } else { float(hidden) * 100.0 / float(whole) };
     PosterReport { turns: turns.len(), tokens_whole: whole, tokens_hidden: hidden, percent }

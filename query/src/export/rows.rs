@@ -1,8 +1,7 @@
-//! Sessions as rows, for databases and data frames: the history, with where each item stands and why.
+//! Sessions as rows, for databases and data frames: the history, with how each item stands and why.
 //!
-//! A row is an item, with its states (where it stood since which seq) and its edges (old, new, rule) in it, so one file
-//! is one table. Rows are written as they are read, session by session, so memory is that of one session's fold and one
-//! item's text.
+//! A row is an item, with its states (how it stood since which seq) and its edges (old, new, rule) in it, so one file is one table.
+//! Rows are written as they are read, session by session, so memory is that of one session's fold and one item's text.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -21,16 +20,16 @@ use crate::sound::{or_lost, sound};
 /// An item, with its texts and the reasons.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ItemRecord {
-    /// What it is and where it stands.
+    /// The item and how it stands.
     #[serde(flatten)]
     pub row: ItemRow,
     /// The host program.
     pub host: String,
-    /// The host's time in microseconds since 1970; without one, when it was recorded.
+    /// The host's time in microseconds since 1970; without one, the time of recording.
     pub time: Micros,
-    /// The event that finished the call, and its time.
+    /// The event that finished the call.
     pub finished: Option<Seq>,
-    /// Its time, as `time`.
+    /// The time of that event, as `time`.
     pub finished_time: Option<Micros>,
     /// Why it is, or is not, in the current context, in sentences.
     pub reason: String,
@@ -38,15 +37,15 @@ pub struct ItemRecord {
     pub input: Option<String>,
     /// Content, or the result of a call, as recorded; parts are joined by line feeds.
     pub output: Option<String>,
-    /// Why a text is not there: erased or damaged.
+    /// The reason why a text is not there: erased or damaged.
     pub problem: Option<String>,
-    /// Where it stood, since which seq.
+    /// How it stood, since which seq.
     pub states: Vec<StateRecord>,
-    /// What superseded it.
+    /// The edges to the items that superseded it.
     pub edges: Vec<EdgeRow>,
 }
 
-/// Where an item stood since a seq.
+/// How an item stood since a seq.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct StateRecord {
     /// Since this seq.
@@ -57,13 +56,13 @@ pub struct StateRecord {
     pub input: FaceState,
     /// How its content was shown.
     pub output: FaceState,
-    /// Why not whole.
+    /// The cause if it was not shown whole.
     pub cause: Option<&'static str>,
     /// Tokens as shown; 0 outside of the context.
     pub tokens_shown: u64,
 }
 
-/// What was exported.
+/// The amounts that were exported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct RowsReport {
     /// Sessions.
@@ -98,7 +97,7 @@ pub fn lines(
     Ok(())
 }
 
-/// The time of each event of a stream: the host's, else when it was recorded.
+/// The time of each event of a stream: the host's, else the time of recording.
 pub(super) fn times(store: &Store, view: &View) -> Result<HashMap<Seq, Micros>, ExportError> {
     let mut times = HashMap::new();
     for recorded in sound(store.stream_events(view.stream(), Seq(1), view.at())?) {
@@ -166,7 +165,7 @@ fn state_record(seq: Seq, item: &ItemView) -> StateRecord {
 /// A body's text; `None` if it is not there any more.
 fn text(view: &View, body: BodyId, problem: &mut Option<String>) -> Result<Option<String>, ExportError> {
     let text = or_lost(view.text(body))?;
-    // Why it is not there is the row's problem.
+    // The row's problem tells why the text is not there.
     Ok(text.inspect_err(|lost| _ = problem.get_or_insert_with(|| lost.to_string())).ok())
 }
 

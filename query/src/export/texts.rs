@@ -59,14 +59,14 @@ impl<'w> Texts<'w> {
         Ok(number)
     }
 
-    /// The number of a body's text; of what is erased or damaged, that of a text which says so.
+    /// The number of a body's text; if the body is erased or damaged, that of a text which says so.
     pub(super) fn body(&mut self, view: &View, body: BodyId) -> Result<TextNumber, ExportError> {
         if let Some(number) = self.bodies.get(&body) {
             return Ok(*number);
         }
         let number = match or_lost(view.text(body))? {
             Ok(text) => {
-                // What is cut off could end within a secret.
+                // The cut could go through a secret, so secrets are taken out first.
                 let text = self.redaction.of(&text).into_owned();
                 self.number(&clipped(text, body))?
             }
@@ -76,8 +76,8 @@ impl<'w> Texts<'w> {
         Ok(number)
     }
 
-    /// The number of a text that says what a medium is; behind it, on a line of its own, the picture as an address that holds
-    /// it, if it is one that every browser shows. What a picture shows cannot be redacted, so a redacted page holds none.
+    /// The number of a text that describes a medium; behind the description, on a line of its own, the picture as an address that
+    /// holds it, if every browser shows its type. The content of a picture cannot be redacted, so a redacted page holds none.
     pub(super) fn media(&mut self, view: &View, part: &PartView) -> Result<TextNumber, ExportError> {
         let media_type = part.media_type.as_deref().unwrap_or("of unknown type");
         let says = format!("[media {media_type}, {} B]", part.bytes);
@@ -94,7 +94,7 @@ impl<'w> Texts<'w> {
         }
     }
 
-    /// The number of a text that says why there is none.
+    /// The number of a text that says why a body's text is missing.
     pub(super) fn problem(&mut self, error: &Error) -> Result<TextNumber, ExportError> {
         let number = self.number(&format!("[{error}]"))?;
         if !self.problems.contains(&number) {
@@ -103,7 +103,7 @@ impl<'w> Texts<'w> {
         Ok(number)
     }
 
-    /// Ends the array; gives the problems, and the bytes of all texts.
+    /// Ends the array; returns the problems, and the bytes of all texts.
     pub(super) fn end(self) -> Result<(Vec<TextNumber>, u64), ExportError> {
         self.out.write_all(b"\n]")?;
         Ok((self.problems, self.bytes))
@@ -124,7 +124,7 @@ fn picture(media_type: &str, text: &str) -> Option<String> {
     is_shown.then(|| format!("data:{media_type};base64,{data}"))
 }
 
-/// A text that a browser can hold, with a word about what was cut off.
+/// A text that a browser can hold, with a note on the part that was cut off.
 fn clipped(mut text: String, body: BodyId) -> String {
     if text.len() <= TEXT_BYTES_MAX {
         return text;
