@@ -1,7 +1,7 @@
-//! Deciding a filter from what is known: yes, no, or not yet.
+//! Deciding a filter from known facts: yes, no, or not yet.
 //!
-//! Kleene's logic of three values: `not known and false` is false, `not known or true` is true. So a filter is decided
-//! as early as what is cheap to know allows, and bodies are only read when everything else leaves it open.
+//! Kleene's logic of three values: `not known and false` is false, `not known or true` is true. So a filter is decided as early as
+//! cheap facts allow, and bodies are only read if all other facts leave it open.
 
 use std::cell::RefCell;
 
@@ -9,7 +9,7 @@ use acpdb_engine::Error;
 
 use super::{Expr, Filter, Needle, Term};
 
-/// Whether a term holds of what a filter is asked about: `None` is "not known at this stage".
+/// Whether a term holds for the thing that the filter judges: `None` is "not known at this stage".
 pub type Known<'k> = dyn Fn(&Term) -> Option<bool> + 'k;
 
 impl Filter {
@@ -18,7 +18,7 @@ impl Filter {
         self.expr.as_ref().map_or(Some(true), |expr| judge(expr, known))
     }
 
-    /// Whether something passes, with what its texts say where everything else that is known leaves it open.
+    /// Whether something passes; its texts are only read if the known facts leave it open.
     pub(crate) fn judge_texts(
         &self,
         known: &Known<'_>,
@@ -43,7 +43,7 @@ impl Filter {
     }
 }
 
-/// Nesting is bounded by the parser, so this recursion is.
+/// Nesting is bounded by the parser, so this recursion is bounded, too.
 fn judge(expr: &Expr, known: &Known<'_>) -> Option<bool> {
     match expr {
         Expr::Term(term) => known(term),
@@ -53,7 +53,7 @@ fn judge(expr: &Expr, known: &Known<'_>) -> Option<bool> {
     }
 }
 
-/// The first verdict that decides, else "not known" if anything was, else the other.
+/// The first verdict that decides, else "not known" if any verdict was, else the other verdict.
 fn until(parts: &[Expr], known: &Known<'_>, decides: bool) -> Option<bool> {
     let mut verdict = Some(!decides);
     for part in parts {

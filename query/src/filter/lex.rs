@@ -35,7 +35,7 @@ pub(super) struct Word {
 
 type Input<'i> = LocatingSlice<&'i str>;
 
-/// All tokens, or the byte at which none begins: a quotation that does not end.
+/// All tokens, or the byte at which no token begins: a quotation that does not end.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, usize> {
     let mut all = terminated(repeat(0.., preceded(multispace0, token)), multispace0);
     all.parse(LocatingSlice::new(text)).map_err(|error| error.offset())
@@ -59,7 +59,7 @@ fn token(input: &mut Input<'_>) -> winnow::Result<Token> {
 fn word(input: &mut Input<'_>) -> winnow::Result<Word> {
     let name = take_while(1.., |c: char| c.is_alphanumeric() || c == '_').map(str::to_owned);
     let field = opt(terminated(name.with_span(), ':')).parse_next(input)?;
-    // A field may stand without a value here; the parser says what it wants.
+    // A field may stand without a value here; the parser asks for the value.
     let (value, value_span) = match &field {
         Some(_) => opt(value).map(Option::unwrap_or_default).with_span().parse_next(input)?,
         None => value.with_span().parse_next(input)?,

@@ -7,9 +7,9 @@
 //! text:"connection refused"  timeout                   what the bodies say
 //! ```
 //!
-//! One filter serves events (`log`, `list`), items (`history`, `stats`) and sessions (those that hold an item that
-//! matches). [`parse`] reads the text form, [`judge`] decides. A term that cannot be decided from what is known so far
-//! says so, and the caller looks further: envelope, payload in place, fold, bodies, in the order of what they cost.
+//! One filter serves events (`log`, `list`), items (`history`, `stats`) and sessions (those that hold an item that matches).
+//! [`parse`] reads the text form, [`judge`] decides. A term that known facts do not decide says so, and the caller looks further:
+//! envelope, payload in place, fold, bodies, in the order of their cost.
 
 pub mod judge;
 mod lex;
@@ -65,9 +65,9 @@ pub enum Term {
     Host(Globs),
     /// The host's id of the call, or its beginning.
     Call(Globs),
-    /// Where the item stands.
+    /// How the item stands.
     State(Vec<StateWord>),
-    /// Where the call stands.
+    /// The status of the call.
     Status(Vec<Status>),
     /// The rule that superseded or shortened the item.
     Rule(Vec<&'static str>),
@@ -83,7 +83,7 @@ pub enum Term {
     Until(Micros),
     /// A text that a body holds.
     Text(Needle),
-    /// Who made it happen.
+    /// The actor of the event.
     Actor(Vec<Actor>),
     /// A text in the session's title.
     Title(Needle),
@@ -91,11 +91,11 @@ pub enum Term {
     Project(Globs),
     /// A model that answered in the session.
     Model(Globs),
-    /// What the session cost, in millionths of a dollar.
+    /// The session's cost, in millionths of a dollar.
     Cost(Range),
-    /// How long the session lasted, in seconds.
+    /// The session's duration, in seconds.
     Duration(Range),
-    /// One of these streams: what the five before are settled into.
+    /// One of these streams: the five terms before are settled into this one.
     In(Arc<BTreeSet<StreamId>>),
 }
 
@@ -137,7 +137,7 @@ impl Needle {
         Self { text, any_case }
     }
 
-    /// What is looked for.
+    /// The text to look for.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -155,7 +155,7 @@ impl Needle {
 }
 
 impl Filter {
-    /// Reads the text form. `now` is what `since:2d` counts from.
+    /// Reads the text form. `since:2d` counts back from `now`.
     ///
     /// # Errors
     /// [`ParseError`] with the spot in the text.
@@ -168,7 +168,7 @@ impl Filter {
         Self { text: String::new(), expr: Some(Expr::Term(term)) }
     }
 
-    /// Both filters.
+    /// A filter that both filters must let pass.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let text = match (self.text.is_empty(), other.text.is_empty()) {
@@ -183,7 +183,7 @@ impl Filter {
         Self { text, expr }
     }
 
-    /// Either filter. One that lets everything pass makes both do so.
+    /// A filter that either filter may let pass. If one lets everything pass, so does the result.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         let (Some(left), Some(right)) = (self.expr, other.expr) else { return Self::default() };
@@ -198,7 +198,7 @@ impl Filter {
         self.expr.is_none()
     }
 
-    /// Whether it is about sessions as a whole only, so that it chose them before any item was looked at.
+    /// Whether its terms are only about sessions as a whole, so that it chose the sessions before any item was looked at.
     pub(crate) fn is_of_sessions(&self) -> bool {
         let mut todo: Vec<&Expr> = self.expr.iter().collect();
         while let Some(expr) = todo.pop() {
@@ -217,7 +217,7 @@ impl Filter {
         &self.text
     }
 
-    /// What the filter is about, so that callers only look up what is asked for.
+    /// The facts that the filter asks for, so that callers only look up these.
     pub fn needs(&self) -> Needs {
         let mut needs = Needs::default();
         let mut todo: Vec<&Expr> = self.expr.iter().collect();
@@ -252,7 +252,7 @@ impl Filter {
     }
 }
 
-/// What has to be known to decide a filter.
+/// The facts that must be known to decide a filter.
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
@@ -262,13 +262,13 @@ pub struct Needs {
     pub text: bool,
     /// Times.
     pub time: bool,
-    /// Who acted.
+    /// Actors.
     pub actor: bool,
     /// Names of sessions and hosts.
     pub names: bool,
-    /// What is known of sessions as a whole.
+    /// Facts about sessions as a whole.
     pub facts: bool,
-    /// Of these: what only the requests of all sessions tell.
+    /// Of these facts: those that only the requests of all sessions tell.
     pub requests: bool,
 }
 

@@ -23,14 +23,14 @@ pub const FILTER_DEPTH_MAX: usize = 64;
 /// Least likeness of a word that is suggested.
 const LIKENESS_MIN: f64 = 0.7;
 
-/// Where in a text something is wrong.
+/// The place of a fault in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spot {
     /// The text, on one line.
     pub text: String,
-    /// First character that is wrong, from 0.
+    /// The first wrong character, from 0.
     pub column: usize,
-    /// Characters that are wrong; at least 1.
+    /// The number of wrong characters; at least 1.
     pub width: usize,
 }
 
@@ -43,11 +43,11 @@ impl Spot {
         Self { column, width: chars(bytes).max(1), text }
     }
 
-    /// The text with a line of carets below it. A long text is cut to what stands around the spot.
+    /// The text with a line of carets below it. A long text is cut to the part around the spot.
     pub fn picture(&self) -> String {
         const BEFORE: usize = 40;
         const AFTER: usize = 40;
-        // A spot near the beginning has less before it.
+        // A spot near the beginning has less text before it.
         let skip = self.column.saturating_sub(BEFORE);
         let mark = if skip > 0 { "…" } else { "" };
         let shown: String = self.text.chars().skip(skip).take(BEFORE + AFTER).collect();
@@ -62,15 +62,15 @@ impl Spot {
     }
 }
 
-/// What is wrong with a filter, and where.
+/// A fault of a filter, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (column {})\n{}", spot.column + 1, spot.picture())]
 pub struct ParseError {
-    /// What is wrong, in a line.
+    /// The fault, in a line.
     pub message: String,
-    /// Where.
+    /// The place of the fault.
     pub spot: Spot,
-    /// What to write instead.
+    /// A hint how to write it instead.
     pub hint: Option<String>,
 }
 
@@ -121,7 +121,7 @@ pub(super) fn parse(text: &str, now: Micros) -> Result<Filter, ParseError> {
         .map(|(token, term)| Piece { kind: term.map_or(PieceKind::of(&token.kind), PieceKind::Term) })
         .collect();
     let expr = any_of.parse(TokenSlice::new(&pieces)).map_err(|error| {
-        // Shape and depth were checked: what is left is a dangling word between two others.
+        // Shape and depth were checked: the fault is a dangling word between two others.
         let span = tokens.get(error.offset()).map_or(text.len()..text.len(), |token| token.span.clone());
         fault(Fault::new(&span, "a condition is expected here"))
     })?;
@@ -258,7 +258,7 @@ fn one_or(mut parts: Vec<Expr>, many: fn(Vec<Expr>) -> Expr) -> Expr {
 
 fn term(word: &Word, token: &Token, now: Micros) -> Result<Term, Fault> {
     let Some((field, field_span)) = &word.field else {
-        // `tool=read` is meant to be a field; what it searches for would be nowhere.
+        // `tool=read` is meant to be a field; a search for this text would find nothing.
         if let Some((field, value)) = word.value.split_once('=')
             && FIELDS.iter().any(|(name, _)| *name == field)
         {
@@ -326,7 +326,7 @@ fn begins(name: &str) -> Vec<String> {
     if name.contains(['*', '?']) { vec![name.to_owned()] } else { vec![name.to_owned(), format!("{name}*")] }
 }
 
-/// A name without wildcards stands for what holds it, too.
+/// A name without wildcards stands for each text that holds it, too.
 fn within(name: &str) -> Vec<String> {
     if name.contains(['*', '?']) { vec![name.to_owned()] } else { vec![format!("*{name}*")] }
 }
@@ -354,11 +354,11 @@ fn seconds(text: &str) -> Option<u64> {
         _ => (text, 1),
     };
     let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
-    // What is no number is told by the caller, with the place.
+    // The caller reports a text that is no number, with its place.
     digits.parse::<u64>().ok().filter(|_| is_number)?.checked_mul(unit)
 }
 
-/// A path, the same below any folder, and what is in it if it is a folder.
+/// A path, the same path below any folder, and the files in it if it is a folder.
 fn file_patterns(path: &str) -> Vec<String> {
     let path = &*plain(path);
     let path = path.strip_prefix("./").unwrap_or(path);
@@ -370,7 +370,7 @@ fn file_patterns(path: &str) -> Vec<String> {
     vec![path.to_owned(), format!("**/{path}")]
 }
 
-/// The value of a field, to be read as what the field wants.
+/// The value of a field, to be read in the form that the field wants.
 struct Value<'w> {
     word: &'w Word,
     name: &'w str,

@@ -1,4 +1,4 @@
-//! Tables over the text form: what it means, and what is wrong with it where.
+//! Tables over the text form: its meanings, and its faults with their spots.
 
 use std::fmt::Write as _;
 
@@ -43,7 +43,7 @@ fn filters_mean_what_they_say() {
         "",
         "  ",
         "kind:tool tool:Read file:src/** state:superseded rule:file",
-        // The help had it, and the reader knew no such field.
+        // The help had `is:`, and the reader knew no such field.
         "is:superseded",
         "turn:10..20 tokens:>1000 since:2d",
         "tokens:2k.. tokens:<1M tokens:>=5 tokens:<=5 seq:#800..#900 turn:t3 turn:..4",
@@ -273,7 +273,7 @@ fn size_and_nesting_have_limits() {
     let long = "x".repeat(FILTER_BYTES_MAX);
     assert!(Filter::parse(&long, NOW).is_ok());
     assert!(Filter::parse(&format!("{long}x"), NOW).is_err());
-    // The spot of a long filter is cut out of it.
+    // A long filter is cut to the part around the spot.
     let error = Filter::parse(&format!("{}turn:9..1", "a ".repeat(500)), NOW).unwrap_err();
     assert!(error.to_string().lines().all(|line| line.chars().count() < 100), "{error}");
 }
@@ -281,7 +281,7 @@ fn size_and_nesting_have_limits() {
 #[test]
 fn what_is_not_known_is_left_open() {
     let parsed = |text: &str| Filter::parse(text, NOW).unwrap();
-    // `a` holds, `b` does not, `c` is not known yet.
+    // `a` holds, `b` does not hold, `c` is not known yet.
     let known = |term: &Term| match term {
         Term::Text(needle) if needle.text() == "a" => Some(true),
         Term::Text(needle) if needle.text() == "b" => Some(false),

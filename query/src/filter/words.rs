@@ -30,7 +30,7 @@ pub const FIELDS: &[(&str, &str)] = &[
     ("duration", ">10m"),
 ];
 
-/// A field by its name in lower case, with an example. As other tools have it, `is:` says how something stands.
+/// A field by its name in lower case, with an example. As in other tools, `is:` means `state:`.
 pub fn field(name: &str) -> Option<(&'static str, &'static str)> {
     let name = if name == "is" { "state" } else { name };
     FIELDS.iter().copied().find(|(known, _)| *known == name)
@@ -50,7 +50,7 @@ pub enum KindWord {
 /// Kinds of events that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// Beginnings, turns, rewinds, what a host did.
+    /// Beginnings, turns, rewinds, acts of a host.
     Session,
     /// Messages.
     Message,
@@ -60,7 +60,7 @@ pub enum Group {
     Todo,
     /// Memory.
     Memory,
-    /// Acts on the context, and what was served.
+    /// Acts on the context, and served contexts.
     Context,
     /// Policies.
     Policy,
@@ -156,7 +156,7 @@ const fn is_part(kind: ItemKind, part: PartKind) -> bool {
     )
 }
 
-/// Where an item stands.
+/// How an item stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateWord {
     /// The model sees its content.
@@ -201,7 +201,7 @@ pub(super) const STATES: &[(&str, StateWord)] = &[
 ];
 
 impl StateWord {
-    /// Whether an item stands there.
+    /// Whether an item stands so.
     pub fn is(self, row: &ItemRow) -> bool {
         let cause = row.cause.unwrap_or_default();
         match self {

@@ -1,10 +1,10 @@
-//! Numbers and texts as few bytes, one behind the other; and back. What is read may be anything: nothing here panics or
-//! sets memory aside for more than is there.
+//! Numbers and texts as few bytes, one behind the other; and back. The bytes that are read may be anything: nothing here panics or
+//! sets more memory aside than there are bytes.
 
 /// Bytes of a number: seven bits each.
 const NUMBER_BYTES_MAX: usize = 10;
 
-/// What is written.
+/// The written bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     bytes: Vec<u8>,
@@ -52,7 +52,7 @@ impl Writer {
         }
     }
 
-    /// How many, and each.
+    /// The count, and each thing.
     pub(crate) fn each<T>(
         &mut self,
         things: impl ExactSizeIterator<Item = T>,
@@ -65,7 +65,7 @@ impl Writer {
     }
 }
 
-/// What is left to read. `None` of any method: these are not the bytes of such a thing.
+/// The bytes that are left to read. `None` of any method: these are not the bytes of such a thing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
         let length = self.count()?;
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
-        // `None` is the answer to anything that was not written here: it is made anew then.
+        // `None` is the answer to bytes that were not written here: the kept data is made anew then.
         std::str::from_utf8(taken).ok()
     }
 
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Each has at least a byte, so no count is larger than what is left.
+    /// Each thing has at least a byte, so no count is larger than the number of bytes left.
     pub(crate) fn each<T>(&mut self, mut take: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count = self.count().filter(|count| *count <= self.0.len())?;
         let mut things = Vec::new();

@@ -1,5 +1,5 @@
-//! What is kept, as bytes. Names of streams, models and tiers stand once and are numbers elsewhere; numbers that grow are
-//! differences. Whatever else the bytes are, nothing is made of them.
+//! The kept data, as bytes. Names of streams, models and tiers stand once and are numbers elsewhere; numbers that grow are
+//! differences. Nothing is made of any other bytes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::cost::Request;
 use crate::cost::told::{Telling, Times, Told};
 use crate::sessions::{ForkPoint, RewindPoint};
 
-/// Changes with what stands below, and with what a row means.
+/// Changes with the code below, and with the meaning of a row.
 const LAYOUT: u64 = 3;
 
 /// Things that stand once.
@@ -132,14 +132,14 @@ fn put_row(out: &mut Writer, row: &Figures, stream: &impl Fn(&mut Writer, &Strea
     });
 }
 
-/// Up to where something is kept, if it is of this layout.
+/// The seq up to which data is kept, if the bytes are of this layout.
 pub(super) fn until(bytes: &[u8]) -> Option<Seq> {
     let mut from = Reader(bytes);
     (from.number()? == LAYOUT).then_some(())?;
     Some(Seq(from.number()?))
 }
 
-/// What is kept; `None`: the bytes are not of this layout.
+/// The kept data; `None`: the bytes are not of this layout.
 pub(super) fn decode(bytes: &[u8]) -> Option<(Told, BTreeMap<StreamId, Figures>)> {
     let until = until(bytes)?;
     let mut from = Reader(bytes);

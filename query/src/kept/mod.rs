@@ -1,4 +1,4 @@
-//! What is kept of a store, so that lists of sessions need not fold each of them, and bills need not read the whole log.
+//! The data that is kept of a store, so that lists of sessions need not fold each of them, and bills need not read the whole log.
 //!
 //! ```text
 //! aside "sessions":  layout, seq | models, tiers, streams | what the log tells of requests | a row of figures a session
@@ -7,12 +7,12 @@
 //!                                                           '--> none of it: the row as it is kept
 //! ```
 //!
-//! It lies beside the saved folds and is as little ([`Store::aside`]): whole and of this log or not there, not durable, gone
-//! without loss. Verbs that record much leave it behind; verbs that read change nothing, so they only use it. A row is a
-//! function of its session's events and of the policy, so it holds as long as neither has a new event.
+//! The kept data lies beside the saved folds and promises as little ([`Store::aside`]): it is whole and of this log or not there,
+//! not durable, gone without loss. Verbs that record much leave it behind; verbs that read change nothing, so they only use it. A
+//! row is a function of its session's events and of the policy, so it holds as long as neither has a new event.
 //!
-//! No text is in it. A title is where it stands, and is read when it is shown, so erasing a text needs nothing here. What
-//! events spell out (projects, models, ids) is in it, and digests of keys.
+//! No text is in it. A title is read from its event when it is shown, so erasing a text needs nothing here. Names that events spell
+//! out (projects, models, ids) are in it, and digests of keys.
 
 pub(crate) mod bytes;
 mod layout;
@@ -33,15 +33,15 @@ use crate::cost::told::Told;
 use crate::sessions::{ForkPoint, RewindPoint};
 use crate::titles::first_prompt;
 
-/// The name that it is put aside under.
+/// The name under which the kept data is put aside.
 pub const NAME: &str = "sessions";
-/// So many new events are read as fast as what is kept of them.
+/// So many new events are read as fast as the data that is kept of them.
 const NEW_COUNT_MIN: u64 = 256;
 
 /// Calls of a session whose fold may be worth saving.
 const LONG_CALL_COUNT: u64 = 2048;
 
-/// What a fold of a session comes to, without a text of it.
+/// The figures that a fold of a session gives, without a text of the session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
     pub(crate) project: Option<String>,
@@ -57,7 +57,7 @@ pub struct Figures {
     pub(crate) tokens_by_turn: Vec<u64>,
     pub(crate) forked_from: Option<ForkPoint>,
     pub(crate) rewinds: Vec<RewindPoint>,
-    /// The text that its first prompt stands in, where one was looked for.
+    /// The text that holds its first prompt, if the prompt was looked for.
     pub(crate) prompt: Option<BodyId>,
 }
 
@@ -115,7 +115,7 @@ impl Figures {
         self.calls >= LONG_CALL_COUNT
     }
 
-    /// The same as a summary. Its name has no title yet.
+    /// The same figures as a summary. Its name has no title yet.
     pub(crate) fn summary(&self, name: StreamName) -> SessionSummary {
         SessionSummary {
             name,
@@ -133,15 +133,15 @@ impl Figures {
     }
 }
 
-/// What is known of a store without a fold: kept, and read on to a seq.
+/// The data of a store that needs no fold: kept, and read on to a seq.
 #[derive(Debug, Default)]
 pub(crate) struct Looked {
     pub(crate) told: Told,
     /// Figures of sessions that hold as of the seq.
     pub(crate) figures: BTreeMap<StreamId, Figures>,
-    /// Whether there are events that what is kept does not know of the policy.
+    /// Whether the policy has events that are newer than the kept data.
     is_policy_new: bool,
-    /// Up to where it was kept.
+    /// The seq up to which data was kept.
     kept_until: Seq,
 }
 
@@ -163,7 +163,7 @@ impl Looked {
     }
 }
 
-/// What is to be kept of a store: what of it is new has to be folded first, in any order, by several threads.
+/// The data that is to be kept of a store. Its new sessions have to be folded first, in any order, by several threads.
 #[derive(Debug)]
 pub struct Keeping {
     store: Store,
@@ -209,7 +209,7 @@ impl Keeping {
         Ok(Some(figures))
     }
 
-    /// All of it as bytes, with the figures that were wanting. `None`: damage was met, so it is not kept; it may be mended.
+    /// All data as bytes, with the figures that were wanting. `None`: damage was met, so nothing is kept; the damage may be mended.
     pub fn bytes(self, made: Vec<(StreamId, Figures)>) -> Option<Vec<u8>> {
         if !self.store.damage_met().is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! What is kept says what a fold says, or nothing.
+//! Kept data gives the same answers as a fold, or none.
 
 use acpdb_engine::entry::{Entry, Fact, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{Report, Role, Usage};
@@ -13,14 +13,14 @@ use crate::filter::Filter;
 use crate::testing::{play, store};
 use crate::{SessionRow, sessions};
 
-/// What lists and bills are made of, as of a seq.
+/// The data of lists and bills, as of a seq.
 fn shown(store: &Store, at: Seq) -> (Vec<SessionRow>, Vec<cost::Request>, String) {
     let rows = sessions(store, at, &Filter::default()).unwrap().map(Result::unwrap).collect();
     let Requests { all, copies, streams, spans, titles } = cost::requests(store, at).unwrap();
     (rows, all, format!("{copies} {streams:?} {spans:?} {titles:?}"))
 }
 
-/// What would be kept of a store now.
+/// The bytes that would be kept of a store now.
 fn kept(store: &Store) -> Vec<u8> {
     let keeping = Keeping::as_of(store, store.head().unwrap()).unwrap();
     let made = keeping.wanting.iter().map(|name| (name.id, keeping.figures(name).unwrap()));
@@ -123,7 +123,7 @@ proptest! {
         prop_assert!(store.put_aside(NAME, &half));
         prop_assert_eq!(&shown(&store, head), &folded, "kept at {}", at);
         prop_assert_eq!(&shown(&store, at), &earlier);
-        // What is made of what was kept before is what is made of nothing.
+        // Bytes that are made from kept bytes equal bytes that are made from none.
         prop_assert_eq!(kept(&store), whole.clone());
         prop_assert!(store.put_aside(NAME, &whole));
         prop_assert_eq!(&shown(&store, head), &folded);
@@ -143,7 +143,7 @@ proptest! {
             prop_assert!(store.put_aside(NAME, &bytes));
             prop_assert_eq!(shown(&store, Seq::MAX), folded);
         } else {
-            // Nothing says that these are wrong but the digest around them; they only must not break anything.
+            // Only the digest around these bytes tells that they are wrong; they only must not break anything.
             bytes[place] = byte;
             let _ = layout::decode(&bytes);
         }
@@ -168,7 +168,7 @@ fn a_later_layout_and_another_stores_are_nothing() {
     *layout += 1;
     assert!(store.put_aside(NAME, &later));
     assert_eq!(shown(&store, Seq::MAX), folded);
-    // A row of a session that is not there, and one that says what is not so, beside a log that does not know its end.
+    // A row of a session that is not there, and rows with wrong figures, kept up to a seq that the log does not have.
     let (mut told, mut figures) = layout::decode(&kept(&store)).unwrap();
     told.until = Seq(1_000_000);
     for row in figures.values_mut() {
@@ -216,7 +216,7 @@ fn no_text_is_kept_and_an_erased_prompt_is_no_title() {
     assert_eq!(title(&store).as_deref(), Some("mend the parser"));
 }
 
-/// Fails when rows or their bytes change, and the number of the layout does not.
+/// Fails if rows or their bytes change, and the number of the layout does not.
 #[test]
 fn the_layout_is_as_its_number_says() {
     // Times of a store differ from run to run; so each is put at a place of its own.

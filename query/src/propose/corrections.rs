@@ -9,7 +9,7 @@ const TO_CHARS_MAX: usize = 100;
 /// Tokens of the old value after "instead of", at most.
 const FROM_TOKENS_MAX: usize = 32;
 
-/// What a correction is about.
+/// The category of a correction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CorrectionCategory {
@@ -22,13 +22,13 @@ pub enum CorrectionCategory {
 /// A correction that a text makes.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Correction {
-    /// What is corrected: the old value, or `previous statement`.
+    /// The corrected thing: the old value, or `previous statement`.
     pub what: String,
     /// The old value, lower-cased; absent for hints.
     pub from: Option<String>,
     /// The new value, lower-cased.
     pub to: String,
-    /// What it is about.
+    /// Its category.
     pub category: CorrectionCategory,
     /// First byte of the correction in the text.
     pub start: usize,
@@ -173,7 +173,7 @@ fn instead_of(scan: &Scan<'_>, start: usize) -> Option<(Range<usize>, Range<usiz
     if scan.gap(new) != Gap::Space {
         return None;
     }
-    // Ends by itself before the limit of characters does, so that a long line is not searched again and again.
+    // The value ends before the limit of characters is reached, so that a long line is not searched again and again.
     let mut last = new;
     while last < scan.len().min(new + TO_CHARS_MAX)
         && (last == new || scan.gap(last) != Gap::Break)

@@ -7,7 +7,7 @@ use super::scan::{Gap, SENTENCE_MAX, Scan};
 /// Characters of a description, at most.
 const DESCRIPTION_CHARS_MAX: usize = 200;
 
-/// What a decision begins with.
+/// The openings of decisions.
 const OPENINGS: &[&str] = &[
     "let's go with",
     "i'll use",
@@ -24,7 +24,7 @@ const NO_SUBJECTS: &[&str] = &[
     "now", "today", "it", "this", "that", "these", "those", "them", "us", "me", "you", "example", "instance",
 ];
 
-/// Openings of a thing that the speaker is about to use; the others begin what was decided.
+/// Openings before a thing that the speaker is about to use; the other openings stand before a decided thing.
 const USES: [&str; 2] = ["i'll use", "we'll use"];
 
 /// Objects that say nothing by themselves.
@@ -70,11 +70,11 @@ const WORK_TOOLS: &[&str] = &[
     "write",
 ];
 
-/// What such a thing is called behind its name.
+/// Words for such a thing that stand behind its name.
 const WORK_THINGS: &[&str] =
     &["agent", "agents", "command", "skill", "subagent", "subagents", "tool", "tools"];
 
-/// What an agent does next with what it uses.
+/// Words for an agent's next step with the thing that it uses.
 const WORK: &[&str] = &[
     "check",
     "confirm",
@@ -102,7 +102,7 @@ const WORK: &[&str] = &[
     "verify",
 ];
 
-/// Words before an opening that make it another person's, or none.
+/// Words before an opening that make the decision another person's, or no decision.
 const NOT_OURS: &[&str] = &[
     "already",
     "another",
@@ -136,7 +136,7 @@ const NOT_OURS: &[&str] = &[
     "yet",
 ];
 
-/// Whether what begins at `index` with its object at `start` is decided, here and now.
+/// Whether the words that begin at `index`, with their object at `start`, decide something here and now.
 fn is_decided(scan: &Scan<'_>, index: usize, start: usize, end: usize, is_use: bool) -> bool {
     let number = |index: usize| scan.token(index).map(|token| token.sentence);
     // An empty stretch asks nothing.
@@ -191,7 +191,7 @@ pub(super) fn find(scan: &Scan<'_>, count_max: usize) -> Vec<Found> {
     found
 }
 
-/// What a description is about: what follows its last ` for `, without article and final marks; lower-cased.
+/// The subject of a description: the words after its last ` for `, without article and final marks; lower-cased.
 pub(super) fn subject(description: &str) -> Option<String> {
     let lower = description.to_lowercase();
     let (_, after) = lower.rsplit_once(" for ")?;

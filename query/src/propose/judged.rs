@@ -1,6 +1,6 @@
 //! The detectors judged on talk that they were not written for: the kinds of sentences that recorded sessions are full of.
 //!
-//! Matches say what is to be remembered; near-misses share the words and mean nothing of the kind. The figures stand in
+//! Matches have something to remember; near-misses share the words and mean nothing of the kind. The figures stand in
 //! docs/RULES.md, and this test counts them.
 
 use acpdb_engine::event::{MemoryKind, Role};
@@ -8,7 +8,7 @@ use acpdb_engine::testing::memory::{Bench, record};
 
 use super::*;
 
-/// Said by a user, and what is to be remembered.
+/// Texts of a user, each with the item to remember.
 const USER_MATCHES: &[(&str, &str)] = &[
     ("We use pnpm in this monorepo.", "package_manager=pnpm"),
     ("please use yarn, the lock file is checked in", "package_manager=yarn"),
@@ -59,7 +59,7 @@ const USER_MATCHES: &[(&str, &str)] = &[
     ("use bun instead of yarn", "package_manager=bun"),
 ];
 
-/// Said by an assistant, and what is to be remembered.
+/// Texts of an assistant, each with the item to remember.
 const ASSISTANT_MATCHES: &[(&str, &str)] = &[
     ("Let's go with one table per tenant.", "one table per tenant"),
     ("I'll use PostgreSQL.", "PostgreSQL"),
@@ -81,7 +81,7 @@ const ASSISTANT_MATCHES: &[(&str, &str)] = &[
     ("We'll use one lock file for the workspace.", "one lock file for the workspace"),
 ];
 
-/// Said by a user; nothing is to be remembered.
+/// Texts of a user with nothing to remember.
 const USER_NEAR: &[&str] = &[
     "The settings page should use tabs in the header.",
     "I like the tabs at the top of the panel, keep them.",
@@ -175,7 +175,7 @@ const USER_NEAR: &[&str] = &[
     "use an object-oriented database client library",
 ];
 
-/// Said by an assistant; nothing is to be remembered.
+/// Texts of an assistant with nothing to remember.
 const ASSISTANT_NEAR: &[&str] = &[
     "I'll use the Read tool to look at the file.",
     "I'll use grep to find all callers.",
@@ -211,7 +211,7 @@ const ASSISTANT_NEAR: &[&str] = &[
     "We'll use what is there.",
 ];
 
-/// What is suggested, in a line.
+/// The proposals, in a line.
 fn suggested(role: Role, text: &str) -> String {
     let found = Bench::default().view(|view| propose(role, text, view));
     let shown = found.iter().map(|proposal| match &proposal.item.key {
@@ -268,7 +268,7 @@ fn detectors_are_right_on_talk_that_they_were_not_written_for() {
         wrong.len()
     );
     assert!(matches >= 60 && near >= 120, "{figures}");
-    // 95 of 100 that are suggested are right.
+    // 95 of 100 proposals are right.
     let told = format!("{figures}\nwrong:\n  {}\nmissed:\n  {}", wrong.join("\n  "), missed.join("\n  "));
     assert!(wrong.len() * 19 <= right, "{told}");
     assert!(missed.len() * 5 <= matches, "{told}");

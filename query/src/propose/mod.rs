@@ -1,13 +1,14 @@
-//! What a message suggests to remember. Pure: text and memory in, proposals out; recording is the host's decision. What is asked of a session is in [`of_session`].
+//! Proposals: the items that a message suggests to remember. Pure: text and memory in, proposals out; recording is the host's
+//! decision. For the messages of a session see [`of_session`].
 //!
 //! ```text
 //! user's text      --scan--> facts, corrections, preferences --compare with MemoryView--> Proposal
 //! assistant's text --scan--> decisions                       --------------------------->  "
 //! ```
 //!
-//! A proposal says what to remember, what it would supersede or reinforce, which rule found it and where. Patterns are
-//! matched on words, by hand, in one pass each: time and space are linear in the text, and any Unicode will do. Names of
-//! tools and styles are data ([`PreferenceTable`]).
+//! A proposal has the item to remember, the items that it would supersede or reinforce, the rule that found it, and its place.
+//! Patterns are matched on words, by hand, in one pass each: time and space are linear in the text, and any Unicode will do. Names
+//! of tools and styles are data ([`PreferenceTable`]).
 //!
 //! Deliberately simple: it looks for a few phrases that people use when they mean it, and proposes nothing otherwise.
 
@@ -41,7 +42,7 @@ pub use corrections::{Correction, CorrectionCategory};
 pub use session::{SessionProposal, acceptance, command, of_session};
 pub use table::{PreferenceRule, PreferenceTable, PreferenceValue};
 
-/// Bytes of a message that are looked at; what follows is not.
+/// Bytes of a message that are looked at; the rest is not.
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
 /// Proposals for one message, at most.
 pub const PROPOSAL_COUNT_MAX: usize = 64;
@@ -56,7 +57,7 @@ const CORRECTION_CONFIDENCE: u8 = 90;
 /// Hundredths of a decision.
 const DECISION_CONFIDENCE: u8 = 80;
 
-/// What found a proposal.
+/// The rule that found a proposal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -100,24 +101,24 @@ impl Known {
     }
 }
 
-/// Something that could be remembered.
+/// An item that could be remembered.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Proposal {
-    /// What to remember, without id and source.
+    /// The item to remember, without id and source.
     pub item: MemoryEntry,
     /// Current items whose place it would take.
     pub supersedes: Vec<Known>,
     /// The current item that says the same already: it would be reinforced, and nothing added.
     pub reinforces: Option<Known>,
-    /// What found it.
+    /// The rule that found it.
     pub rule: ProposalRule,
-    /// First byte of what it rests on, in the text.
+    /// First byte of the words that it rests on, in the text.
     pub start: usize,
-    /// Byte after the last.
+    /// Byte after the last byte of these words.
     pub end: usize,
     /// The sentence that it stands in, shortened if long.
     pub sentence: String,
-    /// The key or subject has changed so often that one should ask the user first.
+    /// The key or subject has changed so often that the host should ask the user first.
     pub ask: bool,
 }
 
@@ -129,15 +130,15 @@ pub fn corrections(text: &str) -> Vec<Correction> {
     corrections::find(&scan).into_iter().map(|found| found.correction).collect()
 }
 
-/// What a message suggests to remember, by the built-in table of preferences. See [`propose_with`].
+/// The proposals of a message, by the built-in table of preferences. See [`propose_with`].
 pub fn propose(role: Role, text: &str, view: &MemoryView<'_>) -> Vec<Proposal> {
     static BUILT_IN: std::sync::LazyLock<PreferenceTable> =
         std::sync::LazyLock::new(PreferenceTable::default);
     propose_with(&BUILT_IN, role, text, view)
 }
 
-/// What a message suggests to remember: facts, corrections and preferences from a user's, in this order; decisions from
-/// an assistant's; nothing from others.
+/// The proposals of a message: facts, corrections and preferences from a user's, in this order; decisions from an assistant's;
+/// nothing from others.
 ///
 /// Cost: linear in the text (its first [`TEXT_BYTES_MAX`] bytes) times the names in the table, and a lookup a proposal;
 /// at most [`PROPOSAL_COUNT_MAX`] proposals.
@@ -160,7 +161,7 @@ pub fn propose_with(table: &PreferenceTable, role: Role, text: &str, view: &Memo
     found.proposals
 }
 
-/// As much of `text` as is looked at.
+/// The part of `text` that is looked at.
 fn head(text: &str) -> &str {
     let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     text.get(..end.unwrap_or(0)).unwrap_or_default()
@@ -249,7 +250,7 @@ impl Finder<'_, '_> {
         tokens.clone().find_map(|index| self.table.name_at(self.scan, index))
     }
 
-    /// Which preference a correction of X to Y changes, if any: category, key, new value, scope of the old one.
+    /// The preference that a correction of X to Y changes, if any: category, key, new value, scope of the old one.
     fn applied(
         &self,
         found: &corrections::Found,
@@ -365,8 +366,8 @@ impl Finder<'_, '_> {
         }
     }
 
-    /// `Vue would be better`, where a decision for something else of its kind holds: it would take that one's place. Where
-    /// none does, nothing was decided.
+    /// `Vue would be better`, if a decision for another thing of its kind holds: it would take that one's place. If no such
+    /// decision holds, nothing was decided.
     fn better(&mut self) {
         let (category, kind) = (default_category(MemoryKind::Decision), MemoryKind::Decision);
         for (name, end) in rivals::better(self.scan) {

@@ -6,7 +6,7 @@ use super::table::{Hit, PreferenceTable};
 
 /// The first name that counts for each rule of the table, in the table's order.
 ///
-/// `is_corrected` says which hits belong to a correction.
+/// `is_corrected` says whether a hit belongs to a correction.
 pub(super) fn find<'p>(
     scan: &Scan<'_>,
     table: &'p PreferenceTable,

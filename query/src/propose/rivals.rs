@@ -1,11 +1,11 @@
-//! Things of which a project has one of a kind: a speaker who takes another one has changed their mind.
+//! Things of which a project has one of a kind: a speaker that takes another one has changed their mind.
 //!
 //! `I'll use PostgreSQL.` and `I'll use MongoDB.` name no subject, and contradict each other all the same. So does `Vue would
 //! be better` a decision for React. Decisions that name different subjects do not: a store for orders, another for logs.
 
 use super::scan::{Gap, SENTENCE_MAX, Scan, same};
 
-/// Kinds, each with its things; after `=` stand other names of the one before.
+/// Kinds, each with its things; after `=` stand other names of the thing before.
 const KINDS: &[&[&str]] = &[
     &[
         "PostgreSQL=Postgres",
@@ -34,7 +34,7 @@ const KINDS: &[&[&str]] = &[
 /// Words that lead to the name in a decision.
 const LEADS: &[&str] = &["a", "an", "the", "use", "using", "go", "with", "plain"];
 
-/// What a name is of: its kind, and which of it.
+/// A thing: its kind, and its number in the kind.
 type Named = (usize, usize);
 
 fn lookup(word: &str) -> Option<Named> {
@@ -50,14 +50,14 @@ fn taken(decision: &str) -> Option<Named> {
     words.skip_while(|word| LEADS.iter().any(|lead| same(lead, word))).take(1).find_map(lookup)
 }
 
-/// Whether two decisions take different things of one kind, for the same subject as far as both say for which.
+/// Whether two decisions take different things of one kind, for the same subject as far as both name one.
 pub(super) fn contradict(older: &str, newer: &str, subjects: (Option<&str>, Option<&str>)) -> bool {
     let same_kind =
         matches!((taken(older), taken(newer)), (Some(old), Some(new)) if old.0 == new.0 && old.1 != new.1);
     same_kind && !matches!(subjects, (Some(old), Some(new)) if old != new)
 }
 
-/// Names that a text calls better than what there is: the name's token, and the token after what says so.
+/// Names that a text calls better than the present thing: the name's token, and the token after the phrase that says so.
 pub(super) fn better(scan: &Scan<'_>) -> Vec<(usize, usize)> {
     const SAYS: [&str; 5] = [
         "would be better",

@@ -7,7 +7,7 @@
 //! run npm install before you use it    npm is not what is used             no
 //! ```
 //!
-//! Precision comes before recall: what is missed can be said again, what is made up stands in memory. The lists are the words
+//! Precision comes before recall: a missed wish can be said again, but an invented wish stands in memory. The lists are the words
 //! that people were seen to use around such names, in talk about code and in talk about other things.
 
 use super::scan::{Gap, SENTENCE_MAX, Scan};
@@ -37,7 +37,7 @@ const FILLERS: &[&str] = &[
     "strictly",
 ];
 
-/// Words that may stand before a verb without changing who speaks.
+/// Words that may stand before a verb and leave its subject as it is.
 const ADVERBS: &[&str] = &[
     "always",
     "also",
@@ -61,7 +61,7 @@ const ADVERBS: &[&str] = &[
     "usually",
 ];
 
-/// Whose habits are the project's.
+/// Owners whose habits are the project's.
 const OURS: &[&str] = &[
     "codebase",
     "company",
@@ -76,7 +76,7 @@ const OURS: &[&str] = &[
     "workspace",
 ];
 
-/// What may follow a name that is meant as such: other words make it part of a longer name (`npm scripts`).
+/// Words that may follow a name that is meant as such: other words make it part of a longer name (`npm scripts`).
 const FOLLOWERS: &[&str] = &[
     "across",
     "again",
@@ -119,7 +119,7 @@ const FOLLOWERS: &[&str] = &[
     "with",
 ];
 
-/// What is indented.
+/// Things that are indented.
 const CODE: &[&str] = &[
     "code",
     "codebase",
@@ -149,7 +149,7 @@ const CODE: &[&str] = &[
     "yaml",
 ];
 
-/// What has tabs and spaces of other kinds.
+/// Things that have tabs and spaces of other kinds.
 const INTERFACE: &[&str] = &[
     "badge",
     "bar",
@@ -190,7 +190,7 @@ const INTERFACE: &[&str] = &[
     "workspaces",
 ];
 
-/// Whether the speaker of a sentence wants or does what a name in it says. `hits`: all names, in order.
+/// Whether the speaker of a sentence wants or uses the thing that is named in it. `hits`: all names, in order.
 pub(super) fn is_said(scan: &Scan<'_>, hit: &Hit<'_>, hits: &[Hit<'_>]) -> bool {
     sentence(scan, hit.start).len() <= SENTENCE_MAX
         && !is_question(scan, hit.start)
@@ -203,7 +203,7 @@ fn sentence(scan: &Scan<'_>, index: usize) -> std::ops::Range<usize> {
     scan.sentence_of(index)
 }
 
-/// Who asks has not decided.
+/// A speaker that asks has not decided.
 fn is_question(scan: &Scan<'_>, index: usize) -> bool {
     sentence(scan, index).rev().take(3).any(|index| scan.is_mark(index, '?'))
 }
@@ -216,7 +216,7 @@ fn is_quote(scan: &Scan<'_>, index: usize) -> bool {
 /// Whether a name stands for itself: nothing follows that makes it part of a longer one.
 fn ends_well(scan: &Scan<'_>, end: usize) -> bool {
     let mut next = end;
-    // `npm's` is something of npm.
+    // `npm's` leads to a part of npm.
     if scan.is_mark(next, '\'')
         && scan.gap(next) == Gap::None
         && scan.gap(next + 1) == Gap::None
@@ -243,7 +243,7 @@ fn is_about_code(scan: &Scan<'_>, hit: &Hit<'_>) -> bool {
 fn is_object(scan: &Scan<'_>, hit: &Hit<'_>, hits: &[Hit<'_>]) -> bool {
     let mut at = hit.start;
     for _ in 0..REACH {
-        // None stands in another, so they end in their order.
+        // No name stands in another, so they end in their order.
         let before = hits.partition_point(|other| other.end < at);
         if let Some(other) = hits.get(before).filter(|other| other.end == at && other.start < at) {
             at = other.start;
@@ -261,7 +261,7 @@ fn is_object(scan: &Scan<'_>, hit: &Hit<'_>, hits: &[Hit<'_>]) -> bool {
     false
 }
 
-/// Whether the word at an index is a verb that governs, and whether the speaker is the one who does or wants it.
+/// Whether the word at an index is a verb that governs, and whether the speaker does or wants it.
 fn is_wish(scan: &Scan<'_>, verb: usize, hit: &Hit<'_>) -> Option<bool> {
     let word = scan.any_word(verb)?.to_lowercase();
     let mut subject = verb;
@@ -309,7 +309,7 @@ fn is_wish(scan: &Scan<'_>, verb: usize, hit: &Hit<'_>) -> Option<bool> {
             let lets = verb.checked_sub(3).is_some_and(|start| scan.phrase(start, "let's") == Some(verb));
             lets && !is_open
         }
-        // What is to be built is built that way.
+        // A wish to build a thing with a language names the language of that thing.
         "with" | "in" if hit.rule.key == "language" => {
             let asked = sentence(scan, verb)
                 .take_while(|index| *index < verb)
@@ -333,7 +333,7 @@ fn is_turned_down(scan: &Scan<'_>, verb: usize) -> bool {
     })
 }
 
-/// Whether `I`, `we` or what is ours stands shortly before a verb.
+/// Whether `I`, `we` or a word of [`OURS`] stands shortly before a verb.
 fn is_any_of_us(scan: &Scan<'_>, verb: usize) -> bool {
     // At the beginning there are fewer words before it.
     let from = verb.saturating_sub(4).max(sentence(scan, verb.min(scan.len().saturating_sub(1))).start);

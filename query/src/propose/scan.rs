@@ -1,4 +1,4 @@
-//! A text cut into words and marks, each with its place: what all patterns are matched on.
+//! A text cut into words and marks, each with its place; all patterns are matched on these.
 //!
 //! ```text
 //! "I'm Dana."   ->   I  '  m  _Dana  .        (_ : white space before)
@@ -12,11 +12,11 @@ use std::ops::Range;
 
 use acpdb_engine::text::is_space;
 
-/// Longest sentence in which something is said, in tokens. People say less at once; what is longer was pasted, and would be gone through
-/// again for each name in it.
+/// Longest sentence in which something is said, in tokens. People say less at once; a longer sentence was pasted, and would be gone
+/// through again for each name in it.
 pub(super) const SENTENCE_MAX: usize = 256;
 
-/// What stands between a token and the one before it.
+/// The space between a token and the one before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Gap {
     /// Nothing.
@@ -34,7 +34,7 @@ pub(super) struct Token<'t> {
     pub(super) start: usize,
     pub(super) is_word: bool,
     pub(super) gap: Gap,
-    /// Which sentence it belongs to, from 0.
+    /// The number of its sentence, from 0.
     pub(super) sentence: usize,
 }
 
@@ -44,10 +44,10 @@ impl Token<'_> {
     }
 }
 
-/// How some phrases begin: the first two letters of each, for a look that spares most comparisons.
+/// The beginnings of some phrases: the first two letters of each, for a look that spares most comparisons.
 #[derive(Debug)]
 pub(super) struct Begins {
-    /// One bit for each pair of ASCII letters or digits, lower case; 0 stands for no second one.
+    /// One bit for each pair of ASCII letters or digits, lower case; 0 stands for no second letter.
     pairs: Vec<u64>,
     /// Some phrase begins otherwise: then every word may begin it.
     any: bool,
@@ -283,8 +283,7 @@ impl<'t> Scan<'t> {
         start..end.copied().unwrap_or(self.len())
     }
 
-    /// The index of the full stop that ends what begins at `index`, or of the first token after it in another line,
-    /// or of the end.
+    /// The index of the full stop that ends the clause at `index`, or of the first token after it in another line, or of the end.
     pub(super) fn clause_end(&self, index: usize) -> usize {
         if self.is_full_stop(index) {
             return index;
@@ -312,7 +311,7 @@ impl<'t> Scan<'t> {
 
     /// The sentence that the byte `at` stands in, at most `chars_max` characters of it.
     pub(super) fn sentence(&self, at: usize, chars_max: usize) -> String {
-        // Before the first word is its sentence.
+        // A place before the first word belongs to the first word's sentence.
         let index = self.tokens.partition_point(|token| token.start <= at).saturating_sub(1);
         let Some(number) = self.token(index).map(|token| token.sentence) else { return String::new() };
         let from = self.tokens.partition_point(|token| token.sentence < number);

@@ -1,4 +1,4 @@
-//! What the messages of a session suggest, and the commands that record it.
+//! The proposals of a session's messages, and the commands that record them.
 
 use std::collections::BTreeSet;
 
@@ -10,19 +10,19 @@ use acpdb_engine::{Error, MemoryCommand, MemoryScope, Role, Store, View};
 
 use super::{Proposal, propose};
 
-/// Something that a message of a session suggests to remember.
+/// A proposal of a message of a session.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SessionProposal {
-    /// The part that says so.
+    /// The part that holds the words.
     pub source: ItemId,
-    /// Who said it.
+    /// The role of the speaker.
     pub role: Role,
-    /// What to remember.
+    /// The proposal itself.
     pub proposal: Proposal,
 }
 
-/// What the messages of a session suggest to remember, given what is remembered now; in order of the messages.
-/// What was recorded from the same place before is left out.
+/// The proposals of a session's messages, given the memory of now; in order of the messages. A proposal that was recorded from the
+/// same place before is left out.
 ///
 /// Cost: reads every text of the session.
 ///
@@ -52,10 +52,10 @@ pub fn of_session(store: &Store, session: StreamId) -> Result<Vec<SessionProposa
     })
 }
 
-/// The command that accepts a proposal of a session, as memory is now: proposals that were accepted since it was found may have changed
-/// what it takes the place of.
+/// The command that accepts a proposal of a session, as memory is now: proposals that were accepted since it was found may have
+/// changed the items that it supersedes.
 ///
-/// Cost: reads the text that it stands in.
+/// Cost: reads the text that holds the proposal.
 ///
 /// # Errors
 /// [`Error::NotFound`] for an unknown session.
@@ -71,7 +71,7 @@ pub fn acceptance(
         let state = reading.state();
         state.find(*source).and_then(|ix| said(state, ix, view.at()))
     };
-    // A source that is not among the texts proposes nothing.
+    // A source that is not among the texts has no proposals.
     let text = said.map(|(_, _, bodies)| joined(&view, &bodies)).transpose()?.unwrap_or_default();
     let memory = store.memory(&MemoryScope::session(session), Seq::MAX)?;
     let is_same =
@@ -91,7 +91,7 @@ pub fn command(proposal: &Proposal, source: Option<ItemId>) -> MemoryCommand {
     }
     let mut item = proposal.item.clone();
     item.source = source.map(|source| (source, place(proposal.start), place(proposal.end)));
-    // A preference takes the place of the one with its key by that rule; others need to be told.
+    // A preference takes the place of the one with its key by that rule; other items must name the items that they replace.
     if item.kind != MemoryKind::Preference {
         item.replaces = proposal.supersedes.iter().map(|known| known.item.to_string()).collect();
     }
@@ -103,7 +103,7 @@ fn place(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// A text: its item, who said it, its bodies.
+/// A text: its item, the speaker's role, its bodies.
 type Said = (ItemId, Role, Vec<BodyId>);
 
 /// The texts of a session's users and assistants on the active branch, in order.
@@ -113,7 +113,7 @@ fn texts(view: &View) -> Vec<Said> {
     state.items(view.at()).filter_map(|ix| said(state, ix, view.at())).collect()
 }
 
-/// What an item says, if a user or an assistant said it on the active branch.
+/// The text of an item, if a user or an assistant said it on the active branch.
 fn said(state: &State, ix: Ix, at: Seq) -> Option<Said> {
     let item = state.item(ix, at)?;
     let is_said = item.kind == ItemKind::Text && matches!(item.role, Role::User | Role::Assistant);
@@ -126,7 +126,7 @@ fn joined(view: &View, bodies: &[BodyId]) -> Result<String, Error> {
     for body in bodies {
         match view.body(*body) {
             Ok(bytes) => text.push_str(&String::from_utf8_lossy(&bytes)),
-            // What was erased suggests nothing any more.
+            // An erased text suggests nothing any more.
             Err(Error::Erased { .. }) => {}
             Err(error) => return Err(error),
         }

@@ -1,10 +1,10 @@
-//! The table of preferences: which names say how the user wants it. Data, so that a host can add rows.
+//! The table of preferences: names in texts that say how the user wants things. It is data, so that a host can add rows.
 
 use serde::{Deserialize, Serialize};
 
 use super::scan::{Begins, Gap, Scan, same};
 
-/// A value and the names by which texts call it.
+/// A value and its names in texts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PreferenceValue {
     /// The value as it is recorded. `N` stands for the number that the text has in its place.

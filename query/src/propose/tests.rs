@@ -1,4 +1,4 @@
-//! Tables: what each pattern finds, and what looks like it and must not be found.
+//! Tables: the finds of each pattern, and texts that look like finds and must not be found.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use acpdb_engine::event::MemoryKind;
 use acpdb_engine::ids::Seq;
 use acpdb_engine::testing::memory::{Bench, preference, record};
 
-/// What a message of `role` suggests, given what `bench` holds; one line a proposal.
+/// The proposals of a message of `role`, given the memory in `bench`; one line a proposal.
 fn proposals(bench: &Bench, role: Role, text: &str) -> String {
     let found = bench.view(|view| propose(role, text, view));
     let mut lines = String::new();
@@ -41,7 +41,7 @@ fn proposals(bench: &Bench, role: Role, text: &str) -> String {
     lines
 }
 
-/// One line a text: what it suggests to an empty memory.
+/// One line a text: its proposals to an empty memory.
 fn check(role: Role, texts: &[&str], expected: &Expect) {
     let bench = Bench::default();
     let mut table = String::new();

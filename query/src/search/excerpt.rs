@@ -1,4 +1,4 @@
-//! Excerpts: the lines of a text that match, those around them, and where in them the matches stand.
+//! Excerpts: the lines of a text that match, the lines around them, and the places of the matches in them.
 
 use acpdb_engine::event::Face;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// Bytes of a line that are shown.
 const LINE_BYTES_MAX: usize = 320;
-/// Bytes of them before the first match of the line.
+/// Bytes of such a line before its first match.
 const LEAD_BYTES: usize = 80;
 /// Deepest nesting of parameters that are shown as lines.
 const DEPTH_MAX: usize = 32;
@@ -23,13 +23,13 @@ pub struct Excerpt {
 pub struct Line {
     /// Its number in the text, from 1.
     pub number: usize,
-    /// What it says; of a long line the part around the first match, with `…` where it is cut.
+    /// Its text; of a long line the part around the first match, with `…` where it is cut.
     pub text: String,
     /// Matches in it: bytes from and to.
     pub marks: Vec<(usize, usize)>,
 }
 
-/// A text as people read it: of parameters a line for each value, with their own line breaks.
+/// A text as people read it: parameters have a line for each value, with the line breaks of the value itself.
 pub(super) fn readable(bytes: &[u8], face: Face) -> String {
     // Parameters that are no JSON are shown as they stand.
     let value = if face == Face::Input { serde_json::from_slice::<Value>(bytes).ok() } else { None };
@@ -90,7 +90,7 @@ pub(super) fn excerpts(text: &str, marks: &[(usize, usize)], context: usize, cou
     }
     let mut stretches: Vec<(usize, usize)> = Vec::new();
     for line in matching {
-        // What is asked for around a match ends with the text.
+        // The lines around a match end with the text.
         let (from, to) =
             (line.saturating_sub(context), line.saturating_add(context).min(lines.len().saturating_sub(1)));
         match stretches.last_mut() {
@@ -122,7 +122,7 @@ fn cut(number: usize, line: &str, marks: &[(usize, usize)]) -> Line {
         place
     };
     let first = marks.first().map_or(0, |(from, _)| *from);
-    // A match near the beginning has less before it.
+    // A match near the beginning has less text before it.
     let from = boundary(first.saturating_sub(LEAD_BYTES));
     let to = boundary(from.saturating_add(LINE_BYTES_MAX));
     let (before, behind) = (if from > 0 { "…" } else { "" }, if to < line.len() { "…" } else { "" });

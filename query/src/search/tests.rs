@@ -191,7 +191,7 @@ fn excerpts_are_lines_around_matches() {
     assert_eq!(&line.text[line.marks[0].0..line.marks[0].1], "needle");
 }
 
-/// Parameters are stored as JSON: what a person looks for has its own quotation marks and line feeds.
+/// Parameters are stored as JSON, but a person types a text with its own quotation marks and line feeds.
 #[test]
 fn parameters_are_read_as_people_wrote_them() {
     let store = store();
@@ -223,7 +223,7 @@ fn a_search_ends_where_it_is_told_to() {
     assert_eq!(count, 2);
 }
 
-/// What was erased is nowhere: there is no index that could keep it.
+/// Erased texts are found nowhere: there is no index that could keep them.
 #[test]
 fn what_is_erased_is_not_found() {
     let store = sample();
@@ -235,8 +235,8 @@ fn what_is_erased_is_not_found() {
     assert_eq!(hits(&store, &question), []);
 }
 
-/// Kinds that are searched were listed by hand: summaries that the model sees in place of items were not among them, nor were lists of
-/// todos and what only the host understands.
+/// Kinds that are searched were listed by hand: summaries that the model sees in place of items were not among them, nor were lists
+/// of todos and facts that only the host understands.
 #[test]
 fn all_that_says_something_is_searched() {
     use acpdb_engine::entry::fact;

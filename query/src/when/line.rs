@@ -6,12 +6,12 @@
 //! the line         9:00   9:00   9:05   9:05   9:07   when it was recorded
 //! ```
 //!
-//! A session is dated by its host's clock: one that was imported today happened when its host says, not today. Order is by
-//! seq, never by time, and clocks run backwards at times. So the line is a running maximum: an event that bears no time, or
-//! one from before the line, counts as the moment that the line has come to. A clock that was ahead for a while would hold the
-//! line up for all that follows; so the line runs through the longest row of times that never falls, and what lies off that
-//! row moves nothing. What was recorded behind the host's last time (acts of a person, say) counts from its recording; so
-//! does all of a session whose host gives no times.
+//! A session is dated by its host's clock: a session that was imported today happened when its host says, not today. Order is by
+//! seq, never by time, and clocks run backwards at times. So the line is a running maximum: an event without a time, or with a time
+//! from before the line, counts as the moment that the line has come to. A clock that was ahead for a while would hold the line up
+//! for all later events; so the line runs through the longest row of times that never falls, and times off that row move nothing.
+//! An event that was recorded behind the host's last time (an act of a person, say) counts from its recording; so does every event
+//! of a session whose host gives no times. does all of a session whose host gives no times.
 
 use std::sync::{Arc, Mutex};
 
@@ -26,7 +26,7 @@ use acpdb_engine::{Error, Store, store::Glimpse};
 pub enum Clock {
     /// The host's, as it wrote them down.
     Host,
-    /// The store's: when things were recorded.
+    /// The store's: the times of recording.
     Recorded,
 }
 
@@ -48,7 +48,7 @@ struct Stamp {
     recorded: Micros,
 }
 
-/// The last seq of a session at a moment, `None` if all of it is older; and the clock that says so.
+/// The last seq of a session at a moment, `None` if all of the session is older; and the clock that says so.
 ///
 /// # Errors
 /// If the log cannot be read.
@@ -61,7 +61,7 @@ pub(super) fn seq_at(
     let (later, clock) = first_later(store, stream, Seq::MAX, moment)?;
     let Some(later) = later else { return Ok((None, clock)) };
     let last = before(later);
-    // A fork began later than that, and reads what it shares.
+    // The fork began later than the moment: the history that it shares gives the seq.
     match forks.first().filter(|(began, _)| last < *began) {
         Some((_, forked)) => {
             let (shared, clock) = first_later(store, forked.from, forked.at, moment)?;
@@ -94,7 +94,7 @@ fn first_later(
     };
     for damaged in store.stream_events(stream, Seq(1), to.min(store.head()?))?.wanted(look) {
         match damaged {
-            // Damage costs the time of what is damaged, not the answer.
+            // Damage costs the time of the damaged event, not the answer.
             Ok(_) | Err(Error::Corrupt { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -114,7 +114,7 @@ fn cut(stamps: &[Stamp], moment: Micros) -> (Option<Seq>, Clock) {
     for row in [rising(host.collect()), rising(recorded.collect())] {
         for (seq, time) in row {
             if time > moment {
-                // What stands before the first time there is cannot be older than that.
+                // Events before the first known time count as of that time.
                 let first = stamps.first().map(|stamp| stamp.seq).filter(|_| is_first);
                 return (first.or(Some(seq)), clock);
             }
@@ -129,7 +129,7 @@ fn rising(times: Vec<(Seq, Micros)>) -> Vec<(Seq, Micros)> {
     if times.is_sorted_by_key(|(_, time)| *time) {
         return times;
     }
-    // From the end: the longest row that never rises. `tips` holds, for each length, the latest time such a row ends in.
+    // From the end: the longest row that never rises. `tips` holds, for each length, the latest time in which such a row ends.
     let mut tips: Vec<usize> = Vec::new();
     let mut next: Vec<Option<usize>> = vec![None; times.len()];
     let time_at = |place: usize| times.get(place).map_or(Micros(i64::MIN), |(_, time)| *time);
@@ -175,13 +175,13 @@ mod tests {
             // One record from the future, at first or within.
             (some(&[99, 10, 20, 30]), vec![9, 10, 25, 99], vec![0, 2, 3, 4]),
             (some(&[10, 99, 20, 30]), vec![9, 10, 25, 99], vec![0, 2, 3, 4]),
-            // One from the past counts as what came before it.
+            // A record from the past counts as the event before it.
             (some(&[10, 20, 1, 30]), vec![1, 10, 20, 30], vec![0, 1, 3, 4]),
             // A little out of order: the running maximum.
             (some(&[10, 30, 29, 50, 49]), vec![29, 30, 49, 50], vec![1, 3, 3, 5]),
             // Set back for good: the longer row is the clock.
             (some(&[80, 81, 10, 11, 12, 13]), vec![9, 10, 12, 13, 50], vec![0, 3, 5, 6, 6]),
-            // No time: as what is before; at the end, when it was recorded (1004 here).
+            // No time: as the event before; at the end, the time of recording (1004 here).
             (vec![None, Some(10), None, Some(30), None], vec![9, 10, 30, 1003, 1004], vec![0, 3, 4, 4, 5]),
             (vec![None, None], vec![999, 1000, 1001], vec![0, 1, 2]),
         ] {

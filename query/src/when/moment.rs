@@ -9,17 +9,17 @@
 //!
 //! A text names a stretch of time: a day, week or month from its first microsecond to its last, a time to the second that
 //! whole second (times are shown to the second, and a user who copies one means the time that was shown), any other time a moment.
-//! A question for what came since takes the beginning, one for what came until takes the end.
+//! A question with `since` takes the beginning, a question with `until` takes the end.
 //!
-//! Every word of a text counts. What is not understood, or could mean two things, is refused; nothing is left aside. Where no
-//! zone is written, the zone of the system (or of `TZ`) holds. The clock and the zone come in as values.
+//! Every word of a text counts. A word that is not understood, or could mean two things, is refused; nothing is left aside. Where
+//! no zone is written, the zone of the system (or of `TZ`) holds. The clock and the zone come in as values.
 
 use acpdb_engine::ids::Micros;
 use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Span, Timestamp, ToSpan as _, Zoned};
 
-/// What can be typed, for hints.
+/// The forms that can be typed, for hints.
 pub const TIME_FORMS: &str = "2026-01-31, \"2026-01-31 14:05\", 2026-01-31T14:05:09Z, 14:05, \"yesterday 14:05\", \
                               \"last Tuesday\", \"last week\", \"Jul 29\", \"29 Jul 2025\", \"10m ago\" or \"2 days ago\"";
 
@@ -28,11 +28,11 @@ pub const TIME_FORMS: &str = "2026-01-31, \"2026-01-31 14:05\", 2026-01-31T14:05
 pub struct Stretch {
     /// Its first microsecond.
     pub from: Micros,
-    /// Its last.
+    /// Its last microsecond.
     pub to: Micros,
 }
 
-/// Why a text is no time. Empty: for no reason that could be told.
+/// The reason why a text is no time; empty if no reason can be told.
 pub(super) type Reason = String;
 
 /// Reads a time in a zone.
@@ -92,13 +92,13 @@ fn span(words: &[&str]) -> Option<Span> {
     if !text.starts_with(|first: char| first.is_ascii_digit()) || text.contains(':') {
         return None;
     }
-    // What is no length of time may be a moment: the caller tries that.
+    // A text that is no length of time may be a moment: the caller tries that.
     text.parse::<Span>().ok().filter(|span| !span.is_negative())
 }
 
 fn back(now: Timestamp, span: Span, local: &Result<TimeZone, Reason>) -> Result<Stretch, Reason> {
     let has_days = [span.get_years().into(), span.get_months(), span.get_weeks(), span.get_days()] != [0; 4];
-    // Hours are as long everywhere; days are not.
+    // Hours are equally long everywhere; days are not.
     let zone = if has_days { local.clone()? } else { TimeZone::UTC };
     let then = now.to_zoned(zone).checked_sub(span).map_err(|_| "that is before all time".to_owned())?;
     Ok(stretch(&then, Fine::Moment))
@@ -133,7 +133,7 @@ enum Period {
     Year,
 }
 
-/// What the words of a text have said so far.
+/// The parts of a time that the words of a text gave so far.
 #[derive(Default)]
 struct Parts {
     any: bool,
@@ -151,7 +151,7 @@ struct Parts {
     zone: Option<TimeZone>,
 }
 
-/// Sets what may be said once.
+/// Sets a part that may be given once.
 fn once<T>(place: &mut Option<T>, value: T, what: &str) -> Result<(), Reason> {
     match place.replace(value) {
         None => Ok(()),
@@ -395,7 +395,7 @@ impl Parts {
             return Ok(Some(day));
         }
         let mut back = i32::from(today.weekday().since(weekday));
-        // Of a day that is today, what is yet to come was meant of the week before.
+        // If the day is today, a time that is yet to come was meant of the week before.
         let is_later = |(time, _): (Time, Fine)| {
             zoned(today.to_datetime(time), zone).is_ok_and(|time| time.timestamp() > now)
         };
@@ -474,7 +474,7 @@ fn small(text: &str) -> Result<i8, Reason> {
     number.ok_or_else(|| format!("{text:?} is no day, month or hour"))
 }
 
-/// Why a name is no zone here.
+/// The reason why a name is no zone here.
 fn no_zone(name: &str) -> Reason {
     if jiff::tz::db().is_definitively_empty() {
         return format!(
@@ -490,7 +490,7 @@ pub(super) fn local() -> Result<TimeZone, Reason> {
     match (TimeZone::try_system(), std::env::var_os("TZ")) {
         (Ok(zone), _) => Ok(zone),
         (Err(_), Some(name)) => Err(format!("{} (from TZ); {HINT}", no_zone(&name.to_string_lossy()))),
-        // Where nothing names a zone, all programs of the system go by UTC.
+        // If nothing names a zone, all programs of the system go by UTC.
         (Err(_), None) if cfg!(unix) => Ok(TimeZone::UTC),
         (Err(_), None) => Err(format!("the time zone of this machine is not known; {HINT}")),
     }

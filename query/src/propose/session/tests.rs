@@ -1,4 +1,4 @@
-//! What is accepted becomes memory, each proposal after the ones before.
+//! Accepted proposals become memory, each proposal after the ones before.
 
 use acpdb_engine::command::memory::decide;
 use acpdb_engine::entry::{Entry, StreamInfo};

@@ -15,8 +15,8 @@ fn shown(micros: Micros) -> String {
     text.replace(".000000", "").replace(".999999", "~")
 }
 
-/// `at '2020-01-01 00:00'` threw the date away and told of today: a reader of times of day was asked before one of dates, and
-/// took what it understood. Now every word counts, in the zone of the place.
+/// `at '2020-01-01 00:00'` threw the date away and told of today: a reader of times of day was asked before a reader of dates, and
+/// took the part that it understood. Now every word counts, in the zone of the place.
 #[test]
 fn times_are_read_as_people_type_them() {
     for (text, from, to) in [
@@ -123,7 +123,7 @@ fn what_is_not_understood_or_could_mean_two_things_is_refused() {
 }
 
 /// `TZ=America/New_York` silently meant UTC where no table of zones has that name. A place whose zone is not known has no local
-/// time; what needs none is read as before.
+/// time; a text that needs no zone is read as before.
 #[test]
 fn a_place_whose_zone_is_not_known_has_no_local_time() {
     let unknown = Err("no such zone".to_owned());
