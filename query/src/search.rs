@@ -132,7 +132,7 @@ fn has_plain_capital(pattern: &str) -> bool {
     })
 }
 
-/// The last line of the library's message says what is wrong.
+/// The last line of the library's message tells the fault.
 fn said(error: &regex::Error) -> String {
     let text = error.to_string();
     text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()

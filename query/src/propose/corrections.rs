@@ -173,7 +173,7 @@ fn instead_of(scan: &Scan<'_>, start: usize) -> Option<(Range<usize>, Range<usiz
     if scan.gap(new) != Gap::Space {
         return None;
     }
-    // The value ends before the limit of characters is reached, so that a long line is not searched again and again.
+    // The loop stops after as many tokens as a value has characters at most, so that a long line is not searched again and again.
     let mut last = new;
     while last < scan.len().min(new + TO_CHARS_MAX)
         && (last == new || scan.gap(last) != Gap::Break)

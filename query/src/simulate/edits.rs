@@ -1,11 +1,11 @@
-//! What an edit replaces, by text: the lines of the file that the model had to know.
+//! The lines that an edit replaces, by text: the lines of the file that the model had to know.
 //!
 //! ```text
 //! edit {"old_string": "let a = 1;\n"}      *** Begin Patch .. -let a = 1;      both replace the line  let a = 1;
 //! ```
 //!
-//! Hosts read and change files by tools of many names, or by command lines. Texts tell the same for all of them: an edit is
-//! blind when most lines that it replaces stand nowhere in what the model sees.
+//! Hosts read and change files by tools of many names, or by command lines. Texts tell the same for all of them: an edit is blind
+//! when most lines that it replaces stand nowhere in the texts that the model sees.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// Names under which tools take the text that is replaced.
 const OLD_TEXTS: &[&str] = &["old_string", "oldString", "old_str", "old_text", "oldText"];
-/// What a patch begins with.
+/// The beginning of a patch.
 const PATCH_BEGINS: &str = "*** Begin Patch";
 /// Letters and digits in a line that tells something; a brace alone stands everywhere.
 const LINE_LETTERS_MIN: usize = 4;
@@ -26,7 +26,7 @@ pub(super) struct Replaced {
 }
 
 impl Replaced {
-    /// How many there are.
+    /// The number of lines.
     pub(super) fn count(&self) -> usize {
         self.numbers.len()
     }
@@ -41,7 +41,7 @@ impl Replaced {
         sorted(found)
     }
 
-    /// Those of them that are among these lines.
+    /// The numbers of these lines that edits replace.
     pub(super) fn find<'t>(&self, lines: impl Iterator<Item = &'t str>) -> Vec<u32> {
         if self.numbers.is_empty() {
             return Vec::new();
@@ -49,7 +49,7 @@ impl Replaced {
         sorted(lines.filter_map(|line| self.numbers.get(line.trim()).copied()).collect())
     }
 
-    /// Those of them that stand in parameters: in any text, and as lines that a patch leaves or brings.
+    /// The numbers of replaced lines that stand in parameters: in any text, and as lines that a patch leaves or brings.
     pub(super) fn find_in_params(&self, params: &str) -> Vec<u32> {
         if self.numbers.is_empty() {
             return Vec::new();
@@ -71,7 +71,7 @@ fn sorted(mut numbers: Vec<u32>) -> Vec<u32> {
     numbers
 }
 
-/// Each text of parameters with the name it stands under. Parameters that are no JSON are one text.
+/// Visits each text of parameters with the name it stands under. Parameters that are no JSON are one text.
 fn each_text(params: &str, visit: &mut dyn FnMut(&str, &str)) {
     let Ok(value) = serde_json::from_str::<Value>(params) else {
         visit("", params);
@@ -88,7 +88,7 @@ fn each_text(params: &str, visit: &mut dyn FnMut(&str, &str)) {
     }
 }
 
-/// Lines that an edit takes away, or stands its change between.
+/// Lines that an edit takes away, or puts its change between.
 fn old_lines(params: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut keep = |line: &str| {

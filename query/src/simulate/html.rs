@@ -1,7 +1,7 @@
 //! The picture: one page that needs nothing else, and may load nothing.
 //!
-//! The context over the requests, stacked: what is read from the cache, what is written, and above it what doing nothing
-//! would have sent; rebases are marked. Plain SVG, no script, no font, no address of anything.
+//! The context over the requests, stacked: the tokens read from the cache, the tokens written, and above them the tokens that doing
+//! nothing would have sent; rebases are marked. Plain SVG, no script, no font, no address of anything.
 
 use std::fmt::Write as _;
 
@@ -12,11 +12,11 @@ use crate::export::html_text as escaped;
 /// A session under one policy.
 #[derive(Debug)]
 pub struct Chart<'o> {
-    /// What it is of.
+    /// Its title.
     pub title: String,
-    /// What was simulated.
+    /// The outcome that is shown.
     pub outcome: &'o Outcome,
-    /// Doing nothing.
+    /// The outcome of doing nothing.
     pub nothing: &'o Outcome,
 }
 

@@ -1,4 +1,4 @@
-//! What was hidden and used all the same, case by case: to be looked at by people who judge the rules.
+//! Hidden texts that were used all the same, case by case: for people that judge the rules.
 
 use acpdb_engine::event::Face;
 use acpdb_engine::ids::ItemId;
@@ -15,13 +15,13 @@ pub struct Missed {
     pub used_by: ItemId,
     /// The item that is hidden.
     pub item: ItemId,
-    /// Which face of it.
+    /// The face that is hidden.
     pub face: Face,
-    /// What hid it.
+    /// The rule or act that hid it.
     pub rule: String,
     /// Turns between the item and its use.
     pub age: u32,
-    /// Estimated tokens of what is hidden.
+    /// Estimated tokens of the hidden face.
     pub tokens: u64,
     /// The words.
     pub words: Vec<String>,

@@ -1,15 +1,15 @@
-//! What-if: a recorded session under other policies and modes, with what each would have cost.
+//! What-if: a recorded session under other policies and modes, with the price of each.
 //!
 //! ```text
 //! Recording (events, lines, words: read once)  --run(setup)-->  Outcome: tokens of each request, price, rewrites, regret
 //!                                              --run(nothing)-> what all prices are relative to
 //! ```
 //!
-//! Nothing is recorded. A simulation folds the events anew under the policy asked for; before each request (a step of
-//! the model) it decides as a host would, by the engine's own planner, and counts what a provider would bill for input.
+//! Nothing is recorded. A simulation folds the events anew under the policy asked for; before each request (a step of the model) it
+//! decides as a host would, by the engine's own planner, and counts the tokens of input that a provider would bill.
 //!
-//! What it does not know: how the agent would have gone on had it seen less. The sessions are as they were recorded;
-//! *needed* counts what it hid and the model used later all the same.
+//! It does not know how the agent would have gone on had it seen less. The sessions are as they were recorded; *needed* counts the
+//! faces that it hid and that the model used later all the same.
 
 mod edits;
 mod html;
@@ -34,18 +34,18 @@ pub use report::{Row, row};
 pub use run::{run, run_all, trace};
 pub use trace::{Traced, TracedRequest, TracedSlot};
 
-/// What is simulated.
+/// The setup of a simulation.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Name, for people.
     pub name: String,
-    /// The policy; `None`: those that the log records.
+    /// The policy; `None`: the policies that the log records.
     pub policy: Option<Arc<Policy>>,
     /// The mode; `None`: the policy's.
     pub mode: Option<ServeMode>,
     /// The prices; `None`: the policy's.
     pub prices: Option<Prices>,
-    /// Most requests that keep the cache warm while nothing is asked, each just before it would be cold.
+    /// Most requests that keep the cache warm while the session is idle, each just before the cache would be cold.
     pub warm_requests_max: u32,
 }
 
@@ -72,48 +72,48 @@ pub struct Request {
     pub tokens: u64,
     /// Of these, read from the cache.
     pub read: u64,
-    /// What was sent before was changed.
+    /// A text that was sent before was changed.
     pub rewritten: bool,
     /// Nothing could be read: the cache was cold.
     pub cold: bool,
-    /// What it cost.
+    /// Its price.
     pub price: f64,
-    /// What it cost with what had to be fetched again.
+    /// Its price with the outputs that had to be fetched again.
     pub price_with_fetches: f64,
 }
 
-/// What a simulation came to.
+/// The outcome of a simulation.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Outcome {
     /// Its requests, in order.
     pub requests: Vec<Request>,
-    /// Faces that were hidden or shortened at some time, where that freed anything.
+    /// Faces that were hidden or shortened at some time, if that freed tokens.
     pub hidden_count: u64,
-    /// Of these: they alone showed identifiers that the model wrote later.
+    /// Of these faces: they alone showed identifiers that the model wrote later.
     pub needed_count: u64,
     /// Requests whose answer used such an identifier.
     pub affected_count: u64,
     /// Edits of files.
     pub edit_count: u64,
-    /// Of these: most lines that they replaced stood nowhere in what was visible.
+    /// Of these edits: most lines that they replaced stood nowhere in the visible texts.
     pub blind_count: u64,
     /// Outputs that were sent with pointers.
     pub pointed_count: u64,
     /// Requests that kept the cache warm.
     pub warm_count: u64,
-    /// What they cost.
+    /// Their price.
     pub warm_price: f64,
-    /// What the model used although it was hidden, case by case.
+    /// Hidden faces that the model used all the same, case by case.
     pub missed: Vec<Missed>,
 }
 
 impl Outcome {
-    /// What all requests cost, those that kept the cache warm among them.
+    /// The price of all requests, those that kept the cache warm among them.
     pub fn price(&self) -> f64 {
         self.requests.iter().map(|request| request.price).sum::<f64>() + self.warm_price
     }
 
-    /// What they cost with what had to be fetched again.
+    /// The same price, with the outputs that had to be fetched again.
     pub fn price_with_fetches(&self) -> f64 {
         self.requests.iter().map(|request| request.price_with_fetches).sum::<f64>() + self.warm_price
     }

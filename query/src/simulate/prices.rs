@@ -20,9 +20,9 @@ pub struct PriceList {
     pub input: f64,
     /// Seconds after its last use at which the cache is cold; 0: never.
     pub ttl_seconds: u32,
-    /// As of when.
+    /// The date of the prices.
     pub date: String,
-    /// Where it says so.
+    /// The source of the prices.
     pub source: String,
 }
 
@@ -39,9 +39,9 @@ pub enum PriceListError {
     /// No such list.
     #[error("no price list is called `{name}`; there are {}, and models of the table of prices", known.join(", "))]
     Unknown {
-        /// As given.
+        /// The name as given.
         name: String,
-        /// Those there are.
+        /// The names of the lists that there are.
         known: Vec<String>,
     },
 }
@@ -76,7 +76,7 @@ impl PriceList {
     /// A list from TOML: `read`, `write`, `input`, `ttl_seconds`, `date`, `source`.
     ///
     /// # Errors
-    /// [`PriceListError`]; nothing is assumed for what is missing.
+    /// [`PriceListError`]; nothing is assumed for missing fields.
     pub fn from_toml(text: &str) -> Result<Self, PriceListError> {
         let list: Self =
             toml::from_str(text).map_err(|error| PriceListError::Syntax(error.message().to_owned()))?;

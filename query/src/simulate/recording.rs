@@ -14,9 +14,9 @@ use super::{Outcome, Request};
 use crate::cost::{ModelPrice, PriceTable, Sizes};
 use crate::sound::{or_lost, sound};
 
-/// Tokens of system prompt and tools where nothing is known about them.
+/// Tokens of system prompt and tools if nothing is known about them.
 const PREFIX_TOKENS: u64 = 8_000;
-/// Most that usage figures may make of them: beyond it the figures are about something else.
+/// Most tokens of system prompt and tools that usage figures may give: beyond it the figures are about something else.
 const PREFIX_TOKENS_MAX: u64 = 60_000;
 /// Streams that a session may share history with.
 const PARENT_COUNT_MAX: usize = 64;
@@ -63,10 +63,10 @@ struct Words {
     spellings: Spellings,
 }
 
-/// What a cache gives of what could be read from it.
+/// The share of readable tokens that a cache gives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answer {
-    /// From 0 to 1.
+    /// The share, from 0 to 1.
     part: f64,
     /// Tokens of the prefix that it gives in any case.
     at_least: u64,
@@ -79,7 +79,7 @@ impl Default for Answer {
 }
 
 impl Answer {
-    /// Tokens that are read where `read` of `total` could be.
+    /// Tokens that are read if `read` of `total` could be read.
     pub(super) fn read(self, read: u64, total: u64) -> u64 {
         #[expect(
             clippy::cast_possible_truncation,
@@ -108,22 +108,22 @@ pub struct Recording {
     pub(super) line_count: usize,
     /// Tokens before the first message: system prompt and tools.
     pub prefix_tokens: u64,
-    /// Whether that comes from usage figures, and is no assumption.
+    /// Whether the prefix comes from usage figures, and is no assumption.
     pub prefix_is_known: bool,
     /// Model by key of its message.
     pub(super) models: HashMap<String, String>,
-    /// How long its model's requests are beside what the store estimates.
+    /// The length of its model's requests, compared with the store's estimates.
     pub(super) sizes: Sizes,
-    /// Tokens of the first request that its provider told of, estimated tokens of what it showed, and the step.
+    /// Tokens of the first request that its provider told of, estimated tokens of the texts that it showed, and the step.
     first_told: Option<(u64, u64, usize)>,
-    /// What the provider told of each step, in their order: tokens sent, and of these read from its cache.
+    /// The provider's report of each step, in the order of the steps: tokens sent, and of these read from its cache.
     told: Vec<Option<(u64, u64)>>,
-    /// By step, how much of what it could read the cache gave; none: all.
+    /// By step, the share of readable tokens that the cache gave; none: all.
     pub(super) answers: Vec<Answer>,
 }
 
 impl Recording {
-    /// Reads a session and what it shares with others. Bodies that are damaged or erased count as empty.
+    /// Reads a session and the history that it shares with others. Bodies that are damaged or erased count as empty.
     ///
     /// Cost: O(bytes of the session).
     ///
@@ -153,7 +153,7 @@ impl Recording {
         events.sort_by_key(|recorded| recorded.seq);
         let failed = RefCell::new(None);
         let text = |body| match or_lost(store.body(body)) {
-            // What is lost has no words that an item could need again.
+            // A lost text has no words that an item could need again.
             Ok(read) => read.ok(),
             Err(error) => {
                 failed.borrow_mut().get_or_insert(error);
@@ -189,17 +189,17 @@ impl Recording {
         recording
     }
 
-    /// Folds once, to know the items and their bodies, and what the usage figures say about the prefix.
+    /// Folds once, to know the items and their bodies, and the prefix that the usage figures give.
     fn look(&mut self, body: &dyn Fn(BodyId) -> Option<Vec<u8>>) {
         let mut world = World::default();
         let mut words = Words::default();
         let mut tokens_at_step: HashMap<&str, u64> = HashMap::new();
-        // Some hosts name a step otherwise than the message that it gives: then the message itself says when it began.
+        // Some hosts name a step otherwise than the message that it gives: then the message itself says when the step began.
         let mut tokens_at_message: HashMap<&str, u64> = HashMap::new();
         let mut steps: HashMap<&str, usize> = HashMap::new();
         let mut shown_before = 0;
         for recorded in &self.events {
-            // What it changed for readers is looked at as a whole, below.
+            // Its effects are not needed: items are looked at as a whole, below.
             let _ = world.apply(recorded);
             if recorded.event.stream != self.stream {
                 continue;
@@ -222,14 +222,14 @@ impl Recording {
                     let sent = [usage.input, usage.cache_read, usage.cache_write];
                     let sent: u64 = sent.iter().flatten().sum();
                     let key = finished.key.as_str();
-                    // Where the step has another name, it is the one under way.
+                    // If the step has another name, it is the step under way.
                     let step = steps.get(key).copied().or_else(|| self.told.len().checked_sub(1));
                     if let Some(step) = step.and_then(|step| self.told.get_mut(step)).filter(|_| sent > 0) {
                         *step = Some((sent, usage.cache_read.unwrap_or(0)));
                     }
                     let shown = tokens_at_step.get(key).or_else(|| tokens_at_message.get(key));
                     if let Some(shown) = shown.filter(|_| sent > 0) {
-                        // The first request says most: later ones carry the error of all estimates before them.
+                        // The first request says most: later requests carry the error of all estimates before them.
                         self.first_told.get_or_insert((sent, *shown, self.told.len()));
                     }
                 }
@@ -243,7 +243,7 @@ impl Recording {
             self.host.clone_from(&info.host);
         }
         self.learn_prefix();
-        // What edits replace has to be known before it can be found in what was shown earlier.
+        // The lines that edits replace must be known before they can be found in texts that were shown earlier.
         let mut replaced = Replaced::default();
         let mut edits: HashMap<BodyId, Vec<u32>> = HashMap::new();
         for ix in state.items(Seq::MAX) {
@@ -276,9 +276,9 @@ impl Recording {
         self.line_count = replaced.count();
     }
 
-    /// Counts tokens as the session's model does, by what the table says of it.
+    /// Counts tokens as the session's model does, by the model's sizes in the table.
     ///
-    /// Without it, or where the table says nothing of the model, tokens are counted as the store estimates them.
+    /// Without this call, or if the table does not know the model, tokens are counted as the store estimates them.
     pub fn count_as(&mut self, table: &PriceTable) {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for model in self.models.values() {
@@ -290,10 +290,10 @@ impl Recording {
         self.learn_prefix();
     }
 
-    /// What the first request had beyond what was shown: system prompt and tools.
+    /// Learns the tokens that the first request had beyond the shown ones: system prompt and tools.
     fn learn_prefix(&mut self) {
         let Some((sent, shown, steps)) = self.first_told else { return };
-        // The first step has none before it.
+        // The first step has no step before it.
         let before = u64::from(self.sizes.step_tokens).saturating_mul(steps.saturating_sub(1) as u64);
         let shown = self.as_model_counts(shown).saturating_add(before);
         if sent > shown {
@@ -302,7 +302,7 @@ impl Recording {
         }
     }
 
-    /// Tokens of the session's model, where the store estimates so many.
+    /// Tokens as the session's model counts them, if the store estimates so many.
     pub(super) fn as_model_counts(&self, tokens: u64) -> u64 {
         #[expect(
             clippy::cast_possible_truncation,
@@ -314,11 +314,11 @@ impl Recording {
         counted
     }
 
-    /// Has the cache give as much as it did when the session was recorded. `nothing` is the session with nothing hidden, by a cache
-    /// that always answers.
+    /// Makes the cache give as much as it did when the session was recorded. `nothing` is the session with nothing hidden, by a
+    /// cache that always answers.
     ///
-    /// A provider's cache may lapse early, or serve another machine: then each policy reads the same share less. It may
-    /// hold the prefix since an earlier session: then it is read. Steps of which the provider told nothing are answered in full.
+    /// A provider's cache may lapse early, or serve another machine: then each policy reads the same share less. It may hold the
+    /// prefix since an earlier session: then the prefix is read. Steps without a report of the provider are answered in full.
     pub fn answer_as_recorded(&mut self, nothing: &Outcome) {
         #[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^52")]
         let share = |(sent, read): (u64, u64)| if sent == 0 { 0.0 } else { read as f64 / sent as f64 };
@@ -331,14 +331,14 @@ impl Recording {
         self.answers = self.told.iter().zip(&nothing.requests).map(answer).collect();
     }
 
-    /// What the steps cost of which the provider told its usage: to be compared with its bill. Without requests that keep the
-    /// cache warm.
+    /// The price of the steps whose usage the provider told: to be compared with its bill. Without requests that keep the cache
+    /// warm.
     pub fn told_price(&self, outcome: &Outcome) -> f64 {
         let told = self.told.iter().zip(&outcome.requests).filter(|(told, _)| told.is_some());
         told.map(|(_, request)| request.price).sum()
     }
 
-    /// How many words there are.
+    /// The number of words.
     pub(super) fn word_count(&self) -> usize {
         self.spellings.ends.len()
     }
@@ -366,7 +366,7 @@ pub(super) fn bodies_of(state: &State, ix: Ix) -> Vec<(BodyId, bool, bool)> {
     bodies
 }
 
-/// Whether what the model writes is in this face: its own words, and the parameters of its calls.
+/// Whether this face holds text that the model writes: its own words, and the parameters of its calls.
 pub(super) fn is_written_by_model(role: Role, kind: ItemKind, face: Face) -> bool {
     match kind {
         ItemKind::Call => face == Face::Input,

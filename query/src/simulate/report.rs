@@ -19,7 +19,7 @@ pub struct Row {
     pub request_count: usize,
     /// Price of all input, relative to doing nothing.
     pub price_ratio: f64,
-    /// The same with what had to be fetched again.
+    /// The same price, with the outputs that had to be fetched again.
     pub price_ratio_with_fetches: f64,
     /// Tokens sent, relative to doing nothing.
     pub tokens_ratio: f64,
@@ -31,24 +31,24 @@ pub struct Row {
     pub peak_tokens: u64,
     /// The same, doing nothing.
     pub peak_tokens_unpruned: u64,
-    /// Requests that changed what was sent before while the cache was warm.
+    /// Requests that changed a text that was sent before while the cache was warm.
     pub rewrites: usize,
     /// Part of all tokens that was read from the cache.
     pub cache_read_share: f64,
-    /// Of what was hidden: it alone showed identifiers that the model wrote later.
+    /// Part of all hidden faces: they alone showed identifiers that the model wrote later.
     pub needed_again: f64,
-    /// Of all edits: most lines that they replaced stood nowhere in what was visible, but had if nothing were hidden.
+    /// Part of all edits: most lines that they replaced stood nowhere in the visible texts, but had if nothing were hidden.
     pub blind_edits: f64,
-    /// Of all edits: the same with nothing hidden.
+    /// Part of all edits: the same with nothing hidden.
     pub blind_edits_unpruned: f64,
-    /// Of all requests: the answer used what was hidden.
+    /// Part of all requests: the answer used a hidden text.
     pub steps_affected: f64,
     /// Requests that kept the cache warm; their cost is in the price.
     pub warm_requests: u64,
-    /// What the input of the sessions costs whose model is known, in dollars; only at prices by model.
+    /// Dollars of the input of those sessions whose model is known; only at prices by model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dollars: Option<f64>,
-    /// What was hidden and used all the same, case by case; only if that is asked for.
+    /// Hidden faces that the model used all the same, case by case; only if that is asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missed: Vec<Missed>,
 }
@@ -61,7 +61,7 @@ fn count(number: usize) -> f64 {
     float(number as u64)
 }
 
-/// Sums outcomes; each comes with what doing nothing came to.
+/// Sums outcomes; each comes with the outcome of doing nothing.
 pub fn row<'o>(
     policy: &str,
     mode: ServeMode,
@@ -100,7 +100,7 @@ pub fn row<'o>(
     row.tokens_per_turn_unpruned = ratio(float(tokens_unpruned), count(row.request_count));
     row.cache_read_share = ratio(float(read), float(tokens));
     row.needed_again = ratio(float(needed), float(hidden));
-    // Hiding makes no edit less blind; one that is counted with nothing hidden is counted with something hidden too.
+    // Hiding makes no edit less blind; an edit that is counted with nothing hidden is counted with something hidden too.
     row.blind_edits = ratio(float(blind.saturating_sub(blind_unpruned)), float(edits));
     row.blind_edits_unpruned = ratio(float(blind_unpruned), float(edits));
     row.steps_affected = ratio(float(affected), count(row.request_count));

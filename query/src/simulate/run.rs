@@ -1,4 +1,4 @@
-//! The loop: fold, and before each request decide what is sent and count what it costs.
+//! The loop: fold, and before each request decide which texts are sent, and count their price.
 //!
 //! ```text
 //! slots  = faces in the order in which they came into the context: tokens as recorded, as current, as sent
@@ -40,12 +40,12 @@ struct Simulation<'r> {
     new: Vec<usize>,
     /// Slots whose current form differs from the one applied.
     pending: Vec<usize>,
-    /// Something changed that cannot wait; nothing is pending that cannot, unless it did.
+    /// Whether a pending change may be one that cannot wait; if false, none is.
     may_be_forced: bool,
     seen: Seen,
     /// For each text seen: its slot.
     seen_slots: Vec<usize>,
-    /// For each text seen: slots that point to it, and what that saves.
+    /// For each text seen: slots that point to it, and the tokens that each pointer saves.
     pointers: HashMap<usize, Vec<(usize, u64)>>,
     cache: Cache,
     responded_at: Option<Micros>,
@@ -53,15 +53,15 @@ struct Simulation<'r> {
     warm_requests_max: u32,
     model: Option<String>,
     visible: Vec<u32>,
-    /// The same of lines that edits replace.
+    /// The same for the lines that edits replace.
     visible_lines: Vec<u32>,
     hidden_by: HashMap<u32, usize>,
-    /// Tokens that were fetched again, each with the turn in which the shelf takes them: they are outputs like others.
+    /// Tokens that were fetched again, each with the turn in which they leave the context: they are outputs like others.
     fetched: Vec<(u32, u64)>,
-    /// Turns that what was fetched again stays: for ever, unless outputs are shelved.
+    /// Turns that a fetched output stays: for ever, unless the policy hides old outputs.
     fetch_turns: u32,
     outcome: Outcome,
-    /// What was met, if that is asked for; the last context is the one under way.
+    /// The trace, if it is asked for; the last context is the one under way.
     traced: Option<Vec<Traced>>,
 }
 
@@ -70,8 +70,8 @@ pub fn run(recording: &Recording, setup: &Setup) -> Outcome {
     run_all(recording, std::slice::from_ref(setup)).pop().unwrap_or_default()
 }
 
-/// Simulates a session under many setups, each as [`run`] does. Those of one policy share its fold: modes and prices change
-/// nothing in it.
+/// Simulates a session under many setups, each as [`run`] does. Setups of one policy share its fold: modes and prices change
+/// nothing in the fold.
 pub fn run_all(recording: &Recording, setups: &[Setup]) -> Vec<Outcome> {
     let is_same = |one: &Setup, other: &Setup| match (&one.policy, &other.policy) {
         (Some(one), Some(other)) => Arc::ptr_eq(one, other),
@@ -95,7 +95,7 @@ pub fn run_all(recording: &Recording, setups: &[Setup]) -> Vec<Outcome> {
     outcomes.into_iter().flatten().collect()
 }
 
-/// Simulates a session and tells what the decisions were made about.
+/// Simulates a session, and returns its trace too.
 pub fn trace(recording: &Recording, setup: &Setup) -> (Outcome, Vec<Traced>) {
     let first = Traced { prefix_tokens: recording.prefix_tokens, ..Traced::default() };
     let (outcome, traced) = play(recording, &[setup], Some(vec![first])).pop().unwrap_or_default();
@@ -111,7 +111,7 @@ fn play(
     let mut world = World::default();
     let policy = setups.first().and_then(|setup| setup.policy.clone());
     if let Some(policy) = &policy {
-        // No item is there yet that it could change.
+        // There is no item yet that the policy could change.
         let _ = world.apply(&policy_set(policy));
     }
     let mut simulations: Vec<(&Setup, Simulation<'_>)> =
@@ -130,7 +130,7 @@ fn play(
         }
     }
     let ended = simulations.into_iter().map(|(_, mut simulation)| {
-        // That nothing more comes is known only later.
+        // A host only learns later that no request follows.
         simulation.keep_warm(None);
         (simulation.outcome, simulation.traced)
     });
@@ -184,7 +184,7 @@ impl<'r> Simulation<'r> {
         }
     }
 
-    /// An event that was folded, and the faces that look different by it.
+    /// Takes an event that was folded, and the faces that look different by it.
     fn meet(&mut self, state: &State, setup: &Setup, recorded: &Recorded, faces: &[(ItemId, Face)]) {
         if matches!(recorded.event.payload, Payload::Erased(_)) {
             self.look_again(state, recorded.seq);
@@ -221,12 +221,12 @@ impl<'r> Simulation<'r> {
         }
     }
 
-    /// The context under way, where what is met is kept.
+    /// The trace of the context under way.
     fn traced(&mut self) -> Option<&mut Traced> {
         self.traced.as_mut()?.last_mut()
     }
 
-    /// Mode and prices are the policy's, unless asked otherwise.
+    /// Mode and prices are the policy's, unless the setup has its own.
     fn settle(&mut self, state: &State, setup: &Setup, at: Seq) {
         self.settings = state.policy(at).serve;
         self.warm_requests_max = setup.warm_requests_max;
@@ -236,7 +236,7 @@ impl<'r> Simulation<'r> {
         self.fetch_turns = state.policy(at).other_turns().unwrap_or(u32::MAX);
     }
 
-    /// The host put another context in place of this one.
+    /// Begins anew: the host put another context in place of this one.
     fn begin_anew(&mut self, state: &State, at: Seq) {
         self.slots.clear();
         self.sent_tokens = 0;
@@ -266,7 +266,7 @@ impl<'r> Simulation<'r> {
         }
     }
 
-    /// Something outside of the session touched it: an erasure.
+    /// Looks at all faces again: an event outside of the session touched it, an erasure.
     fn look_again(&mut self, state: &State, at: Seq) {
         let mut faces: Vec<(ItemId, Face)> = self.places.keys().copied().collect();
         faces.sort_unstable();
@@ -275,7 +275,7 @@ impl<'r> Simulation<'r> {
         }
     }
 
-    /// A face looks different.
+    /// Takes a face that looks different.
     fn change(&mut self, state: &State, item: ItemId, face: Face, at: Seq) {
         let Some(ix) = state.find(item) else { return };
         let view = state.face(ix, face, at);
@@ -298,7 +298,7 @@ impl<'r> Simulation<'r> {
                 slot.forced = true;
                 slot.whole = whole;
             }
-            // Shown again on request.
+            // The face is shown again on request.
             slot.forced |= current > slot.current;
             self.may_be_forced |= slot.forced;
             if let Some(cause) = &view.cause {
@@ -347,7 +347,7 @@ impl<'r> Simulation<'r> {
         slot
     }
 
-    /// A request: what is sent, and what that costs.
+    /// Makes a request: decides which texts are sent, and counts their price.
     fn request(&mut self, turn: u32, now: Option<Micros>, model: Option<String>) {
         self.fetched.retain(|(until, _)| *until > turn);
         self.look_back(turn);
@@ -403,7 +403,7 @@ impl<'r> Simulation<'r> {
         self.cache.is_after_prompt = false;
     }
 
-    /// What so many steps add beside their texts.
+    /// The tokens that so many steps add beside their texts.
     fn step_tokens(&self, steps: usize) -> u64 {
         u64::from(self.recording.sizes.step_tokens).saturating_mul(steps as u64)
     }
@@ -434,7 +434,7 @@ impl<'r> Simulation<'r> {
         read.min(total)
     }
 
-    /// From where on what is pending is applied, and from where on it must be.
+    /// The slot from which pending changes are applied, and the first slot whose change cannot wait.
     fn cut(&mut self, now: Option<Micros>) -> (Option<usize>, Option<usize>) {
         let cannot = match (self.settings.mode, self.settings.rule) {
             (ServeMode::AppendOnly, _) => true,
@@ -454,7 +454,7 @@ impl<'r> Simulation<'r> {
             if slot.forced {
                 forced = forced.or(Some(*place));
             }
-            // Below 0 where a summary is longer: no candidate then.
+            // Below 0 if a summary is longer: the slot is no candidate then.
             let gain =
                 signed(slot.sent).saturating_sub(signed(slot.current)).saturating_sub(self.taken_back(slot));
             if gain > 0 {
@@ -476,7 +476,7 @@ impl<'r> Simulation<'r> {
         (cut, forced)
     }
 
-    /// The first pending slot of each run of reasoning: it goes whole.
+    /// The first pending slot of each run of reasoning: the run goes whole.
     fn runs(&self) -> HashMap<Option<u64>, usize> {
         let mut runs = HashMap::new();
         for place in &self.pending {
@@ -489,7 +489,7 @@ impl<'r> Simulation<'r> {
         runs
     }
 
-    /// Applies what is pending from `cut` on; whether anything that was sent changed.
+    /// Applies pending changes from `cut` on; returns whether anything that was sent changed.
     fn apply(&mut self, cut: usize) -> bool {
         let mut changed = false;
         let mut left = Vec::new();
@@ -522,7 +522,7 @@ impl<'r> Simulation<'r> {
             for number in seen {
                 self.seen.set_shown(number, !hidden);
                 if hidden {
-                    // What pointed here is text again.
+                    // Text that was a pointer to this one is text again.
                     for (by, saved) in self.pointers.remove(&number).unwrap_or_default() {
                         if let Some(slot) = self.slots.get_mut(by) {
                             slot.sent = slot.sent.saturating_add(saved);
@@ -538,7 +538,7 @@ impl<'r> Simulation<'r> {
         changed
     }
 
-    /// Sends what is new: hidden already, pointed at, or whole.
+    /// Sends the new slots: hidden already, with pointers, or whole.
     fn send_new(&mut self) {
         for place in std::mem::take(&mut self.new) {
             let Some(slot) = self.slots.get_mut(place) else { continue };

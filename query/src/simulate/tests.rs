@@ -1,4 +1,4 @@
-//! Simulations of small sessions: what is in force is what is, what is sent stays, and the figures add up.
+//! Simulations of small sessions: the policy in force gives the context that was, sent texts stay, and the figures add up.
 
 use acpdb_engine::entry::{Entry, PartEntry};
 use acpdb_engine::event::{Payload, Role, TurnKind};
@@ -38,7 +38,7 @@ fn tokens_at_steps(played: &Played) -> Vec<u64> {
     steps.map(|seq| state.tokens(seq).shown).collect()
 }
 
-/// What was left of reasoning counted as hidden: a word of its first line was missed, though the model saw it still.
+/// The part that a rule left of reasoning counted as hidden: a word of its first line was missed, though the model saw it still.
 #[test]
 fn what_a_rule_leaves_of_a_text_is_seen() {
     let policy = r#"{"compress_reasoning":true,"compress_reasoning.max_tokens":40,"compress_reasoning.turns_min":1,
@@ -81,7 +81,7 @@ fn doing_nothing_costs_what_everything_costs() {
     assert_eq!((nothing.hidden_count, nothing.pointed_count), (0, 0));
     assert!(nothing.requests.windows(2).all(|pair| pair[0].tokens <= pair[1].tokens));
     assert!(nothing.requests[0].cold && nothing.requests[0].read == 0);
-    // Afterwards all that was sent before is read.
+    // Afterwards all tokens that were sent before are read.
     for pair in nothing.requests.windows(2) {
         assert_eq!(pair[1].read, pair[0].tokens);
     }
@@ -121,7 +121,7 @@ fn a_cache_that_is_kept_warm_is_read_and_paid_for() {
     let two = warm(&recording, 2);
     assert_eq!(is_cold(&two), [true, false, false, false, false, true, false]);
     assert_eq!(two.warm_count, 1 + 2 + 2 + 2);
-    // What is paid is a reading of all that was sent.
+    // The price is a reading of all tokens that were sent.
     let tokens = |request: usize| two.requests[request].tokens;
     let read = tokens(2) + 2 * tokens(3) + 2 * tokens(4) + 2 * tokens(6);
     #[expect(clippy::cast_precision_loss, reason = "small")]
@@ -223,7 +223,7 @@ proptest! {
     }
 }
 
-/// A cache that held the prefix since an earlier session, then lost half of what was sent, then told nothing.
+/// A cache that held the prefix since an earlier session, then lost half of the tokens that were sent, then had no report.
 #[test]
 fn a_cache_answers_as_it_did_when_the_session_was_recorded() {
     use acpdb_engine::entry::{Entry, fact};

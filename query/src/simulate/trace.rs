@@ -1,4 +1,4 @@
-//! What a simulation met, whatever it decided: enough to look for the best decisions afterwards.
+//! The trace of a simulation, whatever the simulation decided: enough to look for the best decisions afterwards.
 //!
 //! ```text
 //! Context:  requests  0 ....... 1 ....... 2 ....      each with its time, and whether the cache was cold
@@ -6,22 +6,22 @@
 //!           pointers  slot 7 points to slot 3 and saves 250
 //! ```
 //!
-//! Decisions reach into it in one place only: which pointers an output was born with depends on what was shown then.
+//! Decisions reach into it in one place only: the pointers that an output was born with depend on the texts that were shown then.
 
 use acpdb_engine::ids::Micros;
 
 /// A request of a context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TracedRequest {
-    /// When it was made, if that is known.
+    /// The time when it was made, if that is known.
     pub at: Option<Micros>,
     /// Nothing could be read.
     pub cold: bool,
     /// Slots that were there before it.
     pub slots_before: usize,
-    /// The first slot that could not stay as it was sent: the host or a request changed it.
+    /// The first slot that could not stay as it was sent: the host or a request changed the slot.
     pub forced: Option<usize>,
-    /// Where the simulation cut.
+    /// The slot at which the simulation cut.
     pub cut: Option<usize>,
 }
 
@@ -34,7 +34,7 @@ pub struct TracedSlot {
     pub sent: u64,
     /// Tokens as the fold concluded later, each with the first request that knew it.
     pub changes: Vec<(usize, u64)>,
-    /// Slots that point to this one, and what that saves.
+    /// Slots that point to this one, and the tokens that each pointer saves.
     pub pointers: Vec<(usize, u64)>,
 }
 
@@ -58,7 +58,7 @@ impl Traced {
         self.slots.get_mut(place)
     }
 
-    /// What the fold concludes about a slot before the next request.
+    /// Notes the tokens of a slot that the fold concludes before the next request.
     pub(super) fn conclude(&mut self, place: usize, tokens: u64) {
         let next = self.requests.len();
         let Some(slot) = self.slot(place) else { return };
@@ -68,7 +68,7 @@ impl Traced {
         }
     }
 
-    /// A slot is first sent, with the request that is being made.
+    /// Notes that a slot is first sent, with the request that is being made.
     pub(super) fn bear(&mut self, place: usize, tokens: u64) {
         let next = self.requests.len();
         let Some(slot) = self.slot(place) else { return };

@@ -7,9 +7,9 @@
 //! 10m ago   2 days ago   an hour ago   2d
 //! ```
 //!
-//! A text names a stretch of time: a day, week or month from its first microsecond to its last, a time to the second that
-//! whole second (times are shown to the second, and a user who copies one means the time that was shown), any other time a moment.
-//! A question with `since` takes the beginning, a question with `until` takes the end.
+//! A text names a stretch of time: a day, week or month from its first microsecond to its last, a time to the second that whole
+//! second (times are shown to the second, and a user that copies one means the shown time), any other time a moment. A question
+//! with `since` takes the beginning, a question with `until` takes the end.
 //!
 //! Every word of a text counts. A word that is not understood, or could mean two things, is refused; nothing is left aside. Where
 //! no zone is written, the zone of the system (or of `TZ`) holds. The clock and the zone come in as values.

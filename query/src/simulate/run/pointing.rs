@@ -1,4 +1,4 @@
-//! Pointers at birth: lines that stand elsewhere in what is seen, and what hiding their target takes back.
+//! Pointers at birth: they replace lines that stand elsewhere in seen texts. If their target is hidden, the lines come back.
 
 use acpdb_engine::serve::point::PointLimits;
 
@@ -6,7 +6,7 @@ use super::slot::Slot;
 use super::{Simulation, signed};
 
 impl Simulation<'_> {
-    /// Tokens that pointers to a slot take back when it is hidden; those that are pending themselves do not count.
+    /// Tokens that pointers to a slot take back when the slot is hidden; pointers of pending or hidden slots do not count.
     pub(super) fn taken_back(&self, slot: &Slot) -> i64 {
         let pointers = slot.seen.iter().filter_map(|seen| self.pointers.get(seen)).flatten();
         let live = pointers
@@ -14,7 +14,7 @@ impl Simulation<'_> {
         live.map(|(_, saved)| signed(*saved)).sum()
     }
 
-    /// Points from what is new to equal lines that are seen.
+    /// Points from a new slot to equal lines that are seen.
     pub(super) fn point(&mut self, place: usize) {
         let Some(slot) = self.slots.get(place) else { return };
         let (mut runs_of_slot, mut numbers, mut saved) = (Vec::new(), Vec::new(), 0_u64);
@@ -49,7 +49,7 @@ impl Simulation<'_> {
             self.outcome.pointed_count += 1;
         }
         if let Some(slot) = self.slots.get_mut(place) {
-            // Each run saves by an estimate of its own; all of them together save no more than there is.
+            // Each run saves by an estimate of its own; all runs together save no more than the slot has.
             let sent = slot.sent.saturating_sub(saved);
             self.sent_tokens -= slot.sent - sent;
             slot.sent = sent;

@@ -15,7 +15,7 @@ pub(super) struct Slot {
     pub(super) current: u64,
     /// As the fold showed it when it was last applied.
     pub(super) applied: u64,
-    /// As sent: what was applied, less what pointers save.
+    /// As sent: the applied tokens, less those that pointers save.
     pub(super) sent: u64,
     pub(super) is_sent: bool,
     /// Changed by the host or on request: cannot wait.
@@ -31,13 +31,13 @@ pub(super) struct Slot {
     pub(super) runs: Vec<Run>,
     /// Words of it that count as visible.
     pub(super) words_shown: Shown,
-    /// Words of what stands in its place, by number, where that is a part of it.
+    /// Words of its placeholder, by number, if the placeholder is a part of it.
     pub(super) words_left: Vec<u32>,
     pub(super) is_edit: bool,
     pub(super) name: Option<(ItemId, Face)>,
-    /// The turn that it came about in.
+    /// The turn in which it came about.
     pub(super) turn: u32,
-    /// What hid it last.
+    /// The rule or act that hid it last.
     pub(super) rule: String,
     /// Reasoning: the number of prompts before it.
     pub(super) run: Option<u64>,
@@ -48,7 +48,7 @@ pub(super) struct Slot {
 pub(super) enum Shown {
     #[default]
     None,
-    /// These, in their order.
+    /// These, in the order of their numbers.
     Some(Vec<u32>),
     All,
 }
@@ -69,7 +69,7 @@ impl Slot {
     }
 }
 
-/// The name of what hid a face.
+/// The name of the rule or act that hid a face.
 pub(super) fn rule_of(cause: &CauseView) -> &str {
     match cause {
         CauseView::Superseded { rule, .. } => rule.label(),

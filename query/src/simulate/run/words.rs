@@ -1,4 +1,4 @@
-//! What a model needed again: words it wrote that only something hidden had shown it.
+//! Words that a model needed again: it wrote them, and only something hidden had shown them.
 
 use std::collections::HashSet;
 
@@ -30,10 +30,10 @@ impl Simulation<'_> {
             let Some(text) = self.recording.texts.get(key) else { continue };
             for line in &text.replaceable {
                 let Some(count) = self.visible_lines.get_mut(*line as usize) else { continue };
-                // Of a part it is not known whether an edit can build on it.
+                // It is not known whether an edit can build on a part.
                 match (before == Shown::All, shown) {
                     (false, true) => *count = count.saturating_add(1),
-                    // The bodies of a slot may have changed since it was shown: nothing is seen less often than never.
+                    // The bodies of a slot may have changed since it was shown: no count goes below 0.
                     (true, false) => *count = count.saturating_sub(1),
                     _ => {}
                 }
@@ -54,7 +54,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Words of a part that stands in the place of a whole output, by number and in order.
+    /// Words of a part that is shown in place of a whole output, by number and in order.
     pub(super) fn words_left(&self, state: &State, ix: Ix, face: Face, at: Seq) -> Vec<u32> {
         // Of parameters only long strings are at hand: they count as hidden.
         if face == Face::Input {
@@ -71,7 +71,7 @@ impl Simulation<'_> {
         let spelled = shown.as_deref().map(|shown| {
             shown.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).collect::<HashSet<&str>>()
         });
-        // Where nothing could be left out, all is shown.
+        // If the placeholder has no text of its own, all words are shown.
         let is_shown = |word: &u32| {
             spelled.as_ref().is_none_or(|all| self.recording.word(*word).is_some_and(|it| all.contains(it)))
         };
@@ -83,7 +83,7 @@ impl Simulation<'_> {
         words
     }
 
-    /// What the model wrote since the last request: did it need what was hidden from it?
+    /// Looks at the words that the model wrote since the last request: which of them did only hidden faces show?
     pub(super) fn look_back(&mut self, turn: u32) {
         let mut needed: Vec<(usize, usize, u32)> = Vec::new();
         for place in &self.new {
@@ -115,7 +115,7 @@ impl Simulation<'_> {
             let Some(slot) = self.slots.get_mut(place).filter(|slot| !slot.was_needed) else { continue };
             slot.was_needed = true;
             self.outcome.needed_count += 1;
-            // It is fetched again: written once, then read with every request until it is shelved in its turn.
+            // The output is fetched again: written once, then read with every request until it leaves the context in its turn.
             self.fetched.push((turn.saturating_add(self.fetch_turns), slot.whole));
             let written = (self.prices.write - self.prices.read) * float(slot.whole);
             if let Some(last) = self.outcome.requests.last_mut() {
@@ -123,7 +123,7 @@ impl Simulation<'_> {
             }
         }
     }
-    /// Whether most lines that an edit replaces stand nowhere in what is visible.
+    /// Whether most lines that an edit replaces stand nowhere in the visible texts.
     fn is_blind(&self, edit: &Slot) -> bool {
         let texts = edit.bodies.iter().filter_map(|body| self.recording.texts.get(body));
         let lines: Vec<u32> = texts.flat_map(|text| text.replaces.iter().copied()).collect();
@@ -132,7 +132,7 @@ impl Simulation<'_> {
         seen.count() * 2 < lines.len()
     }
 
-    /// One hidden face, one item that used words of it.
+    /// Notes a case: one hidden face, and one item that used words of it.
     fn tell_missed(&mut self, case: &[(usize, usize, u32)], turn: u32) {
         let Some((by, place, _)) = case.first().copied() else { return };
         let Some((hidden, user)) = self.slots.get(by).zip(self.slots.get(place)) else { return };
@@ -145,7 +145,7 @@ impl Simulation<'_> {
             item,
             face,
             rule: hidden.rule.clone(),
-            // A host may go back to an earlier turn: what was hidden later is of no age there.
+            // A host may go back to an earlier turn: a face that was hidden later is of no age there.
             age: turn.saturating_sub(hidden.turn),
             tokens: hidden.whole,
             words: words.collect(),
