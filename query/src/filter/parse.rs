@@ -70,7 +70,7 @@ pub struct ParseError {
     pub message: String,
     /// The place of the fault.
     pub spot: Spot,
-    /// A hint how to write it instead.
+    /// A hint on how to write it instead.
     pub hint: Option<String>,
 }
 

@@ -216,7 +216,7 @@ fn is_quote(scan: &Scan<'_>, index: usize) -> bool {
 /// Whether a name stands for itself: nothing follows that makes it part of a longer one.
 fn ends_well(scan: &Scan<'_>, end: usize) -> bool {
     let mut next = end;
-    // `npm's` leads to a part of npm.
+    // `npm's` leads to a thing of npm, not to npm itself.
     if scan.is_mark(next, '\'')
         && scan.gap(next) == Gap::None
         && scan.gap(next + 1) == Gap::None

@@ -35,13 +35,13 @@ pub struct Row {
     pub rewrites: usize,
     /// Part of all tokens that was read from the cache.
     pub cache_read_share: f64,
-    /// Part of all hidden faces: they alone showed identifiers that the model wrote later.
+    /// Share of hidden faces that alone showed identifiers that the model wrote later.
     pub needed_again: f64,
-    /// Part of all edits: most lines that they replaced stood nowhere in the visible texts, but had if nothing were hidden.
+    /// Share of edits whose replaced lines mostly stood nowhere in the visible texts, but had if nothing were hidden.
     pub blind_edits: f64,
-    /// Part of all edits: the same with nothing hidden.
+    /// Share of edits that are blind like this with nothing hidden.
     pub blind_edits_unpruned: f64,
-    /// Part of all requests: the answer used a hidden text.
+    /// Share of requests whose answer used a hidden text.
     pub steps_affected: f64,
     /// Requests that kept the cache warm; their cost is in the price.
     pub warm_requests: u64,

@@ -522,7 +522,7 @@ impl<'r> Simulation<'r> {
             for number in seen {
                 self.seen.set_shown(number, !hidden);
                 if hidden {
-                    // Text that was a pointer to this one is text again.
+                    // A pointer to this slot becomes text again.
                     for (by, saved) in self.pointers.remove(&number).unwrap_or_default() {
                         if let Some(slot) = self.slots.get_mut(by) {
                             slot.sent = slot.sent.saturating_add(saved);

@@ -11,7 +11,7 @@
 //! from before the line, counts as the moment that the line has come to. A clock that was ahead for a while would hold the line up
 //! for all later events; so the line runs through the longest row of times that never falls, and times off that row move nothing.
 //! An event that was recorded behind the host's last time (an act of a person, say) counts from its recording; so does every event
-//! of a session whose host gives no times. does all of a session whose host gives no times.
+//! of a session whose host gives no times.
 
 use std::sync::{Arc, Mutex};
 
