@@ -130,7 +130,7 @@ mod tests {
         Store::builder(folder.path().join("store")).registry(Arc::new(TestTools))
     }
 
-    /// Calls of many sessions, of which few name the same file; enough of them for an index.
+    /// Calls of many sessions, few of which name the same file; enough of them for an index.
     fn fill(store: &Store) {
         for session in 0..40 {
             let info = StreamInfo {

@@ -16,7 +16,7 @@ use crate::names::time_of;
 pub struct FileStep {
     /// The tool's class.
     pub class: Option<ToolClass>,
-    /// When, by the host or else as recorded; absent if unknown.
+    /// The time, by the host or else as recorded; absent if unknown.
     #[serde(serialize_with = "crate::when::serialize")]
     pub time: Option<Micros>,
     /// The call and how it stands.
@@ -84,13 +84,13 @@ pub fn file(store: &Store, view: &View, session: &str, path: &str) -> Result<Opt
 pub struct ItemStep {
     /// The event that made the change.
     pub seq: Seq,
-    /// Its kind.
+    /// The event's kind.
     pub event: &'static str,
     /// The actor of the event.
     pub actor: Actor,
     /// The turn.
     pub turn: u32,
-    /// When, by the host or else as recorded; absent if unknown.
+    /// The time, by the host or else as recorded; absent if unknown.
     #[serde(serialize_with = "crate::when::serialize")]
     pub time: Option<Micros>,
     /// How the item stands afterwards, in a sentence.

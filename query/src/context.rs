@@ -25,7 +25,7 @@ pub struct FaceText {
     pub state: FaceState,
     /// The text that is shown; `None` if its bytes are damaged or erased.
     pub text: Option<String>,
-    /// Why there is no text.
+    /// The reason why there is no text.
     pub problem: Option<String>,
     /// Estimated tokens as recorded.
     pub tokens: u64,
@@ -41,7 +41,7 @@ pub struct ContextItem {
     pub row: ItemRow,
     /// Parameters of a call.
     pub input: Option<FaceText>,
-    /// Its content; of a call, the result. Absent while a call is unfinished.
+    /// The item's content; for a call, the result. Absent while a call is unfinished.
     pub output: Option<FaceText>,
 }
 
@@ -60,7 +60,7 @@ pub struct MemoryRow {
     pub key: Option<String>,
     /// Its value; `None` if its bytes are damaged or erased.
     pub value: Option<String>,
-    /// How sure it is, from 0 to 1.
+    /// Its confidence, from 0 to 1.
     pub confidence: f64,
 }
 
@@ -87,7 +87,7 @@ pub enum Layer {
     Recorded,
 }
 
-/// Which items of a context are asked for.
+/// The items of a context that are asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Window {
     /// Only the newest so many items.
@@ -107,7 +107,7 @@ pub struct Context {
     pub title: Option<String>,
     /// The project whose memory it shares.
     pub project: Option<String>,
-    /// Everything up to this seq shows.
+    /// The context shows everything up to this seq.
     pub at: Seq,
     /// The turn.
     pub turn: u32,
@@ -125,7 +125,7 @@ pub struct Context {
     pub tokens_by_turn: Vec<u64>,
     /// Items of the context, whether shown here or not.
     pub item_count: usize,
-    /// Items of which some face is hidden.
+    /// Items with a hidden face.
     pub hidden_count: usize,
     /// The items asked for, in conversation order.
     pub items: Vec<ContextItem>,
@@ -135,8 +135,7 @@ pub struct Context {
 
 /// The current context of a view; `now` decides which memory items have faded.
 ///
-/// Texts that are damaged or erased are named as such, the rest is shown. Cost: O(items), and the bodies of those asked
-/// for.
+/// Texts that are damaged or erased are named as such, the rest is shown. Cost: O(items), and the bodies of the items asked for.
 ///
 /// # Errors
 /// If the log cannot be read.
@@ -165,7 +164,7 @@ fn title(store: &Store, view: &View, context: &Context) -> Result<Option<String>
     title_of(store, &name, None)
 }
 
-/// As [`context`], with its items apart, so that each can be told as soon as it is read: memory stays flat.
+/// As [`context`], with its items apart, so that each item can be told as soon as it is read: memory stays flat.
 ///
 /// # Errors
 /// If the log cannot be read; the error of an item comes with the item.

@@ -21,7 +21,7 @@ pub enum Change {
     Passed,
     /// A newer item made it stale.
     Superseded,
-    /// It was hidden or shortened by something else.
+    /// It was hidden or shortened for another reason.
     Hidden,
     /// It was hidden, and is shown again.
     Restored,
@@ -32,7 +32,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// All, in the order in which answers list them.
+    /// All changes, in the order in which answers list them.
     pub const ALL: [Self; 7] =
         [Self::Came, Self::Passed, Self::Superseded, Self::Hidden, Self::Restored, Self::Went, Self::Revised];
 

@@ -5,7 +5,7 @@
 //!     -> fold of its stream (state, rule, turn) -> bodies (text)
 //! ```
 //!
-//! Where the index knows the streams that name a file or a call, only these streams are read.
+//! If the index knows the streams that name a file or a call, only these streams are read.
 //!
 //! Each step only sees the events that the step before left open. Nothing is gathered: memory is that of a chunk of frames, and of
 //! one session's fold where a filter asks for it.
@@ -137,7 +137,7 @@ impl EventRows {
         Scanned { events: self.scanned.events + events, ..self.scanned }
     }
 
-    /// The cursor of the next page; `None` before the limit is reached, and where nothing more matches. Cost: the way to the next
+    /// The cursor of the next page; `None` before the limit is reached, and if nothing more matches. Cost: the way to the next
     /// event that matches, once.
     pub fn next_cursor(&mut self) -> Option<Cursor> {
         let seq = self.last.filter(|_| self.left == 0)?;
@@ -390,7 +390,7 @@ pub(crate) fn is_tool(globs: &acpdb_engine::text::Globs, tool: &str) -> bool {
     globs.is_match_tool(tool) || globs.is_match_tool(&tool.to_lowercase())
 }
 
-/// Any of several verdicts.
+/// The verdict of "at least one of these".
 fn any(verdicts: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let mut all = Some(false);
     for verdict in verdicts {

@@ -1,4 +1,4 @@
-//! Why an item is, or is not, in the current context: in sentences, and as data.
+//! The reasons why an item is, or is not, in the current context: in sentences, and as data.
 
 use acpdb_engine::View;
 use acpdb_engine::fold::{
@@ -123,7 +123,7 @@ fn sentences(state: &State, item: &ItemView, why: &Explanation, at: Seq) -> Vec<
             .take(6)
             .map(|edge| format!("{} ({})", edge.old, edge.rule.label()))
             .collect();
-        // As many as are named above, or fewer.
+        // At most six are named above.
         let more = why.supersedes.len().saturating_sub(6);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let freed = if freed > 0 { format!(", which frees about {freed} tokens") } else { String::new() };

@@ -1,4 +1,4 @@
-//! Which item does a text name?
+//! Finds the item that a text names.
 //!
 //! ```text
 //! #812  812  #812.2     the event's item, or the call it finished
@@ -165,7 +165,7 @@ pub fn find(store: &Store, text: &str, session: Option<&StreamName>) -> Result<F
                 },
             }
         }
-        // Every call that was ever begun is in the index, and nothing else goes by such a name.
+        // Every call that was ever begun is in the index, and no other thing goes by such a name.
         let nearest = nearest.map_or_else(|| nearest_known(store, text), |near| Ok(Some(near)))?;
         return Err(FindError::NotFound { text: text.to_owned(), nearest });
     }

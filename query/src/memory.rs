@@ -41,9 +41,9 @@ pub struct Row {
     pub confirmed: f64,
     /// Its lifespan.
     pub lifespan: Lifespan,
-    /// When it came about.
+    /// The time when it was created.
     pub created: String,
-    /// When it was last confirmed.
+    /// The time when it was last confirmed.
     pub reinforced: Option<String>,
     /// The item that it was learned from.
     pub source: Option<String>,

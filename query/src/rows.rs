@@ -102,8 +102,8 @@ impl ItemRows {
         self.scanned
     }
 
-    /// The cursor of the next page; `None` before the limit is reached, and where nothing more matches. Cost: the way to the next
-    /// item that matches, once.
+    /// The cursor of the next page; `None` before the limit is reached, and if nothing more matches. Cost: the way to the next item
+    /// that matches, once.
     pub fn next_cursor(&mut self) -> Option<Cursor> {
         let after = self.last.filter(|_| self.left == 0)?;
         if self.has_more.is_none() {

@@ -32,7 +32,7 @@ const READ_BYTES_MAX: u64 = 8 << 20;
 /// Bytes that a compiled pattern may take.
 const PATTERN_BYTES_MAX: usize = 16 << 20;
 
-/// How patterns are read.
+/// The way in which patterns are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// They are regular expressions.
@@ -47,13 +47,13 @@ pub struct Reading {
 #[derive(Debug, thiserror::Error)]
 #[error("{pattern:?} is no regular expression: {reason}")]
 pub struct PatternError {
-    /// As it was written.
+    /// The pattern as it was written.
     pub pattern: String,
     /// The fault in it.
     pub reason: String,
 }
 
-/// Patterns, all of which an item has to hold.
+/// Patterns; an item has to hold all of them.
 #[derive(Clone, Debug)]
 pub struct Patterns {
     all: Vec<Regex>,
@@ -103,7 +103,7 @@ fn compiled(pattern: &str, reading: Reading) -> Result<Regex, PatternError> {
     let mut source = if reading.regex {
         format!("(?:{pattern})")
     } else {
-        // Parameters are JSON, in which a quotation mark or a line feed is written otherwise.
+        // Parameters are JSON, which writes a quotation mark or a line feed in another way.
         let plain = regex::escape(pattern);
         let json = serde_json::to_string(pattern).unwrap_or_default();
         let json = regex::escape(json.trim_start_matches('"').strip_suffix('"').unwrap_or_default());
@@ -156,7 +156,7 @@ pub struct SearchQuestion {
 /// An item whose texts match.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Hit {
-    /// The item, or the event where it recorded none.
+    /// The item, or the event if it recorded no item.
     pub item: String,
     /// The event whose text matches.
     pub seq: Seq,

@@ -25,7 +25,7 @@ pub struct SessionRow {
     pub summary: SessionSummary,
     /// Tokens of the context as shown, at the ends of turns spread evenly; at most [`SERIES_COUNT_MAX`](crate::context::SERIES_COUNT_MAX), the last is now.
     pub tokens_by_turn: Vec<u64>,
-    /// Where it was forked from.
+    /// The point where it was forked.
     pub forked_from: Option<ForkPoint>,
     /// Rewinds: branches that were left.
     pub rewinds: Vec<RewindPoint>,
@@ -167,7 +167,7 @@ pub fn sparkline(values: &[u64]) -> String {
     values.iter().map(bar).collect()
 }
 
-/// How a session hangs below another one.
+/// The way in which a session hangs below another one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Branch {

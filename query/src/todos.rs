@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 /// An entry with its text.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Its id, where the host gives one.
+    /// Its id, if the host gives one.
     pub id: Option<String>,
     /// Its text.
     pub content: String,

@@ -4,7 +4,7 @@
 //! hidden before the act for another reason is left alone, and named. An act of which nothing holds any more cannot be taken back
 //! again: that would take back another act.
 //!
-//! Which act comes next, going back and forward, is read from the acts themselves: see [`walk`].
+//! The next act, going back and forward, is read from the acts themselves: see [`walk`].
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ pub struct UndoPlan {
     pub unpin: Vec<ItemId>,
     /// Items that stay as they are, each with the reason.
     pub left: Vec<(ItemId, &'static str)>,
-    /// Nothing of the act holds any more: it is taken back already.
+    /// The act was taken back already: nothing of it holds any more.
     pub undone: bool,
 }
 
@@ -190,13 +190,12 @@ pub struct Walk {
 /// A function that plans how an act is taken back, or made to hold again, as of a seq.
 type Planner = fn(&State, Seq, &Payload, Seq) -> Option<UndoPlan>;
 
-/// The acts that repeated undos take back, and redos do again, one after the other; `acts` are all acts of the view's stream, in
+/// The acts that repeated undos take back, and redos do again, one after the other; `acts` are those of the view's stream, in
 /// order.
 ///
-/// An act that takes back another one, or makes it hold again, is a step of the walk and no act to walk to. No event says
-/// that it is such a step. It is one if it does exactly what an undo or a redo of an act would have done at its place; so a
-/// restore by hand of all that a discard hid is the undo of that discard. Cost: a plan for each act and each
-/// earlier one about the same items.
+/// An act that takes back another one, or makes it hold again, is a step of the walk and no act to walk to. No event says that it
+/// is such a step. An act is a step if it equals the undo or redo of another act at its place; so a restore by hand of all items
+/// that a discard hid is the undo of that discard. Cost: a plan for each act and each earlier one about the same items.
 pub fn walk(view: &View, acts: &[(Seq, Payload)]) -> Walk {
     let reading = view.read();
     let (state, now) = (reading.state(), view.at());
@@ -219,7 +218,7 @@ pub fn walk(view: &View, acts: &[(Seq, Payload)]) -> Walk {
         } else if let Some((place, count)) = step(&forward, again_at, true) {
             forward.remove(place);
             at += count;
-            // From now on the newest act is the one that holds; a step makes at least one.
+            // From now on the newest act holds; a step makes at least one.
             back.push(at - 1);
         } else {
             back.push(at);

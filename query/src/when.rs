@@ -31,7 +31,7 @@ const CONTEXT_REPLACED: u16 = 6;
 /// A point in time, as it was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Point {
-    /// Everything there is.
+    /// The head.
     Head,
     /// After this seq.
     Seq(Seq),
@@ -156,7 +156,7 @@ pub(crate) fn precise(micros: Micros) -> String {
 /// For programs: a time as RFC 3339, to the second and of UTC, as every answer has it; null if it is unknown.
 ///
 /// # Errors
-/// Those of the serializer.
+/// The errors of the serializer.
 pub fn serialize<S: serde::Serializer>(time: &Option<Micros>, serializer: S) -> Result<S::Ok, S::Error> {
     let known = time.and_then(|time| Timestamp::from_microsecond(time.get()).ok());
     serde::Serialize::serialize(&known.map(|time| format!("{time:.0}")), serializer)

@@ -83,7 +83,7 @@ pub struct CostRow {
     pub title: Option<String>,
     /// Requests, each once.
     pub requests: u64,
-    /// Of these requests: no table prices them, and they add nothing to any sum of dollars.
+    /// Those of these requests that no table prices; they add nothing to any sum of dollars.
     pub requests_unpriced: u64,
     /// Tokens.
     pub tokens: Tokens,
@@ -91,7 +91,7 @@ pub struct CostRow {
     pub dollars: Dollars,
     /// Dollars in all.
     pub total: f64,
-    /// Of these dollars: by subagents.
+    /// Those of these dollars that subagents cost.
     pub subagents: f64,
     /// Dollars as the hosts tell them, of the requests with a host's cost above 0.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,7 +132,7 @@ pub struct Bill {
     pub unpriced: Vec<Unpriced>,
     /// Requests that were left out as copies of others.
     pub copies: u64,
-    /// Requests of which the host does not tell the input: their sums are too low.
+    /// Requests whose host does not tell the input: their sums are too low.
     pub requests_without_input: u64,
 }
 

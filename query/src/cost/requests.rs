@@ -33,7 +33,7 @@ pub struct Request {
     pub host_says: Option<f64>,
 }
 
-/// All requests of a store, and the sessions they are of.
+/// All requests of a store, and their sessions.
 #[derive(Debug, Default)]
 pub struct Requests {
     /// In the order of the log.
@@ -54,7 +54,7 @@ impl Requests {
         self.line(stream).last().unwrap_or(stream)
     }
 
-    /// A session, the one that started it, the one that started that, and so on.
+    /// A session, then the session that started it, and so on.
     pub(crate) fn line(&self, stream: StreamId) -> impl Iterator<Item = StreamId> {
         let parent = |stream: &StreamId| self.streams.get(stream).and_then(|name| name.parent);
         let known =

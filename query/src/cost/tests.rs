@@ -203,7 +203,7 @@ fn copies_of_requests_count_once() {
     let (first, second) = ("a claude-opus-5-5 0 1000 0 0 0 0", "b claude-opus-5-5 1 1000 0 0 0 0");
     record(&store, &session("one"), &[first, second]);
     record(&store, &session("resumed"), &[first, second, "c claude-opus-5-5 2 1000 0 0 0 0"]);
-    // The provider's id tells a copy, whatever time the copy bears; a message that is told of again is one request.
+    // The provider's id tells a copy, even if its time differs; a message that is told of again is one request.
     record(&store, &session("told"), &["x claude-opus-5-5 0 1000 0 0 0 0 request=r1"]);
     record(
         &store,

@@ -37,7 +37,7 @@ pub(crate) type Mark = [u8; 16];
 /// The tellings of a log, up to a seq.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Told {
-    /// Everything up to here was read.
+    /// The seq up to which everything was read.
     pub(crate) until: Seq,
     /// In the order of the log, copies included.
     pub(crate) all: Vec<Telling>,
@@ -193,7 +193,7 @@ fn count_bytes(count: Option<u64>) -> [u8; 9] {
     bytes
 }
 
-/// A digest over parts, none of which can run into another.
+/// A digest over parts, so that no part can run into another.
 pub(crate) fn mark(parts: &[&[u8]]) -> Mark {
     let mut digest = Sha256::new();
     for part in parts {

@@ -31,7 +31,7 @@ pub struct Way {
     pub name: &'static str,
     /// The policy.
     pub policy: &'static str,
-    /// How it is served.
+    /// The mode in which it is served.
     pub mode: &'static str,
     /// Dollars for input.
     pub input: f64,

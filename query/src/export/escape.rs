@@ -1,4 +1,4 @@
-//! Recorded text inside HTML, where it must stay text whatever it holds.
+//! Recorded text inside HTML; it must stay text, whatever it holds.
 //!
 //! A page carries its data as JSON in a `<script type="application/json">`. There the only thing that matters to an HTML
 //! parser is `<`: without one, no tag, no comment and no end of the script can begin. Only that is escaped: code is full of
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 
-/// A formatter for JSON that may stand in a script element which is not run.
+/// A formatter for JSON that may stand in a script element that is not run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct JsonText;
 

@@ -85,7 +85,7 @@ pub fn spans(
     let mut resource = vec![text("service.name", &info.host)];
     resource.extend(info.host_version.as_ref().map(|version| text("service.version", version)));
     let scope = json!({"name": "acpdb", "version": env!("CARGO_PKG_VERSION")});
-    // One line, but never all of it in memory: a span is many times larger as a value than as text.
+    // It becomes one line, but never all of it is in memory: a span is many times larger as a value than as text.
     write!(out, r#"{{"resourceSpans":[{{"resource":{{"attributes":{}}},"#, Value::from(resource))?;
     write!(out, r#""scopeSpans":[{{"scope":{scope},"spans":["#)?;
     serde_json::to_writer(&mut *out, &session)?;

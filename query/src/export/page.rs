@@ -205,7 +205,7 @@ fn allowed(text: &str) -> String {
 
 /// Writes a document up to its data: its policy, its style, and the elements that the script fills.
 ///
-/// One that is `live` may ask the server that it came from, and load nothing else either.
+/// A `live` document may ask the server that it came from, and load nothing else either.
 pub(super) fn frame(
     title: &str,
     (style_text, script_text, live): (&str, &str, bool),

@@ -26,7 +26,7 @@ pub(super) struct PageData {
     pub(super) schema: &'static str,
     /// The session that the page is of, then the subagents that it started, and those that these started.
     pub(super) sessions: Vec<SessionPage>,
-    /// Texts that only say why there is none.
+    /// Texts that only say why a text is missing.
     pub(super) problems: Vec<TextNumber>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct PageData {
 #[derive(Debug, Default, Serialize)]
 pub(super) struct SessionPage {
     pub(super) session: SessionData,
-    /// Turn, its last seq, tokens shown, tokens of the same as recorded, tokens of everything recorded.
+    /// Turn, its last seq, tokens shown, tokens of the same items as recorded, tokens of everything recorded.
     pub(super) turns: Vec<(u32, u64, u64, u64, u64)>,
     pub(super) items: Vec<ItemData>,
     /// Older item, newer item, rule, key, seq, turn, 1 if released.

@@ -37,7 +37,7 @@ pub(super) struct Making<'v> {
     places: HashMap<ItemId, u32>,
     redaction: Redaction,
     all: Vec<Ix>,
-    /// The host's time of each event, where it gave one.
+    /// The host's time of each event, if the host gave one.
     times: HashMap<Seq, Micros>,
 }
 
@@ -159,7 +159,7 @@ impl<'v> Making<'v> {
             let state = reading.state();
             let points = state.turning_points(item.ix, self.view.at());
             if points.len() == 1 {
-                // Nothing ever happened to it.
+                // The item never changed.
                 vec![Then { since: item.item.seq, item: item.clone() }]
             } else {
                 let then = |since| Some(Then { since, item: state.item(item.ix, since)? });
@@ -282,7 +282,7 @@ impl<'v> Making<'v> {
 /// The facts that the events of a session tell beside its items.
 #[derive(Default)]
 struct Events {
-    /// The host's time of each event, where it gave one.
+    /// The host's time of each event, if the host gave one.
     times: HashMap<Seq, Micros>,
     /// The seqs at which the order of the context was told anew.
     orders: Vec<Seq>,

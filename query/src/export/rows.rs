@@ -31,7 +31,7 @@ pub struct ItemRecord {
     pub finished: Option<Seq>,
     /// The time of that event, as `time`.
     pub finished_time: Option<Micros>,
-    /// Why it is, or is not, in the current context, in sentences.
+    /// The reasons why it is, or is not, in the current context, in sentences.
     pub reason: String,
     /// Parameters of a call, as recorded.
     pub input: Option<String>,

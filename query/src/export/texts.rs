@@ -113,7 +113,7 @@ impl<'w> Texts<'w> {
 /// Types of pictures that every browser shows, and that run nothing.
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// A picture as hosts store it, in base64 or as an address that holds it, as such an address.
+/// A picture as an address that holds it; hosts store it so, or in base64.
 fn picture(media_type: &str, text: &str) -> Option<String> {
     let (media_type, data) = match text.strip_prefix("data:") {
         Some(rest) => rest.split_once(";base64,")?,

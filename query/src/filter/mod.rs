@@ -36,7 +36,7 @@ pub struct Filter {
     pub(crate) expr: Option<Expr>,
 }
 
-/// How terms are combined.
+/// The ways to combine terms.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     /// One condition.
@@ -168,7 +168,7 @@ impl Filter {
         Self { text: String::new(), expr: Some(Expr::Term(term)) }
     }
 
-    /// A filter that both filters must let pass.
+    /// A filter that lets a thing pass if both filters do.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let text = match (self.text.is_empty(), other.text.is_empty()) {
@@ -183,7 +183,7 @@ impl Filter {
         Self { text, expr }
     }
 
-    /// A filter that either filter may let pass. If one lets everything pass, so does the result.
+    /// A filter that lets a thing pass if one of the filters does. If one lets everything pass, so does the result.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         let (Some(left), Some(right)) = (self.expr, other.expr) else { return Self::default() };
@@ -268,7 +268,7 @@ pub struct Needs {
     pub names: bool,
     /// Facts about sessions as a whole.
     pub facts: bool,
-    /// Of these facts: those that only the requests of all sessions tell.
+    /// Those of these facts that only the requests of all sessions tell.
     pub requests: bool,
 }
 

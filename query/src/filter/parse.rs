@@ -128,11 +128,11 @@ pub(super) fn parse(text: &str, now: Micros) -> Result<Filter, ParseError> {
     Ok(Filter { text: text.to_owned(), expr: Some(expr) })
 }
 
-/// Parentheses pair up, and every word that combines has something to combine.
+/// Parentheses pair up, and every word that combines has a condition to combine.
 fn check_shape(tokens: &[Token]) -> Result<(), Fault> {
     let mut open: Vec<&Token> = Vec::new();
     let mut nots = 0_usize;
-    // Whether a condition must come next, and because of which token.
+    // Whether a condition must come next, and the token that wants it.
     let mut wants: Option<Option<&Token>> = Some(None);
     for token in tokens {
         match &token.kind {
@@ -410,7 +410,7 @@ impl Value<'_> {
         globs.map_err(|error| self.fault(error.to_string()))
     }
 
-    /// As [`Value::range_of`], of counts; numbers may end in k or M.
+    /// As [`Value::range_of`], for counts; numbers may end in k or M.
     fn range(&self, marks: &[char]) -> Result<Range, Fault> {
         self.range_of(&|text: &str| {
             let text = text.trim_start_matches(marks);

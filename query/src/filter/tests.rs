@@ -345,7 +345,7 @@ proptest! {
         }
     }
 
-    /// A filter decided early is decided the same once everything is known.
+    /// A filter that is decided early has the same verdict once everything is known.
     #[test]
     fn an_early_verdict_stands(text in "[abc ()|!]{1,24}", early in 0_u8..8, values in 0_u8..8) {
         let Ok(filter) = Filter::parse(&text, NOW) else { return Ok(()) };

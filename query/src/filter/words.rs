@@ -181,7 +181,7 @@ pub enum StateWord {
     OffBranch,
     /// Its bytes are gone.
     Erased,
-    /// It is kept whatever the rules say.
+    /// It is kept in spite of the rules.
     Pinned,
 }
 

@@ -1,4 +1,4 @@
-//! Corrections: "not X, use Y" and its like, and hints that something said before was meant otherwise.
+//! Corrections: "not X, use Y" and its like, and hints that an earlier statement was meant otherwise.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ const FROM_TOKENS_MAX: usize = 32;
 pub enum CorrectionCategory {
     /// One value takes another's place.
     Preference,
-    /// Something said before was meant otherwise: a hint, nothing more.
+    /// An earlier statement was meant otherwise: a hint, nothing more.
     Fact,
 }
 
@@ -204,7 +204,7 @@ fn new_word(scan: &Scan<'_>, index: usize) -> Option<Range<usize>> {
     one_word(scan, index).filter(|_| !is_no_value(scan, index))
 }
 
-/// Words that stand for something else, so that the new value is unknown.
+/// Words that stand for another word, so that the new value is unknown.
 fn is_no_value(scan: &Scan<'_>, index: usize) -> bool {
     scan.is_one_of(index, &["it", "that", "this", "them", "one", "use", "do", "try"])
 }

@@ -44,7 +44,7 @@ const NO_OBJECTS: &[&str] = &[
     "whichever",
 ];
 
-/// Programs and tools by which an agent works: using one is a step, no decision.
+/// Programs and tools that an agent works with: using one is a step, no decision.
 const WORK_TOOLS: &[&str] = &[
     "awk",
     "bash",

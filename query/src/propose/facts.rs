@@ -207,7 +207,7 @@ fn name(scan: &Scan<'_>, index: usize) -> Option<Fact> {
     })
 }
 
-/// `I'm a X`, up to where the role ends.
+/// `I'm a X`, up to the end of the role.
 fn role(scan: &Scan<'_>, index: usize) -> Option<Fact> {
     let article = i_am(scan, index)?;
     let start = article + 1;
@@ -266,7 +266,7 @@ fn i_am(scan: &Scan<'_>, index: usize) -> Option<usize> {
     scan.phrase(index, "i'm").or_else(|| scan.phrase(index, "i am"))
 }
 
-/// The index after these words, each of which may be absent.
+/// The index after these words; each word may be absent.
 fn skip(scan: &Scan<'_>, index: usize, words: &[&str]) -> usize {
     words.iter().fold(index, |next, word| {
         let is_there = scan.gap(next) != Gap::None && scan.is(next, word);

@@ -116,7 +116,7 @@ pub struct Proposal {
     pub start: usize,
     /// Byte after the last byte of these words.
     pub end: usize,
-    /// The sentence that it stands in, shortened if long.
+    /// The sentence of these words, shortened if long.
     pub sentence: String,
     /// The key or subject has changed so often that the host should ask the user first.
     pub ask: bool,
@@ -124,7 +124,7 @@ pub struct Proposal {
 
 /// The corrections that a text makes, in its order.
 ///
-/// Cost: linear in the text, of which the first [`TEXT_BYTES_MAX`] bytes are looked at.
+/// Cost: linear in the text; only its first [`TEXT_BYTES_MAX`] bytes are looked at.
 pub fn corrections(text: &str) -> Vec<Correction> {
     let scan = Scan::new(head(text));
     corrections::find(&scan).into_iter().map(|found| found.correction).collect()

@@ -54,7 +54,7 @@ pub(super) struct Begins {
 }
 
 impl Begins {
-    /// Of phrases of words, joined by spaces, hyphens or apostrophes. `N` stands for a number.
+    /// The beginnings of phrases of words, joined by spaces, hyphens or apostrophes. `N` stands for a number.
     pub(super) fn of<'p>(phrases: impl Iterator<Item = &'p str>) -> Self {
         let mut begins = Self { pairs: vec![0; 128 * 128 / 64], any: false };
         for phrase in phrases {
@@ -275,7 +275,7 @@ impl<'t> Scan<'t> {
         self.is_mark(index, '.') && self.gap(index + 1) != Gap::None
     }
 
-    /// The tokens of the sentence that the one at `index` belongs to; behind the last one there is none.
+    /// The tokens of the sentence of the token at `index`; behind the last token there is none.
     pub(super) fn sentence_of(&self, index: usize) -> Range<usize> {
         let Some(token) = self.token(index) else { return index..index };
         let start = self.sentences.get(token.sentence).copied().unwrap_or(index);
@@ -292,7 +292,7 @@ impl<'t> Scan<'t> {
         self.stops.get(next).copied().unwrap_or(self.len()).max(index)
     }
 
-    /// Byte range from the token at `from` to the end of the one before `to`.
+    /// Byte range from the token at `from` to the end of the token before `to`.
     pub(super) fn range(&self, from: usize, to: usize) -> Range<usize> {
         let start = self.token(from).map_or(self.text.len(), |token| token.start);
         let end = to.checked_sub(1).and_then(|last| self.token(last)).map_or(start, Token::end);
@@ -304,12 +304,12 @@ impl<'t> Scan<'t> {
         self.text.get(range).unwrap_or_default()
     }
 
-    /// The text from the token at `from` to the one before `to`.
+    /// The text from the token at `from` to the token before `to`.
     pub(super) fn between(&self, from: usize, to: usize) -> &'t str {
         self.slice(self.range(from, to))
     }
 
-    /// The sentence that the byte `at` stands in, at most `chars_max` characters of it.
+    /// The sentence of the byte `at`, at most `chars_max` characters of it.
     pub(super) fn sentence(&self, at: usize, chars_max: usize) -> String {
         // A place before the first word belongs to the first word's sentence.
         let index = self.tokens.partition_point(|token| token.start <= at).saturating_sub(1);

@@ -26,7 +26,7 @@ pub struct PreferenceRule {
     pub values: Vec<PreferenceValue>,
 }
 
-/// Preferences in the order in which they are looked for.
+/// Preferences, in the order in which texts are searched for them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PreferenceTable {
@@ -98,8 +98,8 @@ impl PreferenceTable {
         best
     }
 
-    /// All names in a text, in its order, none inside another; names that are part of a longer word, joined by a
-    /// hyphen, dot or slash (`typescript-eslint`, `jest.config.js`), left out.
+    /// All names in a text, in its order, none inside another; left out are names that are part of a longer word, joined by a
+    /// hyphen, dot or slash (`typescript-eslint`, `jest.config.js`).
     pub(super) fn names_in(&self, scan: &Scan<'_>) -> Vec<Hit<'_>> {
         let values = self.rules.iter().flat_map(|rule| &rule.values);
         let begins = Begins::of(values.flat_map(|value| &value.names).map(String::as_str));

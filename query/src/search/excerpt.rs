@@ -23,7 +23,7 @@ pub struct Excerpt {
 pub struct Line {
     /// Its number in the text, from 1.
     pub number: usize,
-    /// Its text; of a long line the part around the first match, with `…` where it is cut.
+    /// Its text; a long line is cut to the part around the first match, with `…` at each cut.
     pub text: String,
     /// Matches in it: bytes from and to.
     pub marks: Vec<(usize, usize)>,

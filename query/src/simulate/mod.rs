@@ -70,7 +70,7 @@ pub struct Request {
     pub turn: u32,
     /// Tokens sent, the fixed prefix included.
     pub tokens: u64,
-    /// Of these, read from the cache.
+    /// Tokens of these that were read from the cache.
     pub read: u64,
     /// A text that was sent before was changed.
     pub rewritten: bool,
@@ -89,13 +89,13 @@ pub struct Outcome {
     pub requests: Vec<Request>,
     /// Faces that were hidden or shortened at some time, if that freed tokens.
     pub hidden_count: u64,
-    /// Of these faces: they alone showed identifiers that the model wrote later.
+    /// Those of these faces that alone showed identifiers that the model wrote later.
     pub needed_count: u64,
     /// Requests whose answer used such an identifier.
     pub affected_count: u64,
     /// Edits of files.
     pub edit_count: u64,
-    /// Of these edits: most lines that they replaced stood nowhere in the visible texts.
+    /// Those of these edits whose replaced lines mostly stood nowhere in the visible texts.
     pub blind_count: u64,
     /// Outputs that were sent with pointers.
     pub pointed_count: u64,

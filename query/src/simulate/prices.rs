@@ -36,7 +36,7 @@ pub enum PriceListError {
     /// A price that cannot be reckoned with.
     #[error(transparent)]
     Price(#[from] PriceError),
-    /// No such list.
+    /// There is no such list.
     #[error("no price list is called `{name}`; there are {}, and models of the table of prices", known.join(", "))]
     Unknown {
         /// The name as given.
@@ -56,7 +56,7 @@ impl PriceList {
         Self::of(&table, name)
     }
 
-    /// The same from a table at hand.
+    /// Takes the same list from a table at hand.
     ///
     /// # Errors
     /// [`PriceListError::Unknown`].

@@ -26,7 +26,7 @@ const WORD_BYTES_MAX: usize = 1 << 20;
 /// A text, ready to be compared.
 #[derive(Debug, Default)]
 pub(super) struct Text {
-    /// Texts that stand in it, as lines: one for an output, one for each long string of parameters.
+    /// The texts in it, as lines: one for an output, one for each long string of parameters.
     pub(super) lines: Vec<Lines>,
     /// Identifiers in it, each once, as numbers; sorted.
     pub(super) words: Vec<u32>,
@@ -167,7 +167,7 @@ impl Recording {
         }
     }
 
-    /// The same from events and bodies at hand.
+    /// Makes the same from events and bodies at hand.
     pub fn of(stream: StreamId, events: Vec<Recorded>, body: &dyn Fn(BodyId) -> Option<Vec<u8>>) -> Self {
         let mut recording = Self {
             stream,

@@ -25,11 +25,11 @@ pub struct Row {
     pub tokens_ratio: f64,
     /// Tokens of a request, on average.
     pub tokens_per_turn: f64,
-    /// The same, doing nothing.
+    /// The same average, doing nothing.
     pub tokens_per_turn_unpruned: f64,
     /// Tokens of the largest request.
     pub peak_tokens: u64,
-    /// The same, doing nothing.
+    /// Tokens of the largest request, doing nothing.
     pub peak_tokens_unpruned: u64,
     /// Requests that changed a text that was sent before while the cache was warm.
     pub rewrites: usize,

@@ -61,7 +61,7 @@ struct Simulation<'r> {
     /// Turns that a fetched output stays: for ever, unless the policy hides old outputs.
     fetch_turns: u32,
     outcome: Outcome,
-    /// The trace, if it is asked for; the last context is the one under way.
+    /// The trace, if it is asked for; its last context is the one under way.
     traced: Option<Vec<Traced>>,
 }
 

@@ -114,7 +114,7 @@ fn a_cache_that_is_kept_warm_is_read_and_paid_for() {
     let none = warm(&recording, 0);
     assert_eq!(is_cold(&none), [true, false, false, true, true, true, false]);
     assert_eq!((none.warm_count, none.warm_price), (0, 0.0));
-    // One lasts for two lifetimes of 300 seconds; two are sent in vain in the longest pause, and two behind the end.
+    // One keeps the cache for two lifetimes of 300 seconds; two are sent in vain in the longest pause, and two behind the end.
     let one = warm(&recording, 1);
     assert_eq!(is_cold(&one), [true, false, false, false, true, true, false]);
     assert_eq!(one.warm_count, 4);

@@ -20,7 +20,7 @@ use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::locks::steady;
 use acpdb_engine::{Error, Store, store::Glimpse};
 
-/// Which clock a session's times are of.
+/// The clock that a session's times are of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
@@ -124,7 +124,7 @@ fn cut(stamps: &[Stamp], moment: Micros) -> (Option<Seq>, Clock) {
     (None, clock)
 }
 
-/// The longest row of times that never falls; of rows as long, the one through the later times.
+/// The longest row of times that never falls; of equally long rows, the one through the later times.
 fn rising(times: Vec<(Seq, Micros)>) -> Vec<(Seq, Micros)> {
     if times.is_sorted_by_key(|(_, time)| *time) {
         return times;
@@ -196,7 +196,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// A later moment never shows less, and where the clock is right each event is there from its time on.
+        /// A later moment never shows less, and if the clock is right, each event is there from its time on.
         #[test]
         fn later_moments_show_more(hosts in proptest::collection::vec(proptest::option::of(0_i64..40), 0..24)) {
             let stamps = stamps(&hosts);

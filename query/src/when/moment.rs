@@ -1,4 +1,4 @@
-//! Times as people type them, all of which one reader reads.
+//! Times as people type them; one reader reads all of them.
 //!
 //! ```text
 //! 2026-01-31   2026-01-31 14:05   2026-01-31T14:05:09.25+01:00   20260131T140509Z   14:05   2pm   noon
@@ -37,7 +37,7 @@ pub(super) type Reason = String;
 
 /// Reads a time in a zone.
 ///
-/// `local` holds where none is written. A place whose zone is not known has none: then a text that needs it is refused.
+/// `local` holds if no zone is written. If the zone of the place is not known, a text that needs it is refused.
 pub(super) fn read(text: &str, now: Micros, local: &Result<TimeZone, Reason>) -> Result<Stretch, Reason> {
     let now = Timestamp::from_microsecond(now.get()).map_err(|error| error.to_string())?;
     let plain = text.trim();
@@ -104,7 +104,7 @@ fn back(now: Timestamp, span: Span, local: &Result<TimeZone, Reason>) -> Result<
     Ok(stretch(&then, Fine::Moment))
 }
 
-/// How finely a time was written.
+/// The precision with which a time was written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fine {
     Second,
@@ -139,9 +139,9 @@ struct Parts {
     any: bool,
     /// Days from today.
     near: Option<i32>,
-    /// The week, month or year; whether the one before this.
+    /// The week, month or year; `true`: the one before the present one.
     period: Option<(Period, bool)>,
-    /// The day of the week; whether today does not count.
+    /// The day of the week; `true`: today does not count.
     weekday: Option<(Weekday, bool)>,
     date: Option<Date>,
     year: Option<i16>,
@@ -462,7 +462,7 @@ fn of_half(time: Time, half: &str) -> Result<Time, Reason> {
     clock(hour, time.minute(), time.second(), time.subsec_nanosecond())
 }
 
-/// All digits, or nothing.
+/// The number, if a text is all digits.
 fn digits(text: &str) -> Option<u32> {
     let is_number = !text.is_empty() && text.len() <= 9 && text.bytes().all(|digit| digit.is_ascii_digit());
     if is_number { text.parse().ok() } else { None }

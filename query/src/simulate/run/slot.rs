@@ -9,13 +9,13 @@ use acpdb_engine::serve::point::Run;
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "one fact each, none follows from another")]
 pub(super) struct Slot {
-    /// As recorded.
+    /// Tokens as recorded.
     pub(super) whole: u64,
-    /// As the fold shows it now.
+    /// Tokens as the fold shows it now.
     pub(super) current: u64,
-    /// As the fold showed it when it was last applied.
+    /// Tokens as the fold showed it when it was last applied.
     pub(super) applied: u64,
-    /// As sent: the applied tokens, less those that pointers save.
+    /// Tokens as sent: the applied tokens, less those that pointers save.
     pub(super) sent: u64,
     pub(super) is_sent: bool,
     /// Changed by the host or on request: cannot wait.
@@ -43,7 +43,7 @@ pub(super) struct Slot {
     pub(super) run: Option<u64>,
 }
 
-/// Which words of a slot count as visible.
+/// The words of a slot that count as visible.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) enum Shown {
     #[default]

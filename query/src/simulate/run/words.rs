@@ -1,4 +1,4 @@
-//! Words that a model needed again: it wrote them, and only something hidden had shown them.
+//! Words that a model needed again: it wrote them, and only a hidden face had shown them.
 
 use std::collections::HashSet;
 
@@ -43,7 +43,7 @@ impl Simulation<'_> {
                 let is_shown = now.holds(*word);
                 match (before.holds(*word), is_shown) {
                     (false, true) => *count = count.saturating_add(1),
-                    // As above.
+                    // No count goes below 0, as above.
                     (true, false) => *count = count.saturating_sub(1),
                     _ => {}
                 }
@@ -56,7 +56,7 @@ impl Simulation<'_> {
 
     /// Words of a part that is shown in place of a whole output, by number and in order.
     pub(super) fn words_left(&self, state: &State, ix: Ix, face: Face, at: Seq) -> Vec<u32> {
-        // Of parameters only long strings are at hand: they count as hidden.
+        // For parameters only long strings are at hand: their words count as hidden.
         if face == Face::Input {
             return Vec::new();
         }
