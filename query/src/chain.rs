@@ -13,7 +13,7 @@ use crate::served::{ServedRow, served_rows};
 pub struct EdgeRow {
     /// The older item.
     pub old: String,
-    /// The newer one; absent where an event without an item superseded.
+    /// The newer item; absent if an event without an item superseded the older one.
     pub new: Option<String>,
     /// The rule.
     pub rule: RuleKind,

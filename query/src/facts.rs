@@ -20,7 +20,7 @@ use crate::titles::title_at;
 pub struct SessionFacts {
     /// The models that answered it, each once, in order of their names.
     pub models: Vec<String>,
-    /// Dollars, its subagents included; `None` where no table prices any of its requests.
+    /// Dollars, its subagents included; `None` if no table prices any of its requests.
     pub cost: Option<f64>,
     /// Seconds from its first event to its newest, as far as times are known.
     pub duration_seconds: Option<u64>,

@@ -23,7 +23,8 @@ pub struct SessionRow {
     /// Names and figures.
     #[serde(flatten)]
     pub summary: SessionSummary,
-    /// Tokens of the context as shown, at the ends of turns spread evenly; at most [`SERIES_COUNT_MAX`](crate::context::SERIES_COUNT_MAX), the last is now.
+    /// Tokens of the context as shown, at the ends of turns spread evenly; at most
+    /// [`SERIES_COUNT_MAX`](crate::context::SERIES_COUNT_MAX), the last is now.
     pub tokens_by_turn: Vec<u64>,
     /// The point where it was forked.
     pub forked_from: Option<ForkPoint>,
@@ -33,7 +34,7 @@ pub struct SessionRow {
     pub matches: Option<u64>,
     /// The models that answered it.
     pub models: Vec<String>,
-    /// Dollars, its subagents included; absent where no request of it has a price.
+    /// Dollars, its subagents included; absent if no request of it has a price.
     pub cost: Option<f64>,
     /// Seconds from its first event to its newest, as far as times are known.
     pub duration_seconds: Option<u64>,

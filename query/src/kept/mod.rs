@@ -11,7 +11,7 @@
 //! not durable, gone without loss. Verbs that record much leave it behind; verbs that read change nothing, so they only use it. A
 //! row is a function of its session's events and of the policy, so it holds as long as neither has a new event.
 //!
-//! No text is in it. A title is read from its event when it is shown, so erasing a text needs nothing here. Names that events spell
+//! No text is in it. A title is read from the log when it is shown, so erasing a text needs nothing here. Names that events spell
 //! out (projects, models, ids) are in it, and digests of keys.
 
 pub(crate) mod bytes;
@@ -163,7 +163,8 @@ impl Looked {
     }
 }
 
-/// The data that is to be kept of a store. Its new sessions have to be folded first, in any order, by several threads.
+/// The data that is to be kept of a store. Sessions without valid figures have to be folded first, in any order, by several
+/// threads.
 #[derive(Debug)]
 pub struct Keeping {
     store: Store,

@@ -716,7 +716,7 @@ fn a_forks_parent_is_read_and_never_written() {
     });
 }
 
-/// The quick look never says no where the full comparison says yes.
+/// The quick look never says no if the full comparison says yes.
 #[test]
 fn a_quick_look_at_a_word_misses_nothing() {
     let begins = super::scan::Begins::of(["let's", "N spaces", "Object-oriented", "élan"].into_iter());
