@@ -9,7 +9,7 @@ mod global;
 #[path = "../../cli/src/redaction.rs"]
 mod redaction;
 
-/// What completes arguments in a shell asks a store; here no shell asks.
+/// Questions to a store by which a shell completes arguments; here no shell asks.
 mod complete {
     use std::ffi::OsStr;
 

@@ -1,4 +1,4 @@
-//! Events: any bytes of any kind and version are decoded or refused; what was decoded is encoded and decoded to itself.
+//! Events: any bytes of any kind and version are decoded or refused. A decoded event is encoded and decoded to itself.
 //!
 //! The first two bytes are the kind and version, the rest is the event. A third byte that is odd puts the bytes into a
 //! real event of that kind instead, so that validation is met behind its first check.

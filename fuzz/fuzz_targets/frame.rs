@@ -1,8 +1,8 @@
-//! Frames of the log: any bytes are decoded or refused, and what was encoded decodes to itself.
+//! Frames of the log: any bytes are decoded or refused, and an encoded frame decodes to itself.
 //!
 //! The first byte chooses. Even: the rest is taken for a frame as it is. Odd: the rest is cut into events, encoded,
-//! sealed and decoded again; that reaches what random bytes cannot, as they never guess a checksum. One bit of the
-//! sealed frame is then flipped, and must be noticed.
+//! sealed and decoded again; that reaches code that random bytes cannot reach, as they never guess a checksum. One bit
+//! of the sealed frame is then flipped, and must be noticed.
 #![no_main]
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A stranger's store: traps drawn from the bytes are set in a sound one, and the engine reads and writes it. What lies
+//! A stranger's store: traps drawn from the bytes are set in a sound one, and the engine reads and writes it. The bait
 //! beside it stays as it is.
 #![no_main]
 

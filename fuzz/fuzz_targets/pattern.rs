@@ -1,6 +1,6 @@
 //! Patterns of the context tool and of policies: any text is a pattern or is refused, and matching ends.
 //!
-//! The first line is the pattern, the rest what it is held against; the whole is also given to the context tool as its call.
+//! The first line is the pattern, the rest the text to match; the whole is also given to the context tool as its call.
 #![no_main]
 
 use acpdb_engine::text::globs::Globs;

@@ -1,7 +1,7 @@
-//! What a message suggests to remember: any text ends, and what is found lies in the text.
+//! Proposals to remember from a message: any text ends, and each proposal lies in the text.
 //!
-//! The bytes are a message, what is no UTF-8 replaced. Panics are bugs; so are ranges that cut a character, and proposals
-//! that differ the second time.
+//! The bytes are a message; bytes that are no UTF-8 are replaced. Panics are bugs; so are ranges that cut a character,
+//! and proposals that differ the second time.
 #![no_main]
 
 use acpdb_engine::event::Role;

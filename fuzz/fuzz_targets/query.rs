@@ -1,11 +1,12 @@
-//! Queries and points in time: any text is one or is refused with the spot that is wrong; what was read reads the same again.
+//! Queries and points in time: any text is one or is refused with the spot that is wrong; a text that was read reads the same
+//! again.
 #![no_main]
 
 use acpdb_engine::ids::Micros;
 use acpdb_query::{Filter, when};
 use libfuzzer_sys::fuzz_target;
 
-/// Far from any edge of what a calendar holds.
+/// Far from both ends of the calendar.
 const NOW: Micros = Micros(1_767_225_600_000_000);
 
 fuzz_target!(|data: &[u8]| {

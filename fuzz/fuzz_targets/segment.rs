@@ -1,6 +1,7 @@
 //! A store whose only segment is any bytes: it opens and is read, or is refused; nothing panics or goes on for ever.
 //!
-//! The first byte chooses what stays of the real segment before the bytes: nothing, its header, its first frame or half.
+//! The first byte chooses how much of the real segment stays before the bytes: nothing, its header, its first frame or
+//! half.
 //! There is no tail page and no checkpoint, so recovery has to find the end by itself.
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! What the targets share: a small store on a simulated disk, and how to read everything in it.
+//! Parts that the targets share: a small store on a simulated disk, and how to read everything in it.
 //!
 //! ```text
 //! template (made once)  -> fork -> the target changes files -> open -> read everything -> each event as it was, or an error
@@ -18,7 +18,7 @@ use acpdb_hosts::import::{Batch, Format, Options, Sink, SinkStop, read};
 /// The file of the store's secret.
 const SECRET: &str = "secret";
 
-/// A store and what it held before anything was done to it.
+/// A store, with its contents before anything was done to it.
 pub struct Template {
     world: SimWorld,
     events: Vec<Recorded>,
@@ -75,7 +75,7 @@ impl Template {
         self.world.fork(2)
     }
 
-    /// Opens what became of the store, reads everything, and holds each event shown against what was recorded.
+    /// Opens the changed store, reads everything, and compares each event shown with the recorded one.
     ///
     /// Errors are right; other events than those that were recorded are not, nor are bodies that were not.
     pub fn judge(&self, world: &SimWorld) {
@@ -103,7 +103,7 @@ impl Template {
         for recorded in events.flatten().take(10_000) {
             let index = usize::try_from(recorded.seq.0).unwrap_or(usize::MAX).wrapping_sub(1);
             let Some(original) = self.events.get(index) else {
-                // Only what this program itself notes may follow.
+                // Only events that this program itself notes may follow.
                 assert!(
                     recorded.event.payload.label().contains("noted"),
                     "an event that was never recorded: {recorded:?}"

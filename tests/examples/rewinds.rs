@@ -1,8 +1,9 @@
-//! Rewinds that an import concludes, beside what the provider said of the requests before and after each.
+//! Rewinds that an import concludes, beside the sizes that the provider reported for the requests before and after
+//! each.
 //!
 //! `cargo run -p acpdb-tests --example rewinds -- FOLDER..` prints a line for each rewind: the session, its seq, the size of the
-//! last request before it and of the first after it, and what the context held by estimate at both. A request after a rewind is
-//! smaller, or has grown by less than what was taken back; where it is not, the rewind is doubtful, and the line says so.
+//! last request before it and of the first after it, and the estimated size of the context at both. A request after a rewind is
+//! smaller, or has grown by less than the rewind took back; where it is not, the rewind is doubtful, and the line says so.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -91,7 +92,7 @@ fn of_stream(store: &Store, stream: &StreamName) -> Result<(u64, u64), Box<dyn s
         let (held, left) = (holds(Seq(seq.0.saturating_sub(1)))?, holds(*seq)?);
         let verdict = match (before, after) {
             (Some((_, before)), Some((at, after))) => {
-                // What came between the rewind and the request after it counts for that request.
+                // The tokens added between the rewind and the request after it count for that request.
                 let grown = holds(*at)?.saturating_sub(left);
                 let taken = held.saturating_sub(left);
                 let fits = *after <= before.saturating_add(grown.saturating_mul(2)).saturating_sub(taken / 2);

@@ -1,6 +1,6 @@
 //! Long tests by hand and in CI: `cargo run --release -p acpdb-tests --example soak -- crash --images 100000 [--seed N]`.
 //!
-//! Prints what was done, and on failure what is wrong and the command that repeats it; exit code 1 then, 2 if the
+//! Prints how much was tested, and on failure the fault and the command that repeats it; exit code 1 then, 2 if the
 //! arguments make no sense, 77 if a part could not be done here, which it names.
 
 use std::process::{Command, ExitCode};
@@ -99,7 +99,7 @@ fn main() -> ExitCode {
 ///
 /// Of `parts` processes, each takes every so manyth bug, this one from the `part`th on: one process has one bug at a time.
 fn planted_bugs(parts: usize, part: usize) -> ExitCode {
-    // Panics are one way to catch a bug; what they print is not of interest.
+    // Panics are one way to catch a bug; their messages are not of interest.
     std::panic::set_hook(Box::new(|_| {}));
     let mut is_well = true;
     for planted in std::iter::once(None).chain(planted::ALL.into_iter().map(Some)).skip(part).step_by(parts) {

@@ -15,7 +15,7 @@ enum Sign {
     Other,
 }
 
-/// What is wrong with the order of calls and results in a request of the format of this name; empty if nothing is.
+/// Faults in the order of calls and results in a request of the format of this name; empty if there are none.
 #[must_use]
 pub fn complaints(format: &str, body: &Value) -> Vec<String> {
     let signs = match format {

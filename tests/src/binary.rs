@@ -41,8 +41,8 @@ fn build() -> Result<PathBuf, String> {
         Some(name) => name,
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    // All default members, and an example for what only tests depend on, as `cargo test` has them: other features would
-    // mean to build most of it again.
+    // All default members, and an example for the packages on which only tests depend, as `cargo test` has them: other
+    // features would mean to build most of it again.
     let mut command = Command::new(cargo);
     command.current_dir(root()).args(["build", "--quiet", "--bin", "acpdb", "--example", "conformance"]);
     let done = command

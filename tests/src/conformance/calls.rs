@@ -104,7 +104,7 @@ struct Run {
     names: BTreeMap<ItemId, String>,
     calls: BTreeMap<String, (ItemId, Seq)>,
     messages: BTreeMap<String, Seq>,
-    /// What keys say that stand as signs in the log.
+    /// Plain keys, by the signs that stand for them in the log.
     words: BTreeMap<String, String>,
 }
 
@@ -230,7 +230,7 @@ impl Run {
             self.words.extend(signs.into_iter().zip(spelled.into_iter().map(|key| key.given)));
         }
         self.names.insert(item, id.to_owned());
-        // What the call itself recorded; a `status` is an event of its own.
+        // The event that the call itself recorded; a `status` is an event of its own.
         let end = self.finish(id, event)?.unwrap_or(seq);
         self.calls.insert(id.to_owned(), (item, end));
         Ok(())
@@ -320,7 +320,7 @@ impl Run {
     fn result(&self, profile: &str, vector: &Value) -> Value {
         let state = self.state();
         let name = |item: ItemId| self.names.get(&item).cloned().unwrap_or_default();
-        // What was concluded first about a call counts, edge or not.
+        // The first conclusion about a call counts, edge or not.
         let mut concluded = Vec::new();
         let mut seen = std::collections::BTreeSet::new();
         // The vectors name the two modes of the rule of repeats.

@@ -15,7 +15,7 @@ use acpdb_engine::text::Signer;
 use acpdb_query::propose::{command, corrections, propose};
 use serde_json::{Map, Value, json};
 
-/// What one vector comes to: an object with the fields that vectors of its profile expect.
+/// The outcome of one vector: an object with the fields that vectors of its profile expect.
 pub fn run(vector: &Value) -> Value {
     match vector.get("profile").and_then(Value::as_str) {
         Some("copilot-corrections") => run_corrections(vector),

@@ -1,4 +1,4 @@
-//! Recorded behaviour: vectors of the originals, with what a correct engine gives instead where they err.
+//! Recorded behaviour: vectors of the originals, with the results of a correct engine where the originals err.
 //!
 //! A vector passes when every field of `expected`, overlaid by `sane`, equals what the engine gives. The judges here
 //! turn a vector into calls of the engine and back; they know no vector by name.
@@ -32,7 +32,7 @@ pub fn vectors(file: &str) -> Vec<Value> {
     all
 }
 
-/// What a vector says a correct engine gives: `expected`, overlaid by `sane`.
+/// The result that a vector wants of a correct engine: `expected`, overlaid by `sane`.
 pub fn expected(vector: &Value) -> Map<String, Value> {
     let mut fields = Map::new();
     for name in ["expected", "sane"] {
@@ -57,7 +57,7 @@ pub fn differences(vector: &Value, given: &Value, names: &[&str]) -> Vec<String>
         .collect()
 }
 
-/// Judges every vector of `files` that has `profile`; prints the score and gives what differs.
+/// Judges every vector of `files` that has `profile`; prints the score and returns the differences.
 pub fn judged(
     files: &[&str],
     profile: &str,
@@ -93,7 +93,7 @@ fn equal(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// What became of one vector.
+/// The outcome of one vector.
 #[derive(Debug)]
 pub struct Outcome {
     /// Its name.
@@ -104,7 +104,7 @@ pub struct Outcome {
     pub differences: Vec<String>,
 }
 
-/// What the engine makes of a vector, for the vectors of some profiles.
+/// Runs a vector in the engine and returns its result, for the vectors of some profiles.
 type Judge = fn(&Value) -> Result<Value, String>;
 
 /// Which judge a profile has.

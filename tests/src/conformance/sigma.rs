@@ -1,4 +1,4 @@
-//! Judges for tasks: how summaries are validated, and what an eviction leaves of a Gemini-shaped history.
+//! Judges for tasks: how summaries are validated, and how an eviction changes a Gemini-shaped history.
 //!
 //! ```text
 //! history --messages, calls, results; then the updates of tasks--> Tape --> State --faces, placeholders--> history
@@ -21,7 +21,7 @@ const HOST: &str = "gemini-cli";
 /// The call by which a message changes tasks.
 const UPDATE_CALL: &str = "SigmaTaskUpdate";
 
-/// Judges a `sigma-validation` vector: what the engine makes of `task` and `summary`.
+/// Judges a `sigma-validation` vector: the engine's verdict on `task` and `summary`.
 pub fn validation(vector: &Value) -> Value {
     let summary = vector.get("summary").and_then(Value::as_str).unwrap_or_default();
     let judged = validate(&Requirements::of(vector.get("task").unwrap_or(&Value::Null)), summary);
@@ -55,7 +55,7 @@ pub fn evict(vector: &Value) -> Result<Value, String> {
     follow_tasks(&mut tape, &events)?;
     match text("/op/method") {
         Some("prune") => {
-            // The tags of the history say what belongs to the task; its end is the update that completed it.
+            // The tags of the history name the parts of the task; its end is the update that completed it.
             let known = tape.state().tasks().task(task, Seq::MAX);
             let message = known.and_then(|task| task.ended?.message.clone());
             let mut bodies = Bodies::default();
@@ -165,7 +165,7 @@ fn follow_tasks(tape: &mut Tape, events: &[Value]) -> Result<(), String> {
     Ok(())
 }
 
-/// What the context shows for a part; `None`: nothing.
+/// A part as the context shows it; `None`: nothing.
 fn shown(tape: &Tape, item: ItemId, task: &str, part: &Value) -> Option<Value> {
     let state = tape.state();
     let Some((ix, placeholder)) =

@@ -22,7 +22,7 @@ pub struct Program {
     pub store: PathBuf,
 }
 
-/// What came of a crew.
+/// Counts of a crew's work.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Watch {
     /// Erasures that ended.
@@ -31,7 +31,7 @@ pub struct Watch {
     pub beside: u64,
 }
 
-/// What a crew is to do.
+/// A crew's task.
 #[derive(Debug, Clone, Copy)]
 pub struct Task {
     /// From which texts follow.
@@ -67,7 +67,7 @@ impl Program {
         Ok(done)
     }
 
-    /// Runs it, and expects exit code 0; what it printed.
+    /// Runs it, and expects exit code 0; returns its output.
     ///
     /// # Errors
     /// In words.
@@ -96,13 +96,13 @@ struct Wrote {
     acks: Vec<u64>,
 }
 
-/// Has a crew work until `stop` returns, and enters what it was told before `stop` set its flag.
+/// Has a crew work until `stop` returns, and enters the acknowledgements that it got before `stop` set its flag.
 ///
 /// A machine without power tells nothing, while one whose file system is shut down lives on: a sync that was under
 /// way at that moment may end without an error and have saved nothing, since the journal it waited for was given up.
 ///
 /// # Errors
-/// What must not be.
+/// The broken rule, in words.
 pub fn work(
     program: &Program,
     task: Task,
@@ -182,8 +182,8 @@ fn feed(mut input: std::process::ChildStdin, task: Task, process: u32, over: &At
     LINE_COUNT_MAX
 }
 
-/// The seqs that were acknowledged. A line that was cut short is none, and what is read after the end is not known to
-/// have been told before it.
+/// The seqs that were acknowledged. A line that was cut short is none. A line read after the end may have been told
+/// after it, so it is left out.
 fn acks(output: std::process::ChildStdout, ending: &AtomicBool) -> Vec<u64> {
     let mut output = BufReader::new(output);
     let (mut line, mut acks) = (String::new(), Vec::new());
@@ -254,8 +254,7 @@ fn ended(mut child: Child, over: &AtomicBool) -> Result<(ExitStatus, Vec<u8>), S
     }
 }
 
-/// Writes files back, one by one, as a kernel does when it likes: what is on the disk is then newer in one file than in
-/// another.
+/// Writes files back, one by one, as a kernel does when it likes: then one file on the disk may be newer than another.
 fn write_back(store: &Path, dice: &mut Dice, over: &AtomicBool) {
     while !over.load(Ordering::SeqCst) {
         let mut files: Vec<PathBuf> = ["", "log"]

@@ -1,8 +1,8 @@
 //! A disk of its own: a file system in an image, mounted from a loop device, that can lose its power.
 //!
 //! The cut is the shutdown call of ext4 and xfs without a flush of their log: from that moment nothing reaches the image
-//! any more, and what only memory knew is gone once the file system is unmounted. Blocks that were handed to the image
-//! stay: a cache inside a disk that is lost, too, is simulated elsewhere (`soak::crash`).
+//! any more, and bytes that were only in memory are gone once the file system is unmounted. Blocks that were handed to
+//! the image stay: a cache inside a disk that is lost, too, is simulated elsewhere (`soak::crash`).
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -54,7 +54,7 @@ impl Kind {
         }
     }
 
-    /// Ways to mount it that differ in what a power cut leaves.
+    /// Mount options under which a power cut leaves different bytes.
     #[must_use]
     pub fn options(self) -> &'static [&'static str] {
         match self {
@@ -96,7 +96,7 @@ impl Disk {
         Ok(Self { kind, image, place, is_mounted: false, options: String::new() })
     }
 
-    /// What kind of file system it has.
+    /// The kind of its file system.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind
@@ -114,7 +114,7 @@ impl Disk {
         &self.place
     }
 
-    /// Mounts it; what its log holds is replayed.
+    /// Mounts it, and replays its log.
     ///
     /// # Errors
     /// In words.
@@ -132,7 +132,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Fills it to the last byte; what is returned takes the space, and is removed to have it back.
+    /// Fills it to the last byte. The returned folder takes the space; remove it to have the space back.
     ///
     /// # Errors
     /// In words.
@@ -150,7 +150,7 @@ impl Disk {
                 }
             }
         }
-        // What is kept for small files.
+        // Space that is left for small files.
         for more in 0..FILLING_COUNT_MAX {
             if std::fs::write(filling.join(format!("more-{more}")), [1; 4096]).is_err() {
                 break;

@@ -1,13 +1,14 @@
-//! What writers were told, and whether it is true of the store that is there now. Knows texts and numbers, nothing of files.
+//! The answers that writers got, and whether they are true of the store that is there now. Knows texts and numbers, nothing
+//! of files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::soak::Dice;
 
-/// Who wrote a text: the round of the life, and the process in it.
+/// The writer of a text: the round of the life, and the process in it.
 pub type Writer = (u32, u32);
 
-/// What one writer sends as its `number`-th message: unlike any other, and long now and then.
+/// The `number`-th message of one writer: unlike any other, and long now and then.
 #[must_use]
 pub fn text(seed: u64, (round, process): Writer, number: u32) -> String {
     let place = (u64::from(round) << 40) | (u64::from(process) << 32) | u64::from(number);
@@ -28,20 +29,20 @@ fn head((round, process): Writer, number: u32) -> String {
     format!("round {round} process {process} message {number}")
 }
 
-/// Of a text, what is in no other: enough to find it again.
+/// The part of a text that is in no other text: enough to find it again.
 #[must_use]
 pub fn trace(text: &str) -> &str {
     text.match_indices(' ').nth(6).map_or(text, |(end, _)| text.get(..end).unwrap_or(text))
 }
 
-/// Who says to have sent this, and as which message.
+/// The writer and the number that a text names.
 fn sender(text: &str) -> Option<(Writer, u32)> {
     let words: Vec<&str> = text.split(' ').take(6).collect();
     let ["round", round, "process", process, "message", number] = words.as_slice() else { return None };
     Some(((round.parse().ok()?, process.parse().ok()?), number.parse().ok()?))
 }
 
-/// What is known of a store from outside.
+/// Facts about a store, known from outside.
 #[derive(Debug, Default)]
 pub struct Ledger {
     seed: u64,
@@ -49,11 +50,11 @@ pub struct Ledger {
     writers: BTreeMap<Writer, (u32, u32)>,
     /// Seqs that were acknowledged, with whose message it was.
     acked: BTreeMap<u64, (Writer, u32)>,
-    /// What was listed before.
+    /// Messages that were listed before.
     shown: BTreeMap<u64, (Writer, u32)>,
     /// Messages that a process set out to erase.
     erasing: BTreeSet<u64>,
-    /// What was told to be erased.
+    /// Messages whose erasure was acknowledged.
     erased: BTreeSet<u64>,
 }
 
@@ -107,7 +108,7 @@ impl Ledger {
         }
     }
 
-    /// What must be in no file.
+    /// Texts that must be in no file.
     #[must_use]
     pub fn gone(&self) -> Vec<String> {
         let sent = self.erased.iter().filter_map(|seq| self.shown.get(seq));
@@ -118,7 +119,7 @@ impl Ledger {
     /// gap, each once and as it was sent; nothing else; nothing missing that was listed before.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The first fault, in words.
     pub fn judge(&mut self, list: &str) -> Result<(), String> {
         let mut found = BTreeMap::new();
         for line in list.lines() {

@@ -40,7 +40,7 @@ pub enum End {
     Power(Kind),
 }
 
-/// What was done.
+/// Counts of the stops and commits so far.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Tally {
     /// Moments at which everything stopped.
