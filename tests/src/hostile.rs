@@ -47,7 +47,7 @@ pub const PLACES: [&str; 20] = [
     "snap/00112233445566778899aabbccddeeff",
     "quarantine/000000000001-000000004096-0.torn",
 ];
-/// What is put beside the store, by names that it might take for its own.
+/// Files beside the store, by names that it might take for its own.
 const BAIT: [&str; 5] = [
     "notes.txt",
     "deep/inner.txt",
@@ -166,7 +166,7 @@ pub fn traps(bytes: &[u8]) -> Vec<Trap> {
     found
 }
 
-/// What a file or folder is, as far as touching it would have changed that.
+/// The state of a file or folder, as far as touching it would have changed that.
 type Seen = (u32, u64, i64, i64, Vec<u8>);
 
 /// A store of a stranger's with bait beside it.
@@ -235,7 +235,7 @@ impl Sandbox {
         for (name, bytes) in template().map_err(io::Error::other)? {
             fs::write(sandbox.store().join(name), bytes)?;
         }
-        // As the store makes them, and as those who found it by its place have to have it.
+        // The mode that the store gives its folder, and that a folder must have that is found by its place.
         fs::set_permissions(sandbox.store(), std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
         for name in BAIT {
             let path = sandbox.bait_folder().join(name);
@@ -251,7 +251,7 @@ impl Sandbox {
         self.folder.path().join("project/.acpdb")
     }
 
-    /// The folder of everything, for what else a test needs.
+    /// The folder of everything, for other needs of a test.
     #[must_use]
     pub fn root(&self) -> &Path {
         self.folder.path()
@@ -310,7 +310,7 @@ impl Sandbox {
     /// Sets a trap. One that another trap left no place for is not set.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the system.
     pub fn set(&self, trap: &Trap) -> io::Result<()> {
         match trap {
             Trap::Link { place, to } if to.is_multiple_of(2) => {
@@ -467,7 +467,7 @@ impl Sandbox {
         file.set_len((u64::from(gibibytes) << 30).clamp(file.metadata()?.len(), HOLE_BYTES_MAX))
     }
 
-    /// Does with the store what hosts and the command line do, and does not care what comes of it.
+    /// Does with the store all that hosts and the command line do, and ignores the outcome.
     pub fn exercise(&self) {
         let store = self.store();
         let _ = verify_folder(&store, true);
@@ -490,7 +490,7 @@ impl Sandbox {
     }
 }
 
-/// Reads what a store says it has.
+/// Reads all that a store says it has.
 fn look(store: &Store) {
     let _ = store.info();
     let _ = store.space();

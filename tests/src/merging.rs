@@ -1,4 +1,4 @@
-//! Stores that go on apart and are merged: what happens in them, and what they tell.
+//! Stores that go on apart and are merged: acts in them, and the stories that they tell.
 //!
 //! ```text
 //! numbers -> acts on a session -> Store            Store -> stories: each session's items, chains and states without a seq
@@ -70,7 +70,7 @@ impl Laptop {
         Ok(Self { world, store })
     }
 
-    /// Takes in what another has.
+    /// Takes in the sessions of another laptop.
     ///
     /// # Errors
     /// Those of the merge.
@@ -111,10 +111,10 @@ pub fn session(number: u16) -> StreamInfo {
     }
 }
 
-/// Does to a store what numbers say; equal numbers and an equal `who` are the same facts.
+/// Does to a store the acts that the numbers stand for; equal numbers and an equal `who` are the same facts.
 ///
 /// # Errors
-/// What the store gives, acts that are refused excepted.
+/// Those of the store, except for refused acts.
 pub fn go_on(store: &Store, who: &str, numbers: &[u16]) -> Result<(), Error> {
     for (place, number) in (0_u32..).zip(numbers) {
         match step(store, &format!("{who}{place}"), *number) {
@@ -228,7 +228,7 @@ fn any_item(store: &Store, stream: StreamId, number: u16) -> Result<Option<ItemI
     let reading = view.read();
     let state = reading.state();
     let items: Vec<ItemId> = state.items(view.at()).filter_map(|ix| state.item_id(ix)).collect();
-    // Not of what it was forked from, whose seqs are older than the session.
+    // Not an item of the stream that it was forked from; those seqs are older than the session.
     Ok(items.get(usize::from(number) % items.len().max(1)).copied())
 }
 
@@ -258,7 +258,7 @@ fn remember(store: &Store, info: &StreamInfo, id: &str, number: u16) -> Result<(
     store.append(info, vec![Fact::Memory(entry).into()]).map(drop)
 }
 
-/// What a store tells of each session, without seqs: sorted, the plain name first.
+/// The stories of a store, one for each session, without seqs: sorted, the plain name first.
 ///
 /// # Errors
 /// If something cannot be read.
@@ -270,7 +270,7 @@ pub fn stories(store: &Store) -> Result<Vec<String>, Box<dyn std::error::Error>>
         lines(store, &view, &name, &mut written, &mut RowsReport::default())?;
         let mut items =
             serde_json::Deserializer::from_slice(&written).into_iter().collect::<Result<Vec<Value>, _>>()?;
-        // A branch begins with what was active where it begins; what had been left by then is told by the session itself.
+        // A branch begins with the items that were active there; items left before it are told by the session itself.
         items.retain(|row| row["cause"] != "off_branch");
         let ids: BTreeMap<String, String> = (1..)
             .zip(&items)
@@ -330,7 +330,7 @@ fn plain(value: &mut Value, ids: &BTreeMap<String, String>) {
     }
 }
 
-/// What a store remembers for a project and its user: values, and whether they hold.
+/// The memory of a store for a project and its user: values, and whether they hold.
 ///
 /// # Errors
 /// If something cannot be read.

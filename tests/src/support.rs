@@ -1,4 +1,5 @@
-//! What several test binaries need: recordings beside the repository, an import into a store, a store in plain words.
+//! Functions that several test binaries need: recordings beside the repository, an import into a store, a store in
+//! plain words.
 //!
 //! Nothing here judges. Judges stand in the tests, and in `acpdb_engine::verify`.
 
@@ -15,7 +16,7 @@ use acpdb_engine::storage::{FixedClock, FixedEntropy};
 use acpdb_engine::{Atomicity, Batch, Builder, Error, Store};
 use acpdb_hosts::import::{self, Format, ImportReport, Options};
 
-/// What helpers of tests give up with.
+/// The error with which helpers of tests give up.
 pub type Failure = Box<dyn StdError>;
 
 /// The folder of recorded sessions, which are not part of the project: tests that read them are ignored unless asked for.
@@ -37,10 +38,10 @@ pub fn fixed(builder: Builder, seed: u64) -> Builder {
     builder.clock(Arc::new(clock)).entropy(Arc::new(FixedEntropy::new(seed)))
 }
 
-/// What an import did.
+/// The outcome of an import.
 #[derive(Debug)]
 pub struct Imported {
-    /// What was found in the input.
+    /// The importer's report on the input.
     pub report: ImportReport,
     /// Events recorded.
     pub event_count: u64,
@@ -114,8 +115,8 @@ pub fn texts_of(recorded: &Recorded) -> Vec<BodyId> {
     }
 }
 
-/// One event in a line: kind, stream, what it says, its texts. Without seq, time and random keys, so that equal facts
-/// of two stores read the same.
+/// One event in a line: kind, stream, payload, texts. Without seq, time and random keys, so that equal facts of two
+/// stores read the same.
 ///
 /// # Errors
 /// If a body is damaged.
@@ -147,7 +148,7 @@ pub fn lines(store: &Store) -> Result<Vec<String>, Failure> {
     events(store)?.iter().map(|recorded| line_of(store, recorded)).collect()
 }
 
-/// What the model sees of a stream as of `at`: a line for each item of the current context, in order.
+/// The context of a stream as the model sees it at `at`: a line for each item, in order.
 ///
 /// # Errors
 /// If a body is damaged.
@@ -164,7 +165,7 @@ pub fn shown(store: &Store, stream: StreamId, at: Seq) -> Result<Vec<String>, Fa
     Ok(out)
 }
 
-/// Copies a folder with what is in it.
+/// Copies a folder with its contents.
 ///
 /// # Errors
 /// If anything cannot be read or written.
@@ -185,7 +186,7 @@ pub fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A store in plain words: every event with its texts, then what the model sees of each stream.
+/// A store in plain words: every event with its texts, then the context of each stream as the model sees it.
 ///
 /// # Errors
 /// If anything is damaged.

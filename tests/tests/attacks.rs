@@ -1,4 +1,5 @@
-//! What hostile input must not do to a store, a terminal or a folder. `docs/SECURITY.md` names each of these tests.
+//! Harm that hostile input must not do to a store, a terminal or a folder. `docs/SECURITY.md` names each of these
+//! tests.
 
 #![allow(
     clippy::unwrap_used,
@@ -114,7 +115,7 @@ fn ids_never_become_paths() {
     assert!(names.iter().all(|name| found.contains(name)), "{found:?}");
 }
 
-/// A user who can write to the folder could point its names elsewhere; what they point at is neither read nor written.
+/// A user who can write to the folder could point its names elsewhere; the targets are neither read nor written.
 #[test]
 fn symbolic_links_are_not_followed_where_a_store_is_written() {
     let folder = tempfile::TempDir::new().unwrap();
@@ -188,7 +189,7 @@ fn a_recorded_text_is_in_no_message_and_not_in_the_index() {
     }
 }
 
-/// A compressed file that is a thousand times what it seems is read up to a limit; nesting is refused at its depth.
+/// A compressed file that is a thousand times its apparent size is read up to a limit; nesting is refused at its depth.
 #[test]
 fn bombs_are_refused_in_bounded_time_and_memory() {
     let folder = tempfile::TempDir::new().unwrap();
@@ -205,7 +206,7 @@ fn bombs_are_refused_in_bounded_time_and_memory() {
     assert_ne!(done.status.code(), None, "no signal: {done:?}");
     let mut bomb =
         zstd::Encoder::new(std::fs::File::create(folder.path().join("bomb.jsonl.zst")).unwrap(), 1).unwrap();
-    // Twice what one value may be; the bytes on the disk are a ten-thousandth of it.
+    // Twice the limit of one value; the bytes on the disk are a ten-thousandth of it.
     for _ in 0..96 {
         bomb.write_all(&vec![b'['; 1 << 20]).unwrap();
     }

@@ -1,4 +1,4 @@
-//! The program as a user and as another program meet it: what goes in, what comes out, and the exit code.
+//! The program as a user and as another program meet it: its input, its output, and the exit code.
 
 #![allow(
     clippy::unwrap_used,

@@ -2,7 +2,7 @@
 //!
 //! The fixtures are never made again: `v1` was made by `examples/make_fixture.rs` as it was then. What a store *says*
 //! (`expect.txt`) never changes. The digests of its folds (`digests.txt`) change when a fold learns to tell more; then
-//! they are taken anew, after a look at what is new.
+//! they are taken anew, after a look at the new parts.
 
 #![allow(
     clippy::unwrap_used,
@@ -71,7 +71,7 @@ fn a_sealed_store_of_version_1_says_what_it_said_and_takes_more() {
     assert_eq!(verify_folder(&path, true).unwrap().verdict(), Verdict::Sound);
 }
 
-/// What is said in a session of an encrypted store.
+/// The texts of a session of an encrypted store.
 fn said(store: &Store, session: &str) -> Vec<String> {
     let mut texts = Vec::new();
     let stream = StreamInfo::session("acpdb", session).id();
@@ -120,7 +120,8 @@ fn encrypted_stores_of_version_1_open_with_their_key_and_take_more() {
     }
 }
 
-/// A file of keys that a later program wrote: what it opens is refused by name, and left alone; all else goes on.
+/// A file of keys that a later program wrote: acts that need its keys are refused by name, and the file is left alone;
+/// all else goes on.
 #[test]
 fn a_file_of_keys_of_a_later_version_is_refused_and_left_alone() {
     let (_folder, path, builder) = of_passphrase("v1-encrypted");
@@ -186,7 +187,7 @@ fn a_store_of_version_1_can_be_appended_to() {
     let store = builder(&path).open().unwrap();
     let before = events(&store).unwrap();
     let session = StreamInfo::session("opencode", "ses_golden");
-    // A fact that it knows stays known, one that it does not know is added behind what is there.
+    // A fact that it knows stays known; an unknown one is added behind the events that are there.
     let known = Entry::message("m1", Role::User, "Grüße, mend b.rs").origin("msg:m1");
     let receipt = store.append(&session, vec![known, Entry::message("", Role::User, "go on")]).unwrap();
     assert_eq!((receipt.known_count, receipt.event_count), (1, 1), "{receipt:?}");

@@ -1,7 +1,7 @@
 //! The eighteen tests of the context tool and of automatic supersession, by their numbers, each on a real store.
 //!
-//! Every test asserts the exact reply or line of figures, and what the model sees afterwards. A refused call must leave
-//! the log as it was.
+//! Every test asserts the exact reply or line of figures, and the context as the model sees it afterwards. A refused
+//! call must leave the log as it was.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
@@ -87,7 +87,7 @@ impl Session {
         error.to_string()
     }
 
-    /// What the model sees of each call's output and each text, in order.
+    /// Each call's output and each text as the model sees them, in order.
     fn shown(&self) -> Vec<String> {
         let view = self.view();
         let current: Vec<Ix> = view.read().state().current(Seq::MAX);
@@ -280,7 +280,7 @@ fn test_10_errors_are_exact_and_record_nothing() {
     let reply = session.tool("discard", &serde_json::json!([["r_00000"]]));
     assert_eq!(reply.text, "No valid tool hashes to discard");
     assert_eq!(session.store.head().unwrap(), before);
-    // What is no call of the tool at all is refused as well.
+    // A value that is no call of the tool at all is refused as well.
     for json in
         ["{}", "[]", r#"{"action":"forget","targets":[["x"]]}"#, r#"{"action":"discard","targets":[[1]]}"#]
     {
@@ -389,7 +389,7 @@ fn test_18_the_block_of_figures() {
     let _ = session.call("write", r#"{"filePath":"/b","content":"x"}"#, "ok");
     let _ = session.call("todowrite", r#"{"todos":[{"content":"x","status":"pending"}]}"#, &long());
     let block = session.view().read().state().stats(Seq::MAX).acp_block();
-    // The tokens are an estimate; what is exact is the layout and the counts.
+    // The tokens are an estimate; only the layout and the counts are exact.
     let figure = |text: &str| {
         let digits = text.chars().map(|c| if c.is_ascii_digit() { '9' } else { c });
         digits.collect::<String>().replace("99", "9").replace("99", "9")

@@ -1,4 +1,4 @@
-//! Backups beside writers, and what is saved of damaged stores.
+//! Backups beside writers, and copies saved from damaged stores.
 
 #![allow(
     clippy::unwrap_used,
@@ -42,7 +42,7 @@ fn message(number: u32) -> Vec<Entry> {
     vec![Entry::message(format!("m{number}"), Role::User, format!("message {number} {}", "x".repeat(300)))]
 }
 
-/// A store of a few segments; what it says, a line an event.
+/// A store of a few segments, with its lines, one for each event.
 fn filled(count: u32) -> (SimWorld, Vec<String>) {
     let world = SimWorld::new(3);
     let store = open(&world, 1).unwrap();
@@ -66,7 +66,7 @@ fn a_backup_is_the_store_as_of_one_head_and_opening_it_is_restoring_it() {
     let copy = SimWorld::new(4);
     let backup = store.backup_storage(Arc::new(copy.process(1)), &mut |_| ()).unwrap();
     assert_eq!((backup.report.verdict(), backup.head), (Verdict::Sound, store.head().unwrap()));
-    // What comes later is not in it.
+    // A later event is not in it.
     let _ = store.append(&session(), message(99)).unwrap();
     copy.cut_power();
     let restored = open(&copy, 5).unwrap();
@@ -167,7 +167,7 @@ fn salvaged_with(world: &SimWorld, backups: &[&SimWorld], said: &[String]) -> (S
     let after: Vec<_> = world.files().iter().map(|name| (name.clone(), world.file(name))).collect();
     assert_eq!(before, after, "the source is only read");
     let report = verify_storage(Arc::new(copy.process(2)), true).unwrap();
-    // What could not be copied is on record as erased.
+    // Texts that could not be copied are on record as erased.
     assert_eq!(report.verdict(), Verdict::Sound, "{report:#?}");
     assert_eq!(report.head_seq, done.head);
     let store = open(&copy, 3).unwrap();
@@ -224,8 +224,8 @@ fn lost_count(done: &Salvaged) -> u64 {
     done.lost_events.iter().map(|(first, last)| last.0 - first.0 + 1).sum()
 }
 
-/// What was lost behind the last sound event was not counted, and a copy of one event of hundreds was said to lack nothing. Now
-/// every event is copied or told of as lost, wherever the damage is: in the middle, in the last segment, in what says where it ends.
+/// Events lost behind the last sound event were not counted, and a copy of one event of hundreds was said to lack nothing. Now every
+/// event is copied or told of as lost, wherever the damage is: in the middle, in the last segment, in the witnesses of its end.
 #[test]
 fn every_event_of_a_damaged_store_is_copied_or_said_to_be_lost() {
     let (world, said) = filled(12);

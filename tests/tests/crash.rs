@@ -1,4 +1,4 @@
-//! Machines stopped at every operation of a store's life: what was acknowledged is there, the rest whole or not at all.
+//! Machines stopped at every operation of a store's life: acknowledged commits are there, the rest whole or not at all.
 //!
 //! The lives, the auditor and the judge are in `acpdb_tests::soak`; here they run for some seconds. The example `soak`
 //! runs them for as long as one likes: `cargo run --release -p acpdb-tests --example soak -- crash --images 1000000`.

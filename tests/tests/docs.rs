@@ -1,4 +1,4 @@
-//! The documents do what they say: commands are played, code is compiled, data is parsed, and the book is whole.
+//! The documents are true: commands are played, code is compiled, data is parsed, and the book is whole.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::format_collect, reason = "helpers of tests")]
 
@@ -43,7 +43,7 @@ fn blocks(text: &str) -> Vec<(String, usize, String)> {
     found
 }
 
-/// Each page is a world of its own: what one command makes, the next ones see.
+/// Each page is a world of its own: later commands see the results of earlier ones.
 #[test]
 fn every_command_of_a_transcript_prints_what_the_page_shows() {
     let mut pages = pages();
@@ -63,7 +63,7 @@ fn every_command_of_a_transcript_prints_what_the_page_shows() {
     });
 }
 
-/// A reader's shell has to know what stands in a page.
+/// A reader's shell has to know the commands of a page.
 #[test]
 fn commands_of_transcripts_use_what_a_shell_has() {
     let known = regex::Regex::new(r"\| (head -n \d+|acpdb .*)$").unwrap();
@@ -78,7 +78,8 @@ fn commands_of_transcripts_use_what_a_shell_has() {
     }
 }
 
-/// What is not a transcript is code that is compiled, data that parses, shell that the program's own test reads, or a drawing.
+/// A block that is not a transcript is code that is compiled, data that parses, shell that the program's own test reads, or a
+/// drawing.
 #[test]
 fn every_block_is_of_a_kind_that_is_checked() {
     let compiled = std::fs::read_to_string(root().join("tests/src/lib.rs")).unwrap();

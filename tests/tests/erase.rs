@@ -1,4 +1,4 @@
-//! What is erased is nowhere: not in any file of the store as it lies, not packed, not after a crash at any step, not in
+//! An erased text is nowhere: not in any file of the store, plain or packed, not after a crash at any step, not in
 //! copies; and the rest is as it was.
 
 #![allow(
@@ -125,7 +125,7 @@ fn what_is_erased_is_nowhere_and_the_rest_is_as_it_was() {
         );
         assert_eq!(found_in(&world), [""; 0], "{context}");
         assert_sound(&world, &context);
-        // A reader, with a handle from before or a new one, is told who and why; the rest is as it was.
+        // A reader, with a handle from before or a new one, gets the name and the reason; the rest is as it was.
         let record = report.recorded.unwrap();
         for (who, reader) in [("open before", &reader), ("anew", &open_with(&world, 4, true).unwrap())] {
             let view = reader.view(session(0).id()).unwrap();
@@ -192,9 +192,9 @@ fn an_erased_item_leaves_the_context_whole() {
     assert_sound(&world, "with an erased summary");
 }
 
-/// A process that has stored a body names it when it comes again. Once it was erased, the new event would name zeros; it was stored
-/// anew then, and so a transcript that was imported later brought back what a user had taken out. Now it stays erased, whichever process
-/// brings it.
+/// A process that has stored a body names it when it comes again. Once it was erased, the new event would name zeros; it was stored anew
+/// then, and so a transcript that was imported later brought back a text that a user had taken out. Now it stays erased, whichever
+/// process brings it.
 #[test]
 fn what_comes_again_after_an_erasure_stays_erased() {
     let world = filled(false, false);
@@ -215,7 +215,7 @@ fn what_comes_again_after_an_erasure_stays_erased() {
     assert_sound(&world, "with the same content again");
 }
 
-/// Steps and what the judge is told of them.
+/// Moments recorded during an act.
 type Moments = Vec<Moment>;
 
 fn moments_of(world: &SimWorld, act: impl FnOnce()) -> Moments {
@@ -392,8 +392,8 @@ fn nothing_of_it_is_left_in_a_folder() {
     assert_eq!(count, 203);
 }
 
-/// A handle holds titles and what is remembered in memory. One of another process lived through the erasure, showed the title,
-/// and wrote it into the folder again when it saved what it held.
+/// A handle holds titles and memory in its process. A handle of another process lived through the erasure, showed the title,
+/// and wrote it into the folder again when it saved them.
 #[test]
 fn what_another_handle_holds_in_memory_is_made_anew() {
     let folder = tempfile::TempDir::new().unwrap();
@@ -444,7 +444,7 @@ fn paths_stay_and_are_named_and_command_lines_go() {
 }
 
 /// The key with which a stream's facts are recognised again is a body like others. Once it was erased, nothing could be
-/// appended to the stream by the process that opened the store anew: no signature could be made. What was said with it is
+/// appended to the stream by the process that opened the store anew: no signature could be made. Facts signed with it are
 /// recognised no more; life goes on with a key that was never stored.
 #[test]
 fn a_stream_whose_key_was_erased_goes_on() {
@@ -470,7 +470,7 @@ fn a_stream_whose_key_was_erased_goes_on() {
     assert_sound(&world, "life went on");
     let reader = open_with(&world, 6, true).unwrap();
     assert!(!readable(&reader).is_empty());
-    // Others' keys are as they were: what is known there is known.
+    // The keys of other streams are as they were: facts known there stay known.
     let other = open(&world, 7);
     let before = other.head().unwrap();
     let _ = other.append(&session(1), call("c9", "new")).unwrap();

@@ -1,4 +1,4 @@
-//! One generated session told to both sides: what the engine concluded, and what the naive implementation did.
+//! One generated session told to both sides: the engine's conclusions, and those of the naive implementation.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -41,7 +41,7 @@ pub fn session(numbers: &[u16]) -> Script {
     script
 }
 
-/// What the engine concluded as of `at`.
+/// The engine's conclusions as of `at`.
 pub fn of_engine(played: &Played, at: Seq) -> Vec<NaiveEdge> {
     let edges = played.tape.state().edges(at);
     edges
@@ -62,7 +62,7 @@ pub fn of_engine(played: &Played, at: Seq) -> Vec<NaiveEdge> {
         .collect()
 }
 
-/// What the naive implementation, with `mutation` planted in it, concludes as of `at`.
+/// The conclusions of the naive implementation as of `at`, with `mutation` planted in it.
 pub fn of_naive(played: &Played, at: Seq, mutation: Mutation) -> Vec<NaiveEdge> {
     let events: Vec<_> = played.tape.events().iter().take_while(|event| event.seq <= at).cloned().collect();
     edges(&events, &|body| played.tape.body(body), mutation)

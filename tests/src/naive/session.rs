@@ -17,7 +17,7 @@ pub enum Mutation {
     FailedSupersedes,
     /// Protected files are not protected.
     NoProtectedFiles,
-    /// What was restored stays superseded.
+    /// A restored item stays superseded.
     RestoreDoesNothing,
     /// A compaction changes nothing.
     NoCompaction,
@@ -90,11 +90,11 @@ struct Call {
     superseded: bool,
 }
 
-/// What happened, on the active branch.
+/// An event or a rewind on the active branch.
 #[derive(Clone, Debug)]
 enum Deed<'e> {
     Event(&'e Recorded),
-    /// A rewind: what it does not undo.
+    /// The part that a rewind does not undo.
     Kept {
         turn: u32,
         policy: Option<Rules>,

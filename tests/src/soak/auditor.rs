@@ -1,4 +1,4 @@
-//! Who knows what was acknowledged, and compares it with what is there. Shares no code with the engine.
+//! The auditor knows the acknowledged commits, and compares them with the store. Shares no code with the engine.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,10 +11,10 @@ use crate::support::{events, texts_of};
 /// The lines of one commit.
 pub type Lines = Arc<[String]>;
 
-/// What the auditor knows at one moment. Cheap to copy.
+/// The auditor's knowledge at one moment. Cheap to copy.
 #[derive(Debug, Clone, Default)]
 pub struct Audit {
-    /// Acknowledged commits: the seq of the first event, and what was recorded.
+    /// Acknowledged commits: the seq of the first event, and the recorded lines.
     acked: Vec<(u64, Lines)>,
     /// Commits that were tried and have not been acknowledged (yet, or for good). Each may be there, whole, once.
     tried: Vec<Lines>,
@@ -27,7 +27,7 @@ pub struct Audit {
 pub struct Auditor(Arc<Mutex<Audit>>);
 
 impl Auditor {
-    /// What is known now.
+    /// The auditor's knowledge now.
     #[must_use]
     pub fn now(&self) -> Audit {
         self.lock().clone()
@@ -80,7 +80,7 @@ impl Audit {
         self.acked.iter().map(|(first, lines)| first + lines.len() as u64 - 1).max().unwrap_or(0)
     }
 
-    /// Calls whose erasure is among these lines: what they said must be gone.
+    /// Calls whose erasure is among these lines: their texts must be gone.
     #[must_use]
     pub fn erased(found: &[String]) -> Vec<&str> {
         found.iter().filter_map(|line| line.strip_prefix("erased ")).collect()
@@ -90,7 +90,7 @@ impl Audit {
     /// after them nothing but whole commits that were tried, each at most once.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The contradiction.
     pub fn judge(&self, found: &[String]) -> Result<(), String> {
         self.compare(found, false)
     }
@@ -98,7 +98,7 @@ impl Audit {
     /// As [`Audit::judge`], but the end may be lost, as after a disk that lied.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The contradiction.
     pub fn judge_prefix(&self, found: &[String]) -> Result<(), String> {
         self.compare(found, true)
     }
@@ -159,7 +159,8 @@ fn after_erasing(lines: &Lines, erased: &[&str]) -> Lines {
     lines.clone()
 }
 
-/// An event as the auditor knows it: its kind and its texts, `[erased]` in the place of what is; of an erasure, why.
+/// An event as the auditor knows it: its kind and its texts, `[erased]` in place of an erased one; of an erasure, its
+/// reason.
 ///
 /// # Errors
 /// If a body is damaged.

@@ -16,7 +16,7 @@ use super::script::{script, session, traces};
 use super::{Dice, Finding, is_segment};
 use crate::support::{events, folded};
 
-/// What was done.
+/// Counts of the work done.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Tally {
     /// Lives lived.
@@ -29,7 +29,7 @@ pub struct Tally {
     pub again: u64,
 }
 
-/// A life's moments, each with what was acknowledged by then.
+/// A life's moments, each with the commits acknowledged by then.
 type Moments = Arc<Mutex<Vec<(Moment, Audit)>>>;
 
 fn watch(world: &SimWorld, auditor: &Auditor) -> Moments {
@@ -126,7 +126,7 @@ pub fn one_life(
             let place =
                 || format!("{crash:?} before operation {number} ({}), image {image_seed}", moment.operation);
             if crash == Crash::Kill && dice.one_in(2) {
-                // Write-back fails, and the one who was told is dead.
+                // Write-back fails, and the process that was told of it is dead.
                 for name in image.files().iter().filter(|name| is_segment(name)) {
                     image.lose_write_back(name);
                 }
@@ -189,7 +189,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 /// Recovers a stopped machine and judges what is there.
 ///
 /// # Errors
-/// What is wrong.
+/// The first fault, in words.
 pub fn judge(image: &SimWorld, audit: &Audit, setting: Setting, dice: &mut Dice) -> Result<(), String> {
     judge_with(image, audit, setting, dice.one_in(8), dice)
 }
@@ -197,7 +197,7 @@ pub fn judge(image: &SimWorld, audit: &Audit, setting: Setting, dice: &mut Dice)
 /// As [`judge`]; `thorough` also asks before recovery, cuts the power once more after it, and goes on living.
 ///
 /// # Errors
-/// What is wrong.
+/// The first fault, in words.
 pub fn judge_with(
     image: &SimWorld,
     audit: &Audit,
@@ -206,7 +206,7 @@ pub fn judge_with(
     dice: &mut Dice,
 ) -> Result<(), String> {
     if thorough {
-        // Who only looks, before any process has recovered, finds no damage and no loss.
+        // A reader, before any process has recovered, finds no damage and no loss.
         match verify_storage(Arc::new(image.process(49)), true) {
             Ok(report) if report.verdict() == Verdict::Sound => {}
             Ok(report) => {
@@ -226,8 +226,9 @@ pub fn judge_with(
     let before = lengths(image);
     let erases = image.files().iter().any(|name| name == "erasing");
     let store = open(50)?;
-    // What is torn is zeroed, never cut off: others may have the file open, and know how long it was. Only an unfinished
-    // erasure, which is taken up here, writes a checkpoint and gives back the zeros that the last segment had grown by.
+    // A torn end is zeroed, never cut off: other processes may have the file open, and know how long it was. Only an
+    // unfinished erasure, which is taken up here, writes a checkpoint and gives back the zeros that the last segment had
+    // grown by.
     let shorter = |(name, length): &&(String, Option<u64>)| image.file_len(name) < *length;
     if let Some((name, length)) = before.iter().find(shorter).filter(|_| !erases) {
         return Err(format!("recovery cut {name} from {length:?} to {:?}", image.file_len(name)));
@@ -259,7 +260,7 @@ pub fn judge_with(
     if thorough { outlives(image, &found, setting, dice) } else { Ok(()) }
 }
 
-/// What is on record as erased is in no file, as it lies or packed.
+/// A text that is on record as erased is in no file, plain or packed.
 fn traceless(image: &SimWorld, found: &[String]) -> Result<(), String> {
     let erased = Audit::erased(found);
     if erased.is_empty() {
@@ -275,7 +276,7 @@ fn traceless(image: &SimWorld, found: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// What recovery showed is durable and folds without contradiction, and life goes on.
+/// The events that recovery showed are durable and fold without contradiction, and life goes on.
 fn outlives(image: &SimWorld, found: &[String], setting: Setting, dice: &mut Dice) -> Result<(), String> {
     let cut = image.fork(dice.roll());
     cut.cut_power();

@@ -25,7 +25,7 @@ const HONEST: [FaultKind; 11] = [
     FaultKind::Interrupted,
 ];
 
-/// What was done.
+/// Counts of the work done.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Tally {
     /// Lives with a fault that came to pass.
@@ -67,7 +67,7 @@ pub fn every_operation(seed: u64, step: usize) -> Result<Tally, Finding> {
 /// One life with a fault; whether it came to pass.
 ///
 /// # Errors
-/// What is wrong.
+/// The first fault, in words.
 pub fn one_life(seed: u64, fault: Fault, process_count: u32) -> Result<bool, String> {
     let mut dice = Dice::new(seed);
     let setting = Setting { segment_bytes_max: 4096 + 2500, goes_on: true, sabotage: None };
@@ -88,7 +88,7 @@ pub fn one_life(seed: u64, fault: Fault, process_count: u32) -> Result<bool, Str
         .collect();
     let Some(victim) = storages.first() else { return Ok(false) };
     victim.plant(fault);
-    // Whatever they ended with: what counts is what was promised.
+    // However they ended, only acknowledged commits count.
     let _ = world.interleave(seed, parts);
     let hit = victim.was_hit();
     let audit = auditor.now();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! a closed store: two complete segments, the first of them sealed; a third; a checkpoint; the tail
-//!   -> one thing damaged -> verify must say so; what is shown must be true; at most one commit may be lost to it
+//!   -> one thing damaged -> verify must say so; events shown must be true; at most one commit may be lost to it
 //! ```
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const LOST_MAX: usize = COMMIT_EVENT_COUNT + 1;
 /// Reading, verifying and refusing to write need no more calls than this; more is taken for a loop.
 const OPERATION_COUNT_MAX: u64 = 5_000;
 
-/// What was done.
+/// Counts of the work done.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Tally {
     /// Bits flipped.
@@ -104,7 +104,7 @@ impl Specimen {
         Ok(specimen)
     }
 
-    /// Files whose damage must be reported: all but the tail page, which is a cache of what the log says.
+    /// Files whose damage must be reported: all but the tail page, which is a cache of facts that the log holds.
     fn names(&self) -> Vec<String> {
         self.world
             .files()
@@ -116,7 +116,7 @@ impl Specimen {
     /// Looks at a damaged copy: `lost_max` events may be missing.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The first fault, in words.
     fn examine(&self, damaged: &SimWorld, lost_max: usize, writes: bool) -> Result<(), String> {
         let looker = damaged.process(3);
         let report = verify_storage(Arc::new(looker.clone()), false).map_err(|error| chain(&error))?;
@@ -131,7 +131,8 @@ impl Specimen {
                 Err(error) => return Err(format!("for writing: {}", chain(&error))),
                 Ok(store) => {
                     self.check_shown(&store, lost_max)?;
-                    // Opening does not read what is long settled, so this may go on; the damage stays reported.
+                    // Opening does not read commits that are long settled, so this may go on; the damage stays
+                    // reported.
                     let _ = store.append(&session(0), vec![Entry::message("late", Role::User, "late")]);
                     let after = verify_storage(Arc::new(damaged.process(5)), false);
                     // An older checkpoint is replaced when a store is closed; nothing of the log ever is.

@@ -1,4 +1,5 @@
-//! Storage whose next sync of a segment waits until it is let go, so that a test decides what comes before that sync.
+//! Storage whose next sync of a segment waits until it is let go, so that a test decides which steps come before that
+//! sync.
 
 use std::io;
 use std::path::PathBuf;

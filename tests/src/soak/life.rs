@@ -19,7 +19,7 @@ pub struct Setting {
     pub segment_bytes_max: u64,
     /// Whether a failed step ends the process (crashes) or the next one is tried (faults).
     pub goes_on: bool,
-    /// What its storage does wrong, to see that it is noticed.
+    /// The rule that its storage breaks, to see that it is noticed.
     pub sabotage: Option<Sabotage>,
 }
 
@@ -39,13 +39,13 @@ pub fn builder(storage: &SimStorage, setting: Setting) -> Builder {
 pub struct Actor<'a> {
     /// Its machine.
     pub storage: SimStorage,
-    /// Who watches.
+    /// The auditor who watches it.
     pub auditor: Auditor,
     /// How it opens the store.
     pub setting: Setting,
     /// Sessions that are known to be open.
     pub opened: Vec<usize>,
-    /// What it does.
+    /// Its steps.
     pub steps: &'a [Step],
 }
 
@@ -185,7 +185,7 @@ fn act(store: &Store, step: &Step) -> Result<Option<u64>, Error> {
     }
 }
 
-/// A machine with a store in which every session is open, settled and durable, and the auditor who saw it made.
+/// A machine with a store in which every session is open, settled and durable, and the auditor that saw it made.
 ///
 /// # Errors
 /// If even that fails.

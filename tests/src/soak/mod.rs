@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! script (a seed) -> life of some processes on a SimWorld -> moments, each a machine that may stop here
-//!                      '- auditor: what was tried, acknowledged, shown
+//!                      '- auditor: commits tried, acknowledged, shown
 //! moment + seed -> image -> recover -> judge: the auditor, engine::verify, a second recovery that must change nothing
 //! ```
 //!
@@ -22,14 +22,14 @@ pub mod script;
 
 use std::fmt;
 
-/// Something that must not be, with what repeats it.
+/// A finding: a rule that did not hold, with the command that repeats it.
 #[derive(Debug, Clone)]
 pub struct Finding {
     /// The seed of the life it happened in.
     pub seed: u64,
     /// Where in it.
     pub place: String,
-    /// What is wrong.
+    /// The fault, in words.
     pub wrong: String,
 }
 

@@ -85,7 +85,7 @@ const CHECKS: [Check; 13] = [
     ("index ahead", |_| index_ahead().map_err(|error| error.to_string())),
 ];
 
-/// The first check that catches it and what it said; `None` if all are content.
+/// The first check that catches it, with its words; `None` if all are content.
 #[must_use]
 pub fn caught(planted: Option<(Planted, &str)>) -> Option<(&'static str, String)> {
     let (sabotage, bug) = match planted {
@@ -124,7 +124,7 @@ fn crash_images(sabotage: Option<Sabotage>) -> Result<(), super::Finding> {
     (5..10).try_for_each(|seed| crash::one_life(seed, image_count, sabotage, &mut crash::Tally::default()))
 }
 
-/// Every edge of generated sessions is what the naive implementation says.
+/// Every edge of generated sessions equals that of the naive implementation.
 fn naive_fold() -> Result<(), String> {
     let mut dice = Dice::new(2);
     for _ in 0..150 {
@@ -139,7 +139,7 @@ fn naive_fold() -> Result<(), String> {
     Ok(())
 }
 
-/// A view of any seq is what a fold of the events up to it concludes, and what is restored is shown.
+/// A view of any seq equals a fold of the events up to it, and restored items are shown.
 fn views_of_the_past() -> Result<(), String> {
     let mut dice = Dice::new(3);
     for _ in 0..60 {
@@ -157,7 +157,7 @@ fn views_of_the_past() -> Result<(), String> {
     restored().map_err(|error| error.to_string())
 }
 
-/// What is discarded and restored reads as before.
+/// An item that was discarded and restored reads as before.
 fn restored() -> Result<(), Failure> {
     use acpdb_engine::command::{ContextAction, Target};
     use acpdb_engine::entry::Entry;
@@ -249,7 +249,7 @@ fn commit(log: &Log, bytes: usize) -> Result<Seq, LogError> {
     Ok(placed.appended().first_seq)
 }
 
-/// What another process wrote and did not sync is damaged before this one appends for the first time.
+/// Bytes that another process wrote and did not sync are damaged before this one appends for the first time.
 fn damage_before_the_first_append() -> Result<(), Failure> {
     let world = SimWorld::new(1);
     let (one, two) = (log_of(&world.process(1))?, log_of(&world.process(2))?);
@@ -376,7 +376,7 @@ fn failed_sync_beside() -> Result<(), String> {
     })
 }
 
-/// What is erased is in no file.
+/// An erased text is in no file.
 fn erased_is_gone(sabotage: Option<Sabotage>) -> Result<(), Failure> {
     use acpdb_engine::entry::Entry;
     use acpdb_engine::event::Role;

@@ -1,6 +1,6 @@
 //! Storage that breaks one rule of the commit protocol from below, as a bug above it would.
 //!
-//! Each is what the engine's bytes would do if the engine forgot a step; the engine itself is as shipped.
+//! Each acts as the engine would if it forgot a step; the engine itself is as shipped.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,9 +22,9 @@ pub enum Sabotage {
     PublishBeforeSync,
     /// Directories are not synced.
     NoDirectorySync,
-    /// What is torn is not zeroed.
+    /// A torn end is not zeroed.
     NoTailCut,
-    /// What is written again as it is does not become dirty, so that no sync writes it.
+    /// Bytes that are written again unchanged do not become dirty, so that no sync writes them.
     NoRewrite,
     /// Torn ends are cut off instead of zeroed, and nothing is synced for it.
     CutByTruncation,

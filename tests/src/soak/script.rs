@@ -1,4 +1,4 @@
-//! What the processes of a life do: generated, and known before it happens.
+//! The steps of the processes of a life: generated, and known before they happen.
 
 use acpdb_engine::Batch;
 use acpdb_engine::entry::{Entry, StreamInfo};
@@ -20,7 +20,7 @@ pub enum Step {
         session: usize,
         /// Its id.
         call: String,
-        /// What it gave.
+        /// Its output.
         output: String,
     },
     /// Hides the call.
@@ -33,9 +33,9 @@ pub enum Step {
     Pin(usize, String),
     /// Another policy, by name, with a reason.
     Policy(&'static str, String),
-    /// Erases what the call said.
+    /// Erases the call's texts.
     Erase(usize, String),
-    /// Seal what is complete. No commit.
+    /// Seals the complete segments. No commit.
     Seal,
     /// Close (or just drop) the store and open it again.
     Reopen {
@@ -51,7 +51,7 @@ pub fn session(number: usize) -> StreamInfo {
 }
 
 impl Step {
-    /// What is recorded: a line for each event, as [`super::auditor::line`] reads them back.
+    /// The recorded events: a line for each, as [`super::auditor::line`] reads them back.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         match self {
@@ -82,7 +82,7 @@ impl Step {
         }
     }
 
-    /// The facts it appends, if that is what it does.
+    /// The facts that the step appends; empty for steps that append none.
     #[must_use]
     pub fn batches(&self) -> Vec<Batch> {
         match self {
@@ -123,14 +123,14 @@ pub fn without(line: &str, call: &str) -> Option<&'static str> {
     output.is_some_and(|rest| rest.starts_with(' ')).then_some("tool_call_finished [erased]")
 }
 
-/// What may be nowhere in a store in which a call is erased.
+/// Texts that may be nowhere in a store in which a call is erased.
 #[must_use]
 pub fn traces(call: &str) -> [String; 2] {
     // Its id, and the path it names, stay.
     [parameters(call), format!("{call} {FILLER}")]
 }
 
-/// What every text has after its mark.
+/// The words behind the mark of every text.
 const FILLER: &str = "says ";
 
 /// A text that no other step has, of one of a few lengths.
@@ -140,7 +140,7 @@ fn text(dice: &mut Dice, mark: &str) -> String {
     format!("{mark} {FILLER}{}", String::from(filler).repeat(length))
 }
 
-/// What one process does. `name` marks its texts.
+/// The steps of one process. `name` marks its texts.
 #[must_use]
 pub fn script(dice: &mut Dice, name: &str, step_count: usize) -> Vec<Step> {
     let mut steps = Vec::new();

@@ -19,7 +19,7 @@ use crate::support::Failure;
 /// When memory is asked for.
 const NOW: Micros = Micros(1_700_000_000_000_000);
 
-/// What is said about a session as of a view. `model`: the one that requests are for, if the log does not say.
+/// The testimony about a session as of a view. `model`: the model of the requests, if the log does not name it.
 ///
 /// # Errors
 /// If the store cannot be read.
@@ -83,7 +83,7 @@ pub fn testimony(
     Ok(said)
 }
 
-/// What was served last, beside what is said about it.
+/// Adds the context that was served last to the testimony.
 ///
 /// # Errors
 /// If the store cannot be read.
@@ -109,8 +109,8 @@ fn left_out(report: &Value) -> BTreeMap<String, u64> {
     reasons.map(|(why, said)| (why.clone(), said.get("count").and_then(Value::as_u64).unwrap_or(0))).collect()
 }
 
-/// What each eviction of a completed task left in place of what it hid, by the event that says so: a task may be completed more than
-/// once, each time with a summary of its own. Read from the log, not from the fold.
+/// The summary that each eviction of a completed task left in place of the hidden items, by the event that records the eviction: a
+/// task may be completed more than once, each time with a summary of its own. Read from the log, not from the fold.
 fn summaries(store: &Store, at: Seq) -> Result<BTreeMap<String, String>, Error> {
     let mut summaries = BTreeMap::new();
     for recorded in store.events(Seq(1), at)? {

@@ -4,8 +4,8 @@
 //! context, explain, stats, rows, page, requests, transcripts --ask--> Testimony (JSON and bytes) --judge--> complaints
 //! ```
 //!
-//! The judge shares no code with what it judges: it reads JSON, and looks for texts in bytes. So that it can, an item is
-//! known by *marks*, texts that occur in no other item. [`ask`] is the part that knows whom to ask.
+//! The judge shares no code with the code that it judges: it reads JSON, and looks for texts in bytes. So that it can,
+//! an item is known by *marks*, texts that occur in no other item. [`ask`] is the part that knows whom to ask.
 
 pub mod ask;
 
@@ -18,9 +18,9 @@ use serde_json::Value;
 pub struct Sent {
     /// Its name in complaints.
     pub name: String,
-    /// What was sent.
+    /// The bytes sent.
     pub bytes: Vec<u8>,
-    /// What it says it could not carry, by reason: how often.
+    /// The parts that it reports as left out: how many, by reason.
     pub left_out: BTreeMap<String, u64>,
     /// Whether it is for people, and has room for everything.
     pub is_transcript: bool,
@@ -30,7 +30,7 @@ pub struct Sent {
     pub as_of: BTreeMap<String, u64>,
 }
 
-/// What was said about one session at one point.
+/// All answers about one session at one point.
 #[derive(Clone, Debug, Default)]
 pub struct Testimony {
     /// `context --json`.
@@ -47,7 +47,7 @@ pub struct Testimony {
     pub page: String,
     /// The context in other forms.
     pub sent: Vec<Sent>,
-    /// Summaries of completed tasks, by the event that evicted what they stand for.
+    /// Summaries of completed tasks, by the event that evicted the items behind each.
     pub summaries: BTreeMap<String, String>,
 }
 
@@ -92,7 +92,7 @@ fn strings(value: &Value, out: &mut String) {
     }
 }
 
-/// What a reader of a text finds in it, JSON taken apart.
+/// The words that a reader of a text finds in it, JSON taken apart.
 fn read(text: &str) -> String {
     let mut out = text.to_owned();
     out.push('\n');
@@ -155,7 +155,7 @@ fn marks(records: &[Value]) -> BTreeMap<(String, &'static str), String> {
     found
 }
 
-/// What the ways of asking do not agree on, in sentences; empty if they tell one truth.
+/// The contradictions between the ways of asking, in sentences; empty if they tell one truth.
 pub fn judge(said: &Testimony) -> Vec<String> {
     let mut complaints = Vec::new();
     rows(said, &mut complaints);
@@ -330,7 +330,7 @@ fn page(said: &Testimony, out: &mut Vec<String>) {
     }
 }
 
-/// What the host had: nothing that acpdb concluded.
+/// The host's own items, without conclusions of acpdb.
 fn recorded(said: &Testimony, out: &mut Vec<String>) {
     let ids =
         |value: &Value| list(value, "items").iter().map(|it| text(it, "item").to_owned()).collect::<Vec<_>>();
@@ -372,8 +372,9 @@ fn has_lines(haystack: &str, text: &str) -> bool {
 
 /// Whether an item is hidden with a completed task in a context that shows its changes up to a seq.
 ///
-/// Its newest cause does not tell: where a change waits, what was sent may be hidden for an earlier reason, such as a newer
-/// output of the task while it went on. Then the eviction and the summary wait together, and nothing is lost by that.
+/// Its newest cause does not tell: where a change waits, the item may have been sent as hidden for an earlier reason, such
+/// as a newer output of the task while it went on. Then the eviction and the summary wait together, and nothing is lost by
+/// that.
 fn is_hidden_with_task(record: Option<&Value>, as_of: Option<u64>) -> bool {
     let states = record.map_or(&[][..], |record| list(record, "states"));
     let then = states.iter().rev().find(|state| as_of.is_none_or(|seq| number(state, "seq") <= seq));
@@ -417,7 +418,7 @@ fn bytes(
             }));
         }
         let is_open = text(explained, "status") == "pending";
-        // What a provider has no place for is told by reason, not by item.
+        // Items for which a provider has no place are told by reason, not one by one.
         let is_special = matches!(kind, "reasoning" | "opaque" | "media" | "result" | "injected");
         if let Some(mark) = marks.get(&(id.to_owned(), "output")) {
             let is_there = haystack.contains(mark.as_str());

@@ -1,5 +1,5 @@
-//! What is wrong from outside: lines, files, folders, disks. Each is said, with the place and the exit code; nothing
-//! that was recorded is lost, and nothing is recorded by half.
+//! Faults from outside: lines, files, folders, disks. Each is said, with the place and the exit code; nothing that was
+//! recorded is lost, and nothing is recorded by half.
 
 use std::path::Path;
 use std::process::Command;
@@ -126,7 +126,7 @@ fn files_that_are_no_sessions_fail_and_make_no_store() {
     let ran = world.run(&["import", "folder"]);
     assert_eq!(ran.code, 0);
     assert!(ran.text().contains("1 file of other kinds left alone"));
-    // With a good one beside them, what is good is recorded.
+    // With a good file beside them, the good file is recorded.
     world
         .run(&["import", "empty.jsonl", "session.jsonl", "missing.jsonl"])
         .says(8, &["empty.jsonl", "missing.jsonl"]);
@@ -378,8 +378,8 @@ fn folders_that_cannot_be_read_are_no_empty_ones() {
     assert!(ran.text().contains("what recovery set aside cannot be read"), "{} {}", ran.text(), ran.err);
 }
 
-/// What was meant is said where it can be guessed: a store's path that is a file was a failure to list a folder in it, and a
-/// file by another name than its whole path had nothing near.
+/// The intended file is named where it can be guessed: a store's path that is a file was a failure to list a folder in it,
+/// and a file by another name than its whole path had nothing near.
 #[test]
 fn near_files_and_files_in_place_of_stores_are_named() {
     let world = World::fed();
@@ -409,7 +409,7 @@ fn what_no_event_holds_ends_neither_its_file_nor_the_import() {
     };
     let parts: Vec<String> = (0..12_000).map(|at| format!(r#"{{"type":"text","text":"a{at}"}}"#)).collect();
     let many = format!("[{}]", parts.join(","));
-    // What an event names has no bound either.
+    // An id in an event has no bound either.
     let named =
         format!(r#"[{{"type":"tool_use","id":"{}","name":"Bash","input":{{}}}}]"#, "i".repeat(2 << 20));
     for (content, words) in [(many, "12000 parts"), (named, "more than an event holds")] {
@@ -455,7 +455,7 @@ fn a_merge_from_a_damaged_store_is_no_success() {
     assert!(list.contains("one") && list.contains("three"), "{list}");
 }
 
-/// What was longer than is read was said to be no JSON, which it was up to there.
+/// A request longer than the limit was said to be no JSON, which it was up to there.
 #[test]
 fn a_request_of_too_much_is_said_to_be_that() {
     let world = World::fed();

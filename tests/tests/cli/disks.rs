@@ -1,5 +1,6 @@
 //! Disks that are full, of each kind that can be made here: an append fails as a whole, with the file that had no room; other
-//! handles live; once there is room all goes on. On btrfs, which copies on writing, even what was there already may have no room.
+//! handles live; once there is room all goes on. On btrfs, which copies on writing, even bytes that were there already may have
+//! no room.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -42,7 +43,7 @@ fn full_disks() {
     }
 }
 
-/// A store on a disk, and what was acknowledged.
+/// A store on a disk, and the texts that were acknowledged.
 struct Full<'a> {
     disk: &'a Disk,
     store: PathBuf,
@@ -62,7 +63,8 @@ impl Full<'_> {
         Ok(())
     }
 
-    /// Fails as a full disk does: says which file, and what to do. Whether it is unknown which commits were recorded.
+    /// Fails as a full disk does: names the file, and a remedy. Returns whether it is unknown which commits were
+    /// recorded.
     fn fails(&self, outcome: Result<(), Error>) -> bool {
         let error = outcome.unwrap_err();
         let (kind, said) = (self.disk.kind().name(), error.to_string());
@@ -74,7 +76,7 @@ impl Full<'_> {
                 );
                 false
             }
-            // Not even zeros could be written over what was begun.
+            // Not even zeros could be written over the unfinished commit.
             Error::Poisoned => true,
             _ => panic!("{kind}: {said}"),
         }
@@ -114,7 +116,7 @@ fn full(disk: &Disk) {
     let mut unknown = false;
     for length in [100, 20_000, 300_000] {
         let filling = disk.fill().unwrap();
-        // What was made ahead takes some.
+        // Bytes that were allocated ahead take some commits.
         let outcome = (0..3000).find_map(|_| full.say(&one, length).err());
         unknown |= full.fails(Err(outcome.unwrap_or_else(|| panic!("{kind}: it is not full"))));
         for store in [&one, &two] {

@@ -1,4 +1,4 @@
-//! Exports of a session of which something was erased: that it is gone is said, what it said is not.
+//! Exports of a session of which something was erased: they say that it is gone, and do not hold the erased text.
 
 use crate::world::World;
 
@@ -30,7 +30,7 @@ fn no_export_shows_what_was_erased_and_each_says_that_it_was() {
     for format in formats {
         let bytes = export(format);
         assert!(holds(&bytes, "call-1"), "{format}");
-        // Spans name what was called, and hold no texts.
+        // Spans name the call, and hold no texts.
         assert_eq!(
             holds(&bytes, SECRET),
             format != "otlp-json",
@@ -48,7 +48,7 @@ fn no_export_shows_what_was_erased_and_each_says_that_it_was() {
             assert!(holds(&bytes, "erased"), "{format} does not say that it was erased");
         }
     }
-    // As of a time before it was erased: that there was something is said, what it said is gone there, too.
+    // As of a time before it was erased: the export says that there was something; its text is gone there, too.
     for format in formats {
         let name = format!("then.{format}");
         world.run(&["export", format, "s1", "--at", "t2", "--force", "-o", &name]).ok();
@@ -56,7 +56,7 @@ fn no_export_shows_what_was_erased_and_each_says_that_it_was() {
     }
 }
 
-/// A file of the log that is put back from a copy brings back what was erased since, and nothing said so.
+/// A file of the log that is put back from a copy brings back texts erased since, and nothing said so.
 #[test]
 fn an_erased_text_that_can_be_read_again_is_found() {
     let world = World::new();

@@ -1,7 +1,7 @@
 //! The program when it is killed, and when the system fails under it: calls that return errors, as `strace` injects them.
 //!
-//! Whatever happens, what was acknowledged is there, an unfinished run ends with code 1 and a message that names the store,
-//! and the next run goes on.
+//! In every case acknowledged commits are there, an unfinished run ends with code 1 and a message that names the store, and
+//! the next run goes on.
 
 use std::process::Command;
 
@@ -45,7 +45,7 @@ fn lines(tag: &str) -> String {
     (0..LINE_COUNT).map(line).collect()
 }
 
-/// Appends under a fault, and judges; how many lines were acknowledged, and what was said.
+/// Appends under a fault, and judges; returns the number of lines that were acknowledged, and the run.
 fn under(fault: &str) -> (usize, Ran) {
     let world = World::new();
     world.run_with(&["append", "--stdin"], lines("before")).ok();
@@ -67,7 +67,7 @@ fn under(fault: &str) -> (usize, Ran) {
         }
     }
     world.run(&["verify"]).ok();
-    // What comes after goes on behind what was kept.
+    // Later lines go on behind the lines that were kept.
     let after = world.run_with(&["append", "--stdin", "--ack"], lines("after")).ok();
     assert_eq!(after.lines().count(), LINE_COUNT, "{fault}");
     let list = world.list();
@@ -84,7 +84,7 @@ fn under(fault: &str) -> (usize, Ran) {
     }
     let count = |tag: &str| list.lines().filter(|line| line.contains(&format!("\t{tag} "))).count();
     assert_eq!((count("before"), count("after")), (LINE_COUNT, LINE_COUNT), "{fault}");
-    // At most what was under way when it ended is there without an acknowledgement.
+    // At most the line that was under way when it ended is there without an acknowledgement.
     assert!(
         (acks.len()..=acks.len() + 1).contains(&count("under")),
         "{fault}: {} {}",
@@ -130,7 +130,7 @@ fn whatever_call_fails_nothing_acknowledged_is_lost_and_the_next_run_goes_on() {
     assert!(failed > 5, "{failed} runs met a fault, {survived} did not");
 }
 
-/// What has to be said is said: what failed, where, and that a run after it is safe.
+/// A message names the failed call and the file, and says that a run after it is safe.
 #[test]
 #[ignore = "makes system calls fail: needs strace"]
 fn what_failed_is_said_with_what_to_do() {
@@ -139,7 +139,7 @@ fn what_failed_is_said_with_what_to_do() {
     ran.says(1, &["line", "may be recorded or not", "sync of it failed", "disk", "run this again"]);
     let (_, ran) = under("pwrite64:error=ENOSPC:when=3");
     ran.says(1, &["no space left", "store", "free some"]);
-    // What was written by half could not even be zeroed.
+    // The bytes written by half could not even be zeroed.
     let (_, ran) = under("pwrite64:error=ENOSPC:when=3+");
     ran.says(1, &["may be recorded or not", "write or sync of it failed", "again"]);
     // A call that was interrupted is made again.

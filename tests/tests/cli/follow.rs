@@ -1,6 +1,6 @@
-//! `import --follow`: what a host writes is in the store soon after, whatever happens to its files; and it ends when it is told.
+//! `import --follow`: a host's writes are in the store soon after, whatever happens to its files; and it ends when it is told.
 //!
-//! Real files, the real program. Each step waits until the store has what was written; a wait that lasts a minute has failed.
+//! Real files, the real program. Each step waits until the store has the written text; a wait that lasts a minute has failed.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -46,7 +46,7 @@ impl Follower {
         }
     }
 
-    /// Ends it by a signal: its exit code, and what it said.
+    /// Ends it by a signal: returns its exit code and its messages.
     fn stop(mut self, signal: &str) -> (World, i32, String) {
         let told = self.world.shell(&format!("kill -s {signal} {}", self.child.id()));
         assert_eq!(told.code, 0, "{}", told.err);
@@ -206,7 +206,7 @@ fn new_folders_and_packed_files_are_found_and_what_is_known_is_not_recorded_twic
     follower.has(&["one", "in a new folder"]);
     let (world, code, said) = follower.stop("TERM");
     assert_eq!(code, 0, "{said}");
-    // A host packs what is old.
+    // A host packs old sessions.
     let sessions = world.path("home/.codex/sessions/2026/01/31");
     std::fs::create_dir_all(&sessions).unwrap();
     let name = "rollout-2026-01-31T10-00-00-c0ffee00-0000-4000-8000-000000000003.jsonl";
@@ -252,7 +252,7 @@ fn a_large_file_that_grows_is_not_read_again() {
     assert!(added < 1_000_000, "{added} bytes were read for 20 additions");
     let (world, code, said) = follower.stop("TERM");
     assert_eq!(code, 0, "{said}");
-    // The order of what is recorded is that of an import of the whole file.
+    // The order of the recorded events is that of an import of the whole file.
     let fresh = World::new();
     std::fs::create_dir_all(project(&fresh)).unwrap();
     std::fs::copy(file(&world, SESSION), file(&fresh, SESSION)).unwrap();
@@ -299,7 +299,7 @@ fn a_log_that_tells_messages_anew_is_read_on() {
     assert_eq!(code, 0, "{said}");
     assert!(!said.contains("warning"), "{said}");
     world.assert_sound();
-    // What is known is not recorded again. All versions are kept, and the model sees the last one.
+    // Known messages are not recorded again. All versions are kept, and the model sees the last one.
     world.run(&["import", "--host", "gemini-cli"]).ok();
     let mut kept = bodies(&world);
     kept.sort();

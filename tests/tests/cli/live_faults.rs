@@ -1,7 +1,7 @@
 //! The doors of a running agent while its store is locked, damaged, full, killed, gone or of a newer format.
 //!
 //! The law: a hook ends with exit code 0 and JSON, a plug-in gets a line for each line, the tools an answer to each request; nothing is a
-//! bug. Once the fault is over the store is sound, what was said to be recorded is there, and the next event records the rest.
+//! bug. Once the fault is over the store is sound, each text that was said to be recorded is there, and the next event records the rest.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use acpdb_tests::support::cases;
 
 use super::world::{Ran, World, contents, finish};
 
-/// A way in: how it is called, what it is told with a text, and whether it ends well whatever happens.
+/// A way in: how it is called, its input for a text, and whether it always ends well.
 struct Door {
     name: &'static str,
     arguments: &'static [&'static str],
@@ -132,7 +132,7 @@ impl Door {
             });
         }
         assert!(answer.is_some(), "{name}, {fault}: {out} {}", ran.err);
-        // What could not be confirmed at its end is told to a user who started it by hand.
+        // A text that could not be confirmed at the end is reported to a user who started it by hand.
         assert!(ran.code == 0 || ran.err.starts_with("error: "), "{name}, {fault}: {}", ran.err);
         answer.is_some_and(|answer| answer["error"].is_null())
     }
@@ -150,8 +150,8 @@ fn begun() -> World {
     world
 }
 
-/// The fault is over: all goes on, and what was said is there. The texts of hooks that failed come with the next event of a host that
-/// writes a recording.
+/// The fault is over: all goes on, and the texts in `said` are there. The texts of hooks that failed come with the next event of a
+/// host that writes a recording.
 #[track_caller]
 fn goes_on(world: &World, said: &[String], fault: &str) {
     for door in &DOORS {
@@ -203,7 +203,7 @@ fn a_store_that_another_process_locks_stops_no_agent() {
     goes_on(&world, &["locked-claude".to_owned(), "locked-pi".to_owned()], "locked");
 }
 
-/// What is done to a file.
+/// A way to harm a file.
 #[derive(Clone, Copy, Debug)]
 enum Harm {
     Flip(usize),
@@ -232,7 +232,8 @@ fn harm(path: &Path, harm: Harm) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// Each file of the store is harmed in each way, and put back: log, index, settings, secret, tail, what is saved beside.
+/// Each file of the store is harmed in each way, and put back: log, index, settings, secret, tail, files saved beside
+/// the log.
 #[test]
 fn a_store_with_a_damaged_file_stops_no_agent() {
     let whole = begun();
@@ -267,7 +268,7 @@ fn a_store_with_a_damaged_file_stops_no_agent() {
     assert!(runs > 40, "{runs}");
 }
 
-/// No file can grow beyond a size, which is what a disk that fills looks like: from none at all to nearly enough.
+/// No file can grow beyond a size, which acts as a disk that fills: from no growth at all to nearly enough.
 #[test]
 fn a_disk_that_fills_stops_no_agent() {
     let world = begun();

@@ -1,4 +1,4 @@
-//! What a host, a home and a network may be that is not expected: hooks end well, `attach` says what is wrong and leaves all as it was.
+//! Unexpected states of a host, a home and a network: hooks end well, `attach` says what is wrong and leaves all as it was.
 
 use std::process::Command;
 
@@ -75,7 +75,7 @@ fn a_host_in_a_folder_without_a_store_is_recorded_in_the_one_of_the_user() {
     assert!(!world.path(".acpdb").exists() && !world.path("store").exists());
 }
 
-/// Settings that are not what the host's would be: left alone to the byte, in both directions, and said.
+/// Settings that do not have the host's form: left alone to the byte, in both directions, and said.
 #[test]
 fn settings_that_are_not_understood_are_left_alone() {
     let world = World::new();

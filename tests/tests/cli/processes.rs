@@ -78,7 +78,7 @@ fn a_second_process_appends_while_a_first_one_has_the_store() {
     world.assert_sound();
 }
 
-/// Six at once, each in its own session and all in one: what each was told is where it was told, in its order, once.
+/// Six at once, each in its own session and all in one: each message is at its acknowledged seq, in its order, once.
 #[test]
 fn many_processes_at_once_lose_double_and_reorder_nothing() {
     const PROCESS_COUNT: usize = 6;
@@ -143,7 +143,7 @@ fn a_process_that_is_killed_loses_nothing_that_it_acknowledged() {
         world.assert_sound();
         let listed = world.list().lines().count();
         assert!(listed >= acked, "{acked} were acknowledged, {listed} are there");
-        // What was written and not acknowledged may be there too, whole.
+        // Lines that were written and not acknowledged may be there too, whole.
         acked = listed;
     }
 }
@@ -190,7 +190,7 @@ fn reads_change_nothing_in_the_folder() {
         world.run(read).ok();
     }
     let after = contents(&world.path("store"));
-    // What other processes are told by may be touched; what is recorded may not.
+    // Files that signal to other processes may be touched; the log may not.
     let recorded = |files: &[(std::path::PathBuf, Vec<u8>)]| {
         let log = world.path("store/log");
         files.iter().filter(|(path, _)| path.starts_with(&log)).cloned().collect::<Vec<_>>()
@@ -215,7 +215,7 @@ fn colours_come_when_they_are_asked_for_and_never_into_a_file() {
     assert_eq!(colours(&context, true), (false, false));
     assert_eq!(colours(&["context", "s1", "--color", "never"], false), (false, false));
     assert_eq!(colours(&["context", "s1", "--color", "always"], false), (true, false));
-    // Who asks for colours by name gets them.
+    // Colours are on if they are asked for by name.
     assert_eq!(colours(&["context", "s1", "--color", "always"], true), (true, false));
     assert_eq!(colours(&["context", "s1", "--color", "always", "--json"], false), (false, false));
     assert_eq!(colours(&["context", "nowhere"], false), (false, false));
@@ -316,8 +316,8 @@ fn a_process_that_follows_sees_every_event_once_and_in_order() {
     assert_eq!(seen.iter().filter(|event| event["kind"] == "message_recorded").count(), 41);
 }
 
-/// A user copies over the store, or cuts its tail, while processes append. One that had mapped that file died of SIGBUS; one
-/// that trusts what it says writes over what was acknowledged. No process dies now, and nothing acknowledged is lost.
+/// A user copies over the store, or cuts its tail, while processes append. A process that had mapped that file died of
+/// SIGBUS; one that trusts it writes over acknowledged commits. No process dies now, and nothing acknowledged is lost.
 #[test]
 fn a_tail_that_is_cut_or_put_back_under_writers_costs_nothing_acknowledged() {
     for harm in ["cut", "put back", "half"] {
@@ -397,7 +397,8 @@ fn a_tail_that_is_cut_or_put_back_under_writers_costs_nothing_acknowledged() {
     }
 }
 
-/// Another file under the tail's name means another lock. Who has the old file open is told, and acknowledges nothing more.
+/// Another file under the tail's name means another lock. A process that has the old file open gets an error, and
+/// acknowledges nothing more.
 #[test]
 fn a_tail_that_is_replaced_or_removed_stops_writers_with_what_to_do() {
     for harm in ["replaced", "moved aside", "removed"] {

@@ -1,4 +1,4 @@
-//! A damaged store is saved: what is lost, what a backup gives back, and what the program says of both.
+//! A damaged store is saved: the texts lost, those that a backup gives back, and the program's words about both.
 
 use crate::world::World;
 

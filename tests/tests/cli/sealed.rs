@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::world::{FEED, Ran, SESSION, World, contents};
 
-/// Words of the bundled session and of what is fed, none of which may lie in a file.
+/// Words of the bundled session and of the feed, none of which may lie in a file.
 const SECRETS: [&str; 6] = ["clampLimit", "shop-api", "routes.ts", "customer", "e38a074a-4e13", "toolu_"];
 
 /// A world whose store is encrypted and holds the bundled session.
@@ -23,7 +23,7 @@ fn key(world: &World) -> PathBuf {
     files.find(|path| path.extension().is_some_and(|end| end == "store-key")).unwrap()
 }
 
-/// A run as by another user of the machine, who may read the folder and has no key.
+/// A run as by another user of the machine, with access to the folder and no key.
 fn stranger(world: &World, arguments: &[&str]) -> Ran {
     with(world, arguments, &[])
 }
@@ -48,7 +48,7 @@ fn assert_hidden(folder: &Path) {
     }
 }
 
-/// Saved folds, rows of sessions, states of importers and names in the index are all made of what is sealed.
+/// Saved folds, rows of sessions, states of importers and names in the index are all made of sealed texts.
 #[test]
 fn no_verb_leaves_a_word_in_plain_in_the_store() {
     let world = sealed();
@@ -191,7 +191,7 @@ fn what_leads_out_of_the_folder_of_keys_is_refused() {
     }
 }
 
-/// The wrapped keys are part of the store: one that is lost is named, and what is not sealed with it goes on.
+/// The wrapped keys are part of the store: a lost key is named, and streams that it does not seal go on.
 #[test]
 fn a_lost_key_is_named() {
     let world = sealed();
@@ -261,7 +261,7 @@ fn a_shredded_session_is_in_no_copy_without_its_keys() {
     assert_eq!(world.run(&["search", "clampLimit"]).code, 1);
     world.run(&["check", "event.tlog-proof"]).ok();
     world.assert_sound();
-    // What else is in the store is there, and more can be recorded.
+    // The rest of the store is there, and more can be recorded.
     world.run_with(&["append", "--stdin"], FEED).ok();
     // The same host file again does not bring it back.
     world.run(&["import", SESSION]).says(0, &["left out: shredded here"]);
@@ -314,7 +314,7 @@ fn all_sessions_about_a_subject_are_shredded_and_no_others() {
     world.run(&["checkpoint", "sign"]).ok();
     world.run(&["prove", "#3", "-o", "event.tlog-proof"]).ok();
     world.run(&["backup", "bare"]).ok();
-    // What is merged into another store is about the same subject there.
+    // A session that is merged into another store is about the same subject there.
     world.run(&["--db", "vault", "init", "--encrypt"]).ok();
     world.run(&["--db", "vault", "merge", "store"]).ok();
     let said = world.run(&["--db", "vault", "erase", "--subject", "walrus", "--shred", "--dry-run"]).ok();
@@ -376,7 +376,7 @@ fn keys_are_wrapped_anew_and_an_interruption_is_gone_on_with() {
     let old = key(&world);
     let before = contents(&world.path("store/keys"));
     assert!(before.len() >= 3, "{before:?}");
-    // What is not the store's stays, whatever it is called.
+    // Files that are not the store's stay, whatever their names.
     world.write("store/keys/mine.tmp", "mine");
     world.write("store/keys/mine.old", "mine");
     let said = world.run(&["key", "rotate"]).ok();

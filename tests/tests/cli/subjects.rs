@@ -165,7 +165,7 @@ fn whatever_comes_through_an_attached_door_is_about_the_subject_that_attach_name
     }
 }
 
-/// What a session says goes before an option, that before the variable, and that before the settings.
+/// The subject that a session names goes before an option, that before the variable, and that before the settings.
 #[test]
 fn who_says_it_nearest_is_believed() {
     let world = World::new();

@@ -132,7 +132,7 @@ fn long_answers_on_a_terminal_go_through_the_pager_and_words_follow_it() {
         // A pager that is not there is no reason to show nothing.
         let (code, text) = paged(&world, "no-such-pager-here", read);
         assert!(code == 0 && !text.is_empty(), "{read:?}: {text}");
-        // A reader who has seen enough.
+        // A reader that stops early.
         let (code, text) = paged(&world, "head -n 1", read);
         assert!(code == 0 && !text.contains("error"), "{read:?}: {text}");
     }
@@ -141,7 +141,7 @@ fn long_answers_on_a_terminal_go_through_the_pager_and_words_follow_it() {
     {
         assert!(!is_paged(&paged(&world, pager, other).1), "{other:?}");
     }
-    // What is said about an answer does not run into it.
+    // A note about an answer does not run into it.
     let (_, text) = paged(&world, pager, &["context"]);
     let note = text.find("note: the newest of 2 sessions").unwrap();
     assert!(text.rfind("PAGED ").unwrap() < note, "{text}");
@@ -149,7 +149,7 @@ fn long_answers_on_a_terminal_go_through_the_pager_and_words_follow_it() {
     let (code, text) = paged(&world, pager, &["context", "nowhere"]);
     assert_eq!(code, 7);
     assert!(text.contains("error:") && !is_paged(&text), "{text}");
-    // What the settings say holds, and a file or pipe is never paged.
+    // The pager of the settings is used, and a file or pipe is never paged.
     world.run(&["config", "set", "pager", pager]).ok();
     let mut command = world.command();
     command.args(["log"]).env("PATH", "/usr/bin:/bin");
@@ -181,7 +181,7 @@ fn a_terminal_of_20_columns_gets_lines_that_fit() {
     }
 }
 
-/// Ctrl-C while a host feeds the store: the exit code says so, and what was acknowledged is there.
+/// Ctrl-C while a host feeds the store: the exit code says so, and acknowledged lines are there.
 #[test]
 fn ctrl_c_ends_with_130_and_leaves_the_store_whole() {
     let world = World::new();
@@ -203,7 +203,7 @@ fn ctrl_c_ends_with_130_and_leaves_the_store_whole() {
     assert_eq!(world.list().lines().count(), 5);
 }
 
-/// What a shell is told when the user presses tab.
+/// The words that a shell gets when the user presses tab.
 #[test]
 fn a_shell_completes_verbs_options_sessions_and_ids_from_the_store() {
     let world = World::fed();

@@ -1,4 +1,4 @@
-//! Transcripts: files of prose and commands with what the commands must print, and the exit code if it is not 0.
+//! Transcripts: files of prose and commands, each command with its expected output, and the exit code if it is not 0.
 //!
 //! ````text
 //! ```console
@@ -44,7 +44,7 @@ pub(crate) fn play_file(world: &World, path: &Path) {
             played.push_str(&redact(world, &run(world, command)));
             continue;
         } else if in_block {
-            // What is to be printed: told by the run.
+            // The expected output comes from the run.
             continue;
         }
         writeln!(played, "{line}").unwrap();
@@ -54,7 +54,7 @@ pub(crate) fn play_file(world: &World, path: &Path) {
     assert.eq(snapbox::Data::text(played).raw(), snapbox::Data::read_from(path, None).raw());
 }
 
-/// Whether a line is one that is typed: the program, how wide the terminal is and the program, or what is piped into it.
+/// Whether a line is a typed one: the program, how wide the terminal is and the program, or input that is piped into it.
 fn is_played(line: &str) -> bool {
     ["acpdb", "COLUMNS=", "echo "].iter().any(|begin| line.starts_with(begin))
 }
@@ -112,7 +112,7 @@ fn shape(value: &Value, depth: usize) -> String {
     }
 }
 
-/// One value with the fields of both; what is null in one is taken from the other.
+/// One value with the fields of both; a field that is null in one is taken from the other.
 fn merged(left: Value, right: Value) -> Value {
     match (left, right) {
         (Value::Object(mut left), Value::Object(right)) => {

@@ -1,4 +1,4 @@
-//! Programs of several versions on one path: what `attach`, hooks and `attach --status` make of each other's.
+//! Programs of several versions on one path: how `attach`, hooks and `attach --status` treat each other's settings.
 
 use serde_json::{Value, json};
 

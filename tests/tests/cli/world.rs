@@ -1,4 +1,4 @@
-//! A temporary folder with a store, an empty home and the program; and what a run of the program gave.
+//! A temporary folder with a store, an empty home and the program; and the outcome of a run of the program.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub(crate) struct World {
     folder: tempfile::TempDir,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -55,7 +55,7 @@ impl World {
         Self { folder }
     }
 
-    /// Puts a program of this name on the path of shells: it writes down how it was called, and does what `script` says.
+    /// Puts a program of this name on the path of shells: it writes down its arguments, and runs `script`.
     #[allow(dead_code, reason = "not every test needs one")]
     pub(crate) fn stands_in_for(&self, name: &str, script: &str) {
         use std::os::unix::fs::PermissionsExt as _;
@@ -102,7 +102,7 @@ impl World {
         shell
     }
 
-    /// What came of a line in a shell.
+    /// The outcome of a line in a shell.
     #[allow(dead_code, reason = "not every test types")]
     pub(crate) fn shell(&self, line: &str) -> Ran {
         let output = self.typed(line).stdin(Stdio::null()).output().unwrap();
@@ -139,7 +139,7 @@ pub(crate) fn finish(mut command: Command, input: &[u8]) -> Ran {
     let mut stdin = child.stdin.take().unwrap();
     let output = std::thread::scope(|scope| {
         scope.spawn(move || {
-            // Who refuses its arguments reads nothing.
+            // A program that refuses its arguments reads nothing.
             let _ = stdin.write_all(input);
         });
         child.wait_with_output().unwrap()

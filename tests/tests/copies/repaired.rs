@@ -1,4 +1,4 @@
-//! What damage took and a backup has comes back to its place.
+//! Events that damage took and a backup has come back to their places.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use acpdb_tests::support::{line_of, lines};
 
 use crate::{filled, lost_count, message, open, salvaged, salvaged_with, segments, session, tried};
 
-/// Goes on with the store that is in this world; what it says then.
+/// Goes on with the store that is in this world; returns its lines afterwards.
 fn more(world: &SimWorld, process: u32, numbers: std::ops::Range<u32>) -> Vec<String> {
     let store = open(world, process).unwrap();
     for number in numbers {
@@ -190,7 +190,7 @@ fn items(store: &Store, text: &str) -> ItemId {
     ItemId::first(Seq(at as u64 + 1))
 }
 
-/// What a store says, without the texts that it does not have.
+/// The lines of a store, without the texts that it does not have.
 fn told(world: &SimWorld) -> String {
     let store = open(world, 3).unwrap();
     let recorded = store.events(Seq(1), Seq::MAX).unwrap();
@@ -223,7 +223,7 @@ fn erased_since() -> (SimWorld, SimWorld) {
     (world, before)
 }
 
-/// A backup from before an erasure has what a person wanted gone.
+/// A backup from before an erasure has the text that a person wanted gone.
 #[test]
 fn an_erased_text_does_not_come_back_from_a_backup() {
     let (world, before) = erased_since();
@@ -280,7 +280,7 @@ fn an_erased_text_does_not_come_back_where_only_its_segment_knows() {
             None => world.remove_file(&name),
         }
     }
-    // What a merge records of texts that came without their bytes was zeroed nowhere, and accounts for nothing.
+    // An erasure that a merge records for texts that came without their bytes zeroed nothing, and accounts for nothing.
     let merged = world.fork(3);
     let beside = [3, 5].into_iter().find(|number| place_of(&before, &text(*number)).0 == place).unwrap();
     let item = items(&open(&before, 6).unwrap(), &format!("message {beside} "));
@@ -382,7 +382,8 @@ fn a_copy_that_went_its_own_way_is_refused() {
     }
 }
 
-/// A copy that ends where the store's events are lost cannot be told from a backup. What it adds is said to be unconfirmed.
+/// A copy that ends where the store's events are lost cannot be told from a backup. The events that it adds are said to be
+/// unconfirmed.
 #[test]
 fn events_that_nothing_confirms_are_told_apart() {
     let (world, _) = filled(6);
@@ -395,7 +396,7 @@ fn events_that_nothing_confirms_are_told_apart() {
     assert!(!done.is_whole());
 }
 
-/// What a copy of its own adds comes after what a backup has that the store confirms, in whatever order they are named.
+/// A copy's own events come after those of a backup that the store confirms, in whatever order the two are named.
 #[test]
 fn a_backup_that_the_store_confirms_is_asked_first() {
     let (world, _) = filled(6);
@@ -428,7 +429,7 @@ fn the_erasures_of_a_copy_that_gives_nothing_do_not_count() {
     }
 }
 
-/// The log was set back once, what is saved beside it was not, and the store went on.
+/// The log was set back once, the files saved beside it were not, and the store went on.
 #[test]
 fn a_saved_file_of_another_time_refuses_no_backup() {
     let (world, _) = filled(6);
@@ -499,7 +500,7 @@ fn a_backup_gives_the_sound_pieces_of_a_damaged_commit() {
     assert_eq!(now, said);
 }
 
-/// The folder is gone but for a backup and what is newer than it.
+/// The folder is gone but for a backup and the segments that are newer than it.
 #[test]
 fn a_backup_that_is_ahead_of_what_is_left_gives_the_end() {
     let (world, said) = filled(12);

@@ -1,9 +1,9 @@
-//! What the hosts' own files say is in the context, read by other means, beside the context that the fold arrives at.
+//! The context by the hosts' own files, read by other means, beside the context that the fold arrives at.
 //!
 //! ```text
 //! Claude Code   from the last record up by `parentUuid`, to a root or a compaction; parts of one message belong together
-//! opencode      from the newest finished compaction on: its summary and what follows
-//! Codex         what the rollout holds, from the newest `replacement_history` on
+//! opencode      from the newest finished compaction on: its summary and the messages behind it
+//! Codex         the items of the rollout, from the newest `replacement_history` on
 //! Gemini CLI    the messages of the file, as it is rewritten when something is taken back
 //! Copilot CLI   all calls
 //! ```
@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use super::{files, open};
 
-/// What a host has in a session's context.
+/// A host's items in a session's context.
 #[derive(Default, PartialEq, Eq, Debug)]
 struct Held {
     /// Ids of calls, in order.
@@ -146,7 +146,7 @@ fn copilot_cli(bytes: &[u8]) -> Held {
     Held { calls: begun.map(|record| text(&record["data"]["toolCallId"])).collect(), ..Held::default() }
 }
 
-/// What the fold has in the current context, superseded or not.
+/// The fold's items in the current context, superseded or not.
 fn folded(state: &State) -> Held {
     let mut held = Held::default();
     for ix in state.current(Seq::MAX) {

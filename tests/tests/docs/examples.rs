@@ -1,7 +1,8 @@
 //! Every example of the help and of the pages is typed into a shell, beside the store of the demo, and must end well.
 //!
-//! Left out is only what bears a mark that a reader sees: `needs a build with ..` where this build lacks it. What goes on
-//! `until interrupted` is stopped once it has begun. The test prints what it left out and why.
+//! An example is left out only if it bears a mark that a reader sees: `needs a build with ..` where this build lacks it.
+//! An example that goes on `until interrupted` is stopped once it has begun. The test prints the examples that it left
+//! out, with the reason.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -13,12 +14,12 @@ use acpdb_tests::binary::root;
 use super::pages;
 use super::world::World;
 
-/// What a reader sees behind an example that this build may not know.
+/// The words behind an example that this build may not know.
 const NEEDS: &str = "needs a build with";
-/// What a reader sees behind an example that does not end.
+/// The words behind an example that does not end.
 const ENDLESS: &str = "until interrupted";
 
-/// A line that is typed, and what stands beside it.
+/// A line that is typed, and the words beside it.
 struct Example {
     line: String,
     about: String,
@@ -26,7 +27,7 @@ struct Example {
 
 fn example(line: &str) -> Example {
     let (typed, about) = line.split_once("   ").unwrap_or((line, ""));
-    // In a block of shell, what a line is for stands behind it as a comment.
+    // In a block of shell, the purpose of a line stands behind it as a comment.
     Example { line: typed.trim_end().to_owned(), about: about.trim().to_owned() }
 }
 
@@ -53,7 +54,7 @@ fn of_page(page: &Path) -> Vec<Example> {
     lines.filter(|line| line.starts_with("acpdb ")).map(|line| example(&line)).collect()
 }
 
-/// The store of the demo, with what the examples talk about besides: files, an act, a task, a setting.
+/// The store of the demo, with the other things that the examples name: files, an act, a task, a setting.
 fn prepared() -> World {
     let world = World::new();
     for folder in [
@@ -129,7 +130,7 @@ fn begins(world: &World, line: &str) -> bool {
     read.is_ok() && !first.is_empty()
 }
 
-/// What became of examples.
+/// The outcomes of examples.
 #[derive(Default)]
 struct Tried {
     count: usize,
