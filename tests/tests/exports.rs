@@ -1,4 +1,4 @@
-//! What is sent to a provider: valid, stable, and what was recorded.
+//! Requests to a provider: valid, stable, and as recorded.
 
 #![allow(
     clippy::unwrap_used,

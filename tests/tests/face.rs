@@ -1,4 +1,4 @@
-//! What an embedder sees of the engine: names at its root, each with an example, and the same from the one crate that people add.
+//! The engine as an embedder sees it: names at its root, each with an example, and the same from the one crate that people add.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +38,7 @@ fn sources(folder: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// A name that is added or taken away shows here: both are changes for all who build on it.
+/// A name that is added or taken away shows here: both are changes for all users.
 #[test]
 fn names_at_the_root_are_these() {
     let names = re_exported(&read(&root().join("engine/src/lib.rs")));
@@ -120,7 +120,8 @@ fn block(line: &str) -> Option<(Block, &str)> {
     Some((kind, name)).filter(|(_, name)| !name.is_empty())
 }
 
-/// Adds the members of types that a file shows to all users, as rustfmt writes them: what is hidden without `internals` is left out.
+/// Adds the members of types that a file shows to all users, as rustfmt writes them: members hidden without `internals` are left
+/// out.
 fn members(text: &str, found: &mut BTreeMap<String, BTreeSet<String>>) {
     let mut of: Option<(Block, &str)> = None;
     let mut is_hidden = false;
@@ -189,7 +190,7 @@ fn all_members_of_a_block_are_found() {
     );
 }
 
-/// A signature, a field or a variant that changes is a change for all who build on it: it shows in the diff of the listing.
+/// A signature, a field or a variant that changes is a change for all users: it shows in the diff of the listing.
 #[test]
 fn their_functions_fields_and_variants_are_these() {
     let mut texts = Vec::new();

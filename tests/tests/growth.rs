@@ -1,4 +1,4 @@
-//! Bytes grow with what is new: late ones cost what early ones did, however much is there already.
+//! Bytes grow with new content: late events cost as much as early ones, however large the store is already.
 //!
 //! Counted on a simulated disk, so the figures are the same in every run. The bench's `growth` does it at full size, with
 //! times.
@@ -77,7 +77,7 @@ fn an_output_that_was_seen_before_is_not_stored_again() {
         let _ = store.append(session, entries).unwrap();
     });
     let each = check_linear(&bytes, 60);
-    // Each process stores it once, since what was stored is remembered in memory only; sealing merges those.
+    // Each process stores it once, since stored bodies are remembered in memory only; sealing merges those.
     assert!(each < 1200 + output.len() as u64 / 60, "{each} bytes for an output that was seen before");
 }
 

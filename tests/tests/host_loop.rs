@@ -1,7 +1,7 @@
 //! The example host, stopped at every call to the storage and started again: nothing lost, nothing done twice.
 //!
 //! The outside world survives a crash of the host: it counts how often each tool had its effect, and which requests the
-//! provider saw. The simulated disk forgets what was not synced.
+//! provider saw. The simulated disk forgets writes that were not synced.
 
 #![allow(
     clippy::unwrap_used,
@@ -110,7 +110,7 @@ impl Outside for Child {
     }
 }
 
-/// What the host does, from wherever it was stopped.
+/// The host's work, from any point where it was stopped.
 fn work(storage: &SimStorage, world: &mut World) -> Result<(), Error> {
     let store = open(storage)?;
     let session = resume(&store, StreamInfo::session("example", "loop"))?;
@@ -126,7 +126,7 @@ fn work(storage: &SimStorage, world: &mut World) -> Result<(), Error> {
     store.close()
 }
 
-/// What must hold once the work is done.
+/// The rules that must hold once the work is done.
 fn judge(sim: &SimWorld, world: &World, context: &str) {
     let store = open(&sim.process(90)).unwrap();
     let session = store.session(StreamInfo::session("example", "loop"));
@@ -155,7 +155,7 @@ fn judge(sim: &SimWorld, world: &World, context: &str) {
         let again = store.served_again(session.id(), &acpdb_engine::At::Seq(seq), &[&exporter]).unwrap();
         assert!(again.is_same && again.seq == seq, "{context}: {seq}");
     }
-    // An effect was preceded by a durable start, and happened once; what ended is what the host learnt.
+    // An effect was preceded by a durable start, and happened once; every completed call had its effect.
     let starts = |id: &str| count(&|it| matches!(it, Payload::ToolCallStarted(it) if it.call == *id));
     for (id, effects) in &world.effects {
         assert_eq!((*effects, starts(id)), (1, 1), "{context}: {id}");

@@ -1,4 +1,4 @@
-//! A stranger's store: what it must not make of us. And what a verb that reads must not make of any store.
+//! A stranger's store: harm that it must not do to us. And changes that a reading verb must not make to any store.
 //!
 //! Bait lies beside each store, and is compared afterwards. Runs of the program are bounded: one that does not end hangs on
 //! something that was put there to hang it.
@@ -31,7 +31,7 @@ use proptest::prelude::*;
 /// How long a run may take on a busy machine; all of them end in a fraction of it.
 const RUN_MAX: Duration = Duration::from_secs(20);
 
-/// Runs the program in a folder, as a user who went there does. Its exit code and what it said.
+/// Runs the program in a folder, as a user who went there does. Returns its exit code and its output.
 fn run(folder: &Path, root: &Path, args: &[&str], input: &str) -> (Option<i32>, String) {
     let said = root.join("said");
     let words = root.join("input");
@@ -210,7 +210,7 @@ fn no_verb_of_the_program_touches_what_lies_beside_a_strangers_store() {
         (&["doctor"], ""),
         (&["info", "--space"], ""),
         (&["backup", "../copy"], ""),
-        // What follows writes.
+        // The verbs from here on write.
         (&["append", "--stdin"], line),
         (&["erase", "#2", "--reason", "it leaked"], ""),
         (&["seal", "--all"], ""),
@@ -256,7 +256,7 @@ proptest! {
     }
 }
 
-/// What guards the bait has to be able to fail: a store that is left alone would pass, too.
+/// The guard of the bait has to be able to fail: a store that is left alone would pass, too.
 #[test]
 fn a_sandbox_without_traps_is_a_store_like_any_other() {
     let sandbox = Sandbox::new().unwrap();

@@ -1,4 +1,4 @@
-//! Real hosts: what is made of a recording is what the host sent.
+//! Real hosts: the context made from a recording equals the host's requests.
 //!
 //! ```text
 //! tests/hosts_lab plays scenes with real hosts  ->  fixtures/hosts/HOST/SCENE/{recording, requests.jsonl}

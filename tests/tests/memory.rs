@@ -1,4 +1,4 @@
-//! Memory from end to end: which sessions see what and for how long, and memory files of real projects.
+//! Memory from end to end: which sessions see which values and for how long, and memory files of real projects.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 
@@ -10,13 +10,13 @@ mod memory {
     use acpdb_engine::ids::{Micros, Seq};
     use acpdb_engine::{MemoryScope, Store};
 
-    /// Reads what a scope remembers, as of a seq and now.
+    /// Reads the memory of a scope, as of a seq and now.
     fn read<T>(store: &Store, scope: &MemoryScope, at: Seq, read: impl FnOnce(&MemoryView<'_>) -> T) -> T {
         let now: Micros = store.now();
         store.memory(scope, at).unwrap().read(now, read)
     }
 
-    /// What holds, each with its id and its value, in the order of recording.
+    /// The values that hold, each with its id, in the order of recording.
     fn current(store: &Store, scope: &MemoryScope, at: Seq) -> Vec<String> {
         read(store, scope, at, |view| {
             let items = view.current().into_iter();

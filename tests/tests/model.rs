@@ -1,4 +1,4 @@
-//! The store against a model that is a plain list: what was appended, in order.
+//! The store against a model that is a plain list: the appended facts, in order.
 //!
 //! ```text
 //! append (origins, repeats, revisions, several streams; several threads at once, in an order that the list allows) | context acts | policies | erase | seal | reopen | index deleted
@@ -40,10 +40,10 @@ use proptest_state_machine::{StateMachineTest, prop_state_machine};
 /// So little memory that sessions leave it and come back all the time.
 const MEMORY_BYTES: u64 = 24 << 10;
 
-/// What is left of a text that was erased.
+/// The rest of a text that was erased.
 const GONE: &str = "gone";
 
-/// A view that is held, and what it showed when it was made.
+/// A view that is held, and the context that it showed when it was made.
 struct Held {
     view: View,
     digest: [u8; 32],
@@ -87,7 +87,7 @@ fn batches(facts: &[Fact]) -> Vec<Batch> {
     facts.iter().map(batch).collect()
 }
 
-/// A folder. A crash is a copy of what lies in it while the store is open.
+/// A folder. A crash is a copy of its files while the store is open.
 struct Folder(tempfile::TempDir);
 
 impl Place for Folder {
@@ -162,7 +162,7 @@ struct Real<P> {
     held: Vec<Held>,
     told: Vec<Told>,
     model: Model,
-    /// Threads have met: what they came to, the other copy of the model cannot know.
+    /// Threads have met: the other copy of the model cannot know their outcome.
     has_own_order: bool,
 }
 
@@ -183,7 +183,7 @@ impl<P: Place> Real<P> {
         if second { two } else { one }
     }
 
-    /// Commits of several threads at once. What each was told must be what it would have been told in some order.
+    /// Commits of several threads at once. Each must get the answer that it would have got in some order.
     fn together(&mut self, commits: &[(Vec<Fact>, bool)]) {
         let job = |(facts, second): &(Vec<Fact>, bool)| -> Job<'static> {
             let (store, batches) = (self.store(*second).clone(), batches(facts));
@@ -267,7 +267,7 @@ impl<P: Place> Real<P> {
                 }
             }
             assert_eq!(store.head().unwrap(), Seq(head as u64));
-            // What a handle folded step by step is what a fold from nothing gives.
+            // The state that a handle folded step by step equals a fold from nothing.
             let world = folded(&recorded);
             assert_eq!(world_contradictions(&world, Seq::MAX), []);
             for stream in 0..3 {
@@ -421,7 +421,7 @@ prop_state_machine! {
     fn a_machine_of_two_processes_agrees_with_a_list(sequential 1..30 => Real<Machine>);
 }
 
-/// What the model itself says of a plain story: a judge that is wrong would make the store wrong.
+/// The model's own answers on a plain story: a judge that is wrong would make the store wrong.
 #[test]
 fn the_model_tells_a_plain_story() {
     let mut model = Model { log: vec![Known::Policy(false)] };

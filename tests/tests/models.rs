@@ -5,11 +5,12 @@
 //!              -> models/: a page, a file, a disk, the write lock and the sync lock, processes, a sync that fails
 //! ```
 //!
-//! A scheduler (shuttle) picks who takes the next step, from a seed that a failure prints. In each schedule: what is
-//! acknowledged is on the disk and in the log, what is shown only grows, every caller gets its own answer, and no caller waits for
-//! a wake that does not come. What processes share is words, one step each; records of several may be read half written.
+//! A scheduler (shuttle) picks the thread that takes the next step, from a seed that a failure prints. In each schedule: an
+//! acknowledged commit is on the disk and in the log, the shown head only grows, every caller gets its own answer, and no caller
+//! waits for a wake that does not come. The data that processes share are words, one step each; records of several may be read
+//! half written.
 //!
-//! Not here: what `models/` stands for (the writing of frames, the page's records, the death of processes); the
+//! Not here: the parts that `models/` replaces (the writing of frames, the page's records, the death of processes); the
 //! simulated machine of `crash.rs` and `damage.rs` runs the real ones.
 
 #![allow(
@@ -20,7 +21,7 @@
     reason = "tests: a failed step is a failed test"
 )]
 
-/// What the queue is made of here.
+/// The primitives of the queue here.
 mod primitives {
     pub(super) use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard};
     pub(super) use shuttle::thread::yield_now;
@@ -44,8 +45,8 @@ use commit_queue::Until;
 use machine::{Flaw, Process, World, follow};
 use primitives::Arc;
 
-/// Two processes of two callers each, every one with two commits; in the first, a fact that two threads record; one who opens
-/// the log again if a sync failed; and a follower who waits for all of them.
+/// Two processes of two callers each, every one with two commits; in the first, a fact that two threads record; a process
+/// that opens the log again if a sync failed; and a follower that waits for all of them.
 fn all_processes(flaw: Option<Flaw>, failing_sync: Option<u64>, impatient: bool) -> Arc<World> {
     const CALLERS: [(usize, Until); 4] =
         [(0, Until::Durable), (0, Until::Written), (1, Until::Durable), (1, Until::Durable)];
@@ -116,9 +117,9 @@ fn syncs_are_shared() {
     assert!(syncs < 8 * count as u64, "{syncs} syncs for {} commits", 9 * count);
 }
 
-/// Found here: one thread's sync failed, and a second one of the same process, who had looked for that before his turn
-/// came, synced without an error (it had been told already) and said that all was durable. The same in a thread who
-/// began a new segment, and in one who had waited too long for a turn and synced without.
+/// Found here: one thread's sync failed, and a second thread of the same process, which had looked for that before its
+/// turn came, synced without an error (it had been told already) and said that all was durable. The same in a thread
+/// that began a new segment, and in one that had waited too long for a turn and synced without.
 #[test]
 fn a_sync_that_fails_is_told_to_all_whom_it_concerns() {
     let count = cases(150) as usize;
@@ -197,7 +198,7 @@ impl commit_queue::Stages for Shaky {
     fn wait_for_others(&self, _: impl FnMut() -> bool) {}
 }
 
-/// The lead stayed with the caller whose thread had panicked: all others, and all who came later, waited for ever.
+/// The lead stayed with the caller whose thread had panicked: all other and all later callers waited for ever.
 #[test]
 fn a_leader_that_panics_leaves_no_caller_waiting() {
     let run = || {
@@ -231,7 +232,7 @@ fn a_leader_that_panics_leaves_no_caller_waiting() {
 fn every_flaw_is_found() {
     const ROUND_COUNT: usize = 20;
     const ORDERS_PER_ROUND: usize = 1000;
-    // What they panic with is not of interest.
+    // Their panic messages are not of interest.
     std::panic::set_hook(Box::new(|_| {}));
     let missed: Vec<Flaw> = Flaw::ALL
         .into_iter()

@@ -1,8 +1,8 @@
-//! What a host says is in its context, against what is current here after an import.
+//! A host's context by its own file, against the current context here after an import.
 //!
 //! No format records supersession, but hosts leave marks: compactions, cleared results, branches, rewinds, lists that
 //! replace lists. Each judge here reads the marks in the host's own file, by itself and without an importer, and names
-//! what the host still shows; everything else must be in history all the same.
+//! the items that the host still shows; everything else must be in history all the same.
 
 #![allow(
     clippy::unwrap_used,
@@ -62,7 +62,7 @@ fn lines(bytes: &[u8]) -> Vec<Value> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// What a Claude Code file says is in its context: the path from the newest leaf of the main line, up to a compaction.
+/// The context by a Claude Code file: the path from the newest leaf of the main line, up to a compaction.
 fn claude_calls(records: &[Value]) -> (BTreeSet<String>, BTreeSet<String>) {
     let main: Vec<&Value> =
         records.iter().filter(|record| record["isSidechain"] != true && record["uuid"].is_string()).collect();
@@ -104,8 +104,8 @@ fn after_a_compaction_of_claude_code_the_context_holds_what_followed() {
     assert!(compacted > 0, "no recording has a compaction");
 }
 
-/// Time travel against the file itself: a host's file is only ever appended to, so what was in the context just before the
-/// compaction is what an import of the file up to there ends with.
+/// Time travel against the file itself: a host's file is only ever appended to, so the context just before the compaction
+/// equals the context after an import of the file up to there.
 #[test]
 #[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn the_context_before_a_compaction_is_that_of_the_file_cut_there() {
@@ -131,7 +131,7 @@ fn the_context_before_a_compaction_is_that_of_the_file_cut_there() {
         assert_eq!(texts(&then), texts(&cut), "{name}");
         let (kept, _) = claude_calls(&lines(before.as_bytes()));
         assert_eq!(calls(&then).0, kept, "{name}: by the file itself");
-        // What the compaction took away is what the difference names.
+        // The difference names the items that the compaction took away.
         let taken = acpdb_query::diff(&then, &view, &stream.name);
         let left = taken.items.iter().filter(|row| row.change == acpdb_query::Change::Went).count();
         assert!(left > 0, "{name}: {taken:?}");
@@ -394,7 +394,8 @@ fn codex_compactions_rollbacks_and_forks_leave_what_the_rollout_holds() {
     ] {
         let (_folder, store, view) = imported(Format::Codex, "rollout", file.as_bytes());
         assert_eq!(texts(&view), current);
-        // What it was forked from is known, whether that was imported or not; the prefix is a copy of its own.
+        // The session that it was forked from is known, whether that was imported or not; the prefix is a copy of its
+        // own.
         let forks: Vec<_> = view.read().state().forks(view.at()).to_vec();
         let parent = acpdb_engine::entry::StreamInfo::session("codex", "parent").id();
         assert_eq!(forks.iter().map(|(_, fork)| fork.from).collect::<Vec<_>>(), [parent]);

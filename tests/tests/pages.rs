@@ -1,4 +1,4 @@
-//! The page of a session: what was recorded stays text, each text is there once, and a browser can use it.
+//! The page of a session: recorded text stays text, each text is there once, and a browser can use it.
 
 #![allow(
     clippy::unwrap_used,

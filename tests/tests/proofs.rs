@@ -1,4 +1,4 @@
-//! Signed checkpoints and proofs: what is true is accepted, by acpdb and by the checker in Python; each attack is refused and named.
+//! Signed checkpoints and proofs: true ones are accepted, by acpdb and by the checker in Python; each attack is refused and named.
 //!
 //! An attacker here may write all of a store's folder and has the store's secret, and no key. A rewritten history is made by acpdb itself,
 //! from a copy of the folder, so every digest, link and witness in it is right.
@@ -49,7 +49,7 @@ fn said(key: &str, text: &str) -> String {
 fn copy(from: &Path, to: &Path) {
     let _ = std::fs::remove_dir_all(to);
     copy_folder(from, to).unwrap();
-    // What is copied is not another user's to write.
+    // Another user cannot write the copy.
     for folder in [to.to_owned(), to.join("log")] {
         std::fs::set_permissions(folder, PermissionsExt::from_mode(0o700)).unwrap();
     }
@@ -82,7 +82,7 @@ fn tells(ran: &Ran, code: i32, words: &[&str]) {
     assert!(!text.contains("panicked"), "{text}");
 }
 
-/// What the checker in Python says of a file.
+/// The answer of the checker in Python about a file.
 ///
 /// Without python3 the second judge was left out and the test passed; tests with two judges are ignored where there is none, and fail
 /// if they are run all the same.
@@ -100,7 +100,7 @@ fn python(world: &World, file: &str, key: &str) -> (i32, String) {
     (done.status.code().unwrap(), String::from_utf8(text).unwrap())
 }
 
-/// What both checkers say of a file has to be the same: true or not.
+/// Both checkers have to give the same answer about a file: true or not.
 #[track_caller]
 fn both(world: &World, file: &str, key: &str, is_true: bool) {
     let ran = world.run(&["check", file, "--key", key]);
@@ -186,7 +186,7 @@ fn a_session_is_proven_up_to_what_was_signed_and_nothing_of_others_is_in_it() {
     let ran = world.run(&["check", "s9", "--key", &key]);
     tells(&ran, 0, &["events of stream ", "message_recorded", "one", "two", "three"]);
     assert!(!ran.text().contains("orders.rs"), "{}", ran.text());
-    // What came after is left out, and that is said; a session that is not signed at all proves nothing.
+    // Later events are left out, and that is said; a session that is not signed at all proves nothing.
     world.run_with(&["append", "--stdin"], said("k4", "four") + &FEED.replace("\"s1\"", "\"s7\"")).ok();
     tells(
         &world.run(&["prove", "--session", "s9", "-o", "less"]),
@@ -222,7 +222,7 @@ fn a_session_is_proven_up_to_what_was_signed_and_nothing_of_others_is_in_it() {
     }
 }
 
-/// Writes what came after `base` anew, as an attacker with the folder and without the key does, and keeps the notes.
+/// Writes the events after `base` anew, as an attacker with the folder and without the key does, and keeps the notes.
 #[track_caller]
 fn rewritten(lines: &[String]) {
     let world = signed();
@@ -335,7 +335,7 @@ fn two_faces_of_one_store_are_named() {
     world.write("face.note", elsewhere(&["--db", "face", "checkpoint", "export"]).out);
     let key = key(&world);
     tells(&world.run(&["check", "face.note", "--key", &key]), 3, &["the store was forked"]);
-    // Each face has a proof for itself; what was seen before says which of them is new.
+    // Each face has a proof for itself; the checkpoint seen before says which of them is new.
     world.write("proof", elsewhere(&["--db", "face", "prove", "#6"]).out);
     tells(&elsewhere(&["check", "proof"]), 0, &["proves"]);
     tells(&world.run(&["check", "proof"]), 3, &["contradicts what was seen last", "forked"]);
@@ -474,7 +474,7 @@ fn lost_and_wrong_keys_and_secrets_say_what_to_do() {
     world.run_with(&["append", "--stdin"], FEED.replace("\"s1\"", "\"s7\"")).ok();
     tells(&world.run(&["prove", "#35"]), 7, &["no checkpoint covers #35", "acpdb checkpoint sign"]);
     tells(&world.run(&["check", "nothing"]), 1, &["cannot read nothing"]);
-    // What was seen last is known without the key.
+    // The checkpoint seen last is known without the key.
     std::fs::remove_file(&path).unwrap();
     tells(&world.run(&["verify"]), 0, &["agrees"]);
     // Without the secret nothing can be compared, and that is said.
@@ -515,7 +515,8 @@ fn checkpoints_are_signed_by_themselves_where_that_is_set() {
     world.run(&["verify"]).ok();
 }
 
-/// A file that is copied signs for every program that has it. Under a passphrase it does not, and what it signs checks like all else.
+/// A file that is copied signs for every program that has it. Under a passphrase it does not, and its signatures check like all
+/// others.
 #[test]
 #[ignore = "needs python3"]
 fn a_key_under_a_passphrase_signs_with_it_alone() {

@@ -1,4 +1,5 @@
-//! What a registry and its readers need: every crate that is published says what it is, and the files that they look for are there.
+//! Requirements of a registry and its readers: every crate that is published says what it is, and the files that they look for are
+//! there.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,7 +23,7 @@ fn manifest(path: &Path) -> Table {
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// What of a package's metadata is missing or too long for a registry.
+/// Fields of a package's metadata that are missing or too long for a registry.
 fn findings(package: &Table, workspace: &Table, folder: &Path) -> Vec<String> {
     let value = |field: &str| -> Option<Value> {
         let own = package.get(field)?;

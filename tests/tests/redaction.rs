@@ -1,4 +1,4 @@
-//! A secret that is taken out is nowhere: not in the log, the index, a view, or what the program says.
+//! A secret that is taken out is nowhere: not in the log, the index, a view, or the output of the program.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! What is concluded, and found, does not depend on how facts were cut into commits or on the index.
+//! Conclusions, and search results, do not depend on how facts were cut into commits or on the index.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 
@@ -29,7 +29,8 @@ fn entries(numbers: &[u16]) -> Vec<Entry> {
     entries
 }
 
-/// Records `entries` in commits of these sizes, over and over; what is recorded and what the model sees.
+/// Records `entries` in commits of these sizes, over and over; returns the events, and the context as the model sees
+/// it.
 fn told(entries: &[Entry], sizes: &[usize]) -> (Vec<String>, Vec<String>, usize) {
     let folder = tempfile::TempDir::new().unwrap();
     let builder = Store::builder(folder.path().join("store")).registry(acpdb_hosts::registry());

@@ -1,7 +1,9 @@
-//! The shapes that `--json` prints, each with a published schema in `docs/schema/`, checked against what every verb says.
+//! The shapes that `--json` prints, each with a published schema in `docs/schema/`, checked against the output of every
+//! verb.
 //!
-//! `SCHEMAS=write cargo test -p acpdb-tests --test schemas` widens the schemas by what was seen: fields and types are
-//! added, never taken away; what is not always there stops being required. Read the difference before you commit it.
+//! `SCHEMAS=write cargo test -p acpdb-tests --test schemas` widens the schemas by the seen values: fields and types are
+//! added, never taken away; a field that is not always there stops being required. Read the difference before you
+//! commit it.
 
 #![allow(
     clippy::unwrap_used,

@@ -121,7 +121,7 @@ fn facts(s: &dyn Fn(usize) -> String) -> Vec<Entry> {
     all
 }
 
-/// Files of every host with a secret in what was said and done.
+/// Files of every host with a secret in each text and call.
 fn files(s: &dyn Fn(usize) -> String) -> Vec<(Format, String)> {
     let claude = |uuid: u32, message: String, kind: &str| {
         format!(
@@ -291,7 +291,7 @@ fn has(haystack: &[u8], needle: &[u8]) -> bool {
     haystack.windows(needle.len()).any(|window| window == needle)
 }
 
-/// Where a secret still is: in the bytes of the folder, or in what the engine reads out of it.
+/// Places that still hold a secret: the bytes of the folder, or texts that the engine reads out of it.
 fn traces(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut all = BTreeMap::new();
@@ -316,7 +316,7 @@ fn traces(folder: &Path) -> Vec<String> {
     found
 }
 
-/// What a scan by our rule finds, as bodies.
+/// The bodies that a scan by our rules finds.
 fn scanned(store: &Store) -> Vec<BodyAddress> {
     let rules = rules();
     let mut found = Vec::new();
@@ -346,7 +346,7 @@ fn what_is_erased_is_nowhere_in_the_folder() {
     assert!(report.recorded.is_some());
     drop(store);
     assert_eq!(traces(&folder), Vec::<String>::new());
-    // What was erased does not come back, from whichever source.
+    // An erased text does not come back, from whichever source.
     let store = open(&folder, false);
     let _ = store.append(&StreamInfo::session("other", "s2"), again(&secret)).unwrap();
     for (format, text) in files(&secret) {
@@ -364,7 +364,7 @@ fn what_is_erased_is_nowhere_in_the_folder() {
     assert_eq!(told, Vec::<String>::new());
 }
 
-/// Texts that are whole what was erased.
+/// Texts that are, as a whole, an erased text.
 fn again(s: &dyn Fn(usize) -> String) -> Vec<Entry> {
     vec![
         Entry::message("m1", Role::User, format!("my pin is {}", s(0))).origin("again:1"),
@@ -484,7 +484,7 @@ fn a_dictionary_finds_nothing_in_the_log() {
         });
     }
     assert_eq!(hits, Vec::<String>::new());
-    // The short hash is what agents type: it is shown as ever, and its bits are not those that the log holds.
+    // The short hash is the one that agents type: it is shown as ever, and its bits are not those that the log holds.
     let bits = Label::of("bash", format!(r#"{{"command":"curl -H {}"}}"#, secret(2)).as_bytes()).bits();
     assert!(labels.iter().any(|(label, _)| *label == bits), "the store shows the hash");
     let without = std::fs::read(folder.join("secret")).unwrap();

@@ -1,8 +1,8 @@
-//! The house rules that a machine can check, each as a test that says how to mend what it finds.
+//! The house rules that a machine can check, each as a test that says how to mend its findings.
 //!
-//! Looks at the files of the repository itself: who imports whom, what pure modules may touch, how long files are,
-//! whether links in the documents lead anywhere, which words must not be there. Builds nothing, changes nothing.
-//! Words that are banned are put together from pieces here, so that this file does not find itself.
+//! Looks at the files of the repository itself: which crates import which, the names that pure modules may use, how
+//! long files are, whether links in the documents lead anywhere, which words must not be there. Builds nothing, changes
+//! nothing. Words that are banned are put together from pieces here, so that this file does not find itself.
 
 #[path = "tidy/ignored.rs"]
 mod ignored;
@@ -92,7 +92,7 @@ const ROOMS: &[(&str, &str, &str)] = &[
     ("the command line", "cli/src/", "cli/src/"),
 ];
 
-/// What a pure module may not name: files, network, clocks, threads, environment, randomness, output.
+/// Names that a pure module may not use: files, network, clocks, threads, environment, randomness, output.
 const IMPURE: &[&str] = &[
     "std::fs",
     "std::net",
@@ -243,7 +243,7 @@ fn first_names(tail: &str) -> Vec<String> {
     names
 }
 
-/// What the crate's root exports by another module's name: `pub use store::{Store, View}` gives both to `store`.
+/// Exports of the crate's root by the module that they come from: `pub use store::{Store, View}` gives both to `store`.
 fn exports(root_code: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for statement in root_code.split(';') {
@@ -471,7 +471,8 @@ fn storage_crates_are_named_where_they_belong() -> io::Result<()> {
     Ok(())
 }
 
-/// Files that name a format or a maker of models, with the reason: each says what one host or one verb speaks, so a further
+/// Files that name a format or a maker of models, with the reason: each is about one host or one verb, so a further
+/// provider adds none.
 /// provider adds none.
 const NAMERS: &[(&str, &str)] = &[
     ("cli/src/commands/verify_host.rs", "compares with what Claude Code sent"),
@@ -512,7 +513,7 @@ fn a_provider_is_its_folder_and_its_row() -> io::Result<()> {
                 rows.iter().map(move |(name, own)| (format!("{of}::{name}"), *own, of == "Format"))
             });
             for (name, own, is_format) in named {
-                // What makes models belongs to several formats.
+                // A maker of models belongs to several formats.
                 let is_own = inside.is_some_and(|(found, _)| found == own || !is_format);
                 let is_told = NAMERS.iter().any(|(namer, _)| *namer == path);
                 let is_named = code.match_indices(&name).any(|(at, _)| {
@@ -612,7 +613,7 @@ fn links_are_found_outside_code_only() {
     assert_eq!(links(text), [(1, "x.md".to_owned()), (5, "p/q.png".to_owned())]);
 }
 
-/// A target without a corpus does not run: what is kept of it is replayed before it explores.
+/// A target without a corpus does not run: its kept inputs are replayed before it explores.
 #[test]
 fn every_fuzz_target_has_something_to_begin_with() -> io::Result<()> {
     let all = files()?;

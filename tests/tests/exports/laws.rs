@@ -50,9 +50,9 @@ fn is_thinking(block: &Value) -> bool {
     matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"))
 }
 
-/// Whether what an exporter shows is what the fold shows.
+/// Whether an exporter shows the same as the fold.
 fn whole_elsewhere(view: &View) -> bool {
-    // Nothing hidden among what an exporter may leave untouched: the newest turn, and the user's words.
+    // No item hidden that an exporter may leave untouched: those of the newest turn, and the user's words.
     let reading = view.read();
     let state = reading.state();
     let turn = state.turn(view.at());
@@ -117,7 +117,7 @@ fn check(numbers: &[u16], seen: &mut Seen) {
             let model = Some("gemini-3-pro".to_owned()).filter(|_| format == Format::Gemini);
             let options = Options { unfinished: Unfinished::Synthetic, model, ..Options::default() };
             let _ = judged(&view, format, &options, &context);
-            // The engine's own hand-off, before anything was served: what is current.
+            // The engine's own hand-off, before anything was served: the current context.
             let renderer = Exporter::new(format);
             let served = acpdb_engine::store::Renderer::render(&renderer, &view.served()).unwrap();
             let _ = (served, signatures_are_whole(&usual.bytes));
@@ -135,12 +135,12 @@ fn check(numbers: &[u16], seen: &mut Seen) {
         let body: Value = serde_json::from_slice(&preserved.bytes).unwrap();
         let all = blocks(&body);
         sent.push((body, all));
-        // Nothing newly hidden: what was sent is how the next one begins.
+        // Nothing newly hidden: the next request begins with the bytes of the one before.
         let texts = shown(&life.store, life.info.id(), seq).unwrap();
         let steady = !is_pending(&view) && whole_elsewhere(&view);
         if let Some((_, earlier, made, was_steady)) = &before
             && *was_steady
-            // A request without a message is none: what the system says may still grow.
+            // A request without a message is none: its system prompt may still grow.
             && !earlier.is_empty()
             && texts.starts_with(earlier)
             && whole_elsewhere(&view)

@@ -1,12 +1,12 @@
-//! What a host recorded for its provider, and what is exported for the same provider: field by field.
+//! A host's recording for its provider, and the export for the same provider: field by field.
 //!
 //! ```text
 //! recording, read here by hand -> pieces (text, call, result, ..) ---.
 //! recording -> import -> export of the whole history -> pieces -------+-> fields that differ, with how often
 //! ```
 //!
-//! The pieces are taken from both sides by the few lines below, which know no importer. What cannot be the same stands in
-//! the tables below and, with why, in the page about hosts; anything else fails.
+//! The pieces are taken from both sides by the few lines below, which know no importer. Fields that cannot be the same
+//! stand in the tables below and, with the reason, in the page about hosts; anything else fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -240,7 +240,7 @@ fn fields_of(pieces: &[Piece]) -> (Values, Vec<String>) {
     (fields, order)
 }
 
-/// What differs, by kind and field: how many values are the same, missing, added.
+/// Differences by kind and field: how many values are the same, missing, added.
 #[derive(Default)]
 struct Differences(BTreeMap<String, [usize; 3]>);
 
@@ -270,7 +270,7 @@ impl Differences {
                 }
             }
         }
-        // The order of what both have.
+        // The order of the ids that both have.
         let both = |one: &[String], two: &[String]| {
             one.iter().filter(|it| two.contains(it)).cloned().collect::<Vec<_>>()
         };

@@ -1,5 +1,5 @@
-//! Laws of serving, over lives of every kind of event: what is sent begins with what was sent, until a rebase says
-//! otherwise; every context can be made again; budgets are kept or it is said why not.
+//! Laws of serving, over lives of every kind of event: a request begins with the bytes of the one before, until a
+//! rebase says otherwise; every context can be made again; budgets are kept, or a reason is given.
 
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ fn store(world: &SimWorld, process: u32) -> Store {
     fixed(builder.registry(acpdb_hosts::registry()), 7).open().unwrap()
 }
 
-/// The bytes without those that only close what is open.
+/// The bytes without those at the end that only close arrays and objects.
 fn open_end(bytes: &[u8]) -> &[u8] {
     let closing = bytes.iter().rev().take_while(|byte| matches!(byte, b']' | b'}')).count();
     &bytes[..bytes.len() - closing]
 }
 
 /// Whether anything is said in a request. One without is refused by every provider, so nothing is cached that begins with it;
-/// and what the system says before the user and the model goes to the head where the format has one.
+/// and the system's texts before the user and the model go to the head where the format has one.
 fn has_messages(bytes: &[u8]) -> bool {
     let body: serde_json::Value = serde_json::from_slice(bytes).unwrap();
     ["messages", "contents", "input"]
@@ -111,7 +111,7 @@ fn check(numbers: &[u16], mode: ServeMode, format: Format, preset: &str, seen: &
                 seen.prefixes += usize::from(same_head);
             }
             (Some(_), Some(cause)) => {
-                // What the host did cannot wait; the rules of an append-only context do.
+                // Acts of the host cannot wait; the rules of an append-only context do.
                 if mode == ServeMode::AppendOnly {
                     assert!(
                         matches!(cause, RebaseCause::Asked | RebaseCause::Budget),
@@ -157,9 +157,9 @@ fn lives_that_once_broke_it() {
     for numbers in [
         // A rewind took the answer of a call that had been sent with it: the call was left out, and no report said so.
         vec![3027, 5595, 490, 682, 5824, 34515],
-        // A revision was as long as what it revised, and passed for the same.
+        // A revision was as long as the text that it revised, and passed for the same.
         vec![51287, 52343],
-        // Another system prompt: what is cached begins otherwise.
+        // Another system prompt: the cached bytes begin otherwise.
         vec![0, 14901],
         // Nothing had been said yet when it was asked for first; then the system spoke before the user and the model.
         vec![58835, 10584],

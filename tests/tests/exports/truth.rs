@@ -1,5 +1,5 @@
 //! One truth in every mouth: over lives of every kind of event and in every mode of serving, each way of asking says the
-//! same of each item, and the bytes that are sent are what it says.
+//! same of each item, and the bytes sent agree with it.
 
 use std::sync::Arc;
 
@@ -289,7 +289,7 @@ fn check(numbers: &[u16], preset: &str, host: &str, seen: &mut [usize; 4]) {
     }
 }
 
-/// Serves a life after each act, and judges what was sent.
+/// Serves a life after each act, and judges the bytes sent.
 fn check_served(numbers: &[u16], mode: ServeMode, format: Format, preset: &str, seen: &mut [usize; 2]) {
     let mut told = Told::new(preset, "opencode");
     let session = told.store.session(told.info.clone());
@@ -299,7 +299,7 @@ fn check_served(numbers: &[u16], mode: ServeMode, format: Format, preset: &str, 
         told.finish(0);
         let options = ServeOptions { mode: Some(mode), cold: number % 37 == 0, ..ServeOptions::default() };
         let step = session.step(format!("serve-{place}")).unwrap();
-        // What was sent can be told from the log afterwards, as the log was when it was sent.
+        // The context that was sent can be told from the log afterwards, as the log was when it was sent.
         let sent = step.context(&exporter, &options).unwrap();
         let view = told.store.view(told.info.id()).unwrap();
         let mut said = testimony(&told.store, &view, &told.name(), None).unwrap();
@@ -341,7 +341,7 @@ proptest! {
     }
 }
 
-/// The law is about something: its lives have every kind of placeholder, and contexts with and without what is pending.
+/// The law is about something: its lives have every kind of placeholder, and contexts with and without pending changes.
 #[test]
 fn the_lives_are_full() {
     let numbers = |seed: u64| {
@@ -390,7 +390,7 @@ fn lives_that_were_told_in_two_ways() {
     ];
     check(&numbers, "balanced", "opencode", &mut [0; 4]);
     // A task is completed, begun again and completed again: the second end hides nothing. The judge asked for the summary
-    // of the newest end; what is hidden stands behind the summary of the end that hid it.
+    // of the newest end; hidden items stand behind the summary of the end that hid them.
     let twice = [63326, 5612, 23918, 16478, 854, 43166, 58671];
     check(&twice, "acp", "claude-code", &mut [0; 4]);
 }
@@ -400,7 +400,7 @@ fn lives_that_were_told_in_two_ways() {
 fn served_lives_that_went_wrong() {
     for (numbers, mode, format, preset) in [
         // An output was sent as pruned while its task went on, and the end of the task waited for a rewrite that pays.
-        // The judge missed the summary of what nothing was hidden with yet; it asks for the cause as it was sent.
+        // The judge missed a summary with which nothing was hidden yet; it asks for the cause as it was sent.
         (&[17750, 32232, 4316, 36741, 32510][..], ServeMode::Batched, Format::Anthropic, "acp"),
         (&[17750, 32232, 4316, 36741, 32510][..], ServeMode::Batched, Format::Anthropic, "acp-head"),
     ] {
@@ -498,7 +498,7 @@ fn a_short_text_is_not_lost_to_its_summary() {
     }
 }
 
-/// What was discarded and then superseded counted twice.
+/// An item that was discarded and then superseded counted twice.
 #[test]
 fn an_item_counts_once_under_its_first_cause() {
     let mut told = Told::new("acp", "opencode");
@@ -524,8 +524,8 @@ fn an_item_counts_once_under_its_first_cause() {
     assert_eq!(counts, [("discard", 1)]);
 }
 
-/// A call that was open when its task was completed stayed for ever; and what bore the summary may be shown again, while
-/// the rest is hidden: the summary moves on.
+/// A call that was open when its task was completed stayed for ever; and the item that bore the summary may be shown
+/// again, while the rest is hidden: the summary moves on.
 #[test]
 fn a_summary_outlives_its_bearer_and_open_calls_follow_it() {
     let mut told = Told::new("acp", "opencode");

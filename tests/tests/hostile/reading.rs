@@ -8,7 +8,7 @@ use std::process::Stdio;
 
 use crate::world::World;
 
-/// Every verb that reads. What they make lies beside the store.
+/// Every verb that reads. Their output files lie beside the store.
 const READS: &[&str] = &[
     "sessions",
     "sessions tool:read --all",
@@ -89,7 +89,7 @@ fn tree(store: &Path) -> BTreeMap<PathBuf, Seen> {
     found
 }
 
-/// Fails unless all verbs that read leave the store as it is. What each said on stderr, in a line.
+/// Fails unless all verbs that read leave the store as it is. Returns the words of each on stderr, in a line.
 fn assert_untouched(world: &World, state: &str) -> Vec<String> {
     let store = world.path("store");
     let before = tree(&store);
@@ -97,7 +97,7 @@ fn assert_untouched(world: &World, state: &str) -> Vec<String> {
     for line in READS {
         let args: Vec<&str> = line.split(' ').collect();
         let ran = world.run(&args);
-        // An export for programs has nothing to say of a simulation; what counts is that it ended by itself.
+        // An export for programs has nothing to say of a simulation; it only has to end by itself.
         assert!(matches!(ran.code, 0 | 1 | 3 | 4 | 7 | 8), "{state}: {line}: {} {}", ran.code, ran.err);
         assert!(!ran.err.contains("panicked"), "{state}: {line}: {}", ran.err);
         let after = tree(&store);
@@ -171,7 +171,7 @@ fn of_a_store_whose_writer_was_killed() {
     assert!((0..3).all(|number| list.contains(&format!("last words {number}"))), "{list}");
 }
 
-/// Reading verbs recovered the store that they were asked about. They leave that to those who write now, and say so.
+/// Reading verbs recovered the store that they were asked about. They leave that to verbs that write now, and say so.
 #[test]
 fn of_a_store_with_a_torn_end() {
     let world = World::fed();
@@ -190,7 +190,7 @@ fn of_a_store_with_a_torn_end() {
         "{said:#?}"
     );
     assert!(!world.path("store/quarantine").exists());
-    // A verb that writes does what is to be done.
+    // A verb that writes does the work that is left.
     world
         .run_with(
             &["append", "--stdin"],

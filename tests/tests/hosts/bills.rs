@@ -1,4 +1,4 @@
-//! Bills: what the table of prices makes of a session is what its host made of it.
+//! Bills: the cost of a session by the table of prices equals the cost by its host.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ fn millionths(dollars: f64) -> i64 {
     (dollars * 1e6).round() as i64
 }
 
-/// What the table says of each session, subagents included.
+/// The cost of each session by the table, subagents included.
 fn reckoned(scene: &str) -> BTreeMap<String, i64> {
     let played = imported(scene);
     let requests = requests(&played.store, Seq::MAX).unwrap();

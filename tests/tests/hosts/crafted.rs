@@ -1,4 +1,4 @@
-//! What the laboratory cannot play: records of other versions, written by hand after real ones.
+//! Cases that the laboratory cannot play: records of other versions, written by hand after real ones.
 
 use acpdb_engine::event::{Payload, Scope};
 use acpdb_engine::ids::Seq;

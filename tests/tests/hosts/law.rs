@@ -1,4 +1,4 @@
-//! The law: `context --recorded` just before a step of the model is what the host sent for that step.
+//! The law: `context --recorded` just before a step of the model equals the host's request for that step.
 
 use acpdb_engine::At;
 use acpdb_engine::event::{Payload, Scope, TurnKind};
@@ -9,7 +9,7 @@ use acpdb_hosts::import::json;
 use super::lines;
 use super::scenes::{Played, Request, imported, requests};
 
-/// What no recording says: host, part of a line, why. Lines that have it are left out on both sides.
+/// Differences that no recording tells: host, part of a line, why. Lines that have it are left out on both sides.
 pub(super) const LEFT: &[(&str, &str, &str)] = &[
     (
         "copilot",
@@ -55,7 +55,7 @@ fn format_of(api: &str) -> Format {
     }
 }
 
-/// What the store would send at `at`.
+/// The store's context at `at`, as lines of a request.
 fn stored(played: &Played, session: &str, at: Seq, request: &Request) -> Vec<String> {
     let store = &played.store;
     let stream = store.stream_names().unwrap().into_iter().find(|it| it.name == session).unwrap();
@@ -143,7 +143,7 @@ fn holds(scene: &str) {
                 if host == "gemini" {
                     lines.dedup_by(|next, before| next == before && next.starts_with("user result"));
                 }
-                // This host records what it parsed, not the model's bytes.
+                // This host records the parsed input, not the model's bytes.
                 if host == "copilot" {
                     for line in lines.iter_mut().filter(|line| line.starts_with("assistant call")) {
                         let (head, input) = line.split_once('{').unwrap();

@@ -1,4 +1,4 @@
-//! A request's messages as lines: one for each block, item or part. Only what the model reads is in them.
+//! A request's messages as lines: one for each block, item or part. Only texts that the model reads are in them.
 
 use acpdb_hosts::import::json;
 

@@ -1,4 +1,4 @@
-//! The linter knows what shipping hosts send: every request of every scene is clean.
+//! The linter knows the requests of shipping hosts: every request of every scene is clean.
 
 use std::collections::{BTreeMap, BTreeSet};
 

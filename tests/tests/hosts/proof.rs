@@ -1,4 +1,4 @@
-//! Claude Code's own digests prove that what is made of its recording is what it sent.
+//! Claude Code's own digests prove that the context made from its recording equals its requests.
 
 use std::collections::BTreeMap;
 

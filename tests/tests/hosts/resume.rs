@@ -22,7 +22,7 @@ fn words() -> Resume {
     }
 }
 
-/// What a session says at a point, in the form of a host's provider.
+/// A session's context at a point, in the form of a host's provider.
 fn said(store: &Store, stream: StreamId, at: At, host: ResumeHost) -> Vec<String> {
     let view = store.view_at(stream, &at).unwrap();
     let options = Options { selection: Selection::Recorded, ..Options::default() };
@@ -58,7 +58,7 @@ fn again(bytes: &[u8], host: ResumeHost) -> (tempfile::TempDir, Store, StreamId)
     (home, store, stream)
 }
 
-/// Writes every session of a scene back at steps of it and at its end; compares what comes of it.
+/// Writes every session of a scene back at steps of it and at its end; compares the results.
 fn holds(scene: &str, host: ResumeHost, origin: Origin) {
     let played = imported(scene);
     let streams = played.store.stream_names().unwrap();

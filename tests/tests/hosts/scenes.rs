@@ -16,7 +16,7 @@ pub(super) struct Request {
     /// The host's id of the session, where it says one.
     pub(super) session: Option<String>,
     pub(super) model: String,
-    /// What the provider said of it, as JSON.
+    /// The provider's usage for it, as JSON.
     pub(super) usage: String,
     /// Its messages, as JSON.
     pub(super) messages: Vec<String>,

@@ -1,5 +1,5 @@
-//! What leaves the context, by the sizes that the provider reported: a request is smaller than the one before it where the recording
-//! has a mark, and nowhere else.
+//! Shrinking contexts, by the sizes that the provider reported: a request is smaller than the one before it where the recording has
+//! a mark, and nowhere else.
 //!
 //! ```text
 //! request 1      9,000 tokens
@@ -8,8 +8,8 @@
 //! request 3      9,400          smaller, and there is a mark: so it went back
 //! ```
 //!
-//! A rewind that is none would hide what the model was still shown; one that is missed would show what it was not. A compaction of
-//! little may add more than it takes.
+//! A rewind that is none would hide items that the model was still shown; a missed rewind would show items that it was not shown.
+//! A compaction of little may add more than it takes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ struct Step {
     size: Option<u64>,
 }
 
-/// What stands between two requests of a session, and how the second one's size compares to that of the first.
+/// The marks between two requests of a session, and how the second one's size compares to that of the first.
 #[derive(Default)]
 struct Falls {
     /// By the mark: requests that are smaller behind one, and those that are not.
@@ -42,7 +42,7 @@ struct Falls {
 
 impl Falls {
     fn add(&mut self, name: &str, store: &Store, stream: StreamId) {
-        // A reply's end may stand behind a mark: what counts is where its step begins.
+        // A reply's end may stand behind a mark: only the place where its step begins counts.
         let (mut steps, mut mark) = (Vec::<Step>::new(), None);
         for recorded in store.stream_events(stream, Seq::ZERO, Seq::MAX).unwrap() {
             match recorded.unwrap().event.payload {

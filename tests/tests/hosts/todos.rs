@@ -1,4 +1,5 @@
-//! Todo lists: what a host keeps beside its sessions is what its calls said, so nothing has to be read from there.
+//! Todo lists: the list that a host keeps beside its sessions equals the one in its calls, so nothing has to be read
+//! from there.
 
 use acpdb_hosts::sqlite::{Database, Source, Value};
 use acpdb_query::todos;

@@ -1,4 +1,4 @@
-//! Bills: what the provider said of each request is what the store tells of it.
+//! Bills: the provider's usage for each request equals the usage in the store.
 
 use acpdb_engine::event::{Payload, Scope, Usage};
 use acpdb_engine::ids::Seq;
@@ -6,13 +6,13 @@ use acpdb_hosts::import::json;
 
 use super::scenes::{Played, Request, imported, requests};
 
-/// Tokens as the laboratory's provider said them, in the store's terms: what came from the cache is no input.
+/// Tokens as the laboratory's provider said them, in the store's terms: tokens from the cache are no input.
 fn said(request: &Request) -> Usage {
     let count = |name: &str| json::count(json::member(Some(&request.usage), name));
     let (read, write) = (count("read").unwrap(), count("write").unwrap());
     let writes = request.api == "anthropic";
     let thought = count("reasoning").unwrap_or(0);
-    // One API tells output without what was thought.
+    // One API tells output without the reasoning.
     let beside = if request.api == "gemini" { thought } else { 0 };
     let cached = read + if writes { write } else { 0 };
     Usage {
@@ -41,7 +41,7 @@ fn told(played: &Played, session: &str) -> Vec<(Option<String>, Usage)> {
         .collect()
 }
 
-/// Compares each request of a scene; `same` says what its host tells.
+/// Compares each request of a scene; `same` picks the counts that its host tells.
 fn holds(scene: &str, same: fn(&Usage) -> [Option<u64>; 6]) {
     let played = imported(scene);
     let all = requests(scene);
@@ -71,12 +71,13 @@ fn all(usage: &Usage) -> [Option<u64>; 6] {
     [input, output, cache_read, cache_write, cache_write_long, reasoning]
 }
 
-/// Without what is written to the cache for an hour and what was thought, which the host does not record of that API.
+/// Without the tokens written to the cache for an hour and those of reasoning, which the host does not record of that
+/// API.
 fn briefly(usage: &Usage) -> [Option<u64>; 6] {
     [usage.input, usage.output, usage.cache_read, usage.cache_write, None, None]
 }
 
-/// Without what is written to the cache, which its API does not tell.
+/// Without the tokens written to the cache, which its API does not tell.
 fn unwritten(usage: &Usage) -> [Option<u64>; 6] {
     [usage.input, usage.output, usage.cache_read, None, None, usage.reasoning]
 }
@@ -127,7 +128,8 @@ fn opencode_tells_every_request() {
     holds("opencode/chat", |usage| [usage.input, usage.output, usage.cache_read, None, None, None]);
 }
 
-/// What a host sends before the first message stands in no recording; the first request's tokens say how much it is.
+/// The part that a host sends before the first message stands in no recording; the first request's tokens give its
+/// size.
 #[test]
 fn the_size_of_system_prompt_and_tools_is_learnt_from_the_first_request() {
     for scene in

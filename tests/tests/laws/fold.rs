@@ -26,7 +26,7 @@ fn state(world: &World, stream: StreamId) -> &State {
     world.stream(stream).unwrap()
 }
 
-/// What every superseder must be, judged from the events alone.
+/// The rules for every superseder, judged from the events alone.
 fn superseders_are_proper(events: &[Recorded], state: &State, at: Seq) -> Result<(), String> {
     for edge in state.edges(at) {
         let Some(new) = edge.new else { continue };
@@ -141,7 +141,7 @@ proptest! {
         }
     }
 
-    /// Law 6: a restore gives back what a discard or a distill took, and its place.
+    /// Law 6: a restore gives back the texts that a discard or a distill took, in their place.
     #[test]
     fn a_restore_undoes_a_discard(numbers in numbers(), call in any::<prop::sample::Index>(), distill in any::<bool>()) {
         let numbers: Vec<u16> = numbers.into_iter().filter(|number| number % 64 != 58).collect();
@@ -153,7 +153,7 @@ proptest! {
         let ix = played.tape.state().find(item).unwrap();
         let before = played.tape.head();
         let (was, order) = (played.tape.state().item(ix, before).unwrap(), played.tape.state().current(before));
-        // Only what is whole and in the context can be hidden, and comes back whole.
+        // Only an item that is whole and in the context can be hidden, and comes back whole.
         if was.output.state != FaceState::Whole || !was.in_context || was.output.cause.is_some() {
             return Ok(());
         }
@@ -177,7 +177,7 @@ proptest! {
         prop_assert_eq!(played.tape.state().current(head), order);
     }
 
-    /// Law 9 for all that a session records: it decodes to what was encoded, and encodes alike again.
+    /// Law 9 for all that a session records: a decoded event equals the encoded one, and encodes alike again.
     #[test]
     fn what_is_decoded_is_what_was_encoded(numbers in numbers(), preset in 0..6_usize) {
         for recorded in played(&numbers, preset).tape.events() {
@@ -185,7 +185,7 @@ proptest! {
         }
     }
 
-    /// Law 9 for what this program does not know: any bytes of an unknown kind come back as they were.
+    /// Law 9 for events that this program does not know: any bytes of an unknown kind come back as they were.
     #[test]
     fn unknown_kinds_survive(number in 3000_u16.., version in 1_u16.., bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         use acpdb_engine::codec::payload;

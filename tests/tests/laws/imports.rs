@@ -76,18 +76,18 @@ fn store(folder: &tempfile::TempDir, name: &str) -> Store {
     fixed(builder, 11).open().unwrap()
 }
 
-/// What a store says of its sessions: texts in their order, calls with their results, what hides what.
+/// A store's answers about its sessions: texts in their order, calls with their results, the edges of supersession.
 ///
-/// A message that goes on in the next import has its end reported twice, with what was known each time. So seqs differ,
-/// and items are counted here instead of named.
+/// A message that goes on in the next import has its end reported twice, each time with the facts known then. So seqs
+/// differ, and items are counted here instead of named.
 fn answers(store: &Store) -> Vec<String> {
     let world = folded(&events(store).unwrap());
     let all = lines(store).unwrap();
     let mut out = Vec::new();
     for stream in store.stream_names().unwrap() {
         let state = world.stream(stream.id).unwrap();
-        // One commit opens all its streams first: what counts is the order within each.
-        // What a later record says of the session changes one that was opened without it.
+        // One commit opens all its streams first, so only the order within each counts. A later record about the
+        // session changes a session that was opened without it.
         let apart = |line: &str| line.starts_with("message_finished") || line.starts_with("session_changed");
         let own = |line: &&String| line.contains(&stream.id.to_hex()) && !apart(line);
         out.extend(all.iter().filter(own).cloned());

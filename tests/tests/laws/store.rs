@@ -76,7 +76,7 @@ fn any_flipped_bit_is_reported_and_never_served() {
     assert!(files.len() > 3, "{files:?}");
     for name in files {
         let bytes = world.file(&name).unwrap();
-        // Each byte of what is not zero, and a sample of the zeros between; the bit moves along.
+        // Every fifth byte unless it is zero, and a sample of all bytes; the bit moves along.
         let places = (0..bytes.len()).filter(|at| (bytes[*at] != 0 && at % 5 == 0) || at % 61 == 0);
         for at in places {
             let damaged = world.fork(0);
@@ -85,7 +85,7 @@ fn any_flipped_bit_is_reported_and_never_served() {
             damaged.set_file(&name, changed);
             flips += 1;
             // An error that refuses the whole store is a report, too.
-            // Whatever is wrong with a map, the log answers without it and the map is made anew: only what is served counts.
+            // However a map is damaged, the log answers without it and the map is made anew: only served events count.
             if !name.ends_with(".map")
                 && let Ok(report) = verify_storage(Arc::new(damaged.process(4)), true)
             {

@@ -1,4 +1,4 @@
-//! Memory files of real projects: what the store says of them against what a plain reading of the files says.
+//! Memory files of real projects: the store's answers against a plain reading of the files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Session, project and user: who sees what, and until when.
+//! Session, project and user: which sessions see which values, and until when.
 
 use acpdb_engine::command::memory::{MemoryCommand, MemoryRef};
 use acpdb_engine::entry::{Entry, MemoryEntry, PointRef, StreamInfo, fact};
@@ -54,7 +54,7 @@ fn at_head(store: &Store, info: &StreamInfo) -> Vec<String> {
     current(store, &MemoryScope::session(info.id()), Seq::MAX)
 }
 
-/// What is current in a stream, by the fold of all events and by the one that the store keeps for the stream alone.
+/// The current values of a stream, by the fold of all events and by the one that the store keeps for the stream alone.
 fn agree(store: &Store, stream: StreamId) {
     let world = folded(&events(store).unwrap());
     let view = store.view(stream).unwrap();
@@ -132,12 +132,12 @@ fn project_memory_is_seen_by_every_session_of_the_project_as_of_one_seq() {
         (&two, pnpm.seq, vec!["p2 pnpm"]),
         (&one, Seq::MAX, vec!["p2 pnpm", "f1 Ada"]),
         (&two, Seq::MAX, vec!["p2 pnpm", "f1 Ada"]),
-        // What is permanent is the user's: other projects know it, too.
+        // A permanent value is the user's: other projects know it, too.
         (&other, Seq::MAX, vec!["f1 Ada"]),
     ] {
         assert_eq!(current(&store, &MemoryScope::session(info.id()), at), expected, "{} at {at}", info.name);
     }
-    // What the session says for itself shadows it here, and nowhere else.
+    // The session's own value shadows it here, and nowhere else.
     let own = MemoryEntry { lifespan: Some(Lifespan::Session), ..preference("yarn") };
     add(&store, &scope, own);
     assert_eq!(at_head(&store, &one), ["f1 Ada", "p3 yarn"]);
@@ -176,7 +176,7 @@ fn what_was_superseded_or_retracted_can_hold_again() {
     assert_eq!(current(&store, &scope, Seq::MAX), ["p1 npm"]);
 }
 
-/// What may happen to one project: a value of a key, or the end of what holds.
+/// An act on one project: a value of a key, or the end of a value that holds.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Set(usize),
@@ -199,13 +199,13 @@ fn perform(store: &Store, project: &str, act: Act, made: &mut Vec<ItemId>) {
             MemoryCommand::Restore { item: MemoryRef::Item(*item) }
         }
     };
-    // What cannot be is refused alike in both stores.
+    // An impossible command is refused alike in both stores.
     if let Ok(receipt) = store.remember(&scope, &command) {
         made.extend(receipt.item);
     }
 }
 
-/// A project's history without places in the log: what was recorded, how it stands, who took whose place.
+/// A project's history without places in the log: the values recorded, how each stands, and which value took its place.
 fn history(store: &Store, project: &str) -> Vec<String> {
     let scope = MemoryScope::project(project);
     if store.memory(&scope, Seq::MAX).is_err() {
@@ -236,7 +236,7 @@ fn act() -> impl Strategy<Value = Act> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(12)))]
 
-    /// Two projects in one store, their commands in any order, are what each is in a store of its own.
+    /// Two projects in one store, their commands in any order, have the histories that each has in a store of its own.
     #[test]
     fn two_projects_in_one_store_keep_both_histories(
         script in proptest::collection::vec((any::<bool>(), act()), 0..14)

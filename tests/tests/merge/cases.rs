@@ -1,4 +1,4 @@
-//! What people meet when they merge, each a story.
+//! Cases that people meet when they merge, each a story.
 
 use std::sync::Arc;
 
@@ -40,7 +40,8 @@ fn sound(laptop: &Laptop) {
     assert_eq!(report.verdict(), Verdict::Sound, "{report:#?}");
 }
 
-/// What one store erased never comes back to it, not even in another event; the other store is told, and erases when asked.
+/// A text that one store erased never comes back to it, not even in another event; the other store is told, and erases when
+/// asked.
 #[test]
 fn an_erased_text_stays_erased_and_the_other_store_is_told() {
     let [one, other] = [1, 2].map(|seed| Laptop::new(seed).unwrap());
@@ -208,7 +209,7 @@ impl Redactor for Blue {
     }
 }
 
-/// A merge is a way in like any other: what the redactor takes out is not recorded.
+/// A merge is a way in like any other: secrets that the redactor takes out are not recorded.
 #[test]
 fn secrets_are_taken_out_on_the_way_in() {
     let one = Laptop::new(1).unwrap();
@@ -258,7 +259,8 @@ fn an_event_that_cannot_be_redacted_is_left_out_and_named() {
     assert!(!files.iter().any(holds));
 }
 
-/// Whatever verifies is merged; what is left out is named, and a sound copy that comes later makes no second session.
+/// Every store that verifies is merged; parts that are left out are named, and a sound copy that comes later makes no
+/// second session.
 #[test]
 fn a_damaged_store_gives_what_is_sound() {
     let one = Laptop::new(1).unwrap();
@@ -294,7 +296,7 @@ fn a_damaged_store_gives_what_is_sound() {
     assert_eq!(found, [true, true]);
 }
 
-/// A merge that is stopped anywhere is ended by the next one, and holds what one that was not would.
+/// A merge that is stopped anywhere is ended by the next one, and the store holds the same as after an unbroken merge.
 #[test]
 fn a_merge_that_is_stopped_is_ended_by_the_next() {
     let one = Laptop::new(1).unwrap();

@@ -15,7 +15,7 @@ fn numbers(most: usize) -> impl Strategy<Value = Vec<u16>> {
     prop::collection::vec(any::<u16>(), 0..most)
 }
 
-/// What a store tells, with memory.
+/// The stories of a store, with memory.
 fn told(laptop: &Laptop) -> Vec<String> {
     let mut all = stories(&laptop.store).unwrap();
     // A branch and the session that it went on from may be told alike.
@@ -74,7 +74,7 @@ fn packed(store: &Store, only: Option<StreamId>) -> Vec<(StreamId, String)> {
     all
 }
 
-/// What a project remembers names the sentence that says so, which is of another stream.
+/// An item of a project's memory names the sentence that says it, which is of another stream.
 #[test]
 fn what_is_packed_alone_names_events_of_other_streams() {
     let laptop = Laptop::new(1).unwrap();
@@ -123,7 +123,7 @@ proptest! {
         sound(&all[0]);
         sound(&all[1]);
         for (place, before) in before.iter().enumerate() {
-            // Each goes on with what it had: its sessions are told as before, or go on.
+            // Each goes on with its own sessions: they are told as before, or go on.
             prop_assert!(told(&all[place]).len() >= before.iter().filter(|it| it.contains("current")).count());
         }
         for (one, other) in [(0, 1), (1, 0)] {
@@ -188,7 +188,7 @@ proptest! {
         sound(&fresh);
     }
 
-    /// What is packed of one session is its share of what is packed of all, to the last reference.
+    /// The parcels of one session are its share of the parcels of all, to the last reference.
     #[test]
     fn one_session_is_packed_as_among_all(common in numbers(40), one in numbers(20), other in numbers(20)) {
         let all = apart(&common, &[&one, &other]);

@@ -43,7 +43,7 @@ impl Places {
         copy_folder(&self.path(from), &self.path(to)).unwrap();
     }
 
-    /// What is sound of one store, as another.
+    /// The sound part of one store, as another.
     fn salvaged(&self, from: &str, to: &str) -> Store {
         let _ = salvage(&self.path(from), &self.path(to), &[], &mut |_| ()).unwrap();
         self.assert_sound(to);
@@ -66,7 +66,7 @@ const PARAMS: &str = r#"{"pattern":"gerenuk at the river"}"#;
 const RESULT: &str = "the quagga of the plain was seen near the well";
 const ANSWER: &str = "the okapi of the forest hides from all of us";
 
-/// What a host tells of a session: a question, a call with its result, an answer of two parts.
+/// A session as a host tells it: a question, a call with its result, an answer of two parts.
 fn told() -> Vec<Entry> {
     let parts = vec![PartEntry::text("a short beginning of it"), PartEntry::text(ANSWER)];
     vec![
@@ -100,7 +100,7 @@ fn append(store: &Store, entries: Vec<Entry>) -> u64 {
     store.append(&session(), entries).unwrap().event_count
 }
 
-/// A store that was told the session, closed, and what it shows.
+/// A store that was told the session, closed; returns the context that it shows.
 fn whole(places: &Places, name: &str) -> Vec<String> {
     let store = places.store(name);
     let _ = append(&store, told());
@@ -130,7 +130,7 @@ fn a_good_text_is_not_erased_for_what_damage_took_elsewhere() {
         let report = one.merge(&mut lost.clone(), MergeOptions { erase: true }).unwrap();
         assert!(report.erased_there.is_empty(), "{report:#?}");
         assert_eq!(shown(&one), whole);
-        // Nor is what a third store has.
+        // A third store that took over the loss asks for no erasure either.
         let third = places.store("third");
         assert_eq!(merge(&third, &lost).texts_lost, 4);
         let report = one.merge(&mut third.clone(), MergeOptions { erase: true }).unwrap();
@@ -143,7 +143,7 @@ fn a_good_text_is_not_erased_for_what_damage_took_elsewhere() {
     }
 }
 
-/// What a person erased is still told of, beside what damage took in the same store.
+/// A text that a person erased is still told of, beside texts that damage took in the same store.
 #[test]
 fn an_erasure_is_told_of_beside_a_loss() {
     let places = Places::new();

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 const PERSON: &str = "zebra of the meadow";
 
-/// A store that tells only what lines of an export would: histories and subjects are not looked up.
+/// A store that tells only the lines of an export: histories and subjects are not looked up.
 struct Lines<'a>(&'a Store);
 
 impl ParcelSource for Lines<'_> {
@@ -114,7 +114,7 @@ fn a_session_that_was_shredded_here_does_not_come_back_and_stops_nothing() {
         assert_eq!(words(&store), ["kept before", "more of two", "more of kept"]);
         assert!(store.is_shredded(session("one").id()).unwrap());
         places.assert_sound("store");
-        // The other store keeps what it has: only its own people shred there.
+        // The other store keeps its data: only its own people shred there.
         let report = merge(&other, &store);
         assert_eq!((report.events_new, report.shredded_here), (0, Vec::new()));
         assert!(words(&other).contains(&"secret plan".to_owned()));
@@ -206,7 +206,7 @@ fn branches_are_known_whichever_end_was_shredded() {
     say(&store, &session(&made[0].branch), "here again");
     say(&other, &session(&made[0].branch), "there again");
     let report = merge(&other, &store);
-    // Its beginning, its fork, and what is new.
+    // Its beginning, its fork, and the new events.
     assert_eq!((report.branches.len(), report.events_new), (1, 3), "{report:#?}");
     let fourth = places.plain("fourth");
     let report = merge(&fourth, &store);

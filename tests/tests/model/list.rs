@@ -1,4 +1,4 @@
-//! The model: a plain list of what was recorded, and what it says of any moment.
+//! The model: a plain list of the recorded events, and its answers about any moment.
 
 use acpdb_engine::entry::StreamInfo;
 use proptest::prelude::*;
@@ -26,7 +26,7 @@ pub(crate) enum Step {
     Policy { off: bool, second: bool },
     /// Erase the n-th call of a stream, and with it all that read the same file.
     Erase { stream: u8, call: u8, second: bool },
-    /// Seal what is complete.
+    /// Seals the complete segments.
     Seal { second: bool },
     /// Everything stops where it is and is opened again.
     Crash { power: bool },
@@ -42,7 +42,7 @@ pub(crate) enum Step {
     Travel { at: u8 },
 }
 
-/// What the model remembers of one event.
+/// The model's memory of one event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Known {
     /// Whether no rule acts by itself.
@@ -93,7 +93,7 @@ impl Known {
     }
 }
 
-/// What a commit was told; the first place is zero if nothing was recorded.
+/// The answer to a commit; the first place is zero if nothing was recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Outcome {
     pub(crate) known_count: u64,
@@ -146,8 +146,8 @@ impl Model {
         known_count
     }
 
-    /// Takes commits in an order in which each would have been told what it was told, if there is one: how many facts were
-    /// known, how many events were recorded, and the place of the first.
+    /// Takes commits in an order in which each would have got its answer, if there is one: how many facts were known, how
+    /// many events were recorded, and the place of the first.
     pub(crate) fn in_some_order(&self, commits: &[(&[Fact], Outcome)]) -> Option<Self> {
         if commits.is_empty() {
             return Some(self.clone());
@@ -230,7 +230,7 @@ impl Model {
     pub(crate) fn act(&mut self, stream: u8, call: u8, restore: bool) -> Option<usize> {
         let starts = self.starts(stream, self.log.len());
         let (place, _) = *starts.get(usize::from(call) % starts.len().max(1))?;
-        // What an act does about a call that is gone is of no interest here.
+        // The effect of an act on a call that is gone is of no interest here.
         if self.is_erased(place, self.log.len()) {
             return None;
         }
@@ -279,14 +279,14 @@ impl Model {
     }
 }
 
-/// What stands in the place of an output.
+/// An output as a context shows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Shown {
     Whole(String),
     Hidden,
     /// Known to be gone.
     Erased,
-    /// It was there then, and what it said is gone now.
+    /// It was there then, and its text is gone now.
     Unreadable,
 }
 
@@ -343,7 +343,7 @@ impl ReferenceStateMachine for Model {
         .boxed()
     }
 
-    /// What was erased stays erased, from whatever door it comes again: that has tests of its own, and here every call of a file says the
+    /// An erased text stays erased, from whatever door it comes again: that has tests of its own, and here every call of a file says the
     /// same.
     fn preconditions(state: &Self, step: &Step) -> bool {
         !matches!(step, Step::Call { file, .. } if state.log.contains(&Known::Erased(*file)))

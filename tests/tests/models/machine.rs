@@ -1,8 +1,9 @@
-//! What the engine's code runs on here: processes that share a page and a file, and a disk that keeps what was synced.
+//! The machine under the engine's code here: processes that share a page and a file, and a disk that keeps the synced
+//! bytes.
 //!
-//! Each step stands for one of `engine/src/log/{append,group,tail}.rs` of the same name, cut down to what matters for
-//! order: positions are numbers, a frame is one of them, and the file's content is how many of them it holds. The page is
-//! words that are read and written one by one; a record is two that agree.
+//! Each step stands for one of `engine/src/log/{append,group,tail}.rs` of the same name, cut down to its effect on order:
+//! positions are numbers, a frame is one of them, and the file's content is how many of them it holds. The page is words
+//! that are read and written one by one; a record is two that agree.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,23 +20,23 @@ use crate::commit_queue::{
 /// A rule that is broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// What a sync covers is looked up after it.
+    /// The position that a sync covers is looked up after it.
     CoveredReadLate,
-    /// What is durable is told before the sync.
+    /// The durable position is told before the sync.
     ToldBeforeSync,
-    /// A failed sync is told to those who append, not to those who wait.
+    /// A failed sync is told to callers that append, not to callers that wait.
     PoisonWithoutEpoch,
     /// `written` is told before the bytes are in the file.
     WrittenToldEarly,
     /// No process asks whether a sync failed since it wrote.
     EpochUnread,
-    /// Threads of one process sync at once. So it was once, for those who had waited too long.
+    /// Threads of one process sync at once. So it was once, for threads that had waited too long.
     SyncedWithoutLock,
-    /// Who has no turn tells what is durable as if he had one.
+    /// A thread without a turn claims the durable position as if it had one.
     ClaimedWithoutLock,
-    /// There is one claim of what is durable, written over while others read it.
+    /// There is one claim of the durable position, written over while others read it.
     OneClaim,
-    /// What is known by a commit that is not durable is acknowledged at once. So it was once.
+    /// A fact that is known from a commit that is not durable is acknowledged at once. So it was once.
     KnownTooEarly,
 }
 
@@ -92,7 +93,7 @@ pub(crate) struct Page {
 pub(crate) struct World {
     flaw: Option<Flaw>,
     failing_sync: Option<u64>,
-    /// Whether those who wait find now and then that it has been too long, as behind a process that was stopped.
+    /// Whether waiting callers find now and then that it has been too long, as behind a process that was stopped.
     impatient: bool,
     /// The page.
     epoch: AtomicU32,
@@ -101,18 +102,18 @@ pub(crate) struct World {
     confirmed: Record,
     claims: [Record; 2],
     covered: AtomicU64,
-    /// W, and what was written under it.
+    /// W, and the commits written under it.
     frames: Mutex<Vec<u64>>,
     /// S.
     sync_lock: AtomicBool,
-    /// What the file holds, and what would be there after a power cut.
+    /// The position in the file, and that on the disk, which a power cut leaves.
     file: AtomicU64,
     disk: AtomicU64,
-    /// Held while a write-back ends: what is lost and that it is lost are one step, as a kernel notes an error before it
-    /// lets go of the callers that wait for the same bytes.
+    /// Held while a write-back ends: the loss of bytes and the record of the loss are one step, as a kernel notes an
+    /// error before it lets go of the callers that wait for the same bytes.
     write_back: Mutex<()>,
-    /// Failed write-backs; a process that had the file open is told once by a sync. What they lost stays lost until the log was
-    /// opened again, in a file of another number.
+    /// Failed write-backs; a process that had the file open is told once by a sync. The bytes that they lost stay lost until
+    /// the log is opened again, in a file of another number.
     errors: AtomicU64,
     is_lost: AtomicBool,
     file_number: AtomicU64,
@@ -178,7 +179,8 @@ impl World {
         self.claims[claim].put(position);
     }
 
-    /// Opens the log again after a failed sync: what was not confirmed is given up. `None`: nothing failed yet.
+    /// Opens the log again after a failed sync: commits that were not confirmed are given up. `None`: nothing failed
+    /// yet.
     pub(crate) fn reopen(world: &Arc<Self>) -> Option<Arc<Process>> {
         if !world.poisoned.load(SeqCst) {
             return None;
@@ -204,7 +206,7 @@ impl World {
         Some(process)
     }
 
-    /// What must hold at the end: a log without gaps or repeats, all of it durable unless a sync failed.
+    /// Checks the rules at the end: a log without gaps or repeats, all of it durable unless a sync failed.
     pub(crate) fn check(&self) {
         let frames = self.frames.lock().unwrap();
         let mut ids = frames.clone();
@@ -221,11 +223,11 @@ impl World {
     }
 }
 
-/// Who follows the log: sees it grow up to `all`, never shrink, and never more than is on the disk.
+/// A follower of the log: sees it grow up to `all`, never shrink, and never more than is on the disk.
 pub(crate) fn follow(world: &World, all: u64) {
     let mut last = 0;
     loop {
-        // Asked before the look at the head: what came before it was over is seen.
+        // Asked before the look at the head, so that the look sees every step before the end.
         let is_over = world.is_over.load(SeqCst);
         let head = world.look().durable;
         assert!(head <= world.disk.load(SeqCst), "{head} is shown and not on the disk");
@@ -238,7 +240,7 @@ pub(crate) fn follow(world: &World, all: u64) {
     }
 }
 
-/// One process: its queue, its turn to sync, its open file, what it knows.
+/// One process: its queue, its turn to sync, its open file, its knowledge.
 pub(crate) struct Process {
     world: Arc<World>,
     queue: CommitQueue<Self>,
@@ -278,7 +280,7 @@ impl Process {
         })
     }
 
-    /// Commits, and checks what it is told.
+    /// Commits, and checks the answer.
     pub(crate) fn commit(&self, id: u64, until: Until) {
         let Ok(place) = self.queue.run(self, id, until) else { return };
         assert_eq!(place.id, id, "the answer of another");
@@ -304,7 +306,7 @@ impl Process {
         }
     }
 
-    /// What is acknowledged is in the log, where it was said to be, and on the disk.
+    /// An acknowledged commit is in the log, at its acknowledged place, and on the disk.
     fn check_acknowledged(&self, place: &Place) {
         let disk = self.world.disk.load(SeqCst);
         let Place { id, at, end, .. } = place;
@@ -321,8 +323,8 @@ impl Process {
         }
     }
 
-    /// `fdatasync`: covers what is in the file when it begins. After a failure the pages count as clean, and are not on
-    /// the disk; every open file is told once.
+    /// `fdatasync`: covers the bytes in the file when it begins. After a failure the pages count as clean, and are not
+    /// on the disk; every open file is told once.
     fn fdatasync(&self) -> bool {
         let world = &*self.world;
         let in_file = world.file.load(SeqCst);
@@ -404,7 +406,7 @@ impl Drop for SyncLock<'_> {
     }
 }
 
-/// What waits for a stretch.
+/// A wait for a stretch.
 struct Wait<'a> {
     process: &'a Process,
     world: &'a World,
@@ -475,7 +477,7 @@ impl<'a> SyncOps for Wait<'a> {
     }
 
     fn pause(&self) -> bool {
-        // Who waits may sleep while much happens: a sync that fails, and the log opened again.
+        // A waiting thread may sleep while much happens: a sync that fails, and the log opened again.
         let is_long = self.world.failing_sync.is_some() && shuttle::rand::thread_rng().gen_ratio(1, 6);
         (0..if is_long { 200 } else { 1 }).for_each(|_| yield_now());
         !(self.world.impatient && shuttle::rand::thread_rng().gen_ratio(1, 4))

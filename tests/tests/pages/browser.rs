@@ -1,6 +1,6 @@
 //! The page in a browser without a window. They are run by `--ignored` where there is one.
 //!
-//! A second script is let in, which does what a person would do and says what it sees.
+//! A second script is let in, which acts as a person would and reports what it sees.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(super) fn browser() -> PathBuf {
     found.into_iter().find(|path| path.is_file()).unwrap_or_else(|| panic!("none of {}", NAMES.join(", ")))
 }
 
-/// What the document is after its scripts have run, as HTML.
+/// The document after its scripts have run, as HTML.
 pub(super) fn dumped(browser: &Path, page: &str, size: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("page.html");
@@ -35,7 +35,7 @@ pub(super) fn dumped(browser: &Path, page: &str, size: &str) -> String {
     String::from_utf8(done.stdout).unwrap()
 }
 
-/// Lets a script act on the page, and gives what it said.
+/// Lets a script act on the page, and returns its report.
 pub(super) fn driven(browser: &Path, page: &str, script: &str, size: &str) -> String {
     let driver = format!(
         "const out = []; const say = (what, is) => out.push(what + ': ' + is);\n\
@@ -54,8 +54,8 @@ pub(super) fn driven(browser: &Path, page: &str, script: &str, size: &str) -> St
         .replace("&amp;", "&")
 }
 
-/// The style and the script are allowed by their own digests: as it is written, the page shows its rows, and what was
-/// recorded does not run.
+/// The style and the script are allowed by their own digests: as it is written, the page shows its rows, and recorded
+/// scripts do not run.
 #[test]
 #[ignore = "needs a browser: chromium"]
 fn the_page_runs_as_it_is_and_what_was_recorded_does_not() {

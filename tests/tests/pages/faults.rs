@@ -1,4 +1,4 @@
-//! What a reader of the page met and should not have, each with what is true now. In a browser.
+//! Faults that a reader of the page met, each with the behaviour that is right now. In a browser.
 
 use acpdb_engine::entry::fact;
 use expect_test::expect;
@@ -37,7 +37,7 @@ fn session() -> Store {
 
 /// Parts of the conversation that are laid out apart count their places from themselves in newer browsers. So nothing behind the first
 /// few turns was ever made, and a late turn was an empty page. And heights that the browser guesses are right only once it has drawn,
-/// which a busy machine does late: what is around a turn is laid out at once.
+/// which a busy machine does late: the rows around a turn are laid out at once.
 #[test]
 #[ignore = "needs a browser: chromium"]
 fn the_conversation_shows_each_turn_that_is_asked_for() {

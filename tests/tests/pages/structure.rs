@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// What stands between the tag of a block and the end of the script.
+/// The bytes between the tag of a block and the end of the script.
 fn block<'p>(page: &'p str, id: &str) -> &'p str {
     let tag = format!("<script type=\"application/json\" id=\"{id}\">");
     let (_, behind) = page.split_once(&tag).unwrap();
@@ -55,7 +55,7 @@ fn every_reference_leads_somewhere() {
     }
 }
 
-/// What was erased is nowhere in the page, which says so in its place; the rest is there.
+/// An erased text is nowhere in the page, which says so in its place; the rest is there.
 #[test]
 fn erased_texts_are_told_and_not_there() {
     let store = store();
@@ -92,7 +92,7 @@ fn a_picture_that_is_gone_says_so() {
     assert!(!texts.iter().any(|text| text.starts_with("[media image/png")), "{texts:?}");
 }
 
-/// What looks like a secret is taken out of texts, of words and of titles alike; the rest is there.
+/// A text that looks like a secret is taken out of texts, of words and of titles alike; the rest is there.
 #[test]
 fn a_redacted_page_holds_no_secret() {
     let store = store();

@@ -1,4 +1,4 @@
-//! The audit report, held against what `log`, `verify` and `checkpoint show` say.
+//! The audit report, compared with the output of `log`, `verify` and `checkpoint show`.
 
 use std::collections::BTreeMap;
 
@@ -95,7 +95,7 @@ fn each_call_message_act_and_erasure_of_the_log_is_in_the_report() {
         assert!(!session["host"].as_str().unwrap().is_empty());
     }
     assert!(calls > 80, "{calls}");
-    // Parameters and results are those that were recorded; what was erased is said, by whom and why.
+    // Parameters and results are those that were recorded; an erasure is told, with its author and reason.
     let call = rows(&whole, "calls").iter().find(|row| row["seq"] == 6).unwrap();
     assert_eq!(call["params"]["state"], "erased");
     let other = rows(&whole, "calls").iter().find(|row| row["params"]["state"] == "whole").unwrap();
@@ -116,7 +116,7 @@ fn each_call_message_act_and_erasure_of_the_log_is_in_the_report() {
     // All was signed, so no gap says otherwise.
     assert!(rows(&whole, "gaps").iter().all(|gap| gap["what"] != "not_signed"), "{}", whole["gaps"]);
     assert_eq!(rows(&whole, "checkpoints")[0]["standing"], "agrees");
-    // One session, and what came later.
+    // One session, and the later events.
     let one = report(&world, &["s1"], "one.json");
     assert!(rows(&one, "calls").iter().all(|row| row["session"] == "s1"));
     assert_eq!(rows(&one, "who").len(), 1);

@@ -62,7 +62,7 @@ impl Random {
     }
 }
 
-/// The true history, the store after each of its commits, and what was signed of it.
+/// The true history, the store after each of its commits, and its signed leaves and notes.
 struct Truth {
     said: Vec<Said>,
     worlds: Vec<SimWorld>,
@@ -129,7 +129,7 @@ impl Truth {
     }
 }
 
-/// Rewrites what came after a commit.
+/// Rewrites the history after a commit.
 fn changed(truth: &Truth, from: usize, random: &mut Random) -> Vec<Said> {
     let mut rest = truth.said[from..].to_vec();
     for _ in 0..=random.below(3) {
@@ -171,7 +171,7 @@ fn attack(count: usize) {
             write(&world, &said);
         }
         let (_, leaves) = leaves_of(&world);
-        // Whether the attack changed what was signed is said by the bytes, not by hashes.
+        // Whether the attack changed signed events is told by the bytes, not by hashes.
         if leaves.len() >= truth.leaves.len() && leaves[..truth.leaves.len()] == truth.leaves[..] {
             unchanged += 1;
             continue;

@@ -12,7 +12,7 @@ use super::{contents, key, signed, tells};
 
 const OWN_KEY: &str = "home/.config/acpdb/keys/default.key";
 
-/// What an attacker makes of the folder and of its newest note, and the exit code and the words that follow.
+/// A change that an attacker makes to the folder and its newest note, and the exit code and the words that follow.
 type Row = (&'static str, fn(&World, &Path, &Path), i32, &'static [&'static str]);
 
 fn note(path: &Path) -> String {

@@ -95,7 +95,7 @@ fn proofs_are_the_same_with_tiles_without_them_and_with_wrong_ones() {
             put(path, wrong);
             assert_eq!(proofs(&world), with, "{}", path.display());
         }
-        // Reading left what is wrong where it is; signing makes it anew.
+        // Reading left the wrong tile as it is; signing makes it anew.
         world.run(&["checkpoint", "sign"]).ok();
         assert_eq!(tiles(&world), whole, "{}", path.display());
         // The note has another time now.
@@ -104,7 +104,7 @@ fn proofs_are_the_same_with_tiles_without_them_and_with_wrong_ones() {
     }
 }
 
-/// A folder that leads elsewhere is not followed, and nothing waits for what is no file.
+/// A folder that leads elsewhere is not followed, and nothing waits for a path that is no file.
 #[test]
 fn what_lies_in_the_place_of_tiles_is_neither_followed_nor_waited_for() {
     let world = tiled();
@@ -124,7 +124,7 @@ fn what_lies_in_the_place_of_tiles_is_neither_followed_nor_waited_for() {
     world.run(&["verify"]).ok();
 }
 
-/// Signing by itself reads the last tiles and what is new. What it signs is what a pass over all events would have signed.
+/// Signing by itself reads the last tiles and the new events. It signs the same tree as a pass over all events.
 #[test]
 fn what_is_signed_by_itself_is_what_a_pass_over_all_events_signs() {
     let world = tiled();
@@ -168,7 +168,7 @@ fn root(hashes: &[Hash]) -> Hash {
     node_hash(&root(&hashes[..split]), &root(&hashes[split..]))
 }
 
-/// What a reader that knows the standard alone finds in the folder.
+/// The tiles that a reader finds in the folder by the standard alone.
 #[test]
 fn a_folder_of_tiles_is_read_by_the_standard_alone() {
     let world = tiled();

@@ -1,8 +1,8 @@
-//! A schema from what was seen: types, fields, and which of them are always there.
+//! A schema from seen values: types, fields, and which of them are always there.
 
 use serde_json::{Map, Value, json};
 
-/// The shape of one value. What is null may be anything: nothing was seen of it.
+/// The shape of one value. A field that is null may be anything: nothing was seen of it.
 pub(crate) fn shape(value: &Value) -> Value {
     match value {
         Value::Null => json!({"type": "null"}),
@@ -32,11 +32,11 @@ fn types(schema: &Value) -> Vec<String> {
     }
 }
 
-/// A schema that allows what either allows. An empty one allows all.
+/// A schema that allows all that either allows. An empty one allows all.
 pub(crate) fn merged(known: Value, seen: &Value) -> Value {
     let Value::Object(mut schema) = known else { return seen.clone() };
     if schema.is_empty() {
-        // An array of which no item was seen; then what is seen now is all that is known.
+        // An array of which no item was seen; then this value alone gives the schema.
         return seen.clone();
     }
     if schema.contains_key("const") || schema.contains_key("enum") || !schema.contains_key("type") {
@@ -86,7 +86,7 @@ pub(crate) fn merged(known: Value, seen: &Value) -> Value {
     Value::Object(schema)
 }
 
-/// The same with fields in an order that does not depend on what was seen first.
+/// The same with fields in an order that does not depend on the order in which they were seen.
 pub(crate) fn sorted(schema: Value) -> Value {
     match schema {
         Value::Object(fields) => {

@@ -144,7 +144,7 @@ const ACTS: &[&str] = &[
 /// The key of a witness.
 const WITNESS: &str = "w1+4d2b158a+BOpKbGPinFIKvvVQexMuxfmVR3auvr57kkIe6mkURtIs";
 
-/// Runs them all; what they print, by shape. A verb that prints nothing for programs is a finding of its own.
+/// Runs them all; returns their output, by shape. A verb that prints nothing for programs is a finding of its own.
 pub(crate) fn answers() -> Answers {
     let world = World::fed();
     world.write("empty.jsonl", "");
@@ -172,7 +172,7 @@ pub(crate) fn answers() -> Answers {
     serve(&world);
     let memory = world.run(&["memory", "export", "--session", "s1", "--json"]).text();
     world.write("memory.jsonl", memory);
-    // What a host tells is seen by --status; nothing of it is JSON for programs.
+    // The events of a host are seen by --status; none of their output is JSON for programs.
     for said in ["{}", r#"{"session_id":"h1","hook_event_name":"SessionStart"}"#] {
         assert_eq!(world.run_with(&["hook", "claude-code"], said).text(), "{}\n");
     }
@@ -189,13 +189,13 @@ pub(crate) fn answers() -> Answers {
     let audited = std::fs::read_to_string(world.path("audit.json")).unwrap();
     let audited: Value = serde_json::from_str(&audited).unwrap();
     keep(&audited.to_string(), "audit -o FILE.json", &mut answers);
-    // What travels is told from rows of items by its schema.
+    // Lines that travel are told from rows of items by their schema.
     let lines = std::fs::read_to_string(world.path("lines.jsonl")).unwrap();
     let told: Vec<&str> = lines.lines().filter(|line| line.starts_with(r#"{"schema""#)).collect();
     keep(&told.join("\n"), "export jsonl", &mut answers);
     // Only a damaged store has gaps.
     keep(r#"{"schema":"acpdb.gap/1","detail":"segment 1 is damaged"}"#, "export jsonl", &mut answers);
-    // Once more, with all that has happened, and what the bundled session brought.
+    // Once more, with all that has happened, and the events of the bundled session.
     for line in READS {
         gather(&world, line, &mut answers);
     }
@@ -215,7 +215,7 @@ pub(crate) fn answers() -> Answers {
     ] {
         gather(&world, &format!("{verb} --session {bundled}"), &mut answers);
     }
-    // At last, as what is erased cannot be asked for any more.
+    // At last, as an erased item cannot be asked for any more.
     for line in [
         "erase call-test-1 --session s1 --dry-run",
         "erase call-test-1 --session s1 --reason leaked",
@@ -252,7 +252,7 @@ fn gather(world: &World, line: &str, answers: &mut Answers) {
     }
 }
 
-/// A follower says what it records; the line that it says first is read, and it is ended.
+/// A follower reports the events that it records; its first line is read, and it is ended.
 fn follow(world: &World, answers: &mut Answers) {
     use std::io::BufRead as _;
     std::fs::create_dir_all(world.path("followed")).unwrap();
