@@ -142,7 +142,7 @@ fn import(format: Format, file: &[u8]) -> Vec<Batch> {
     kept.0
 }
 
-/// Whatever a file holds, its import ends, offsets never go back, and the same bytes give the same facts.
+/// The import of any file ends, offsets never go back, and the same bytes give the same facts.
 pub fn check_import(format: Format, file: &[u8]) {
     let first = import(format, file);
     assert!(first.windows(2).all(|pair| pair[0].offset <= pair[1].offset), "offsets never go back");

@@ -97,7 +97,7 @@ fn main() -> ExitCode {
 
 /// Plants every bug, and says which check caught it, in how many seconds. No bug at all is the first.
 ///
-/// Of `parts` processes, each takes every so manyth bug, this one from the `part`th on: one process has one bug at a time.
+/// Each of `parts` processes takes every `parts`th bug, this one from the `part`th on: one process has one bug at a time.
 fn planted_bugs(parts: usize, part: usize) -> ExitCode {
     // Panics are one way to catch a bug; their messages are not of interest.
     std::panic::set_hook(Box::new(|_| {}));

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A trap is drawn from bytes, so that a fuzzer, a property and a table of named ones set the same. Nothing here judges the
-//! store itself: whatever it says is right, as long as it says it before long and the bait is as it was.
+//! store itself: any answer is right, as long as it comes before long and the bait is as it was.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -78,7 +78,7 @@ pub enum Trap {
     Pipe { place: u8, device: bool },
     /// A file that became very long, with nothing in it but a byte at its end.
     Hole { place: u8, gibibytes: u8, byte: bool },
-    /// A note that an erasure is under way, of which the store has one on record.
+    /// A note that an erasure is under way; the store has one on record.
     Erasing { text: Vec<u8> },
     /// Entries of names that a store has not: links to bait, files.
     Name { folder: u8, name: Vec<u8>, to: u8 },

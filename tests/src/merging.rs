@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A story has no seqs, ids of items or times, and bears the plain name of its session: two stores tell the same if they hold
-//! the same histories, whatever they call their branches.
+//! the same histories, by any names of their branches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -245,7 +245,7 @@ fn act(store: &Store, stream: StreamId, number: u16, action: ContextAction) -> R
 }
 
 fn remember(store: &Store, info: &StreamInfo, id: &str, number: u16) -> Result<(), Error> {
-    // Now, for whatever is current is decided by when it came about.
+    // The time is now, since it decides which value is current.
     let entry = acpdb_engine::entry::MemoryEntry {
         kind: if number.is_multiple_of(2) { MemoryKind::Preference } else { MemoryKind::Fact },
         category: "style".to_owned(),
@@ -297,7 +297,7 @@ pub fn stories(store: &Store) -> Result<Vec<String>, Box<dyn std::error::Error>>
     Ok(all)
 }
 
-/// Fields that say when, where and by whom, not what. Where an item once stood is told by the session that it stood in.
+/// Fields about times, places and authors, not contents. An item's former place is told by the session that it stood in.
 const PLACES: [&str; 11] = [
     "problem",
     "seq",

@@ -1,7 +1,7 @@
 //! Stores of every format version open for ever, and one of a later version is refused with a word.
 //!
-//! The fixtures are never made again: `v1` was made by `examples/make_fixture.rs` as it was then. What a store *says*
-//! (`expect.txt`) never changes. The digests of its folds (`digests.txt`) change when a fold learns to tell more; then
+//! The fixtures are never made again: `v1` was made by `examples/make_fixture.rs` as it was then. A store's answers
+//! (`expect.txt`) never change. The digests of its folds (`digests.txt`) change when a fold learns to tell more; then
 //! they are taken anew, after a look at the new parts.
 
 #![allow(

@@ -446,8 +446,8 @@ fn a_pattern_finds_its_messages_among_thousands() {
     assert_eq!(reply.text, "Discarded 11 message(s)");
 }
 
-/// The hash of one call began the hash of another: acting on the first took the second along. The agent's tool takes what
-/// a short hash can mean, as documented; a person means the call that is shown so.
+/// The hash of one call began the hash of another: acting on the first took the second along. The agent's tool takes all
+/// calls that a short hash can mean, as documented; a person means the call that is shown so.
 #[test]
 fn a_hash_that_is_shown_for_one_call_means_that_call() {
     use acpdb_engine::command::{ContextAction, Target};

@@ -154,7 +154,7 @@ fn backups_beside_a_writer_are_all_sound_prefixes() {
     }
 }
 
-/// Salvages, checks that the result is sound, and that whatever it says stands where it stood.
+/// Salvages, checks that the result is sound, and that each of its events has its old seq.
 fn salvaged(world: &SimWorld, said: &[String]) -> (Salvaged, Vec<String>) {
     salvaged_with(world, &[], said)
 }

@@ -38,7 +38,7 @@ fn open(storage: &SimStorage) -> Result<Store, Error> {
     fixed(builder, u64::from(storage.process())).open()
 }
 
-/// The world outside: it remembers, whatever happens to the host.
+/// The world outside: it remembers, even if the host stops.
 #[derive(Default)]
 struct World {
     /// Effects by call.

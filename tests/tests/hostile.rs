@@ -31,7 +31,7 @@ use proptest::prelude::*;
 /// How long a run may take on a busy machine; all of them end in a fraction of it.
 const RUN_MAX: Duration = Duration::from_secs(20);
 
-/// Runs the program in a folder, as a user who went there does. Returns its exit code and its output.
+/// Runs the program in a folder, as from a shell in it. Returns its exit code and its output.
 fn run(folder: &Path, root: &Path, args: &[&str], input: &str) -> (Option<i32>, String) {
     let said = root.join("said");
     let words = root.join("input");
@@ -196,7 +196,7 @@ fn table() -> Vec<(&'static str, Vec<Trap>)> {
 }
 
 /// A cloned project held a store with an erasure to resume, and a link to a folder of the user's in the place of its
-/// snapshots: `acpdb context` emptied and removed every file there. Whatever lies in a store, nothing beside it changes, and
+/// snapshots: `acpdb context` emptied and removed every file there. With any files in a store, nothing beside it changes, and
 /// every run ends.
 #[test]
 fn no_verb_of_the_program_touches_what_lies_beside_a_strangers_store() {

@@ -161,7 +161,7 @@ fn a_lock_that_is_held_is_refused_and_stays_held() {
     shuttle::check_random(takes, cases(400) as usize);
 }
 
-/// Commits of which one is not written: its leader panics.
+/// Commits; one is not written, since its leader panics.
 #[derive(Default)]
 struct Shaky(AtomicU64);
 

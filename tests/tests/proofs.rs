@@ -141,7 +141,7 @@ fn both_checkers_accept_what_is_true_and_nothing_that_was_changed() {
                 2 => bytes.truncate(at),
                 _ => bytes.extend(b"\n"),
             }
-            // Half of a character is no text; the tests of the crate have such.
+            // Half of a character is no text; the tests of the crate have such cases.
             let changed = String::from_utf8_lossy(&bytes).into_owned();
             world.write("changed", changed);
             both(&world, "changed", &key, false);
@@ -298,7 +298,7 @@ fn a_folder_that_was_set_back_with_all_that_it_says_of_itself_is_named() {
     tells(&world.run(&["verify"]), 4, &["store: sound", "seen last at #", "is ahead: the log was set back"]);
     tells(&world.run(&["verify", "--json"]), 4, &["\"standing\":\"ahead\""]);
     tells(&world.run(&["checkpoint", "show"]), 4, &["is ahead"]);
-    // To `doctor` nothing needed to be done.
+    // `doctor` once found nothing to do here.
     tells(&world.run(&["doctor"]), 4, &["is ahead: the log was set back", "look for the newer log"]);
     // Put back, it is as it was.
     copy(&world.path("whole"), &world.path("store"));
@@ -491,7 +491,7 @@ fn lost_and_wrong_keys_and_secrets_say_what_to_do() {
     world.run(&["context", "s1"]).ok();
 }
 
-/// To sign by hand is forgotten. That a key is missing is said, and stops no recording.
+/// Users forget to sign by hand. A missing key is reported, and stops no recording.
 #[test]
 fn checkpoints_are_signed_by_themselves_where_that_is_set() {
     let world = World::new();

@@ -1,5 +1,4 @@
-//! Requirements of a registry and its readers: every crate that is published says what it is, and the files that they look for are
-//! there.
+//! Requirements of a registry and its readers: every published crate says what it is, and the files that they look for are there.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,6 +1,6 @@
 //! Recorded behaviour: vectors of the originals, with the results of a correct engine where the originals err.
 //!
-//! A vector passes when every field of `expected`, overlaid by `sane`, equals what the engine gives. The judges here
+//! A vector passes when every field of `expected`, overlaid by `sane`, equals the engine's result. The judges here
 //! turn a vector into calls of the engine and back; they know no vector by name.
 
 pub mod calls;

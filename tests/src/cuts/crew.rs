@@ -217,7 +217,7 @@ fn beside(
             _ => &["log", "--last", "5", "--json"],
         };
         let erases = picked.filter(|_| arguments.first() == Some(&"erase"));
-        // Whatever becomes of it, from here on it may be gone.
+        // However the erasure ends, its event may be gone from here on.
         if let Some(seq) = erases {
             ledger.erases(seq, false);
         }

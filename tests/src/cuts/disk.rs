@@ -230,7 +230,7 @@ impl Switch {
 
 impl Drop for Switch {
     fn drop(&mut self) {
-        // Of no use once it was used; otherwise it waits for a word that will not come.
+        // After a cut there is nothing to end; without one the process waits for a word that will not come.
         let _ = self.hand.kill();
         let _ = self.hand.wait();
     }

@@ -1,5 +1,4 @@
-//! The answers that writers got, and whether they are true of the store that is there now. Knows texts and numbers, nothing
-//! of files.
+//! The answers that writers got, and whether they are true of the store that is there now. Knows texts and numbers, no files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -115,7 +114,7 @@ impl Ledger {
         sent.map(|(writer, number)| trace(&text(self.seed, *writer, *number)).to_owned()).collect()
     }
 
-    /// Compares with what `list` prints: everything acknowledged in its place; of each writer its first messages without a
+    /// Compares with the output of `list`: everything acknowledged in its place; of each writer its first messages without a
     /// gap, each once and as it was sent; nothing else; nothing missing that was listed before.
     ///
     /// # Errors

@@ -186,7 +186,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Recovers a stopped machine and judges what is there.
+/// Recovers a stopped machine and judges its store.
 ///
 /// # Errors
 /// The first fault, in words.

@@ -321,7 +321,7 @@ pub fn all(seed: u64, step: usize) -> Result<Tally, Finding> {
     specimen.files(&mut tally)?;
     specimen.sectors(&mut tally)?;
     specimen.cuts(step, &mut tally)?;
-    // Of all places, another sample for each seed.
+    // A sample of all places, another one for each seed.
     specimen.flips(usize::try_from(seed).unwrap_or(0), step, &mut tally)?;
     Ok(tally)
 }

@@ -39,7 +39,7 @@ pub fn builder(storage: &SimStorage, setting: Setting) -> Builder {
 pub struct Actor<'a> {
     /// Its machine.
     pub storage: SimStorage,
-    /// The auditor who watches it.
+    /// Its auditor.
     pub auditor: Auditor,
     /// How it opens the store.
     pub setting: Setting,

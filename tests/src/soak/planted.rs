@@ -400,7 +400,7 @@ fn said_again() -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
     let open = || Store::builder(folder.path().join("store")).any_file_system().open();
     let (one, two) = (open()?, open()?);
-    // The whole of the erased text is not stored again, whatever is shared; of this one, a row is the same and not all.
+    // The whole of the erased text is not stored again, even if rows are shared; this text shares one row and not all.
     let beginning = "x".repeat(CHUNK_BYTES_MAX);
     let say = |key: &str, text: String| {
         let said = two.append(&session(0), vec![Entry::message(key, Role::User, text)])?;

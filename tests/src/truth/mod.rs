@@ -109,7 +109,7 @@ const SEARCHED_BYTES: usize = 600_000_000;
 /// Lines of a text that are looked at for marks.
 const MARK_LINES: usize = 400;
 
-/// Of each face (item, `input` or `output`) a line that occurs in no other face.
+/// The mark of each face (item, `input` or `output`): a line that occurs in no other face.
 fn marks(records: &[Value]) -> BTreeMap<(String, &'static str), String> {
     let mut owners: BTreeMap<String, Option<(String, &'static str)>> = BTreeMap::new();
     for record in records {

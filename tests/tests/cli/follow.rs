@@ -129,7 +129,7 @@ fn what_is_added_to_a_file_is_recorded_and_a_half_line_waits_for_its_end() {
 #[test]
 fn a_first_line_of_many_gigabytes_keeps_nobody_waiting() {
     let world = begun();
-    // Of zeros, of which none is on the disk.
+    // A file of zeros, none of them on the disk.
     File::create(file(&world, OTHER)).unwrap().set_len(1 << 40).unwrap();
     let follower = Follower::start(world);
     follower.has(&["one"]);

@@ -265,7 +265,7 @@ fn a_shredded_session_is_in_no_copy_without_its_keys() {
     world.run_with(&["append", "--stdin"], FEED).ok();
     // The same host file again does not bring it back.
     world.run(&["import", SESSION]).says(0, &["left out: shredded here"]);
-    // Nor does a copy of the store that has it.
+    // A copy of the store that has it does not bring it back either.
     world.run(&["merge", "whole"]).says(0, &["is left out: ", "was shredded here"]);
     world.run(&["context", "e38a"]).says(7, &[]);
     let log = world.run(&["log"]).ok();

@@ -261,7 +261,7 @@ fn the_manual_has_a_page_for_each_verb() {
     assert!(page("acpdb-context-distill.1").contains("SUMMARY"));
 }
 
-/// Whatever words reach a verb: it answers or refuses, and never breaks.
+/// With any words a verb answers or refuses, and never breaks.
 #[test]
 fn no_words_make_a_verb_panic() {
     let world = World::fed();

@@ -85,7 +85,7 @@ fn what_an_older_program_does_not_understand_is_told_of() {
     let status: Value =
         serde_json::from_str(&world.run(&["attach", "--status", "claude", "--json"]).ok()).unwrap();
     assert_eq!(status["items"][0]["errors"], 3, "{status}");
-    // A setting of a newer version is passed over; a value that is none keeps a hook from recording, for it could be where, or what.
+    // A setting of a newer version is passed over; a value that is none keeps a hook from recording, for it could be about redaction or the subject.
     std::fs::create_dir_all(world.path("home/.config/acpdb")).unwrap();
     let hook = |text: &str| {
         world.write("home/.config/acpdb/config.toml", text);

@@ -330,7 +330,7 @@ fn an_erasure_in_a_sound_piece_of_a_damaged_commit_counts() {
     assert!(!told(&copy).contains(&text(4)), "{done:#?}");
 }
 
-/// Zeros in a segment of which nothing was erased since the backup are damage, whatever is lost elsewhere.
+/// Zeros in a segment of which nothing was erased since the backup are damage, even if more is lost elsewhere.
 #[test]
 fn a_text_of_zeros_comes_back_though_the_newest_event_is_lost() {
     let (world, _) = filled(12);

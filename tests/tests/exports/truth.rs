@@ -381,7 +381,7 @@ fn a_picture_counts_what_it_shows_in_every_mouth() {
     assert_eq!(tokens, [14, 1, 1600, 49, 1608]);
 }
 
-/// Lives of which not every mouth said the same once.
+/// Lives about which the ways of asking once disagreed.
 #[test]
 fn lives_that_were_told_in_two_ways() {
     let numbers = [

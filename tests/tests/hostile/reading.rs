@@ -201,7 +201,7 @@ fn of_a_store_with_a_torn_end() {
     world.assert_sound();
 }
 
-/// A verb that reads resumed whatever erasure it found, in whosever store. It only tells of one now.
+/// A verb that reads resumed any erasure that it found, in any user's store. It only tells of one now.
 #[test]
 fn of_a_store_with_an_erasure_that_was_interrupted() {
     let world = World::fed();

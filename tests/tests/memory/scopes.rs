@@ -79,7 +79,7 @@ fn session_memory_ends_when_a_newer_session_of_the_project_begins() {
     let scope = MemoryScope::session(first.id());
     let fact_item = add(&store, &scope, fact("the build is red", Lifespan::Session));
     assert_eq!(at_head(&store, &first), ["f1 the build is red"]);
-    // Of another project; a subagent of this one; one that took place long before.
+    // A session of another project; a subagent of this one; a session long before.
     say(&store, &session("other", "q"));
     say(&store, &StreamInfo { parent: Some((first.id(), None)), ..session("subagent", "p") });
     say(&store, &StreamInfo { host_time: Some(Micros(1)), ..session("imported", "p") });

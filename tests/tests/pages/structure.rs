@@ -152,7 +152,7 @@ fn huge_texts_are_cut() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(acpdb_tests::support::cases(24)))]
 
-    /// Whatever was said, the blocks hold no mark of HTML, are JSON, and hold it.
+    /// For any recorded text, the blocks hold no mark of HTML, are JSON, and hold the text.
     #[test]
     fn what_was_recorded_stays_text(
         said in prop::collection::vec("(?s)([<>&\"'/!\u{2028}\u{202e}\0-\u{1f}\u{7f}-\u{9f}]|</script>|<!--|]]>|.){1,40}", 1..6),

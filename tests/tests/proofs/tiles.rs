@@ -1,4 +1,4 @@
-//! Tiles beside the log are a cache: with them, without them, and whatever lies in their place, all that is signed and proven is the same.
+//! Tiles beside the log are a cache: with them, without them, and with anything in their place, all signatures and proofs are the same.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
