@@ -1,4 +1,4 @@
-//! The loop of an agent host, whole: record what happened, get the bytes to send, send them.
+//! The loop of an agent host, whole: record events, get the bytes to send, send them.
 //!
 //! ```text
 //! cargo run -p acpdb-hosts --example host_loop [FOLDER]
@@ -14,20 +14,20 @@ use acpdb_engine::store::{ServeOptions, Session};
 use acpdb_engine::{At, Error, Store};
 use acpdb_hosts::export::{Exporter, Format};
 
-/// What a model says: parts, calls as (id, tool, parameters); or it breaks off in the middle.
+/// A model's answer: parts, calls as (id, tool, parameters); or it breaks off in the middle.
 pub(crate) struct Answer {
     pub(crate) parts: Vec<PartEntry>,
     pub(crate) calls: Vec<[String; 3]>,
     pub(crate) broke_off: bool,
 }
 
-/// What is outside: the provider, and the tools with their effects.
+/// The world outside: the provider, and the tools with their effects.
 pub(crate) trait Outside {
     fn ask(&mut self, request: &[u8], step: &str) -> Answer;
     fn run(&mut self, session: &Session, call: &[String; 3]) -> Result<String, String>;
 }
 
-/// Takes a session up: opens it, or ends what a crash left open.
+/// Opens a session; for one that exists, ends the calls and messages that a crash left open.
 pub(crate) fn resume(store: &Store, info: StreamInfo) -> Result<Session, Error> {
     let session = store.session(info);
     let resumed = session.open_or_resume()?;
@@ -40,7 +40,7 @@ pub(crate) fn resume(store: &Store, info: StreamInfo) -> Result<Session, Error> 
     Ok(session)
 }
 
-/// Asks something and lets the model work until it has answered. Told again with the same key, it goes on from there.
+/// Asks something and lets the model work until it has answered. A repeated call with the same key goes on from there.
 pub(crate) fn ask(session: &Session, outside: &mut dyn Outside, key: &str, text: &str) -> Result<(), Error> {
     let asked = Entry::message(key, Role::User, text).origin(format!("msg:{key}"));
     let _ = session.append([Entry::prompt(key).origin(format!("prompt:{key}")), asked])?;
@@ -57,7 +57,8 @@ pub(crate) fn ask(session: &Session, outside: &mut dyn Outside, key: &str, text:
 fn step(session: &Session, outside: &mut dyn Outside) -> Result<(), Error> {
     let view = session.view()?;
     let key = format!("step-{}", view.read().state().turn(view.at()).get() + 1);
-    // What is due (memory, a reminder) is recorded and sent along; the bytes begin with those sent before, as long as it pays.
+    // Memory and reminders that are due are recorded and sent along; the bytes begin with those sent before, as long as it
+    // pays.
     let options = ServeOptions { inject: true, ..ServeOptions::default() };
     let context = session.step(&key)?.context(&Exporter::new(Format::Anthropic), &options)?;
     let answer = outside.ask(&context.bytes, &key);
@@ -112,7 +113,7 @@ pub(crate) fn fork(store: &Store, from: &Session, at: Seq, name: &str) -> Result
     first.transpose().map(|_| session)
 }
 
-/// A model that reads two files at once and then answers, and tools that say what they were asked.
+/// A model that reads two files at once and then answers, and tools that repeat their calls.
 struct Fake;
 
 impl Outside for Fake {

@@ -4,8 +4,8 @@
 //! cargo run -p acpdb-hosts --example tickets [FOLDER]
 //! ```
 //!
-//! The engine knows no runtime: a `Ticket` is a plain future, woken by the store's own thread. What blocks (views, contexts,
-//! `append`) belongs into `spawn_blocking`.
+//! The engine knows no runtime: a `Ticket` is a plain future, woken by the store's own thread. Calls that block (views,
+//! contexts, `append`) belong into `spawn_blocking`.
 
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::Role;

@@ -1,11 +1,11 @@
-//! Lines of JSON that another program says, one after the other: how long they may be, and of how many elements. Pure.
+//! Lines of JSON from another program, one after the other: limits on their bytes and their elements. Pure.
 //!
 //! ```text
 //! input --next_line--> a text within both limits, or why it is refused; the next line is read all the same
 //! ```
 //!
 //! A parser takes tens of times the bytes of a text whose values are small (`{},{},{}`), so a length alone bounds no memory.
-//! Elements are counted by brackets and commas, before anything is parsed. Whether a line is JSON is for its reader to see.
+//! Elements are counted by brackets and commas, before anything is parsed. The reader of a line checks that it is JSON.
 
 use std::io::{self, BufRead};
 
@@ -14,7 +14,7 @@ use memchr::memchr2;
 /// Longest line: no commit of the store is longer.
 pub const LINE_BYTES_MAX: usize = 64 << 20;
 
-/// Most elements and members of a line, nested ones included: what an importer takes for a record, unless it is told otherwise.
+/// Most elements and members of a line, nested ones included: the same as an importer's usual limit for a record.
 pub const ELEMENT_COUNT_MAX: u64 = 1_000_000;
 
 /// Why a line is not taken.
@@ -27,14 +27,14 @@ pub enum LineError {
     /// It has more elements than [`ELEMENT_COUNT_MAX`].
     #[error("it has {0} elements and members, over {ELEMENT_COUNT_MAX}; split it")]
     Elements(u64),
-    /// It is no text.
+    /// It is not UTF-8, from this byte on.
     #[error("not UTF-8 at byte {0}")]
     Encoding(usize),
 }
 
 /// The next line without the white space at its end, held in `line`; `None` at the end of the input.
 ///
-/// What is too long is read over and not kept.
+/// A line that is too long is read over and not kept.
 ///
 /// # Errors
 /// Those of the input.
@@ -42,7 +42,7 @@ pub fn next_line<'l>(
     input: &mut impl BufRead,
     line: &'l mut Vec<u8>,
 ) -> io::Result<Option<Result<&'l str, LineError>>> {
-    // The line feed is none of its bytes.
+    // The line feed does not count.
     let whole = LINE_BYTES_MAX as u64 + 1;
     line.clear();
     if io::Read::take(&mut *input, whole).read_until(b'\n', line)? == 0 {
@@ -71,12 +71,12 @@ pub fn text(line: &[u8]) -> Result<&str, LineError> {
     }
     let text = std::str::from_utf8(line.trim_ascii_end());
     let text = text.map_err(|error| LineError::Encoding(error.valid_up_to()))?;
-    // Each takes a byte at least.
+    // Each element takes a byte at least.
     let count = if text.len() as u64 > ELEMENT_COUNT_MAX { element_count(text.as_bytes()) } else { 0 };
     if count > ELEMENT_COUNT_MAX { Err(LineError::Elements(count)) } else { Ok(text) }
 }
 
-/// Brackets that open and commas, outside of strings.
+/// Counts opening brackets and commas outside of strings.
 fn element_count(text: &[u8]) -> u64 {
     let (mut count, mut at) = (0, 0);
     while let Some(byte) = text.get(at) {
@@ -90,14 +90,14 @@ fn element_count(text: &[u8]) -> u64 {
     count
 }
 
-/// Where the text goes on behind the string that holds the byte at `at`.
+/// The offset behind the string that holds the byte at `at`.
 fn behind_string(text: &[u8], mut at: usize) -> usize {
     while let Some(next) = text.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
         at += next;
         if text.get(at) == Some(&b'"') {
             return at + 1;
         }
-        // The escaped byte is none that ends the string.
+        // An escaped byte does not end the string.
         at += 2;
     }
     text.len()
@@ -142,7 +142,7 @@ mod tests {
                 Ok("last".to_owned()),
             ]
         );
-        // Two lines of this took as many gigabytes.
+        // Two such lines took two gigabytes.
         let many = format!("[{}0]\n[0]\n", "0,".repeat(1_000_000));
         assert_eq!(all(many.as_bytes()), [Err(LineError::Elements(1_000_001)), Ok("[0]".to_owned())]);
         let many = format!("[{}0]", "0,".repeat(999_999));

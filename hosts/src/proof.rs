@@ -1,4 +1,4 @@
-//! What a host itself says of what it sent: digests of each message of each request, as Claude Code records them.
+//! The host's own record of its requests: digests of each message of each request, as Claude Code records them.
 //!
 //! ```text
 //! api-request       id, base, keep, tail[digests]     the request: the first messages of another one, then these
@@ -19,34 +19,34 @@ use sha2::{Digest as _, Sha256};
 /// Follows the records of one file.
 #[derive(Debug, Default)]
 pub struct Prover {
-    /// Places of messages in the list behind, by their digests.
+    /// Indices into `messages`, by the digests of the messages.
     places: HashMap<String, usize>,
-    /// Messages, as far as the file held them.
+    /// The messages; `None`: the file has not held the message so far.
     messages: Vec<Option<Value>>,
-    /// The requests, and the last one of each id.
+    /// The requests; `by_id` has the index of the last one of each id.
     requests: Vec<Request>,
     by_id: HashMap<String, usize>,
     /// Blocks of each of the model's messages, by its id.
     replies: HashMap<String, Vec<Value>>,
-    /// What the user's side has said since the model did.
+    /// Blocks of the user's side since the model's last message.
     said: Vec<Value>,
 }
 
 /// A request as its host recorded it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sent {
-    /// The host's id of it.
+    /// The host's id of the request.
     pub id: String,
-    /// Which of the requests it is.
+    /// Index into the prover's requests.
     number: usize,
 }
 
-/// The messages of a request: so many of those of an earlier one, then its own.
+/// The messages of a request: the first `keep` messages of an earlier request, then its own.
 #[derive(Debug)]
 struct Request {
     base: Option<usize>,
     keep: usize,
-    /// Places of messages.
+    /// Indices into the prover's messages.
     tail: Vec<usize>,
 }
 
@@ -56,14 +56,14 @@ impl Request {
     }
 }
 
-/// What the digests of a request say of a context.
+/// The result of comparing a context with the digests of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It is what was sent.
+    /// The context has the messages that were sent.
     Proven,
-    /// The file does not hold so many of the messages.
+    /// The file lacks this many of the messages.
     Unknown(usize),
-    /// It differs, from this block on.
+    /// The context differs, from this block on.
     Differs(usize),
 }
 
@@ -112,7 +112,7 @@ impl Prover {
         }
     }
 
-    /// The place of the message with this digest, whether the file has held it or not.
+    /// The index of the message with this digest, whether the file has held it or not.
     fn place(&mut self, digest: String) -> usize {
         let next = self.messages.len();
         let place = *self.places.entry(digest).or_insert(next);
@@ -141,7 +141,7 @@ impl Prover {
         let mut at = self.requests.get(sent.number);
         let mut count = at.map_or(0, Request::len);
         while let Some(request) = at.filter(|_| count > 0) {
-            // Of those it keeps fewer may count than it has: then none of its own do.
+            // A later request may keep fewer messages than this one keeps of its base: then none of its own count.
             runs.push(request.tail.get(..count.saturating_sub(request.keep)).unwrap_or_default());
             count = count.min(request.keep);
             at = request.base.and_then(|base| self.requests.get(base));
@@ -150,7 +150,7 @@ impl Prover {
         places.map(|place| self.messages.get(*place).and_then(Option::as_ref)).collect()
     }
 
-    /// Compares a request with the body of one in the same form: roles and blocks in their order.
+    /// Compares a request with the body of a request in the same form: roles and blocks in their order.
     pub fn against(&self, sent: &Sent, body: &[u8]) -> Verdict {
         let messages = self.messages(sent);
         let missing = messages.iter().filter(|message| message.is_none()).count();
@@ -186,7 +186,7 @@ fn digest(message: &mut Value) -> String {
     })
 }
 
-/// Takes out what says where the provider is to cache. The parameters of a call are the model's.
+/// Takes out the marks for the provider's cache. Parameters of a call are the model's and stay as they are.
 fn unmark(value: &mut Value) {
     match value {
         Value::Array(list) => list.iter_mut().for_each(unmark),
@@ -202,7 +202,7 @@ fn unmark(value: &mut Value) {
     }
 }
 
-/// Roles and blocks, however the messages cut them.
+/// Roles and blocks in order, without the borders of messages.
 fn flat<'v>(messages: impl IntoIterator<Item = &'v Value>) -> Vec<(String, Value)> {
     let mut out = Vec::new();
     for message in messages {
@@ -212,7 +212,7 @@ fn flat<'v>(messages: impl IntoIterator<Item = &'v Value>) -> Vec<(String, Value
     out
 }
 
-/// A block in one form: a result's text as a list, success unsaid.
+/// A block in one form: a result's text as a list, `is_error` only where it is true.
 fn plain(mut block: Value) -> Value {
     unmark(&mut block);
     if let Some(object) = block.as_object_mut().filter(|it| it.get("type") == Some(&json!("tool_result"))) {
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(prover.against(&same, body), Verdict::Proven);
     }
 
-    /// Each request had a copy of all messages before it: a session of 10,000 requests took memory by the square of them.
+    /// Each request had a copy of all messages before it: the memory of a session grew with the square of its requests.
     #[test]
     fn a_long_chain_of_requests_is_kept_once() {
         let mut prover = Prover::default();

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! Rules::usual() + own patterns -> Rules -> Builder::redactor: taken out before anything is recorded
-//!                                       '-> Rules::find: what slipped through, in a store that is there
+//!                                       '-> Rules::find: secrets that slipped through, in a store that is there
 //! ```
 //!
-//! A secret becomes `[redacted:RULE]`. Patterns are linear in time (no look-around, no back-references) and bounded in
-//! size. A pattern that would match anything is refused, as it would leave nothing of a session. Nothing here prints or
-//! returns a secret: finds are places.
+//! A secret becomes `[redacted:RULE]`. Patterns are linear in time (no look-around, no back-references) and bounded in size. A
+//! pattern that would match anything is refused, as it would leave nothing of a session. Nothing here prints or returns a
+//! secret: finds are ranges of bytes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,12 +21,12 @@ pub const PATTERN_BYTES_MAX: usize = 1024;
 pub const RULE_COUNT_MAX: usize = 64;
 /// Most bytes that a compiled pattern may take.
 const COMPILED_BYTES_MAX: usize = 1 << 20;
-/// Shortest run of signs that the entropy rule looks at.
+/// Shortest run of signs that the entropy rule looks at, in bytes.
 const RUN_BYTES_MIN: usize = 24;
-/// Bits of entropy a sign from which a run is taken for a secret.
+/// Least entropy of a run that is taken for a secret, in bits per sign.
 const ENTROPY_BITS_MIN: f64 = 4.5;
 
-/// Forms of secrets whose issuers gave them one.
+/// Secrets to which their issuers gave a form.
 const USUAL: &[(&str, &str)] = &[
     (
         "private-key",
@@ -55,7 +55,7 @@ pub enum RuleError {
     MatchesAnything {
         /// The rule.
         name: String,
-        /// What it matches and should not.
+        /// The harmless text that it matches.
         example: &'static str,
     },
     /// It is no pattern, or too large.
@@ -63,15 +63,15 @@ pub enum RuleError {
     Pattern {
         /// The rule.
         name: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// There are too many.
+    /// There are too many rules.
     #[error("more than {RULE_COUNT_MAX} rules")]
     TooMany,
 }
 
-/// What a usual text holds: a rule that matches one of these finds no secrets.
+/// Texts without a secret, as sessions hold them: a rule that matches one of them is refused.
 const HARMLESS: &[(&str, &str)] = &[
     ("the empty text", ""),
     ("a space", " "),
@@ -89,12 +89,12 @@ pub struct Rules {
     entropy: bool,
 }
 
-/// A place in a text.
+/// A secret in a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
     /// The rule that found it.
     pub rule: String,
-    /// Where it stands, in bytes.
+    /// The bytes of the text that hold the secret.
     pub place: Range<usize>,
 }
 
@@ -102,15 +102,15 @@ impl Rules {
     /// The well-known forms.
     ///
     /// # Errors
-    /// Never, as tests see to it.
+    /// Never: tests compile these rules.
     pub fn usual() -> Result<Self, RuleError> {
         USUAL.iter().try_fold(Self::default(), |rules, (name, pattern)| rules.with(name, pattern))
     }
 
-    /// These and a pattern of one's own.
+    /// These rules and a pattern of the caller's own.
     ///
     /// # Errors
-    /// If it is no pattern, too large, or would match anything.
+    /// If there are too many rules, the name is not allowed, or the pattern is none, too large, or would match anything.
     pub fn with(mut self, name: &str, pattern: &str) -> Result<Self, RuleError> {
         let wrong = |reason: String| RuleError::Pattern { name: name.to_owned(), reason };
         if self.rules.len() >= RULE_COUNT_MAX {
@@ -135,14 +135,15 @@ impl Rules {
         Ok(self)
     }
 
-    /// Also takes long runs of signs that look random. Finds what no pattern knows, and takes digests for secrets.
+    /// Also takes long runs of signs that look random for secrets. This finds secrets of unknown form, and takes digests for
+    /// secrets.
     #[must_use]
     pub fn with_entropy(mut self) -> Self {
         self.entropy = true;
         self
     }
 
-    /// Where secrets stand, in order and apart from each other. Cost: one pass a rule.
+    /// Finds secrets, in order and apart from each other. Cost: one pass for each rule.
     pub fn find(&self, text: &[u8]) -> Vec<Found> {
         let mut found: Vec<Found> = Vec::new();
         for (rule, regex) in &self.rules {

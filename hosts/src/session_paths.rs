@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! usual_paths(environment, home)  ->  [ SessionPath { format, folder, pattern } ]        pure
-//! caller: walk each folder, keep what `SessionPath::holds`, open it with the importer of `format`
+//! caller: walk each folder, keep the files that `SessionPath::holds`, open them with the importer of `format`
 //! ```
 //!
-//! Environment values come in through a function, so that tests and programs with their own settings can say what holds.
-//! A variable that is set but empty counts as absent, as in the hosts themselves. Folders that do not exist are listed
-//! all the same: only the caller can know.
+//! Environment values come in through a function, so that tests and programs with their own settings can give other values. A
+//! variable that is set but empty counts as absent, as in the hosts themselves. Folders that do not exist are listed all the
+//! same: only the caller can know.
 //!
-//! Not decided here: which of several files of one session counts (a resumed Gemini session leaves its old `.json` beside
-//! the new `.jsonl`; both carry the same origins, so importing both adds nothing), and how a database is read.
+//! Not decided here: which of several files of one session counts (a resumed Gemini session leaves its old `.json` beside the
+//! new `.jsonl`; both carry the same origins, so importing both adds nothing), and how a database is read.
 
 use std::path::{Path, PathBuf};
 
@@ -19,11 +19,11 @@ use crate::import::Format;
 /// A folder in which a host keeps sessions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SessionPath {
-    /// How the files are written.
+    /// The format of the files.
     pub format: Format,
     /// The folder to walk.
     pub folder: PathBuf,
-    /// Which files below it are sessions: `*` stays within a name, `**/` is any number of folders.
+    /// Pattern of the files below the folder that are sessions: `*` stays within a name, `**/` is any number of folders.
     pub pattern: String,
 }
 
@@ -32,7 +32,7 @@ impl SessionPath {
         Self { format, folder, pattern: pattern.into() }
     }
 
-    /// Does a file, named relative to [`SessionPath::folder`] with `/` or `\` between folders, belong to it?
+    /// Whether a file, named relative to [`SessionPath::folder`] with `/` or `\` between folders, belongs to this path.
     ///
     /// Cost: the product of both lengths at worst.
     pub fn holds(&self, relative: &str) -> bool {
@@ -42,11 +42,11 @@ impl SessionPath {
     }
 }
 
-/// The places where hosts usually keep sessions, for the formats that have one.
+/// The folders in which hosts usually keep sessions, for the formats that have one.
 ///
-/// `env` answers for an environment variable; `home` is the user's folder. Order: Claude Code, opencode, Codex, Gemini
-/// CLI, Copilot CLI, Pi; for each host the newer form first. Plain message lists, SWE-agent runs and memory files have no
-/// usual place.
+/// `env` returns the value of an environment variable; `home` is the user's folder. Order: Claude Code, opencode, Codex, Gemini
+/// CLI, Copilot CLI, Pi; for each host the newer form first. Plain message lists, SWE-agent runs and memory files have no usual
+/// folder.
 ///
 /// # Examples
 /// ```
@@ -74,7 +74,7 @@ pub fn usual_paths(env: &dyn Fn(&str) -> Option<String>, home: &Path) -> Vec<Ses
     }
     paths.push(SessionPath::new(Format::Opencode, opencode.join("storage"), "**/*.json"));
     for sessions in ["sessions", "archived_sessions"] {
-        // Older ones are packed.
+        // Older sessions are packed.
         for pattern in ["**/rollout-*.jsonl", "**/rollout-*.jsonl.zst"] {
             paths.push(SessionPath::new(Format::Codex, codex.join(sessions), pattern));
         }
@@ -83,7 +83,7 @@ pub fn usual_paths(env: &dyn Fn(&str) -> Option<String>, home: &Path) -> Vec<Ses
         paths.push(SessionPath::new(Format::GeminiCli, gemini.clone(), pattern));
     }
     paths.push(SessionPath::new(Format::CopilotCli, copilot.join("session-state"), "*/events.jsonl"));
-    // A folder of sessions that is named by itself holds those of all projects side by side.
+    // The folder that this variable names holds the sessions of all projects side by side.
     let sessions = env("PI_CODING_AGENT_SESSION_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
     let sessions =
         sessions.unwrap_or_else(|| folder("PI_CODING_AGENT_DIR", &[".pi", "agent"]).join("sessions"));
@@ -91,7 +91,7 @@ pub fn usual_paths(env: &dyn Fn(&str) -> Option<String>, home: &Path) -> Vec<Ses
     paths
 }
 
-/// The place that holds just this file.
+/// The path that holds only this file.
 fn file_path(file: &Path) -> Option<SessionPath> {
     let name = file.file_name()?.to_string_lossy().into_owned();
     let folder = file.parent().map(Path::to_path_buf).unwrap_or_default();

@@ -1,34 +1,35 @@
 //! JSON whose texts hold halves of characters. Pure.
 //!
-//! Programs that cut texts by UTF-16 units write `\ud83d` without its other half, which no text of UTF-8 can hold, so parsers refuse
-//! the whole. Importers read such a half as U+FFFD; here it is written so before a parser sees it. All else stays byte for byte.
+//! Programs that cut texts by UTF-16 units write `\ud83d` without its other half. No text of UTF-8 can hold a half, so parsers
+//! refuse the whole JSON. Importers read such a half as U+FFFD; this module writes it so before a parser sees it. All else
+//! stays byte for byte.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-/// What stands in the place of a half.
+/// The escape that replaces a half.
 const LOST: &[u8] = b"\\ufffd";
 const HIGH: RangeInclusive<u16> = 0xd800..=0xdbff;
 const LOW: RangeInclusive<u16> = 0xdc00..=0xdfff;
 /// Bytes of an escape.
 const ESCAPE: usize = 6;
 
-/// JSON that comes in pieces, with U+FFFD for halves that stand alone.
+/// Puts U+FFFD in the place of halves that stand alone, in JSON that comes in pieces.
 #[derive(Debug, Default)]
 pub struct Halves {
-    /// An escape that is not whole yet, or a high half and what follows it.
+    /// An escape that is not complete yet, or a high half and the beginning of the escape behind it.
     held: Vec<u8>,
 }
 
 impl Halves {
-    /// Passes a piece on; what cannot be judged yet is held back.
+    /// Passes a piece on; bytes that cannot be judged yet are held back.
     pub fn pass(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         for &byte in piece {
             self.byte(byte, out);
         }
     }
 
-    /// What was held back goes as it came: nothing follows.
+    /// Writes the held bytes, which nothing completes: a high half is replaced, an unfinished escape stays as it is.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         if self.unit(0).is_some() {
             self.lose(out);
@@ -55,7 +56,7 @@ impl Halves {
         }
     }
 
-    /// Looks at escapes that are whole.
+    /// Passes on or replaces the held escapes that are complete.
     fn judge(&mut self, out: &mut Vec<u8>) {
         match (self.unit(0), self.unit(ESCAPE)) {
             (Some(first), Some(next)) if HIGH.contains(&first) && LOW.contains(&next) => {
@@ -72,21 +73,21 @@ impl Halves {
         }
     }
 
-    /// The number of the escape that begins at a place, if it is whole.
+    /// The number of the escape that begins at `start`, if the escape is complete.
     fn unit(&self, start: usize) -> Option<u16> {
         let digits = std::str::from_utf8(self.held.get(start + 2..start + ESCAPE)?);
-        // They were looked at one by one.
+        // Each digit was checked when it came.
         u16::from_str_radix(digits.ok()?, 16).ok()
     }
 
-    /// The first escape that is held is a half that stands alone.
+    /// Replaces the first held escape, a half that stands alone.
     fn lose(&mut self, out: &mut Vec<u8>) {
         self.held.drain(..ESCAPE.min(self.held.len()));
         out.extend(LOST);
     }
 }
 
-/// A whole JSON text so.
+/// A whole JSON text with U+FFFD in the place of halves that stand alone.
 pub fn without_halves(text: &str) -> Cow<'_, str> {
     if !text.contains("\\ud") && !text.contains("\\uD") {
         return Cow::Borrowed(text);

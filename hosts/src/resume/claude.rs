@@ -6,19 +6,19 @@ use serde_json::value::RawValue;
 
 use super::{Resume, derived};
 
-/// The version whose lines these are: the newest that was looked at.
+/// The version of the host that writes such lines: the newest that was looked at.
 const VERSION: &str = "2.1.331";
 /// The model that is named where none is known: the host takes no such message for one of its own.
 const MODEL: &str = "claude-opus-5-5";
 
-/// Where it lies below the host's folder: a folder is named by its path, with other signs as dashes.
+/// The path below the host's folder: the session's folder is named by its path, with other signs as dashes.
 pub(super) fn place(resume: &Resume) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     let folder: String = resume.folder.chars().map(plain).collect();
     format!("projects/{folder}/{}.jsonl", resume.id)
 }
 
-/// The body of a request. Contents are kept as they are written: of the model's own JSON every byte counts.
+/// The body of a request. Contents stay as they are written, since each byte of the model's own JSON counts.
 #[derive(Default, Deserialize)]
 struct Body {
     model: Option<String>,
@@ -56,7 +56,7 @@ struct Message<'l> {
     reply: Option<Reply<'l>>,
 }
 
-/// What the host keeps of what the model said. What it cost was paid when it was said first: no usage is told again.
+/// The host's members of a model's message. It was paid for when it was first said: no usage is told again.
 #[derive(Serialize)]
 struct Reply<'l> {
     id: String,

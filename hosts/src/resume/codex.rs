@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::Resume;
 
-/// The version whose lines these are: the newest that was looked at.
+/// The version of the host that writes such lines: the newest that was looked at.
 const VERSION: &str = "0.169.0";
 
-/// Where it lies below the host's folder: by its day and time.
+/// The path below the host's folder: by the session's day and time.
 pub(super) fn place(resume: &Resume) -> String {
     let day = resume.time.get(..10).unwrap_or_default();
     let time = resume.time.get(..19).unwrap_or_default().replace(':', "-");
@@ -56,7 +56,7 @@ fn whole(item: &Value) -> Value {
     item
 }
 
-/// What a person wrote, if the item is that.
+/// The text that a person wrote, if the item is a prompt.
 fn prompt(item: &Value) -> Option<String> {
     if item.get("role").and_then(Value::as_str) != Some("user") {
         return None;
@@ -69,6 +69,6 @@ fn prompt(item: &Value) -> Option<String> {
         }
         _ => return None,
     };
-    // What a host puts before the prompts stands in tags.
+    // A text that a host puts before the prompts stands in tags.
     (!text.is_empty() && !text.starts_with('<')).then_some(text)
 }

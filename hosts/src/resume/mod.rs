@@ -5,12 +5,12 @@
 //!  '---export as a request--------> a line for each message, as the host writes them  Origin::Conversation
 //! ```
 //!
-//! A session of the same host is made of the host's own records, byte for byte but for the session's id: whatever else they
-//! tell (settings, summaries, usage) is there again. For another host, and where there are no records, lines are made of
-//! what the model would be sent. In both cases importing the file gives the same conversation.
+//! A session of the same host is made of the host's own records, byte for byte but for the session's id: settings, summaries
+//! and usage in them are there again. For another host, and where there are no records, lines are made of the request that the
+//! model would be sent. In both cases importing the file gives the same conversation.
 //!
-//! What this does not do: choose where the file lies, or write it. Subagents have files of their own, and are left out; what
-//! they answered is in the session's own results.
+//! This module does not choose where the file lies, and does not write it. Subagents have files of their own and are left out;
+//! their answers are in the session's own results.
 
 mod claude;
 mod codex;
@@ -49,7 +49,7 @@ impl ResumeHost {
         Self::ALL.into_iter().find(|host| host.name() == name)
     }
 
-    /// Where the host looks for the file, below the folder of its settings.
+    /// The path at which the host looks for the file, below the folder of its settings.
     pub fn place(self, resume: &Resume) -> String {
         match self {
             Self::ClaudeCode => claude::place(resume),
@@ -57,7 +57,7 @@ impl ResumeHost {
         }
     }
 
-    /// What opens the session, in its folder.
+    /// The command that opens the session, in its folder.
     pub fn opens(self, id: &str) -> String {
         match self {
             Self::ClaudeCode => format!("claude --resume {id}"),
@@ -82,11 +82,11 @@ pub struct Resume {
     pub folder: String,
     /// Now, as `2026-01-31T12:00:00.000Z`.
     pub time: String,
-    /// What is superseded, discarded or distilled shows its placeholder: what acpdb would send.
+    /// Whether superseded, discarded and distilled texts show their placeholders, as acpdb would send them.
     pub pruned: bool,
 }
 
-/// What a file is made of.
+/// The source of a file's lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
@@ -102,15 +102,15 @@ pub enum Origin {
 pub struct Written {
     /// The file.
     pub bytes: Vec<u8>,
-    /// What it is made of.
+    /// The source of its lines.
     pub origin: Origin,
     /// Its lines.
     pub lines: usize,
-    /// What of the conversation could not be carried.
+    /// Parts of the conversation that could not be carried.
     pub left_out: Vec<String>,
 }
 
-/// Writes what `view` shows as a session of a host.
+/// Writes the conversation that `view` shows as a session of a host.
 ///
 /// Cost: the session's records, or the texts of its context.
 ///
@@ -151,7 +151,7 @@ fn joined(lines: Vec<Vec<u8>>) -> Vec<u8> {
 
 /// The host's records up to the view's seq, without those of branches that were left, under a new id.
 fn records(store: &Store, view: &View, old: &str, resume: &Resume) -> Result<Vec<Vec<u8>>, Error> {
-    // What a host itself took back is in its records, and its own way of telling so with it.
+    // Branches that the host itself left stay: the host's record of the rewind is among the lines.
     let mut left: Vec<(Seq, Seq)> = view.read().state().rewinds(view.at()).to_vec();
     let mut told_by_host = BTreeSet::new();
     let mut found = Vec::new();
@@ -173,8 +173,8 @@ fn records(store: &Store, view: &View, old: &str, resume: &Resume) -> Result<Vec
     Ok(lines.map(|(_, record)| replaced(&record, from.as_bytes(), to.as_bytes())).collect())
 }
 
-/// The bytes with each occurrence of a text as another one. Inside a JSON string no quotation mark stands alone, so a quoted id
-/// is a value, never part of what was said.
+/// The bytes with `to` in place of each `from`, without line feeds at the end. Inside a JSON string no quotation mark stands
+/// alone, so a quoted id is a value, never part of a text.
 fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;

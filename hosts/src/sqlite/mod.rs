@@ -7,8 +7,8 @@
 //!
 //! A host that runs keeps its database open. So nothing is locked and nothing is created beside it: the log's committed frames
 //! are looked up first, and a page is read from there, else from the file. [`Database::is_unmoved`] tells afterwards whether
-//! the host has written meanwhile; who wants to be sure reads again. What is read wrongly because of that is at worst a
-//! missing or older row: each row is checked for its form, and the next reading sees it.
+//! the host has written meanwhile; a caller that wants to be sure reads again. The worst effect of such a write is a missing or
+//! older row: each row is checked for its form, and the next reading sees it.
 //!
 //! Lengths and numbers come from a file that any program may have written: each is checked before it is used, trees have a
 //! limited depth, and no page of a tree is read twice. Not read: indices, tables without row ids, texts that are not UTF-8.
@@ -33,7 +33,7 @@ pub const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// Bytes of the header of a database.
 const HEADER_BYTES: usize = 100;
 
-/// A file that can be read anywhere.
+/// A file that can be read at any offset.
 pub trait Source {
     /// Fills `buffer` with the bytes from `offset` on; false if the file is shorter.
     ///
@@ -59,7 +59,7 @@ pub enum Unreadable {
     /// The file system refused.
     #[error("cannot read the database")]
     Io(#[from] io::Error),
-    /// It is none, or of a kind that is not read.
+    /// It is no `SQLite` database, or of a kind that is not read.
     #[error("it is no SQLite database that can be read: {0}")]
     Foreign(&'static str),
     /// It is damaged.
@@ -67,7 +67,7 @@ pub enum Unreadable {
     Damaged {
         /// The page, from 1.
         page: u32,
-        /// What is wrong with it.
+        /// The fault.
         what: &'static str,
     },
 }
@@ -81,7 +81,7 @@ pub struct Database<'s> {
     /// Bytes of a page that are used.
     usable: usize,
     wal: Wal,
-    /// The page that was read last: rows that are read one by one often lie on the same.
+    /// The page that was read last: rows that are read one by one often lie on the same page.
     last: RefCell<(u32, Vec<u8>)>,
 }
 
@@ -94,7 +94,7 @@ impl std::fmt::Debug for Database<'_> {
 impl<'s> Database<'s> {
     /// Opens a database, with its write-ahead log if there is one.
     ///
-    /// Cost: the log is read once, as its checksums tell what of it counts.
+    /// Cost: the log is read once, since its checksums tell which frames count.
     ///
     /// # Errors
     /// [`Unreadable`], by cause.
@@ -123,7 +123,7 @@ impl<'s> Database<'s> {
         Ok(Self { file, log, header, page_bytes, usable, wal, last: RefCell::default() })
     }
 
-    /// Whether nothing was written since it was opened.
+    /// Whether nothing was written since the database was opened.
     ///
     /// # Errors
     /// If a file cannot be read.

@@ -7,7 +7,7 @@
 /// A value.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value {
-    /// None.
+    /// No value.
     Null,
     /// A whole number.
     Integer(i64),
@@ -70,7 +70,8 @@ pub(super) fn bytes_to(record: &[u8], count: usize) -> Option<usize> {
     Some(end)
 }
 
-/// The first `count` values of a record; `None` if its bytes are none. Values that it lacks were added to the table later.
+/// The first `count` values of a record; `None` if its bytes are no record. A value that it lacks is null: the column came
+/// later.
 pub(super) fn values(record: &[u8], count: usize) -> Option<Vec<Value>> {
     let mut rest = record;
     let header = usize::try_from(varint(&mut rest)?).ok()?;
@@ -89,7 +90,7 @@ pub(super) fn values(record: &[u8], count: usize) -> Option<Vec<Value>> {
     Some(values)
 }
 
-/// How long a value of this type is.
+/// The length of a value of this type, in bytes.
 const fn bytes_of(kind: u64) -> Option<u64> {
     Some(match kind {
         0 | 8 | 9 => 0,

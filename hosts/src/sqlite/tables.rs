@@ -4,9 +4,9 @@ use super::record::{Value, bytes_to, values, varint};
 use super::wal::{number16, number32};
 use super::{Database, HEADER_BYTES, Seen, Unreadable};
 
-/// Deepest tree: one of 2^64 rows is not as deep.
+/// Deepest tree that is read: a tree of 2^64 rows is not as deep.
 const DEPTH_MAX: u32 = 24;
-/// Longest row, as `SQLite` itself has it.
+/// Longest row in bytes, the limit of `SQLite` itself.
 const ROW_BYTES_MAX: u32 = 1 << 30;
 
 const LEAF: u8 = 0x0d;
@@ -23,27 +23,27 @@ pub struct Table {
 }
 
 impl Table {
-    /// The places of these columns; `None` for those that it has not.
+    /// The indices of these columns; `None` for a column that the table lacks.
     pub fn places<const N: usize>(&self, names: [&str; N]) -> [Option<usize>; N] {
         names.map(|name| self.columns.iter().position(|column| column == name))
     }
 }
 
-/// Where a row lies.
+/// The address of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
     /// Its id.
     pub id: i64,
-    /// How many bytes its record has.
+    /// Length of its record in bytes.
     pub bytes: u32,
     page: u32,
     at: u16,
 }
 
-/// A row as it is met: where it lies, and its values in the order of the columns.
+/// Takes each row: its place, and its values in the order of the columns.
 type Each<'f> = dyn FnMut(Place, Vec<Value>) -> Result<(), Unreadable> + 'f;
 
-/// A row out of its page: its id, how many bytes it has, its values.
+/// A row out of its page: its id, its length in bytes, its values.
 type Cell = (i64, u32, Vec<Value>);
 
 impl Database<'_> {
@@ -72,12 +72,13 @@ impl Database<'_> {
     /// Rows whose bytes are no record are left out.
     ///
     /// # Errors
-    /// If the tree cannot be read, or what `each` gives.
+    /// If the tree cannot be read, or the error of `each`.
     pub fn rows(&self, table: &Table, each: &mut Each<'_>) -> Result<(), Unreadable> {
         self.rows_to(table, table.columns.len(), each)
     }
 
-    /// As [`Self::rows`], with the first `count` values of each row only: what lies behind them is not read.
+    /// As [`Self::rows`], with the first `count` values of each row only. If they lie in the row's leaf, its further pages are
+    /// not read.
     ///
     /// # Errors
     /// As [`Self::rows`].
@@ -86,7 +87,7 @@ impl Database<'_> {
         self.walk(table.root, count, 0, &mut seen, each)
     }
 
-    /// The row that was met at a place, if it still has its id.
+    /// The row that was found at a place, if it still has its id; else the row of this id.
     ///
     /// # Errors
     /// If the tree cannot be read.
@@ -159,7 +160,7 @@ impl Database<'_> {
         if head.is_leaf { Ok(()) } else { self.walk(head.right, count, depth + 1, seen, each) }
     }
 
-    /// The row in a cell of a leaf: its id, how many bytes it has, and its first `count` values.
+    /// The row in a cell of a leaf: its id, its length in bytes, and its first `count` values.
     fn cell(&self, page: &[u8], at: usize, count: usize) -> Result<Option<Cell>, Unreadable> {
         let mut rest = page.get(at..self.usable.min(page.len())).unwrap_or_default();
         let (Some(bytes), Some(id)) = (varint(&mut rest), varint(&mut rest)) else { return Ok(None) };
@@ -167,7 +168,7 @@ impl Database<'_> {
             return Ok(None);
         };
         let whole = usize::try_from(bytes).unwrap_or(usize::MAX);
-        // How much of a row stays in its leaf, as the format says it.
+        // The bytes of a row that stay in its leaf, by the rule of the format.
         let (most, least) =
             (self.usable.saturating_sub(35), (self.usable.saturating_sub(12) * 32 / 255).saturating_sub(23));
         let local = if whole <= most {
@@ -191,7 +192,7 @@ impl Database<'_> {
         Ok(row.map(|row| (id.cast_signed(), bytes, row)))
     }
 
-    /// Adds what lies on further pages; false if they end too early.
+    /// Adds the bytes of a record that lie on further pages; false if the pages end too early.
     fn overflow(&self, first: u32, whole: usize, record: &mut Vec<u8>) -> Result<bool, Unreadable> {
         let mut page = Vec::new();
         let mut next = first;

@@ -5,8 +5,8 @@
 //! frame    page 4 | pages after this commit 4, or 0 | salt 8 | checksum 8 | the page
 //! ```
 //!
-//! A frame counts if its salt is the header's and its checksum goes on from the one before; frames behind the last
-//! commit do not. A checksum is two sums over words, in the byte order that the magic names.
+//! A frame counts if its salt is the header's and its checksum goes on from the one before. Frames behind the last commit do
+//! not count. A checksum is two sums over words, in the byte order that the magic names.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,7 +16,7 @@ use super::Source;
 const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
 const MAGIC: u32 = 0x377f_0682;
-/// Most frames that are looked at: a log of 64 GiB of small pages.
+/// Most frames that are read: a log of 64 GiB of pages of 4 KiB.
 const FRAME_COUNT_MAX: u64 = 1 << 24;
 
 /// A number of two bytes.
@@ -31,10 +31,10 @@ pub(super) fn number32(bytes: &[u8], at: usize) -> u32 {
     bytes.and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes)
 }
 
-/// What a log holds.
+/// The pages that a log holds.
 #[derive(Debug, Default)]
 pub(super) struct Wal {
-    /// Where the newest committed version of a page begins.
+    /// Offset of each page's newest committed version.
     pages: HashMap<u32, u64>,
     header: [u8; HEADER_BYTES],
     frames: u64,
@@ -83,14 +83,14 @@ impl Wal {
         self.pages.get(&number).copied()
     }
 
-    /// Whether the log holds what it held.
+    /// Whether the log holds the same frames as when it was read.
     pub(super) fn is_unmoved(&self, log: &dyn Source, page_bytes: usize) -> io::Result<bool> {
         let now = Self::read(log, page_bytes)?;
         Ok(now.header == self.header && now.frames == self.frames)
     }
 }
 
-/// Goes on with a checksum.
+/// Takes `bytes` into a checksum.
 fn checksum((mut one, mut two): (u32, u32), bytes: &[u8], is_big: bool) -> (u32, u32) {
     let word = |bytes: &[u8]| {
         let word = bytes.try_into().unwrap_or([0; 4]);
