@@ -1,10 +1,10 @@
 //! Bodies read ahead: an export asks for them nearly in order, and many that lie beside each other cost little more than one.
 //!
 //! ```text
-//! order of items -> what they are made of -> a batch at a time -> each caller takes its own
+//! order of items -> their bodies -> a batch at a time -> each caller takes its own
 //! ```
 //!
-//! What is asked for out of order is read alone. Not here: what the bytes mean, and what is said if they cannot be read.
+//! A body that is asked for out of order is read alone. The meaning of the bytes, and errors, are the caller's.
 
 use acpdb_engine::fold::PartView;
 use acpdb_engine::ids::BodyId;
@@ -15,20 +15,20 @@ use super::source::{Item, Shown};
 
 /// Most bodies of a batch.
 const BATCH_COUNT: usize = 256;
-/// Bytes of parts from which on a batch is full.
+/// Bytes of parts that make a batch full.
 const BATCH_BYTES: u64 = 1 << 20;
 
 /// Bodies that will be asked for, and those that were read.
 #[derive(Default)]
 pub(super) struct Ahead {
-    /// With their lengths, where those are known.
+    /// In order, with their lengths; 0: not known.
     order: Vec<(BodyId, u64)>,
     next: usize,
     held: FxHashMap<BodyId, Result<Vec<u8>, Error>>,
 }
 
 impl Ahead {
-    /// What these items are made of, as they are shown.
+    /// The bodies of these items, as they are shown.
     pub(super) fn of(items: &[Item]) -> Self {
         let mut order = Vec::with_capacity(items.len().saturating_mul(2));
         for item in items {
@@ -71,7 +71,7 @@ impl Ahead {
         let batch: Vec<BodyId> = batch.map(|(id, _)| *id).collect();
         self.next = start.saturating_add(batch.len());
         if self.held.len() > BATCH_COUNT {
-            // Of earlier batches, and never asked for.
+            // These bodies are of earlier batches and were never asked for.
             self.held.clear();
         }
         self.held.extend(batch.iter().copied().zip(view.bodies(&batch)));

@@ -1,24 +1,25 @@
-//! Where Anthropic's cache is told to keep what it read: `cache_control` in at most four blocks of a request.
+//! Marks for Anthropic's cache: `cache_control` in at most four blocks of a request.
 //!
 //! ```text
 //! [tools system | messages ......... end of an earlier request | changed .......... end of the last one ...... end]
 //!             1                                              2                                        3        4
 //! ```
 //!
-//! 1, 3 and 4 always; 2 where something that was sent before has changed: up to there the cache can still be read. The
-//! provider looks for what it kept at each of these blocks and at up to twenty blocks before it. As all are ends of
-//! requests, and each request's end was one of them, what is looked for is at the very block, however long a turn was.
+//! Marks 1, 3 and 4 are always set; mark 2 where something that was sent before has changed: up to there the cache can
+//! still be read. The provider looks for a kept prefix at each of these blocks and at up to twenty blocks before it. All
+//! marks are ends of requests, and each request's end was marked, so a kept prefix ends at the very block, however long a
+//! turn was.
 //!
-//! Marks that a host set itself stay and count. A provider refuses a mark for minutes before one for an hour: so a new one
-//! says what the next one behind it says, else what the last one before it says.
+//! Marks that a host set itself stay and count. A provider refuses a mark for minutes before one for an hour: so a new mark
+//! is a copy of the next mark behind it, else of the last mark before it.
 
 use std::borrow::Cow;
 
 use crate::import::json;
 
-/// Most blocks of a request that may say so.
+/// Most blocks of a request that may have a mark.
 pub const BREAKPOINT_COUNT_MAX: usize = 4;
-/// What such a block says, unless others in the body say more.
+/// The value of a mark, unless the body has other marks to copy.
 const MARK: &str = r#"{"type":"ephemeral"}"#;
 const NAME: &str = r#""cache_control""#;
 
@@ -26,11 +27,11 @@ const NAME: &str = r#""cache_control""#;
 #[derive(Clone, Copy, Debug)]
 struct Block<'a> {
     text: &'a str,
-    /// What its mark says, as JSON.
+    /// The value of its mark, as JSON.
     mark: Option<&'a str>,
     /// Marks of blocks inside of it.
     inner_count: usize,
-    /// The last one of what was sent with a request.
+    /// Whether it is the last block of a user's message, where a request ends.
     ends_request: bool,
 }
 
@@ -108,10 +109,10 @@ pub fn with_breakpoints<'b>(body: &'b str, before: Option<&str>) -> Cow<'b, str>
         [tools, system].into_iter().flatten().filter_map(json::elements).flatten().collect();
     let of_head = head.iter().filter_map(|block| Some((start(body, block), mark_of(block)?)));
     let of_messages = blocks.iter().filter_map(|block| Some((start(body, block.text), block.mark?)));
-    // By their places in the request: the provider puts tools before the system prompt, wherever a body has them.
+    // In the order of the request: the provider puts tools before the system prompt, wherever a body has them.
     let marks: Vec<(usize, &str)> = of_head.chain(of_messages).collect();
     let inner_count: usize = blocks.iter().map(|block| block.inner_count).sum();
-    // A body that leaves it to the provider has a mark that stands nowhere.
+    // A `cache_control` of the body itself leaves the block to the provider: it counts as a mark.
     let marked = marks.len() + inner_count + usize::from(automatic.is_some());
     // A head that is marked is kept already.
     let is_head_kept = head.iter().any(|block| mark_of(block).is_some());
@@ -127,7 +128,7 @@ pub fn with_breakpoints<'b>(body: &'b str, before: Option<&str>) -> Cow<'b, str>
     } else {
         prefix_mark(body, system, head.last().copied(), marks.first().map_or(MARK, |(_, mark)| mark))
     };
-    // A body that has more than the provider takes gets no more from here.
+    // A body that has more marks than the provider takes gets none from here.
     let left = BREAKPOINT_COUNT_MAX.saturating_sub(marked);
     let mut edits: Vec<Edit> = new.chain(prefix).take(left).collect();
     if edits.is_empty() {
@@ -145,8 +146,8 @@ pub fn with_breakpoints<'b>(body: &'b str, before: Option<&str>) -> Cow<'b, str>
     Cow::Owned(out)
 }
 
-/// The blocks to mark, the most telling first: the end; the last end before what changed, if something did; the end of the
-/// request before.
+/// The blocks to mark, the most useful first: the end; the last end before the first change, if there is one; the end of
+/// the request before.
 fn wanted<'a>(blocks: &[Block<'a>], before: Option<&[Block<'_>]>) -> Vec<Block<'a>> {
     let ends: Vec<usize> = blocks
         .iter()
@@ -156,7 +157,7 @@ fn wanted<'a>(blocks: &[Block<'a>], before: Option<&[Block<'_>]>) -> Vec<Block<'
     let mut places: Vec<usize> = ends.last().copied().into_iter().collect();
     if let Some(before) = before {
         let same = blocks.iter().zip(before).take_while(|(one, other)| one.is_same(other)).count();
-        // Something that was sent before is gone or reads otherwise: behind it nothing can be read.
+        // A block that was sent before is gone or differs: behind it the cache cannot be read.
         if same < before.len() {
             places.extend(ends.iter().rev().copied().find(|end| *end < same));
         }
@@ -195,11 +196,11 @@ fn blocks(messages: &str) -> Option<Vec<Block<'_>>> {
     Some(found)
 }
 
-/// What is put in the place of what: from, to, text.
+/// A replacement in the body: from, to, text.
 type Edit = (usize, usize, String);
 
 fn start(body: &str, slice: &str) -> usize {
-    // All that is marked was picked out of the body.
+    // Each marked block was picked out of the body.
     json::range_in(body, slice).map_or(0, |range| range.start)
 }
 
@@ -258,7 +259,7 @@ mod tests {
         all.map(|block| block["text"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// The same of bodies in which the content of some messages is one text.
+    /// The same for bodies in which the content of some messages is one text.
     fn marked_texts(body: &str) -> Vec<String> {
         let mut value: Value = serde_json::from_str(body).unwrap();
         for message in value["messages"].as_array_mut().unwrap() {
@@ -286,7 +287,7 @@ mod tests {
         let before = body(turns("b").get(..5).unwrap());
         let now = body(&turns("[gone]"));
         assert_eq!(marked(&with_breakpoints(&now, Some(&before))), ["be brief", "a", "c", "d"]);
-        // The same whether what was sent before had marks or not.
+        // The marks are the same whether the request before had marks or not.
         let sent = with_breakpoints(&before, None).into_owned();
         assert_eq!(with_breakpoints(&now, Some(&sent)), with_breakpoints(&now, Some(&before)));
         // Nothing changed: the ends of the last two requests are all.
@@ -329,7 +330,7 @@ mod tests {
         let now = body(&[user(&["a"]), says(), user(&["b"]), says(), marked_user("c")]);
         assert_eq!(marked(&with_breakpoints(&now, Some(&before))), ["be brief", "b", "c"]);
         assert_eq!(marked(&with_breakpoints(&plain, Some(&before))), ["be brief", "b", "c"]);
-        // Minutes before an hour are refused.
+        // A mark for minutes before one for an hour is refused.
         let made = with_breakpoints(&now, Some(&before)).into_owned();
         assert_eq!(made.matches(r#""ttl":"1h""#).count(), 3, "{made}");
         // Blocks inside of a result count, too.

@@ -27,7 +27,7 @@ impl CallIds {
         self.provider
     }
 
-    /// The id of a call; and whether it is another one than the host's.
+    /// The id of a call; and whether it differs from the host's.
     pub(super) fn name(&mut self, host: &str, item: ItemId) -> (String, bool) {
         let mut id = if host.is_empty() { format!("call_{}", item.seq.get()) } else { plain(host) };
         if id.len() > self.id_bytes_max {
@@ -46,7 +46,7 @@ impl CallIds {
         (id, renamed)
     }
 
-    /// The name of a tool; and whether it is another one than the host's.
+    /// The name of a tool; and whether it differs from the host's.
     pub(super) fn tool(&self, host: &str) -> (String, bool) {
         let mut name = if host.is_empty() { "unknown".to_owned() } else { plain(host) };
         name.truncate(self.tool_bytes_max);
@@ -94,12 +94,12 @@ pub(super) fn object(params: &str) -> (String, bool) {
 pub(super) enum Media<'a> {
     /// Its bytes in base 64.
     Data { media_type: &'a str, data: &'a str },
-    /// Where it lies.
+    /// Its address.
     Address(&'a str),
 }
 
 impl<'a> Media<'a> {
-    /// What a body holds: an address with the data in it, another address, or the data itself.
+    /// The media of a body: an address with the data in it, another address, or the data itself.
     pub(super) fn of(body: &'a str, media_type: Option<&'a str>) -> Option<Self> {
         // Without its parameters, which only one provider understands.
         let media_type = media_type.and_then(|kind| kind.split(';').next());

@@ -1,12 +1,12 @@
-//! How the host that recorded a session writes its own requests, where that is not how the portable form does.
+//! Habits of the host that recorded a session, where its own requests differ from the portable form.
 //!
-//! `context --recorded` is to be what the host sent: so for the format of the host's own provider it follows the host's
-//! habits, as far as they were seen on the wire (`tests/tests/hosts.rs`). Every other export is the portable form, which any
-//! program may send.
+//! `context --recorded` is to give the host's own request: so for the format of the host's own provider it follows the
+//! host's habits, as far as they were seen on the wire (`tests/tests/hosts.rs`). Every other export is the portable form,
+//! which any program may send.
 //!
 //! | host | habit |
 //! |---|---|
-//! | Claude Code | what it attaches is a message of role `system`, or stands before the prompt; a line feed ends a text that another user's text follows |
+//! | Claude Code | attachments are messages of role `system`, or stand before the prompt; a line feed ends a text that another user's text follows |
 //! | Codex, from 0.169 on | base instructions are the first `developer` message; results and messages stand in the order in which they came |
 //! | opencode, Copilot CLI | over chat, reasoning is `reasoning_content` beside a reply's text |
 
@@ -21,7 +21,7 @@ pub(super) enum Dialect {
     ClaudeCode,
     /// Codex's.
     Codex,
-    /// Of those who send reasoning over chat.
+    /// The habit of hosts that send reasoning over chat.
     ReasoningInChat,
 }
 

@@ -1,9 +1,9 @@
-//! Exporters: what a model should see, as the body of a request that its provider accepts.
+//! Exporters: a context as the body of a request that the model's provider accepts.
 //!
 //! ```text
-//! View -> source (items, faces, prompt) -> turns (groups of one reply, its results, what the user said then)
+//! View -> source (items, faces, prompt) -> turns (groups of one reply, its results, the user's next texts)
 //!                                             |
-//!            thinking: which reasoning is still bound to what stands before it, and what has to wait
+//!            thinking: which reasoning is still bound to the items before it, and which changes have to wait
 //!                                             |
 //!                 the format's file in `providers`                        -> Export { bytes, closing, report }
 //! ```
@@ -12,11 +12,11 @@
 //!   way they are made; a change of the bytes is a change of that number.
 //! - **Append-only**: messages come last in the body, so the bytes up to [`Export::closing`] are a prefix of the next
 //!   export, as long as nothing is newly hidden and no call was open. The provider's cache lives on that.
-//! - **Valid**: what a provider refuses is left out or put differently by rule, and told in the [`Report`].
+//! - **Valid**: a part that a provider refuses is left out or put differently by rule, and told in the [`Report`].
 //! - Opaque fields (signatures, encrypted reasoning) come out byte for byte, on the part they were recorded with, or
 //!   not at all.
 //!
-//! Bodies are read one turn at a time, so memory is the output and a turn. What this module does not do: decide what is
+//! Bodies are read one turn at a time, so memory is the output and a turn. This module does not decide which items are
 //! hidden (the engine does), talk to a provider, or count with a provider's tokenizer.
 
 mod ahead;
@@ -56,7 +56,7 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// The format of requests to this path, without what follows a `?`.
+    /// The format of requests to this path, which has no query.
     pub fn of_path(path: &str) -> Option<Self> {
         let is_path = |format: &Self| {
             let request = format.request();
@@ -70,22 +70,22 @@ impl Format {
         self.form().renderer
     }
 
-    /// What a provider makes of it; `None` for those that people read.
+    /// The provider's rules for its requests; `None` for formats that people read.
     pub(crate) const fn request(self) -> Option<&'static Request> {
         self.form().request.as_ref()
     }
 
-    /// What each provider makes of its requests.
+    /// The rules of each format of requests.
     pub(crate) fn requests() -> impl Iterator<Item = &'static Request> {
         Self::REQUESTS.into_iter().filter_map(Self::request)
     }
 
-    /// Whose format it is; `None` for those that people read.
+    /// The provider whose format it is; `None` for formats that people read.
     pub fn provider(self) -> Option<Provider> {
         self.request().map(|request| request.provider)
     }
 
-    /// The member of a request that holds its messages; none has it for those that people read.
+    /// The member of a request that holds its messages; `None` for formats that people read.
     pub fn list(self) -> Option<&'static str> {
         self.request().map(|request| request.wire.list)
     }
@@ -95,7 +95,7 @@ impl Format {
         self.request().and_then(|request| (request.wire.model)(path))
     }
 
-    /// Whether reasoning may be bound to all that stands before it ([`preserves_thinking`] says of which models).
+    /// Whether reasoning may be bound to everything before it ([`preserves_thinking`] says for which models).
     pub fn binds_reasoning(self) -> bool {
         self.request().is_some_and(|request| request.binds_reasoning)
     }
@@ -115,7 +115,7 @@ impl Format {
         self.request().and_then(|request| request.wire.result)
     }
 
-    /// Its name where it has marks for the provider's cache.
+    /// Its name with marks for the provider's cache, where it has any.
     fn marked(self) -> Option<&'static str> {
         self.request().and_then(|request| request.marked)
     }
@@ -130,18 +130,18 @@ impl std::fmt::Display for Format {
 /// Which items are exported, and how they are shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Selection {
-    /// The current context: what is superseded, discarded or distilled shows its placeholder.
+    /// The current context: superseded, discarded and distilled items show their placeholders.
     #[default]
     Current,
     /// The items of the current context, each as it was recorded: for providers that clear results themselves.
     Whole,
-    /// What the host had: the same, but for results that it cleared itself.
+    /// The items of the current context as the host had them: as recorded, but for results that the host cleared itself.
     Recorded,
-    /// Every item of the active branch as it was recorded, also what compactions took out of the context.
+    /// Every item of the active branch as it was recorded, also items that compactions took out of the context.
     History,
 }
 
-/// What becomes of calls without a result.
+/// The rule for calls without a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Unfinished {
     /// They are left out, and told in the report.
@@ -151,16 +151,16 @@ pub enum Unfinished {
     Synthetic,
 }
 
-/// What becomes of the model's reasoning.
+/// The rule for the model's reasoning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Thinking {
     /// By the model's family: [`preserves_thinking`].
     #[default]
     Auto,
-    /// Reasoning is bound to all that stands before it: what hides something waits for the user's next message, and
-    /// then takes the reasoning behind it along.
+    /// Reasoning is bound to everything before it: a change that hides something waits for the user's next message, and
+    /// then also removes the reasoning behind it.
     Preserved,
-    /// Reasoning is not bound to what stands before it.
+    /// Reasoning is not bound to the items before it.
     Free,
     /// No reasoning is sent.
     Drop,
@@ -169,7 +169,7 @@ pub enum Thinking {
 /// Choices of the caller.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// What is exported.
+    /// The items that are exported.
     pub selection: Selection,
     /// Calls without a result.
     pub unfinished: Unfinished,
@@ -191,26 +191,26 @@ pub struct Options {
 pub struct Export {
     /// The bytes: one JSON object, or text.
     pub bytes: Vec<u8>,
-    /// What they are.
+    /// Their format.
     pub format: Format,
     /// Version of the renderer.
     pub renderer: u32,
-    /// How many bytes at the end only close what is open: without them the bytes are a prefix of the next export.
+    /// Count of the bytes at the end that only close brackets: without them the bytes are a prefix of the next export.
     pub closing: usize,
     /// Messages (of the provider's kind) in it.
     pub message_count: usize,
-    /// What could not be carried, and what was put differently.
+    /// Parts that could not be carried, or were put differently.
     pub report: Report,
 }
 
 impl Export {
-    /// The bytes without those that only close what is open.
+    /// The bytes without those that only close brackets.
     pub fn prefix(&self) -> &[u8] {
         self.bytes.get(..self.bytes.len().saturating_sub(self.closing)).unwrap_or_default()
     }
 }
 
-/// Exports what `view` shows.
+/// Exports the context that `view` shows.
 ///
 /// Cost: O(items) and the bodies that are shown, each read once. Texts that are erased or damaged are named as such in
 /// their place.
@@ -222,7 +222,8 @@ pub fn export(view: &View, format: Format, options: &Options) -> Result<Export, 
     Ok(if options.breakpoints { marked(export, None) } else { export })
 }
 
-/// Exports a context as it is served: what was sent before stays as it was sent. [`Options::selection`] has no effect.
+/// Exports a context as it is served: texts that were sent before stay as they were sent. [`Options::selection`] has no
+/// effect.
 ///
 /// # Errors
 /// As [`export()`].
@@ -256,7 +257,7 @@ fn marked(mut export: Export, before: Option<&Export>) -> Export {
         return export;
     }
     let Ok(body) = std::str::from_utf8(&export.bytes) else { return export };
-    // What was sent before is JSON too; a body that is none has no marks to keep.
+    // The body that was sent before is JSON too; a body that is none has no marks to keep.
     let before = before.and_then(|before| std::str::from_utf8(&before.bytes).ok());
     if let Cow::Owned(marked) = with_breakpoints(body, before) {
         export.bytes = marked.into_bytes();
@@ -268,7 +269,7 @@ fn written(source: Source<'_>) -> Result<Export, Error> {
     (source.format.form().export)(source)
 }
 
-/// A format as the engine wants it, to serve contexts with: [`ContextServed`](acpdb_engine::event::ContextServed) bears
+/// A format as a renderer that the engine serves contexts with: [`ContextServed`](acpdb_engine::event::ContextServed) bears
 /// its name and version.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Exporter {
@@ -289,7 +290,7 @@ impl Exporter {
         Self { format, options: Options { breakpoints: true, ..Options::default() } }
     }
 
-    /// All formats with the usual choices, and with marks those that know any.
+    /// All formats with the usual choices; formats that have marks also with marks.
     pub fn all() -> Vec<Self> {
         let marked = Format::ALL.into_iter().filter(|format| format.has_marks());
         Format::ALL.into_iter().map(Self::new).chain(marked.map(Self::marked)).collect()

@@ -1,4 +1,4 @@
-//! What stands before the messages: system prompt, tools, parameters, and what the provider is to clear by itself.
+//! The parts before the messages: system prompt, tools, parameters, and the provider's rules to clear by itself.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::is_among;
 const OWN: &str = "
     model system instructions systemInstruction tools messages input contents context_management";
 
-/// What of the policy a provider can be told, so that it clears by itself.
+/// The part of the policy that a provider can be told, so that it clears by itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Clearing {
     keep: u32,
@@ -42,8 +42,8 @@ impl Clearing {
 
     /// As `context_management` of an Anthropic request. When it begins to clear is left to the provider.
     ///
-    /// The provider compares whole names. So a pattern, and a name that also stands for a server's tool, go out as those of
-    /// the `known` tools that they fit, and the report says which patterns were put so.
+    /// The provider compares whole names. So a pattern, and a name that also stands for a server's tool, go out as the
+    /// names of the `known` tools that they fit, and the report names the patterns.
     pub(super) fn json(&self, known: &BTreeSet<String>, report: &mut Report) -> String {
         let mut edits = Vec::new();
         if let Some(turns) = self.thinking {
@@ -103,9 +103,9 @@ pub(super) fn head(source: &mut Source<'_>, json: &mut Json) -> Result<(), Error
     Ok(())
 }
 
-/// The system prompt, and what the system said before the user or the model.
+/// The system prompt, and the system's texts before the first text of the user or the model.
 ///
-/// `leading`: take the latter out of the messages.
+/// `leading`: takes these texts out of the messages; without it they stay there.
 pub(super) fn system(source: &mut Source<'_>, leading: bool) -> Result<Vec<String>, Error> {
     let mut texts = Vec::new();
     if let Some(body) = source.prompt.system {
@@ -136,7 +136,7 @@ pub(super) fn system(source: &mut Source<'_>, leading: bool) -> Result<Vec<Strin
     Ok(texts)
 }
 
-/// Whether a system prompt is a list of blocks, as hosts record what they send.
+/// The blocks of a system prompt that is a list of blocks, as hosts record it.
 pub(super) fn system_blocks(text: &str) -> Option<Vec<&str>> {
     if !text.trim_start().starts_with('[') {
         return None;
@@ -153,7 +153,7 @@ pub(super) fn system_text(text: &str) -> String {
     texts.join("\n\n")
 }
 
-/// A tool, as no provider writes it.
+/// A tool, in no provider's form.
 pub(super) struct Tool<'a> {
     name: String,
     description: Option<&'a str>,
@@ -192,7 +192,7 @@ pub(super) fn tools(source: &mut Source<'_>, json: &mut Json) -> Result<Vec<Stri
         return Ok(Vec::new());
     };
     let all_own = definitions.iter().all(|definition| (form.is_own)(definition));
-    // Some list their functions inside one element.
+    // Some providers list their functions inside one element.
     let groups: Vec<&str> = Format::requests().filter_map(|request| request.tools.inside).collect();
     let mut flat = Vec::new();
     for definition in definitions {

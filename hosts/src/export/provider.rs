@@ -1,11 +1,11 @@
-//! Whose signatures are whose: providers, models, and the forms in which hosts keep opaque fields.
+//! To which provider a signature belongs: names of providers and models, and the forms in which hosts keep opaque fields.
 
 use super::Provider;
 use super::calls::{is_object, object_type};
 use crate::import::json::{member, owned};
 
 impl Provider {
-    /// By a model's or a provider's name; `None` if it says nothing.
+    /// The provider that a model's or a provider's name tells; `None` if it tells none.
     pub(super) fn of_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         if name.is_empty() || name.starts_with('<') {
@@ -16,7 +16,7 @@ impl Provider {
         Some(Self::KNOWN.iter().find(is_named).copied().unwrap_or(Self::Other))
     }
 
-    /// By the host program, where it speaks to one provider only.
+    /// The provider of a host program that speaks to one provider only.
     pub(super) fn of_host(host: &str) -> Option<Self> {
         let is_its = |provider: &&Self| provider.maker().is_some_and(|maker| maker.hosts.contains(&host));
         Self::KNOWN.iter().find(is_its).copied()
@@ -55,7 +55,8 @@ pub(super) fn unwrapped(host: &str, kept: &str, target: Provider) -> Option<Opaq
     found.filter(|found| !found.is_empty())
 }
 
-/// Whether JSON may be a part of the provider's: of a type that no other provider has; without one where its parts have none.
+/// Whether JSON may be a part of the provider's: its type is no other provider's; JSON without a type, if its parts have
+/// none.
 pub(super) fn fits(provider: Provider, json: &str) -> bool {
     let owns = |provider: &Provider| provider.maker().and_then(|maker| maker.owns);
     match object_type(json) {

@@ -1,4 +1,4 @@
-//! What an export could not carry.
+//! Parts that an export could not carry.
 
 use std::collections::BTreeMap;
 
@@ -16,19 +16,19 @@ const NAMES_MAX: usize = 32;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LeftOut {
-    /// Reasoning of another provider, or without the signature that its own wants.
+    /// Reasoning of another provider, or without the signature that its own provider wants.
     ReasoningNotPortable,
-    /// Reasoning that was bound to what has changed before it.
+    /// Reasoning that was bound to items that have changed.
     ReasoningUnbound,
     /// Reasoning of a run of which a part is hidden or shortened, or that nothing follows.
     ReasoningRun,
     /// Reasoning, as the options say.
     ReasoningDropped,
-    /// Shortened parameters that are sent whole, because the provider signed what they are part of.
+    /// Shortened parameters that are sent whole, because the provider signed something in the same reply.
     UnitKeptWhole,
     /// A call without a result.
     CallUnfinished,
-    /// A call without a result, given one that says so.
+    /// A call without a result, given a result that says so.
     ResultSynthetic,
     /// A result whose call was never recorded.
     ResultWithoutCall,
@@ -54,7 +54,7 @@ pub enum LeftOut {
     Parameters,
     /// A signature that is lost, so that its check is skipped.
     SignatureSkipped,
-    /// What the policy asks for, and the provider cannot do by itself.
+    /// Clearing that the policy asks for, and the provider cannot do by itself.
     ServerSide,
     /// A pattern of protected tools with wildcards: the provider is told the tools that it fits so far.
     PatternExpanded,
@@ -62,13 +62,13 @@ pub enum LeftOut {
     FilesUnprotected,
     /// A text whose bytes are erased or damaged.
     Unreadable,
-    /// A change that waits: for the user's next message where reasoning is bound to what stands before it, for the answer
-    /// to the calls at hand where it is the reasoning that led to them.
+    /// A change that waits: for the user's next message where reasoning is bound to the items before it; for the answer to
+    /// the calls at hand where it changes the reasoning that led to them.
     ChangeDeferred,
 }
 
 impl LeftOut {
-    /// In words.
+    /// The reason in words.
     pub const fn words(self) -> &'static str {
         match self {
             Self::ReasoningNotPortable => "reasoning of another provider or without signature left out",
@@ -99,19 +99,19 @@ impl LeftOut {
     }
 }
 
-/// One reason, and what it concerns.
+/// The items that one reason concerns.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Reason {
     /// How often.
     pub count: u64,
     /// The first of the items.
     pub items: Vec<ItemId>,
-    /// The first of what is no item: patterns of the policy.
+    /// The first names that are no items: patterns of the policy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
 }
 
-/// What could not be carried, and what was put differently, by reason.
+/// Parts that could not be carried, or were put differently, by reason.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Report {
     /// By reason.

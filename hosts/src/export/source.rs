@@ -1,4 +1,4 @@
-//! What is exported: items in order, how each face is shown, what stands before the messages, and texts on demand.
+//! The input of an export: items in order, how each face is shown, the parts before the messages, and texts on demand.
 
 use std::sync::Arc;
 
@@ -19,19 +19,19 @@ use super::turns::{self, Group};
 use super::write::Json;
 use super::{Export, Format, Options, Provider, Selection, Thinking};
 
-/// What stands where a text cannot be read.
+/// The text in place of one that cannot be read.
 const UNREADABLE: &str = "[content not readable]";
 
 /// How a face is shown.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Shown {
-    /// There is none, or nothing stands in its place.
+    /// There is no such face, or nothing is in its place.
     Nothing,
     /// As recorded.
     Whole,
-    /// Something else.
+    /// The placeholder.
     Placeholder(Placeholder),
-    /// This text: the model sees what it stands for elsewhere.
+    /// This text, which points to the same content elsewhere in the context.
     Text(String),
 }
 
@@ -79,7 +79,7 @@ impl Item {
     }
 }
 
-/// What stands before the messages.
+/// The parts before the messages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Prompt {
     pub(super) system: Option<BodyId>,
@@ -111,7 +111,7 @@ pub(super) struct Source<'v> {
 }
 
 impl<'v> Source<'v> {
-    /// What a view shows.
+    /// The context that a view shows.
     pub(super) fn of(view: &'v View, format: Format, options: &Options) -> Self {
         Self::new(view, None, format, options)
     }
@@ -148,7 +148,7 @@ impl<'v> Source<'v> {
             }
             None => listed(state, options.selection, at),
         };
-        // A result without its call has no place in a request, but as the bearer of a summary: that is said on its own.
+        // A result without its call has no place in a request, unless it bears a summary: the summary is said on its own.
         briefs.retain(|(ix, brief)| {
             let bears = || state.face(*ix, Face::Output, at).state == FaceState::Summary;
             let carried = brief.kind != ItemKind::Result || format.provider().is_none() || bears();
@@ -159,7 +159,7 @@ impl<'v> Source<'v> {
         });
         let groups = turns::group(&briefs);
         let model = prompt.model.clone().or_else(|| last_model(state, at)).unwrap_or_default();
-        // What the host sent, it sent with its reasoning, whatever it had cleared before that.
+        // The host sent its requests with their reasoning, even where it had cleared results before it.
         let preserved =
             options.selection != Selection::Recorded && is_preserved(format, options.thinking, &model);
         let same = |one: BodyId, other: BodyId| match (view.body(one), view.body(other)) {
@@ -222,13 +222,13 @@ impl<'v> Source<'v> {
         }
     }
 
-    /// The provider that made an item; `None` if nothing says so.
+    /// The provider that made an item; `None` if nothing tells.
     pub(super) fn provider(&self, item: &Item) -> Option<Provider> {
         let by_message = item.brief.message.as_ref().and_then(|key| self.providers.get(key)).copied();
         by_message.or(self.home)
     }
 
-    /// Whose the session's tools and parameters are; `None` if nothing says so.
+    /// The provider of the session's tools and parameters; `None` if nothing tells.
     pub(super) const fn home(&self) -> Option<Provider> {
         self.home
     }
@@ -244,7 +244,7 @@ impl<'v> Source<'v> {
         }
     }
 
-    /// A body as text; what cannot be read is said so.
+    /// A body as text; where it cannot be read, a text that says so.
     pub(super) fn text(&mut self, body: BodyId, item: Option<ItemId>) -> Result<String, Error> {
         let Some(bytes) = self.bytes(body, item)? else { return Ok(UNREADABLE.to_owned()) };
         let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -254,7 +254,7 @@ impl<'v> Source<'v> {
     /// A body that makes no sense in part: a signature, parameters. `None` if it cannot be read.
     pub(super) fn exact(&mut self, body: BodyId, item: Option<ItemId>) -> Result<Option<String>, Error> {
         let Some(bytes) = self.bytes(body, item)? else { return Ok(None) };
-        // What is no text is nothing that a provider takes.
+        // A provider takes no body that is not text.
         let text = String::from_utf8(bytes).ok();
         if text.is_none() {
             self.report.note(LeftOut::Unreadable, item);
@@ -287,7 +287,7 @@ impl<'v> Source<'v> {
         item.content.clone()
     }
 
-    /// What was written, once `closers` have closed what is open.
+    /// The export of a body: `closers` are the brackets that close it.
     pub(super) fn export(
         self,
         mut json: Json,
@@ -303,7 +303,7 @@ impl<'v> Source<'v> {
         Export { bytes: json.out, format: self.format, renderer, closing, message_count, report: self.report }
     }
 
-    /// Bytes that the texts will take, about: to reserve once.
+    /// About the bytes that the texts will take: to reserve once.
     pub(super) fn bytes_about(&self) -> usize {
         let of = |item: &Item| {
             let content: u64 = item.content.iter().map(|part| part.bytes).sum();
@@ -324,7 +324,7 @@ fn listed(state: &State, selection: Selection, at: Seq) -> Vec<(Ix, ItemHeader)>
     let mut briefs: Vec<(Ix, ItemHeader)> =
         list.into_iter().filter_map(|ix| Some((ix, state.item_header(ix, at)?))).collect();
     if selection == Selection::History {
-        // Rewound and abandoned items were taken back; what a compaction took out was sent before it.
+        // Rewound and abandoned items were taken back; items that a compaction took out were sent before it.
         briefs.retain(|(ix, _)| {
             let face = state.face(*ix, Face::Output, at);
             let input = state.face(*ix, Face::Input, at);
@@ -354,13 +354,13 @@ impl Moments {
 struct Faces<'s> {
     state: &'s State,
     at: Seq,
-    /// Changes up to here show.
+    /// Changes up to this seq show.
     until: Seq,
-    /// Reasoning is bound to what stands before it: what was shown to it stays.
+    /// Reasoning is bound to the items before it: they stay as they were shown to it.
     preserved: bool,
     /// Everything is shown as recorded.
     kept: bool,
-    /// But for what the host itself cleared.
+    /// Faces that the host itself cleared show so, also with `kept`.
     recorded: bool,
 }
 
@@ -475,7 +475,7 @@ fn shown(placeholder: Option<Placeholder>, is_erased: bool) -> Shown {
     }
 }
 
-/// Whether reasoning is bound to what stands before it.
+/// Whether reasoning is bound to the items before it.
 fn is_preserved(format: Format, thinking: Thinking, model: &str) -> bool {
     format.binds_reasoning()
         && match thinking {
@@ -485,7 +485,7 @@ fn is_preserved(format: Format, thinking: Thinking, model: &str) -> bool {
         }
 }
 
-/// Who made each message, as far as that was reported.
+/// The provider of each message, as far as it was reported.
 fn providers(state: &State, at: Seq) -> FxHashMap<Arc<str>, Provider> {
     let mut providers = FxHashMap::default();
     for (_, finished) in state.message_reports(at) {
@@ -499,7 +499,7 @@ fn providers(state: &State, at: Seq) -> FxHashMap<Arc<str>, Provider> {
     providers
 }
 
-/// What stands before the messages at `at`.
+/// The parts before the messages at `at`.
 fn prompt_at(state: &State, at: Seq) -> Prompt {
     let mut prompt = Prompt::default();
     for (seq, set) in state.prompts(at) {
@@ -512,8 +512,8 @@ fn prompt_at(state: &State, at: Seq) -> Prompt {
     prompt
 }
 
-/// What stood before the messages at `until`, or when it was first set if that was later; and whether that differs from
-/// what stands there now.
+/// The parts before the messages at `until`, or at their first setting if that was later; and whether they differ from the
+/// parts at `at`.
 fn prompt_until(state: &State, at: Seq, until: Seq) -> (Prompt, bool) {
     let first = state.prompts(at).iter().find(|(_, set)| set.system.is_some() || set.tools.is_some());
     let until = first.map_or(until, |(seq, _)| until.max(*seq)).min(at);

@@ -1,16 +1,17 @@
-//! Reasoning that is bound to everything before it: what may change when, and what a change costs.
+//! Reasoning that is bound to everything before it: when a change may show, and its cost.
 //!
 //! ```text
 //! user  |  reasoning, call, result, reasoning, call, result, reasoning, answer  |  user  |  ..
 //!       ^ the user's move: from here on changes up to here show         the next one ^
 //! ```
 //!
-//! Such a model refuses a request in which something before its reasoning is not what it was. So while the model is at
-//! it, nothing changes: what hides something waits for the user's next move (*deferred*). Then all that has gathered
-//! shows at once, and reasoning behind the first change goes, in whole runs (*unbound*). What a host does to the context
-//! itself (a compaction, a rewind, a late result) cannot wait; reasoning from before it, behind it, goes likewise.
+//! Such a model refuses a request in which something before its reasoning has changed. So while the model works, nothing
+//! changes: a change that hides something waits for the user's next move (*deferred*). Then all waiting changes show at
+//! once, and reasoning behind the first change is left out, in whole runs (*unbound*). A change that a host itself makes to
+//! the context (a compaction, a rewind, a late result) cannot wait; reasoning from before the change that stands behind it
+//! is left out likewise.
 //!
-//! Everything follows from seqs in the log: what was shown to a reply is what had been concluded when the model began to
+//! Everything follows from seqs in the log: a reply was shown the conclusions up to the moment when the model began to
 //! answer the user's move before it. So the same log gives the same bytes, and a context that was sent can be made again.
 
 use acpdb_engine::event::Body;
@@ -19,10 +20,10 @@ use acpdb_engine::ids::{BodyId, Seq};
 
 use super::turns::Group;
 
-/// What each reply was bound to.
+/// The changes before each reply, and the moment that the reply was bound to.
 #[derive(Debug)]
 pub(super) struct Binding {
-    /// Changes up to here show.
+    /// Changes up to this seq show.
     until: Seq,
     /// Of each group: the newest change before it, and the newest hard change.
     before: Vec<(Seq, Seq)>,
@@ -44,7 +45,7 @@ impl Binding {
             return Self { until: Seq::MAX, before: Vec::new(), made: Vec::new() };
         }
         let brief = |place: &usize| briefs.get(*place).map(|(_, brief)| brief);
-        // What had been concluded when the model was asked is what it answers to: all before its first word.
+        // The model answers to all conclusions before its first word.
         let (mut moved, mut asked) = (Seq::ZERO, true);
         let mut made = Vec::with_capacity(groups.len());
         for group in groups {
@@ -97,7 +98,7 @@ impl Binding {
     }
 }
 
-/// Items that left the context, by place, each with the newest seq at which one up to there left.
+/// Items that left the context, in order, each with the newest seq at which it or an item before it left.
 fn departures(state: &State, at: Seq) -> Vec<(Ix, Seq)> {
     let mut departed = state.departed(at);
     let mut newest = Seq::ZERO;

@@ -1,14 +1,14 @@
-//! Items in groups: one reply of the model, the results of its calls, and what was said to it then.
+//! Items in groups: one reply of the model, the results of its calls, and the texts said to it then.
 //!
 //! ```text
 //! group 0   model: nothing                      said: the user's prompt          <- the user's move
-//! group 1   model: text, call a, call b         results of a and b, then what was said meanwhile
+//! group 1   model: text, call a, call b         results of a and b, then texts said meanwhile
 //! group 2   model: text                         said: the next prompt            <- the user's move
 //! ```
 //!
 //! Parts of one message in one turn are one reply, whatever came between them. So are parts and calls of one model step,
-//! for hosts that give no message to a call. Where neither says anything (no steps, no keys), a reply ends with the
-//! first result that was there before its next part.
+//! for hosts that give no message to a call. Where there are no steps and no keys, a reply ends with the first result that
+//! was there before its next part.
 
 use acpdb_engine::Error;
 use acpdb_engine::event::{PartKind, Role};
@@ -22,15 +22,15 @@ use super::report::LeftOut;
 use super::source::{Item, Shown, Source};
 use super::{Provider, Thinking, Unfinished};
 
-/// What the result of an unfinished call says.
+/// The text of the result of an unfinished call.
 const NO_RESULT: &str = "[no result: the call did not finish]";
 
-/// Places of items.
+/// A group, as indices of items.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Group {
-    /// What the model made, calls included.
+    /// Items that the model made, calls included.
     pub(super) model: Vec<usize>,
-    /// What was said to it after that.
+    /// Items that were said to it after that.
     pub(super) said: Vec<usize>,
     /// Whether the model made a call in it.
     pub(super) has_calls: bool,
@@ -51,7 +51,7 @@ fn is_models(brief: &ItemHeader) -> bool {
 /// Groups items in the order of the conversation.
 pub(super) fn group(briefs: &[(Ix, ItemHeader)]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
-    // Of the newest group with something of the model's: its last such item, and the first result that came.
+    // Of the newest group with items of the model: its last such item, and the seq of the first result.
     let mut last: Option<&ItemHeader> = None;
     let mut answered: Option<Seq> = None;
     for (place, (_, brief)) in briefs.iter().enumerate() {
@@ -135,12 +135,12 @@ pub(super) enum Piece {
         media_type: Option<String>,
     },
     Call(CallPiece),
-    /// Reasoning that is left out: the rest of its run goes with it, where runs are whole. What stands in its place is
+    /// Reasoning that is left out: the rest of its run goes with it, where runs are whole. A placeholder in its place is
     /// said as a text.
     Gap(Option<Instead>),
 }
 
-/// What stands in the place of reasoning.
+/// The text in the place of reasoning.
 #[derive(Debug)]
 pub(super) struct Instead {
     text: String,
@@ -158,11 +158,11 @@ pub(super) struct CallPiece {
     pub(super) signature: Option<String>,
     pub(super) failed: bool,
     pub(super) result: Vec<Said>,
-    /// When its result came.
+    /// The seq at which its result came.
     pub(super) finished: Seq,
 }
 
-/// A piece of what is said to the model, or of a result.
+/// A piece of a message to the model, or of a result.
 #[derive(Debug)]
 pub(super) enum Said {
     Text { text: String, role: Role, key: Option<std::sync::Arc<str>> },
@@ -175,7 +175,7 @@ pub(super) enum Said {
 pub(super) struct Turned {
     pub(super) pieces: Vec<Piece>,
     pub(super) said: Vec<Said>,
-    /// When each of them was said.
+    /// The seq at which each of them was said.
     pub(super) said_at: Vec<Seq>,
 }
 
@@ -188,7 +188,7 @@ impl Turned {
     }
 }
 
-/// What a format is to the pieces.
+/// The rules of a format for the pieces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each says one thing that a format wants")]
 pub(super) struct Rules {
@@ -257,7 +257,7 @@ pub(super) fn is_reasoning(piece: &Piece) -> bool {
     }
 }
 
-/// Takes gaps out, and the runs that they are in; what stands in their place becomes text.
+/// Takes gaps out, and the runs that they are in where runs are whole; placeholders in their place become text.
 fn close_gaps(source: &mut Source<'_>, pieces: &mut Vec<Piece>, whole_runs: bool) {
     if !pieces.iter().any(|piece| matches!(piece, Piece::Gap(_))) {
         return;
@@ -421,7 +421,7 @@ fn whole_reasoning(source: &mut Source<'_>, item: &Item, how: Reading) -> Result
     Ok(Some(Piece::Reasoning { text, opaque }))
 }
 
-/// What a provider wants with its own reasoning; `None` if it takes it not, or not any more.
+/// The opaque field that a provider wants with its own reasoning; `None` if the reasoning is left out.
 fn sealed(
     source: &mut Source<'_>,
     item: &Item,
@@ -446,9 +446,9 @@ fn sealed(
     Ok(None)
 }
 
-/// What is sent in place of reasoning: a tombstone or a summary as a text, in every format, for other parts of the reply
-/// may be behind it. Shortened reasoning goes where the whole would go, under its signature where the provider does not
-/// hold the text against it.
+/// The piece in place of reasoning: a tombstone or a summary as a text, in every format, for other parts of the reply may
+/// be behind it. Shortened reasoning goes where the whole would go, under its signature, unless the signature is over the
+/// text; then it is a text.
 fn instead_of_reasoning(
     source: &mut Source<'_>,
     item: &Item,

@@ -1,8 +1,8 @@
 //! JSON, written straight into one buffer.
 //!
 //! Members come in the order in which they are written; texts are escaped as `serde_json` does it. Bytes that are not UTF-8
-//! are replaced before they come here. So are, here, halves of characters that stand alone in JSON which is copied as it is:
-//! hosts write them, and no provider reads them.
+//! are replaced before they come here. Halves of characters that stand alone in copied JSON are replaced here: hosts write
+//! them, and no provider reads them.
 
 use crate::import::json::escape;
 use crate::surrogates::without_halves;

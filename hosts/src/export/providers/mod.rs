@@ -28,14 +28,14 @@ use super::write::Json;
 use crate::exchange::{Made, Message, Names, Talk};
 use crate::lint::Findings;
 
-/// The formats of requests, each with its folder and what a list of formats says of it.
+/// The formats of requests, each with its folder and its line in a list of formats.
 macro_rules! formats {
     ($($name:ident $folder:ident $about:literal)+) => {
         $(mod $folder;)+
 
         const FOLDERS: &[&str] = &[$(stringify!($folder)),+];
 
-        /// What comes out.
+        /// The format of an export.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum Format {
             $(#[doc = $about] $name,)+
@@ -46,13 +46,13 @@ macro_rules! formats {
         }
 
         impl Format {
-            /// Those that a provider reads.
+            /// The formats that a provider reads.
             pub const REQUESTS: [Self; FOLDERS.len()] = [$(Self::$name),+];
 
-            /// All of them.
+            /// All formats.
             pub const ALL: [Self; FOLDERS.len() + 2] = [$(Self::$name,)+ Self::Markdown, Self::Text];
 
-            /// What it is, in a line.
+            /// A line that describes it.
             pub const fn about(self) -> &'static str {
                 match self {
                     $(Self::$name => $about,)+
@@ -79,14 +79,14 @@ formats! {
     Gemini gemini "Gemini's contents"
 }
 
-/// Who makes models, each with the folder that says how to know them, in the order in which they are asked.
+/// The makers of models, each with the folder that tells their names, in the order in which they are asked.
 macro_rules! makers {
     ($($name:ident $folder:ident $about:literal)+) => {
-        /// Who made a message.
+        /// The provider that made a message.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum Provider {
             $(#[doc = $about] $name,)+
-            /// Another one.
+            /// Another provider.
             Other,
         }
 
@@ -109,38 +109,38 @@ makers! {
     Openai openai "`OpenAI`"
 }
 
-/// A format: its names, what writes it, and what its provider makes of it.
+/// A format: its name, the function that writes it, and its provider's rules for requests.
 pub(crate) struct Form {
     /// As commands spell it and as `ContextServed` records it.
     pub(crate) name: &'static str,
-    /// Version of what writes it: it names the bytes.
+    /// Version of this function: it names the bytes.
     pub(crate) renderer: u32,
     pub(in crate::export) export: fn(Source<'_>) -> Result<Export, Error>,
-    /// Of those that a provider reads.
+    /// For formats that a provider reads.
     pub(crate) request: Option<Request>,
 }
 
-/// What a provider makes of its requests.
+/// The rules of a provider for requests.
 pub(crate) struct Request {
     pub(crate) provider: Provider,
-    /// The format's name where it has marks for the provider's cache, if there are any.
+    /// The format's name with marks for the provider's cache, if it has any.
     pub(crate) marked: Option<&'static str>,
     /// The provider can clear old results by itself.
     pub(crate) clears: bool,
-    /// Reasoning may be bound to all that stands before it, and must stay while its calls are open.
+    /// Reasoning may be bound to everything before it, and must stay while its calls are open.
     pub(crate) binds_reasoning: bool,
     /// The request names its model; else its address does.
     pub(crate) names_model: bool,
     pub(crate) tools: Tools,
     pub(crate) check: Check,
-    /// Fields that only the provider can read, with how it words that one is wrong.
+    /// Fields that only the provider can read, each with the provider's words for a wrong value.
     pub(crate) opaque: &'static [(&'static str, &'static str)],
-    /// What may stand in such a field where the provider's own value is lost.
+    /// The value that may stand in such a field where the provider's own value is lost.
     pub(crate) skips: Option<&'static str>,
     pub(crate) wire: Wire,
 }
 
-/// Checks a body: with the one before it, and with its model.
+/// Checks a body: with the body before it, and with its model.
 pub(crate) type Check = fn(&Value, Option<&Value>, Option<&str>, &mut Findings);
 
 /// How a provider defines tools.
@@ -155,7 +155,7 @@ pub(crate) struct Tools {
 
 /// How requests and answers are read.
 pub(crate) struct Wire {
-    /// How a request's path ends.
+    /// Ends of the paths of requests.
     pub(crate) paths: &'static [&'static str],
     /// The member of a request that holds its messages.
     pub(crate) list: &'static str,
@@ -176,9 +176,10 @@ pub(crate) struct Wire {
 /// A text that opencode keeps, by the provider's and the field's name.
 pub(in crate::export) type Kept<'a> = dyn Fn(&str, &str) -> Option<String> + 'a;
 
-/// Who makes models, and what is theirs.
+/// A maker of models: its names, its hosts and its fields.
 pub(crate) struct Maker {
-    /// By a model's or a provider's name in small letters; and by what stands in it behind the last `/` or `:`.
+    /// Whether a name of a model or a provider, in small letters, is this maker's; also with the part behind its last `/`
+    /// or `:`.
     pub(crate) is_named: fn(&str, &str) -> bool,
     /// Host programs that speak to this provider only.
     pub(crate) hosts: &'static [&'static str],
@@ -193,7 +194,7 @@ pub(crate) const fn no_model(_path: &str) -> Option<&str> {
     None
 }
 
-/// Runs of what was said in one message.
+/// Runs of pieces that were said in one message.
 pub(super) fn by_message(said: &[Said]) -> impl Iterator<Item = &[Said]> {
     let key = |said: &Said| match said {
         Said::Text { key, role, .. } => (key.clone(), *role == Role::System),

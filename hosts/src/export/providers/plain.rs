@@ -1,7 +1,8 @@
 //! Transcripts for people: Markdown, or plain text.
 //!
-//! The current context in order, with placeholders where the model sees them. What looks like a heading or a fence inside a
-//! recorded text stays inside its fence: fences are longer than any run of their own sign in the text.
+//! The current context in order, with placeholders where the model sees them. A heading or a fence inside a fenced text
+//! stays inside its fence: fences are longer than any run of their own sign in the text. Markdown has texts of messages
+//! unfenced.
 
 use acpdb_engine::Error;
 use acpdb_engine::event::{PartKind, Role};

@@ -14,7 +14,7 @@ use crate::import::json::{elements, member, owned, pick};
 /// Parameters that are recorded.
 const PARAMS: &str = "
     max_tokens output_config service_tier stop_sequences temperature thinking tool_choice top_k top_p";
-/// What is recorded elsewhere, is about the connection, or names a user.
+/// Members that are recorded elsewhere, are about the connection, or name a user.
 const PASSED: &str = "model messages system tools stream metadata cache_control";
 
 /// The conversation of a request.
@@ -35,7 +35,7 @@ pub(super) fn request<'a>(body: &'a str, _: Option<&str>) -> Option<Talk<'a>> {
     Some(Talk { head, messages: list, extent, unknown, names })
 }
 
-/// A message; `None`: it is none.
+/// A message; `None`: the JSON is no message.
 pub(super) fn message<'a>(text: &'a str, names: &mut Names) -> Option<Message<'a>> {
     let [role, content] = pick(text, ["role", "content"])?;
     let role = match &*owned(role)? {

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Neighbours of one role are one message, always; content is always a list. A run of thinking goes whole or not at all,
-//! and not at all where nothing follows it; what stands in place of a part of it is text. Reasoning that led to the calls
-//! at hand stays until they are answered. Placeholders of results keep their block and its `is_error`.
+//! and not at all where nothing follows it; placeholders in place of its parts are text. Reasoning that led to the calls at
+//! hand stays until they are answered. Placeholders of results keep their block and its `is_error`.
 
 use acpdb_engine::Error;
 use acpdb_engine::event::Role;
@@ -34,7 +34,7 @@ const RULES: Rules = Rules {
     signs_text: true,
 };
 
-/// What the user says where the conversation begins with the model.
+/// The user's text where the conversation begins with the model.
 const BEFORE: &str = "[the conversation began before this]";
 
 pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
@@ -42,7 +42,7 @@ pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
     json.open(b'{');
     prompt::head(&mut source, &mut json)?;
     let defined = prompt::tools(&mut source, &mut json)?;
-    // The host says what it attaches in messages.
+    // Claude Code sends the system's texts as messages.
     let leading = source.dialect == Dialect::Portable;
     let system = prompt::system(&mut source, leading)?;
     write_system(&system, &mut json);
@@ -108,7 +108,7 @@ impl Writer {
 
     fn turn(&mut self, source: &mut Source<'_>, turned: &Turned) {
         let reasoning = |piece: &&Piece| turns::is_reasoning(piece);
-        // Nothing may end with reasoning.
+        // No reply may end with reasoning.
         let trailing = turned.pieces.iter().rev().take_while(reasoning).count();
         let kept = turned.pieces.len() - trailing;
         for _ in 0..trailing {
@@ -134,9 +134,9 @@ impl Writer {
         }
     }
 
-    /// Results in the order in which they came; what the host attached for the user's side, then what the user said, each
-    /// text with a line feed where another message's text follows; and what it attached for the system's side, as one
-    /// message of that role.
+    /// Writes results in the order in which they came; then the host's attachments for the user's side and the user's own
+    /// texts, each with a line feed where another message's text follows; then the attachments for the system's side, as
+    /// one message of that role.
     fn as_claude_code(&mut self, source: &mut Source<'_>, turned: &Turned) {
         let mut calls: Vec<&CallPiece> = turned.calls().collect();
         calls.sort_by_key(|call| call.finished);
@@ -227,12 +227,12 @@ impl Writer {
     }
 }
 
-/// Whether a host answered a reading with a word about an earlier one: it read nothing, and that is no error.
+/// Whether a host answered a read with a note about an earlier read: it read nothing, and that is no error.
 fn is_unchanged(call: &CallPiece) -> bool {
     matches!(call.result.as_slice(), [Said::Text { text, .. }] if text.starts_with("File unchanged since last read"))
 }
 
-/// A text of the host's without the tags that tell it from the user's.
+/// A text of the host's without the tags that tell it from the user's texts.
 fn unwrapped(said: &Said) -> Option<&str> {
     let Said::Text { text, .. } = said else { return None };
     let inner =

@@ -16,7 +16,7 @@ pub(super) fn check(body: &Value, previous: Option<&Value>, model: Option<&str>,
     for (number, message) in messages.iter().enumerate() {
         let at = format!("{base}/{number}");
         let role = text(message, "role").unwrap_or_default();
-        // In the midst of a conversation the provider takes the system's word too, as its own program sends it.
+        // Inside of a conversation the provider also takes messages of the system, as its own program sends them.
         let is_system = role == "system" && number > 0;
         if !matches!(role, "user" | "assistant") && !is_system {
             let found = message.get("role").map_or("nothing".to_owned(), Value::to_string);
@@ -27,7 +27,7 @@ pub(super) fn check(body: &Value, previous: Option<&Value>, model: Option<&str>,
             let says = "messages: first message must use the \"user\" role";
             out.add("A3", at.clone(), "a message of the user first", "one of the assistant", says);
         }
-        // Neighbours on the user's side are taken as one.
+        // Neighbouring messages of the user are taken as one.
         if role_before == Some(role) && role == "assistant" {
             let says = "messages: roles must alternate between \"user\" and \"assistant\"";
             let expected = "neighbours of one role to be one message";
@@ -144,7 +144,7 @@ fn as_text(content: Option<&mut Value>) {
     }
 }
 
-/// The blocks of a message; a text is none.
+/// The blocks of a message; a text has none.
 fn content<'v>(message: &'v Value, at: &str, is_prefill: bool, out: &mut Findings) -> &'v [Value] {
     let empty = "messages.N: all messages must have non-empty content except for the optional final assistant message";
     match message.get("content") {
@@ -222,7 +222,7 @@ fn call<'v>(
     Some(id)
 }
 
-/// Results against the calls of the message before.
+/// Checks results against the calls of the message before.
 fn results(
     blocks: &[Value],
     at: &str,
@@ -342,7 +342,7 @@ fn present(body: &Value, base: &str, messages: &[Value], out: &mut Findings) {
     }
 }
 
-/// Models that bind reasoning: nothing of it may stand behind a change.
+/// For models that bind reasoning: no earlier reasoning may stand behind a change.
 fn bound(
     body: &Value,
     base: &str,
@@ -376,7 +376,7 @@ fn bound(
         for (place, block) in
             list(message, "content").iter().enumerate().filter(|(_, block)| is_thinking(block))
         {
-            // In the message of the change itself, only what stands behind the change.
+            // In the message of the change itself, only blocks behind the change count.
             let inside = number == change && head;
             let early = inside
                 && before.get(change).is_some_and(|message| {

@@ -50,7 +50,7 @@ fn system_text(system: &str) -> Vec<String> {
     parts.into_iter().filter_map(|part| owned(member(Some(part), "text"))).collect()
 }
 
-/// A content; `None`: it is none.
+/// A content; `None`: the JSON is no content.
 pub(super) fn message<'a>(
     content: &'a str,
     names: &mut Names,
@@ -124,7 +124,7 @@ fn answered<'a>(response: &'a str, names: &mut Names) -> Answered<'a> {
     let [output, error] = inner.and_then(|it| pick(it, ["output", "error"])).unwrap_or_default();
     let failed = output.is_none() && error.is_some();
     let outcome = if failed { Outcome::Failed } else { Outcome::Completed };
-    // What the model reads is the output; a response of another form it reads whole.
+    // The model reads the output; it reads a response of another form whole.
     let text =
         owned(output).or_else(|| owned(error)).or_else(|| inner.map(str::to_owned)).unwrap_or_default();
     let parts = vec![PartEntry::text(text)];
@@ -158,7 +158,7 @@ pub(super) fn answer(pieces: &[Value]) -> Option<Made> {
     Some(Made { message: json!({"role": "model", "parts": parts}), report })
 }
 
-/// Adds a part; a text that goes on with a text is added to it, since a stream cuts them into thousands.
+/// Adds a part; a text that continues the last text is added to that text, since a stream cuts texts into thousands.
 fn add_part(parts: &mut Vec<Value>, part: &Value) {
     fn plain(part: &Value) -> Option<bool> {
         let members = part.as_object()?;
@@ -176,7 +176,7 @@ fn usage_of(usage: &Value) -> Usage {
     let cached = count(usage, "/cachedContentTokenCount");
     let thoughts = count(usage, "/thoughtsTokenCount");
     Usage {
-        // As above; thoughts are paid for as output, and are not in the count of candidates.
+        // The prompt count includes cached tokens; thoughts are paid for as output, and are not in the count of candidates.
         input: count(usage, "/promptTokenCount").map(|all| all.saturating_sub(cached.unwrap_or(0))),
         output: count(usage, "/candidatesTokenCount").map(|all| all.saturating_add(thoughts.unwrap_or(0))),
         cache_read: cached,

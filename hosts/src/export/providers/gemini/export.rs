@@ -4,11 +4,11 @@
 //! user    [text ..]
 //! model   [text .., functionCall a (with its signature), functionCall b]
 //! user    [functionResponse a, functionResponse b]       nothing else in it
-//! user    [text ..]                                      what was said meanwhile
+//! user    [text ..]                                      texts said meanwhile
 //! ```
 //!
 //! A signature stays on its own part, and parts are never merged. From the third generation on each step of the current
-//! turn needs the signature of its first call; where it is lost, its check is told to be skipped.
+//! turn needs the signature of its first call; where it is lost, a mark tells the provider to skip the check.
 
 use acpdb_engine::Error;
 use acpdb_engine::event::Role;
@@ -33,7 +33,7 @@ const RULES: Rules = Rules {
     signs_text: false,
 };
 
-/// What the user says where the conversation begins with the model.
+/// The user's text where the conversation begins with the model.
 const BEFORE: &str = "[the conversation began before this]";
 /// In place of a signature that is lost.
 pub(super) const SKIP: &str = "skip_thought_signature_validator";
@@ -108,7 +108,7 @@ impl Writer {
         if turned.calls().next().is_some() {
             self.begin("user");
             turned.calls().for_each(|call| self.response(source, call));
-            // What is no text follows as parts of its own, as the provider's own program sends it.
+            // Media follow as parts of their own, as the provider's own program sends them.
             for said in turned.calls().flat_map(|call| &call.result).filter(|said| is_beside(said)) {
                 said_part(source, said, &mut self.json);
             }
@@ -159,7 +159,7 @@ impl Writer {
                     None => {}
                 }
                 json.close(b'}');
-                // Of parallel calls only the first has one.
+                // Of parallel calls only the first has a signature.
                 *skip = false;
             }
         }

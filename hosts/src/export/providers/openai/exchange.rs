@@ -19,7 +19,7 @@ use crate::import::picture;
 const PARAMS: &str = "
     frequency_penalty logit_bias max_completion_tokens max_tokens n parallel_tool_calls presence_penalty
     reasoning_effort response_format seed service_tier stop temperature tool_choice top_p verbosity";
-/// What is recorded elsewhere, or is about the connection.
+/// Members that are recorded elsewhere, or are about the connection.
 const PASSED: &str = "model messages tools stream stream_options store";
 const MESSAGE: &str = "
     role content tool_calls tool_call_id name refusal annotations audio reasoning_content reasoning";
@@ -52,7 +52,7 @@ fn role(message: &str) -> Option<&'static str> {
     ["system", "developer", "user", "assistant", "tool", "function"].into_iter().find(|known| *known == role)
 }
 
-/// A message; `None`: it is none.
+/// A message; `None`: the JSON is no message.
 pub(super) fn message<'a>(text: &'a str, names: &mut Names) -> Option<Message<'a>> {
     let [content, calls, of, name, refusal] =
         pick(text, ["content", "tool_calls", "tool_call_id", "name", "refusal"])?;
@@ -95,7 +95,7 @@ pub(super) fn message<'a>(text: &'a str, names: &mut Names) -> Option<Message<'a
     Some(names.message(role, all, calls))
 }
 
-/// A text, or a list of texts, images and whatever else. An empty text is no part.
+/// The parts of a text, or of a list of texts, images and others. An empty text is no part.
 fn parts(content: Option<&str>) -> Vec<PartEntry> {
     exchange::parts(content, |piece| {
         let image = member(Some(piece), "image_url");
@@ -153,7 +153,7 @@ pub(super) fn answer(pieces: &[Value]) -> Option<Made> {
     Some(Made { message: message?, report })
 }
 
-/// Adds a piece of a call to what came of it before.
+/// Adds a piece of a call to its earlier pieces.
 fn call_piece(call: &mut Value, piece: &Value) {
     if let (Some(place), Some(id)) = (call.get_mut("id"), text(piece, "id").filter(|id| !id.is_empty())) {
         *place = id.into();

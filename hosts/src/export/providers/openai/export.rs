@@ -5,10 +5,10 @@
 //! user       text, or a list of texts and images
 //! assistant  text or null, tool_calls [a, b]
 //! tool       result of a
-//! tool       result of b              directly behind their calls; what was said meanwhile comes after
+//! tool       result of b              directly behind their calls; texts said meanwhile come after
 //! ```
 //!
-//! Reasoning has no place in this format. Each message of a user stays a message of its own.
+//! Only some hosts have reasoning in this format. Each message of a user stays a message of its own.
 
 use acpdb_engine::Error;
 use acpdb_engine::event::Role;

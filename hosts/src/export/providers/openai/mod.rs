@@ -1,4 +1,4 @@
-//! `OpenAI`, and the many who speak its chat completions.
+//! `OpenAI`, and the many providers that offer its chat completions.
 
 mod exchange;
 mod export;
@@ -47,7 +47,7 @@ pub(super) const FORM: Form = Form {
 pub(super) const MAKER: Maker = Maker {
     is_named: |name, last| {
         let starts = ["gpt", "o1", "o3", "o4", "codex", "chatgpt"].iter().any(|word| last.starts_with(word));
-        // Those are open, so other providers run them.
+        // These models are open, so other providers run them.
         !name.contains("gpt-oss") && (starts || name.contains("openai"))
     },
     hosts: &["codex", "openai-messages"],

@@ -4,8 +4,8 @@
 //! reasoning out, put results between calls or behind them, and the names stay the same. Items of the model that follow one
 //! another are one step.
 //!
-//! A provider may keep the conversation. A request that names the answer before it (`previous_response_id`) tells only what
-//! is new; its messages are named after that answer as well.
+//! A provider may keep the conversation. A request that names the answer before it (`previous_response_id`) has only the
+//! new items; its messages are named after that answer as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,11 +24,11 @@ use crate::import::picture;
 const PARAMS: &str = "
     include max_output_tokens max_tool_calls parallel_tool_calls reasoning service_tier store
     temperature text tool_choice top_logprobs top_p truncation";
-/// What is recorded elsewhere, is about the connection, or names a user.
+/// Members that are recorded elsewhere, are about the connection, or name a user.
 const PASSED: &str = "
     background conversation input instructions metadata model previous_response_id prompt_cache_key
     prompt_cache_retention safety_identifier stream stream_options tools user";
-/// What items have, of those kinds that are taken apart.
+/// Members of items, of those kinds that are taken apart.
 const ITEM: &str = "
     arguments call_id content encrypted_content id input name namespace output role status summary type";
 
@@ -48,7 +48,7 @@ pub(super) fn request<'a>(body: &'a str, _: Option<&str>) -> Option<Talk<'a>> {
         list.push(names.message(Role::User, vec![PartEntry::text(said)], Vec::new()));
     } else {
         let items = elements(input?)?;
-        // As with the other APIs, what the system says first stands before the messages.
+        // As with the other APIs, the system's first texts stand before the messages.
         let is_system = |item: &&&str| Kind::of(item) == Some(Kind::System);
         let leading = if system.is_empty() { items.iter().take_while(is_system).count() } else { 0 };
         let (first, rest) = items.split_at_checked(leading)?;
@@ -66,7 +66,7 @@ pub(super) fn request<'a>(body: &'a str, _: Option<&str>) -> Option<Talk<'a>> {
     Some(Talk { head, messages: list, extent, unknown, names })
 }
 
-/// What an item is to the conversation.
+/// The role of an item in the conversation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     User,
@@ -104,7 +104,7 @@ impl Kind {
     }
 }
 
-/// The messages of a list of items; `None`: one of them is none.
+/// The messages of a list of items; `None`: one of them is no item.
 pub(super) fn messages<'a>(
     items: &[&'a str],
     names: &mut Names,
@@ -159,7 +159,7 @@ fn made<'a>(names: &mut Names, parts: Vec<PartEntry>, calls: Vec<Call<'a>>, goes
     Message { goes_on, ..message }
 }
 
-/// Reasoning as far as it is told: a summary, the text, or what only the provider can read.
+/// Reasoning as far as it is told: a summary, the text, or the content encrypted.
 fn reasoning(item: &str) -> Option<PartEntry> {
     let [summary, content, sealed] = pick(item, ["summary", "content", "encrypted_content"])?;
     let lists = [summary, content].into_iter().flatten().filter_map(elements).flatten();
@@ -200,7 +200,7 @@ fn result<'a>(item: &'a str, names: &mut Names) -> Option<Answered<'a>> {
     Some(names.result(owned(id), None, outcome, said, output.filter(|_| is_plain)))
 }
 
-/// A text, or a list of texts, images and whatever else. An empty text is no part.
+/// The parts of a text, or of a list of texts, images and others. An empty text is no part.
 fn parts(content: Option<&str>) -> Vec<PartEntry> {
     exchange::parts(content, |piece| {
         let [image, detail] = pick(piece, ["image_url", "detail"])?;

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! message user | message developer
-//! reasoning      with its encrypted content, followed by what it led to
+//! reasoning      with its encrypted content, followed by the item that it led to
 //! message assistant, function_call a, function_call b
-//! function_call_output a, function_call_output b          then what was said meanwhile
+//! function_call_output a, function_call_output b          then texts said meanwhile
 //! ```
 //!
 //! Items bear no ids of the provider's, so nothing is looked up on its side: reasoning goes with its encrypted content or

@@ -16,7 +16,7 @@ pub(super) fn check(body: &Value, previous: Option<&Value>, _: Option<&str>, out
     }
     let Some((base, items)) = out.messages(body, "input") else { return };
     let stored = body.get("store").and_then(Value::as_bool) != Some(false);
-    // What answers it, by call id; and whether it was answered.
+    // By call id: where the call stands, whether it was answered, and its kind.
     let mut calls: BTreeMap<&str, (String, bool, &str)> = BTreeMap::new();
     for (number, item) in items.iter().enumerate() {
         let at = format!("{base}/{number}");
@@ -90,7 +90,7 @@ fn reasoning(item: &Value, next: Option<&Value>, stored: bool, at: &str, out: &m
     }
 }
 
-/// What was made with reasoning needs it: compared with the request before.
+/// A call that was made with reasoning needs it: compared with the request before.
 fn units(base: &str, items: &[Value], previous: &Value, out: &mut Findings) {
     let mut ignored = Findings::default();
     let Some((_, before)) = ignored.messages(previous, "input") else { return };
