@@ -1,4 +1,4 @@
-//! An answer, whole or in pieces: as the messages that the next request makes of it, and what it cost.
+//! An answer, whole or in pieces: as the messages that the next request makes of it, and its cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,17 +10,17 @@ use super::Talk;
 use crate::export::Format;
 use crate::import::json::{elements, owned, pick};
 
-/// What an answer says.
+/// The messages of an answer.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Answer {
-    /// The messages, their calls, and what they cost.
+    /// The messages, their calls, and their cost.
     pub entries: Vec<Entry>,
     /// The names of the messages, in order; at least one.
     pub keys: Vec<String>,
 }
 
-/// What an answer to a request says. `None`: it is an error, no end of it came, there are several to choose from, or its calls have
-/// no ids; then the next request tells what the program made of it.
+/// Reads an answer to a request. `None`: the answer is an error, its end did not come, it has several choices, or its calls
+/// have no ids; then the next request tells how the program took it.
 ///
 /// Cost: one pass over both.
 pub fn answer(format: Format, body: &str, talk: &Talk<'_>) -> Option<Answer> {
@@ -40,7 +40,7 @@ pub fn answer(format: Format, body: &str, talk: &Talk<'_>) -> Option<Answer> {
     for message in &messages {
         message.entries(&mut entries);
     }
-    // What it cost is told of the message that the step begins with.
+    // The cost is told of the message that the step begins with.
     let key = messages.first()?.key.clone();
     let origin = format!("msg:{key}:finish");
     entries.push(Entry::from(fact::MessageFinished { key, report }).origin(origin));
@@ -59,7 +59,7 @@ pub(crate) struct Made {
 fn pieces(body: &str) -> Option<(Vec<Value>, bool)> {
     let trimmed = body.trim_start();
     if trimmed.starts_with('{') {
-        // What breaks off in the middle is no answer, as the function says; so below.
+        // An answer that breaks off in the middle is none, as the function says; so below.
         return Some((vec![serde_json::from_str(trimmed).ok()?], true));
     }
     if trimmed.starts_with('[') {
@@ -102,19 +102,19 @@ pub(crate) fn count(value: &Value, place: &str) -> Option<u64> {
     value.pointer(place).and_then(Value::as_u64)
 }
 
-/// A text that comes in pieces.
+/// Adds a piece to the text of this name.
 pub(crate) fn add(texts: &mut BTreeMap<&'static str, String>, name: &'static str, piece: &Value) {
     if let Some(piece) = text(piece, name) {
         texts.entry(name).or_default().push_str(piece);
     }
 }
 
-/// What a provider says of its tokens, where it names those it read `asked` and those it wrote `said`.
+/// A provider's counts of tokens; `asked` is its name for tokens that it read, `said` for tokens that it wrote.
 pub(crate) fn usage_of(usage: &Value, asked: &str, said: &str) -> Usage {
     let count = |place: &str| usage.pointer(place).and_then(Value::as_u64);
     let cached = count(&format!("/{asked}_tokens_details/cached_tokens"));
     Usage {
-        // The provider's count includes what came from the cache.
+        // The provider's count includes tokens from the cache.
         input: count(&format!("/{asked}_tokens")).map(|all| all.saturating_sub(cached.unwrap_or(0))),
         output: count(&format!("/{said}_tokens")),
         cache_read: cached,
@@ -123,7 +123,7 @@ pub(crate) fn usage_of(usage: &Value, asked: &str, said: &str) -> Usage {
     }
 }
 
-/// A text, or a list of texts, refusals, images, which `image` reads, and whatever else. An empty text is no part.
+/// The parts of a text, or of a list of texts, refusals, images, which `image` reads, and others. An empty text is no part.
 pub(crate) fn parts(content: Option<&str>, image: impl Fn(&str) -> Option<PartEntry>) -> Vec<PartEntry> {
     if let Some(text) = owned(content) {
         return if text.is_empty() { Vec::new() } else { vec![PartEntry::text(text)] };
@@ -136,7 +136,7 @@ pub(crate) fn parts(content: Option<&str>, image: impl Fn(&str) -> Option<PartEn
     content.and_then(elements).unwrap_or_default().into_iter().map(part).collect()
 }
 
-/// What parts say, each as a text.
+/// The contents of parts, each as a text.
 pub(crate) fn texts(parts: Vec<PartEntry>) -> Vec<String> {
     parts.into_iter().map(|part| String::from_utf8_lossy(&part.bytes).into_owned()).collect()
 }

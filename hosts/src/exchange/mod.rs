@@ -1,16 +1,17 @@
-//! What goes between a program and its provider, as facts: a request's messages, and the answer, whole or streamed.
+//! Requests of a program and answers of its provider, as facts: a request's messages, and the answer, whole or streamed.
 //!
 //! ```text
 //! request -> Talk { head, messages }  -> entries()       every message and call, each with an origin
 //! answer  -> pieces put together      -> the message as the next request will say it -> entries()
 //! ```
 //!
-//! A request tells the whole conversation each time. A message is named by what it says and by its number among equal ones,
+//! A request tells the whole conversation each time. A message is named by its content and by its number among equal ones,
 //! so telling it again adds nothing, wherever it stands then; an answer is named as the message that the next request
 //! makes of it (several, where the API has no message around its pieces). A call without an id is named by its message and its place in it.
 //!
-//! It reads Anthropic's messages, `OpenAI`'s responses and chat completions, and Gemini's contents. What it does not understand
-//! it counts by name; it says nothing of half an answer, for the next request tells what the program kept of it.
+//! It reads Anthropic's messages, `OpenAI`'s responses and chat completions, and Gemini's contents. Members that it does
+//! not understand are noted by name. Half an answer gives no facts, for the next request tells the parts that the program
+//! kept.
 
 mod answer;
 mod talk;

@@ -9,12 +9,12 @@ use acpdb_engine::event::{Outcome, PartKind, Role};
 use crate::import::{Occurrences, content_digest, json, prompt, step};
 use crate::is_among;
 
-/// What stands before the messages.
+/// The parts of a request before the messages.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Head {
     /// The model.
     pub model: Option<String>,
-    /// What the system says before the first message.
+    /// The system's text before the first message.
     pub system: Option<String>,
     /// Definitions of tools, as they are.
     pub tools: Option<String>,
@@ -23,7 +23,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// The fact that these are in force from now on. It has no origin: what was in force may come back.
+    /// The fact that these are in force from now on. It has no origin: an earlier head may come back.
     pub fn entry(&self) -> Entry {
         let bytes = |text: &Option<String>| text.as_ref().map(|text| Bytes::from(text.as_bytes()));
         let (system, tools, params) = (bytes(&self.system), bytes(&self.tools), bytes(&self.params));
@@ -42,7 +42,7 @@ pub struct Asked<'a> {
     pub params: Cow<'a, str>,
     /// The same as they stand in the request.
     pub value: &'a str,
-    /// The provider's signature over what led to it.
+    /// The provider's signature on the call.
     pub signature: Option<String>,
 }
 
@@ -53,9 +53,9 @@ pub struct Answered<'a> {
     pub id: String,
     /// How it ended.
     pub outcome: Outcome,
-    /// What came out.
+    /// The parts of the result.
     pub parts: Vec<PartEntry>,
-    /// The same as it stands in the request; `None`: nothing is said of it.
+    /// The same as it stands in the request; `None`: it is not given.
     pub value: Option<&'a str>,
     /// Name of the message that asked for it; empty: none does.
     asked_in: String,
@@ -64,11 +64,11 @@ pub struct Answered<'a> {
 /// A message of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Message<'a> {
-    /// Its name: a digest of what it says, and its number among equal ones.
+    /// Its name: a digest of its content, and its number among equal ones.
     pub key: String,
-    /// Who says it.
+    /// Its role.
     pub role: Role,
-    /// What is said, without calls and results.
+    /// Its content, without calls and results.
     pub parts: Vec<PartEntry>,
     /// Calls that it asks for.
     pub calls: Vec<Asked<'a>>,
@@ -79,7 +79,7 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// One that only brings a result: nothing is said in it, so it needs no name.
+    /// A message that only brings a result: nothing is said in it, so it needs no name.
     pub(crate) fn of_result(result: Answered<'a>) -> Self {
         let key = String::new();
         let (parts, calls, results) = (Vec::new(), Vec::new(), vec![result]);
@@ -95,7 +95,7 @@ impl<'a> Message<'a> {
         format!("msg:{}", self.key)
     }
 
-    /// Origins of the parts of an answer: the first text is the first text, whatever reasoning stands before it.
+    /// Origins of the parts of an answer: texts are numbered apart from the reasoning before them.
     fn part_origins(&self) -> Vec<String> {
         let mut counts = BTreeMap::new();
         let origin = |part: &PartEntry| {
@@ -124,7 +124,8 @@ impl<'a> Message<'a> {
             Role::User => out.push(prompt(&origin)),
             _ => {}
         }
-        // A program sends an answer back without the reasoning in it: each part is a fact of its own, so that less is no change.
+        // A program sends an answer back without its reasoning: each part is a fact of its own, so that a part less is no
+        // change.
         let (whole, single) = match self.role {
             Role::Assistant => (Vec::new(), &*self.parts),
             _ => (self.parts.clone(), [].as_slice()),
@@ -173,7 +174,7 @@ struct Open {
 /// Numbers messages and finds the calls of results, in the order of the conversation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
-    /// The answer that these follow, where a provider keeps what stands before them.
+    /// The answer that the messages follow, where a provider keeps the messages before it.
     after: String,
     equal: Occurrences,
     /// Calls of the last message that asked for some, and of earlier ones.
@@ -192,12 +193,12 @@ pub(crate) struct Call<'a> {
 }
 
 impl Names {
-    /// Of messages that a provider adds to those before this answer.
+    /// Names of messages that follow this answer, where the provider keeps the messages before it.
     pub(crate) fn after(answer: Option<&str>) -> Self {
         Self { after: answer.unwrap_or_default().to_owned(), ..Self::default() }
     }
 
-    /// A message that says this; results are added to it.
+    /// A message of these parts and calls; results are added to it.
     pub(crate) fn message<'a>(
         &mut self,
         role: Role,
@@ -247,7 +248,7 @@ impl Names {
     }
 }
 
-/// Parameters in their canonical form, since programs write them anew; what is no JSON stays.
+/// Parameters in their canonical form, since programs write them anew; parameters that are no JSON stay.
 pub(crate) fn canonical(params: &str) -> String {
     match acpdb_engine::text::json::canonical_or_text(params.as_bytes()) {
         (canonical, Some(_)) => canonical,
@@ -255,8 +256,8 @@ pub(crate) fn canonical(params: &str) -> String {
     }
 }
 
-/// What a message says, so that a streamed answer and the message that a program makes of it are the same: texts in one
-/// piece, no reasoning.
+/// The content of a message for its name: texts in one piece, no reasoning. So a streamed answer and the message that a
+/// program makes of it have one name.
 fn said(role: Role, parts: &[PartEntry], calls: &[Call<'_>]) -> String {
     let mut text = String::new();
     let mut others = Vec::new();
@@ -278,16 +279,16 @@ pub enum Extent {
     /// All that the model is shown.
     #[default]
     Whole,
-    /// What is new: the provider keeps what stands before it.
+    /// The new messages: the provider keeps those before them.
     Added,
-    /// Some of it stands at the provider only, in places that the request does not tell.
+    /// Some messages stand at the provider only, in places that the request does not tell.
     Refers,
 }
 
 /// The conversation that a request tells.
 #[derive(Clone, Debug)]
 pub struct Talk<'a> {
-    /// What stands before the messages.
+    /// The parts before the messages.
     pub head: Head,
     /// The messages.
     pub messages: Vec<Message<'a>>,
@@ -300,7 +301,7 @@ pub struct Talk<'a> {
 }
 
 impl Talk<'_> {
-    /// Every message, call and result, in order. What stands before the messages is not among them.
+    /// Every message, call and result, in order. The head is not among them.
     pub fn entries(&self) -> Vec<Entry> {
         let mut out = Vec::new();
         self.messages.iter().for_each(|message| message.entries(&mut out));
@@ -314,14 +315,14 @@ impl Talk<'_> {
         out
     }
 
-    /// Names of the messages that say something, in order: what a longer request of the same conversation begins with.
+    /// Names of the messages that say something, in order: a longer request of the same conversation begins with them.
     pub fn keys(&self) -> Vec<String> {
         self.messages.iter().filter(|message| message.says()).map(|message| message.key.clone()).collect()
     }
 }
 
-/// The members of a request that are parameters of its model, as an object. Those that are not known are noted: programs put
-/// whatever they like there, keys too.
+/// The members of a request that are parameters of its model, as an object. Members that are not known are noted: programs
+/// put anything there, keys too.
 pub(crate) fn params(
     body: &str,
     known: &str,
@@ -339,7 +340,7 @@ pub(crate) fn params(
     (!out.is_empty()).then(|| format!("{{{}}}", out.join(",")))
 }
 
-/// Notes members of an object that are none of these.
+/// Notes the names of an object's members that are not known.
 pub(crate) fn note_unknown(object: &str, known: &str, unknown: &mut BTreeSet<String>) {
     let members = json::members(object).unwrap_or_default();
     unknown.extend(members.into_iter().map(|(name, _)| name).filter(|name| !is_among(known, name)));

@@ -76,7 +76,7 @@ fn answered(path: &str, body: &str, talk: &Talk<'_>) -> Option<Answer> {
     answer(Format::of_path(path).unwrap(), body, talk)
 }
 
-/// What a request says, and what its answer adds.
+/// The facts of a request, and those that its answer adds.
 fn check(path: &str, body: &Value, answer: &str, expected: &Expect) {
     let body = body.to_string();
     let talk = talk(path, &body);
@@ -181,7 +181,7 @@ fn what_a_program_sends_back_is_the_answer() {
     let said = json!({"choices": [{"index": 0, "finish_reason": "tool_calls", "message": {"role": "assistant", "content": null,
         "reasoning": "A file.", "tool_calls": call("{\"b\":1,\"a\":\"é\"}")}}]});
     let answer = answered(CHAT, &said.to_string(), &first).unwrap();
-    // Without the reasoning, an empty text for none, the parameters written anew.
+    // The answer as a program sends it back: without the reasoning, an empty text for none, the parameters written anew.
     let back =
         json!({"role": "assistant", "content": "", "tool_calls": call("{\"a\": \"\\u00e9\", \"b\": 1}")});
     let mut longer = asked.as_array().unwrap().clone();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! body -> JSON -> one checker per format -> Vec<Finding { rule, pointer, expected, found, says }>
-//!                                  previous body, if given: what reasoning is bound to (A5), units torn apart (R3, G4)
+//!                                                  previous body, if given: bound reasoning (A5), units torn apart (R3, G4)
 //! ```
 //!
 //! | rules | format |
@@ -12,10 +12,10 @@
 //! | R1 to R5 | `OpenAI` responses: pairs, reasoning and its item, units, encrypted content, null fields |
 //! | G1 to G5 | Gemini: pairs, order, signatures of the current turn, own parts, skipped checks |
 //! | I4 | any, with the previous body: opaque fields come back byte for byte, on their own part |
-//! | shape | any: what cannot be read as a request at all |
+//! | shape | any: a body that cannot be read as a request at all |
 //!
-//! One validator for all bodies: exporters' tests use it, and so does `acpdb lint`. It reads JSON and nothing
-//! else; it knows no store and makes no request. What a provider counts (tokens, images) it does not.
+//! One validator for all bodies: exporters' tests use it, and so does `acpdb lint`. It reads JSON and nothing else; it
+//! knows no store and makes no request. It does not check things that a provider counts (tokens, images).
 
 mod opaque;
 
@@ -24,21 +24,21 @@ use serde_json::Value;
 
 use crate::export::Format;
 
-/// Findings that are told; a body that breaks a rule everywhere says so often enough.
+/// Most findings that are told: a body that breaks a rule everywhere needs no more.
 pub const FINDINGS_MAX: usize = 1000;
 
 /// Something that a provider refuses.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
-    /// The rule: `A1`, `O3`, ..; `shape` for what is no request.
+    /// The rule: `A1`, `O3`, ..; `shape` for a body that is no request.
     pub rule: &'static str,
     /// Where: a JSON pointer into the body.
     pub pointer: String,
-    /// What should be there.
+    /// The value that should be there.
     pub expected: String,
-    /// What is.
+    /// The value that is there.
     pub found: String,
-    /// How providers word the error.
+    /// The providers' words for the error.
     pub says: String,
 }
 
@@ -54,7 +54,7 @@ impl std::fmt::Display for Finding {
     }
 }
 
-/// What else is known about a request.
+/// Facts about a request that its body does not hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Known<'a> {
     /// The model, where the body does not name it.
@@ -63,7 +63,7 @@ pub struct Known<'a> {
     pub previous: Option<&'a [u8]>,
 }
 
-/// Checks the body of a request: an object, or the bare list of its messages. Empty: nothing to object to.
+/// Checks the body of a request: an object, or the bare list of its messages. An empty list: no rule is broken.
 ///
 /// Formats that no provider reads have no rules. Cost: one parse and one pass.
 pub fn lint(format: Format, body: &[u8], known: Known<'_>) -> Vec<Finding> {
@@ -81,7 +81,7 @@ pub fn lint(format: Format, body: &[u8], known: Known<'_>) -> Vec<Finding> {
     out.list
 }
 
-/// What was found so far.
+/// The findings so far.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     list: Vec<Finding>,
@@ -133,7 +133,7 @@ impl Findings {
     }
 }
 
-/// The word for what a value is.
+/// The word for the type of a value.
 pub(crate) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -155,7 +155,7 @@ pub(crate) fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
     value.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// The first place at which two lists differ: of messages, say.
+/// The first index at which `now` differs from `before`; `None`: `now` begins with all of `before`.
 pub(crate) fn first_change(before: &[Value], now: &[Value]) -> Option<usize> {
     let shared = before.iter().zip(now).take_while(|(one, other)| one == other).count();
     (shared < before.len()).then_some(shared)

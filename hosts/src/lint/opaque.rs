@@ -1,7 +1,7 @@
-//! I4: what only the provider can read comes back byte for byte, on the part that it came with.
+//! I4: a field that only the provider can read comes back byte for byte, on the part that it came with.
 //!
 //! Compared with the request before: a part that is in both, by its call id or its own words, bears the same opaque field
-//! or none. Which parts must bear one is what A4, R4 and G3 ask.
+//! or none. A4, R4 and G3 check which parts must bear one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,11 @@ use serde_json::Value;
 use super::{Findings, text};
 use crate::export::Format;
 
-/// Nested values that are looked at; a request has five or six.
+/// Deepest nesting that is read; a request has five or six levels.
 const DEPTH_MAX: usize = 12;
 
-/// A part with an opaque field: where, which part, the field's name and how its provider words that it is wrong, its value.
+/// A part with an opaque field: pointer, anchor, the field's name with its provider's words for a wrong value, and the
+/// value.
 struct Part<'v> {
     pointer: String,
     anchor: String,
@@ -36,7 +37,7 @@ pub(super) fn check(body: &Value, previous: &Value, out: &mut Findings) {
     }
 }
 
-/// What tells a part from others: its call, or its own words.
+/// The mark that tells a part from others: its call, or its own words.
 fn anchor(value: &Value) -> Option<String> {
     let id = |value: &Value| ["call_id", "id"].iter().find_map(|name| text(value, name).map(str::to_owned));
     let call = value.get("functionCall").and_then(id);
@@ -63,7 +64,7 @@ fn parts(body: &Value) -> Vec<Part<'_>> {
                         found.push(Part { pointer: pointer.clone(), anchor, field: *field, value });
                     }
                 }
-                // What a tool was given and what it gave is no part; the list of all items has the same name.
+                // Inputs and results of tools are no parts. The list of all items, at depth 0, may have the same name.
                 let inner = fields.iter().filter(|(name, _)| {
                     depth == 0 || !matches!(name.as_str(), "input" | "args" | "response")
                 });

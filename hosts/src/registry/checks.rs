@@ -1,4 +1,4 @@
-//! Which check a command line runs: a test, a build, a linter, by program, subcommand and what it was asked about.
+//! Which check a command line runs: a test, a build, a linter, by program, subcommand and operands.
 //!
 //! ```text
 //! cd web && FOO=1 npx jest src/a.test.ts --verbose 2>&1 | tail -20
@@ -14,13 +14,13 @@ use crate::is_among;
 pub(super) struct Check {
     /// How its key prints: `cargo test`.
     pub(super) name: String,
-    /// What tells it from other runs of the same program, in order.
+    /// The words that tell it from other runs of the same program, in order.
     pub(super) operands: Vec<String>,
     /// The folder that the command line goes to first.
     pub(super) folder: Option<String>,
 }
 
-/// Programs whose first operand says what they do, and what of that is a check.
+/// Programs whose first operand tells their work, and the operands that are checks.
 const BY_SUBCOMMAND: &[(&str, &[&str])] = &[
     ("bazel", &["build", "test"]),
     ("bun", &["test"]),
@@ -43,12 +43,12 @@ const BY_SUBCOMMAND: &[(&str, &[&str])] = &[
     ("zig", &["build", "test"]),
 ];
 
-/// Programs that are a check whatever they are asked about.
+/// Programs that are a check with any operands.
 const ALWAYS: &str = "
     ctest eslint flake8 golangci-lint jest make mocha mypy ninja phpunit pylint pyright pytest rspec
     rubocop tox tsc vitest";
 
-/// What runs another program.
+/// Words that run another program.
 const RUNNERS: &[&[&str]] = &[
     &["bundle", "exec"],
     &["npm", "exec", "--"],
@@ -104,7 +104,7 @@ pub(super) fn check(command: &str) -> Option<Check> {
     Some(Check { name, operands: operands.collect(), folder })
 }
 
-/// What a program with these words runs, and what it is asked about.
+/// The name of the check that a program with these words runs, and its operands.
 fn named<'w>(program: &str, words: &'w [&'w str]) -> Option<(String, &'w [&'w str])> {
     if is_among(ALWAYS, program) {
         return Some((program.to_owned(), words));
@@ -128,7 +128,7 @@ fn is_name(text: &str) -> bool {
 mod tests {
     use super::check;
 
-    /// What each command line is, and what tells it from others.
+    /// The name and the operands of each command line's check.
     #[test]
     fn checks_are_known_by_what_they_run() {
         for (command, expected) in [

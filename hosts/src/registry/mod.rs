@@ -1,4 +1,4 @@
-//! Knows the tools of hosts: what each does, to which files, and where its todo list stands.
+//! Knows the tools of hosts: the effect of each, its files, and the place of its todo list.
 //!
 //! ```text
 //! (host, tool, params) -> table line -> class, keys, params to resolve, volatile, todo role, todo list, shown params
@@ -29,7 +29,7 @@ use acpdb_engine::text::{Json, ParamPath};
 
 use tables::{CLAUDE_CODE, CODEX, COPILOT_CLI, Does, GEMINI_CLI, OPENCODE, PI, SWE_AGENT, Search, Tool};
 
-/// Version of what is known. Goes up with every change of a table that changes an answer.
+/// Version of the tables. It goes up with every change of a table that changes an answer.
 pub const VERSION: u32 = 3;
 
 /// Longest key that is stored with a call, and the most of all keys together: keys are repeated in the event.
@@ -54,7 +54,7 @@ const KNOWN: &[&str] = &[
 /// Prefix of tools that change single todos, with every host that has them.
 const DELTA_PREFIX: &str = "tracker_";
 
-/// Whether a host's own tools are known. What others call their tools is read as sessions made by hand are.
+/// Whether a host's own tools are known. Tools of other hosts are read like those of sessions made by hand.
 pub fn is_known_host(host: &str) -> bool {
     KNOWN.contains(&host)
 }

@@ -1,4 +1,4 @@
-//! What a command line is about: a plain question about folders or the repository, or a patch.
+//! The subject of a command line: a plain question about folders or the repository, or a patch.
 
 /// Characters that make a command line more than one plain question.
 const MORE_THAN_PLAIN: &[char] = &[';', '&', '|', '<', '>', '(', ')', '$', '`', '\n', '\r'];

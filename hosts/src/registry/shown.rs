@@ -1,23 +1,23 @@
 //! Which files a command line shows: `cat a`, `nl -ba a | sed -n 1,9p`, `cd x && head a`, `rg pattern a`.
 //!
-//! Hosts without a tool for reading read through the shell. A call that does nothing but show files is about them, as a read
-//! is: so the file's later changes count as touches of what was shown. A command line that does more names no file.
+//! Hosts without a tool for reading read through the shell. A call that does nothing but show files is about them, as a
+//! read is: so later changes of a file count as touches of the shown text. A command line that does more names no file.
 
 /// Programs that show files.
 const READERS: &[&str] = &["cat", "head", "tail", "nl", "bat", "batcat", "less", "more"];
-/// Programs that search in files, which are named after a pattern.
+/// Programs that search in files; the files are named after a pattern.
 const SEARCHERS: &[&str] = &["rg", "grep", "egrep", "fgrep"];
 /// Options of `head` and `tail` that take a value of their own.
 const VALUED_BY_READERS: &[&str] = &["-n", "-c", "--lines", "--bytes"];
-/// Options of searches that take one.
+/// Options of searches that take a value.
 const VALUED_BY_SEARCHERS: &[&str] = &["-A", "-B", "-C", "-g", "-t", "-e", "-m", "--glob", "--type"];
-/// Files of one command line that are looked at.
+/// Most files of one command line.
 const FILE_COUNT_MAX: usize = 8;
 
 /// The files that a command line shows or searches one by one; none if it does anything else. `folder`: where it runs, if
 /// that is known. Cost: O(its length).
 pub(super) fn files(command: &str, folder: Option<&str>) -> Vec<String> {
-    // What follows `<<` is a text and no command.
+    // The text behind `<<` is no command.
     if command.contains("<<") {
         return Vec::new();
     }
@@ -58,7 +58,7 @@ pub(super) fn files(command: &str, folder: Option<&str>) -> Vec<String> {
         };
         // The script of `sed` and the pattern of a search come first.
         let named = operands.get(usize::from(is_sed || searches)..).unwrap_or_default();
-        // A reader takes files only; what is searched may be a folder, and that is no view of a file.
+        // A reader takes files only; a search may take a folder, and that is no view of a file.
         if named.is_empty() || !named.iter().all(|file| is_plain(file) && (!searches || has_ending(file))) {
             return Vec::new();
         }
@@ -84,7 +84,7 @@ fn shown_by_git<'w>(words: &[&'w str]) -> Vec<&'w str> {
     }
 }
 
-/// What stands between `&&`, `;` and line ends, each up to its first pipe.
+/// The commands between `&&`, `;` and line ends, each up to its first pipe.
 fn steps(command: &str) -> impl Iterator<Item = &str> {
     let mut quote = None;
     let mut piped = false;
@@ -110,7 +110,7 @@ fn steps(command: &str) -> impl Iterator<Item = &str> {
     steps.into_iter().map(str::trim).filter(|step| !step.is_empty())
 }
 
-/// Words of one step; what stands in quotes is one word.
+/// Words of one step; a text in quotes is one word.
 fn words(step: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut rest = step.trim_start();
@@ -135,7 +135,7 @@ fn operands<'w>(words: &[&'w str], valued: &[&str]) -> Vec<&'w str> {
         if !word.starts_with('-') {
             found.push(*word);
         } else if valued.contains(word) {
-            // Its value.
+            // The option's value is no operand.
             let _ = words.next();
         }
     }

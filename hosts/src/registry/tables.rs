@@ -1,6 +1,6 @@
 //! The tools that are known, host by host: exact names, as each host spells them.
 //!
-//! To know a further tool, add one line. What the columns mean stands at [`Does`].
+//! To know a further tool, add one line. [`Does`] tells the meaning of the columns.
 
 use acpdb_engine::event::ToolClass::{self, Edit, Read, Write};
 
@@ -13,14 +13,14 @@ pub(super) struct Tool {
     pub(super) shown: &'static [&'static str],
 }
 
-/// What a tool does, and which params say so.
+/// The effect of a tool, and the params that tell it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Does {
     /// Views or changes the files named by the first of these params that is there; `a[]` and `a[].b` name several.
     Files(ToolClass, &'static [&'static str]),
     /// Changes one file, and more named in a list of edits.
     Edits(&'static str, &'static str),
-    /// Applies a patch: the text is one of these params, or all there is.
+    /// Applies a patch: the text is one of these params; the empty name is the params themselves.
     Patch(&'static [&'static str]),
     /// Lists or searches.
     Search(Search),
@@ -105,7 +105,7 @@ pub(super) const CLAUDE_CODE: &[Tool] = &[
     tool("Grep", search("grep", &["path"], "pattern", &["glob", "type"])),
     tool("LS", search("list", &["path"], "pattern", &[])),
     shown("Bash", Does::Shell("command", &[]), &["command", "description"]),
-    // The answer depends on what is asked of the page, so the address alone is no key.
+    // The answer depends on the question about the page, so the address alone is no key.
     shown("WebFetch", Does::Plain, &["url"]),
     tool("WebSearch", Does::Query("query")),
     tool("TodoWrite", Does::Todos("todos", "content")),

@@ -90,7 +90,7 @@ fn responses_are_items_and_a_run_of_them_is_one_step() {
         vec![json!({"type": "response.created", "response": {"id": "resp_1", "status": "in_progress"}})];
     events.extend(items.map(done));
     let half = stream(&events);
-    // Some providers say at the end only that it ended.
+    // Some providers tell no items at the end.
     let mut last = whole.clone();
     last["output"] = json!([]);
     events.push(json!({"type": "response.completed", "response": last}));
