@@ -1,19 +1,19 @@
-//! What is more than an event can hold is kept as the host wrote it.
+//! A fact that is more than an event can hold is kept as the host wrote it.
 //!
 //! ```text
 //! message of 12,000 parts, with its record  ->  HostRecorded "too-large", with its record; a note in the report
 //! ```
 //!
-//! An event lists its parts; their texts stand in bodies, which may be long. One that lists too many, or names things by names as
+//! An event lists its parts; their texts stand in bodies, which may be long. An event with too many parts, or with names as
 //! long as books, is over [`EVENT_BYTES_MAX`] bytes, and the store takes nothing of its commit. So it is not handed out.
 
 use acpdb_engine::entry::{Entry, Fact, PartEntry, WirePiece, fact};
 
 use super::wire;
 
-/// Bytes of an event that are left to what it says beside parts and names.
+/// Bytes of an event that are left for its fields beside parts and names.
 const EVENT_BYTES_FREE: usize = 32 << 10;
-/// Most bytes of an event, as the engine has it (`docs/FORMAT.md`).
+/// Most bytes of an event, the engine's limit (`docs/FORMAT.md`).
 const EVENT_BYTES_MAX: usize = 1 << 20;
 /// Bytes that an event has for each of its parts, measured: 96, and the media type where it has one.
 const PART_BYTES: usize = 96;
@@ -45,10 +45,10 @@ fn parts(fact: &Fact) -> &[PartEntry] {
     }
 }
 
-/// About how many bytes of an event are parts and names.
+/// About the bytes of an event that are parts and names.
 fn bytes(fact: &Fact) -> usize {
     let media = |part: &PartEntry| part.media_type.as_ref().map_or(0, String::len);
-    // A sum of lengths of what is in memory.
+    // A sum of lengths of texts in memory.
     let parts = parts(fact).iter().map(|part| PART_BYTES + media(part)).sum::<usize>();
     let names = match fact {
         Fact::MessageRecorded(fact::MessageRecorded { key, parent, .. }) => {

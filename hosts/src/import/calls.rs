@@ -26,7 +26,7 @@ struct Numbers {
 }
 
 impl Calls {
-    /// A call starts: its number, from 1.
+    /// Starts a call; gives its number, from 1.
     pub(crate) fn start(&mut self, id: &str) -> u32 {
         let numbers = self.numbers(id);
         numbers.started = numbers.started.saturating_add(1);
@@ -36,7 +36,7 @@ impl Calls {
         number
     }
 
-    /// A call ends: the number of the call that the result belongs to, and whether that call was seen.
+    /// Ends a call; gives the number of the call that the result belongs to, and whether that call was seen.
     pub(crate) fn finish(&mut self, id: &str) -> (u32, bool) {
         let numbers = self.numbers(id);
         numbers.finished = numbers.finished.saturating_add(1);

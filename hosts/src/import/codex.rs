@@ -13,10 +13,10 @@
 //! that follow one another are one reply. Records between them that are no `response_item` do not count: the echo of a
 //! message stands between reasoning and message. A prompt always ends a reply.
 //!
-//! An older fork's file begins with a copy of what it shares, and nothing says where that ends: it is part of the new stream,
-//! whose `Forked` names the other one and shares nothing of it. A newer one names the file in which its beginning stands, and
-//! where that ends (see `base`); its facts are read from there into the new stream. Not interpreted: shell commands that read files
-//! (`parsed_cmd` is there for some of them only).
+//! An older fork's file begins with a copy of the shared records, and nothing says where the copy ends: it is part of the
+//! new stream, whose `Forked` names the other stream and shares nothing of it. A newer fork's file names the file in which
+//! its beginning stands, and the end of that beginning (see `base`); its facts are read from there into the new stream. Not
+//! interpreted: shell commands that read files (`parsed_cmd` is there for some of them only).
 
 mod base;
 
@@ -33,7 +33,7 @@ use super::{Beside, Context, ImportError, Input, time};
 
 const HOST: &str = "codex";
 
-/// What the records so far say about those to come.
+/// The state that the records so far leave for later ones.
 #[derive(Debug, Default)]
 pub(super) struct Codex {
     stream: StreamInfo,
@@ -51,10 +51,11 @@ pub(super) struct Codex {
     step: Option<String>,
     /// Reads the files of other sessions.
     beside: Option<Beside>,
-    /// Files in which this one's beginning stands, by their threads and numbers, while they are read; bytes of all of them.
+    /// Files in which this one's beginning stands, by their threads and numbers, while they are read; `inherited`: bytes of
+    /// all.
     open: Vec<(String, usize)>,
     inherited: usize,
-    /// What of a beginning could not be had.
+    /// A note about a beginning that could not be read.
     missing: Option<String>,
 }
 
@@ -73,7 +74,7 @@ impl LineImporter for Codex {
             "compacted" => self.compacted(payload, &origin, out),
             "event_msg" => self.event(&part, payload, &origin, out),
             "token_usage_record" => self.usage(payload, &origin, out),
-            // What the host set up for itself; what of it is sent stands in messages.
+            // The host's own set-up; the parts of it that are sent stand in messages.
             "world_state" => true,
             _ => false,
         };
@@ -86,7 +87,7 @@ impl LineImporter for Codex {
             out.push(Entry::host_record(record.clone(), None).origin(origin));
         }
         let at = time(timestamp);
-        // What stands in another file has its own times.
+        // Facts from another file have their own times.
         for entry in out.iter_mut().filter(|entry| entry.host_time.is_none()) {
             entry.host_time = at;
         }
@@ -135,8 +136,8 @@ impl Codex {
         if let Some(parent) = owned(member(spawned, "parent_thread_id")) {
             self.stream.parent = Some((stream_id(Scope::Session, HOST, &parent), None));
         }
-        // Which of the lines are the copied prefix the file does not say: they are facts of this stream, and what is shared
-        // is that it came from there.
+        // The file does not tell which of its lines are the copied prefix: they are facts of this stream, and the fork
+        // shares only the name of the stream that they came from.
         let base = member(Some(payload), "history_base");
         let forked =
             owned(member(Some(payload), "forked_from_id")).or_else(|| owned(member(base, "thread_id")));
@@ -221,7 +222,7 @@ impl Codex {
                 let part = PartEntry::reasoning(texts.join("\n\n"), sealed.as_deref().map(str::as_bytes));
                 out.push(message(origin, Role::Assistant, vec![part], false));
             }
-            // What a compaction leaves behind, sealed by the provider: sent back as it is.
+            // The summary of a compaction, sealed by the provider: sent back as it is.
             "compaction" | "compaction_summary" | "context_compaction" => {
                 out.push(message(origin, Role::Assistant, vec![PartEntry::opaque(payload)], true));
             }
@@ -233,7 +234,7 @@ impl Codex {
         true
     }
 
-    /// What the provider said about the newest step.
+    /// Takes in the provider's report on the newest step.
     fn usage(&mut self, payload: &str, origin: &str, out: &mut Vec<Entry>) -> bool {
         let Some([usage, request]) = pick(payload, ["usage", "response_id"]) else { return false };
         self.finished(usage, request, origin, out);
@@ -285,7 +286,7 @@ impl Codex {
         if member(output, "success") == Some("false") {
             outcome = Outcome::Failed;
         }
-        // What was pointed at has to stay: nothing was read.
+        // The text that the result points to has to stay: nothing was read.
         if parts.iter().any(|part| acpdb_engine::serve::point::is_pointer(&part.bytes)) {
             outcome = Outcome::Aborted;
         }
@@ -304,7 +305,7 @@ impl Codex {
                     self.prompt(origin, out);
                 }
             }
-            // Older files say it here only, and once more for each prompt before anything was sent.
+            // Older files tell usage here only, and once more for each prompt before anything was sent.
             "token_count" => {
                 let usage = member(member(Some(payload), "info"), "last_token_usage");
                 self.finished(usage, None, origin, out);
@@ -342,7 +343,7 @@ impl Codex {
         let replaced =
             fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before: None };
         out.push(Entry::from(replaced).origin(origin));
-        // A later rollback ends where the new history does: prompts before it are not there any more.
+        // A later rollback does not go behind the new history: prompts before it are not there any more.
         self.prompts.clear();
         let history = history.and_then(elements).unwrap_or_default();
         if history.is_empty()
@@ -366,7 +367,7 @@ impl Codex {
     }
 }
 
-/// A line without its number, which it is given when a host rewrites an older file: the record is the same.
+/// A line without its number, which a host adds when it rewrites an older file: the record is the same.
 fn without_ordinal(line: &str) -> Cow<'_, str> {
     let Some(number) = member(Some(line), "ordinal") else { return Cow::Borrowed(line) };
     let name = "\"ordinal\":";
@@ -393,7 +394,7 @@ fn hidden(entry: Option<&Entry>) -> bool {
     )
 }
 
-/// Texts, images and whatever else `content` lists.
+/// Texts, images and other pieces that `content` lists.
 fn content_parts(content: Option<&str>) -> Vec<PartEntry> {
     if let Some(text) = owned(content) {
         return vec![PartEntry::text(text)];
@@ -421,7 +422,7 @@ fn output_parts(output: Option<&str>) -> Vec<PartEntry> {
     }
 }
 
-/// Tokens of a request. The host's `input_tokens` counts what came from the cache.
+/// Tokens of a request. The host's `input_tokens` counts tokens from the cache, too.
 fn usage_of(usage: &str) -> Option<Usage> {
     let names = [
         "input_tokens",
@@ -433,7 +434,7 @@ fn usage_of(usage: &str) -> Option<Usage> {
     let [input, read, written, output, reasoning] = pick(usage, names)?.map(count);
     let cached = read.unwrap_or(0).saturating_add(written.unwrap_or(0));
     Some(Usage {
-        // A host that counts more from the cache than it sent all in all has sent nothing else.
+        // If the host counts more tokens from the cache than in all, nothing else was sent.
         input: input.map(|input| input.saturating_sub(cached)),
         output,
         cache_read: read,
@@ -474,7 +475,7 @@ fn outcome(output: &[u8]) -> Outcome {
     }
 }
 
-/// Does every text of the message stand there by the host's doing?
+/// Whether the host put every text of the message there.
 fn is_injected(parts: &[PartEntry]) -> bool {
     const OPENINGS: [&[u8]; 7] = [
         b"# AGENTS.md instructions",

@@ -7,8 +7,8 @@
 //! tool.execution_start/complete -> the call           everything else -> HostRecorded
 //! ```
 //!
-//! Calls come from `tool.execution_*` alone: `assistant.message.toolRequests` repeats them. The text of a prompt is what
-//! the user typed; `transformedContent`, which adds the time of day, stays in the record. `parentId` is always the line
+//! Calls come from `tool.execution_*` alone: `assistant.message.toolRequests` repeats them. For the model, the text of a
+//! prompt is `transformedContent`, which adds the time of day; the typed text is for people. `parentId` is always the line
 //! before and says nothing. The format is undocumented: kinds that are not listed are kept, those of a known group
 //! (`hook.`, `permission.`, `session.` ..) without being called unknown.
 
@@ -105,7 +105,7 @@ impl Copilot {
                 let [text, sent] = pick(data, ["content", "transformedContent"]).unwrap_or_default();
                 let (text, sent) = (owned(text).unwrap_or_default(), owned(sent));
                 out.push(prompt(origin));
-                // What was sent has the time before it, and more; people read what was typed.
+                // The sent text has the time before it, and more; people read the typed text.
                 let typed = sent.as_ref().is_some_and(|sent| *sent != text).then(|| text.clone());
                 let sent = vec![PartEntry::text(sent.unwrap_or(text))];
                 out.push(message(origin, Role::User, sent, typed.is_some()));
@@ -216,7 +216,7 @@ impl Copilot {
     }
 }
 
-/// What the model sees of a result: the text of `content` or `message`, a bare string, or blocks.
+/// The parts of a result for the model: the text of `content` or `message`, a bare string, or blocks.
 fn output(shown: Option<&str>) -> Vec<PartEntry> {
     let Some(shown) = shown else { return Vec::new() };
     let [content, message] = pick(shown, ["content", "message"]).unwrap_or_default();

@@ -15,7 +15,7 @@ pub const HEAD_BYTES: usize = 256 << 10;
 /// First bytes of a Zstandard frame.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Values of the head that are looked at.
+/// Most values of the head that are read.
 const VALUES_MAX: usize = 50;
 
 /// The format of a file that begins with `head` (already decompressed); `None` if nothing speaks for any.
@@ -35,7 +35,7 @@ fn is_json(head: &[u8]) -> bool {
 fn by_content(head: &[u8]) -> Option<Format> {
     let mut reader = ValueReader::new(head, head.len());
     for _ in 0..VALUES_MAX {
-        // What is no JSON is of no format that is known by its content.
+        // A value that is no JSON is of no format that is known by its content.
         let value = reader.next_value().ok()??;
         let found = match (value.shape, std::str::from_utf8(value.bytes)) {
             (Shape::Whole, Ok(text)) => by_value(text),
@@ -55,7 +55,7 @@ fn by_content(head: &[u8]) -> Option<Format> {
     None
 }
 
-/// By one whole value.
+/// The format by one whole value.
 fn by_value(text: &str) -> Option<Format> {
     if text.starts_with('[') {
         let list = json::elements(text)?;
@@ -148,7 +148,7 @@ fn by_list_element(element: &str) -> Option<Format> {
     (traj.is_some() || role.is_some() || task.is_some()).then_some(Format::OpenaiMessages)
 }
 
-/// By a document of which only the beginning is there: by the names that it shows first.
+/// The format by a document of which only the beginning is there: by the names that it shows first.
 fn by_beginning(text: &str) -> Option<Format> {
     let start = text.get(..floor(text, 4096)).unwrap_or(text);
     let has = |name: &str| start.contains(&format!("\"{name}\""));
@@ -195,7 +195,7 @@ fn by_folder(path: &Path) -> Option<Format> {
     let named = path.components().rev().find_map(|part| {
         let part = part.as_os_str().to_str()?;
         match part {
-            // Files that lie there by other names are the host's own affairs.
+            // Files with other names in these folders are the host's own affairs.
             _ if !is_session_name(path) => None,
             ".claude" => Some(Format::ClaudeCode),
             ".codex" => Some(Format::Codex),
@@ -221,13 +221,13 @@ pub fn decompressed<'a>(mut input: impl BufRead + 'a, limits: &Limits) -> io::Re
         return Ok(Box::new(BufReader::with_capacity(1 << 16, capped)));
     }
     let mut decoder = zstd::stream::read::Decoder::with_buffer(counted)?;
-    // 128 MiB: what the format's tools allow without being asked.
+    // 128 MiB: the limit of the format's tools, unless they are asked for more.
     decoder.window_log_max(27)?;
     let capped = Capped { input: decoder, given: 0, taken: Some(taken), limits: *limits };
     Ok(Box::new(BufReader::with_capacity(1 << 16, capped)))
 }
 
-/// Counts what is taken of an input.
+/// Counts the bytes that are taken of an input.
 struct Taken<R> {
     input: R,
     count: Rc<Cell<u64>>,

@@ -5,7 +5,7 @@
 //! .jsonl   {sessionId, ..}                            the session
 //!          m1, m2                                     messages; the same id again is a newer version of it
 //!          {"$rewindTo": id}                          Rewound: without that message and all after it
-//!          {"$set": {"messages": [..], ..}}           ContextReplaced: that list, then what follows
+//!          {"$set": {"messages": [..], ..}}           ContextReplaced: that list, then the lines behind it
 //! ```
 //!
 //! Origins come from message and call ids, so both forms of a session give the same facts. In a document a reply has an
@@ -13,9 +13,9 @@
 //! position, as it was written. A message that comes back after a rewind is a new fact (`msg:<id>@2`): the old one has left
 //! the branch for good.
 //!
-//! A resumed session goes on in its file: it lists its beginning, then everything it had, calls as parts of their message and
-//! results as messages. What was there before is recognised by id and by what it says. Each result also comes as a message
-//! of the user's side, which says nothing new.
+//! A resumed session goes on in its file: it lists its beginning, then everything it had, calls as parts of their message
+//! and results as messages. A message that was there before is recognised by its id and its content. Each result also comes
+//! as a message of the user's side, which says nothing new.
 //!
 //! A call and its result share one object; the result may be missing. File paths are relative to a folder that the
 //! file does not name; its caller resolves it.
@@ -42,7 +42,7 @@ const HOST: &str = "gemini-cli";
 struct Live {
     id: String,
     digest: String,
-    /// Of what it says, in whichever form it is written.
+    /// Digest of its content, in whichever form it is written.
     says: String,
     items: Vec<ItemRef>,
     origin: String,
@@ -106,7 +106,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     Ok(())
 }
 
-/// What a value of the file is.
+/// The kind of a value of the file.
 enum Shape<'a> {
     Document(Vec<&'a str>),
     Header,
@@ -159,7 +159,7 @@ impl Session {
         context.emit(&stream, entries, offset)
     }
 
-    /// Takes in the facts of a record. Of a file that grows they are handed out as soon as the file has named its session.
+    /// Takes in the facts of a record. If the file grows, they are handed out as soon as it has named its session.
     fn tell(
         &mut self,
         gemini: &Gemini,
@@ -174,8 +174,8 @@ impl Session {
         Ok(())
     }
 
-    /// Hands out the facts: each once, where it was told first, as it was told last. Of a file that grows the sink gathers facts that
-    /// are told again.
+    /// Hands out the facts: each once, where it was told first, as it was told last. If the file grows, the sink gathers
+    /// facts that are told again.
     fn hand_out(&mut self, gemini: &Gemini, context: &mut Context<'_>) -> Result<(), ImportError> {
         for (entries, offset) in std::mem::take(&mut self.log).take() {
             self.emit(gemini, entries, offset, context)?;
@@ -270,10 +270,10 @@ impl Gemini {
                 // An unknown id leaves nothing: no fact has this origin, so the point is before everything.
                 let point = place.and_then(|place| self.live.get(place)).map(|live| live.origin.clone());
                 self.forget(place.unwrap_or(0));
-                // What is rewound has left the branch: it does not come back as itself.
+                // A rewound message has left the branch: it does not come back as itself.
                 self.shelf.clear();
-                // A message of a list that replaced everything was recorded before that: to go back to before it would
-                // bring back what the list left out.
+                // A message of a list that replaced everything was recorded before that list: a rewind to before the
+                // message would bring back the messages that the list left out.
                 if let (Some((listed, count)), Some(place)) = (self.listed.take(), place) {
                     if place < count {
                         let to = PointRef::After(listed);
@@ -311,7 +311,7 @@ impl Gemini {
         }
     }
 
-    /// Whether a message of the user's side only says again what calls have answered.
+    /// Whether a message of the user's side only repeats results of calls.
     fn is_answer(&self, message: &str) -> bool {
         let [kind, content] = pick(message, ["type", "content"]).unwrap_or_default();
         let parts = content.and_then(elements).unwrap_or_default();
@@ -344,7 +344,7 @@ impl Gemini {
                 let known = old.iter().position(|live| live.id == id).map(|at| old.remove(at));
                 let known = known.or_else(|| self.shelf.remove(&id));
                 match known {
-                    // The same message, if in another form: a list writes calls as parts, and without results.
+                    // The same message, perhaps in another form: a list writes calls as parts, and without results.
                     Some(live) if live.digest == digest(message) || live.says == says(message) => {
                         told.push(live);
                     }
@@ -444,7 +444,7 @@ impl Gemini {
     }
 }
 
-/// A message that says again what calls have answered: it has its place, and no items.
+/// A message that repeats results of calls: it has its place, and no items.
 fn answer(id: String, text: &str, origin: String) -> Live {
     Live { id, digest: digest(text), says: says(text), items: Vec::new(), origin }
 }
@@ -453,7 +453,7 @@ fn response(part: &str) -> Option<&str> {
     member(Some(part), "functionResponse")
 }
 
-/// A digest of what a message says, whether its calls are listed beside its content or are parts of it.
+/// A digest of a message's content, whether its calls are listed beside the content or are parts of it.
 fn says(message: &str) -> String {
     let [content, calls] = pick(message, ["content", "toolCalls"]).unwrap_or_default();
     let mut all = Vec::new();

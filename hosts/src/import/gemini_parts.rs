@@ -43,7 +43,7 @@ fn part(piece: &str) -> Option<PartEntry> {
     Some(PartEntry::opaque(piece))
 }
 
-/// `result` lists what goes back to the model: for a response its `output` or `error`, else the whole response.
+/// The parts of `result` that go back to the model: for a response its `output` or `error`, else the whole response.
 pub(super) fn output(result: Option<&str>) -> Vec<PartEntry> {
     let Some(result) = result else { return Vec::new() };
     let pieces = elements(result).unwrap_or_else(|| vec![result]);
@@ -64,7 +64,7 @@ pub(super) fn usage(tokens: &str) -> Usage {
     let [input, output, cached, thoughts] =
         pick(tokens, ["input", "output", "cached", "thoughts"]).unwrap_or_default().map(count);
     Usage {
-        // The host's `input` includes what came from the cache.
+        // The host's `input` includes tokens from the cache.
         input: input.map(|input| input.saturating_sub(cached.unwrap_or(0))),
         // Its `output` does not include thoughts, which are paid for as output.
         output: output.map(|output| output.saturating_add(thoughts.unwrap_or(0))),

@@ -1,4 +1,4 @@
-//! Picks what an importer needs out of a JSON text, borrowed, without building a tree.
+//! Picks the values that an importer needs out of a JSON text, borrowed, without building a tree.
 //!
 //! Every function takes JSON text and gives back slices of it, so that params and signatures keep their bytes. Wrong
 //! types give `None`, never an error; a repeated name counts with its last value; `null` counts as absent. Strings
@@ -116,14 +116,14 @@ fn parse<'a, T>(
     read: impl FnOnce(&mut serde_json::Deserializer<serde_json::de::StrRead<'a>>) -> serde_json::Result<T>,
 ) -> Option<T> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    // Wrong types give `None`, as the module says; what stands behind a value makes it no value.
+    // Wrong types give `None`, as the module says; text behind a value makes it no value.
     let value = read(&mut deserializer).ok()?;
     // As above.
     deserializer.end().ok()?;
     Some(value)
 }
 
-/// Where in a text a slice of it stands; `None` if it is no slice of it, such as the value of a member that is not there.
+/// The range of a slice in a text; `None` if it is no slice of it, such as the value of a member that is not there.
 pub fn range_in(text: &str, slice: &str) -> Option<Range<usize>> {
     let start = slice.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
     let end = start.checked_add(slice.len())?;
@@ -142,7 +142,7 @@ pub fn string(value: Option<&str>) -> Option<Cow<'_, str>> {
     Some(unescape(inner))
 }
 
-/// Likewise, owned; empty strings are kept.
+/// As [`string`], owned; empty strings are kept.
 pub fn owned(value: Option<&str>) -> Option<String> {
     string(value).map(Cow::into_owned)
 }
@@ -170,7 +170,7 @@ pub fn count(value: Option<&str>) -> Option<u64> {
     })
 }
 
-/// A number that is not negative, in millionths and rounded: what hosts write as dollars.
+/// A number that is not negative, in millionths and rounded, such as dollars.
 pub fn millionths(value: &str) -> Option<u64> {
     let number: f64 = value.parse().ok()?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked against the range")]
@@ -208,7 +208,7 @@ pub fn unescape(inner: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The character of a `\u` escape, and what follows it.
+/// The character of a `\u` escape, and the text behind it.
 fn unicode(text: &str) -> (char, &str) {
     const LOST: char = char::REPLACEMENT_CHARACTER;
     let Some((unit, rest)) = hex(text) else { return (LOST, text) };
@@ -231,7 +231,7 @@ fn hex(text: &str) -> Option<(u32, &str)> {
     Some((u32::from_str_radix(digits, 16).ok()?, rest))
 }
 
-/// JSON without the white space between its tokens: what one program indents, another writes on a line.
+/// JSON without the white space between its tokens: one program indents a text that another writes on a line.
 pub fn compact(json: &str) -> Cow<'_, str> {
     let mut kept = Vec::new();
     let (mut in_string, mut escaped, mut from) = (false, false, 0);
@@ -299,7 +299,7 @@ const fn specials(word: u64) -> u64 {
     control | zero(word ^ ONES.wrapping_mul(b'"' as u64)) | zero(word ^ ONES.wrapping_mul(b'\\' as u64))
 }
 
-/// How a byte stands in a JSON string, if not as itself: short escapes, else `\u00xx` in lower case.
+/// The escape of a byte in a JSON string; `None`: it stands as itself. Short escapes, else `\u00xx` in lower case.
 pub fn escape_of(byte: u8) -> Option<Escape> {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let short = match byte {

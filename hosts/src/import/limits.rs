@@ -1,11 +1,11 @@
-//! How much one input may be: the same limits for every importer, so that a small file cannot become an endless import.
+//! Limits of one input, the same for every importer, so that a small file cannot become an endless import.
 //!
 //! ```text
 //! bytes -> ratio, bytes (while unpacking) -> record, elements (while values are looked for) -> facts (as they are handed out)
 //! ```
 //!
-//! A value that is too long or has too many elements is left out, and a note says so; the rest of the input is read. Any other
-//! limit ends the input: what was handed out before stands, as whole records.
+//! A value that is too long or has too many elements is left out, and a note says so; the rest of the input is read. Any
+//! other limit ends the input: records that were handed out before stand, each as a whole.
 
 use std::fmt;
 use std::io;
@@ -46,7 +46,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Names of the limits, with what they are set to and what they may be set to at most.
+    /// Names of the limits, with their values and the highest value of each.
     const fn table(&mut self) -> [(&'static str, &mut u64, u64); 6] {
         [
             ("ratio", &mut self.ratio, u64::MAX),
@@ -59,10 +59,10 @@ impl Limits {
         ]
     }
 
-    /// Sets what `NAME=N,..` says. Numbers may end in `k`, `M` or `G` (1024 each).
+    /// Sets the limits that `NAME=N,..` names. Numbers may end in `k`, `M` or `G` (1024 each).
     ///
     /// # Errors
-    /// What is wrong with the text, in a line.
+    /// The fault in the text, in a line.
     pub fn set(&mut self, text: &str) -> Result<(), String> {
         for pair in text.split(',') {
             let (name, value) = pair.split_once('=').ok_or_else(|| format!("{pair:?} is not NAME=N"))?;
@@ -94,7 +94,7 @@ fn number(text: &str) -> Option<u64> {
     let units = [('k', 10), ('M', 20), ('G', 30)];
     let unit = units.into_iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)));
     let (digits, shift) = unit.unwrap_or((text, 0));
-    // What is no number is refused by the caller, with the text.
+    // The caller refuses a text that is no number, and names it.
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
@@ -103,9 +103,9 @@ fn number(text: &str) -> Option<u64> {
 pub struct Exceeded {
     /// The limit's name, as [`Limits::set`] takes it.
     pub limit: &'static str,
-    /// What it is set to.
+    /// Its value.
     pub max: u64,
-    /// What was found, as far as it was counted.
+    /// The amount that was found, as far as it was counted.
     pub found: u64,
 }
 

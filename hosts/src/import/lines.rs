@@ -1,4 +1,4 @@
-//! What the importers of line-wise formats share: the loop over records, wires, and the tally of a report.
+//! Shared by the importers of line-wise formats: the loop over records, wires, and the tally of a report.
 //!
 //! ```text
 //! value -> admit -> importer.record -> entries -> wire on the first that is no turn -> tally -> sink
@@ -20,19 +20,20 @@ use super::turns::Occurrences;
 use super::values::ValueReader;
 use super::{Context, ImportError, ImportReport, Input, kept_record, wire};
 
-/// What became of a record.
+/// The result of reading a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Found {
     /// Understood.
     Known,
     /// Of a kind the importer does not know.
     Unknown(String),
-    /// Not what a record of the format looks like.
+    /// Not in the form of the format's records.
     Unfit(&'static str),
 }
 
 impl Found {
-    /// Says what became of a record at this line and offset, and gives its bytes to its facts: to itself, kept as it is, if it has none.
+    /// Reports the result of a record at this line and offset, and gives the record's bytes to its facts; a record without
+    /// facts is kept as it is.
     pub(super) fn told(
         self,
         record: &str,
@@ -174,7 +175,7 @@ impl Tally {
         }
     }
 
-    /// Counts what has no result at the end of the stream.
+    /// Counts the calls that have no result at the end of the stream.
     pub(super) fn finish(&self, stream: &StreamInfo, report: &mut ImportReport) {
         if stream.parent.is_none() {
             report.without_result += self.started.difference(&self.finished).count() as u64;
@@ -184,8 +185,8 @@ impl Tally {
 
 /// Pieces of a document: its text, with a reference in place of each record.
 ///
-/// `records` are slices of `text` in order, with the origin of the fact that carries them. What does not lie in `text`, or
-/// overlaps what came before, stays literal.
+/// `records` are slices of `text` in order, with the origin of the fact that carries them. A record that does not lie in
+/// `text`, or overlaps an earlier one, stays literal.
 pub(super) fn document(text: &str, records: &[(&str, String)]) -> Vec<WirePiece> {
     let mut pieces = Vec::new();
     let mut done = 0;

@@ -10,7 +10,7 @@
 //! A preference's id is `category/key@n`: its n-th value, so that the ids of a longer file agree with those of its
 //! beginning. Fields without a place of their own (`previous`, `commit`, `topic` ..) are kept in `extra`, as written.
 //!
-//! Links are taken as recorded: an end may be missing, and no `status` decides what is current.
+//! Links are taken as recorded: an end may be missing, and no `status` decides which record is current.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ use super::{Context, ImportError, Input};
 /// Confidence of a note that a person wrote down, in hundredths.
 const RECORDED: u8 = 100;
 
-/// What a repeated value adds, in hundredths.
+/// Confidence that a repeated value adds, in hundredths.
 const REINFORCED: u8 = 10;
 
 #[derive(Debug)]
@@ -152,7 +152,7 @@ fn rest(line: &str, known: &[&str]) -> Option<std::sync::Arc<[u8]>> {
 fn date(value: Option<&str>) -> Option<Micros> {
     let text = owned(value)?;
     let text = text.trim();
-    // What is neither a time nor a day is kept as text in the entry's own record; when it came about is not known then.
+    // A text that is neither a time nor a day stays in the entry's own record; the time of the entry is not known then.
     if let Ok(time) = text.parse::<jiff::Timestamp>() {
         return Some(Micros(time.as_microsecond()));
     }

@@ -3,16 +3,16 @@
 //! ```text
 //! bytes -> values (brackets and quotes) -> one importer per format -> Batch { stream, entries } -> Sink
 //!                                                 |
-//!                                                 '-> ImportReport: what was there, what could not be understood
+//!                                                 '-> ImportReport: counts, and records that could not be understood
 //! ```
 //!
-//! - An importer never fails because of one record: what it cannot understand becomes [`Fact::HostRecorded`] with the
-//!   record's own bytes, is counted, and is named in the report.
-//! - Facts carry canonical origins, so importing a file again, or a longer version of it, adds only what is new.
+//! - An importer never fails because of one record: a record that it cannot understand becomes [`Fact::HostRecorded`]
+//!   with its own bytes, is counted, and is named in the report.
+//! - Facts carry canonical origins, so importing a file again, or a longer version of it, adds only new facts.
 //! - Exactly one entry of each host record carries the record's *wire*: pieces that, put together, are the record's bytes.
 //! - Memory stays flat for line-wise formats: one record at a time, plus ids. A JSON document is read whole.
 //!
-//! What it does not do: open files, decide what is current, or know what is already in the store.
+//! Importers do not open files, do not decide which facts are current, and do not know the content of the store.
 
 pub mod json;
 mod limits;
@@ -142,15 +142,15 @@ pub struct Options {
     /// The input may still grow while it is read: facts that a host tells again are handed out with each record that tells them, and the
     /// sink gathers them by a [`Retold`] for as long as there is more to read. By default such facts are handed out at the end.
     pub grows: bool,
-    /// How much the input may be.
+    /// Limits of the input.
     pub limits: Limits,
-    /// Reads files that a host keeps beside a session and names in it, such as long results. Codex names a thread by its id: its
-    /// file is what is meant.
+    /// Reads files that a host keeps beside a session and names in it, such as long results. Codex names a thread by its
+    /// id, and means the thread's file.
     pub beside: Option<Beside>,
 }
 
-/// Reads a file beside a session, by the path that the session names; `None` if there is none, or it may not be read. A thread of
-/// Codex may have several: they are numbered from 0, and anything else is number 0.
+/// Reads a file beside a session, by the path that the session names; `None` if there is none, or it may not be read. A
+/// thread of Codex may have several files: they are numbered from 0. Any other file is number 0.
 #[derive(Clone)]
 pub struct Beside(pub Arc<ReadBeside>);
 
@@ -180,7 +180,7 @@ impl PartialEq for Beside {
 
 impl Eq for Beside {}
 
-/// Facts of one stream that belong together: all that one host record says about it.
+/// Facts of one stream that belong together: all facts of one host record about it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Batch {
     /// The stream.
@@ -191,7 +191,7 @@ pub struct Batch {
     pub offset: u64,
 }
 
-/// The sink wants no more; it knows why.
+/// The sink wants no more batches; it knows the reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SinkStop;
 
@@ -224,7 +224,7 @@ pub fn read(
     options: &Options,
     sink: &mut dyn Sink,
 ) -> Result<ImportReport, ImportError> {
-    // One instance of each importer: the readers differ only in their fill.
+    // One instance of each importer for all kinds of input: readers differ only in how they fill the buffer.
     let input: Box<dyn BufRead + '_> = Box::new(BufReader::with_capacity(1 << 16, BoxedRead(input)));
     let mut context =
         Context { name, options, sink, report: ImportReport::new(format), line: 0, offset: 0, facts: 0 };
@@ -242,8 +242,8 @@ pub fn read(
     Ok(context.report)
 }
 
-/// Imports messages of an opencode session that a plug-in tells: `{info, messages[{info, parts[]}]}` with those that are new
-/// or changed. The facts are those of an export or of the database, but for the document that an export is.
+/// Imports messages of an opencode session that a plug-in tells: `{info, messages[{info, parts[]}]}` with new or changed
+/// messages. The facts are those of an export or of the database, without the entry for the export's document.
 ///
 /// # Errors
 /// As [`read`].
@@ -270,15 +270,15 @@ impl<R: Read> Read for BoxedRead<R> {
 /// Input of an importer.
 pub(crate) type Input<'a> = Box<dyn BufRead + 'a>;
 
-/// What every importer works with.
+/// The context that every importer works with.
 pub(crate) struct Context<'a> {
     /// Name of the input.
     pub(crate) name: &'a str,
     /// Choices of the caller.
     pub(crate) options: &'a Options,
-    /// Where facts go.
+    /// The sink of the facts.
     pub(crate) sink: &'a mut dyn Sink,
-    /// What was found.
+    /// The report so far.
     pub(crate) report: ImportReport,
     /// The line of the record that is read, from 1; 0 where there are no lines to tell of.
     pub(crate) line: u64,
@@ -317,7 +317,7 @@ impl Context<'_> {
                 self.report.written_by(version);
             }
         }
-        // What is told about an earlier record (the end of its message, its document) is told here.
+        // Facts about an earlier record (the end of its message, its document) get the offset of this one.
         self.offset = self.offset.max(offset);
         let batch = Batch { stream: Arc::clone(stream), entries, offset: self.offset };
         self.sink.batch(batch).map_err(|SinkStop| ImportError::Stopped)
@@ -360,7 +360,7 @@ const DETAIL_BYTES_MAX: usize = 1024;
 
 /// A structured result as a call's details: without its long fields, which stand in the record's wire.
 ///
-/// What is short altogether is kept as it stands. `None` if it is no object, or nothing is left of it.
+/// A short object is kept as it stands. `None` if it is no object, or nothing is left of it.
 pub(crate) fn small_fields(object: &str) -> Option<Bytes> {
     if !object.starts_with('{') || object == "{}" {
         return None;

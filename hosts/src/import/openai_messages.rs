@@ -13,7 +13,7 @@
 //! among parallel calls only.
 //!
 //! A conversation inside a document keeps it whole: the text of a run is in its `document` record. Of a file of several
-//! runs, the brackets and commas between them are not kept; members beside `simulations` go to the first one's stream.
+//! runs, the brackets and commas between them are not kept; members beside `simulations` go to a stream of their own.
 
 mod blocks;
 
@@ -65,7 +65,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     loose.emit(reader.offset(), context)
 }
 
-/// What a value of the file is.
+/// The kind of a value of the file.
 enum Form<'a> {
     Runs(Vec<&'a str>),
     Simulations(&'a str, Vec<&'a str>),
@@ -171,7 +171,7 @@ fn simulations(
     for run in runs {
         document_of(run, text, at, &mut names, context)?;
     }
-    // What stands beside the simulations (tasks, settings) belongs to all of them; it is kept once.
+    // Members beside the simulations (tasks, settings) belong to all of them; they are kept once.
     let Some(start) = span(text, list) else { return Ok(()) };
     let beside = [text.get(..start), Some("[]"), text.get(start + list.len()..)];
     let beside: String = beside.into_iter().flatten().collect();

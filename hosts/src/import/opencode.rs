@@ -42,10 +42,10 @@ use super::{Context, Format, ImportError, Input, bytes, digest_origin, json, mil
 /// Name of the host.
 const HOST: &str = "opencode";
 
-/// What the host sends in place of an output that it has cleared.
+/// The host's text in place of an output that it has cleared.
 const CLEARED: &str = "[Old tool result content cleared]";
 
-/// What the host lets the user ask before the summary; it stands in no part.
+/// The question that the host puts before the summary in the user's name; it stands in no part.
 const QUESTION: &str = "What did we do so far?";
 
 /// Beginnings of error texts of calls that were refused or interrupted, not failed.
@@ -82,7 +82,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     Ok(())
 }
 
-/// Imports messages of a session that are told one after the other: a document that need not hold them all. What is between
+/// Imports messages of a session that are told one after the other: a document that need not hold them all. Text between
 /// its records is not kept, for the host has no such document.
 pub(super) fn read_messages(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
     let mut values = ValueReader::documents(input, &context.options.limits);
@@ -148,7 +148,7 @@ impl Session {
         context.emit(&stream, entries, end)
     }
 
-    /// Hands out the document entry: all that is in no record.
+    /// Hands out the document entry: all text that is in no record.
     pub(super) fn close(self, end: u64, context: &mut Context<'_>) -> Result<(), ImportError> {
         let origin = format!("document:{}", self.stream.name);
         let entry = Entry::host_record("document", None).origin(origin).wire(self.pieces);
@@ -191,7 +191,7 @@ impl Document<'_> {
         true
     }
 
-    /// Adds what is behind the last record.
+    /// Adds the text behind the last record.
     fn close(self) {
         let rest = self.text.get(self.done..).unwrap_or_default();
         self.session.literal(rest);
@@ -209,7 +209,8 @@ fn document(
     let mut session = Session::open(info, context);
     let stream = Arc::clone(&session.stream);
     let mut document = Document { text, start, done: 0, session: &mut session };
-    // A message may be told twice, and otherwise: each import would revise what the one before recorded last.
+    // A message may be told twice, with other content: each import would revise the facts that the import before recorded
+    // last.
     let mut retold = Retold::default();
     for message in messages {
         retold.tell(read_message(&mut document, message, context), end);
@@ -304,7 +305,7 @@ fn read_message(document: &mut Document<'_>, message: &str, context: &mut Contex
         let id = json::owned(read.id).unwrap_or_else(|| format!("{}/{place}", head.id));
         let mut facts = read_part(&head, &id, read, part, document, context);
         let bodies = wire::bodies(&facts);
-        // Only what a call says once it has ended is sure to stay as it is.
+        // Only the record of a call that has ended is sure to stay as it is.
         let wired = match facts.last_mut() {
             Some(last) if matches!(last.fact, Fact::ToolFinished(_)) => last,
             _ => {
@@ -332,7 +333,7 @@ fn read_message(document: &mut Document<'_>, message: &str, context: &mut Contex
     entries
 }
 
-/// What a message's info says.
+/// The fields of a message's info.
 struct Head {
     id: String,
     role: Role,
@@ -406,7 +407,7 @@ pub(super) fn usage_of(tokens: Option<&str>) -> Usage {
         return Usage::default();
     };
     let [read, write] = cache.and_then(|cache| json::pick(cache, ["read", "write"])).unwrap_or_default();
-    // The host takes reasoning out of the output that it is part of.
+    // The host subtracts reasoning from the output that it is part of.
     let thought = json::count(reasoning).unwrap_or(0);
     Usage {
         input: json::count(input),
@@ -418,7 +419,7 @@ pub(super) fn usage_of(tokens: Option<&str>) -> Usage {
     }
 }
 
-/// What of a part matters.
+/// The fields of a part that are read.
 struct Part<'a> {
     kind: Cow<'a, str>,
     hash: Option<&'a str>,
@@ -487,7 +488,7 @@ fn read_call(head: &Head, id: &str, part: &Part<'_>, state: &str, context: &mut 
     let [started, ended, compacted] =
         times.and_then(|times| json::pick(times, ["start", "end", "compacted"])).unwrap_or_default();
     let status = json::string(status);
-    // What the model asks for is still being written: a fact has one content, so it is told once that is whole.
+    // The parameters are still being written: a fact has one content, so the call is told once they are whole.
     if status.as_deref() == Some("pending") {
         return Vec::new();
     }
@@ -497,7 +498,7 @@ fn read_call(head: &Head, id: &str, part: &Part<'_>, state: &str, context: &mut 
     if tool == "todowrite" {
         context.report.todo_snapshots += 1;
     }
-    // An export indents what the model wrote on a line.
+    // An export indents parameters that the model wrote on a line.
     let params = json::compact(input.filter(|input| input.starts_with('{')).unwrap_or("{}"));
     let mut start = Entry::tool_started(call.as_str(), tool, &*params)
         .in_message(head.id.as_str())

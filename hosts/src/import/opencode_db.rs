@@ -10,12 +10,13 @@
 //! ```
 //!
 //! `data` is the record without its ids, as the host wrote it. So an export and the database give the same facts, but for
-//! white space. A version of a table that lacks one of these columns is named, and the rest imported; so are tables that are
-//! not known. A row that holds no JSON object is kept as it is (see `broken`), and rows that belong to nothing are counted.
+//! white space. A version of a table that lacks one of these columns is named, and the rest imported; tables that are not
+//! known are named, too. A row that holds no JSON object is kept as it is (see `broken`), and rows without an owner are
+//! counted.
 //!
-//! Rows are found in one pass over each table, which keeps their ids and where they lie (see `group`), and reads no `data`; their
-//! texts are read message by message. Of a database that is read again only those sessions are read of which a row has changed: rows are
-//! told apart by their times of change and their lengths.
+//! Rows are found in one pass over each table, which keeps their ids and their places (see `group`), and reads no `data`;
+//! their texts are read message by message. When a database is read again, only sessions with a changed row are read: a row
+//! has changed if its time of change or its length has.
 
 mod broken;
 mod group;
@@ -43,7 +44,7 @@ const KNOWN_TABLES: &str = "
     session_context_epoch session_share todo project project_directory workspace permission account
     account_state control_account credential migration data_migration __drizzle_migrations";
 
-/// What the sessions of a database were when they were read last.
+/// Marks of a database's sessions, as they were when they were read last.
 #[derive(Debug, Default)]
 pub struct ReadSessions(HashMap<String, u64>);
 
@@ -98,7 +99,7 @@ pub fn read_changed(
         tries += 1;
         let database = Database::open(file, log).map_err(unreadable)?;
         let rows = Rows::of(&database);
-        // What was found while the host wrote may be half of it.
+        // Rows that were found while the host wrote may be half of a change.
         let is_still = database.is_unmoved().map_err(|error| unreadable(error.into()))?;
         if is_still || tries == TRIES {
             break (database, rows.map_err(unreadable)?, is_still);
@@ -108,7 +109,7 @@ pub fn read_changed(
     for missing in &rows.missing {
         context.report.keep_raw(0, 0, missing.clone());
     }
-    // Of a database that is written to, what belongs to what may be found on both sides of a change.
+    // While a database is written to, a row and its owner may be found on both sides of a change.
     if is_still {
         rows.count_strays(&mut context.report);
     }
@@ -169,17 +170,17 @@ const NEXT_MESSAGE: Names = Names {
     kinds: &[],
 };
 
-/// Where the rows of sessions are.
+/// The places of sessions' rows.
 #[derive(Debug, Default)]
 struct Rows {
-    /// What a session's info says, as JSON, by its id.
+    /// Each session's info as JSON, by its id.
     sessions: BTreeMap<String, String>,
     messages: Group,
     parts: Group,
     events: Group,
     next_messages: Group,
     unknown: std::collections::BTreeSet<String>,
-    /// What is not there that should be, in words.
+    /// Tables that lack columns, in words.
     missing: Vec<String>,
 }
 
@@ -214,7 +215,7 @@ impl Rows {
         Ok(rows)
     }
 
-    /// The rows of a table. One that is not there, or lacks a column, has none; the latter is noted.
+    /// The rows of a table. A table that is not there, or lacks a column, has none; a lack of columns is noted.
     fn group(
         &mut self,
         database: &Database<'_>,
@@ -324,7 +325,7 @@ impl Rows {
         Ok(true)
     }
 
-    /// Notes rows that are left out, for they belong to nothing.
+    /// Notes rows that are left out, for they have no owner.
     fn count_strays(&self, report: &mut ImportReport) {
         let messages: std::collections::HashSet<&str> = self.messages.ids().collect();
         let is_session = |owner: &str| self.sessions.contains_key(owner);

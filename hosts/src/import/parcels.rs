@@ -1,12 +1,12 @@
-//! What `export jsonl` writes, read back: the events of another store.
+//! Reads the output of `export jsonl`: the events of another store.
 //!
 //! ```text
 //! lines -> values (limits as for every input) -> schema -> Heading, Parcel, Gap, End
 //!                                                  '-> rows of items: read over, they follow from the events
 //! ```
 //!
-//! A line that is none of these, or cannot be read, becomes a gap: what it was is named, the rest is read. A file that a newer
-//! program wrote is refused by name, for this program does not know what its lines mean.
+//! A line that is none of these, or cannot be read, becomes a gap that names the line; the rest is read. A file that a
+//! newer program wrote is refused by name, for this program does not know the meaning of its lines.
 
 use std::io::BufRead;
 
@@ -17,18 +17,18 @@ use super::limits::{Exceeded, Limits, RATIO_FREE_BYTES};
 use super::values::{Shape, ValueReader};
 use super::{ImportError, Input};
 
-/// What a file of acpdb's own turned out to be.
+/// The kind of a file that acpdb wrote.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum OwnExport {
     /// Events, with or without rows of items.
     Events,
-    /// Rows of items alone: enough to look at, not to make the events of.
+    /// Rows of items alone: for reading; events cannot be made of them.
     Rows,
     /// Of this schema, which a newer program writes.
     Newer(String),
 }
 
-/// What a file that begins with `head` (already decompressed) is, if acpdb exported it.
+/// The kind of a file that begins with `head` (already decompressed), if acpdb exported it.
 pub fn own_export(head: &[u8]) -> Option<OwnExport> {
     let line = head.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty())?;
     // The first line of a head may be cut; its first fields are not.
@@ -58,7 +58,7 @@ fn is_own(schema: &str) -> bool {
 pub struct ParcelReader<'a> {
     reader: ValueReader<Input<'a>>,
     limits: Limits,
-    /// Bytes that rows say they had, and which are not there.
+    /// Bytes of erased or damaged bodies, as rows claim them.
     lost_bytes: u64,
     parcel_count: u64,
     ended: bool,
@@ -131,7 +131,7 @@ impl<'a> ParcelReader<'a> {
         }
     }
 
-    /// Counts what a piece comes to: a few bytes may claim megabytes that were lost.
+    /// Counts a parcel and its lost bytes: a few bytes may claim megabytes that were lost.
     fn count(&mut self, piece: &Piece, read: u64) -> Result<(), ImportError> {
         self.ended = matches!(piece, Piece::End(_));
         let Piece::Parcel(parcel) = piece else { return Ok(()) };

@@ -5,17 +5,17 @@
 //! message user             -> prompt, message            message assistant   -> a step, message, calls, MessageFinished
 //! message toolResult       -> end of a call              message bashExecution, custom, and custom_message -> message
 //! message system           -> PromptSet: prompt and tools as they are from then on
-//! compaction               -> ContextReplaced, the summary as a message, then what was kept behind it
+//! compaction               -> ContextReplaced, the summary as a message, then the kept items behind it
 //! branch_summary           -> message                    model_change -> PromptSet    session_info -> SessionChanged
 //! everything else          -> HostRecorded
 //! ```
 //!
-//! The line written last is the leaf: a line whose parent is another one goes on from there, which is a rewind to the moment
-//! when that one was the leaf. A branch that was left and is gone back to is told again, since what is rewound does not come
-//! back: so the facts of a file are held while it is read. A parent that is not in the file tells nothing.
+//! The line written last is the leaf: a line whose parent is another one goes on from there, which is a rewind to the
+//! moment when that one was the leaf. A branch that was left and is entered again is told again, since rewound facts do not
+//! come back: so the facts of a file are held while it is read. A parent that is not in the file tells nothing.
 //!
-//! Old files have no ids; the host writes such a file anew, with ids. So a message's origin is a digest of the message, which
-//! stays as it is. Files of forks repeat what they share: it is part of the new stream.
+//! Old files have no ids; the host writes such a file anew, with ids. So a message's origin is a digest of the message,
+//! which stays as it is. Files of forks repeat the shared lines: they are part of the new stream.
 
 mod parts;
 mod system;
@@ -36,7 +36,7 @@ use super::{Context, ImportError, Input, small_fields, time};
 
 const HOST: &str = "pi";
 
-/// What stands around summaries when they are sent.
+/// Texts around summaries when they are sent.
 const COMPACTED: [&str; 2] = [
     "The conversation history before this point was compacted into the following summary:\n\n<summary>\n",
     "\n</summary>",
@@ -58,7 +58,7 @@ struct Node {
     parent: Option<String>,
     /// Origin of its last fact.
     last: String,
-    /// What of it is in the context.
+    /// Its items in the context.
     items: Vec<ItemRef>,
     /// Its facts, without their wires, as they were told first; how often they were told.
     facts: Vec<Entry>,
@@ -94,7 +94,7 @@ fn session_of(name: &str) -> &str {
 }
 
 impl Node {
-    /// Notes under which names its facts stand in the stream.
+    /// Notes the names that its facts have in the stream.
     fn hold(&mut self, facts: &[Entry]) {
         self.items.clear();
         for entry in facts {
@@ -125,7 +125,7 @@ impl LineImporter for Pi {
             self.opened(line, id, out);
             return Found::Known;
         }
-        // What the host adds to a message when it writes a file anew is not part of it.
+        // Members that the host adds beside a message when it writes a file anew are not part of the message.
         let name = said.map_or_else(|| id.clone().unwrap_or_else(|| digest(line)), digest);
         let origin = self.ids.origin(&kind, &name);
         if id.is_some() {
@@ -133,7 +133,7 @@ impl LineImporter for Pi {
         }
         let behind = self.system_of(parent.as_deref());
         if !out.is_empty() && behind != self.system {
-            // What the branch that is left said of it does not hold here.
+            // The system prompt of the branch that is left does not hold here.
             out.push(Entry::from(behind.fact()).origin(format!("{origin}/system")));
         }
         self.system = behind;
@@ -170,8 +170,8 @@ impl Pi {
         });
     }
 
-    /// Says so if a line does not go on from the one before it. A branch that was left is told again: what is rewound does not
-    /// come back as itself.
+    /// Adds a rewind if a line does not go on from the line before it. A branch that was left is told again: rewound facts
+    /// do not come back as themselves.
     fn branch(&mut self, parent: Option<&str>, origin: &str, out: &mut Vec<Entry>) {
         if parent == self.path.last().map(String::as_str) {
             return;
@@ -187,7 +187,7 @@ impl Pi {
         }
         let to = match at.and_then(|id| self.nodes.get(id)) {
             Some(node) => PointRef::After(node.last.clone()),
-            // Behind others, it hangs on none: the first prompt was written anew.
+            // Behind others, a line without a parent: the first prompt was written anew.
             None => PointRef::Before(String::new()),
         };
         let keep = at.and_then(|id| self.places.get(id)).map_or(0, |place| place + 1);
@@ -225,7 +225,7 @@ impl Pi {
                 }
                 Fact::ContextReplaced(fact::ContextReplaced { order, .. }) => {
                     for item in order {
-                        // A compaction may have named it as it was told the time before.
+                        // A compaction may have named the item as it was told the time before.
                         if let ItemRef::Origin(origin, _) = item
                             && let Some(name) =
                                 self.again.get(origin).or_else(|| self.again.get(&*first_name(origin)?))
@@ -331,7 +331,7 @@ impl Pi {
         let names = ["api", "provider", "model", "usage", "stopReason", "responseId", "content"];
         let [api, provider, model, usage, stop, request, blocks] = pick(said, names).unwrap_or_default();
         let stop = owned(stop);
-        // What failed on its way is not sent again, and its calls were not made.
+        // A reply that failed on its way is not sent again, and its calls were not made.
         let is_void = matches!(stop.as_deref(), Some("error" | "aborted"));
         out.push(step(origin));
         let told = message(origin, Role::Assistant, Vec::new(), false);
@@ -388,7 +388,7 @@ impl Pi {
         out.push(entry);
     }
 
-    /// The summary, and behind it what the compaction kept.
+    /// The summary, and behind it the items that the compaction kept.
     fn compacted(&mut self, line: &str, origin: &str, parent: Option<&str>, out: &mut Vec<Entry>) {
         let [summary, first, tokens, system] =
             pick(line, ["summary", "firstKeptEntryId", "tokensBefore", "systemMessage"]).unwrap_or_default();
@@ -413,7 +413,7 @@ impl Pi {
         }
     }
 
-    /// What is in the context of the lines from `first` to `last`, which hangs on it.
+    /// The context items of the lines from `first` to `last`, which descends from `first`.
     fn kept(&self, first: Option<&str>, last: Option<&str>) -> Vec<ItemRef> {
         let Some(first) = first else { return Vec::new() };
         let mut found = Vec::new();
@@ -438,7 +438,7 @@ fn renamed(name: &str, number: u32) -> String {
     }
 }
 
-/// The name that a fact had which is told again under this one.
+/// The first name of a fact that is told again under this name.
 fn first_name(name: &str) -> Option<Cow<'_, str>> {
     let (call, end) = name.strip_suffix(":start").map_or((name, ""), |call| (call, ":start"));
     let (first, number) = call.rsplit_once('@')?;

@@ -1,4 +1,4 @@
-//! What an import found, and what it could not do.
+//! The report of an import: its counts, its notes, its errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -18,15 +18,15 @@ const VERSIONS_MAX: usize = 100;
 /// A place in the input that needed care.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Note {
-    /// Line, from 1; 0 of what has no lines, as a database.
+    /// Line, from 1; 0 in an input without lines, such as a database.
     pub line: u64,
     /// Offset of the record's first byte.
     pub offset: u64,
-    /// What is the matter there, and what to do if there is something to do.
+    /// The fault there, and the remedy if there is one.
     pub reason: String,
 }
 
-/// What an import found. Places in the input are left out of what is serialized.
+/// The counts and the notes of an import. Notes of places in the input are not serialized.
 #[must_use]
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ImportReport {
@@ -162,14 +162,14 @@ impl ImportReport {
     }
 }
 
-/// What is to be done with a value.
+/// The next step for a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Admitted<'a> {
     /// Parse it.
     Text(&'a str),
     /// Keep it.
     Raw(&'a [u8]),
-    /// Go on.
+    /// Go on to the next value.
     Nothing,
 }
 
@@ -181,7 +181,7 @@ fn note(notes: &mut Vec<Note>, left_out: &mut u64, note: Note) {
     }
 }
 
-/// Why an import ended early. What was handed to the sink before stays valid.
+/// Why an import ended early. Batches that the sink took before stay valid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
@@ -190,10 +190,10 @@ pub enum ImportError {
     Io {
         /// Bytes read before.
         offset: u64,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The input is more than a limit allows. What was handed to the sink before stands.
+    /// The input is more than a limit allows. Batches that the sink took before stand.
     #[error(transparent)]
     Limit(#[from] Exceeded),
     /// A newer program wrote it.
@@ -216,7 +216,7 @@ pub enum ImportError {
         line: u64,
         /// Byte offset.
         offset: u64,
-        /// What is missing.
+        /// The missing part.
         reason: &'static str,
     },
 }

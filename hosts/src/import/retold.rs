@@ -14,9 +14,9 @@ use acpdb_engine::entry::{Entry, Fact, WirePiece, fact};
 use acpdb_engine::event::Actor;
 use acpdb_engine::ids::Micros;
 
-/// Facts that are handed out each once, where it was told first, as it was told last.
+/// Hands out each fact once, where it was told first, as it was told last.
 ///
-/// [`Retold::take`] may be called while a file still grows. What it then gives are the facts that are new or were told otherwise
+/// [`Retold::take`] may be called while a file still grows. It then gives the facts that are new or were told otherwise
 /// since: the same that an import of the file as it is now would add. Memory: facts that were not handed out; of the others
 /// their names, and the records of those that may still change.
 ///
@@ -44,14 +44,14 @@ pub struct Retold {
 /// A record, and a place in it.
 type Place = (usize, usize);
 
-/// What is known of a fact that was told.
+/// The state of a fact that was told.
 #[derive(Debug)]
 struct Told {
     /// Where it was told first.
     place: Place,
     /// The end of that record.
     offset: u64,
-    /// Of what it says now.
+    /// Of its content now.
     hash: u64,
     host_time: Option<Micros>,
     actor: Option<Actor>,
@@ -105,7 +105,7 @@ impl Retold {
         }
     }
 
-    /// Hands out what is due, in the order in which it was told first, with the offset after each record.
+    /// Hands out the facts that are due, in the order in which they were told first, with the offset after each record.
     pub fn take(&mut self) -> impl Iterator<Item = (Vec<Entry>, u64)> {
         std::iter::from_fn(|| {
             let (place, first) = self.due.pop_first()?;
@@ -119,7 +119,7 @@ impl Retold {
         })
     }
 
-    /// Keeps what is needed to hand a fact out again.
+    /// Keeps the record that handing a fact out again needs.
     fn handed_out(&mut self, entry: Entry) -> Entry {
         if !entry.wire.is_empty()
             && can_change(&entry.fact)
@@ -131,7 +131,7 @@ impl Retold {
     }
 }
 
-/// Whether a fact may be told otherwise. The others are the same whenever they are told, and most records come with one of these.
+/// Whether a fact may be told otherwise. Other facts are the same at each telling, and most records come with one of them.
 fn can_change(fact: &Fact) -> bool {
     match fact {
         Fact::TurnStarted(_) | Fact::HostRecorded(_) | Fact::ContextReplaced(_) | Fact::Rewound(_) => false,

@@ -42,21 +42,21 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// A call begins: its origin.
+    /// Begins a call; gives its origin.
     pub(super) fn start(&mut self, id: &str) -> String {
         let number = self.numbers.start(id);
         self.open.push((id.to_string(), number));
         calls::start_origin(id, number)
     }
 
-    /// A call ends: the origin of its end.
+    /// Ends a call; gives the origin of its end.
     pub(super) fn finish(&mut self, id: &str) -> String {
         let (number, _) = self.numbers.finish(id);
         self.open.retain(|(open, its)| open != id || *its != number);
         calls::finish_origin(id, number)
     }
 
-    /// All open calls are given up: their ids, and the origins of their ends.
+    /// Gives up all open calls; gives their ids, and the origins of their ends.
     ///
     /// These differ from the origin of a result: a host may still write one, and each fact has one content for ever, or
     /// importing a file twice would revise it twice.

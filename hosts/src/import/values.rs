@@ -1,4 +1,4 @@
-//! Reads JSON values from a file of them, one by one, whatever the lines do.
+//! Reads JSON values from a file of them, one by one, wherever its lines end.
 //!
 //! ```text
 //! {"a":1}\n            one value a line, the usual case
@@ -8,9 +8,9 @@
 //! {"a":"x\n{"b":2}\n   a value cut short in the middle: kept as broken bytes, reading goes on with the next line
 //! ```
 //!
-//! A value is found by brackets and quotes alone, in one flat scan without recursion; whether it is JSON is for the
-//! reader of the value to see. The scan also measures depth, so nothing deeper than [`DEPTH_MAX`] reaches a parser.
-//! Memory: the longest value, at most [`ValueReader::bytes_max`]; what is too much is read over without being kept.
+//! A value is found by brackets and quotes alone, in one flat scan without recursion; the reader of a value checks that it
+//! is JSON. The scan also measures depth, so nothing deeper than [`DEPTH_MAX`] reaches a parser. Memory: the longest value,
+//! at most [`ValueReader::bytes_max`]; a value that is too long is read over without being kept.
 
 use std::io::{self, BufRead};
 
@@ -28,7 +28,7 @@ pub const RECORD_BYTES_MAX: usize = 48 << 20;
 /// Longest session in one JSON document.
 pub const DOCUMENT_BYTES_MAX: usize = 512 << 20;
 
-/// What was found.
+/// The form of a value, as the scan found it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
     /// Brackets and quotes match; depth is within bounds.
@@ -50,7 +50,7 @@ pub struct Value<'a> {
     pub line: u64,
     /// Offset of its first byte.
     pub offset: u64,
-    /// What was found.
+    /// The form of the value.
     pub shape: Shape,
 }
 
@@ -59,7 +59,7 @@ pub struct Value<'a> {
 pub struct ValueReader<R> {
     input: R,
     bytes_max: usize,
-    /// Which limit that is.
+    /// The name of that limit.
     limit: &'static str,
     elements_max: u64,
     buffer: Vec<u8>,

@@ -5,8 +5,8 @@
 //! pieces   Literal({"type":"text","text":")  Escaped(body)  Literal(","n":1.0})
 //! ```
 //!
-//! The pieces, put together, are the record. A string becomes a reference only if escaping the body again gives
-//! exactly the bytes that stood there; what a host escaped in its own way stays literal.
+//! The pieces, put together, are the record. A string becomes a reference only if escaping the body again gives exactly the
+//! bytes that stood there; a string that a host escaped in its own way stays literal.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -29,7 +29,8 @@ pub fn build(raw: &[u8], bodies: &[Bytes]) -> Vec<WirePiece> {
         .iter()
         .filter(|body| body.len() >= REFERENCE_BYTES_MIN && matches!(body.first(), Some(b'{' | b'[')))
         .collect();
-    // In order of their bytes, of equal ones the first: what a text begins with stands just before it, or before others that go on.
+    // In the order of their bytes, of equal ones the first: a body with which a text begins stands just before it, or
+    // before longer ones.
     containers.sort();
     containers.dedup();
     let mut pieces = Pieces { raw, done: 0, out: Vec::new() };
@@ -69,14 +70,14 @@ pub fn build(raw: &[u8], bodies: &[Bytes]) -> Vec<WirePiece> {
     pieces.out
 }
 
-/// Bodies, to be found by how they stand in a string.
+/// Bodies, found by their form in a string.
 enum Strings<'b> {
     Few(Vec<&'b Bytes>),
     /// By their escaped form, of equal ones the first.
     Many(HashMap<Cow<'b, [u8]>, &'b Bytes>),
 }
 
-/// Most values that are looked at where one of them may stand.
+/// Most bodies that are compared where one of them may stand.
 const NEAR_MAX: usize = 4;
 /// Most bodies that are compared one by one.
 const FEW_MAX: usize = 8;
@@ -112,7 +113,7 @@ fn escaped(body: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// The bodies of these entries: what their record's wire may refer to.
+/// The bodies of these entries, to which their record's wire may refer.
 pub fn bodies(entries: &[Entry]) -> Vec<Bytes> {
     let mut found = Vec::new();
     for entry in entries {

@@ -2,7 +2,7 @@
 
 use acpdb_engine::event::ToolClass;
 
-/// Files of a patch, in order, with what happens to each.
+/// Files of a patch, in order, with the class of each change.
 ///
 /// Headers count at line starts; a path runs to the end of its line, trimmed. A file that is updated and moved is
 /// deleted at its old path and written at its new one. Duplicates are left in.
