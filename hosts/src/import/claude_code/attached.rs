@@ -1,4 +1,4 @@
-//! What the host attached, as the model read it.
+//! Texts that the host attached, as the model read them.
 //!
 //! ```text
 //! attachment with `rendered`            a message of role system or user, as `renderedRole` says; the user did not write it
@@ -6,7 +6,8 @@
 //! the others                            nothing was sent: kept as records
 //! ```
 //!
-//! Versions before `rendered` say what was attached, but not in which words it was sent: of those only prompts are messages.
+//! Versions before `rendered` record the attachment, but not the words in which it was sent: of these only prompts are
+//! messages.
 
 use acpdb_engine::entry::{Entry, PartEntry, fact};
 use acpdb_engine::event::Role;
@@ -17,7 +18,8 @@ use super::record::Record;
 
 /// Beginning of the key of a message that the host attached for the user's side.
 ///
-/// The host sends such texts before those that the user wrote, wherever the record stands: see `export::anthropic`.
+/// The host sends such texts before those that the user wrote, wherever the record stands: see
+/// `export::providers::anthropic`.
 pub(crate) const ATTACHED: &str = "attached:";
 
 impl Line {
@@ -47,7 +49,7 @@ impl Line {
         };
         if !prompt.is_empty() {
             entries.push(Entry::prompt(uuid).origin(format!("prompt:{uuid}")));
-            // Where the words that were sent are known, these are for people.
+            // Where the sent words are known, the prompt itself is for people.
             entries.push(message(uuid.to_owned(), Role::User, prompt, !rendered.is_empty(), false));
         }
         if self.fold.is_some() && prompt_is_none && !rendered.is_empty() {

@@ -1,4 +1,4 @@
-//! Blocks: what a message or a result is made of.
+//! Blocks: the pieces of a message or a result.
 
 use std::borrow::Cow;
 
@@ -92,7 +92,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The block as a part; what is not text, thinking or media stays as it is.
+    /// The block as a part; a block that is not text, thinking or media stays as it is.
     pub(super) fn part(&self) -> PartEntry {
         let known = match &*self.kind {
             "text" => json::string(self.text).map(|text| PartEntry::text(&*text)),

@@ -40,7 +40,7 @@ const ABORTED: &[&str] = &[
     "<tool_use_error>Sibling tool call errored",
 ];
 
-/// What a record of speech held.
+/// The counts of a record of speech.
 #[derive(Default)]
 pub(super) struct Speech {
     pub(super) calls: u64,
@@ -72,18 +72,18 @@ pub(super) struct Line {
     prompt: Option<Bytes>,
     /// The items of each record, for compactions that keep some.
     items: HashMap<Box<str>, Vec<ItemRef>>,
-    /// What the newest compaction kept, until the record after which it stands has come.
+    /// The items that the newest compaction kept, until the record behind which they stand has come.
     kept: Option<Kept>,
-    /// What is written again behind the newest compaction.
+    /// Messages that are written again behind the newest compaction.
     pub(super) fold: Option<Fold>,
-    /// The items of each text, by who said it and its words.
+    /// The items of each text, by its role and its words.
     pub(super) said: HashMap<[u8; 16], Vec<ItemRef>>,
-    /// The item of each call, and what its result said.
+    /// The item of each call, and the digest of its result.
     pub(super) call_items: HashMap<Box<str>, ItemRef>,
     pub(super) outputs: HashMap<Box<str>, [u8; 16]>,
 }
 
-/// What a compaction kept.
+/// The items that a compaction kept.
 struct Kept {
     anchor: String,
     items: Vec<ItemRef>,
@@ -97,7 +97,7 @@ struct Group {
     depth: usize,
     /// Origin of the last fact before it.
     before: Option<String>,
-    /// Its message has been recorded; what follows continues it.
+    /// Its message has been recorded; later parts continue it.
     recorded: bool,
 }
 
@@ -156,7 +156,7 @@ impl Line {
         }
     }
 
-    /// Says so if the record was written in another folder than the one before.
+    /// Adds a fact if the record was written in another folder than the record before.
     pub(super) fn moved_to(&mut self, record: &Record<'_>, entries: &mut Vec<Entry>) {
         let (Some(cwd), Some(uuid)) = (record.cwd.as_deref(), record.uuid.as_deref()) else { return };
         if self.cwd.as_deref() == Some(cwd) {
@@ -175,7 +175,7 @@ impl Line {
         }
     }
 
-    /// Remembers a compaction: what comes after hangs on it, or on a record that it kept. Gives the items that it kept.
+    /// Remembers a compaction: later records hang on it, or on a record that it kept. Gives the items that it kept.
     ///
     /// It may be undone by a rewind to another record before it.
     pub(super) fn compacted(&mut self, uuid: Option<&str>, metadata: Option<&str>) -> Vec<ItemRef> {
@@ -204,7 +204,7 @@ impl Line {
         items
     }
 
-    /// Puts what a compaction kept behind the record `uuid`, if that is its place.
+    /// Puts the items that a compaction kept behind the record `uuid`, if that is their place.
     fn place_kept(&mut self, uuid: &str, entries: &mut Vec<Entry>) {
         let Some(kept) = self.kept.take_if(|kept| kept.anchor == uuid) else { return };
         let group = self.seen.get(uuid).copied().flatten();
@@ -263,7 +263,7 @@ impl Line {
         }
     }
 
-    /// A message of the host's, outside the model's: the texts that it attached.
+    /// Remembers a message of the host's, outside the model's: the texts that it attached.
     pub(super) fn told(&mut self, uuid: &str, entries: &[Entry]) {
         self.remember(uuid, entries);
     }
@@ -492,7 +492,7 @@ impl Line {
         self.message = Some(Message { id: id.to_owned(), group, report: Report::default(), at: None });
     }
 
-    /// Puts a record into a group of its own, and says so if that leaves a branch.
+    /// Puts a record into a group of its own, and adds a rewind if that leaves a branch.
     fn new_group(
         &mut self,
         record: &Record<'_>,
@@ -504,8 +504,8 @@ impl Line {
         self.emitted(entries);
         let is_root = record.is_root && self.info.parent.is_none();
         let parent = record.parent.as_deref().and_then(|parent| self.seen.get(parent).copied().flatten());
-        // How much of the path stays. A parent that is not in the file tells nothing, nor does one that hangs on none,
-        // or one on a lost branch.
+        // How much of the path stays. A parent tells nothing if it is not in the file, hangs on no other, or is on a lost
+        // branch.
         let keep = match parent {
             Some(parent) => {
                 let depth = self.groups.get(parent).map_or(0, |group| group.depth);

@@ -9,11 +9,11 @@
 //! system compact_boundary                  the session       ContextReplaced
 //!   preserved messages, at the summary     the session       ContextReplaced: the summary, then they
 //! system microcompact_boundary             the session       HostCleared
-//! attachment with what the model read      the session       a message of the host's (see `attached`)
-//! content-replacement                      the session       HostCleared for each result, with what is sent in its place
+//! attachment with its words as sent        the session       a message of the host's (see `attached`)
+//! content-replacement                      the session       HostCleared for each result, with the text sent in its place
 //! continued-in                             the session       HostRecorded about the session that goes on
 //! custom-title                             the session       SessionChanged
-//! what a fold inside the host wrote again  the session       the items of before (see `rebuilt`)
+//! messages that a fold wrote again         the session       the items of before (see `rebuilt`)
 //! all others                               the session       HostRecorded
 //! ```
 //!
@@ -24,8 +24,8 @@
 //! | end of a message | `msg:<message id>:finish` |
 //! | model step, prompt | `turn:<message id>`, `prompt:<uuid>` |
 //! | compaction, clearing, rewind, folder | `replaced:`, `cleared:`, `rewound:`, `cwd:` + uuid |
-//! | what a compaction kept, in its new place | `preserved:` + uuid of the summary |
-//! | what a fold wrote again: its order, a shorter result | `folded:` + uuid of the boundary, `shortened:<uuid>/<call>` |
+//! | items that a compaction kept, in their new place | `preserved:` + uuid of the summary |
+//! | messages that a fold wrote again: their order, a shorter result | `folded:` + uuid of the boundary, `shortened:<uuid>/<call>` |
 //! | any other record | `record:<uuid>`; without uuid: type, digest and number among equal ones |
 //!
 //! A record whose uuid was there before is kept as a record, says nothing more, and is counted.
@@ -119,7 +119,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     importer.finish(values.offset())
 }
 
-/// Where a record stands.
+/// The place of a record in the input.
 #[derive(Clone, Copy)]
 struct Place {
     line: u64,
@@ -213,7 +213,7 @@ impl Importer<'_, '_> {
         line
     }
 
-    /// Imports the next record, or has it wait for the words in which it was sent.
+    /// Imports the next record, or lets it wait for the words in which it was sent.
     fn next(&mut self, home: usize, raw: &[u8], text: Option<&str>, place: Place) -> Result<(), ImportError> {
         if !self.waiting.takes(text) {
             return self.record(home, raw, text, place);
@@ -244,7 +244,7 @@ impl Importer<'_, '_> {
     ) -> Result<(), ImportError> {
         self.context.line = place.line;
         let Some(mut record) = text.and_then(Record::parse) else {
-            // What is no text has been noted before.
+            // A record that is no text has been noted before.
             if text.is_some() {
                 let reason = "not an object with a type; kept as it is";
                 self.context.report.keep_raw(place.line, place.offset, reason);
@@ -292,7 +292,7 @@ impl Importer<'_, '_> {
         self.wired(line, entries, first.max(speech.wire), raw, place)
     }
 
-    /// The whole of a result that the model was shown the beginning of: the host sweeps its file away in time.
+    /// The whole of a result of which the model was shown the beginning: the host deletes the result's file in time.
     fn persisted(&self, record: &Record<'_>) -> Option<Entry> {
         let path = json::string(json::member(record.result, "persistedOutputPath"))?;
         let beside = self.context.options.beside.as_ref()?;
@@ -488,7 +488,7 @@ impl Importer<'_, '_> {
         self.context.emit(&info, entries, end)
     }
 
-    /// Ends the messages that are still open at the end of the input, and counts what stays unanswered.
+    /// Ends the messages that are still open at the end of the input, and counts calls that stay unanswered.
     fn finish(&mut self, end: u64) -> Result<(), ImportError> {
         for line in 0..self.lines.len() {
             let Some(state) = self.lines.get_mut(line) else { break };
@@ -509,7 +509,7 @@ fn continued_in(raw: &[u8]) -> Option<String> {
     json::owned(json::member(std::str::from_utf8(raw).ok(), "continuedInSessionId"))
 }
 
-/// Results that are sent as something shorter from now on; their rows keep the whole.
+/// Results that are sent as a shorter text from now on; their rows keep the whole.
 fn replacements(raw: &[u8], origin: &str) -> Vec<Entry> {
     // As in `continued_in`.
     let list = json::member(std::str::from_utf8(raw).ok(), "replacements").and_then(json::elements);

@@ -1,5 +1,5 @@
-//! The notification of a task, which the host sends in more words than its row has. They stand in the copy of the message that it
-//! keeps behind the row, so the row waits for it.
+//! The notification of a task, which the host sends in more words than its row has. These words stand in the copy of the
+//! message that the host keeps behind the row, so the row waits for the copy.
 //!
 //! ```text
 //! user              "<task-notification>.."                                    waits
@@ -13,7 +13,7 @@ use super::super::json;
 use super::Pending;
 
 const BEGINNING: &str = "<task-notification>";
-/// Records that wait at most.
+/// Most records that wait.
 const WAITING_MAX: usize = 64;
 
 /// Records that wait, from the row of a notification on.
@@ -26,7 +26,8 @@ impl Waiting {
         !self.0.is_empty() || text.is_some_and(|text| notice(text).is_some())
     }
 
-    /// Has a record wait. Gives all that wait once it is known how the notification was sent, with its words.
+    /// Lets a record wait. Gives all waiting records once the words of the notification are known, or will not come; and
+    /// the words.
     pub(super) fn push(&mut self, record: Pending) -> Option<(Vec<Pending>, Vec<String>)> {
         let text = std::str::from_utf8(&record.raw).unwrap_or_default();
         let kind = json::string(json::member(Some(text), "type")).unwrap_or_default();
@@ -42,7 +43,7 @@ impl Waiting {
     }
 }
 
-/// What a row says, if it is a notification of the session's own.
+/// The text of a row, if it is a notification of the session's own.
 fn notice(text: &str) -> Option<String> {
     memmem::find(text.as_bytes(), BEGINNING.as_bytes())?;
     let [kind, message, is_side] = json::pick(text, ["type", "message", "isSidechain"])?;

@@ -8,8 +8,8 @@
 //! anything else                                                                  ContextReplaced with that order; the fold is over
 //! ```
 //!
-//! Taken for new they would be calls that the model never made: ten of them became seventy in one session. A call is known by its
-//! id, a text by its words and who said them. Reasoning is not written again.
+//! Taken for new they would be calls that the model never made: ten of them became seventy in one session. A call is known
+//! by its id, a text by its words and its role. Reasoning is not written again.
 
 use acpdb_engine::entry::{Bytes, Entry, ItemRef, PartEntry, fact};
 use acpdb_engine::event::{ReplaceCause, Role};
@@ -20,7 +20,7 @@ use super::blocks::{Block, Blocks};
 use super::line::{Line, Speech};
 use super::record::Record;
 
-/// What has been written again so far.
+/// Messages that have been written again so far.
 #[derive(Default)]
 pub(super) struct Fold {
     boundary: String,
@@ -35,7 +35,7 @@ impl Fold {
     }
 }
 
-/// What tells a text that is said again: who said it, and its words.
+/// The key of a text that is said again: its role and its words.
 pub(super) fn said_key(role: Role, parts: &[PartEntry]) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&[role as u8]);
@@ -48,7 +48,7 @@ pub(super) fn said_key(role: Role, parts: &[PartEntry]) -> [u8; 16] {
 }
 
 impl Line {
-    /// Facts of a record that says again what was there before a compaction; `None` if it does not, and the fold is over.
+    /// Facts of a record that repeats messages from before a compaction; `None` if it does not, and the fold is over.
     pub(super) fn said_again(
         &mut self,
         record: &Record<'_>,
@@ -125,7 +125,7 @@ impl Line {
         Some(Entry::from(fact).origin(origin))
     }
 
-    /// Ends a fold, if one is under way: what was written again is the context now.
+    /// Ends a fold, if one is under way: the messages that were written again are the context now.
     fn end_fold(&mut self, record: &Record<'_>, entries: &mut Vec<Entry>) {
         let Some(fold) = self.fold.take().filter(|fold| !fold.order.is_empty()) else { return };
         let fact =

@@ -1,10 +1,10 @@
-//! A record: what of it matters.
+//! A record: its fields that are read.
 
 use std::borrow::Cow;
 
 use super::super::json;
 
-/// What of a record matters, borrowed from it.
+/// The fields of a record that are read, borrowed from it.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "the record's own flags")]
 pub(super) struct Record<'a> {
@@ -30,7 +30,7 @@ pub(super) struct Record<'a> {
     pub(super) metadata: Option<&'a str>,
     pub(super) title: Option<&'a str>,
     pub(super) about: Option<&'a str>,
-    /// What the host attached, and the texts that the model read of it.
+    /// The host's attachment, and the texts that the model read of it.
     pub(super) attachment: Option<&'a str>,
     pub(super) rendered: Option<&'a str>,
     pub(super) rendered_role: Option<&'a str>,

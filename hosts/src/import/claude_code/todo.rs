@@ -4,7 +4,7 @@ use acpdb_engine::entry::{Bytes, TodoChangeEntry};
 
 use super::super::json;
 
-/// What an open call will do to the list once it has completed.
+/// The change that an open call makes to the list once it has completed.
 pub(super) struct TodoCall {
     id: Option<String>,
     status: Option<String>,
@@ -44,7 +44,7 @@ fn id_of(value: &str) -> Option<String> {
 
 /// The number in `Task #7 created successfully: ...`.
 fn id_in_text(text: &[u8]) -> Option<String> {
-    // What is no text does not begin with these words.
+    // Bytes that are no text do not begin with these words.
     let text = std::str::from_utf8(text).ok()?;
     let rest = text.strip_prefix("Task #")?;
     let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
@@ -52,7 +52,7 @@ fn id_in_text(text: &[u8]) -> Option<String> {
     (!id.is_empty()).then(|| id.to_owned())
 }
 
-/// A todo as an entry of a list: its subject as `content`, and whatever else the params say about it.
+/// A todo as an entry of a list: its subject as `content`, and the other params about it.
 fn entry(params: &str) -> Option<Bytes> {
     let members = json::members(params)?;
     let (_, subject) = members.iter().rev().find(|(name, _)| name == "subject")?;

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! session_meta.history_base {thread_id, end_ordinal_exclusive, end_byte_offset}
-//!     of another thread   a fork: what stands there up to the offset is the beginning of this session too
+//!     of another thread   a fork: the lines there up to the offset are the beginning of this session too
 //!     of the same thread  taken back: the host writes a new file, which goes on from a point of the old one
 //! ```
 //!
-//! The other file is read through [`Beside`](super::super::Beside), by its thread's id, and may itself begin elsewhere. A thread that
-//! was taken back has several files: the one that is meant ends there, or goes on, and is none of those that lead to it.
-//! Its lines have the origins in this session that they have there, so what was recorded of them before is known.
+//! The other file is read through [`Beside`](super::super::Beside), by its thread's id, and may itself begin elsewhere. A
+//! thread that was taken back has several files: the right one ends there, or goes on, and is none of those that lead to
+//! it. Its lines have the same origins in this session as there, so facts that were recorded of them before are known.
 
 use acpdb_engine::entry::{Entry, PointRef, fact};
 
@@ -19,12 +19,12 @@ use super::{Codex, digest, without_ordinal};
 
 /// Most files that a session's beginning may be spread over.
 const DEPTH_MAX: usize = 16;
-/// Most files of one thread that are looked at.
+/// Most files of one thread that are read.
 const FILE_COUNT_MAX: usize = 16;
 /// Most bytes of all beginnings of a session: as many as one document may have.
 const BYTES_MAX: usize = 64 << 20;
 
-/// Where the beginning of a session ends in a file of a thread.
+/// The end of a session's beginning in a file of a thread.
 struct Base {
     thread: String,
     /// Number of the first line that is no part of it.
@@ -41,10 +41,10 @@ impl Base {
         Some(Self { thread: owned(thread)?, ordinal: count(ordinal), end })
     }
 
-    /// What of a file is the beginning; `None`: it is not the file that is meant. It ends before, or a character would be cut.
+    /// The beginning in a file; `None`: it is not the right file, since it ends before, or a character would be cut.
     fn within<'f>(&self, file: &'f [u8]) -> Option<&'f str> {
         let bytes = self.end.map_or(Some(file), |end| file.get(..end))?;
-        // No text is no beginning.
+        // Bytes that are no text are no beginning.
         std::str::from_utf8(bytes).ok()
     }
 
@@ -56,7 +56,7 @@ impl Base {
             && last.and_then(|last| last.checked_add(1)) == self.ordinal
     }
 
-    /// The file that is meant, with its number, among those of the thread that are not `open`.
+    /// The right file, with its number, among those of the thread that are not `open`.
     fn file(&self, beside: &Beside, open: &[(String, usize)]) -> Option<(usize, Vec<u8>)> {
         let mut found: Option<(usize, Vec<u8>)> = None;
         for number in 0..FILE_COUNT_MAX {
@@ -96,7 +96,7 @@ impl Codex {
         // Lines are numbered as in their own file.
         let lines = std::mem::take(&mut self.lines);
         let mut last = None;
-        // As in a session's own file, the first line alone says where it begins.
+        // As in a session's own file, only the first `session_meta` tells where the session begins.
         let mut is_first = true;
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             let number = count(member(Some(line), "ordinal"));
@@ -120,7 +120,7 @@ impl Codex {
         }
         self.lines = lines;
         self.open.pop();
-        // A session goes on from a point of its own: what came after that is taken back.
+        // A session goes on from a point of its own: lines behind that point are taken back.
         if base.thread == self.stream.name
             && let Some(last) = last
         {

@@ -5,8 +5,8 @@
 //! {role: user, content: [{type: tool_result, tool_use_id, content}]}
 //! ```
 //!
-//! They are read as a request to that provider is. A conversation with such blocks that is no such request is read as chat, and a note
-//! says that its calls are not: they would be lost without a word.
+//! Such messages are read like a request to that provider. A conversation with such blocks that is no such request is read
+//! as chat, and a note says that its calls are not read: else they would be lost in silence.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ use super::super::wire;
 use crate::exchange;
 use crate::export::Format;
 
-/// The facts of each message, if any of them holds calls or results as blocks; `Err`: it does, and they cannot be read.
+/// The facts of each message, if any of them holds calls or results as blocks; `Err`: some do, and they cannot be read.
 pub(super) fn read(head: &str, messages: &[&str]) -> Option<Result<Blocks, &'static str>> {
     if !messages.iter().any(|message| has_calls(message)) {
         return None;
@@ -52,7 +52,7 @@ fn has_calls(message: &str) -> bool {
 #[derive(Debug)]
 pub(super) struct Blocks {
     told: std::vec::IntoIter<Vec<Entry>>,
-    /// What stands before the messages.
+    /// The fact of the parts before the messages.
     head: Option<Entry>,
     index: usize,
     /// Origins of facts that have a record.
@@ -75,7 +75,7 @@ impl Blocks {
             entry.wire = record;
             entry.origin.clone().unwrap_or_default() // It has one: that made it free.
         } else {
-            // Nothing is said in it, or what is was told before under the same name.
+            // Nothing is said in it, or its facts were told before under the same names.
             let origin = format!("msg:{index}:{}", digest(text));
             entries.push(Entry::host_record("message", None).origin(&origin).wire(record));
             origin

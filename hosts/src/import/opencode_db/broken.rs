@@ -1,4 +1,4 @@
-//! Rows that were to hold a JSON object and hold something else, as after damage: each is kept as it is, and said.
+//! Rows that were to hold a JSON object and hold something else, as after damage: each is kept as it is, and noted.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Broken {
         self.rows.clear();
     }
 
-    /// The object that a row holds; what is none is kept.
+    /// The object that a row holds; other content is kept.
     pub(super) fn object(&mut self, table: &'static str, id: &str, data: Data) -> Option<String> {
         match data {
             Data::Object(text) if !self.is_strict || is_object(&text) => Some(text),
@@ -35,7 +35,7 @@ impl Broken {
         }
     }
 
-    /// Keeps what a row holds.
+    /// Keeps the content of a row.
     pub(super) fn keep(&mut self, table: &'static str, id: &str, data: Data) {
         let bytes = match data {
             Data::Object(text) => text.into_bytes(),
@@ -45,7 +45,7 @@ impl Broken {
         self.rows.push((table, id.to_owned(), bytes));
     }
 
-    /// Hands out what was kept.
+    /// Hands out the rows that were kept.
     pub(super) fn hand_out(
         &mut self,
         stream: &Arc<StreamInfo>,

@@ -1,4 +1,4 @@
-//! Where the rows of a table lie, by what they belong to: some 50 bytes a row beside its id.
+//! The places of a table's rows, by owner: some 50 bytes a row beside its id.
 //!
 //! ```text
 //! ids     "prt_1prt_2prt_3.."                     one text for all
@@ -23,7 +23,7 @@ pub(super) struct Names {
     pub(super) changed: &'static str,
     /// Whether rows are asked for by their ids, which are kept then.
     pub(super) has_ids: bool,
-    /// Beginnings of what the column `type` says of rows that count; none: all count.
+    /// Beginnings of the column `type` in rows that count; none: all count.
     pub(super) kinds: &'static [&'static str],
 }
 
@@ -33,9 +33,9 @@ pub(super) struct Row {
     order: i64,
     changed: i64,
     place: Place,
-    /// Which owner it has, in the order in which they were met.
+    /// The number of its owner, in the order in which owners were met.
     owner: u32,
-    /// Where its id begins, and how long it is.
+    /// Start and length of its id.
     id: (u32, u32),
 }
 
@@ -46,10 +46,10 @@ impl Row {
     }
 }
 
-/// Rows of a table, by what they belong to.
+/// Rows of a table, by owner.
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    /// The table, and where its `data` is.
+    /// The table, and the index of its column `data`.
     table: Option<(Table, usize)>,
     ids: String,
     rows: Vec<Row>,
@@ -58,12 +58,12 @@ pub(super) struct Group {
     unnamed_count: u64,
 }
 
-/// What a row holds.
+/// The content of a row.
 #[derive(Debug)]
 pub(super) enum Data {
     /// A JSON object.
     Object(String),
-    /// Something else, which was to be one.
+    /// Bytes that should be such an object, and are none.
     Other(Vec<u8>),
     /// The row has moved, or is gone.
     Gone,
@@ -144,7 +144,7 @@ impl Group {
             .then_with(|| left.place.id.cmp(&right.place.id))
     }
 
-    /// The table, and where its `data` is.
+    /// The table, and the index of its column `data`.
     pub(super) fn table(&self) -> Option<(&Table, usize)> {
         self.table.as_ref().map(|(table, data)| (table, *data))
     }
@@ -165,14 +165,14 @@ impl Group {
         self.ids.get(start..start.saturating_add(bytes)).unwrap_or_default()
     }
 
-    /// Adds to a number that differs if any row of an owner does.
+    /// Hashes the rows of an owner: the hash differs if any row does.
     pub(super) fn hash_of(&self, owner: &str, hasher: &mut impl Hasher) {
         for row in self.of(owner) {
             (row.order, self.id(row), row.changed, row.place.bytes).hash(hasher);
         }
     }
 
-    /// Reads what a row holds.
+    /// Reads the content of a row.
     pub(super) fn data(&self, database: &Database<'_>, row: &Row) -> Result<Data, Unreadable> {
         let Some((table, data)) = self.table() else { return Ok(Data::Gone) };
         let Some(mut found) = database.row_at(table, row.place)? else { return Ok(Data::Gone) };
@@ -183,7 +183,7 @@ impl Group {
         })
     }
 
-    /// What a row that was read holds, whatever it is.
+    /// The content of a row that was read, of any kind.
     pub(super) fn bytes_of(&self, row: &mut [Value]) -> Vec<u8> {
         self.table().and_then(|(_, data)| row.get_mut(data)).map(bytes_of).unwrap_or_default()
     }
@@ -194,7 +194,7 @@ impl Group {
         [self.unnamed_count, stray.map(|(_, rows)| rows.len() as u64).sum()]
     }
 
-    /// What a row that was read holds, if it is a JSON object.
+    /// The content of a row that was read, if it is a JSON object.
     pub(super) fn data_of<'r>(&self, row: &'r [Value]) -> Option<&'r str> {
         let (_, data) = self.table()?;
         let data = text(row, Some(data))?.trim();

@@ -101,7 +101,7 @@ impl<'a> Message<'a> {
             }
             "synthetic" => out.push(self.message(Role::User, vec![PartEntry::text(said())], true)),
             "system" => out.push(self.message(Role::System, vec![PartEntry::text(said())], true)),
-            // Until it has ended its output grows.
+            // Its output grows until it has ended.
             "shell" if self.completed.is_none() => {}
             "shell" => {
                 let [command, output] = pick(self.data, ["command", "output"]).unwrap_or_default();
@@ -173,7 +173,7 @@ impl<'a> Message<'a> {
         out.push(finished.at(self.completed.or(self.created)));
     }
 
-    /// A call, once what the model asks for is whole, and its end.
+    /// A call, once its parameters are whole, and its end.
     fn call(&self, id: &str, block: &str, out: &mut Vec<Entry>, report: &mut ImportReport) {
         let [name, state, provider, times] =
             pick(block, ["name", "state", "provider", "time"]).unwrap_or_default();
@@ -200,7 +200,7 @@ impl<'a> Message<'a> {
             content.and_then(elements).unwrap_or_default().into_iter().map(shown).collect();
         let outcome = match status.as_deref() {
             Some("completed") => {
-                // What a tool gives as values alone is sent as JSON.
+                // A result of values alone is sent as JSON.
                 if output.is_empty() {
                     output.push(PartEntry::text(structured.unwrap_or_default()));
                 }
@@ -225,7 +225,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// A text or reasoning of the model's; what is neither stays as it is.
+/// A text or reasoning of the model's; another block stays as it is.
 fn spoken(block: &str) -> PartEntry {
     let [kind, said, metadata] = pick(block, ["type", "text", "providerMetadata"]).unwrap_or_default();
     let kind = match json::string(kind).as_deref() {

@@ -1,13 +1,14 @@
-//! Earlier states of opencode's parts: what its table `event` keeps, and the tables of parts and messages no longer have.
+//! Earlier states of opencode's parts, which its table `event` keeps and the tables of parts and messages no longer have.
 //!
 //! ```text
 //! event message.part.updated.N   {sessionID, part:{id, ..}, time}     a state of a part, whole
 //! event message.updated.N        {sessionID, info:{id, ..}}           a state of a message
 //! ```
 //!
-//! The table only grows, also where a message is taken back and its rows are gone. A state is kept, as a record about its part,
-//! if it says something that its newest state does not: an output or a text that was replaced, or anything of what is gone.
-//! States on the way to the newest (a call that begins, a text that grows) are not: they would double each session.
+//! The table only grows, also where a message is taken back and its rows are gone. A state is kept, as a record about its
+//! part, if it says something that its newest state does not: an output or a text that was replaced, or anything of a part
+//! that is gone. States on the way to the newest (a call that begins, a text that grows) are not kept: they would double
+//! each session.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -23,8 +24,8 @@ pub(super) const KINDS: &[&str] = &[PART, MESSAGE];
 const PART: &str = "message.part.updated";
 const MESSAGE: &str = "message.updated";
 
-/// What a state says that another may lack: both as they stand in JSON, for one program writes them alike. Outputs are long, and
-/// only compared as a whole: their length and digest will do.
+/// The content of a state that another may lack: both fields as they stand in JSON, for one program writes them alike.
+/// Outputs are long, and only compared as a whole: their length and digest will do.
 #[derive(Default)]
 struct Says {
     text: Box<str>,
@@ -45,7 +46,7 @@ impl Says {
         }
     }
 
-    /// Whether all that this says the other says as well.
+    /// Whether the other state says everything that this one says.
     fn is_in(&self, other: &Self) -> bool {
         other.text.starts_with(&*self.text) && (self.output.is_none() || self.output == other.output)
     }
@@ -68,7 +69,7 @@ pub(super) fn import(
         .flat_map(|message| rows.parts.of(rows.messages.id(message)).iter().map(|part| rows.parts.id(part)))
         .chain(messages.iter().map(|message| rows.messages.id(message)))
         .collect();
-    // From the newest: what was said later is known when an earlier state is met.
+    // From the newest on: later content is then known when an earlier state is met.
     let mut later: BTreeMap<String, Says> = BTreeMap::new();
     let mut found = Vec::new();
     for row in rows.events.of(session).iter().rev() {

@@ -1,11 +1,11 @@
-//! What Pi's messages are made of, whatever the provider.
+//! Blocks of Pi's messages, for any provider.
 //!
 //! ```text
 //! text | thinking, thinkingSignature, redacted | image: data, mimeType | toolCall: id, name, arguments, thoughtSignature
 //! ```
 //!
-//! `thinkingSignature` is what the provider wants back: with Anthropic a signature, with Responses the whole item as JSON, and
-//! over chat no more than the name of the field in which the reasoning came.
+//! `thinkingSignature` is the value that the provider wants back: with Anthropic a signature, with Responses the whole item
+//! as JSON, and over chat no more than the name of the field in which the reasoning came.
 
 use std::fmt::Write as _;
 
@@ -20,7 +20,7 @@ pub(super) enum Piece {
     Call { id: String, tool: String, arguments: String, signature: Option<String> },
 }
 
-/// The parts of what a user or a tool said: a text, or blocks.
+/// The parts of a text, or of blocks, that a user or a tool said.
 pub(super) fn content(said: Option<&str>) -> Vec<PartEntry> {
     let Some(said) = said else { return Vec::new() };
     if let Some(text) = owned(Some(said)) {
@@ -91,7 +91,7 @@ pub(super) fn call_id(id: &str) -> &str {
     id.split_once('|').map_or(id, |(call, _)| call)
 }
 
-/// What is sent of a command that the user ran.
+/// The text that is sent of a command that the user ran.
 pub(super) fn bash(said: &str) -> String {
     let names = ["command", "output", "exitCode", "cancelled", "truncated", "fullOutputPath"];
     let [command, output, code, cancelled, truncated, path] = pick(said, names).unwrap_or_default();

@@ -4,15 +4,15 @@
 //! {role: "system", content, sections: {name: text or null}, toolsAdded: [{name, ..}], toolsRemoved: [{name}]}
 //! ```
 //!
-//! The first such message says all. A later one adds its content, sets or takes away sections by name, and adds or takes away
-//! tools. What a compaction says (`systemMessage`) is all of it again. Where the API takes such a message in the middle, the host
-//! sends the change there; what is told here is what holds from then on.
+//! The first such message says all. A later one adds its content, sets or takes away sections by name, and adds or takes
+//! away tools. A compaction's message (`systemMessage`) says all of it again. Where the API takes such a message in the
+//! middle, the host sends the change there; the fact here is the whole that holds from then on.
 
 use acpdb_engine::entry::{Fact, fact};
 
 use super::super::json::{elements, member, members, owned, pick};
 
-/// What holds after a message.
+/// The prompt and the tools after a message.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct System {
     contents: Vec<String>,
