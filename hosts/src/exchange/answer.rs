@@ -49,7 +49,7 @@ pub fn answer(format: Format, body: &str, talk: &Talk<'_>) -> Option<Answer> {
 
 /// An answer, put together.
 pub(crate) struct Made {
-    /// As the next request says it: a message, or a list of items.
+    /// The message as the next request says it: one message, or a list of items.
     pub(crate) message: Value,
     pub(crate) report: Report,
 }

@@ -27,7 +27,7 @@ pub use talk::{Answered, Asked, Extent, Head, Message, Talk};
 pub(crate) use answer::{Made, add, count, parts, text, texts, usage_of};
 pub(crate) use talk::{Call, Names, canonical, note_unknown, params};
 
-/// Reads a request; `None`: it is no such request.
+/// Reads a request; `None`: the body is no request of this format.
 ///
 /// Cost: one pass.
 pub fn request<'a>(format: Format, path: &str, body: &'a str) -> Option<Talk<'a>> {

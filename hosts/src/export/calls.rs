@@ -35,7 +35,7 @@ impl CallIds {
             id = format!("call_{}", hash.get(..24).unwrap_or_default());
         }
         if self.used.contains(&id) {
-            // The seq tells calls of one id apart, whatever else is in the context.
+            // The seq tells calls of one id apart, independent of the rest of the context.
             let tail = format!("_{}", item.seq.get());
             // The shortest id that a provider takes has room for any seq.
             id.truncate(self.id_bytes_max.saturating_sub(tail.len()));

@@ -40,7 +40,7 @@ impl Clearing {
         }
     }
 
-    /// As `context_management` of an Anthropic request. When it begins to clear is left to the provider.
+    /// As `context_management` of an Anthropic request. The provider decides when it begins to clear.
     ///
     /// The provider compares whole names. So a pattern, and a name that also stands for a server's tool, go out as the
     /// names of the `known` tools that they fit, and the report names the patterns.

@@ -102,7 +102,7 @@ impl LeftOut {
 /// The items that one reason concerns.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Reason {
-    /// How often.
+    /// How often it happened.
     pub count: u64,
     /// The first of the items.
     pub items: Vec<ItemId>,
@@ -114,7 +114,7 @@ pub struct Reason {
 /// Parts that could not be carried, or were put differently, by reason.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Report {
-    /// By reason.
+    /// The items of each reason.
     pub reasons: BTreeMap<LeftOut, Reason>,
 }
 

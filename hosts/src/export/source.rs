@@ -27,7 +27,7 @@ const UNREADABLE: &str = "[content not readable]";
 pub(super) enum Shown {
     /// There is no such face, or nothing is in its place.
     Nothing,
-    /// As recorded.
+    /// The face as recorded.
     Whole,
     /// The placeholder.
     Placeholder(Placeholder),

@@ -6,9 +6,9 @@
 //! group 2   model: text                         said: the next prompt            <- the user's move
 //! ```
 //!
-//! Parts of one message in one turn are one reply, whatever came between them. So are parts and calls of one model step,
-//! for hosts that give no message to a call. Where there are no steps and no keys, a reply ends with the first result that
-//! was there before its next part.
+//! Parts of one message in one turn are one reply, even if other items came between them. So are parts and calls of one
+//! model step, for hosts that give no message to a call. Where there are no steps and no keys, a reply ends with the first
+//! result that was there before its next part.
 
 use acpdb_engine::Error;
 use acpdb_engine::event::{PartKind, Role};

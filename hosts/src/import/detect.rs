@@ -55,7 +55,7 @@ fn by_content(head: &[u8]) -> Option<Format> {
     None
 }
 
-/// The format by one whole value.
+/// The format of one whole value.
 fn by_value(text: &str) -> Option<Format> {
     if text.starts_with('[') {
         let list = json::elements(text)?;
@@ -148,7 +148,7 @@ fn by_list_element(element: &str) -> Option<Format> {
     (traj.is_some() || role.is_some() || task.is_some()).then_some(Format::OpenaiMessages)
 }
 
-/// The format by a document of which only the beginning is there: by the names that it shows first.
+/// The format of a document by its beginning: by the names that it shows first.
 fn by_beginning(text: &str) -> Option<Format> {
     let start = text.get(..floor(text, 4096)).unwrap_or(text);
     let has = |name: &str| start.contains(&format!("\"{name}\""));

@@ -42,7 +42,7 @@ const HOST: &str = "gemini-cli";
 struct Live {
     id: String,
     digest: String,
-    /// Digest of its content, in whichever form it is written.
+    /// Digest of its content, the same for every form in which it is written.
     says: String,
     items: Vec<ItemRef>,
     origin: String,

@@ -206,7 +206,7 @@ fn literal(text: &str, from: usize, to: usize, pieces: &mut Vec<WirePiece>) {
     }
 }
 
-/// Where `part`, a slice of `whole`, begins in it.
+/// The offset of `part`, a slice of `whole`, in it.
 pub(super) fn span(whole: &str, part: &str) -> Option<usize> {
     super::json::range_in(whole, part).map(|range| range.start)
 }

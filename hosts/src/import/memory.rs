@@ -33,7 +33,7 @@ const REINFORCED: u8 = 10;
 struct Memory {
     stream: StreamInfo,
     lines: Occurrences,
-    /// By category and key: number of values so far, and the one that holds.
+    /// Values by category and key: their number so far, and the value that holds.
     values: HashMap<(String, String), (u32, Option<String>)>,
 }
 

@@ -163,7 +163,8 @@ pub fn is_uuid(name: &str) -> bool {
         })
 }
 
-/// Reads a file by its name, relative to the one that is imported, and its number among those of the name; `None` if it cannot be had.
+/// Reads a file by its name, relative to the imported file, and by its number among files of that name; `None` if it cannot
+/// be had.
 pub type ReadBeside = dyn Fn(&str, usize) -> Option<Vec<u8>> + Send + Sync;
 
 impl std::fmt::Debug for Beside {

@@ -34,7 +34,7 @@ use crate::exchange::parts;
 
 const HOST: &str = "openai-messages";
 
-/// Reads a file of messages, in whichever form.
+/// Reads a file of messages, in any of the forms.
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
     let mut reader = ValueReader::documents(input, &context.options.limits);
     // Messages one a line: their session is named by the digest of all of them, so they wait for the end.

@@ -24,7 +24,7 @@ pub enum OwnExport {
     Events,
     /// Rows of items alone: for reading; events cannot be made of them.
     Rows,
-    /// Of this schema, which a newer program writes.
+    /// A file of this schema, which a newer program writes.
     Newer(String),
 }
 
@@ -48,7 +48,7 @@ pub fn own_export(head: &[u8]) -> Option<OwnExport> {
     (text.starts_with(r#"{"item":"#) && names).then_some(OwnExport::Rows)
 }
 
-/// Whether a schema is that of a line of such a file, of whatever version.
+/// Whether a schema is that of a line of such a file, in any version.
 fn is_own(schema: &str) -> bool {
     let name = |text: &str| text.rsplit_once('/').map(|(name, _)| name.to_owned());
     [HEADING, PARCEL, GAP, END].iter().any(|own| name(own) == name(schema))

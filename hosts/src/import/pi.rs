@@ -251,7 +251,7 @@ impl Pi {
         Rc::clone(self.nodes.get(id).map_or(&self.system, |node| &node.system))
     }
 
-    /// Remembers a line, whose own facts these are.
+    /// Remembers a line with its own facts.
     fn grown(&mut self, id: String, parent: Option<String>, own: &[Entry]) {
         let mut node =
             Node { parent, facts: own.to_vec(), told: 1, system: Rc::clone(&self.system), ..Node::default() };

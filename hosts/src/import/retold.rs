@@ -47,11 +47,11 @@ type Place = (usize, usize);
 /// The state of a fact that was told.
 #[derive(Debug)]
 struct Told {
-    /// Where it was told first.
+    /// The place at which it was told first.
     place: Place,
     /// The end of that record.
     offset: u64,
-    /// Of its content now.
+    /// Hash of its content now.
     hash: u64,
     host_time: Option<Micros>,
     actor: Option<Actor>,

@@ -73,7 +73,7 @@ pub fn build(raw: &[u8], bodies: &[Bytes]) -> Vec<WirePiece> {
 /// Bodies, found by their form in a string.
 enum Strings<'b> {
     Few(Vec<&'b Bytes>),
-    /// By their escaped form, of equal ones the first.
+    /// Bodies by their escaped form, of equal ones the first.
     Many(HashMap<Cow<'b, [u8]>, &'b Bytes>),
 }
 
@@ -191,7 +191,7 @@ pub fn is_escaped(inner: &[u8], body: &[u8]) -> bool {
     at == inner.len()
 }
 
-/// Where the string that begins at `at` (after its quote) ends: the place of its closing quote, or the end of `raw`.
+/// The end of the string that begins at `at` (after its quote): the offset of its closing quote, or the end of `raw`.
 fn string_end(raw: &[u8], mut at: usize) -> usize {
     loop {
         let rest = raw.get(at..).unwrap_or_default();

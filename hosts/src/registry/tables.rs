@@ -49,10 +49,10 @@ pub(super) enum Does {
 pub(super) struct Search {
     /// How its key begins: `glob`, `grep` or `list`.
     pub(super) kind: &'static str,
-    /// The first of these that is there.
+    /// The path: the first of these params that is there.
     pub(super) path: &'static [&'static str],
     pub(super) pattern: &'static str,
-    /// Which files are meant; all that are there count.
+    /// Params that select files; all that are there count.
     pub(super) include: &'static [&'static str],
 }
 

@@ -54,7 +54,7 @@ pub(super) fn varint(bytes: &mut &[u8]) -> Option<u64> {
     Some(number)
 }
 
-/// How many bytes of a record hold its first `count` values; `None` if its bytes do not say.
+/// The count of a record's bytes that hold its first `count` values; `None` if its header cannot be read.
 pub(super) fn bytes_to(record: &[u8], count: usize) -> Option<usize> {
     let mut rest = record;
     let header = usize::try_from(varint(&mut rest)?).ok()?;

@@ -232,7 +232,7 @@ impl Head {
         Ok(Self { is_leaf, count, right, start: start + if is_leaf { 8 } else { 12 } })
     }
 
-    /// Where the cells begin.
+    /// The offsets of the cells in their page.
     fn cells(&self, page: &[u8]) -> Vec<usize> {
         let pointers = page.get(self.start..).unwrap_or_default();
         pointers.chunks_exact(2).take(self.count).map(|pair| usize::from(number16(pair, 0))).collect()

@@ -78,7 +78,7 @@ impl Wal {
         Ok(wal)
     }
 
-    /// Where a page begins in the log, if it is there.
+    /// Offset of a page in the log, if the log has it.
     pub(super) fn page(&self, number: u32) -> Option<u64> {
         self.pages.get(&number).copied()
     }

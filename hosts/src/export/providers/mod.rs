@@ -111,7 +111,7 @@ makers! {
 
 /// A format: its name, the function that writes it, and its provider's rules for requests.
 pub(crate) struct Form {
-    /// As commands spell it and as `ContextServed` records it.
+    /// The name, as commands spell it and as `ContextServed` records it.
     pub(crate) name: &'static str,
     /// Version of this function: it names the bytes.
     pub(crate) renderer: u32,

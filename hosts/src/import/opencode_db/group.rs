@@ -40,7 +40,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Where it lies.
+    /// The place of the row.
     pub(super) const fn place(&self) -> Place {
         self.place
     }

@@ -35,7 +35,7 @@ const RULES: Rules = Rules {
 
 /// The user's text where the conversation begins with the model.
 const BEFORE: &str = "[the conversation began before this]";
-/// In place of a signature that is lost.
+/// The mark in place of a signature that is lost.
 pub(super) const SKIP: &str = "skip_thought_signature_validator";
 
 pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
