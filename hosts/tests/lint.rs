@@ -455,7 +455,7 @@ fn opaque_fields_come_back_as_they_came() {
     }
 }
 
-/// What exporters promise, as far as bytes can show that it was broken: each promise has a body that breaks it.
+/// The promises of exporters, as far as bytes can show that it was broken: each promise has a body that breaks it.
 ///
 /// I3 (order), I6 (the user's last words), I7 (the same bytes again), I8 (a prefix), I9 to I12 are about a log, not a body; laws
 /// over lives of sessions hold them.

@@ -76,7 +76,7 @@ fn entries(file: &Imported) -> impl Iterator<Item = &Entry> {
     file.batches.iter().flat_map(|batch| &batch.entries)
 }
 
-/// What the facts themselves say, by kind.
+/// The contents of the facts, by kind.
 fn facts(imported: &[Imported]) -> String {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for entry in imported.iter().flat_map(entries) {

@@ -193,7 +193,7 @@ fn a_header_tells_the_format() {
     assert_eq!(detect(std::path::Path::new("x.jsonl"), first.as_bytes()), Some(Format::Pi));
 }
 
-/// What the host would send next, by what a store folds of these lines.
+/// The messages that the host would send next, from a store's fold of these lines.
 fn sent(lines: &[String]) -> String {
     let storage = Arc::new(SimWorld::new(1).process(1));
     let store = Store::builder("/sim").storage(storage).registry(acpdb_hosts::registry()).open().unwrap();

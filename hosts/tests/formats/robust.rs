@@ -19,7 +19,7 @@ pub(crate) const INPUTS: [(Format, &str); 13] = [
     (Format::Codex, ""),
 ];
 
-/// What is done to an input at a place.
+/// A change to an input at an offset.
 #[derive(Clone, Debug)]
 enum Change {
     Cut,

@@ -56,7 +56,7 @@ pub(crate) fn show(batches: &[Batch]) -> String {
     out
 }
 
-/// What must hold of every import: the wires are the input; origins are there; only one wire a record.
+/// Checks the laws of every import: the wires are the input; origins are there; only one wire a record.
 pub(crate) fn judge(batches: &[Batch], input: &str) {
     let again = {
         let found = batches.iter().map(|batch| (batch.stream.id(), &batch.entries));

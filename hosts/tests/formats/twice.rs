@@ -18,7 +18,7 @@ use proptest::prelude::*;
 
 use super::support::import;
 
-/// What a store would know: an ingest state for each stream. Counts what is recorded.
+/// The knowledge of a store: an ingest state for each stream. Counts the recorded events.
 #[derive(Default)]
 pub(crate) struct Store {
     ingest_states: BTreeMap<StreamId, IngestState>,

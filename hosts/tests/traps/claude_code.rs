@@ -438,7 +438,7 @@ fn a_resumed_session_is_named_by_its_file() {
     assert_eq!([named(id), named("notes"), named(&format!("{id}.jsonl"))], [id, "s", id]);
 }
 
-/// What a random record is; parents are chosen among the records that are on the path.
+/// The kind of a random record; parents are chosen among the records that are on the path.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Prompt,

@@ -136,7 +136,7 @@ fn a_session_that_goes_on_from_a_point_of_its_own_takes_back_what_followed() {
     let first = told(&imported(&old, Vec::new()).0);
     let second = told(&imported(&new, vec![(PARENT, old)]).0);
     assert_eq!(words(&second), ["one", "two", "rewound", "four"]);
-    // What is known is named as it was; the point is just behind it.
+    // Known records are named as they were; the point is just behind it.
     assert_eq!(second[..2], first[..2]);
     assert_eq!(second[2].0, first[1].0);
 }

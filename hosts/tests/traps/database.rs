@@ -490,7 +490,7 @@ const REPLY: &str = r#"{"time":{"created":2},"agent":"build","model":{"id":"m","
 
 const ENDED: &str = r#"{"time":{"created":2,"completed":9},"agent":"build","model":{"id":"m","providerID":"p"},"content":[{"type":"reasoning","id":"r","text":"hm"},{"type":"text","id":"t","text":"I read."},{"type":"tool","id":"c1","name":"read","state":{"status":"completed","input":{"filePath":"a"},"structured":{},"content":[{"type":"text","text":"words"}]},"time":{"created":2,"ran":3,"completed":4}},{"type":"tool","id":"c2","name":"bash","state":{"status":"error","input":{"command":"x"},"structured":{},"content":[],"error":{"type":"unknown","message":"no"}},"time":{"created":2}}],"finish":"stop","cost":0.5,"tokens":{"input":1,"output":2,"reasoning":3,"cache":{"read":4,"write":5}}}"#;
 
-/// What an import tells, shortly.
+/// The facts of an import, in short.
 fn facts(batches: &[Batch]) -> Vec<String> {
     let words = |parts: &[acpdb_engine::entry::PartEntry]| {
         parts
@@ -623,7 +623,7 @@ fn a_row_of_version_2_that_is_rewritten_is_read_again() {
     let ended = again(&made);
     let told = facts(&ended);
     assert!(told.contains(&"end c1 Completed words".to_owned()), "{told:?}");
-    // What was told keeps its name: the store takes it for known.
+    // A fact that was told keeps its name: the store takes it for known.
     let origins = |batches: &[Batch]| -> Vec<Option<String>> {
         batches.iter().flat_map(|batch| &batch.entries).map(|entry| entry.origin.clone()).collect()
     };

@@ -1,4 +1,4 @@
-//! What hosts' files do to those who read them trustingly: tables of small files and the facts they must become.
+//! Traps in hosts' files for a reader that trusts them: tables of small files and the facts they must become.
 
 #![allow(
     clippy::unwrap_used,

@@ -16,7 +16,7 @@ use super::{production, report};
 
 /// The list of kinds.
 const LIST: &str = "engine/src/event/mod.rs";
-/// What the fold does with each kind.
+/// The file in which the fold takes each kind.
 const FOLD: &str = "engine/src/fold/apply/intake.rs";
 /// Where facts and events have their structs.
 const FACTS: &str = "engine/src/entry/fact/";

@@ -5,7 +5,7 @@
 //! value.name(..)                           the methods `name` of all types, since the type is not known here
 //! ```
 //!
-//! What it does not see: a method that a trait has, since it depends on the value whose it is; a name of [`OF_OTHERS`], which in most
+//! It does not see some calls: a method that a trait has, since it depends on the value whose it is; a name of [`OF_OTHERS`], which in most
 //! calls is that of the standard library; what macros make. A private function is seen by the code that may call it, and by no other.
 //! If what is found stands in several members of a room, the room draws no arrow: the call may mean any of them.
 
@@ -217,7 +217,7 @@ fn blocks(code: &str) -> Vec<Block> {
     found
 }
 
-/// What stands behind `impl<..>`.
+/// The text behind `impl<..>`.
 fn without_generics(head: &str) -> &str {
     let rest = head.trim_start_matches("impl");
     rest.get(generics_bytes(rest)..).unwrap_or_default()

@@ -224,7 +224,7 @@ fn absolute(path: &[String], own: &[&str]) -> Vec<String> {
     base
 }
 
-/// What a root file imports: each name with the child it comes from, `None` for names from elsewhere. And the file's code
+/// The imports of a root file: each name with the child it comes from, `None` for names from elsewhere. And the file's code
 /// without its imports.
 fn imports(
     code: &str,

@@ -5,8 +5,8 @@
 //! fold/rules/mod.rs   its line
 //! ```
 //!
-//! Three rules have settings that are no ages; these stand with the policy's. What puts a face's text together asks what a rule
-//! leaves, of all rules alike.
+//! Three rules have settings that are no ages; these stand with the policy's. The code that puts a face's text together asks
+//! all rules alike which part they leave.
 
 use std::io;
 
@@ -16,9 +16,9 @@ use super::{production, report};
 /// The list of rules, and their files.
 const LIST: &str = "engine/src/fold/rules/mod.rs";
 const RULES: &str = "engine/src/fold/rules/";
-/// What rules of this kind have in common.
+/// The file with the common part of these rules.
 const COMMON: &str = "engine/src/fold/rules/shorten.rs";
-/// What puts together the text in place of a face: the one place that asks what a rule leaves.
+/// The file that puts together the text in place of a face: it alone asks which part a rule leaves.
 const TEXTS: &str = "engine/src/fold/read/placeholder.rs";
 /// Where settings of a rule without ages stand, under the rule's name: those of policies, and another program's that become such.
 const SETTINGS: &[&str] = &[

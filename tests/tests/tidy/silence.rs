@@ -15,7 +15,7 @@ const SWALLOWING: &[&str] = &["saturating_sub", ".ok()", "let _ =", "if let Ok("
 const SWALLOWING_IN_CORE: &[&str] = &["unwrap_or_default()"];
 const CORE: &[&str] =
     &["engine/codec", "engine/storage", "engine/log", "engine/index", "engine/store", "engine/verify"];
-/// What they stand beside where they swallow nothing: text that is written into a string, a number that does not fit and is told so,
+/// Their neighbours where they swallow nothing: text that is written into a string, a number that does not fit and is told so,
 /// a lookup that finds nothing, an option.
 const HARMLESS: &[&str] = &[
     "let _ = write!(",

@@ -1,4 +1,4 @@
-//! What the tidy checks read: the files of the repository, and Rust text without its comments and strings.
+//! The input of the tidy checks: the files of the repository, and Rust text without its comments and strings.
 //!
 //! [`code`] keeps every line and column in place and writes blanks over what is not code, so that a rule about code
 //! is not set off by a comment that explains it. It knows as much of Rust's lexical rules as that takes (nested

@@ -1,4 +1,4 @@
-//! What comes from the machine: paths as answers show them, variables of the environment and the service that sees none of a shell's.
+//! Values that come from the machine: paths as answers show them, variables of the environment and the service that sees none of a shell's.
 
 use std::io;
 
