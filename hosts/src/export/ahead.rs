@@ -34,14 +34,14 @@ impl Ahead {
         for item in items {
             match (&item.input, item.brief.params) {
                 (Shown::Placeholder(placeholder), _) => {
-                    order.extend(placeholder.needs().into_iter().map(|id| (id, 0)))
+                    order.extend(placeholder.needs().into_iter().map(|id| (id, 0)));
                 }
                 (Shown::Whole, Some(params)) => order.push((params, 0)),
                 _ => {}
             }
             match &item.output {
                 Shown::Placeholder(placeholder) => {
-                    order.extend(placeholder.needs().into_iter().map(|id| (id, 0)))
+                    order.extend(placeholder.needs().into_iter().map(|id| (id, 0)));
                 }
                 Shown::Whole => {
                     order.extend(item.content.iter().map(|part: &PartView| (part.body, part.bytes)));
