@@ -311,12 +311,23 @@ pub(crate) const SHREDDED_SUBJECT_ROW: u32 = u32::MAX - 1;
 /// The streams that the log records as shredded after `after`: by their own keys (`row` [`SHREDDED_ROW`]), or with all streams about their subjects
 /// ([`SHREDDED_SUBJECT_ROW`]).
 pub(crate) fn recorded_shreds(log: &Log, after: Seq, row: u32) -> Result<BTreeSet<StreamId>, LogError> {
+    shredded_streams(log, &recorded_addresses(log, after)?, row)
+}
+
+/// The streams that some of these records call shredded, as far as a log has their events.
+pub(crate) fn shredded_streams(
+    log: &Log,
+    erased: &[ErasedBody],
+    row: u32,
+) -> Result<BTreeSet<StreamId>, LogError> {
     let mut streams = BTreeSet::new();
-    let addresses = recorded_addresses(log, after)?.into_iter().map(|erased| erased.address);
+    let addresses = erased.iter().map(|erased| erased.address);
     for address in addresses.filter(|address| address.row == row) {
         match log.locate(address.seq) {
             Ok(Some(frame)) => {
-                streams.extend(frame.event(address.seq).map(|event| event.envelope.stream));
+                let stream = frame.event(address.seq).map(|event| event.envelope.stream);
+                // In a salvaged store the event may be lost, and a note of the store's own stream in its place. That stream is never shredded.
+                streams.extend(stream.filter(|stream| *stream != StreamId::STORE));
             }
             Ok(None) | Err(LogError::Corrupt(_)) => {}
             Err(error) => return Err(error),

@@ -486,7 +486,12 @@ impl Sandbox {
             let _ = writer.forget_snapshots(None);
             let _ = writer.close();
         }
-        let _ = acpdb_engine::store::salvage(&store, &self.root().join("salvaged"), &[], &mut |_| {});
+        let _ = acpdb_engine::store::salvage(
+            &store,
+            &self.root().join("salvaged"),
+            &acpdb_engine::store::SalvageOptions::default(),
+            &mut |_| {},
+        );
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod copies {
     mod repaired;
+    mod sealed;
 }
 
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::Role;
 use acpdb_engine::ids::Seq;
 use acpdb_engine::storage::{SimWorld, Storage};
-use acpdb_engine::store::{Salvaged, salvage, salvage_storage};
+use acpdb_engine::store::{SalvageOptions, Salvaged, salvage, salvage_storage};
 use acpdb_engine::verify::{Verdict, verify_storage};
 use acpdb_engine::{Error, Store};
 use acpdb_tests::support::{fixed, line_of, lines};
@@ -84,7 +85,7 @@ fn a_folder_with_anything_in_it_is_refused() {
     let store = Store::builder(&path).any_file_system().open().unwrap();
     let refused = store.backup(&taken, &mut |_| ()).unwrap_err();
     assert!(matches!(refused, Error::Io { action: "make a backup in", .. }), "{refused}");
-    let refused = salvage(&path, &taken, &[], &mut |_| ()).unwrap_err();
+    let refused = salvage(&path, &taken, &SalvageOptions::default(), &mut |_| ()).unwrap_err();
     assert!(matches!(refused, Error::Io { action: "make a store in", .. }), "{refused}");
     assert_eq!(std::fs::read_dir(&taken).unwrap().count(), 1);
 }
@@ -99,15 +100,17 @@ fn a_salvage_has_its_name_once_it_is_whole() {
         let _ = store.append(&session(), message(number)).unwrap();
     }
     drop(store);
-    let killed = std::panic::catch_unwind(|| salvage(&path, &into, &[], &mut |_| panic!("half way")));
+    let killed = std::panic::catch_unwind(|| {
+        salvage(&path, &into, &SalvageOptions::default(), &mut |_| panic!("half way"))
+    });
     assert!(killed.is_err() && !into.exists());
-    let refused = salvage(&path, &into, &[], &mut |_| ()).unwrap_err();
+    let refused = salvage(&path, &into, &SalvageOptions::default(), &mut |_| ()).unwrap_err();
     assert!(
         refused.to_string().contains("new.partial"),
         "what is left of it is for a user to remove: {refused}"
     );
     std::fs::remove_dir_all(folder.path().join("new.partial")).unwrap();
-    let done = salvage(&path, &into, &[], &mut |_| ()).unwrap();
+    let done = salvage(&path, &into, &SalvageOptions::default(), &mut |_| ()).unwrap();
     assert_eq!((done.is_whole(), done.path.as_path()), (true, into.as_path()));
     let of = |path: &std::path::Path| lines(&Store::builder(path).any_file_system().open().unwrap()).unwrap();
     // Behind them stands a note of the salvage.
@@ -188,7 +191,7 @@ fn salvaged_with(world: &SimWorld, backups: &[&SimWorld], said: &[String]) -> (S
 
 fn tried(world: &SimWorld, backups: &[&SimWorld], into: &SimWorld) -> Result<Salvaged, Error> {
     let backups = backups.iter().map(|backup| Arc::new(backup.process(9)) as Arc<dyn Storage>).collect();
-    salvage_storage(Arc::new(world.process(9)), Arc::new(into.process(1)), backups, &mut |_| ())
+    salvage_storage(Arc::new(world.process(9)), Arc::new(into.process(1)), backups, None, &mut |_| ())
 }
 
 #[test]

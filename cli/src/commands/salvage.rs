@@ -4,19 +4,24 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use acpdb_engine::Error;
-use acpdb_engine::store::{Salvaged, salvage};
+use acpdb_engine::store::{SalvageOptions, Salvaged, salvage};
 use indicatif::ProgressBar;
 
 use super::{Code, Escape, Failure, Global, Output, backup, describe, store_path};
 use crate::args::Salvage;
+use crate::rings;
 
 pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "salvage")?;
     let folder = store_path::folder(global, output)?;
     let bar = if output.progress { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-    let backups: Vec<&Path> = args.backup.iter().map(PathBuf::as_path).collect();
+    // One whose own keys are lost may have them in a backup.
+    let folders: Vec<&Path> =
+        std::iter::once(folder.as_path()).chain(args.backup.iter().map(PathBuf::as_path)).collect();
+    let keys = rings::of_any(&folders, global.key_file.as_deref())?;
+    let options = SalvageOptions { backups: args.backup.clone(), keys };
     let done =
-        salvage(&folder, &args.into, &backups, &mut |events| bar.set_message(format!("{events} events")));
+        salvage(&folder, &args.into, &options, &mut |events| bar.set_message(format!("{events} events")));
     bar.finish_and_clear();
     let done = done.map_err(|error| failed(error, args))?;
     // Something is missing, or may be: done, but in part.
@@ -26,6 +31,9 @@ pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Resul
         return Ok(code);
     }
     tell(&done, args, output)?;
+    if let Some(ring) = &options.keys {
+        output.line(format!("The new store is encrypted as well: {} opens it.", ring.name()))?;
+    }
     Ok(code)
 }
 
@@ -52,8 +60,6 @@ fn failed(error: Error, args: &Salvage) -> Failure {
         Error::NotAStore { path, .. } | Error::Io { path, .. } if is_of(path) => {
             Failure::from(error).hint("--backup names a folder that acpdb backup made")
         }
-        // A key would not help.
-        Error::Locked { .. } => Failure::new(Code::Locked, error.to_string()),
         _ => backup::taken(error, "new store"),
     }
 }
@@ -81,6 +87,11 @@ fn tell(done: &Salvaged, args: &Salvage, output: &mut Output) -> Result<(), Fail
     if let Some(rest) = done.lost_bodies.get(NAMED_COUNT_MAX..).filter(|rest| !rest.is_empty()) {
         let texts = describe::count(rest.len() as u64, "more text");
         output.line(format!("  lost  {texts}; --json names the event of each"))?;
+    }
+    for lost in &done.lost_keys {
+        // Its name is made of hex digits.
+        let why = output.recorded(&lost.why, Escape::Line);
+        output.line(format!("  lost  what {} opens: {why}", lost.file))?;
     }
     if done.new_keys > 0 {
         let streams = describe::count(done.new_keys, "stream");
@@ -119,6 +130,11 @@ fn tell(done: &Salvaged, args: &Salvage, output: &mut Output) -> Result<(), Fail
     }
     if done.is_whole() {
         return output.line("Nothing is lost.");
+    }
+    if !done.lost_keys.is_empty() {
+        output.line(
+            "Put the files of keys back from a copy of the folder keys, or give a backup that has it, and salvage again.",
+        )?;
     }
     if !done.lost_events.is_empty() {
         let into = store_path::quoted(&done.path);

@@ -138,6 +138,8 @@ pub enum EncodedBody {
         digest: Digest,
         /// Its length.
         bytes: u32,
+        /// What was stored of it: so much room it has.
+        form: BodyForm,
     },
 }
 

@@ -27,6 +27,8 @@ use super::{
 use crate::event::SHREDDED_VERSION;
 use crate::ids::{Digest, Micros, Position, Seq, StreamId};
 
+mod legible;
+
 /// How much of a frame's spine is checked when it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameCheck {

@@ -400,8 +400,9 @@ fn measure(events: &[EncodedEvent], is_sealed: &dyn Fn(usize) -> bool) -> Result
                     *bytes as usize
                 }
                 EncodedBody::Existing { bytes, .. } => *bytes as usize,
-                EncodedBody::Lost { bytes, .. } => {
-                    bodies = bodies.saturating_add(SALT_BYTES + align16(*bytes as usize));
+                EncodedBody::Lost { bytes, form, .. } => {
+                    limit("bytes of a lost body", form.stored_bytes as usize, STORED_BYTES_MAX)?;
+                    bodies = bodies.saturating_add(SALT_BYTES + align16(form.stored_bytes as usize));
                     *bytes as usize
                 }
             };
@@ -471,11 +472,12 @@ fn place_bodies(events: &[EncodedEvent], mut next: usize) -> Vec<Placed<'_>> {
                     };
                     Placed { row: DiskRow::new(event, (digest, body.bytes), form, position, true), block }
                 }
-                EncodedBody::Lost { digest, bytes } => {
+                EncodedBody::Lost { digest, bytes, form } => {
                     let place = Position(next as u64 / Position::GRAIN_BYTES);
-                    next += SALT_BYTES + align16(*bytes as usize);
-                    let row = DiskRow::new(event, (*digest, *bytes), BodyForm::plain(*bytes), place, true);
-                    Placed { row, block: Block::Zeros(*bytes as usize) }
+                    let stored = form.stored_bytes as usize;
+                    next += SALT_BYTES + align16(stored);
+                    let row = DiskRow::new(event, (*digest, *bytes), *form, place, true);
+                    Placed { row, block: Block::Zeros(stored) }
                 }
                 EncodedBody::New { bytes, salt, content } => {
                     let content = content.unwrap_or_else(|| blake3::hash(bytes));

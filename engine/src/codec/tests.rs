@@ -431,7 +431,7 @@ fn any_event() -> impl Strategy<Value = EncodedEvent> {
 #[test]
 fn a_lost_body_reads_as_zeroed_and_its_neighbours_as_they_are() {
     let kept = EncodedBody::New { bytes: Arc::from(&b"kept"[..]), salt: [7; 16], content: None };
-    let lost = EncodedBody::Lost { digest: Digest([9; 32]), bytes: 40 };
+    let lost = EncodedBody::Lost { digest: Digest([9; 32]), bytes: 40, form: BodyForm::plain(40) };
     let envelope =
         Envelope { kind: 1, version: 1, stream: StreamId([1; 16]), origin: Origin([0; 16]), host_time: None };
     let event =

@@ -94,6 +94,14 @@ impl Log {
     }
 }
 
+impl Log {
+    /// The secret in its file, if it can be had: in an encrypted store only what salts proofs.
+    pub(crate) fn filed_secret(&self) -> Option<Secret> {
+        // Who asks for it takes another one, or makes one.
+        read_secret(&**self.storage(), self.store()).ok()
+    }
+}
+
 /// The store's secret, or why it cannot be had.
 pub(crate) fn read_secret(storage: &dyn Storage, store: StoreId) -> Result<Secret, String> {
     match read_file(storage, SECRET, SECRET_FILE_BYTES) {

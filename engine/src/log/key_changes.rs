@@ -133,7 +133,7 @@ impl KeyChain {
         }
     }
 
-    fn subject_lost(&self, subject: SubjectId, why: String) -> LogError {
+    pub(super) fn subject_lost(&self, subject: SubjectId, why: String) -> LogError {
         LogError::Locked { path: self.folder.storage.path(&subject_name(subject)), why }
     }
 
@@ -148,7 +148,12 @@ impl KeyChain {
     }
 
     /// The bytes of a subject's file.
-    fn subject_file(&self, subject: SubjectId, key: &DataKey, name: &str) -> Result<Vec<u8>, LogError> {
+    pub(super) fn subject_file(
+        &self,
+        subject: SubjectId,
+        key: &DataKey,
+        name: &str,
+    ) -> Result<Vec<u8>, LogError> {
         let Some(ring) = &self.ring else { return Err(self.why_locked(StreamId::STORE)) };
         let store = self.folder.store;
         let failed = |error: std::io::Error| {
@@ -243,7 +248,7 @@ impl KeyChain {
         Ok(found)
     }
 
-    fn name_under(&self, subject: SubjectId, key: &DataKey) -> Result<Option<String>, LogError> {
+    pub(super) fn name_under(&self, subject: SubjectId, key: &DataKey) -> Result<Option<String>, LogError> {
         let Ok(Some(file)) = self.folder.subject(subject)? else { return Ok(None) };
         let context = SubjectFile::name_context(self.folder.store, subject);
         // One that does not open, or is no text, is none: the caller says so.

@@ -124,6 +124,8 @@ pub(crate) fn rings(storage: &dyn Storage) -> io::Result<Vec<[u8; 16]>> {
 pub(super) struct KeyFolder {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) store: StoreId,
+    /// Copies of the folder, for files that are not here or are damaged. They are only read.
+    pub(super) copies: Vec<Arc<dyn Storage>>,
 }
 
 /// The right to change files of the folder.
@@ -147,23 +149,43 @@ impl KeyFolder {
         name: &str,
         decode: impl Fn(&[u8]) -> Result<T, Invalid>,
     ) -> Result<Result<Option<T>, Invalid>, LogError> {
-        let mut found = self.decoded_once(name, &decode)?;
+        let own = self.decoded_in(&*self.storage, name, &decode)?;
+        if matches!(own, Ok(Some(_))) {
+            return Ok(own);
+        }
+        for copy in &self.copies {
+            let found = self.decoded_in(&**copy, name, &decode)?;
+            if matches!(found, Ok(Some(_))) {
+                return Ok(found);
+            }
+        }
+        Ok(own)
+    }
+
+    fn decoded_in<T>(
+        &self,
+        storage: &dyn Storage,
+        name: &str,
+        decode: &impl Fn(&[u8]) -> Result<T, Invalid>,
+    ) -> Result<Result<Option<T>, Invalid>, LogError> {
+        let mut found = self.decoded_once(storage, name, decode)?;
         for _ in 0..LOOKS {
             if found.is_ok() {
                 break;
             }
             // A file that another took the place of since it was opened is zeros by now.
-            found = self.decoded_once(name, &decode)?;
+            found = self.decoded_once(storage, name, decode)?;
         }
         Ok(found)
     }
 
     fn decoded_once<T>(
         &self,
+        storage: &dyn Storage,
         name: &str,
         decode: &impl Fn(&[u8]) -> Result<T, Invalid>,
     ) -> Result<Result<Option<T>, Invalid>, LogError> {
-        let bytes = match read(&*self.storage, name) {
+        let bytes = match read(storage, name) {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 return Ok(Err(Invalid::new(Part::Secret, 0, "a file of keys", error.to_string())));
             }
@@ -195,14 +217,24 @@ impl KeyFolder {
         names(&*self.storage).map_err(self.io("list", KEYS_DIR))
     }
 
+    /// The names here and in copies.
+    fn all_names(&self) -> Result<Vec<String>, LogError> {
+        let mut all = self.names()?;
+        for copy in &self.copies {
+            let failed = |error| LogError::io("list", copy.path(KEYS_DIR), error);
+            all.extend(names(&**copy).map_err(failed)?);
+        }
+        Ok(all)
+    }
+
     /// The streams that have a file, rising.
     pub(super) fn streams(&self) -> Result<Vec<StreamId>, LogError> {
-        Ok(file_names(self.names()?).iter().filter_map(|name| key_stream(name)).collect())
+        Ok(file_names(self.all_names()?).iter().filter_map(|name| key_stream(name)).collect())
     }
 
     /// The subjects that have a file, rising.
     pub(super) fn subjects(&self) -> Result<Vec<SubjectId>, LogError> {
-        Ok(file_names(self.names()?).iter().filter_map(|name| key_subject(name)).collect())
+        Ok(file_names(self.all_names()?).iter().filter_map(|name| key_subject(name)).collect())
     }
 
     /// Takes the lock of the folder.

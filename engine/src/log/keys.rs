@@ -75,11 +75,26 @@ impl KeyChain {
         ring: Option<Arc<dyn KeyRing>>,
     ) -> Self {
         Self {
-            folder: KeyFolder { storage, store },
+            folder: KeyFolder { storage, store, copies: Vec::new() },
             entropy,
             ring,
             known: Mutex::default(),
             opened: OnceLock::new(),
+        }
+    }
+
+    /// With copies of the folder, for files that are not in it or are damaged.
+    pub(super) fn beside(mut self, copies: Vec<Arc<dyn Storage>>) -> Self {
+        self.folder.copies = copies;
+        self
+    }
+
+    /// Keeps a key that was opened or made. `generation`: it is the newest of its stream as of that one.
+    pub(super) fn keep(&self, stream: StreamId, number: u32, key: &DataKey, generation: Option<u32>) {
+        let mut known = steady(&self.known);
+        known.keys.insert((stream, number), key.clone());
+        if let Some(generation) = generation {
+            known.newest.insert(stream, (number, generation));
         }
     }
 
@@ -261,6 +276,11 @@ impl KeyChain {
         Ok((number, self.open(&file, number)?))
     }
 
+    /// The newest key of a stream.
+    pub(super) fn newest(&self, stream: StreamId) -> Result<Found, LogError> {
+        self.load(stream, None).map(|(_, found)| found)
+    }
+
     /// The key of a stream with this number, for reading.
     fn key(&self, stream: StreamId, number: u32) -> Result<Found, LogError> {
         if let Some(key) = steady(&self.known).keys.get(&(stream, number)) {
@@ -350,9 +370,7 @@ impl KeyChain {
             }
             (_, found) => return Err(self.refusal(stream, found)),
         };
-        let mut known = steady(&self.known);
-        known.keys.insert((stream, number), key.clone());
-        known.newest.insert(stream, (number, generation));
+        self.keep(stream, number, &key, Some(generation));
         Ok((number, key))
     }
 

@@ -9,7 +9,7 @@ use super::create::{Identity, identify, identity_from_log, make, open_tail, read
 use super::cursor::Cursor;
 use super::error::LogError;
 use super::files::{SCAN_WINDOW_BYTES, STORE_FILE, Segments};
-use super::key_folder::{ENCRYPTION, ENCRYPTION_BIT};
+use super::key_folder::{self, ENCRYPTION, ENCRYPTION_BIT};
 use super::keys::KeyChain;
 use super::recovery_scan::{CheckpointFile, RecoveryScan, first_gap, is_anchored, read_checkpoint, torn};
 use super::tail::Tail;
@@ -28,6 +28,8 @@ pub struct Opening {
     pub create: bool,
     /// What opens the keys of its streams.
     pub ring: Option<Arc<dyn KeyRing>>,
+    /// The folders that hold those keys, if not the store's own alone: the first that has a sound file is asked.
+    pub keys_in: Vec<Arc<dyn Storage>>,
 }
 
 /// How often a reader looks again at what may be damage or the work of others.
@@ -48,7 +50,7 @@ impl Log {
         entropy: Arc<dyn Entropy>,
         options: LogOptions,
     ) -> Result<(Self, Recovery), LogError> {
-        Self::begin(storage, clock, entropy, options, Opening { create: true, ring: None })
+        Self::begin(storage, clock, entropy, options, Opening { create: true, ..Opening::default() })
     }
 
     /// As [`Log::create_or_open`] or [`Log::open`], with a key ring: a store that is made is encrypted, and one that is there must be.
@@ -83,7 +85,7 @@ impl Log {
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
         options: LogOptions,
-        Opening { create, ring }: Opening,
+        Opening { create, ring, keys_in }: Opening,
     ) -> Result<(Self, Recovery), LogError> {
         let not_a_store = || LogError::NotAStore { path: storage.path("") };
         let mut created = false;
@@ -127,9 +129,12 @@ impl Log {
             Err(why) => (Secret::missing(), Some(why)),
         };
         // A store whose own file was changed to hide that it is encrypted still has its keys, and its segments say so.
-        let is_encrypted = writes.iter().any(|name| name == ENCRYPTION) || bits & ENCRYPTION_BIT != 0;
-        if is_encrypted {
-            let keys = KeyChain::new(storage.clone(), entropy.clone(), store, ring.clone());
+        let is_said = writes.iter().any(|name| name == ENCRYPTION) || bits & ENCRYPTION_BIT != 0;
+        // Where damage took what says so, it has its keys.
+        if is_said || (damage.is_some() && key_folder::ring(&*storage).is_some()) {
+            let mut folders = keys_in.into_iter();
+            let first = folders.next().unwrap_or_else(|| storage.clone());
+            let keys = KeyChain::new(first, entropy.clone(), store, ring.clone()).beside(folders.collect());
             if keys.has_ring() {
                 let own = keys.own_key()?;
                 secret = Secret::sealed(*own.as_bytes(), &secret);

@@ -10,8 +10,9 @@ use super::error::LogError;
 use super::keys::KeyChain;
 use super::{Log, Prepared};
 use crate::codec::{
-    BODY_CHUNK_BYTES_MAX, DataKey, EncodeError, EncodedBody, EncodedEvent, NONCE_BYTES, PayloadSeal,
-    SALT_BYTES, SealedBody, body_context, body_nonce, encode_frame, encode_sealed_frame, pack_to_record,
+    BODY_CHUNK_BYTES_MAX, DataKey, EncodeError, EncodedBody, EncodedEvent, FIRST_KEY, NONCE_BYTES,
+    PayloadSeal, SALT_BYTES, SealedBody, body_context, body_nonce, encode_frame, encode_sealed_frame,
+    pack_to_record,
 };
 use crate::ids::StreamId;
 
@@ -22,13 +23,34 @@ impl Log {
     /// [`LogError::Encode`] if it is over a limit.
     pub fn prepare(&self, events: &[EncodedEvent]) -> Result<Prepared, LogError> {
         match self.segments.keys() {
-            Some(keys) => self.prepare_sealed(keys, events),
+            Some(keys) => self.prepare_sealed(keys, events, &[]),
             None => Ok(Prepared { frame: encode_frame(events)?, keys: Vec::new(), generation: 0 }),
         }
     }
 
+    /// As [`Log::prepare`], for a copy of events of which some can never be read again. `noise`: of these ordinals, which rise, the numbers
+    /// of the keys that sealed them. Their payloads are sealed under keys that are thrown away.
+    ///
+    /// # Errors
+    /// As [`Log::prepare`].
+    pub(crate) fn prepare_with_noise(
+        &self,
+        events: &[EncodedEvent],
+        noise: &[(usize, u32)],
+    ) -> Result<Prepared, LogError> {
+        match self.segments.keys() {
+            Some(keys) => self.prepare_sealed(keys, events, noise),
+            None => self.prepare(events),
+        }
+    }
+
     /// As [`Log::prepare`], in a store whose streams are sealed: all but the store's own.
-    fn prepare_sealed(&self, keys: &KeyChain, events: &[EncodedEvent]) -> Result<Prepared, LogError> {
+    fn prepare_sealed(
+        &self,
+        keys: &KeyChain,
+        events: &[EncodedEvent],
+        noise: &[(usize, u32)],
+    ) -> Result<Prepared, LogError> {
         let generation = self.generation();
         let mut bodies = 0;
         let mut seal = PayloadSeal { store: self.store(), random: self.random()?, keys: Vec::new() };
@@ -37,8 +59,14 @@ impl Log {
         let mut shared: HashMap<(StreamId, blake3::Hash), SealedBody> = HashMap::new();
         let mut sealed = Vec::with_capacity(events.len());
         let mut used = BTreeSet::new();
-        for event in events {
+        for (ordinal, event) in events.iter().enumerate() {
             let stream = event.envelope.stream;
+            if let Ok(index) = noise.binary_search_by_key(&ordinal, |(ordinal, _)| *ordinal) {
+                let number = noise.get(index).map_or(FIRST_KEY, |(_, number)| *number);
+                seal.keys.push(Some((number, DataKey::new(self.random()?))));
+                sealed.push(event.clone());
+                continue;
+            }
             if stream == StreamId::STORE {
                 seal.keys.push(None);
                 sealed.push(event.clone());

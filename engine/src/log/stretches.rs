@@ -4,14 +4,29 @@ use super::error::LogError;
 use super::frames::Frames;
 use super::{Head, Log};
 use crate::codec::{Frame, FrameCheck, FrameHeader};
-use crate::ids::Seq;
+use crate::ids::{Seq, StreamId};
 
-/// A frame, or its sound pieces.
+/// A frame, or its sound pieces. Sealed events are opened.
 pub(crate) struct Stretch {
     pub(crate) header: FrameHeader,
     /// The frame, or the sound pieces of a damaged one.
     pub(crate) parts: Vec<Frame>,
     pub(crate) is_whole: bool,
+    /// Streams of its events that are left out: their keys are not at hand, or do not open them.
+    pub(crate) locked: Vec<StreamId>,
+}
+
+impl Stretch {
+    fn new(header: FrameHeader, parts: Vec<Frame>, is_whole: bool) -> Self {
+        let mut stretch =
+            Self { header, parts: Vec::with_capacity(parts.len()), is_whole, locked: Vec::new() };
+        for part in parts {
+            let (legible, locked) = part.legible();
+            stretch.parts.extend(legible);
+            stretch.locked.extend(locked);
+        }
+        stretch
+    }
 }
 
 /// Goes through a log, damage left out: the report of a verification tells of it.
@@ -42,12 +57,12 @@ impl Iterator for Stretches<'_> {
         loop {
             match (self.frames.next()?, self.frames.damaged()) {
                 (Ok(frame), _) => {
-                    return Some(Ok(Stretch { header: *frame.header(), parts: vec![frame], is_whole: true }));
+                    return Some(Ok(Stretch::new(*frame.header(), vec![frame], true)));
                 }
                 (Err(LogError::Corrupt(_)), Some(header)) => {
                     let header = *header;
                     let parts = self.log.sound_parts(&header);
-                    return Some(parts.map(|parts| Stretch { header, parts, is_whole: false }));
+                    return Some(parts.map(|parts| Stretch::new(header, parts, false)));
                 }
                 // No header tells which events these were.
                 (Err(LogError::Corrupt(_)), None) => {}

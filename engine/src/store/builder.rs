@@ -266,7 +266,7 @@ impl Builder {
         })?;
         // Without keys a plain store would be made, and then refused.
         let create = self.create && (self.subject.is_none() || self.ring.is_some());
-        let opening = Opening { create, ring: self.ring };
+        let opening = Opening { create, ring: self.ring, ..Opening::default() };
         let (log, recovery) = Log::open_with_keys(storage, self.clock, self.entropy, self.options, opening)?;
         if self.subject.is_some() && !log.is_encrypted() {
             return Err(not_encrypted(&self.root));

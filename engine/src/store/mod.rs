@@ -77,6 +77,7 @@ use crate::error::Error;
 use crate::event::{Body, Recorded};
 use crate::ids::{BodyId, Origin, Seq, StreamId};
 
+pub use crate::log::LostKey;
 pub use audit::{HeadPlace, VerifyOptions, verify_store, verify_store_in};
 pub use backup::Backup;
 pub use batch::{Atomicity, Batch, Receipt};
@@ -93,7 +94,7 @@ pub use merge::{
     Branched, ErasedThere, MergeOptions, MergeReport, Outline, ParcelSource, Take, ToldOtherwise,
 };
 pub use redact::Redactor;
-pub use salvage::{Salvaged, salvage, salvage_storage};
+pub use salvage::{SalvageOptions, Salvaged, salvage, salvage_storage};
 pub use scan::Events;
 pub use scan::Glimpse;
 pub use serve::{

@@ -6,6 +6,7 @@
 //! events lost     -> as many `DamageNoted` in their place, so that what names items by seq still names the same
 //! at the end      -> what was lost, on record
 //! a backup given  -> what it still has of lost events and bodies comes from there, and is not lost
+//! encrypted       -> opened with the store's keys, and sealed anew with the same keys for the new store (`sealed`)
 //! ```
 //!
 //! Every seq up to the last one that anything knows of is either copied or said to be lost. What knows of one: the log itself,
@@ -22,22 +23,24 @@ use std::time::Duration;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::codec::payload;
-use crate::codec::{BodyRow, EncodedBody, EncodedEvent, Envelope, EventRef, Frame, FrameCheck};
+use crate::codec::{BodyForm, BodyRow, EncodedBody, EncodedEvent, Envelope, EventRef, Frame, FrameCheck};
 use crate::error::Error;
 use crate::event::{Actor, BodyAddress, DamageNoted, Erased, Payload, SessionOpened, Stamp};
 use crate::ids::{Digest, Micros, Origin, Seq, StoreId, StreamId};
-use crate::log::{Log, LogError, LogOptions, LogReport, Violation, Witness, WitnessKind};
+use crate::log::{Log, LogError, LogOptions, LogReport, LostKey, Opening, Violation, Witness, WitnessKind};
 use crate::secret::Withheld;
-use crate::storage::{Clock, FileStorage, Storage, SystemClock, SystemEntropy};
+use crate::storage::{Clock, FileStorage, KeyRing, Storage, SystemClock, SystemEntropy};
 use crate::verify::verify_log;
 
 use super::audit::saved_claims;
 use super::write::settle_text;
 use backups::{Backup, Held, shortfall};
 use recorded::Recorded;
+use sealed::Sealed;
 
 mod backups;
 mod recorded;
+mod sealed;
 
 /// Notes written in one commit.
 const NOTES_PER_COMMIT: u64 = 4096;
@@ -76,6 +79,9 @@ pub struct Salvaged {
     pub lost_events: Vec<(Seq, Seq)>,
     /// Bodies that are lost, though the events that name them are not.
     pub lost_bodies: Vec<BodyAddress>,
+    /// Files of keys that could not be taken over: what they open is lost. They are put back from a copy of the store's folder `keys`, and the
+    /// salvage done again.
+    pub lost_keys: Vec<LostKey>,
     /// Streams whose signature key was lost and made anew: a call is not recognised as a repeat of one before the damage.
     pub new_keys: u64,
     /// Last seq of the source that anything knows of.
@@ -96,19 +102,32 @@ impl Salvaged {
         self.lost_events.is_empty()
             && self.unconfirmed_events.is_empty()
             && self.lost_bodies.is_empty()
+            && self.lost_keys.is_empty()
             && self.new_keys == 0
             && self.source_head_is_known
             && self.contradicting.is_empty()
     }
 }
 
+/// What a salvage is given besides the two folders.
+#[derive(Clone, Default)]
+pub struct SalvageOptions {
+    /// Backups of the store.
+    pub backups: Vec<PathBuf>,
+    /// What opens the store, if it is encrypted. It opens the new one as well.
+    pub keys: Option<Arc<dyn KeyRing>>,
+}
+
 /// Copies everything that verifies from the store in `from` to a new one in `into`, which must not be one yet.
 ///
-/// What is damaged there comes from the first of `backups` that has it: events that are lost, and texts, each in its place. They
+/// What is damaged there comes from the first of the backups that has it: events that are lost, and texts, each in its place. They
 /// are only read. What the links of the store confirm comes before other events of backups. A text whose erasure is on record in the new
 /// store stays gone. So do zeros of which nothing says why, if their segment counts more erasures than are on record, or, where it does
 /// not count, if anything is lost. Where a text's own place is lost, and the record of its erasure as well, nothing tells that it was
 /// erased: then it is back, as after any restore.
+///
+/// Of an encrypted store the new one is encrypted with the same keys. What was shredded stays noise. What a missing key seals is lost. A backup
+/// needs no keys of its own; those that it has are asked where the store's own are missing or damaged.
 ///
 /// `progress` is told how many events were copied so far. Cost: three reads of the source, two of each backup, and a synced commit for each of
 /// its frames. The source is not changed.
@@ -118,11 +137,12 @@ impl Salvaged {
 ///
 /// # Errors
 /// [`Error::NotAStore`] if there is nothing to read at all, [`Error::Io`] and [`Error::NoSpace`] of any side, [`Error::Io`] also
-/// for a backup of another store, or of this one with another history.
+/// for a backup of another store, or of this one with another history; [`Error::Locked`] if the store is encrypted and its key is not given, or it
+/// is not encrypted and one is.
 pub fn salvage(
     from: &Path,
     into: &Path,
-    backups: &[&Path],
+    options: &SalvageOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Salvaged, Error> {
     let fail = |action, path: &Path| {
@@ -130,7 +150,7 @@ pub fn salvage(
         move |source| Error::Io { action, path, source }
     };
     check_empty(&FileStorage::new(into))?;
-    for read in std::iter::once(&from).chain(backups) {
+    for read in std::iter::once(from).chain(options.backups.iter().map(PathBuf::as_path)) {
         check_outside(into, read)?;
     }
     let mut name = into
@@ -143,8 +163,8 @@ pub fn salvage(
     name.push(".partial");
     let partial = into.with_file_name(name);
     let on_disk = |path: &Path| Arc::new(FileStorage::new(path)) as Arc<dyn Storage>;
-    let backups = backups.iter().map(|path| on_disk(path)).collect();
-    let done = salvage_storage(on_disk(from), on_disk(&partial), backups, progress)?;
+    let backups = options.backups.iter().map(|path| on_disk(path)).collect();
+    let done = salvage_storage(on_disk(from), on_disk(&partial), backups, options.keys.as_ref(), progress)?;
     std::fs::rename(&partial, into).map_err(fail("rename", &partial))?;
     let folder = into.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or_else(|| Path::new("."));
@@ -199,18 +219,18 @@ pub fn salvage_storage(
     from: Arc<dyn Storage>,
     into: Arc<dyn Storage>,
     backups: Vec<Arc<dyn Storage>>,
+    keys: Option<&Arc<dyn KeyRing>>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Salvaged, Error> {
     check_empty(&*into)?;
     let path = into.path("");
-    let options = LogOptions { read_only: true, ..LogOptions::default() };
-    let (source, _recovery) =
-        Log::open(from, Arc::new(SystemClock::new()), Arc::new(SystemEntropy), options)?;
-    if source.is_encrypted() {
-        let detail = "an encrypted store cannot be salvaged: what is sealed opens at its place alone; put it back from a backup";
-        return Err(Error::Locked { detail: detail.to_owned() });
+    let folders = std::iter::once(&from).chain(&backups).map(Arc::clone).collect();
+    let opening = Opening { create: false, ring: keys.cloned(), keys_in: folders };
+    let source = sealed::open(from, &opening)?;
+    if source.is_encrypted() && keys.is_none() {
+        return Err(source.why_locked(StreamId::STORE).into());
     }
-    let backups = Backup::open_all(backups, source.store())?;
+    let backups = Backup::open_all(backups, &source, &opening)?;
     let found = verify_log(&source, true, saved_claims(&**source.storage(), source.store()))?;
     let (known_end, source_head_is_known) = end_of(&found);
     let source_head = backups.iter().map(|backup| backup.head.seq).fold(known_end, Seq::max);
@@ -228,13 +248,16 @@ pub fn salvage_storage(
         .iter()
         .any(|witness| witness.kind == WitnessKind::Tail && witness.acknowledged().is_some());
     let clock = Arc::new(ToldClock { now: AtomicI64::new(0), real: SystemClock::new() });
+    let making = Opening { create: true, ring: keys.cloned(), keys_in: Vec::new() };
     let (target, _recovery) =
-        Log::create_or_open(into, clock.clone(), Arc::new(SystemEntropy), LogOptions::default())?;
+        Log::open_with_keys(into, clock.clone(), Arc::new(SystemEntropy), LogOptions::default(), making)?;
     // Origins, revisions and signatures go on to mean what they meant. If it is lost, the new store has one of its own.
     let mut logs = std::iter::once(&source).chain(backups.iter().map(|backup| &backup.log));
-    if let Some(log) = logs.find(|log| log.secret().is_known()) {
-        target.take_secret(log.secret())?;
+    if let Some(secret) = logs.find_map(Log::filed_secret) {
+        target.take_secret(&secret)?;
     }
+    let recorded = Recorded::read(&source, &backups, &shortfall)?;
+    let (sealed, lost_keys) = Sealed::take(&source, &target, &recorded.shreds, &shortfall.locked)?;
     let mut copy = Copy {
         source: &source,
         target: &target,
@@ -242,7 +265,8 @@ pub fn salvage_storage(
         places: FxHashMap::default(),
         backups: &backups,
         offers: offers(&backups, &shortfall.confirmed),
-        recorded: Recorded::read(&source, &backups, &shortfall)?,
+        recorded,
+        sealed,
         // An erasure is on record before it is carried out. So zeros are damage if no event is lost, as far as anything knows.
         zeros_are_damage: has_tail && is_all,
         doubtful: FxHashSet::default(),
@@ -260,6 +284,7 @@ pub fn salvage_storage(
             unconfirmed_events: shortfall.unconfirmed,
             lost_events: Vec::new(),
             lost_bodies: Vec::new(),
+            lost_keys,
             new_keys: 0,
             source_head,
             source_head_is_known,
@@ -297,6 +322,13 @@ fn end_of(found: &LogReport) -> (Seq, bool) {
         kind => kind.is_kept_apart() && *seq >= end,
     });
     (end, is_known)
+}
+
+/// The place of a body that is gone.
+fn lost_body(place: &BodyRow) -> EncodedBody {
+    let is_known = place.is_known() || place.is_sealed();
+    let form = if is_known { place.form() } else { BodyForm::plain(place.bytes) };
+    EncodedBody::Lost { digest: place.digest, bytes: place.bytes, form }
 }
 
 /// Tells the time that the source tells.
@@ -342,6 +374,7 @@ struct Copy<'a> {
     /// Where bodies that were copied lie now, by their digest in the source.
     places: FxHashMap<Digest, BodyRow>,
     recorded: Recorded,
+    sealed: Sealed,
     /// Whether zeros without a record of an erasure are damage, as far as nothing tells otherwise. Else the record may be lost.
     zeros_are_damage: bool,
     /// Bodies that are zeros, and a record of their erasure may be lost.
@@ -371,10 +404,16 @@ impl Copy<'_> {
     fn copy(&mut self, run: &[Frame], is_whole: bool, until: Seq) -> Result<u64, Error> {
         let Some(first) = run.first() else { return Ok(0) };
         self.clock.now.store(first.time().0, Ordering::Relaxed);
-        let (mut events, mut digests) = (Vec::new(), Vec::new());
+        let (mut events, mut digests, mut noise) = (Vec::new(), Vec::new(), Vec::new());
         let next = self.next;
         let wanted = |event: &EventRef<'_>| event.seq >= next && event.seq < until;
         for event in run.iter().flat_map(Frame::events).filter(wanted) {
+            if let Some((key, event)) = self.sealed.noise(&event, &self.recorded) {
+                noise.push((events.len(), key));
+                digests.extend(event.bodies.iter().map(|_| None));
+                events.push(event);
+                continue;
+            }
             let mut bodies = Vec::new();
             for (row, place) in event.rows().enumerate() {
                 let body = self.body(event.seq, row, &place)?;
@@ -389,7 +428,7 @@ impl Copy<'_> {
         if events.is_empty() {
             return Ok(0);
         }
-        let appended = self.target.append(self.target.prepare(&events)?, &[])?;
+        let appended = self.target.append(self.target.prepare_with_noise(&events, &noise)?, &[])?;
         for (digest, row) in digests.into_iter().zip(&appended.rows) {
             if let Some(digest) = digest {
                 self.places.entry(digest).or_insert(*row);
@@ -412,13 +451,14 @@ impl Copy<'_> {
                 form: known.form(),
             });
         }
-        let lost = EncodedBody::Lost { digest: place.digest, bytes: place.bytes };
+        let lost = lost_body(place);
         if self.recorded.erased.contains(&place.digest) {
             return Ok(lost);
         }
         let error = match self.source.body(place) {
             Ok(bytes) => return self.copied(bytes),
-            Err(error @ (LogError::Corrupt(_) | LogError::Erased { .. })) => error,
+            // Of a stream with several keys one may be missing.
+            Err(error @ (LogError::Corrupt(_) | LogError::Erased { .. } | LogError::Locked { .. })) => error,
             Err(error) => return Err(error.into()),
         };
         let is_zeros = matches!(error, LogError::Erased { .. });
@@ -523,6 +563,9 @@ impl Copy<'_> {
         let is_doubtful = |body: &BodyAddress| self.doubtful.contains(&(body.seq, body.row));
         let (zeros, damaged): (Vec<_>, Vec<_>) =
             self.done.lost_bodies.iter().partition(|body| is_doubtful(body));
+        // Nothing of those that were shredded is lost by the salvage.
+        let zeros: Vec<BodyAddress> =
+            zeros.into_iter().chain(std::mem::take(&mut self.sealed.gone)).collect();
         for bodies in zeros.chunks(BODIES_PER_EVENT) {
             let bodies = bodies.to_vec();
             let reason = format!("erased or damaged in store {store}").into();

@@ -6,7 +6,7 @@ use acpdb_engine::entry::{Entry, PartEntry, StreamInfo};
 use acpdb_engine::event::Role;
 use acpdb_engine::fold::{CauseView, FaceView};
 use acpdb_engine::ids::BodyId;
-use acpdb_engine::store::{MergeOptions, MergeReport, VerifyOptions, salvage, verify_store};
+use acpdb_engine::store::{MergeOptions, MergeReport, SalvageOptions, VerifyOptions, salvage, verify_store};
 use acpdb_engine::verify::Verdict;
 use acpdb_engine::{Error, Store};
 use acpdb_tests::support::copy_folder;
@@ -45,7 +45,7 @@ impl Places {
 
     /// The sound part of one store, as another.
     fn salvaged(&self, from: &str, to: &str) -> Store {
-        let _ = salvage(&self.path(from), &self.path(to), &[], &mut |_| ()).unwrap();
+        let _ = salvage(&self.path(from), &self.path(to), &SalvageOptions::default(), &mut |_| ()).unwrap();
         self.assert_sound(to);
         self.store(to)
     }

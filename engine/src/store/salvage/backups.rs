@@ -11,15 +11,18 @@
 //! before as well, in headers of segments, and in its witnesses. So what lies before such a place in the backup is confirmed. What lies behind the last one
 //! may come from a copy that was written to by itself: it is taken, and said to be unconfirmed.
 
+use std::collections::BTreeSet;
 use std::iter::Peekable;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::codec::{BodyRow, FrameCheck, FrameHeader};
 use crate::error::Error;
-use crate::ids::{Link, Seq, StoreId};
-use crate::log::{Head, Log, LogError, LogOptions, LogReport, Standing, Stretch, Stretches, Witness};
-use crate::storage::{Storage, SystemClock, SystemEntropy};
+use crate::ids::{Link, Seq, StoreId, StreamId};
+use crate::log::{Head, Log, LogError, LogReport, Opening, Standing, Stretch, Stretches, Witness};
+use crate::storage::Storage;
+
+use super::sealed;
 
 /// A backup that is open for reading.
 pub(super) struct Backup {
@@ -29,25 +32,40 @@ pub(super) struct Backup {
 
 impl Backup {
     /// Opens all of them. The store that is salvaged may have lost its id: then they have to be of one store.
-    pub(super) fn open_all(storages: Vec<Arc<dyn Storage>>, store: StoreId) -> Result<Vec<Self>, Error> {
+    pub(super) fn open_all(
+        storages: Vec<Arc<dyn Storage>>,
+        source: &Log,
+        opening: &Opening,
+    ) -> Result<Vec<Self>, Error> {
         let mut backups: Vec<Self> = Vec::with_capacity(storages.len());
         for storage in storages {
-            let known = backups.first().map_or(store, |backup| backup.log.store());
-            backups.push(Self::open(storage, known)?);
+            let known = backups.first().map_or(source.store(), |backup| backup.log.store());
+            backups.push(Self::open(storage, known, source.is_encrypted(), opening)?);
         }
         Ok(backups)
     }
 
-    fn open(storage: Arc<dyn Storage>, store: StoreId) -> Result<Self, Error> {
+    fn open(
+        storage: Arc<dyn Storage>,
+        store: StoreId,
+        is_encrypted: bool,
+        opening: &Opening,
+    ) -> Result<Self, Error> {
         let path = storage.path("");
-        let options = LogOptions { read_only: true, ..LogOptions::default() };
-        let (log, _recovery) =
-            Log::open(storage, Arc::new(SystemClock::new()), Arc::new(SystemEntropy), options)?;
+        // Without a key at first: that of another store would not fit.
+        let mut log = sealed::open(Arc::clone(&storage), &Opening::default())?;
         if store != StoreId::ZERO && log.store() != store {
             return Err(refused(path, format!("it holds store {}, not {store}", log.store())));
         }
-        if log.is_encrypted() {
-            return Err(refused(path, "it is encrypted, and the damaged store is not".to_owned()));
+        match (log.is_encrypted(), is_encrypted) {
+            (true, false) => {
+                return Err(refused(path, "it is encrypted, and the damaged store is not".to_owned()));
+            }
+            (false, true) => {
+                return Err(refused(path, "it is not encrypted, and the damaged store is".to_owned()));
+            }
+            (true, true) => log = sealed::open(storage, opening)?,
+            (false, false) => {}
         }
         let head = log.refresh()?;
         Ok(Self { log, head })
@@ -69,7 +87,7 @@ impl Backup {
         }
         match self.log.body(lost) {
             Ok(bytes) => Ok(Some(bytes)),
-            Err(LogError::Corrupt(_) | LogError::Erased { .. }) => Ok(None),
+            Err(LogError::Corrupt(_) | LogError::Erased { .. } | LogError::Locked { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -90,6 +108,8 @@ pub(super) struct Shortfall {
     pub(super) unconfirmed: Vec<(Seq, Seq)>,
     /// Witnesses that say something else than what will be there.
     pub(super) contradicting: Vec<Witness>,
+    /// Streams of which an event here or in a backup did not open.
+    pub(super) locked: BTreeSet<StreamId>,
 }
 
 /// Goes through the store and its backups, side by side.
@@ -108,9 +128,10 @@ pub(super) fn shortfall(
         beside.push(Beside::new(backup)?);
     }
     let mut told = told_by(&found.witnesses).into_iter().peekable();
-    let mut here = Held::default();
+    let (mut here, mut locked) = (Held::default(), BTreeSet::new());
     for stretch in source.stretches(Seq(1), until, FrameCheck::Checksum)? {
-        let Stretch { header, parts, .. } = stretch?;
+        let Stretch { header, parts, locked: streams, .. } = stretch?;
+        locked.extend(streams);
         for own in [Named::by_log(header.first_seq.before(), header.previous), Named::by(&header)] {
             while let Some(named) = told.next_if(|named| named.seq <= own.seq) {
                 beside.iter_mut().try_for_each(|beside| beside.pass(&named))?;
@@ -135,7 +156,7 @@ pub(super) fn shortfall(
             }
         }
         contradicting = kept;
-        let (all, sure) = beside.finish()?;
+        let (all, sure) = beside.finish(&mut locked)?;
         confirmed.push(Held { ranges: all.within(&sure.ranges) });
         held.push(all);
     }
@@ -149,7 +170,7 @@ pub(super) fn shortfall(
         lost = held.taken_from(&lost);
     }
     unconfirmed.sort_unstable();
-    Ok(Shortfall { confirmed, lost, unconfirmed, contradicting })
+    Ok(Shortfall { confirmed, lost, unconfirmed, contradicting, locked })
 }
 
 /// A place that the store names the link of: the last event of a commit.
@@ -191,6 +212,7 @@ struct Beside<'a> {
     held: Held,
     /// Commits that each name the one before.
     runs: Vec<Run>,
+    locked: BTreeSet<StreamId>,
 }
 
 struct Run {
@@ -206,7 +228,7 @@ struct Run {
 impl<'a> Beside<'a> {
     fn new(backup: &'a Backup) -> Result<Self, Error> {
         let stretches = backup.stretches(Seq(1))?.peekable();
-        Ok(Self { backup, stretches, held: Held::default(), runs: Vec::new() })
+        Ok(Self { backup, stretches, held: Held::default(), runs: Vec::new(), locked: BTreeSet::new() })
     }
 
     /// Goes on up to a place, and compares.
@@ -231,6 +253,7 @@ impl<'a> Beside<'a> {
     }
 
     fn take(&mut self, stretch: &Stretch) {
+        self.locked.extend(&stretch.locked);
         let header = stretch.header;
         match self.runs.last_mut() {
             Some(run) if run.last.link() == header.previous => run.last = header,
@@ -244,10 +267,11 @@ impl<'a> Beside<'a> {
     }
 
     /// The seqs that it has, and those that are confirmed.
-    fn finish(mut self) -> Result<(Held, Held), Error> {
+    fn finish(mut self, locked: &mut BTreeSet<StreamId>) -> Result<(Held, Held), Error> {
         while let Some(stretch) = self.stretches.next() {
             self.take(&stretch?);
         }
+        locked.append(&mut self.locked);
         let mut confirmed = Held::default();
         for run in &self.runs {
             if let Some(seq) = run.other {

@@ -6,8 +6,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::Error;
 use crate::ids::{Digest, Position, Seq};
-use crate::log::Log;
-use crate::verify::{recorded_addresses, rows_at};
+use crate::log::{Log, Shreds};
+use crate::verify::{SHREDDED_ROW, SHREDDED_SUBJECT_ROW, recorded_addresses, rows_at, shredded_streams};
 
 use super::backups::{Backup, Held, Shortfall};
 
@@ -15,6 +15,8 @@ use super::backups::{Backup, Held, Shortfall};
 pub(super) struct Recorded {
     /// What they name, by digest: each body has a salt of its own, so no other one has it. Some may not be zeroed yet; none is copied.
     pub(super) erased: FxHashSet<Digest>,
+    /// The streams that they say are shredded.
+    pub(super) shreds: Shreds,
     /// The commits that record them, by the segment in which something was zeroed.
     commits: FxHashMap<u32, BTreeSet<Seq>>,
     /// Of each backup, the last seq up to which it has the history of the store; none if it has erasures behind it.
@@ -35,7 +37,7 @@ impl Recorded {
             let is_copied = |commit: Seq| confirmed.has(commit) || taken.has(commit);
             records.extend(theirs.into_iter().filter(|erased| is_copied(erased.commit)));
         }
-        let mut erased = FxHashSet::default();
+        let (mut erased, mut shreds) = (FxHashSet::default(), Shreds::default());
         let mut commits: FxHashMap<u32, BTreeSet<Seq>> = FxHashMap::default();
         for log in std::iter::once(source).chain(backups.iter().map(|backup| &backup.log)) {
             for (row, record) in rows_at(log, &records)?.into_iter().zip(&records) {
@@ -45,8 +47,10 @@ impl Recorded {
                     commits.entry(row.position.segment()).or_default().insert(record.commit);
                 }
             }
+            shreds.streams.extend(shredded_streams(log, &records, SHREDDED_ROW)?);
+            shreds.with_subjects.extend(shredded_streams(log, &records, SHREDDED_SUBJECT_ROW)?);
         }
-        Ok(Self { erased, commits, comparable, is_pending: source.erasing_after()?.is_some() })
+        Ok(Self { erased, shreds, commits, comparable, is_pending: source.erasing_after()?.is_some() })
     }
 
     /// Whether all that was erased in a segment since a backup is on record: the segment counts. `None` if that cannot be told.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::codec::payload;
-use crate::codec::{EncodedBody, EncodedEvent, Envelope};
+use crate::codec::{BodyForm, EncodedBody, EncodedEvent, Envelope};
 use crate::command::draft::{CHUNK_BYTES_MAX, EventDraft};
 use crate::entry::Bytes;
 use crate::error::Error;
@@ -176,7 +176,8 @@ impl Inner {
 
     /// A body whose bytes are gone. The content of its digest cannot be known.
     fn lost_body(&self, bytes: u32) -> EncodedBody {
-        EncodedBody::Lost { digest: Digest(self.entropy.array::<32>()), bytes }
+        let digest = Digest(self.entropy.array::<32>());
+        EncodedBody::Lost { digest, bytes, form: BodyForm::plain(bytes) }
     }
 
     fn encode_body(

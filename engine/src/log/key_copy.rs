@@ -1,0 +1,230 @@
+//! The keys of a store, for another one that takes over its events: wrapped anew, for the other store's id.
+//!
+//! ```text
+//! own key          -> the other store's own key: origins, signatures and ids of subjects go on to mean what they meant
+//! data key, subject -> the same key under the same number, wrapped by the same ring, names sealed anew
+//! shredded         -> a file that says so: no key is ever made for it
+//! damaged, locked  -> left out and told of
+//! ```
+//!
+//! Wrapped keys and sealed names are bound to the id of their store: as they are they would open nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Log;
+use super::error::LogError;
+use super::key_folder::{key_name, subject_name};
+use super::keys::{Around, Found, KeyChain};
+use crate::codec::{DataKey, FIRST_KEY, KeyFile, SubjectFile};
+use crate::ids::{StreamId, SubjectId};
+
+/// A file of keys that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct LostKey {
+    /// The file, as a path in the store's folder.
+    pub file: String,
+    /// Why not.
+    pub why: String,
+}
+
+/// The streams that are on record as shredded, whatever their files say: a crash may have left those.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Shreds {
+    /// By their own keys.
+    pub(crate) streams: BTreeSet<StreamId>,
+    /// With all others about their subjects.
+    pub(crate) with_subjects: BTreeSet<StreamId>,
+}
+
+/// What became of the keys.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TakenKeys {
+    /// The streams whose keys were destroyed.
+    pub(crate) shredded: BTreeSet<StreamId>,
+    /// Files that were left out, and the streams that they would open.
+    pub(crate) lost: Vec<LostKey>,
+    pub(crate) told: BTreeSet<StreamId>,
+}
+
+/// Keys of a store in memory.
+struct Opened {
+    own: DataKey,
+    /// `None`: it was shredded.
+    subjects: BTreeMap<SubjectId, Option<(DataKey, String)>>,
+    /// With their subjects; no key: it was shredded.
+    streams: BTreeMap<StreamId, (Option<SubjectId>, Vec<(u32, DataKey)>)>,
+    lost: Vec<LostKey>,
+    told: BTreeSet<StreamId>,
+}
+
+impl Opened {
+    fn lose(&mut self, stream: Option<StreamId>, file: String, found: Found) {
+        self.told.extend(stream);
+        self.lost.push(lost(file, found));
+    }
+}
+
+impl Log {
+    /// Takes the keys of another store over, in place of its own. For a store that nothing was recorded in. This handle keeps the secret that it
+    /// had.
+    ///
+    /// # Errors
+    /// [`LogError::Locked`] if a ring does not open the other store's own key, or does not wrap; [`LogError::Io`], [`LogError::NoSpace`].
+    pub(crate) fn take_keys(&self, from: &Self, shreds: &Shreds) -> Result<TakenKeys, LogError> {
+        let (Some(keys), Some(theirs)) = (self.segments.keys(), from.segments.keys()) else {
+            return Ok(TakenKeys::default());
+        };
+        // All are opened before the first is wrapped: a passphrase is made a key for one store at a time, and that takes long.
+        keys.put_all(theirs.open_all(shreds)?, self.generation())
+    }
+
+    /// What is wrong with the file of a stream's keys, of which an event did not open.
+    pub(crate) fn key_fault(&self, stream: StreamId) -> Result<LostKey, LogError> {
+        let found = match self.segments.keys() {
+            Some(keys) => keys.newest(stream)?,
+            None => Found::None,
+        };
+        Ok(lost(key_name(stream), found))
+    }
+}
+
+fn lost(file: String, found: Found) -> LostKey {
+    let why = match found {
+        Found::Not(why) | Found::Damaged(why) => why,
+        Found::None => "there is no such file".to_owned(),
+        Found::Shredded => "it was destroyed".to_owned(),
+        Found::Key(_) => "it does not open what it should: it may be older than the log".to_owned(),
+    };
+    LostKey { file, why }
+}
+
+impl KeyChain {
+    fn open_all(&self, shreds: &Shreds) -> Result<Opened, LogError> {
+        let mut opened = Opened {
+            own: self.own_key()?,
+            subjects: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            lost: Vec::new(),
+            told: BTreeSet::new(),
+        };
+        for stream in &shreds.with_subjects {
+            opened.subjects.extend(self.subject_of(*stream)?.map(|subject| (subject, None)));
+        }
+        let mut streams: BTreeSet<StreamId> = self.folder.streams()?.into_iter().collect();
+        streams.extend(&shreds.streams);
+        streams.remove(&StreamId::STORE);
+        let mut subjects: BTreeSet<SubjectId> = self.folder.subjects()?.into_iter().collect();
+        let mut files = Vec::with_capacity(streams.len());
+        for stream in streams {
+            let file = self.file(stream)?;
+            // One that a file names may itself have none.
+            subjects.extend(file.as_ref().ok().and_then(|file| file.subject));
+            files.push((stream, file));
+        }
+        for subject in subjects {
+            self.open_subject(subject, &mut opened)?;
+        }
+        for (stream, file) in files {
+            let is_told = shreds.streams.contains(&stream);
+            match file {
+                Ok(file) => self.open_stream(&file, is_told, &mut opened)?,
+                Err(_) if is_told => drop(opened.streams.insert(stream, (None, Vec::new()))),
+                Err(found) => opened.lose(Some(stream), key_name(stream), found),
+            }
+        }
+        Ok(opened)
+    }
+
+    fn open_subject(&self, subject: SubjectId, opened: &mut Opened) -> Result<(), LogError> {
+        if opened.subjects.contains_key(&subject) {
+            return Ok(());
+        }
+        let key = match self.subject_key(subject)? {
+            Found::Key(key) => {
+                let name = self.name_under(subject, &key)?;
+                if name.is_none() {
+                    let fault = Found::Not("its name does not open".to_owned());
+                    opened.lose(None, subject_name(subject), fault);
+                }
+                // The id is made of the name: by that the subject is found all the same.
+                Some((key, name.unwrap_or_else(|| subject.to_hex())))
+            }
+            Found::Shredded => None,
+            found => {
+                opened.lose(None, subject_name(subject), found);
+                return Ok(());
+            }
+        };
+        opened.subjects.insert(subject, key);
+        Ok(())
+    }
+
+    fn open_stream(&self, file: &KeyFile, is_told: bool, opened: &mut Opened) -> Result<(), LogError> {
+        let stream = file.stream;
+        let subject = file.subject.map(|subject| opened.subjects.get(&subject));
+        let mut keys = Vec::with_capacity(file.keys.len());
+        if !is_told && !file.is_shredded() && !matches!(subject, Some(Some(None))) {
+            if matches!(subject, Some(None)) {
+                // The file of its subject is told of.
+                opened.told.insert(stream);
+                return Ok(());
+            }
+            for key in &file.keys {
+                match self.open(file, key.number)? {
+                    Found::Key(key_opened) => {
+                        self.keep(stream, key.number, &key_opened, None);
+                        keys.push((key.number, key_opened));
+                    }
+                    found if opened.told.contains(&stream) => drop(found),
+                    found => opened.lose(Some(stream), key_name(stream), found),
+                }
+            }
+            if keys.is_empty() {
+                return Ok(());
+            }
+        }
+        opened.streams.insert(stream, (file.subject, keys));
+        Ok(())
+    }
+
+    /// Puts keys of another store in the folder, which has but its own key. Durable when it returns.
+    fn put_all(&self, opened: Opened, generation: u32) -> Result<TakenKeys, LogError> {
+        let Some(ring) = &self.ring else { return Err(self.why_locked(StreamId::STORE)) };
+        let Opened { own, subjects, streams, lost, told } = opened;
+        let mut taken = TakenKeys { shredded: BTreeSet::new(), lost, told };
+        let _lock = self.folder.lock()?;
+        let file = self.wrapped(Around::Ring(&**ring), StreamId::STORE, &[(FIRST_KEY, own.clone())])?;
+        self.folder.replace(&key_name(StreamId::STORE), &self.encoded(&file)?)?;
+        self.forget();
+        self.keep(StreamId::STORE, FIRST_KEY, &own, Some(generation));
+        for (subject, key) in &subjects {
+            let bytes = match key {
+                Some((key, name)) => self.subject_file(*subject, key, name)?,
+                None => {
+                    let gone = SubjectFile::shredded(self.folder.store, *subject).encode();
+                    let failed = || self.subject_lost(*subject, "its file cannot be made".to_owned());
+                    gone.ok_or_else(failed)?
+                }
+            };
+            self.folder.put(&subject_name(*subject), &bytes)?;
+        }
+        for (stream, (subject, keys)) in streams {
+            let outer = subject.and_then(|subject| Some((subject, subjects.get(&subject)?.as_ref()?)));
+            let file = if keys.is_empty() {
+                taken.shredded.insert(stream);
+                KeyFile::shredded(self.folder.store, stream, subject)
+            } else {
+                let around = match outer {
+                    Some((subject, (key, _))) => Around::Subject(subject, key),
+                    None => Around::Ring(&**ring),
+                };
+                self.wrapped(around, stream, &keys)?
+            };
+            self.folder.put(&key_name(stream), &self.encoded(&file)?)?;
+            for (index, (number, key)) in (1..).zip(&keys) {
+                self.keep(stream, *number, key, Some(generation).filter(|_| index == keys.len()));
+            }
+        }
+        Ok(taken)
+    }
+}

@@ -1,0 +1,73 @@
+//! A salvage of an encrypted store: what its keys open is opened at its place, and sealed anew at its place in the new store.
+//!
+//! ```text
+//! key at hand                         -> in plain in memory alone, sealed under the same key for the new store
+//! stream shredded: file or record     -> noise: envelope and seq as they were, a payload of that length under a key that is thrown away
+//! key file lost, damaged, of others   -> the events are lost, and the file is named
+//! ```
+//!
+//! Records of shreddings name a stream by the seq of one of its events. So an event that is noise stays one of its stream.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::codec::{EncodedEvent, EventRef, Sight};
+use crate::error::Error;
+use crate::event::BodyAddress;
+use crate::ids::StreamId;
+use crate::log::{Log, LogOptions, LostKey, Opening, Shreds};
+use crate::storage::{Storage, SystemClock, SystemEntropy};
+
+use super::lost_body;
+use super::recorded::Recorded;
+
+/// Opens a log to read it.
+pub(super) fn open(storage: Arc<dyn Storage>, opening: &Opening) -> Result<Log, Error> {
+    let options = LogOptions { read_only: true, ..LogOptions::default() };
+    let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
+    let (log, _recovery) = Log::open_with_keys(storage, clock, entropy, options, opening.clone())?;
+    Ok(log)
+}
+
+/// What is known of the streams of an encrypted store. Of any other it is empty.
+pub(super) struct Sealed {
+    /// Streams that were shredded.
+    shredded: BTreeSet<StreamId>,
+    /// Bodies of them that no record names.
+    pub(super) gone: Vec<BodyAddress>,
+}
+
+impl Sealed {
+    /// Gives the new store the keys of the old one. `locked`: streams of which an event did not open. Names the files that could not be taken over.
+    pub(super) fn take(
+        source: &Log,
+        target: &Log,
+        shreds: &Shreds,
+        locked: &BTreeSet<StreamId>,
+    ) -> Result<(Self, Vec<LostKey>), Error> {
+        let taken = target.take_keys(source, shreds)?;
+        let mut lost = taken.lost;
+        for stream in locked.difference(&taken.shredded).filter(|stream| !taken.told.contains(stream)) {
+            lost.push(source.key_fault(*stream)?);
+        }
+        Ok((Self { shredded: taken.shredded, gone: Vec::new() }, lost))
+    }
+
+    /// An event that can never be read again, and the number of the key that sealed it; `None` if it is not such an event.
+    pub(super) fn noise(&mut self, event: &EventRef<'_>, recorded: &Recorded) -> Option<(u32, EncodedEvent)> {
+        let form = event.sealed_form()?;
+        if event.sight != Sight::Shredded && !self.shredded.contains(&form.envelope.stream) {
+            return None;
+        }
+        let mut bodies = Vec::with_capacity(event.row_count());
+        for (row, place) in (0..).zip(event.rows()) {
+            if !recorded.erased.contains(&place.digest) {
+                self.gone.push(BodyAddress { seq: event.seq, row });
+            }
+            bodies.push(lost_body(&place));
+        }
+        // No bytes of the store, sealed as they are: an old copy of its keys opens nothing here.
+        let payload = vec![0; form.payload_bytes];
+        Some((form.key, EncodedEvent { envelope: form.envelope, payload, bodies }))
+    }
+}

@@ -1,0 +1,438 @@
+//! What is saved of damaged encrypted stores: all that their keys open, sealed again, and nothing that was erased or shredded.
+
+use std::sync::Arc;
+
+use acpdb_engine::codec::FRAME_MAGIC;
+use acpdb_engine::entry::{Entry, Fact, PointRef, StreamInfo, fact};
+use acpdb_engine::event::Role;
+use acpdb_engine::ids::{ItemId, Seq, StreamId};
+use acpdb_engine::keys::{KeyRing, PassphraseKeyRing, RawKeyRing};
+use acpdb_engine::storage::{SimWorld, Storage};
+use acpdb_engine::store::{Salvaged, salvage_storage};
+use acpdb_engine::verify::{Verdict, verify_storage};
+use acpdb_engine::{Atomicity, Batch, Error, Store};
+use acpdb_tests::support::{events, fixed, line_of};
+
+use crate::{lost_count, segments};
+
+/// Stands in each text, name and path, so that no file may hold it.
+const PLAIN: &str = "zebra";
+
+fn ring(byte: u8) -> Arc<dyn KeyRing> {
+    Arc::new(RawKeyRing::new("the key of the test", &[byte; 32]))
+}
+
+fn opened(world: &SimWorld, process: u32, ring: Option<Arc<dyn KeyRing>>) -> Result<Store, Error> {
+    let builder = Store::builder("/sim")
+        .storage(Arc::new(world.process(process)))
+        .registry(acpdb_hosts::registry())
+        .segment_bytes_max(4096 + 9000)
+        .lock_wait(std::time::Duration::from_millis(3));
+    let builder = fixed(builder, u64::from(process));
+    match ring {
+        Some(ring) => builder.keys(ring).open(),
+        None => builder.open(),
+    }
+}
+
+fn open(world: &SimWorld, process: u32) -> Store {
+    opened(world, process, Some(ring(7))).unwrap()
+}
+
+fn session(name: &str) -> StreamInfo {
+    StreamInfo { title: Some(format!("{PLAIN} title")), ..StreamInfo::session("opencode", name) }
+}
+
+fn about(name: &str) -> StreamInfo {
+    StreamInfo { subject: Some("Ada zebra".to_owned()), ..session(name) }
+}
+
+fn message(session: &str, number: u32) -> Entry {
+    let text = format!("{PLAIN} text {number} of {session} {}", "lorem ipsum ".repeat(30));
+    Entry::message(format!("{session}-{number}"), Role::User, text).origin(format!("msg:{session}-{number}"))
+}
+
+fn messages(session: &str, numbers: std::ops::Range<u32>) -> Vec<Entry> {
+    numbers.map(|number| message(session, number)).collect()
+}
+
+/// What a store says at each seq; `None`: it says nothing there, since that was shredded or erased.
+type Said = Vec<Option<String>>;
+
+fn said(store: &Store) -> Said {
+    let of = |recorded| {
+        let line = line_of(store, &recorded).ok();
+        let is_gone = store.is_shredded(recorded.event.stream).unwrap();
+        line.filter(|line| !is_gone && !line.contains("was erased"))
+    };
+    events(store).unwrap().into_iter().map(of).collect()
+}
+
+/// A session that was rewound and has an erased text, a fork of it, one about a subject, and one that is shredded; commits of one event and of many.
+/// With it the store and a backup of it from before the erasure and the shredding, and what the store says at last.
+struct Source {
+    world: SimWorld,
+    early: SimWorld,
+    backup: SimWorld,
+    said: Said,
+}
+
+const ERASED: &str = "the leaked zebra";
+const SHREDDED: &str = "gone";
+
+fn item_of(store: &Store, text: &str) -> ItemId {
+    let at = said(store).iter().position(|line| line.as_ref().is_some_and(|line| line.contains(text)));
+    ItemId::first(Seq(at.unwrap() as u64 + 1))
+}
+
+fn source() -> Source {
+    let world = SimWorld::new(3);
+    let store = open(&world, 1);
+    let one = session("one");
+    for number in 0..4 {
+        let _ = store.append(&one, vec![message("one", number)]).unwrap();
+        let _ = store.append(&about("person"), vec![message("person", number)]).unwrap();
+        let _ = store.append(&session(SHREDDED), vec![message(SHREDDED, number)]).unwrap();
+    }
+    let _ = store.append(&one, vec![Entry::message("leak", Role::User, ERASED)]).unwrap();
+    // One commit of two sessions, cut into pieces.
+    let batches = [
+        Batch { stream: one.clone(), entries: messages("one", 10..30) },
+        Batch { stream: session(SHREDDED), entries: messages(SHREDDED, 10..20) },
+        Batch { stream: about("person"), entries: messages("person", 10..20) },
+    ];
+    let _ = store.commit(&batches, Atomicity::One).unwrap();
+    let rewound = fact::Rewound { to: PointRef::After("msg:one-2".to_owned()) };
+    let _ = store.append(&one, vec![rewound.into(), message("one", 40)]).unwrap();
+    let at = item_of(&store, "text 1 of one").seq;
+    let fork = Entry::from(Fact::Forked(fact::Forked { from: one.id(), at: PointRef::Seq(at) }));
+    let _ = store.append(&session("fork"), vec![fork.origin("fork"), message("fork", 0)]).unwrap();
+    assert_eq!(store.rotate_data_keys(Some(one.id())).unwrap(), 1);
+    let _ = store.append(&one, messages("one", 50..53)).unwrap();
+    store.close().unwrap();
+    drop(store);
+    let (copy, early) = (SimWorld::new(4), world.fork(5));
+    let store = open(&world, 2);
+    let _ = store.backup_storage(Arc::new(copy.process(1)), &mut |_| ()).unwrap();
+    let _ = store.erase(item_of(&store, ERASED), "ada", "a leak").unwrap();
+    let _ = store.shred(session(SHREDDED).id(), "ada", "asked for").unwrap();
+    let _ = store.append(&about("person"), vec![message("person", 60)]).unwrap();
+    let _ = store.append(&one, vec![message("one", 60)]).unwrap();
+    store.close().unwrap();
+    let said = said(&store);
+    Source { world, early, backup: copy, said }
+}
+
+fn tried(
+    world: &SimWorld,
+    backups: &[&SimWorld],
+    into: &SimWorld,
+    ring: Option<&Arc<dyn KeyRing>>,
+) -> Result<Salvaged, Error> {
+    let backups = backups.iter().map(|backup| Arc::new(backup.process(9)) as Arc<dyn Storage>).collect();
+    salvage_storage(Arc::new(world.process(9)), Arc::new(into.process(1)), backups, ring, &mut |_| ())
+}
+
+/// Nothing of what a store holds lies in plain in its files.
+fn assert_hidden(world: &SimWorld, told: &str) {
+    for name in world.files() {
+        let bytes = world.file(&name).unwrap();
+        let holds = bytes.windows(PLAIN.len()).any(|part| part == PLAIN.as_bytes());
+        assert!(!holds, "{told}: {name}");
+    }
+}
+
+/// Salvages, and checks all that holds whatever was damaged.
+fn salvaged(source: &Source, world: &SimWorld, backups: &[&SimWorld], told: &str) -> (Salvaged, SimWorld) {
+    let files = |world: &SimWorld| -> Vec<_> {
+        world.files().into_iter().map(|name| (world.file(&name), name)).collect()
+    };
+    let before = files(world);
+    let copy = SimWorld::new(8);
+    let done = tried(world, backups, &copy, Some(&ring(7))).unwrap();
+    assert_eq!(before, files(world), "{told}: the source is only read");
+    let told = format!("{told}: {done:#?}");
+    assert_hidden(&copy, &told);
+    let report = verify_storage(Arc::new(copy.process(2)), true).unwrap();
+    assert_eq!(report.verdict(), Verdict::Sound, "{told}: {report:#?}");
+    assert_eq!(done.events + lost_count(&done), source.said.len() as u64, "{told}");
+    let store = open(&copy, 3);
+    let now = said(&store);
+    let is_lost = |seq: Seq| {
+        done.lost_events.iter().any(|(first, last)| *first <= seq && seq <= *last)
+            || done.lost_bodies.iter().any(|body| body.seq == seq)
+    };
+    for (seq, (was, is)) in (1..).map(Seq).zip(source.said.iter().zip(&now)) {
+        if !is_lost(seq) {
+            assert_eq!(was, is, "{seq} of {told}");
+        }
+    }
+    let all: String = now.into_iter().flatten().collect();
+    assert!(!all.contains(ERASED) && !all.contains("of gone"), "{told}");
+    assert!(store.is_shredded(session(SHREDDED).id()).unwrap(), "{told}");
+    let _ = store.append(&session("one"), vec![message("one", 1000)]).unwrap();
+    let refused = store.append(&session(SHREDDED), vec![message(SHREDDED, 1000)]);
+    assert!(matches!(refused, Err(Error::Erased { .. })), "{told}");
+    drop(store);
+    (done, copy)
+}
+
+fn flipped(world: &SimWorld, name: &str, at: usize) -> SimWorld {
+    let world = world.fork(1);
+    let mut bytes = world.file(name).unwrap();
+    bytes[at] ^= 0x10;
+    world.set_file(name, bytes);
+    world
+}
+
+#[test]
+fn all_of_a_sound_encrypted_store_is_salvaged_and_goes_on() {
+    let source = source();
+    let (done, copy) = salvaged(&source, &source.world, &[], "sound");
+    assert!(done.is_whole(), "{done:#?}");
+    let store = open(&copy, 4);
+    // What a host tells again is known: origins mean what they meant.
+    for name in ["one", "person"] {
+        let info = if name == "one" { session(name) } else { about(name) };
+        let receipt = store.append(&info, messages(name, 0..4)).unwrap();
+        assert_eq!(receipt.event_count, 0, "{name}");
+    }
+    let subjects = store.subjects().unwrap();
+    let [subject] = subjects.as_slice() else { panic!("{subjects:?}") };
+    assert_eq!((subject.name.as_str(), &subject.streams), ("Ada zebra", &vec![about("person").id()]));
+    assert!(matches!(opened(&copy, 5, Some(ring(8))), Err(Error::Locked { .. })));
+    // It is a store like any other.
+    let backup = SimWorld::new(5);
+    let made = store.backup_storage(Arc::new(backup.process(1)), &mut |_| ()).unwrap();
+    assert_eq!(made.report.verdict(), Verdict::Sound);
+    let _ = store.erase(item_of(&store, "text 50 of one"), "ada", "again").unwrap();
+    assert!(store.rotate_data_keys(None).unwrap() >= 3);
+    let _ = store.append(&session("one"), vec![message("one", 70)]).unwrap();
+    let _ = store.shred_subject("Ada zebra", "ada", "asked for").unwrap();
+    assert!(store.is_shredded(about("person").id()).unwrap());
+    assert!(store.rotate_keys(&ring(9)).unwrap() > 0);
+    drop(store);
+    let store = opened(&copy, 6, Some(ring(9))).unwrap();
+    let now: String = said(&store).into_iter().flatten().collect();
+    assert!(now.contains("text 70 of one") && now.contains("text 20 of one") && !now.contains("of person"));
+    assert!(!now.contains("text 50 of one"));
+}
+
+#[test]
+fn a_damaged_byte_of_an_encrypted_store_costs_what_it_touches_and_nothing_that_a_backup_has() {
+    let source = source();
+    let kept = said(&open(&source.backup_with_keys(), 5)).len() as u64;
+    let mut chance = 11_u64;
+    let mut below = |count: usize| {
+        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (chance >> 33) as usize % count
+    };
+    let (mut events, mut bodies, mut lost, mut by_checksum) = (0, 0, 0, 0);
+    for name in segments(&source.world).into_iter().chain(["acpdb.json", "tail", "secret"].map(String::from))
+    {
+        let length = source.world.file(&name).unwrap().len();
+        // Headers of segments are mostly zeros.
+        let first = if name.ends_with(".seg") { 4000 } else { 0 };
+        for _ in 0..6 {
+            let at = first + below(length - first);
+            let (world, told) = (flipped(&source.world, &name, at), format!("{name} byte {at}"));
+            let (alone, _) = salvaged(&source, &world, &[], &told);
+            let (done, _) = salvaged(&source, &world, &[&source.backup], &told);
+            assert!(done.lost_events.iter().all(|(first, _)| first.0 > kept), "{told}: {done:#?}");
+            assert!(done.lost_bodies.iter().all(|body| body.seq.0 > kept), "{told}: {done:#?}");
+            assert!(lost_count(&alone) >= lost_count(&done), "{told}");
+            events += done.events_from_backups;
+            bodies += done.bodies_from_backups;
+            lost += lost_count(&alone) + alone.lost_bodies.len() as u64;
+            by_checksum += alone.events_by_checksum;
+        }
+    }
+    let met = [events, bodies, lost, by_checksum];
+    assert!(met.iter().all(|count| *count > 0), "{met:?}");
+}
+
+impl Source {
+    /// The backup with the keys that the store had then: of a copy of the folder that was made beside it.
+    fn backup_with_keys(&self) -> SimWorld {
+        let world = self.backup.fork(2);
+        for name in self.world.files().into_iter().filter(|name| name.starts_with("keys/")) {
+            world.set_file(&name, self.world.file(&name).unwrap());
+        }
+        world
+    }
+}
+
+/// Where the frame of the first event of a stream begins.
+fn frame_of(world: &SimWorld, stream: StreamId) -> (String, usize) {
+    let holds = |name: &String| {
+        let bytes = world.file(name).unwrap();
+        let at = bytes.windows(16).position(|part| part == stream.as_bytes())?;
+        let frame = bytes[..at].windows(4).rposition(|part| part == FRAME_MAGIC)?;
+        Some((name.clone(), frame))
+    };
+    segments(world).iter().find_map(holds).unwrap()
+}
+
+/// A record of a shredding names its stream by the seq of one of its events. Where that event is lost, a note of the store's own stream stands there,
+/// whose key is the store's own.
+#[test]
+fn a_record_of_a_shredding_never_destroys_the_own_key_of_a_salvaged_store() {
+    let source = source();
+    let (name, frame) = frame_of(&source.world, session(SHREDDED).id());
+    for (told, world) in [
+        ("sound", source.world.fork(1)),
+        ("its frame is lost", flipped(&source.world, &name, frame + 170)),
+        ("its header is lost", flipped(&source.world, &name, frame + 20)),
+    ] {
+        let (_, copy) = salvaged(&source, &world, &[], told);
+        // A note that cannot be read has each shredding on record carried out again.
+        copy.set_file("erasing", b"?".to_vec());
+        let store = open(&copy, 4);
+        let _ = store.append(&session("one"), vec![message("one", 70)]).unwrap();
+        drop(store);
+        assert_eq!(copy.file("erasing"), None, "{told}: it was ended");
+        let now: String = said(&open(&copy, 5)).into_iter().flatten().collect();
+        assert!(now.contains("text 70 of one"), "{told}");
+    }
+}
+
+/// What was sealed stays noise for a holder of old keys as well: nothing of it is copied.
+#[test]
+fn a_shredded_session_stays_an_unreadable_one_of_its_stream() {
+    let source = source();
+    let (_, copy) = salvaged(&source, &source.world, &[&source.backup], "sound");
+    let of = |world: &SimWorld| -> Vec<_> {
+        let recorded = events(&open(world, 4)).unwrap();
+        recorded.iter().map(|recorded| (recorded.seq, recorded.event.stream)).collect()
+    };
+    let (was, is) = (of(&source.world), of(&copy));
+    assert_eq!(was[..], is[..was.len()]);
+    // Its key in an old copy of the folder: wrapped for the old store, it is none of the new one.
+    let name = key_name(session(SHREDDED).id());
+    assert!(is.len() > was.len());
+    assert_ne!(copy.file(&name), source.world.file(&name));
+}
+
+fn key_name(stream: StreamId) -> String {
+    let digits: String = stream.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("keys/{digits}.key")
+}
+
+fn subject_name(world: &SimWorld) -> String {
+    world.files().into_iter().find(|name| name.ends_with(".subject")).unwrap()
+}
+
+/// The file of a key is lost or damaged: what it opens is lost, all else is copied, and the file is named. A copy of the folder has it.
+#[test]
+fn events_whose_key_is_lost_are_lost_and_the_file_is_named() {
+    let source = source();
+    let with_keys = source.backup_with_keys();
+    let (one, person, own) = (key_name(session("one").id()), key_name(about("person").id()), "0".repeat(32));
+    for (name, costs) in [(one, true), (person, true), (subject_name(&source.world), true)] {
+        let gone = source.world.fork(1);
+        gone.remove_file(&name);
+        for world in [gone, flipped(&source.world, &name, 100)] {
+            let (done, copy) = salvaged_without(&source, &world, &[&source.backup]);
+            let files: Vec<&str> = done.lost_keys.iter().map(|lost| lost.file.as_str()).collect();
+            assert_eq!(files, [name.as_str()], "{done:#?}");
+            assert_eq!(!done.lost_events.is_empty(), costs, "{name}: {done:#?}");
+            assert!(!done.is_whole());
+            let now: String = said(&open(&copy, 3)).into_iter().flatten().collect();
+            assert_eq!(now.contains("of one"), !name.contains(&key_name(session("one").id())), "{name}");
+            let (done, _) = salvaged(&source, &world, &[&with_keys], &name);
+            assert!(done.is_whole(), "{name}: {done:#?}");
+        }
+    }
+    let gone = source.world.fork(1);
+    gone.remove_file(&format!("keys/{own}.key"));
+    let refused = tried(&gone, &[], &SimWorld::new(8), Some(&ring(7))).unwrap_err();
+    assert!(matches!(&refused, Error::Locked { detail } if detail.contains(&own)), "{refused}");
+    let (done, _) = salvaged(&source, &gone, &[&with_keys], "its own key");
+    assert!(done.is_whole(), "{done:#?}");
+}
+
+/// As [`salvaged`], where the sessions that are lost are no others than those whose key is.
+fn salvaged_without(source: &Source, world: &SimWorld, backups: &[&SimWorld]) -> (Salvaged, SimWorld) {
+    let copy = SimWorld::new(8);
+    let done = tried(world, backups, &copy, Some(&ring(7))).unwrap();
+    assert_hidden(&copy, "a lost key");
+    let report = verify_storage(Arc::new(copy.process(2)), true).unwrap();
+    assert_eq!(report.verdict(), Verdict::Sound, "{report:#?}");
+    assert_eq!(done.events + lost_count(&done), source.said.len() as u64, "{done:#?}");
+    (done, copy)
+}
+
+/// A copy of the folder from before a shredding has its key. The record says that it is gone.
+#[test]
+fn a_shredded_key_does_not_come_back_from_a_copy() {
+    let source = source();
+    let before = source.backup_with_keys();
+    let name = key_name(session(SHREDDED).id());
+    before.set_file(&name, source.early.file(&name).unwrap());
+    let gone = source.world.fork(1);
+    gone.remove_file(&name);
+    for world in [gone, flipped(&source.world, &name, 100)] {
+        let (done, _) = salvaged(&source, &world, &[&before], "an old key");
+        assert!(done.is_whole(), "{done:#?}");
+    }
+}
+
+/// Shredding was interrupted behind its record: the key is still there, and so are the texts.
+#[test]
+fn a_shredding_that_was_not_carried_out_is_carried_out_by_the_copy() {
+    let source = source();
+    let world = source.world.fork(1);
+    let name = key_name(session("fork").id());
+    let key = world.file(&name).unwrap();
+    let store = open(&world, 2);
+    let _ = store.shred(session("fork").id(), "ada", "asked for").unwrap();
+    store.close().unwrap();
+    drop(store);
+    world.set_file(&name, key);
+    let copy = SimWorld::new(8);
+    let done = tried(&world, &[&source.backup], &copy, Some(&ring(7))).unwrap();
+    let store = open(&copy, 3);
+    assert!(store.is_shredded(session("fork").id()).unwrap(), "{done:#?}");
+    assert!(!said(&store).iter().flatten().any(|line| line.contains("of fork")), "{done:#?}");
+}
+
+#[test]
+fn without_the_right_key_an_encrypted_store_is_not_salvaged() {
+    let source = source();
+    for (ring, why) in [(None, "which was not given"), (Some(ring(8)), "is wrapped by key")] {
+        let copy = SimWorld::new(8);
+        let refused = tried(&source.world, &[], &copy, ring.as_ref()).unwrap_err();
+        assert!(matches!(&refused, Error::Locked { detail } if detail.contains(why)), "{refused}");
+        assert_eq!(copy.files(), [""; 0]);
+    }
+    // A key that does not belong to it is refused: the store may have been passed off as plain.
+    let (plain, _) = crate::filled(2);
+    let refused = tried(&plain, &[], &SimWorld::new(8), Some(&ring(7))).unwrap_err();
+    assert!(matches!(&refused, Error::Locked { detail } if detail.contains("not encrypted")), "{refused}");
+    // Backups of another kind, or of another store.
+    let other = SimWorld::new(5);
+    let store = open(&other, 6);
+    let _ = store.append(&session("one"), vec![message("one", 0)]).unwrap();
+    store.close().unwrap();
+    for (backup, why) in [(&plain, "it is not encrypted"), (&other, "it holds store")] {
+        let refused = tried(&source.world, &[backup], &SimWorld::new(8), Some(&ring(7))).unwrap_err();
+        let Error::Io { source, .. } = &refused else { panic!("{refused}") };
+        assert!(source.to_string().contains(why), "{refused}");
+    }
+}
+
+/// A passphrase makes another key for each store: the same one opens the new store.
+#[test]
+fn a_passphrase_opens_the_salvaged_store() {
+    let world = SimWorld::new(3);
+    let ring: Arc<dyn KeyRing> = Arc::new(PassphraseKeyRing::new("a zebra crossing").unwrap());
+    let store = opened(&world, 1, Some(Arc::clone(&ring))).unwrap();
+    let _ = store.append(&session("one"), messages("one", 0..3)).unwrap();
+    store.close().unwrap();
+    let copy = SimWorld::new(8);
+    let done = tried(&world, &[], &copy, Some(&ring)).unwrap();
+    assert!(done.is_whole(), "{done:#?}");
+    let now = said(&opened(&copy, 3, Some(ring)).unwrap());
+    let was = said(&store);
+    assert_eq!(now[..was.len()], was[..]);
+}
