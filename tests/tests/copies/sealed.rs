@@ -102,6 +102,7 @@ fn source() -> Source {
         Batch { stream: about("person"), entries: messages("person", 10..20) },
     ];
     let _ = store.commit(&batches, Atomicity::One).unwrap();
+    assert!(!store.seal(true).unwrap().sealed.is_empty());
     let rewound = fact::Rewound { to: PointRef::After("msg:one-2".to_owned()) };
     let _ = store.append(&one, vec![rewound.into(), message("one", 40)]).unwrap();
     let at = item_of(&store, "text 1 of one").seq;
@@ -157,17 +158,7 @@ fn salvaged(source: &Source, world: &SimWorld, backups: &[&SimWorld], told: &str
     assert_eq!(report.verdict(), Verdict::Sound, "{told}: {report:#?}");
     assert_eq!(done.events + lost_count(&done), source.said.len() as u64, "{told}");
     let store = open(&copy, 3);
-    let now = said(&store);
-    let is_lost = |seq: Seq| {
-        done.lost_events.iter().any(|(first, last)| *first <= seq && seq <= *last)
-            || done.lost_bodies.iter().any(|body| body.seq == seq)
-    };
-    for (seq, (was, is)) in (1..).map(Seq).zip(source.said.iter().zip(&now)) {
-        if !is_lost(seq) {
-            assert_eq!(was, is, "{seq} of {told}");
-        }
-    }
-    let all: String = now.into_iter().flatten().collect();
+    let all = told_as_before(source, &store, &done);
     assert!(!all.contains(ERASED) && !all.contains("of gone"), "{told}");
     assert!(store.is_shredded(session(SHREDDED).id()).unwrap(), "{told}");
     let _ = store.append(&session("one"), vec![message("one", 1000)]).unwrap();
@@ -175,6 +166,21 @@ fn salvaged(source: &Source, world: &SimWorld, backups: &[&SimWorld], told: &str
     assert!(matches!(refused, Err(Error::Erased { .. })), "{told}");
     drop(store);
     (done, copy)
+}
+
+/// What is not lost says what it said, where it said it; all of that.
+fn told_as_before(source: &Source, store: &Store, done: &Salvaged) -> String {
+    let now = said(store);
+    let is_lost = |seq: Seq| {
+        done.lost_events.iter().any(|(first, last)| *first <= seq && seq <= *last)
+            || done.lost_bodies.iter().any(|body| body.seq == seq)
+    };
+    for (seq, (was, is)) in (1..).map(Seq).zip(source.said.iter().zip(&now)) {
+        if !is_lost(seq) {
+            assert_eq!(was, is, "{seq}: {done:#?}");
+        }
+    }
+    now.into_iter().flatten().collect()
 }
 
 fn flipped(world: &SimWorld, name: &str, at: usize) -> SimWorld {
@@ -262,11 +268,11 @@ impl Source {
     }
 }
 
-/// Where the frame of the first event of a stream begins.
-fn frame_of(world: &SimWorld, stream: StreamId) -> (String, usize) {
+/// Where the frame begins that holds some bytes first.
+fn frame_of(world: &SimWorld, held: &[u8]) -> (String, usize) {
     let holds = |name: &String| {
         let bytes = world.file(name).unwrap();
-        let at = bytes.windows(16).position(|part| part == stream.as_bytes())?;
+        let at = bytes.windows(held.len()).position(|part| part == held)?;
         let frame = bytes[..at].windows(4).rposition(|part| part == FRAME_MAGIC)?;
         Some((name.clone(), frame))
     };
@@ -278,8 +284,11 @@ fn frame_of(world: &SimWorld, stream: StreamId) -> (String, usize) {
 #[test]
 fn a_record_of_a_shredding_never_destroys_the_own_key_of_a_salvaged_store() {
     let source = source();
-    let (name, frame) = frame_of(&source.world, session(SHREDDED).id());
+    let (name, frame) = frame_of(&source.world, session(SHREDDED).id().as_bytes());
+    // Policies and records of erasures lie in plain.
+    let (record_name, record) = frame_of(&source.world, b"asked for");
     for (told, world) in [
+        ("the record itself is lost", flipped(&source.world, &record_name, record + 170)),
         ("sound", source.world.fork(1)),
         ("its frame is lost", flipped(&source.world, &name, frame + 170)),
         ("its header is lost", flipped(&source.world, &name, frame + 20)),
@@ -337,7 +346,7 @@ fn events_whose_key_is_lost_are_lost_and_the_file_is_named() {
             assert_eq!(files, [name.as_str()], "{done:#?}");
             assert_eq!(!done.lost_events.is_empty(), costs, "{name}: {done:#?}");
             assert!(!done.is_whole());
-            let now: String = said(&open(&copy, 3)).into_iter().flatten().collect();
+            let now = told_as_before(&source, &open(&copy, 3), &done);
             assert_eq!(now.contains("of one"), !name.contains(&key_name(session("one").id())), "{name}");
             let (done, _) = salvaged(&source, &world, &[&with_keys], &name);
             assert!(done.is_whole(), "{name}: {done:#?}");
@@ -360,6 +369,19 @@ fn salvaged_without(source: &Source, world: &SimWorld, backups: &[&SimWorld]) ->
     assert_eq!(report.verdict(), Verdict::Sound, "{report:#?}");
     assert_eq!(done.events + lost_count(&done), source.said.len() as u64, "{done:#?}");
     (done, copy)
+}
+
+/// Neither its own file nor its newest segment says that it is encrypted. It has its keys.
+#[test]
+fn a_store_that_lost_what_says_that_it_is_encrypted_is_salvaged_with_its_keys() {
+    let source = source();
+    let last = segments(&source.world).pop().unwrap();
+    let world = flipped(&source.world, &last, 20);
+    world.remove_file("acpdb.json");
+    let (done, _) = salvaged(&source, &world, &[], "no features");
+    assert_eq!(lost_count(&done), 0, "{done:#?}");
+    let refused = tried(&world, &[], &SimWorld::new(8), None).unwrap_err();
+    assert!(matches!(refused, Error::Locked { .. }), "{refused}");
 }
 
 /// A copy of the folder from before a shredding has its key. The record says that it is gone.
