@@ -92,7 +92,7 @@ passphrase: $ACPDB_PASSPHRASE, else asked for on the terminal (a new one: $ACPDB
 that was built with --features keyring, the system's keyring holds it, and the file beside your settings says where. Keep a copy
 elsewhere: without it the store cannot be read, not by you either.
 
-Without a key verify, seal, backup, checkpoint and prove work; reading ends with code 9.
+Without a key verify, seal, backup, checkpoint and prove work; reading and salvage end with code 9.
 
 Not sealed: how many events there are, of which kinds, when, how long; policies; who erased texts and why.
 docs/SECURITY.md tells which conclusions that leaves to those who may read the folder.

@@ -32,7 +32,7 @@ pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Resul
     }
     tell(&done, args, output)?;
     if let Some(ring) = &options.keys {
-        output.line(format!("The new store is encrypted as well: {} opens it.", ring.name()))?;
+        output.line(format!("The same key opens the new store: {}.", ring.name()))?;
     }
     Ok(code)
 }

@@ -1,6 +1,8 @@
 //! A damaged store is saved: the texts lost, those that a backup gives back, and the program's words about both.
 
-use crate::world::World;
+use std::path::PathBuf;
+
+use crate::world::{World, contents};
 
 /// Changes a bit of the only copy of some words in the log.
 fn damage(world: &World, words: &str) {
@@ -91,4 +93,118 @@ fn many_lost_texts_are_counted() {
     let saved = saved.text();
     assert_eq!(saved.matches("  lost  a text of event").count(), 10, "{saved}");
     assert!(saved.contains("  lost  2 more texts; --json names the event of each"), "{saved}");
+}
+
+/// A world with an encrypted store of three commits, two of them in a backup without keys, and the file of its key.
+fn sealed(world: &World) -> Option<PathBuf> {
+    world.run(&["init", "--encrypt"]).ok();
+    say(world, "the first zebra");
+    say(world, "the second zebra");
+    world.run(&["backup", "copy"]).ok();
+    say(world, "the third zebra");
+    let folder = world.path("home/.config/acpdb/keys").read_dir().ok()?;
+    let mut files = folder.map(|entry| entry.unwrap().path());
+    files.find(|path| path.extension().is_some_and(|end| end == "store-key"))
+}
+
+/// Changes a bit in the spine of a commit.
+fn damage_commit(world: &World, number: usize) {
+    let path = world.path("store/log").read_dir().unwrap().map(|file| file.unwrap().path()).min().unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let frames = bytes.windows(4).enumerate().filter(|(_, window)| *window == b"ACPF");
+    let (at, _) = frames.into_iter().nth(number).unwrap();
+    bytes[at + 170] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+}
+
+fn assert_hidden(world: &World, folder: &str) {
+    for (path, bytes) in contents(&world.path(folder)) {
+        assert!(!bytes.windows(5).any(|part| part == b"zebra"), "{}", path.display());
+    }
+}
+
+#[test]
+fn an_encrypted_store_is_salvaged_with_its_key() {
+    let world = World::new();
+    let key = sealed(&world).unwrap();
+    let key = key.to_str().unwrap();
+    damage_commit(&world, 2);
+    let verified = world.run(&["verify"]);
+    assert!(verified.code == 3 && verified.text().contains("salvage --into NEW"), "{}", verified.text());
+
+    let alone = world.run(&["salvage", "--into", "alone"]);
+    assert_eq!(alone.code, 8);
+    let said = alone.text();
+    assert_eq!(said.matches("  lost  event").count(), 1, "{said}");
+    assert!(said.ends_with(&format!("The same key opens the new store: {key}.\n")), "{said}");
+    let both = world.run(&["salvage", "--into", "both", "--backup", "copy"]).ok();
+    assert!(
+        both.contains("found 1 event and 0 texts in a backup") && both.contains("Nothing is lost."),
+        "{both}"
+    );
+    for (folder, texts) in [("alone", 2), ("both", 3)] {
+        let shown = world.run(&["--db", folder, "context", "s1"]).ok();
+        assert_eq!(shown.matches("\n  the ").count(), texts, "{shown}");
+        world.run(&["--db", folder, "verify", "--deep"]).ok();
+        assert_hidden(&world, folder);
+    }
+    // It goes on as any other store.
+    let line = serde_json::json!({"session": "s1", "message": {"role": "user", "text": "the fourth zebra"}});
+    world.run_with(&["--db", "both", "append", "--stdin"], format!("{line}\n")).ok();
+    world.run(&["--db", "both", "key", "rotate"]).ok();
+    assert_eq!(world.run(&["--db", "both", "context", "s1"]).ok().matches("\n  the ").count(), 4);
+    world.run(&["--db", "both", "erase", "--session", "s1", "--shred", "--reason", "asked for"]).ok();
+    world.run(&["--db", "both", "context", "s1"]).says(7, &[]);
+
+    // Without the key nothing is made; a file of it is taken from anywhere.
+    let elsewhere = world.path("elsewhere.key");
+    std::fs::rename(key, &elsewhere).unwrap();
+    world.run(&["salvage", "--into", "none"]).says(9, &["which was not given", "--key-file"]);
+    assert!(!world.path("none").exists() && !world.path("none.partial").exists());
+    let told = elsewhere.to_str().unwrap();
+    let with = world.run(&["--key-file", told, "salvage", "--into", "with", "--backup", "copy"]).ok();
+    assert!(with.contains(&format!("The same key opens the new store: {told}.")), "{with}");
+    world.run(&["--key-file", told, "--db", "with", "context", "s1"]).ok();
+}
+
+#[test]
+fn a_lost_file_of_keys_is_named_by_a_salvage_and_found_in_a_backup() {
+    let world = World::new();
+    sealed(&world).unwrap();
+    world.run(&["backup", "keyed", "--keys"]).ok();
+    let files = world.path("store/keys").read_dir().unwrap().map(|entry| entry.unwrap().path());
+    let file = files.max().unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let name = format!("keys/{}", file.file_name().unwrap().to_str().unwrap());
+    let alone = world.run(&["salvage", "--into", "alone", "--backup", "copy"]);
+    assert_eq!(alone.code, 8);
+    let said = alone.text();
+    assert!(said.contains(&format!("  lost  what {name} opens: there is no such file")), "{said}");
+    assert!(said.contains("Put the files of keys back from a copy of the folder keys"), "{said}");
+    let found = world.run(&["salvage", "--into", "found", "--backup", "keyed"]).ok();
+    assert!(found.contains("Nothing is lost."), "{found}");
+    // With no keys of its own at all, it is opened by those of the backup.
+    std::fs::remove_dir_all(world.path("store/keys")).unwrap();
+    world.run(&["salvage", "--into", "none"]).says(9, &["there is no such file"]);
+    world.run(&["salvage", "--into", "again", "--backup", "keyed"]).ok();
+    let shown = world.run(&["--db", "again", "context", "s1"]).ok();
+    assert_eq!(shown.matches("\n  the ").count(), 3, "{shown}");
+}
+
+#[test]
+fn a_passphrase_opens_what_it_salvaged() {
+    let world = World::new();
+    let with = |arguments: &[&str]| {
+        let mut command = world.command();
+        command.args(arguments).env("ACPDB_PASSPHRASE", "a crossing of horses");
+        crate::world::finish(command, b"")
+    };
+    with(&["init", "--encrypt", "--passphrase"]).ok();
+    let mut command = world.command();
+    command.args(["append", "--stdin"]).env("ACPDB_PASSPHRASE", "a crossing of horses");
+    crate::world::finish(command, crate::world::FEED.as_bytes()).ok();
+    let said = with(&["salvage", "--into", "new"]).ok();
+    assert!(said.contains("Nothing is lost.\nThe same key opens the new store: the passphrase.\n"), "{said}");
+    world.run(&["salvage", "--into", "other"]).says(9, &["ACPDB_PASSPHRASE"]);
+    with(&["--db", "new", "list"]).ok();
 }
