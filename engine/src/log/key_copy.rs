@@ -46,13 +46,16 @@ pub(crate) struct TakenKeys {
     pub(crate) told: BTreeSet<StreamId>,
 }
 
+/// Data keys of a stream by their numbers.
+type Keys = Vec<(u32, DataKey)>;
+
 /// Keys of a store in memory.
 struct Opened {
     own: DataKey,
     /// `None`: it was shredded.
     subjects: BTreeMap<SubjectId, Option<(DataKey, String)>>,
     /// With their subjects; no key: it was shredded.
-    streams: BTreeMap<StreamId, (Option<SubjectId>, Vec<(u32, DataKey)>)>,
+    streams: BTreeMap<StreamId, (Option<SubjectId>, Keys)>,
     lost: Vec<LostKey>,
     told: BTreeSet<StreamId>,
 }
@@ -198,13 +201,12 @@ impl KeyChain {
         self.forget();
         self.keep(StreamId::STORE, FIRST_KEY, &own, Some(generation));
         for (subject, key) in &subjects {
-            let bytes = match key {
-                Some((key, name)) => self.subject_file(*subject, key, name)?,
-                None => {
-                    let gone = SubjectFile::shredded(self.folder.store, *subject).encode();
-                    let failed = || self.subject_lost(*subject, "its file cannot be made".to_owned());
-                    gone.ok_or_else(failed)?
-                }
+            let bytes = if let Some((key, name)) = key {
+                self.subject_file(*subject, key, name)?
+            } else {
+                let gone = SubjectFile::shredded(self.folder.store, *subject).encode();
+                let failed = || self.subject_lost(*subject, "its file cannot be made".to_owned());
+                gone.ok_or_else(failed)?
             };
             self.folder.put(&subject_name(*subject), &bytes)?;
         }

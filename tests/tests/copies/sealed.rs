@@ -295,7 +295,7 @@ fn a_record_of_a_shredding_never_destroys_the_own_key_of_a_salvaged_store() {
     ] {
         let (_, copy) = salvaged(&source, &world, &[], told);
         // A note that cannot be read has each shredding on record carried out again.
-        copy.set_file("erasing", b"?".to_vec());
+        copy.set_file("erasing", b"?");
         let store = open(&copy, 4);
         let _ = store.append(&session("one"), vec![message("one", 70)]).unwrap();
         drop(store);

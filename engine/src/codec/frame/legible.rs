@@ -27,6 +27,7 @@ impl EventRef<'_> {
     /// How it is sealed; `None` if it is not, or in the way of a newer program.
     pub(crate) fn sealed_form(&self) -> Option<SealedForm> {
         let (envelope, form) = Envelope::decode(self.envelope_bytes());
+        // One that is sealed is never shorter: it would not open.
         let payload_bytes = self.raw.len().saturating_sub(SEALING_BYTES);
         form.is_sealed().then_some(SealedForm { envelope, key: form.key, payload_bytes })
     }
