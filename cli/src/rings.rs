@@ -28,13 +28,7 @@ const NO_STORE: StoreId = StoreId([0; 16]);
 
 /// The ring that opens the store in a folder. `None`: it is not encrypted, or no key is at hand, as the engine will say.
 pub(crate) fn of(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>, Failure> {
-    of_any(&[folder], key_file)
-}
-
-/// As [`of`], for the store in the first folder, whose keys may be lost; the others are copies of it.
-pub(crate) fn of_any(folders: &[&Path], key_file: Option<&Path>) -> Result<Option<Ring>, Failure> {
-    let found = folders.iter().find_map(|folder| Some((*folder, wanted(folder)?)));
-    let Some((folder, wanted)) = found else { return Ok(None) };
+    let Some(wanted) = wanted(folder) else { return Ok(None) };
     if let Some(path) = key_file {
         return file(path).map(Some);
     }

@@ -1,7 +1,7 @@
 //! `acpdb salvage`: everything that verifies, as a new store.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use acpdb_engine::Error;
 use acpdb_engine::store::{SalvageOptions, Salvaged, salvage};
@@ -15,13 +15,21 @@ pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Resul
     super::at::refuse_now(global, "salvage")?;
     let folder = store_path::folder(global, output)?;
     let bar = if output.progress { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-    // One whose own keys are lost may have them in a backup.
-    let folders: Vec<&Path> =
-        std::iter::once(folder.as_path()).chain(args.backup.iter().map(PathBuf::as_path)).collect();
-    let keys = rings::of_any(&folders, global.key_file.as_deref())?;
-    let options = SalvageOptions { backups: args.backup.clone(), keys };
-    let done =
-        salvage(&folder, &args.into, &options, &mut |events| bar.set_message(format!("{events} events")));
+    let mut options = SalvageOptions { backups: args.backup.clone(), keys: None };
+    options.keys = rings::of(&folder, global.key_file.as_deref())?;
+    let run = |options: &SalvageOptions| {
+        salvage(&folder, &args.into, options, &mut |events| bar.set_message(format!("{events} events")))
+    };
+    let mut done = run(&options);
+    // One that lost all of its keys may have them in a backup. Nothing was made yet.
+    if matches!(done, Err(Error::Locked { .. })) && options.keys.is_none() {
+        for backup in &args.backup {
+            options.keys = options.keys.or(rings::of(backup, global.key_file.as_deref())?);
+        }
+        if options.keys.is_some() {
+            done = run(&options);
+        }
+    }
     bar.finish_and_clear();
     let done = done.map_err(|error| failed(error, args))?;
     // Something is missing, or may be: done, but in part.

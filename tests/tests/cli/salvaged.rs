@@ -95,6 +95,14 @@ fn many_lost_texts_are_counted() {
     assert!(saved.contains("  lost  2 more texts; --json names the event of each"), "{saved}");
 }
 
+/// A store that is not encrypted is given no key, whatever a folder beside it is.
+#[test]
+fn an_encrypted_folder_is_no_backup_of_a_plain_store() {
+    let world = World::fed();
+    world.run(&["--db", "other", "init", "--encrypt"]).ok();
+    world.run(&["salvage", "--into", "new", "--backup", "other"]).says(2, &["other", "it holds store"]);
+}
+
 /// A world with an encrypted store of three commits, two of them in a backup without keys, and the file of its key.
 fn sealed(world: &World) -> Option<PathBuf> {
     world.run(&["init", "--encrypt"]).ok();
