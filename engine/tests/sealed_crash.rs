@@ -260,7 +260,7 @@ fn event(number: u8) -> EncodedEvent {
 }
 
 fn open_log(process: &SimStorage, ring: &Arc<dyn KeyRing>) -> Log {
-    let opening = Opening { create: true, ring: Some(Arc::clone(ring)) };
+    let opening = Opening { create: true, ring: Some(Arc::clone(ring)), ..Opening::default() };
     let (storage, clock) = (Arc::new(process.clone()), Arc::new(process.clock()));
     Log::open_with_keys(storage, clock, Arc::new(SystemEntropy), LogOptions::default(), opening).unwrap().0
 }
