@@ -94,7 +94,7 @@ pub(crate) struct Backup {
     The damaged store and the backups are only read. Events keep their numbers; lost ones are noted in their places. From a backup \
     come only damaged events and texts: a text that the store erased stays gone.\n\n\
     An encrypted store is opened by its key, as by any other verb; the same key opens the new store, which is encrypted as well. What was shredded \
-    stays unreadable. A backup needs no keys of its own. Where a file of keys is lost, what it opens is lost, and the file is named.")]
+    stays unreadable. A backup needs no keys of its own. If a file of keys is lost, its events are lost, and the answer names the file.")]
 pub(crate) struct Salvage {
     /// A folder that is empty or does not exist, for the new store
     #[arg(long, value_name = "DIR")]

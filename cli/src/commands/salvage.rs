@@ -99,7 +99,7 @@ fn tell(done: &Salvaged, args: &Salvage, output: &mut Output) -> Result<(), Fail
     for lost in &done.lost_keys {
         // Its name is made of hex digits.
         let why = output.recorded(&lost.why, Escape::Line);
-        output.line(format!("  lost  what {} opens: {why}", lost.file))?;
+        output.line(format!("  lost  the events that {} opens: {why}", lost.file))?;
     }
     if done.new_keys > 0 {
         let streams = describe::count(done.new_keys, "stream");

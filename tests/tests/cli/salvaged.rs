@@ -187,7 +187,7 @@ fn a_lost_file_of_keys_is_named_by_a_salvage_and_found_in_a_backup() {
     let alone = world.run(&["salvage", "--into", "alone", "--backup", "copy"]);
     assert_eq!(alone.code, 8);
     let said = alone.text();
-    assert!(said.contains(&format!("  lost  what {name} opens: there is no such file")), "{said}");
+    assert!(said.contains(&format!("  lost  the events that {name} opens: there is no such file")), "{said}");
     assert!(said.contains("Put the files of keys back from a copy of the folder keys"), "{said}");
     let found = world.run(&["salvage", "--into", "found", "--backup", "keyed"]).ok();
     assert!(found.contains("Nothing is lost."), "{found}");
