@@ -24,7 +24,7 @@ use crate::{keyring, passphrases, settings};
 
 /// The name of a key in its file; it signs under the name of a store.
 const KEY_NAME: &str = "acpdb";
-/// What the file of a key under a passphrase begins with.
+/// The first word of the file of a key under a passphrase.
 const WRAPPED_WORD: &str = "acpdb-wrapped-key-1";
 /// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;

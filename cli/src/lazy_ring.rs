@@ -7,7 +7,7 @@ use acpdb_engine::ids::StoreId;
 use acpdb_engine::keys::{KeyRing, NONCE_BYTES, Zeroizing};
 use acpdb_engine::locks::steady;
 
-/// What a store's keys are wrapped by.
+/// The ring that wraps a store's keys.
 pub(crate) type Ring = Arc<dyn KeyRing>;
 
 /// A ring that is asked for once: of a person, or of the system.

@@ -215,7 +215,7 @@ mod tests {
             "{error}"
         );
         assert_eq!(count(file(&copy).unwrap()).unwrap(), 1);
-        // What is no reference is told from one, and a damaged one is said to be one.
+        // A file that is no reference is told from one, and a damaged reference is named as such.
         assert_eq!(keys::entry_of(&copy).unwrap(), None);
         std::fs::write(&reference, "acpdb-in-keyring-1 \u{1b}[2J\n").unwrap();
         assert!(file(&reference).err().unwrap().message.contains("names no entry of the keyring"));

@@ -27,11 +27,11 @@ const CLAIM_COUNT_MAX: usize = 8;
 struct Finding {
     /// `ok`, `note` or `problem`.
     state: State,
-    /// What was looked at.
+    /// The thing that was looked at.
     what: &'static str,
-    /// What was found.
+    /// The finding, in words.
     detail: String,
-    /// What to do, if anything.
+    /// The next step, if any.
     next: Option<String>,
 }
 
@@ -188,7 +188,7 @@ fn hosts(add: &mut impl FnMut(State, &'static str, String, Option<String>)) {
     }
 }
 
-/// What the log says, and what to do about it.
+/// The state of the log, and the remedy.
 fn log(
     report: &Report,
     folder: &Path,
@@ -310,7 +310,7 @@ fn held(folder: &Path) -> Result<(u64, u64), String> {
 #[cfg(unix)]
 fn open_to_others(folder: &Path) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt as _;
-    // What cannot be looked at is told by those who open it.
+    // If it cannot be looked at, the verb that opens it tells why.
     let mode = std::fs::metadata(folder).ok()?.permissions().mode() & 0o777;
     (mode & 0o077 != 0).then_some(mode)
 }

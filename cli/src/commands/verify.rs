@@ -41,7 +41,7 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
         )));
     }
     let given = args.key.as_deref().map_or_else(|| Ok(Vec::new()), |key| given(key, report.store))?;
-    // What keeps it from being compared is told after all that was found.
+    // The reason why it cannot be compared is told after all findings.
     let (signed, unread) = match signed(&report, &folder, &given) {
         Ok(signed) => (signed, None),
         Err(failure) => (None, Some(failure)),
@@ -71,7 +71,7 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
     unread.map_or(Ok(code), Err)
 }
 
-/// What is printed for programs.
+/// The answer for programs.
 #[derive(serde::Serialize)]
 struct Verified<'a> {
     #[serde(flatten)]
@@ -90,7 +90,7 @@ fn given(key: &str, store: StoreId) -> Result<Vec<VerifierKey>, Failure> {
     Err(Failure::new(Code::Damage, message).hint("look for the folder that was here before"))
 }
 
-/// What was signed, held against a log that is sound in itself.
+/// Signed checkpoints, compared with a log that is sound in itself.
 pub(super) fn signed(
     report: &Report,
     folder: &Path,
@@ -292,7 +292,7 @@ fn of_witness(witness: &Witness) -> String {
     text
 }
 
-/// What works, and what to do.
+/// Says which verbs work, and the remedy.
 fn advise(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Failure> {
     let folder = folder.display();
     let lines: Vec<String> = match report.verdict() {

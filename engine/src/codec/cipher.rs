@@ -4,7 +4,7 @@
 //! sealed   nonce 24 | as many bytes as the plain ones | tag 16
 //! ```
 //!
-//! XChaCha20-Poly1305. What else the tag covers says where the bytes belong: sealed bytes that are moved to another store, stream, event
+//! XChaCha20-Poly1305. The tag also covers values that say where the bytes belong: sealed bytes that are moved to another store, stream, event
 //! or body do not open. Each place has a domain of its own, so that nothing sealed for one opens in another.
 //!
 //! Pure: nonces and keys come in.
@@ -137,7 +137,7 @@ macro_rules! extended {
 extended!(Vec<u8>);
 extended!(rkyv::util::AlignedVec<16>);
 
-/// What the tag of a payload covers: store, seq, envelope, and the digests of the event's bodies. In place of what `context` held.
+/// The bytes that the tag of a payload covers: store, seq, envelope, and the digests of the event's bodies. In place of what `context` held.
 pub(crate) fn payload_context(
     context: &mut Vec<u8>,
     (store, seq): (StoreId, Seq),
@@ -153,7 +153,7 @@ pub(crate) fn payload_context(
     }
 }
 
-/// What the tag of a body covers: store, stream, key, how it is packed, its length and its salt.
+/// The bytes that the tag of a body covers: store, stream, key, how it is packed, its length and its salt.
 pub(crate) fn body_context(
     store: StoreId,
     stream: StreamId,

@@ -138,7 +138,7 @@ pub enum EncodedBody {
         digest: Digest,
         /// Its length.
         bytes: u32,
-        /// What was stored of it: so much room it has.
+        /// The form of its stored bytes, which says how much room it has.
         form: BodyForm,
     },
 }

@@ -60,7 +60,7 @@ pub struct KeyFile {
 }
 
 impl KeyFile {
-    /// What a wrapped key is bound to.
+    /// The bytes that a wrapped key is bound to.
     pub fn context(store: StoreId, stream: StreamId, key: u32, subject: Option<SubjectId>) -> Vec<u8> {
         let mut context = vec![0; if subject.is_some() { 68 } else { 52 }];
         let domain = if subject.is_some() { SUBJECT_DOMAIN } else { CONTEXT_DOMAIN };
@@ -129,7 +129,7 @@ impl KeyFile {
     ///
     /// # Errors
     /// [`Invalid`] if it is no such file, is damaged, or is of another store or stream; its part is [`Part::Newer`] if a newer program wrote
-    /// it. What it says holds no bytes of the keys.
+    /// it. The error holds no bytes of the keys.
     pub fn decode(bytes: &[u8], store: StoreId, stream: StreamId) -> Result<Self, Invalid> {
         let fail =
             |offset, expected: &str, found: &str| Err(Invalid::new(Part::Secret, offset, expected, found));

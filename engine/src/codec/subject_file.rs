@@ -37,12 +37,12 @@ pub struct SubjectFile {
 }
 
 impl SubjectFile {
-    /// What a key ring binds the wrapped key to.
+    /// The bytes that a key ring binds the wrapped key to.
     pub fn key_context(store: StoreId, subject: SubjectId) -> Vec<u8> {
         [&KEY_DOMAIN[..], store.as_bytes(), subject.as_bytes()].concat()
     }
 
-    /// What the sealed name is bound to.
+    /// The bytes that the sealed name is bound to.
     pub fn name_context(store: StoreId, subject: SubjectId) -> Vec<u8> {
         [&NAME_DOMAIN[..], store.as_bytes(), subject.as_bytes()].concat()
     }
@@ -79,7 +79,7 @@ impl SubjectFile {
     ///
     /// # Errors
     /// [`Invalid`] if it is no such file, is damaged, or is of another store or subject; its part is [`Part::Newer`] if a newer program
-    /// wrote it. What it says holds no bytes of the key.
+    /// wrote it. The error holds no bytes of the key.
     pub fn decode(bytes: &[u8], store: StoreId, subject: SubjectId) -> Result<Self, Invalid> {
         let fail =
             |offset, expected: &str, found: &str| Err(Invalid::new(Part::Secret, offset, expected, found));

@@ -16,7 +16,7 @@ use crate::storage::{KeyRing, Storage};
 const TOO_LONG: &str = "the wrapped key or the name is too long";
 
 impl KeyChain {
-    /// Destroys the keys of a stream. What was sealed with them is gone, and nothing is added to the stream any more. Done again it changes
+    /// Destroys the keys of a stream. Events sealed with them are gone, and nothing is added to the stream any more. Done again it changes
     /// nothing.
     pub(crate) fn shred(&self, stream: StreamId) -> Result<(), LogError> {
         let _lock = self.folder.lock_and_mend()?;

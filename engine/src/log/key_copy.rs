@@ -36,7 +36,7 @@ pub(crate) struct Shreds {
     pub(crate) with_subjects: BTreeSet<StreamId>,
 }
 
-/// What became of the keys.
+/// The keys that were taken over, shredded or lost.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TakenKeys {
     /// The streams whose keys were destroyed.
@@ -81,7 +81,7 @@ impl Log {
         keys.put_all(theirs.open_all(shreds)?, self.generation())
     }
 
-    /// What is wrong with the file of a stream's keys, of which an event did not open.
+    /// The fault of a stream's file of keys, if an event of the stream did not open.
     pub(crate) fn key_fault(&self, stream: StreamId) -> Result<LostKey, LogError> {
         let found = match self.segments.keys() {
             Some(keys) => keys.newest(stream)?,

@@ -6,7 +6,7 @@
 //! added to a stream      sealed under its newest key; envelopes and rows say which key opens them
 //! ```
 //!
-//! A key is synced and in place before the first event that it seals. What is cached is as of a generation of files: a key that was added or
+//! A key is synced and in place before the first event that it seals. Cached keys are as of a generation of files: a key that was added or
 //! destroyed raises it. The store's own stream stays in plain: a key of its number is the private half of the store's secret.
 
 use std::io;
@@ -44,7 +44,7 @@ struct Known {
     subjects: FxHashMap<SubjectId, DataKey>,
 }
 
-/// What a look for a key found.
+/// The result of a look for a key.
 pub(super) enum Found {
     Key(DataKey),
     Shredded,
@@ -56,7 +56,7 @@ pub(super) enum Found {
     None,
 }
 
-/// What wraps the keys of a stream.
+/// The key that wraps the keys of a stream.
 #[derive(Clone, Copy)]
 pub(super) enum Around<'a> {
     Ring(&'a dyn KeyRing),

@@ -26,7 +26,7 @@ use crate::storage::{Bell, Clock, Entropy, KeyRing, Storage, write_file};
 pub struct Opening {
     /// Whether a folder without a store becomes one.
     pub create: bool,
-    /// What opens the keys of its streams.
+    /// The ring that opens the keys of its streams.
     pub ring: Option<Arc<dyn KeyRing>>,
     /// The folders that hold those keys, if not the store's own alone: the first that has a sound file is asked.
     pub keys_in: Vec<Arc<dyn Storage>>,

@@ -42,7 +42,7 @@ impl Log {
     /// Wraps all keys anew with another ring. Returns how many.
     ///
     /// # Errors
-    /// [`LogError::Locked`] if one of them can be opened by neither ring; [`LogError::Io`]. What was wrapped stays so; called again it goes on.
+    /// [`LogError::Locked`] if one of them can be opened by neither ring; [`LogError::Io`]. Files that were wrapped anew stay so; the next call goes on.
     pub fn rewrap_keys(&self, to: &Arc<dyn KeyRing>) -> Result<u64, LogError> {
         self.keys_to_change()?.map_or(Ok(0), |keys| keys.rewrap(to))
     }
@@ -88,7 +88,7 @@ impl Log {
     /// others. Call under the lock of SEAL.
     fn keys_changed(&self) -> Result<(), LogError> {
         let Some(tail) = &self.tail else { return Ok(()) };
-        // The lock of a file does not tell threads apart. What it guards is not looked at, and a key that is destroyed has to be told
+        // The lock of a file does not tell threads apart. The guarded value is not looked at, and a key that is destroyed has to be told
         // of even after a panic.
         let _writer = steady(&self.writer);
         let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;

@@ -9,8 +9,8 @@
 //! encrypted       -> opened with the store's keys, and sealed anew with the same keys for the new store (`sealed`)
 //! ```
 //!
-//! Every seq up to the last one that anything knows of is either copied or said to be lost. What knows of one: the log itself,
-//! headers of damaged frames, the tail page, the checkpoint, the index, what is saved beside the log.
+//! Every seq up to the last one that anything knows of is either copied or said to be lost. These know of one: the log itself,
+//! headers of damaged frames, the tail page, the checkpoint, the index, files under `snap/`.
 //!
 //! The source is only read. The new store has an id and links of its own: it is another store that tells the same
 //! story, and says where it cannot.
@@ -53,13 +53,13 @@ const KEY_BYTES: u32 = 32;
 
 /// Copies everything that verifies from the store in `from` to a new one in `into`, which must not be one yet.
 ///
-/// What is damaged there comes from the first of the backups that has it: events that are lost, and texts, each in its place. They
-/// are only read. What the links of the store confirm comes before other events of backups. A text whose erasure is on record in the new
+/// Lost events and texts come from the first of the backups that has them, each in its place. Backups are only read.
+/// Events that the links of the store confirm come before other events of backups. A text whose erasure is on record in the new
 /// store stays gone. So do zeros of which nothing says why, if their segment counts more erasures than are on record, or, where it does
 /// not count, if anything is lost. Where a text's own place is lost, and the record of its erasure as well, nothing tells that it was
 /// erased: then it is back, as after any restore.
 ///
-/// Of an encrypted store the new one is encrypted with the same keys. What was shredded stays noise. What a missing key seals is lost. A backup
+/// Of an encrypted store the new one is encrypted with the same keys. Shredded events stay noise. Events that a missing key seals are lost. A backup
 /// needs no keys of its own; those that it has are asked where the store's own are missing or damaged.
 ///
 /// `progress` is told how many events were copied so far. Cost: three reads of the source, two of each backup, and a synced commit for each of
@@ -127,7 +127,7 @@ fn resolved(path: &Path) -> Result<PathBuf, Error> {
             continue;
         }
         resolved.push(component);
-        // What is not there yet is not a link.
+        // A part that is not there yet is not a link.
         resolved = resolved.canonicalize().unwrap_or(resolved);
     }
     Ok(resolved)
@@ -167,7 +167,7 @@ pub fn salvage_storage(
     let found = verify_log(&source, true, saved_claims(&**source.storage(), source.store()))?;
     let (known_end, source_head_is_known) = end_of(&found);
     let source_head = backups.iter().map(|backup| backup.head.seq).fold(known_end, Seq::max);
-    // What is written and was never confirmed is as sound as the rest.
+    // Events that were written and never confirmed are as sound as the rest.
     let durable = source.refresh()?;
     let until = if found.end.position > durable.position { found.end } else { durable };
     let shortfall = shortfall(&source, until, &backups, &found, source_head)?;

@@ -1,4 +1,4 @@
-//! What is saved of damaged encrypted stores: all that their keys open, sealed again, and nothing that was erased or shredded.
+//! Salvages of damaged encrypted stores save all that their keys open, sealed again, and nothing that was erased or shredded.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ fn messages(session: &str, numbers: std::ops::Range<u32>) -> Vec<Entry> {
     numbers.map(|number| message(session, number)).collect()
 }
 
-/// What a store says at each seq; `None`: it says nothing there, since that was shredded or erased.
+/// The text of a store at each seq; `None`: it was shredded or erased.
 type Said = Vec<Option<String>>;
 
 fn said(store: &Store) -> Said {
@@ -168,7 +168,7 @@ fn salvaged(source: &Source, world: &SimWorld, backups: &[&SimWorld], told: &str
     (done, copy)
 }
 
-/// What is not lost says what it said, where it said it; all of that.
+/// Checks that each event which is not lost has its old seq and texts; gives all of them.
 fn told_as_before(source: &Source, store: &Store, done: &Salvaged) -> String {
     let now = said(store);
     let is_lost = |seq: Seq| {
@@ -197,7 +197,7 @@ fn all_of_a_sound_encrypted_store_is_salvaged_and_goes_on() {
     let (done, copy) = salvaged(&source, &source.world, &[], "sound");
     assert!(done.is_whole(), "{done:#?}");
     let store = open(&copy, 4);
-    // What a host tells again is known: origins mean what they meant.
+    // Facts that a host tells again are known: origins mean what they meant.
     for name in ["one", "person"] {
         let info = if name == "one" { session(name) } else { about(name) };
         let receipt = store.append(&info, messages(name, 0..4)).unwrap();
@@ -305,7 +305,7 @@ fn a_record_of_a_shredding_never_destroys_the_own_key_of_a_salvaged_store() {
     }
 }
 
-/// What was sealed stays noise for a holder of old keys as well: nothing of it is copied.
+/// Sealed bytes stay noise for a holder of old keys as well: none of them is copied.
 #[test]
 fn a_shredded_session_stays_an_unreadable_one_of_its_stream() {
     let source = source();

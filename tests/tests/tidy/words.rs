@@ -148,3 +148,23 @@ fn there_is_one_word_for_what_is_shown_in_place_of_a_text() -> io::Result<()> {
     );
     Ok(())
 }
+
+/// A sentence in a comment begins with its subject: "What is stored of it" leaves the reader to find the noun. A question may ask.
+#[test]
+fn a_comment_begins_with_its_subject() -> io::Result<()> {
+    let mut findings = Vec::new();
+    for file in files()?.iter().filter(|file| file.is("rs") && !file.path.contains("/fixtures/")) {
+        let text = file.text.as_deref().unwrap_or_default();
+        for (number, line) in (1..).zip(text.lines()) {
+            let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
+            let comment = comment.trim_start_matches(['/', '!', ' ']);
+            let mut sentences = comment.split(". ");
+            if sentences.any(|sentence| sentence.starts_with(concat!("Wh", "at ")) && !sentence.contains('?'))
+            {
+                findings.push(format!("{}:{number}", file.path));
+            }
+        }
+    }
+    report(findings, "name the thing: the texts, items, events, bytes or reasons that are meant.");
+    Ok(())
+}

@@ -1,4 +1,4 @@
-//! What of a frame its keys open, for a copy: events whose key is not at hand, or does not open them, are left out.
+//! The events of a frame that their keys open, for a copy: events whose key is not at hand, or does not open them, are left out.
 //!
 //! ```text
 //! key at hand, or never sealed   kept, in plain

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A link names its commit and every one before it. The store names links in headers of frames, also of damaged ones, which name the one
-//! before as well, in headers of segments, and in its witnesses. So what lies before such a place in the backup is confirmed. What lies behind the last one
-//! may come from a copy that was written to by itself: it is taken, and said to be unconfirmed.
+//! before as well, in headers of segments, and in its witnesses. So events before such a place in the backup are confirmed. Events behind the last one
+//! may come from a copy that was written to by itself: they are taken, and named as unconfirmed.
 
 use std::collections::BTreeSet;
 use std::iter::Peekable;
@@ -75,7 +75,7 @@ impl Backup {
         self.log.storage().path("")
     }
 
-    /// What it has from `from` on; whole frames are checked by their digests.
+    /// Its frames from `from` on; whole frames are checked by their digests.
     pub(super) fn stretches(&self, from: Seq) -> Result<Stretches<'_>, LogError> {
         self.log.stretches(from, self.head, FrameCheck::Digest)
     }
@@ -98,7 +98,7 @@ fn refused(path: PathBuf, why: String) -> Error {
     Error::Io { action: "salvage with the backup in", path, source }
 }
 
-/// What the new store will lack, or may have wrong; known before anything is copied.
+/// The events that the new store will lack, or may have wrong; known before anything is copied.
 pub(super) struct Shortfall {
     /// Of each backup, the seqs that links of the store confirm.
     pub(super) confirmed: Vec<Held>,
@@ -333,7 +333,7 @@ impl Held {
         self.ranges.last().map_or(Seq::ZERO, |(_, last)| *last)
     }
 
-    /// What is both here and in some ranges.
+    /// The seqs that are both here and in some ranges.
     pub(super) fn within(&self, ranges: &[(Seq, Seq)]) -> Vec<(Seq, Seq)> {
         let mut both = Vec::new();
         for &(first, last) in ranges {
@@ -345,7 +345,7 @@ impl Held {
         both
     }
 
-    /// What is left of some ranges.
+    /// The seqs of some ranges that are not here.
     fn taken_from(&self, ranges: &[(Seq, Seq)]) -> Vec<(Seq, Seq)> {
         let mut left = Vec::new();
         for &(first, last) in ranges {

@@ -13,7 +13,7 @@ use super::backups::{Backup, Held, Shortfall};
 
 /// The erasures that the new store will have on record.
 pub(super) struct Recorded {
-    /// What they name, by digest: each body has a salt of its own, so no other one has it. Some may not be zeroed yet; none is copied.
+    /// The bodies that they name, by digest: each body has a salt of its own, so no other one has it. Some may not be zeroed yet; none is copied.
     pub(super) erased: FxHashSet<Digest>,
     /// The streams that they say are shredded.
     pub(super) shreds: Shreds,

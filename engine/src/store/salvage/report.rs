@@ -1,4 +1,4 @@
-//! What a salvage is given, and what it says that it did.
+//! The options of a salvage, and its report.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use crate::ids::{Seq, StoreId};
 use crate::log::{LostKey, Violation, Witness};
 use crate::storage::KeyRing;
 
-/// What a salvage is given besides the two folders.
+/// Options of a salvage.
 #[derive(Clone, Default)]
 pub struct SalvageOptions {
     /// Backups of the store.
     pub backups: Vec<PathBuf>,
-    /// What opens the store, if it is encrypted. It opens the new one as well.
+    /// The ring that opens the store, if it is encrypted. It opens the new store as well.
     pub keys: Option<Arc<dyn KeyRing>>,
 }
 
-/// What [`salvage`](super::salvage) did.
+/// The report of [`salvage`](super::salvage).
 #[derive(Clone, Debug, serde::Serialize)]
 #[must_use]
 pub struct Salvaged {

@@ -29,7 +29,7 @@ pub(super) fn open(storage: Arc<dyn Storage>, opening: &Opening) -> Result<Log, 
     Ok(log)
 }
 
-/// What is known of the streams of an encrypted store. Of any other it is empty.
+/// The keys and losses of the streams of an encrypted store. Empty for any other store.
 pub(super) struct Sealed {
     /// Streams that were shredded.
     shredded: BTreeSet<StreamId>,
