@@ -114,7 +114,7 @@ impl KeyChain {
             opened.subjects.extend(self.subject_of(*stream)?.map(|subject| (subject, None)));
         }
         let mut streams: BTreeSet<StreamId> = self.folder.streams()?.into_iter().collect();
-        streams.extend(&shreds.streams);
+        streams.extend(shreds.streams.iter().chain(&shreds.with_subjects));
         streams.remove(&StreamId::STORE);
         let mut subjects: BTreeSet<SubjectId> = self.folder.subjects()?.into_iter().collect();
         let mut files = Vec::with_capacity(streams.len());
@@ -124,11 +124,19 @@ impl KeyChain {
             subjects.extend(file.as_ref().ok().and_then(|file| file.subject));
             files.push((stream, file));
         }
+        let is_told =
+            |stream: StreamId| shreds.streams.contains(&stream) || shreds.with_subjects.contains(&stream);
+        // Subjects about which a session can still be read, as far as files tell.
+        let open = files.iter().filter_map(|(stream, file)| {
+            let file = file.as_ref().ok().filter(|file| !file.is_shredded() && !is_told(*stream));
+            file.and_then(|file| file.subject)
+        });
+        let open: BTreeSet<SubjectId> = open.collect();
         for subject in subjects {
-            self.open_subject(subject, &mut opened)?;
+            self.open_subject(subject, open.contains(&subject), &mut opened)?;
         }
         for (stream, file) in files {
-            let is_told = shreds.streams.contains(&stream);
+            let is_told = is_told(stream);
             match file {
                 Ok(file) => self.open_stream(&file, is_told, &mut opened)?,
                 Err(_) if is_told => drop(opened.streams.insert(stream, (None, Vec::new()))),
@@ -138,7 +146,8 @@ impl KeyChain {
         Ok(opened)
     }
 
-    fn open_subject(&self, subject: SubjectId, opened: &mut Opened) -> Result<(), LogError> {
+    /// `is_open`: the file of a session about it has a key.
+    fn open_subject(&self, subject: SubjectId, is_open: bool, opened: &mut Opened) -> Result<(), LogError> {
         if opened.subjects.contains_key(&subject) {
             return Ok(());
         }
@@ -153,6 +162,8 @@ impl KeyChain {
                 Some((key, name.unwrap_or_else(|| subject.to_hex())))
             }
             Found::Shredded => None,
+            // All of its sessions were shredded, most likely with it. So no key is made for it, and none is missed.
+            Found::None | Found::Damaged(_) if !is_open => None,
             found => {
                 opened.lose(None, subject_name(subject), found);
                 return Ok(());

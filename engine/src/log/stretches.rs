@@ -1,5 +1,7 @@
 //! Reading forward, with the sound pieces of damaged frames.
 
+use std::collections::BTreeSet;
+
 use super::error::LogError;
 use super::frames::Frames;
 use super::{Head, Log};
@@ -17,11 +19,11 @@ pub(crate) struct Stretch {
 }
 
 impl Stretch {
-    fn new(header: FrameHeader, parts: Vec<Frame>, is_whole: bool) -> Self {
+    fn new(header: FrameHeader, parts: Vec<Frame>, is_whole: bool, shredded: &BTreeSet<StreamId>) -> Self {
         let mut stretch =
             Self { header, parts: Vec::with_capacity(parts.len()), is_whole, locked: Vec::new() };
         for part in parts {
-            let (legible, locked) = part.legible();
+            let (legible, locked) = part.legible(shredded);
             stretch.parts.extend(legible);
             stretch.locked.extend(locked);
         }
@@ -33,20 +35,23 @@ impl Stretch {
 pub(crate) struct Stretches<'a> {
     log: &'a Log,
     frames: Frames<'a>,
+    shredded: &'a BTreeSet<StreamId>,
 }
 
 impl Log {
-    /// Stretches from the one that holds `from` on, up to a place that need not be durable.
+    /// Stretches from the one that holds `from` on, up to a place that need not be durable. Events of `shredded` streams are there even if no key
+    /// file says so.
     ///
     /// # Errors
     /// As [`Log::frames_from`].
-    pub(crate) fn stretches(
-        &self,
+    pub(crate) fn stretches<'a>(
+        &'a self,
         from: Seq,
         until: Head,
         check: FrameCheck,
-    ) -> Result<Stretches<'_>, LogError> {
-        Ok(Stretches { log: self, frames: self.frames_until(from, until, check)? })
+        shredded: &'a BTreeSet<StreamId>,
+    ) -> Result<Stretches<'a>, LogError> {
+        Ok(Stretches { log: self, frames: self.frames_until(from, until, check)?, shredded })
     }
 }
 
@@ -57,12 +62,12 @@ impl Iterator for Stretches<'_> {
         loop {
             match (self.frames.next()?, self.frames.damaged()) {
                 (Ok(frame), _) => {
-                    return Some(Ok(Stretch::new(*frame.header(), vec![frame], true)));
+                    return Some(Ok(Stretch::new(*frame.header(), vec![frame], true, self.shredded)));
                 }
                 (Err(LogError::Corrupt(_)), Some(header)) => {
                     let header = *header;
                     let parts = self.log.sound_parts(&header);
-                    return Some(parts.map(|parts| Stretch::new(header, parts, false)));
+                    return Some(parts.map(|parts| Stretch::new(header, parts, false, self.shredded)));
                 }
                 // No header tells which events these were.
                 (Err(LogError::Corrupt(_)), None) => {}

@@ -30,7 +30,7 @@ use crate::ids::{Digest, Micros, Origin, Seq, StreamId};
 use crate::log::{Log, LogError, LogOptions, LogReport, Opening, WitnessKind};
 use crate::secret::Withheld;
 use crate::storage::{Clock, FileStorage, KeyRing, Storage, SystemClock, SystemEntropy};
-use crate::verify::verify_log;
+use crate::verify::{SHREDDED_ROW, SHREDDED_SUBJECT_ROW, recorded_shreds, verify_log};
 
 use super::audit::saved_claims;
 use super::write::settle_text;
@@ -163,14 +163,16 @@ pub fn salvage_storage(
     if source.is_encrypted() && keys.is_none() {
         return Err(source.why_locked(StreamId::STORE).into());
     }
-    let backups = Backup::open_all(backups, &source, &opening)?;
+    let mut shredded = recorded_shreds(&source, Seq::ZERO, SHREDDED_ROW)?;
+    shredded.append(&mut recorded_shreds(&source, Seq::ZERO, SHREDDED_SUBJECT_ROW)?);
+    let backups = Backup::open_all(backups, &source, &opening, &shredded)?;
     let found = verify_log(&source, true, saved_claims(&**source.storage(), source.store()))?;
     let (known_end, source_head_is_known) = end_of(&found);
     let source_head = backups.iter().map(|backup| backup.head.seq).fold(known_end, Seq::max);
     // Events that were written and never confirmed are as sound as the rest.
     let durable = source.refresh()?;
     let until = if found.end.position > durable.position { found.end } else { durable };
-    let shortfall = shortfall(&source, until, &backups, &found, source_head)?;
+    let shortfall = shortfall(&source, until, &backups, (&found, source_head), &shredded)?;
     let is_all = shortfall.lost.is_empty()
         && shortfall.unconfirmed.is_empty()
         && source_head_is_known
@@ -226,7 +228,7 @@ pub fn salvage_storage(
             violations: found.violations,
         },
     };
-    for stretch in source.stretches(Seq(1), until, FrameCheck::Checksum)? {
+    for stretch in source.stretches(Seq(1), until, FrameCheck::Checksum, &shredded)? {
         let stretch = stretch?;
         for run in runs_of(&stretch.parts) {
             copy.events(run, stretch.is_whole)?;
@@ -455,7 +457,12 @@ impl Copy<'_> {
                 break;
             }
             // A commit is confirmed as a whole.
-            if offer.only.is_some_and(|only| !only.has(stretch.header.first_seq)) {
+            let (first, last) = (stretch.header.first_seq, stretch.header.last_seq());
+            let is_offered = match offer.only {
+                Some(only) => only.has(first),
+                None => !self.recorded.names_others(number - self.backups.len(), first, last),
+            };
+            if !is_offered {
                 continue;
             }
             for run in runs_of(&stretch.parts) {
@@ -515,6 +522,9 @@ impl Copy<'_> {
             self.done.lost_bodies.len()
         );
         payloads.push(DamageNoted { note, ..DamageNoted::default() }.into());
+        // Some were left out, since a record names them.
+        let unconfirmed = std::mem::take(&mut self.done.unconfirmed_events);
+        self.done.unconfirmed_events = Held::of(&self.done.lost_events).taken_from(&unconfirmed);
         self.record(payloads)?;
         self.done.head = self.next.before();
         Ok(())

@@ -458,3 +458,90 @@ fn a_passphrase_opens_the_salvaged_store() {
     let was = said(&store);
     assert_eq!(now[..was.len()], was[..]);
 }
+
+/// A record of a shredding is enough: the files of the keys may be gone. Its sessions were told of as lost, with advice to look for a backup.
+#[test]
+fn a_session_that_is_on_record_as_shredded_is_not_lost_with_the_file_of_its_key() {
+    let source = source();
+    let gone = source.world.fork(1);
+    gone.remove_file(&key_name(session(SHREDDED).id()));
+    let (done, _) = salvaged(&source, &gone, &[], "by its own key");
+    assert!(done.is_whole(), "{done:#?}");
+    let store = open(&gone, 2);
+    let _ = store.shred_subject("Ada zebra", "ada", "asked for").unwrap();
+    store.close().unwrap();
+    drop(store);
+    gone.remove_file(&key_name(about("person").id()));
+    let copy = SimWorld::new(8);
+    let done = tried(&gone, &[], &copy, Some(&ring(7))).unwrap();
+    assert!(done.is_whole(), "{done:#?}");
+    assert!(open(&copy, 3).is_shredded(about("person").id()).unwrap());
+}
+
+/// The file of a shredded subject is lost, and the record of its shredding. The files of its sessions still say that they were shredded.
+#[test]
+fn no_key_is_made_for_a_subject_all_of_whose_sessions_were_shredded() {
+    let source = source();
+    let world = source.world.fork(1);
+    let store = open(&world, 2);
+    let _ = store.shred_subject("Ada zebra", "ada", "the subject is gone").unwrap();
+    store.close().unwrap();
+    drop(store);
+    let (name, record) = frame_of(&world, b"the subject is gone");
+    let world = flipped(&world, &name, record + 170);
+    world.remove_file(&subject_name(&world));
+    let copy = SimWorld::new(8);
+    let done = tried(&world, &[], &copy, Some(&ring(7))).unwrap();
+    assert!(done.lost_keys.is_empty() && lost_count(&done) > 0, "{done:#?}");
+    let later = StreamInfo { subject: Some("Ada zebra".to_owned()), ..session("later") };
+    let refused = open(&copy, 3).append(&later, vec![message("later", 0)]);
+    assert!(matches!(refused, Err(Error::Erased { .. })), "{refused:?}");
+    let again = SimWorld::new(7);
+    let done = tried(&copy, &[], &again, Some(&ring(7))).unwrap();
+    assert!(done.is_whole(), "{done:#?}");
+}
+
+/// A copy of the folder was written to by itself. Where it has events of one session, the store had those of another, which was shredded and whose
+/// events are lost: the record named the wrong session, and a sound one became noise.
+#[test]
+fn a_record_of_a_shredding_is_not_about_other_events_at_the_same_seq() {
+    let source = source();
+    let (world, diverged) = (source.world.fork(1), source.world.fork(2));
+    let store = open(&diverged, 3);
+    for number in 80..82 {
+        let _ = store.append(&session("one"), vec![message("one", number)]).unwrap();
+    }
+    store.close().unwrap();
+    drop(store);
+    let store = open(&world, 4);
+    for number in 0..5 {
+        let _ = store.append(&session("late"), vec![message("late", number)]).unwrap();
+    }
+    let _ = store.shred(session("late").id(), "ada", "late is gone").unwrap();
+    store.close().unwrap();
+    drop(store);
+    let ((name, first), (record_name, record)) =
+        (frame_of(&world, session("late").id().as_bytes()), frame_of(&world, b"late is gone"));
+    let mut names = segments(&world);
+    names.retain(|segment| (&name..=&record_name).contains(&segment));
+    for segment in names {
+        let mut bytes = world.file(&segment).unwrap();
+        let (from, to) = (
+            if segment == name { first } else { 4096 },
+            if segment == record_name { record } else { bytes.len() },
+        );
+        bytes[from..to].fill(0);
+        world.set_file(&segment, bytes);
+    }
+    let copy = SimWorld::new(8);
+    let done = tried(&world, &[&diverged], &copy, Some(&ring(7))).unwrap();
+    assert!(lost_count(&done) > 0 && done.unconfirmed_events.is_empty(), "{done:#?}");
+    let store = open(&copy, 5);
+    assert!(!store.is_shredded(session("one").id()).unwrap(), "{done:#?}");
+    let now: String = said(&store).into_iter().flatten().collect();
+    assert!(now.contains("text 60 of one") && !now.contains("of late"), "{done:#?}");
+    let _ = store.append(&session("one"), vec![message("one", 90)]).unwrap();
+    drop(store);
+    let done = tried(&copy, &[], &SimWorld::new(7), Some(&ring(7))).unwrap();
+    assert!(done.is_whole(), "{done:#?}");
+}

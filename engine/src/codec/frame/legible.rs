@@ -6,6 +6,8 @@
 //! key missing, or another one    left out, as if it were damaged
 //! ```
 
+use std::collections::BTreeSet;
+
 use super::{EventRef, Frame};
 use crate::codec::fields::align16;
 use crate::codec::held::{Sight, Span, Spans};
@@ -32,16 +34,17 @@ impl EventRef<'_> {
         form.is_sealed().then_some(SealedForm { envelope, key: form.key, payload_bytes })
     }
 
-    fn is_legible(&self) -> bool {
-        !matches!(self.sight, Sight::NoKey | Sight::Forged)
+    fn is_kept(&self, shredded: &BTreeSet<StreamId>) -> bool {
+        !matches!(self.sight, Sight::NoKey | Sight::Forged) || shredded.contains(&self.envelope.stream)
     }
 }
 
 impl Frame {
-    /// The runs of events that are kept, and the streams of those that are not. No bytes are copied.
-    pub(crate) fn legible(self) -> (Vec<Self>, Vec<StreamId>) {
-        let mut left_out: Vec<StreamId> =
-            self.events().filter(|event| !event.is_legible()).map(|event| event.envelope.stream).collect();
+    /// The runs of events that are kept, and the streams of those that are not. No bytes are copied. `shredded`: streams whose keys were destroyed,
+    /// though their files may not say so.
+    pub(crate) fn legible(self, shredded: &BTreeSet<StreamId>) -> (Vec<Self>, Vec<StreamId>) {
+        let left_out = self.events().filter(|event| !event.is_kept(shredded));
+        let mut left_out: Vec<StreamId> = left_out.map(|event| event.envelope.stream).collect();
         if left_out.is_empty() {
             return (vec![self], left_out);
         }
@@ -62,7 +65,7 @@ impl Frame {
                     row_count: event.row_count,
                 };
                 payloads = payloads.saturating_add(align16(event.raw.len()));
-                if !event.is_legible() {
+                if !event.is_kept(shredded) {
                     runs.push(Vec::new());
                     joins = false;
                     continue;

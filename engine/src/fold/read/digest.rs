@@ -28,7 +28,8 @@ impl State {
         for ix in self.items(at) {
             add("item", &self.item(ix, at));
             add(
-                "placeholder",
+                // The name that digests of recorded stores cover.
+                concat!("stand-", "in"),
                 &[
                     self.placeholder(ix, crate::event::Face::Input, at),
                     self.placeholder(ix, crate::event::Face::Output, at),

@@ -28,6 +28,8 @@ use super::sealed;
 pub(super) struct Backup {
     pub(super) log: Log,
     pub(super) head: Head,
+    /// Streams that the store has on record as shredded.
+    shredded: BTreeSet<StreamId>,
 }
 
 impl Backup {
@@ -36,11 +38,14 @@ impl Backup {
         storages: Vec<Arc<dyn Storage>>,
         source: &Log,
         opening: &Opening,
+        shredded: &BTreeSet<StreamId>,
     ) -> Result<Vec<Self>, Error> {
         let mut backups: Vec<Self> = Vec::with_capacity(storages.len());
         for storage in storages {
             let known = backups.first().map_or(source.store(), |backup| backup.log.store());
-            backups.push(Self::open(storage, known, source.is_encrypted(), opening)?);
+            let mut backup = Self::open(storage, known, source.is_encrypted(), opening)?;
+            backup.shredded.clone_from(shredded);
+            backups.push(backup);
         }
         Ok(backups)
     }
@@ -68,7 +73,7 @@ impl Backup {
             (false, false) => {}
         }
         let head = log.refresh()?;
-        Ok(Self { log, head })
+        Ok(Self { log, head, shredded: BTreeSet::new() })
     }
 
     fn path(&self) -> PathBuf {
@@ -77,7 +82,7 @@ impl Backup {
 
     /// Its frames from `from` on; whole frames are checked by their digests.
     pub(super) fn stretches(&self, from: Seq) -> Result<Stretches<'_>, LogError> {
-        self.log.stretches(from, self.head, FrameCheck::Digest)
+        self.log.stretches(from, self.head, FrameCheck::Digest, &self.shredded)
     }
 
     /// The bytes of a body, if they are here: a backup has each body where the store has it.
@@ -120,8 +125,8 @@ pub(super) fn shortfall(
     source: &Log,
     until: Head,
     backups: &[Backup],
-    found: &LogReport,
-    end: Seq,
+    (found, end): (&LogReport, Seq),
+    shredded: &BTreeSet<StreamId>,
 ) -> Result<Shortfall, Error> {
     let mut beside = Vec::with_capacity(backups.len());
     for backup in backups {
@@ -129,7 +134,7 @@ pub(super) fn shortfall(
     }
     let mut told = told_by(&found.witnesses).into_iter().peekable();
     let (mut here, mut locked) = (Held::default(), BTreeSet::new());
-    for stretch in source.stretches(Seq(1), until, FrameCheck::Checksum)? {
+    for stretch in source.stretches(Seq(1), until, FrameCheck::Checksum, shredded)? {
         let Stretch { header, parts, locked: streams, .. } = stretch?;
         locked.extend(streams);
         for own in [Named::by_log(header.first_seq.before(), header.previous), Named::by(&header)] {
@@ -346,7 +351,7 @@ impl Held {
     }
 
     /// The seqs of some ranges that are not here.
-    fn taken_from(&self, ranges: &[(Seq, Seq)]) -> Vec<(Seq, Seq)> {
+    pub(super) fn taken_from(&self, ranges: &[(Seq, Seq)]) -> Vec<(Seq, Seq)> {
         let mut left = Vec::new();
         for &(first, last) in ranges {
             let mut next = first;

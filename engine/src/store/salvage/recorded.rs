@@ -7,7 +7,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::error::Error;
 use crate::ids::{Digest, Position, Seq};
 use crate::log::{Log, Shreds};
-use crate::verify::{SHREDDED_ROW, SHREDDED_SUBJECT_ROW, recorded_addresses, rows_at, shredded_streams};
+use crate::verify::{
+    ErasedBody, SHREDDED_ROW, SHREDDED_SUBJECT_ROW, recorded_addresses, rows_at, shredded_streams,
+};
 
 use super::backups::{Backup, Held, Shortfall};
 
@@ -21,36 +23,68 @@ pub(super) struct Recorded {
     commits: FxHashMap<u32, BTreeSet<Seq>>,
     /// Of each backup, the last seq up to which it has the history of the store; none if it has erasures behind it.
     comparable: Vec<Option<Seq>>,
+    /// Of each backup, the seqs of events in records that are about other events than those that the backup has there.
+    foreign: Vec<BTreeSet<Seq>>,
     /// An erasure is under way in the store.
     is_pending: bool,
 }
 
 impl Recorded {
     pub(super) fn read(source: &Log, backups: &[Backup], shortfall: &Shortfall) -> Result<Self, Error> {
-        let mut records = recorded_addresses(source, Seq::ZERO)?;
         let mut comparable = Vec::with_capacity(backups.len());
         let taken = Held::of(&shortfall.unconfirmed);
-        for (backup, confirmed) in backups.iter().zip(&shortfall.confirmed) {
+        // `None`: of the store itself; else the number of the backup.
+        let mut records: Vec<(Option<usize>, ErasedBody)> = Vec::new();
+        records.extend(recorded_addresses(source, Seq::ZERO)?.into_iter().map(|record| (None, record)));
+        for (number, (backup, confirmed)) in backups.iter().zip(&shortfall.confirmed).enumerate() {
             let last = confirmed.last();
             let theirs = recorded_addresses(&backup.log, Seq::ZERO)?;
             comparable.push(Some(last).filter(|_| theirs.iter().all(|erased| erased.commit <= last)));
             let is_copied = |commit: Seq| confirmed.has(commit) || taken.has(commit);
-            records.extend(theirs.into_iter().filter(|erased| is_copied(erased.commit)));
+            let copied = theirs.into_iter().filter(|erased| is_copied(erased.commit));
+            records.extend(copied.map(|record| (Some(number), record)));
         }
+        // A seq that no link of the store confirms may be another event there.
+        let is_shared = |number: Option<usize>, seq: Seq| {
+            number.is_none_or(|number| shortfall.confirmed.get(number).is_some_and(|held| held.has(seq)))
+        };
         let (mut erased, mut shreds) = (FxHashSet::default(), Shreds::default());
         let mut commits: FxHashMap<u32, BTreeSet<Seq>> = FxHashMap::default();
-        for log in std::iter::once(source).chain(backups.iter().map(|backup| &backup.log)) {
-            for (row, record) in rows_at(log, &records)?.into_iter().zip(&records) {
+        let mut foreign = Vec::with_capacity(backups.len());
+        let numbered = backups.iter().enumerate().map(|(number, backup)| (Some(number), &backup.log));
+        for (number, log) in std::iter::once((None, source)).chain(numbered) {
+            let (about, others): (Vec<_>, Vec<_>) = records.iter().partition(|(of, record)| {
+                let seq = record.address.seq;
+                *of == number || (is_shared(*of, seq) && is_shared(number, seq))
+            });
+            let about: Vec<ErasedBody> = about.into_iter().map(|(_, record)| record).collect();
+            for (row, record) in rows_at(log, &about)?.into_iter().zip(&about) {
                 let Some(row) = row else { continue };
                 erased.insert(row.digest);
                 if record.is_zeroed {
                     commits.entry(row.position.segment()).or_default().insert(record.commit);
                 }
             }
-            shreds.streams.extend(shredded_streams(log, &records, SHREDDED_ROW)?);
-            shreds.with_subjects.extend(shredded_streams(log, &records, SHREDDED_SUBJECT_ROW)?);
+            shreds.streams.extend(shredded_streams(log, &about, SHREDDED_ROW)?);
+            shreds.with_subjects.extend(shredded_streams(log, &about, SHREDDED_SUBJECT_ROW)?);
+            if number.is_some() {
+                foreign.push(others.into_iter().map(|(_, record)| record.address.seq).collect());
+            }
         }
-        Ok(Self { erased, shreds, commits, comparable, is_pending: source.erasing_after()?.is_some() })
+        Ok(Self {
+            erased,
+            shreds,
+            commits,
+            comparable,
+            foreign,
+            is_pending: source.erasing_after()?.is_some(),
+        })
+    }
+
+    /// Whether a record names an event in this range that is another one in this backup. In the new store the record would name that other event: it
+    /// would pass for erased, or its session for shredded.
+    pub(super) fn names_others(&self, backup: usize, first: Seq, last: Seq) -> bool {
+        self.foreign.get(backup).is_some_and(|seqs| seqs.range(first..=last).next().is_some())
     }
 
     /// Whether all that was erased in a segment since a backup is on record: the segment counts. `None` if that cannot be told.
