@@ -128,6 +128,7 @@ impl KeyChain {
             |stream: StreamId| shreds.streams.contains(&stream) || shreds.with_subjects.contains(&stream);
         // Subjects about which a session can still be read, as far as files tell.
         let open = files.iter().filter_map(|(stream, file)| {
+            // A damaged file names no subject.
             let file = file.as_ref().ok().filter(|file| !file.is_shredded() && !is_told(*stream));
             file.and_then(|file| file.subject)
         });

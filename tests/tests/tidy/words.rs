@@ -63,7 +63,7 @@ const OLD_NAMES: &[(&str, &str, &[&str])] = &[
     (concat!("LentL", "ist"), "BorrowedList", &[]),
     (concat!("under ", "W"), "under the write lock", &[]),
     (concat!("the turn to ", "sync"), "the sync lock", &[]),
-    (concat!("Stand", "In"), "Placeholder", &[]),
+    (concat!("Stand", "In"), "Placeholder", &["CHANGELOG.md"]),
     (concat!("stand_", "in"), "placeholder", &[]),
 ];
 
