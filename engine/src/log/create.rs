@@ -1,4 +1,4 @@
-//! Telling which store this is, and making one.
+//! Finds out which store a folder holds, and makes a store.
 
 use std::io;
 use std::sync::Arc;
@@ -74,9 +74,9 @@ pub(crate) fn identity_from_log(
             store = SegmentHeader::decode(bytes.get(..count).unwrap_or(&[])).ok().map(|header| header.store);
         }
     }
-    // A checkpoint that cannot be read adds nothing to what the segments say.
+    // A checkpoint that cannot be read adds nothing to the facts of the segments.
     let checkpoint = read_file(&**storage, CHECKPOINT, 4096).ok().flatten();
-    // As above.
+    // A damaged checkpoint adds nothing either.
     if let Some(checkpoint) = checkpoint.and_then(|bytes| Checkpoint::decode(&bytes).ok()) {
         holds_frames |= checkpoint.written.seq > Seq::ZERO;
         store = store.or(Some(checkpoint.store));
@@ -85,8 +85,8 @@ pub(crate) fn identity_from_log(
 }
 
 impl Log {
-    /// Puts another store's secret in place of this one's, for a store that takes over the other's events. For a store that
-    /// nothing was recorded in; this handle keeps the secret that it had.
+    /// Replaces this store's secret by another store's, for a store that takes over the other's events. For a store in which nothing was recorded.
+    /// This handle keeps its old secret.
     pub fn take_secret(&self, secret: &Secret) -> Result<(), LogError> {
         let file = SecretFile { store: self.store(), key: *secret.as_bytes() };
         write_file(&**self.storage(), SECRET, &file.encode())
@@ -95,14 +95,14 @@ impl Log {
 }
 
 impl Log {
-    /// The secret in its file, if it can be had: in an encrypted store only what salts proofs.
+    /// The secret in its file, if it can be read. In an encrypted store the file has only the half that salts proofs.
     pub(crate) fn filed_secret(&self) -> Option<Secret> {
-        // Who asks for it takes another one, or makes one.
+        // The caller takes another secret, or makes one.
         read_secret(&**self.storage(), self.store()).ok()
     }
 }
 
-/// The store's secret, or why it cannot be had.
+/// The store's secret, or the reason why it cannot be had.
 pub(crate) fn read_secret(storage: &dyn Storage, store: StoreId) -> Result<Secret, String> {
     match read_file(storage, SECRET, SECRET_FILE_BYTES) {
         Ok(Some(bytes)) => match SecretFile::decode(&bytes, store) {
@@ -136,7 +136,7 @@ pub(crate) fn store_file_damage(storage: &dyn Storage, invalid: Option<Invalid>)
 
 pub(crate) type OpenedTail = (Option<Box<dyn crate::storage::StoredFile>>, bool);
 
-/// Opens the tail for writing; `None` if that is not wanted or not allowed, and whether the disk is read-only.
+/// Opens the tail for writing; `None` if the caller does not want that, or it is not allowed. Also returns whether the disk is read-only.
 pub(crate) fn open_tail(storage: &dyn Storage, read_only: bool) -> Result<OpenedTail, LogError> {
     let access = if read_only { Access::Write } else { Access::Create };
     match storage.open(TAIL, access) {
@@ -204,7 +204,7 @@ pub(crate) fn make(
     let writes = ring.map(|_| ENCRYPTION.to_owned()).into_iter().collect();
     let file = StoreFile { store, created: now, needs: Vec::new(), writes };
     write_file(&**storage, STORE_FILE, &file.encode()).map_err(fail("create", STORE_FILE))?;
-    // The name of the store itself.
+    // Makes the name of the store's own folder durable.
     storage.sync_dir("..").map_err(fail("sync the directory of", ""))?;
     Ok(file)
 }

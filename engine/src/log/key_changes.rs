@@ -1,7 +1,7 @@
-//! Changes of keys: wrapped by another ring, followed by others, given to a subject, destroyed, copied.
+//! Changes of keys: wrapped by another ring, followed by newer keys, made for a subject, destroyed, copied.
 //!
-//! Each file changes as a whole, under the lock of the folder; a change of many files that stops half way is gone on with by the next call.
-//! Not here: who is told that keys changed (`handle`), and what of it is on record.
+//! Each file changes as a whole, under the lock of the folder; if a change of many files stops half way, the next call goes on with it. Not here:
+//! telling other handles that keys changed (`rekey`), and recording it.
 
 use std::sync::Arc;
 
@@ -12,12 +12,11 @@ use crate::codec::{DataKey, KeyFile, NONCE_BYTES, SubjectFile, WrappedKey};
 use crate::ids::{StreamId, SubjectId};
 use crate::storage::{KeyRing, Storage};
 
-/// Why a subject's file cannot be made.
+/// The reason why a subject's file cannot be made.
 const TOO_LONG: &str = "the wrapped key or the name is too long";
 
 impl KeyChain {
-    /// Destroys the keys of a stream. Events sealed with them are gone, and nothing is added to the stream any more. Done again it changes
-    /// nothing.
+    /// Destroys the keys of a stream. Events sealed with them are gone, and nothing is added to the stream any more. A second call changes nothing.
     pub(crate) fn shred(&self, stream: StreamId) -> Result<(), LogError> {
         let _lock = self.folder.lock_and_mend()?;
         self.forget();
@@ -31,7 +30,7 @@ impl KeyChain {
         self.folder.destroy(&key_name(stream), &self.encoded(&gone)?)
     }
 
-    /// Destroys the key of a subject, and with it those of all streams about it. Nothing is recorded about the subject any more. Done again it
+    /// Destroys the key of a subject, and with it the keys of all streams about it. Nothing is recorded about the subject any more. A second call
     /// changes nothing.
     pub(crate) fn shred_subject(&self, subject: SubjectId) -> Result<(), LogError> {
         let _lock = self.folder.lock_and_mend()?;
@@ -44,8 +43,8 @@ impl KeyChain {
         self.folder.destroy(&subject_name(subject), &gone)
     }
 
-    /// Gives streams a new key each, under which from now on everything is sealed that is added to them. Older keys open what they sealed.
-    /// Streams without a file and those that were shredded are left out, and so is the store's own. Returns how many got one.
+    /// Gives each stream a new key, which seals every event added from now on. Older keys still open the events that they sealed. Streams without a
+    /// file and those that were shredded are left out, and so is the store's own. Returns how many streams got a key.
     pub(crate) fn add_keys(&self, streams: &[StreamId]) -> Result<u64, LogError> {
         let Some(ring) = &self.ring else { return Err(self.why_locked(StreamId::STORE)) };
         let _lock = self.folder.lock_and_mend()?;
@@ -78,8 +77,8 @@ impl KeyChain {
         Ok(count)
     }
 
-    /// Wraps every key anew with another ring, the store's own last. Taken up again after a crash it goes on: keys that the other ring opens
-    /// are left as they are, and so are those that a subject's key wraps. Returns how many were wrapped.
+    /// Wraps every key anew with another ring, the store's own last. A call after a crash goes on: keys that the other ring opens already are left as
+    /// they are, and so are keys that a subject's key wraps. Returns how many were wrapped.
     pub(crate) fn rewrap(&self, to: &Arc<dyn KeyRing>) -> Result<u64, LogError> {
         let _lock = self.folder.lock_and_mend()?;
         let other = self.with_ring(to);
@@ -169,8 +168,8 @@ impl KeyChain {
         file.encode().ok_or_else(too_long)
     }
 
-    /// Makes the first key of a stream, wrapped by the key of its subject, which is made if it is new. Durable when it returns. A stream that
-    /// has a key is left as it is.
+    /// Makes the first key of a stream, wrapped by the key of its subject. If the subject is new and `name` is given, the subject's key is made.
+    /// Durable when it returns. A stream that has a key is left as it is.
     pub(crate) fn begin_about(
         &self,
         stream: StreamId,
@@ -196,13 +195,14 @@ impl KeyChain {
         self.make(Around::Subject(subject, &key), stream).map(drop)
     }
 
-    /// The subject that a stream is about; nothing if it names none, or has no key yet.
+    /// The subject that a stream is about; `None` if its file names none, or there is no file yet.
     pub(crate) fn subject_of(&self, stream: StreamId) -> Result<Option<SubjectId>, LogError> {
-        // A damaged file names none; it is reported where its key is needed.
+        // A damaged file names no subject; it is reported where its key is needed.
         Ok(self.folder.stream(stream)?.ok().flatten().and_then(|file| file.subject))
     }
 
-    /// As [`KeyChain::subject_of`], for what comes from a stream: its subject must not be lost with a damaged file.
+    /// As [`KeyChain::subject_of`], for a new stream that came from this one. A damaged file is an error, so that the new stream does not lose the
+    /// subject.
     pub(crate) fn subject_to_follow(&self, stream: StreamId) -> Result<Option<SubjectId>, LogError> {
         match self.file(stream)? {
             Ok(file) => Ok(file.subject),
@@ -211,16 +211,16 @@ impl KeyChain {
         }
     }
 
-    /// Whether a stream has a file of keys, whatever is in it.
+    /// Whether a stream has a file of keys, also a damaged one.
     pub(crate) fn has_file(&self, stream: StreamId) -> Result<bool, LogError> {
         Ok(!matches!(self.folder.stream(stream)?, Ok(None)))
     }
 
-    /// All streams that have a file, with their subjects. Those whose files are damaged are left out.
+    /// All streams that have a file, with their subjects. Streams with damaged files are left out.
     pub(crate) fn subjects_of_streams(&self) -> Result<Vec<(StreamId, Option<SubjectId>)>, LogError> {
         let mut found = Vec::new();
         for stream in self.folder.streams()? {
-            // As the text above says.
+            // A damaged file is left out, as the text above says.
             if let Ok(Some(file)) = self.folder.stream(stream)? {
                 found.push((stream, file.subject));
             }
@@ -228,7 +228,7 @@ impl KeyChain {
         Ok(found)
     }
 
-    /// Whether a subject has a file, and whether that says that it was shredded.
+    /// Whether a subject's file says that the subject was shredded; `None`: there is no file. A damaged file does not say so.
     pub(crate) fn subject_state(&self, subject: SubjectId) -> Result<Option<bool>, LogError> {
         Ok(match self.folder.subject(subject)? {
             Ok(None) => None,
@@ -237,7 +237,7 @@ impl KeyChain {
         })
     }
 
-    /// The subjects that have a key which opens, with their names.
+    /// The subjects whose keys and names open, with their names.
     pub(crate) fn subject_names(&self) -> Result<Vec<(SubjectId, String)>, LogError> {
         let mut found = Vec::new();
         for subject in self.folder.subjects()? {
@@ -251,7 +251,7 @@ impl KeyChain {
     pub(super) fn name_under(&self, subject: SubjectId, key: &DataKey) -> Result<Option<String>, LogError> {
         let Ok(Some(file)) = self.folder.subject(subject)? else { return Ok(None) };
         let context = SubjectFile::name_context(self.folder.store, subject);
-        // One that does not open, or is no text, is none: the caller says so.
+        // A name that does not open, or is not text, is `None`: the caller decides if that is an error.
         Ok(key.open(&context, &file.name).and_then(|name| String::from_utf8(name).ok()))
     }
 

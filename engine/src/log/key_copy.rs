@@ -1,13 +1,13 @@
-//! The keys of a store, for another one that takes over its events: wrapped anew, for the other store's id.
+//! The keys of a store, for another store that takes over its events: wrapped anew, for the other store's id.
 //!
 //! ```text
-//! own key          -> the other store's own key: origins, signatures and ids of subjects go on to mean what they meant
+//! own key          -> the other store's own key: origins, signatures and ids of subjects keep their meaning
 //! data key, subject -> the same key under the same number, wrapped by the same ring, names sealed anew
-//! shredded         -> a file that says so: no key is ever made for it
-//! damaged, locked  -> left out and told of
+//! shredded         -> a file that says so: no key is ever made for the stream or subject
+//! damaged, locked  -> left out and reported
 //! ```
 //!
-//! Wrapped keys and sealed names are bound to the id of their store: as they are they would open nothing.
+//! Wrapped keys and sealed names are bound to the id of their store: unchanged copies would not open.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,16 +23,16 @@ use crate::ids::{StreamId, SubjectId};
 pub struct LostKey {
     /// The file, as a path in the store's folder.
     pub file: String,
-    /// Why not.
+    /// The reason why it cannot be used.
     pub why: String,
 }
 
-/// The streams that are on record as shredded, whatever their files say: a crash may have left those.
+/// The streams that are on record as shredded. Their files may still hold keys, if a crash came between the record and the destruction.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shreds {
-    /// By their own keys.
+    /// Streams that were shredded by their own keys.
     pub(crate) streams: BTreeSet<StreamId>,
-    /// With all others about their subjects.
+    /// Streams that were shredded with all others about their subjects.
     pub(crate) with_subjects: BTreeSet<StreamId>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Shreds {
 pub(crate) struct TakenKeys {
     /// The streams whose keys were destroyed.
     pub(crate) shredded: BTreeSet<StreamId>,
-    /// Files that were left out, and the streams that they would open.
+    /// Files that were left out. `told` has the streams that they would open.
     pub(crate) lost: Vec<LostKey>,
     pub(crate) told: BTreeSet<StreamId>,
 }
@@ -52,9 +52,9 @@ type Keys = Vec<(u32, DataKey)>;
 /// Keys of a store in memory.
 struct Opened {
     own: DataKey,
-    /// `None`: it was shredded.
+    /// `None`: the subject was shredded.
     subjects: BTreeMap<SubjectId, Option<(DataKey, String)>>,
-    /// With their subjects; no key: it was shredded.
+    /// Streams with their subjects; no key: the stream was shredded.
     streams: BTreeMap<StreamId, (Option<SubjectId>, Keys)>,
     lost: Vec<LostKey>,
     told: BTreeSet<StreamId>,
@@ -68,8 +68,7 @@ impl Opened {
 }
 
 impl Log {
-    /// Takes the keys of another store over, in place of its own. For a store that nothing was recorded in. This handle keeps the secret that it
-    /// had.
+    /// Takes over the keys of another store, in place of its own. For a store in which nothing was recorded. This handle keeps its old secret.
     ///
     /// # Errors
     /// [`LogError::Locked`] if a ring does not open the other store's own key, or does not wrap; [`LogError::Io`], [`LogError::NoSpace`].
@@ -77,11 +76,11 @@ impl Log {
         let (Some(keys), Some(theirs)) = (self.segments.keys(), from.segments.keys()) else {
             return Ok(TakenKeys::default());
         };
-        // All are opened before the first is wrapped: a passphrase is made a key for one store at a time, and that takes long.
+        // All keys are opened before the first is wrapped: a ring of a passphrase derives its key for one store at a time, and that takes long.
         keys.put_all(theirs.open_all(shreds)?, self.generation())
     }
 
-    /// The fault of a stream's file of keys, if an event of the stream did not open.
+    /// The fault of a stream's file of keys, for a stream of which an event did not open.
     pub(crate) fn key_fault(&self, stream: StreamId) -> Result<LostKey, LogError> {
         let found = match self.segments.keys() {
             Some(keys) => keys.newest(stream)?,
@@ -120,7 +119,7 @@ impl KeyChain {
         let mut files = Vec::with_capacity(streams.len());
         for stream in streams {
             let file = self.file(stream)?;
-            // One that a file names may itself have none.
+            // A subject that a stream's file names may have no file of its own.
             subjects.extend(file.as_ref().ok().and_then(|file| file.subject));
             files.push((stream, file));
         }
@@ -159,7 +158,7 @@ impl KeyChain {
                     let fault = Found::Not("its name does not open".to_owned());
                     opened.lose(None, subject_name(subject), fault);
                 }
-                // The id is made of the name: by that the subject is found all the same.
+                // The id in place of the name: the id is derived from the name, so the subject is still found by its name.
                 Some((key, name.unwrap_or_else(|| subject.to_hex())))
             }
             Found::Shredded => None,
@@ -180,7 +179,7 @@ impl KeyChain {
         let mut keys = Vec::with_capacity(file.keys.len());
         if !is_told && !file.is_shredded() && !matches!(subject, Some(Some(None))) {
             if matches!(subject, Some(None)) {
-                // The file of its subject is told of.
+                // The file of its subject is reported already.
                 opened.told.insert(stream);
                 return Ok(());
             }
@@ -202,7 +201,7 @@ impl KeyChain {
         Ok(())
     }
 
-    /// Puts keys of another store in the folder, which has but its own key. Durable when it returns.
+    /// Puts keys of another store in the folder, which has only the store's own key. Durable when it returns.
     fn put_all(&self, opened: Opened, generation: u32) -> Result<TakenKeys, LogError> {
         let Some(ring) = &self.ring else { return Err(self.why_locked(StreamId::STORE)) };
         let Opened { own, subjects, streams, lost, told } = opened;

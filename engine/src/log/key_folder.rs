@@ -1,15 +1,15 @@
-//! The folder of wrapped keys: its files by their names, how one is put in place of another, and how one is destroyed.
+//! The folder of wrapped keys: files by their names, replaced and destroyed in steps that survive a crash.
 //!
 //! ```text
 //! new        written under another name, synced, renamed
-//! replaced   the old one renamed to NAME.old -> the new one as above -> the old one zeroed, synced and removed
-//! destroyed  zeros over every file of that name, synced -> a file without a key in its place, so that no other is ever made
+//! replaced   the old file renamed to NAME.old -> the new one as above -> the old file zeroed, synced and removed
+//! destroyed  zeros over every file of that name, synced -> a file without a key in its place, so that no key is ever made for it
 //! ```
 //!
-//! Whatever a process dies at, a whole file lies under NAME or NAME.old, and no wrapped key lies in a file without a name, where no zeros
-//! would reach it.
+//! At whichever step a process dies, a whole file lies under NAME or NAME.old, and no wrapped key lies in a file without a name, where no zeros would
+//! reach it.
 //!
-//! Not here: what is in the files, and who may open it (`keys`).
+//! Not here: the contents of the files, and the rings that open them (`keys`).
 
 use std::io;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::storage::{Access, Storage, StoredFile, bytes_between, read_file, sync
 
 /// The feature that a store with sealed streams names.
 pub(crate) const ENCRYPTION: &str = "encryption";
-/// The same as a bit in headers of segments.
+/// The same feature as a bit in headers of segments.
 pub(crate) const ENCRYPTION_BIT: u64 = 1;
 /// The folder.
 pub(crate) const KEYS_DIR: &str = "keys";
-/// Its lock guards every change in the folder.
+/// The lock file that guards every change in the folder.
 const KEYS_LOCK: &str = "KEYS";
 const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
 const LOCK_TRIES: u32 = 2500;
@@ -34,9 +34,9 @@ const LOOKS: u32 = 3;
 
 const STREAM_END: &str = ".key";
 const SUBJECT_END: &str = ".subject";
-/// Behind the name of a file that is being written.
+/// The end of the name of a file that is being written.
 const NEW_END: &str = ".tmp";
-/// Behind the name of a file that another is taking the place of.
+/// The end of the name of a file that is being replaced.
 const OLD_END: &str = ".old";
 const ZEROS: [u8; 4096] = [0; 4096];
 
@@ -58,11 +58,11 @@ fn key_subject(file_name: &str) -> Option<SubjectId> {
     SubjectId::from_hex(file_name.strip_suffix(SUBJECT_END)?)
 }
 
-/// A file's bytes, also where another is taking its place.
+/// A file's bytes, also while it is being replaced.
 fn read(storage: &dyn Storage, name: &str) -> io::Result<Option<Vec<u8>>> {
     let old = format!("{name}{OLD_END}");
     for name in [name, &old, name] {
-        // The second look under its own name: between the two before, the new file may have got it.
+        // The own name is tried twice: the new file may have got it between the first two looks.
         if let Some(bytes) = read_file(storage, name, KEY_FILE_BYTES_MAX)? {
             return Ok(Some(bytes));
         }
@@ -80,7 +80,7 @@ fn names(storage: &dyn Storage) -> io::Result<Vec<String>> {
     }
 }
 
-/// The names of files, sorted; also of one that another is taking the place of.
+/// The names of files, sorted, each once; a file that is being replaced counts by its own name.
 fn file_names(names: Vec<String>) -> Vec<String> {
     let names = names.into_iter().map(|name| name.strip_suffix(OLD_END).map(str::to_owned).unwrap_or(name));
     let mut names: Vec<String> = names.collect();
@@ -91,7 +91,7 @@ fn file_names(names: Vec<String>) -> Vec<String> {
 
 /// The id of the ring that wraps the keys of a stream; nothing if there is no such file, it is damaged, or the stream was shredded.
 fn ring_of(storage: &dyn Storage, stream: StreamId) -> Option<[u8; 16]> {
-    // One that is damaged is told of where it is needed.
+    // A damaged file is reported where its key is needed.
     KeyFile::ring_of(&read(storage, &key_name(stream)).ok()??, stream)
 }
 
@@ -173,7 +173,7 @@ impl KeyFolder {
             if found.is_ok() {
                 break;
             }
-            // A file that another took the place of since it was opened is zeros by now.
+            // A file that was replaced after it was opened may be zeros by now.
             found = self.decoded_once(storage, name, decode)?;
         }
         Ok(found)
@@ -200,12 +200,12 @@ impl KeyFolder {
         }
     }
 
-    /// The file of a stream's keys, as far as it is one.
+    /// The file of a stream's keys; `None` if there is none, [`Invalid`] if it is damaged.
     pub(super) fn stream(&self, stream: StreamId) -> Result<Result<Option<KeyFile>, Invalid>, LogError> {
         self.decoded(&key_name(stream), |bytes| KeyFile::decode(bytes, self.store, stream))
     }
 
-    /// The file of a subject's key, as far as it is one.
+    /// The file of a subject's key; `None` if there is none, [`Invalid`] if it is damaged.
     pub(super) fn subject(
         &self,
         subject: SubjectId,
@@ -249,7 +249,7 @@ impl KeyFolder {
         Err(LogError::Busy { process: 0, path: self.storage.path(KEYS_LOCK) })
     }
 
-    /// Takes the lock, and ends what a process left half done. For changes of files that are there.
+    /// Takes the lock, and finishes changes that a process left half done. For changes of files that are there.
     pub(super) fn lock_and_mend(&self) -> Result<KeysLock, LogError> {
         let lock = self.lock()?;
         for found in self.names()? {
@@ -271,18 +271,18 @@ impl KeyFolder {
         Ok(lock)
     }
 
-    /// Puts a new file in place. Durable when it returns. The caller holds the lock, as for all below, or is making the store.
+    /// Puts a new file in place. Durable when it returns. The caller holds the lock, as for all methods below, or is making the store.
     pub(super) fn put(&self, name: &str, bytes: &[u8]) -> Result<(), LogError> {
         write_file(&*self.storage, name, bytes).map_err(self.io("write", name))
     }
 
-    /// Puts a file in place of another, of which nothing is left. Durable when it returns.
+    /// Replaces a file; no bytes of the old one are left. Durable when it returns.
     pub(super) fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), LogError> {
         let old = format!("{name}{OLD_END}");
         self.storage.rename(name, &old).map_err(self.io("rename", name))?;
         self.storage.sync_dir(KEYS_DIR).map_err(self.io("sync", KEYS_DIR))?;
         if let Err(error) = self.put(name, bytes) {
-            // If it cannot be put back, the old name is read in its place.
+            // If the old file cannot be put back, it is read under its `.old` name.
             let _ = self.storage.rename(&old, name);
             return Err(error);
         }
@@ -313,7 +313,7 @@ impl KeyFolder {
         Ok(())
     }
 
-    /// Zeroes whatever lies under a name, then puts a file there that says so. Durable when it returns.
+    /// Zeroes each file under a name, then puts the file `gone` there, which says so. Durable when it returns.
     pub(super) fn destroy(&self, name: &str, gone: &[u8]) -> Result<(), LogError> {
         let old = format!("{name}{OLD_END}");
         for name in [name, &old, &format!("{name}{NEW_END}")] {
@@ -324,7 +324,7 @@ impl KeyFolder {
         self.clear(&old)
     }
 
-    /// Copies a file to another storage; whether it is there.
+    /// Copies a file to another storage. Returns whether the file exists.
     pub(super) fn copy(&self, name: &str, target: &dyn Storage) -> Result<bool, LogError> {
         let Some(bytes) = read(&*self.storage, name).map_err(self.io("read", name))? else {
             return Ok(false);

@@ -6,8 +6,8 @@
 //! added to a stream      sealed under its newest key; envelopes and rows say which key opens them
 //! ```
 //!
-//! A key is synced and in place before the first event that it seals. Cached keys are as of a generation of files: a key that was added or
-//! destroyed raises it. The store's own stream stays in plain: a key of its number is the private half of the store's secret.
+//! A key is synced and in place before the first event that it seals. Cached keys belong to a generation of the files: adding or destroying a key
+//! raises the generation. The store's own stream is not sealed: the key with its number is the private half of the store's secret.
 
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -25,7 +25,7 @@ use crate::ids::{StoreId, StreamId, SubjectId};
 use crate::locks::steady;
 use crate::storage::{Entropy, KeyRing, Storage};
 
-/// The keys of one store, as far as its ring opens them.
+/// The keys of one store that its ring opens.
 pub(crate) struct KeyChain {
     pub(super) folder: KeyFolder,
     entropy: Arc<dyn Entropy>,
@@ -39,7 +39,7 @@ pub(crate) struct KeyChain {
 #[derive(Default)]
 struct Known {
     keys: FxHashMap<(StreamId, u32), DataKey>,
-    /// The newest key of a stream, and the generation of files that had been seen when its file was read.
+    /// The newest key of a stream, and the generation of files that was current before its file was read.
     newest: FxHashMap<StreamId, (u32, u32)>,
     subjects: FxHashMap<SubjectId, DataKey>,
 }
@@ -48,9 +48,9 @@ struct Known {
 pub(super) enum Found {
     Key(DataKey),
     Shredded,
-    /// It cannot be had, and why.
+    /// The key cannot be had; the reason.
     Not(String),
-    /// Its file is not what it was.
+    /// Its file is damaged, or its subject's file is damaged or missing; the fault.
     Damaged(String),
     /// There is no file.
     None,
@@ -89,7 +89,7 @@ impl KeyChain {
         self
     }
 
-    /// Keeps a key that was opened or made. `generation`: it is the newest of its stream as of that one.
+    /// Keeps a key that was opened or made. `generation` is given if the key is its stream's newest in that generation of files.
     pub(super) fn keep(&self, stream: StreamId, number: u32, key: &DataKey, generation: Option<u32>) {
         let mut known = steady(&self.known);
         known.keys.insert((stream, number), key.clone());
@@ -98,7 +98,7 @@ impl KeyChain {
         }
     }
 
-    /// The same folder by another ring.
+    /// The keys of the same folder, opened by another ring.
     pub(super) fn with_ring(&self, ring: &Arc<dyn KeyRing>) -> Self {
         Self::new(
             Arc::clone(&self.folder.storage),
@@ -123,8 +123,8 @@ impl KeyChain {
         LogError::Locked { path: self.folder.storage.path(&key_name(stream)), why: why.to_owned() }
     }
 
-    /// The error of a stream whose own key file cannot be used. If the store itself opens, this is damage of one stream: all
-    /// else goes on.
+    /// The error of a stream whose own key file cannot be used. If the store's own key opens, this is damage of one stream, and the other streams
+    /// still work.
     pub(super) fn lost(&self, stream: StreamId, found: &str) -> LogError {
         const REMEDY: &str = "put it back from a backup of the keys";
         if stream == StreamId::STORE || !self.opens() {
@@ -142,12 +142,12 @@ impl KeyChain {
         })
     }
 
-    /// Whether the store's own key opened. It is not looked for again: a lost key is met at each event of its stream.
+    /// Whether the store's own key opens. The answer yes is kept, since each event of a stream with a lost key asks.
     fn opens(&self) -> bool {
         self.opened.get().is_some() || self.own_key().is_ok()
     }
 
-    /// Why a look for the key of a stream did not end with one.
+    /// The error for a result of a look for a stream's key that is not a usable key.
     pub(super) fn refusal(&self, stream: StreamId, found: Found) -> LogError {
         match found {
             Found::Not(why) => self.locked_out(stream, &why),
@@ -161,7 +161,7 @@ impl KeyChain {
         }
     }
 
-    /// Whether the key of a stream was destroyed, or that of its subject.
+    /// Whether the key of a stream or the key of its subject was destroyed.
     pub(crate) fn is_shredded(&self, stream: StreamId) -> Result<bool, LogError> {
         let Ok(Some(file)) = self.folder.stream(stream)? else { return Ok(false) };
         Ok(match file.subject {
@@ -256,7 +256,7 @@ impl KeyChain {
         })
     }
 
-    /// The file of a stream's keys, or what it is instead.
+    /// The file of a stream's keys, or the reason why there is none to use.
     pub(super) fn file(&self, stream: StreamId) -> Result<Result<KeyFile, Found>, LogError> {
         Ok(match self.folder.stream(stream)? {
             Ok(Some(file)) => Ok(file),
@@ -265,13 +265,13 @@ impl KeyChain {
         })
     }
 
-    /// The key of a stream with this number, else its newest.
+    /// The key of a stream with this number; without a number, the newest.
     fn load(&self, stream: StreamId, number: Option<u32>) -> Result<(u32, Found), LogError> {
         let file = match self.file(stream)? {
             Ok(file) => file,
             Err(found) => return Ok((0, found)),
         };
-        // A file without keys has no key 0 either: opening says so.
+        // A file without keys has no key 0 either: `open` returns `Shredded`.
         let number = number.or(file.newest()).unwrap_or_default();
         Ok((number, self.open(&file, number)?))
     }
@@ -296,7 +296,7 @@ impl KeyChain {
         Ok(found)
     }
 
-    /// A frame with what its keys open of it in plain.
+    /// A frame in which the events that their keys open are in plain.
     pub(crate) fn open_frame(&self, frame: Frame) -> Frame {
         frame.open(&mut |stream, number| match self.key(stream, number) {
             Ok(Found::Key(key)) => KeyFound::Key(key),
@@ -305,7 +305,7 @@ impl KeyChain {
         })
     }
 
-    /// Why the key of a stream cannot be had.
+    /// The error that says why the key of a stream cannot be had.
     pub(crate) fn why_locked(&self, stream: StreamId) -> LogError {
         match self.load(stream, None) {
             // A stream that was shredded is not locked: what asks for it by a key has another reason.
@@ -340,8 +340,8 @@ impl KeyChain {
         unpack(row.codec, &packed, row.bytes as usize).map_err(|found| damaged("a packed body", found))
     }
 
-    /// The key that seals what is added to a stream; made if the stream is new. Durable when it returns. `generation`: of files, as it was
-    /// seen before the call.
+    /// The key that seals events added to a stream; made if the stream is new. Durable when it returns. `generation`: the generation of files that
+    /// the caller saw before the call.
     pub(crate) fn key_to_append(
         &self,
         stream: StreamId,
@@ -374,7 +374,7 @@ impl KeyChain {
         Ok((number, key))
     }
 
-    /// Refuses to go on if a key is not the newest of its stream any more.
+    /// Refuses if a key is no longer the newest of its stream.
     pub(crate) fn check_newest(&self, stream: StreamId, number: u32) -> Result<(), LogError> {
         match self.file(stream)? {
             Ok(file) if file.newest() == Some(number) && !self.is_shredded(stream)? => Ok(()),
@@ -386,10 +386,10 @@ impl KeyChain {
         }
     }
 
-    /// Refuses to make a key with a ring that is not the store's any more: another process may have wrapped all keys anew, and the ring of before may
-    /// be destroyed next. Call under the lock of the folder: the store's own key is the last that is wrapped anew.
+    /// Refuses to make a key with a ring that is no longer the store's: another process may have wrapped all keys anew, and the old ring may be
+    /// destroyed next. Call under the lock of the folder: the store's own key is the last that is wrapped anew.
     pub(crate) fn check_ring(&self, stream: StreamId) -> Result<(), LogError> {
-        // The store's own key is the first of all.
+        // The store's own key is made before all others.
         if stream == StreamId::STORE { Ok(()) } else { self.own_key().map(drop) }
     }
 
@@ -397,7 +397,7 @@ impl KeyChain {
     pub(crate) fn own_key(&self) -> Result<DataKey, LogError> {
         match self.load(StreamId::STORE, None)? {
             (_, Found::Key(key)) => {
-                // Opened before: that is all it says.
+                // The only error is that the mark was set before.
                 let _ = self.opened.set(());
                 Ok(key)
             }

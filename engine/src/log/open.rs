@@ -21,29 +21,29 @@ use crate::locks::steady;
 use crate::secret::Secret;
 use crate::storage::{Bell, Clock, Entropy, KeyRing, Storage, write_file};
 
-/// How a log is opened besides its options.
+/// Ways to open a log that are not in its options.
 #[derive(Clone, Default)]
 pub struct Opening {
     /// Whether a folder without a store becomes one.
     pub create: bool,
-    /// The ring that opens the keys of its streams.
+    /// The ring that opens the keys of the log's streams.
     pub ring: Option<Arc<dyn KeyRing>>,
-    /// The folders that hold those keys, if not the store's own alone: the first that has a sound file is asked.
+    /// The folders that hold those keys; empty: the store's own. Each file is read from the first folder in which it is sound.
     pub keys_in: Vec<Arc<dyn Storage>>,
 }
 
-/// How often a reader looks again at what may be damage or the work of others.
+/// How often a reader looks again at bytes that may be damage, or the unfinished write of another process.
 const LOOK_COUNT_MAX: usize = 50;
 
 impl Log {
     /// Opens the log, making the store if there is none, and recovers it if its last writer did not end well.
     ///
-    /// Durable when it returns: whatever it shows. Cost: a few reads if the store was left settled, else a walk
-    /// over what is not known to be durable.
+    /// Durable when it returns: all events that it shows. Cost: a few reads if the store was left settled, else a walk over the frames that are not
+    /// known to be durable.
     ///
     /// # Errors
-    /// [`LogError::NewerFormat`], [`LogError::Io`], or [`LogError::NotAStore`] if it may not make one. Damage is no
-    /// error: it is in the [`Recovery`], and appends are refused.
+    /// [`LogError::NewerFormat`], [`LogError::Io`], or [`LogError::NotAStore`] if it may not make a store. Damage is not an error: it is in the
+    /// [`Recovery`], and appends are refused.
     pub fn create_or_open(
         storage: Arc<dyn Storage>,
         clock: Arc<dyn Clock>,
@@ -53,7 +53,7 @@ impl Log {
         Self::begin(storage, clock, entropy, options, Opening { create: true, ..Opening::default() })
     }
 
-    /// As [`Log::create_or_open`] or [`Log::open`], with a key ring: a store that is made is encrypted, and one that is there must be.
+    /// As [`Log::create_or_open`] or [`Log::open`], with a key ring: a new store is made encrypted, and an existing store must be encrypted.
     ///
     /// # Errors
     /// [`LogError::Locked`] if the ring does not open the store's own key, or the store is not encrypted.
@@ -100,7 +100,7 @@ impl Log {
                 (store, Some(store_file_damage(&*storage, Some(invalid))))
             }
             Identity::Missing => match identity_from_log(&storage, false)? {
-                // A store whose file was lost; or one that another process is making right now.
+                // The store's file was lost, or another process is making the store right now.
                 Some(store) => match identify(&*storage)? {
                     Identity::Store(file) => {
                         writes = file.writes;
@@ -128,9 +128,9 @@ impl Log {
             Ok(secret) => (secret, None),
             Err(why) => (Secret::missing(), Some(why)),
         };
-        // A store whose own file was changed to hide that it is encrypted still has its keys, and its segments say so.
+        // A store file that was changed to hide the encryption does not hide it: the segments say so too.
         let is_said = writes.iter().any(|name| name == ENCRYPTION) || bits & ENCRYPTION_BIT != 0;
-        // Where damage took what says so, it has its keys.
+        // If damage took both marks, the files of keys show that the store is encrypted.
         if is_said || (damage.is_some() && key_folder::ring(&*storage).is_some()) {
             let mut folders = keys_in.into_iter();
             let first = folders.next().unwrap_or_else(|| storage.clone());
@@ -183,8 +183,8 @@ impl Log {
         Ok((log, recovery))
     }
 
-    /// Names what a program has to know to read the store, or to write to it, from now on. Every handle, this one included, then
-    /// has to be opened again. Durable when it returns.
+    /// Names the features that a program must know to read the store, or to write to it, from now on. Every handle, this one included, then has to be
+    /// opened again. Durable when it returns.
     ///
     /// # Errors
     /// [`LogError::Busy`], [`LogError::Io`], [`LogError::NoSpace`].
@@ -201,7 +201,7 @@ impl Log {
             list.sort_unstable();
             list.dedup();
         }
-        // First: a handle that misses the change would write what the file does not announce.
+        // The count of upgrades comes first: a handle that misses the change would write bytes that the file does not announce.
         tail.raise_upgrades()?;
         write_file(&*self.storage, STORE_FILE, &file.encode())
             .map_err(|error| LogError::io("write", self.storage.path(STORE_FILE), error))
@@ -224,7 +224,7 @@ impl Log {
         };
         let page = self.read_page()?;
         self.upgrades.store(page.upgrades, Ordering::SeqCst);
-        // Read after the count of upgrades: what is named later raises it.
+        // The features are read after the count of upgrades: a feature that is named later raises the count.
         self.check_features()?;
         if let Some(place) = self.settled(&page)? {
             recovery.was_clean = true;
@@ -234,7 +234,7 @@ impl Log {
         } else if self.tail.is_none() {
             let found = self.scan_while_others_write(page)?;
             let shown = if on_read_only_disk { found.end } else { found.durable_place };
-            // A torn stretch ends behind its start.
+            // The end of a torn stretch is never before its start.
             recovery.torn_bytes = found.torn.map_or(0, |(start, end)| end.saturating_sub(start));
             recovery.unconfirmed_event_count = found.end.seq.since(shown.seq);
             steady(&self.shared).head = shown;
@@ -300,8 +300,8 @@ impl Log {
         }
     }
 
-    /// Surveys the log without a lock. Others may write meanwhile: what looks like damage is looked at again as long as they
-    /// do, from the durable end that they tell by then.
+    /// Scans the log without a lock. Other processes may write meanwhile. While they do, a stretch that looks like damage is scanned again, from the
+    /// durable end on the newest tail page.
     fn scan_while_others_write(&self, mut page: TailPage) -> Result<RecoveryScan, LogError> {
         for _ in 0..LOOK_COUNT_MAX {
             let found = self.recovery_scan(&page, false);
@@ -315,7 +315,7 @@ impl Log {
             std::thread::yield_now();
         }
         let mut found = self.recovery_scan(&page, false)?;
-        // They are faster than this handle looks. Up to where they say the log is durable it was checked by them.
+        // The writers are faster than this handle. They checked the log up to the durable end that they name.
         if let Some(durable) = page.durable
             && page.store == Some(self.segments.store)
             && is_anchored(&self.segments, &durable)?
@@ -325,7 +325,7 @@ impl Log {
         Ok(found)
     }
 
-    /// The end of the log, if the tail page and what it points to leave no doubt.
+    /// The end of the log, if the tail page and the frame that it points to leave no doubt.
     fn settled(&self, page: &TailPage) -> Result<Option<Written>, LogError> {
         let Some(place) = page.clean().filter(|_| page.store == Some(self.segments.store)) else {
             return Ok(None);
@@ -345,14 +345,14 @@ impl Log {
     }
 }
 
-/// The features that writing needs by the last segment.
+/// The features that the last segment requires for writing.
 fn segment_writes(segments: &Segments) -> Result<u64, LogError> {
     let last = segments.numbers()?.last().copied();
     let header = last.map(|number| segments.header(number)).transpose()?.flatten();
     Ok(header.map_or(0, |header| header.features.writes))
 }
 
-/// A feature that writing needs and this program does not know, by the store's file or by its last segment.
+/// A feature that this program does not know, and that the store's file or its last segment requires for writing.
 fn unknown_writes(names: &[String], bits: u64) -> Option<String> {
     let unknown: Vec<&str> = names.iter().map(String::as_str).filter(|name| *name != ENCRYPTION).collect();
     if !unknown.is_empty() {

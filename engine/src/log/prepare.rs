@@ -1,7 +1,7 @@
 //! A commit is made ready in the caller's thread: encoded, hashed, and in an encrypted store sealed.
 //!
-//! The keys that seal it are noted with the generation of files that was seen before they were looked for. So the writer sees whether
-//! they may have changed since.
+//! The keys that seal it are noted with the generation of files that was seen before the look for keys. So the writer sees whether the keys may have
+//! changed since.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
@@ -20,7 +20,7 @@ impl Log {
     /// Encodes and hashes a commit in the calling thread.
     ///
     /// # Errors
-    /// [`LogError::Encode`] if it is over a limit.
+    /// [`LogError::Encode`] if the commit is over a limit.
     pub fn prepare(&self, events: &[EncodedEvent]) -> Result<Prepared, LogError> {
         match self.segments.keys() {
             Some(keys) => self.prepare_sealed(keys, events, &[]),
@@ -28,8 +28,8 @@ impl Log {
         }
     }
 
-    /// As [`Log::prepare`], for a copy of events of which some can never be read again. `noise`: of these ordinals, which rise, the numbers
-    /// of the keys that sealed them. Their payloads are sealed under keys that are thrown away.
+    /// As [`Log::prepare`], for a copy of events of which some can never be read again. `noise`: the ordinals of those events, rising, each with the
+    /// number of the key that sealed the event. Their payloads are sealed under keys that are thrown away.
     ///
     /// # Errors
     /// As [`Log::prepare`].
@@ -44,7 +44,7 @@ impl Log {
         }
     }
 
-    /// As [`Log::prepare`], in a store whose streams are sealed: all but the store's own.
+    /// As [`Log::prepare`], in an encrypted store: all streams but the store's own are sealed.
     fn prepare_sealed(
         &self,
         keys: &KeyChain,

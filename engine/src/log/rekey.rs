@@ -1,11 +1,11 @@
-//! Keys of streams while the log is open: changed, and no commit sealed under one that is no longer its stream's newest.
+//! Changes of keys while the log is open. After a change, no commit is placed that a key seals which is no longer its stream's newest.
 //!
 //! ```text
 //! change   SEAL { files of keys changed, synced -> write lock { generation raised } }
-//! commit   generation seen -> keys looked for -> sealed -> write lock { generation another? keys still the newest? -> written }
+//! commit   generation seen -> keys looked for -> sealed -> write lock { generation changed? keys still the newest? -> written }
 //! ```
 //!
-//! So when a change returns, whatever gets its place from then on is sealed under the keys that it left.
+//! So when a change returns, each commit placed from then on is sealed under the keys that the change left.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::locks::steady;
 use crate::storage::{KeyRing, Storage};
 
 impl Log {
-    /// Why a stream cannot be read, in a store whose key is not at hand.
+    /// The error that says why a stream cannot be read, in a store whose key is not at hand.
     pub(crate) fn why_locked(&self, stream: StreamId) -> LogError {
         match self.segments.keys() {
             Some(keys) => keys.why_locked(stream),
@@ -33,25 +33,25 @@ impl Log {
         Ok(self.segments.keys())
     }
 
-    /// Whether the store's own key is here: a copy may have none of its keys.
+    /// Whether the file of the store's own key is here: a copy of a store may have no keys.
     pub(crate) fn has_own_key(&self) -> Result<bool, LogError> {
         let Some(keys) = self.segments.keys() else { return Ok(false) };
         Ok(!matches!(keys.folder.stream(StreamId::STORE)?, Ok(None)))
     }
 
-    /// Wraps all keys anew with another ring. Returns how many.
+    /// Wraps all keys anew with another ring. Returns how many were wrapped.
     ///
     /// # Errors
-    /// [`LogError::Locked`] if one of them can be opened by neither ring; [`LogError::Io`]. Files that were wrapped anew stay so; the next call goes on.
+    /// [`LogError::Locked`] if neither ring opens one of them; [`LogError::Io`]. Files that were wrapped anew stay so; the next call goes on.
     pub fn rewrap_keys(&self, to: &Arc<dyn KeyRing>) -> Result<u64, LogError> {
         self.keys_to_change()?.map_or(Ok(0), |keys| keys.rewrap(to))
     }
 
-    /// Gives streams, else all of them, a new key each. When it returns nothing is sealed under their older keys any more, by whichever process.
-    /// Returns how many got one.
+    /// Gives each of the streams a new key; without a list, each stream of the store. When it returns, no process seals under their older keys any
+    /// more. Returns how many got a key.
     ///
     /// # Errors
-    /// [`LogError::Locked`] if the ring does not open a stream's newest key; [`LogError::Busy`], [`LogError::Io`]. Streams that got one keep it.
+    /// [`LogError::Locked`] if the ring does not open a stream's newest key; [`LogError::Busy`], [`LogError::Io`]. Streams that got a key keep it.
     pub fn add_keys(&self, streams: Option<&[StreamId]>) -> Result<u64, LogError> {
         let Some(keys) = self.keys_to_change()? else { return Ok(0) };
         let _seal = self.wait_for_seal_lock()?;
@@ -59,7 +59,7 @@ impl Log {
             Some(streams) => keys.add_keys(streams),
             None => keys.add_keys(&keys.folder.streams()?),
         };
-        // Also if it stopped half way.
+        // Also if the change stopped half way.
         self.keys_changed()?;
         added
     }
@@ -84,12 +84,12 @@ impl Log {
         self.keys_changed()
     }
 
-    /// Tells all handles of any process that keys changed. When it returns, no commit gets a place any more that was sealed under
-    /// others. Call under the lock of SEAL.
+    /// Tells all handles of all processes that keys changed. When it returns, commits that were sealed under older keys get no place any more. Call
+    /// under the lock of SEAL.
     fn keys_changed(&self) -> Result<(), LogError> {
         let Some(tail) = &self.tail else { return Ok(()) };
-        // The lock of a file does not tell threads apart. The guarded value is not looked at, and a key that is destroyed has to be told
-        // of even after a panic.
+        // The lock of a file does not tell threads apart. The guarded value is not used, and other handles must learn of a destroyed key even after a
+        // panic.
         let _writer = steady(&self.writer);
         let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
         tail.raise_generation()
@@ -103,7 +103,7 @@ impl Log {
         self.segments.keys().map_or(Ok(false), |keys| keys.is_shredded(stream))
     }
 
-    /// Copies the wrapped keys to a copy of the store. Returns how many.
+    /// Copies the files of wrapped keys to a copy of the store. Returns how many.
     ///
     /// # Errors
     /// [`LogError::Io`] and [`LogError::NoSpace`] of either side.
@@ -111,8 +111,8 @@ impl Log {
         self.segments.keys().map_or(Ok(0), |keys| keys.copy_to(target))
     }
 
-    /// Makes the first key of a stream that is about a subject. `name`: of the subject, which is made if it is new. A stream that has a key is left as it
-    /// is. Durable when it returns.
+    /// Makes the first key of a stream that is about a subject. `name`: the name of the subject, whose key is made if the subject is new and `name`
+    /// is given. A stream that has a key is left as it is. Durable when it returns.
     ///
     /// # Errors
     /// [`LogError::SubjectShredded`], [`LogError::Locked`], [`LogError::Io`].
