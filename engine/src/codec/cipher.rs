@@ -4,10 +4,10 @@
 //! sealed   nonce 24 | as many bytes as the plain ones | tag 16
 //! ```
 //!
-//! XChaCha20-Poly1305. The tag also covers values that say where the bytes belong: sealed bytes that are moved to another store, stream, event
-//! or body do not open. Each place has a domain of its own, so that nothing sealed for one opens in another.
+//! XChaCha20-Poly1305. The tag also covers values that say where the bytes belong: sealed bytes that are moved to another store, stream, event or
+//! body do not open. Each kind of place has a domain of its own, so that bytes sealed for one kind do not open as another.
 //!
-//! Pure: nonces and keys come in.
+//! Pure: callers give nonces and keys.
 
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use chacha20poly1305::{Key, Tag, XChaCha20Poly1305, XNonce};
@@ -25,24 +25,24 @@ pub const FIRST_KEY: u32 = 1;
 const PAYLOAD_DOMAIN: &[u8; 16] = b"acpdb payload v1";
 const BODY_DOMAIN: &[u8; 16] = b"acpdb in body v1";
 
-/// A key that seals. Its bytes are zeroed when the last copy goes.
+/// A key that seals. Each copy's bytes are zeroed when it is dropped.
 #[derive(Clone)]
 pub struct DataKey(Zeroizing<[u8; 32]>);
 
 impl std::fmt::Debug for DataKey {
-    /// Its bytes stay out of logs.
+    /// Keeps the key's bytes out of logs.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("DataKey(..)")
     }
 }
 
 impl DataKey {
-    /// The key of these bytes.
+    /// The key with these bytes.
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(Zeroizing::new(bytes))
     }
 
-    /// Its bytes: for a key ring, which wraps them.
+    /// The key's bytes, for a key ring, which wraps them.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -51,14 +51,14 @@ impl DataKey {
         XChaCha20Poly1305::new(Key::cast_from_core(&self.0))
     }
 
-    /// Seals `plain`. `None` only for more bytes than the cipher takes, which is far over every limit here.
+    /// Seals `plain`. `None` only if `plain` has more bytes than the cipher takes, which is far over every limit here.
     pub fn seal(&self, nonce: &[u8; NONCE_BYTES], context: &[u8], plain: &[u8]) -> Option<Vec<u8>> {
         let mut sealed = vec![0; plain.len() + SEALING_BYTES];
         self.seal_into(nonce, context, plain, &mut sealed).then_some(sealed)
     }
 
-    /// Seals `plain` to the begin of `sealed`, which has room for [`SEALING_BYTES`] more. `false`: it has not, or there are more bytes
-    /// than the cipher takes.
+    /// Seals `plain` to the start of `sealed`, which must be [`SEALING_BYTES`] longer. `false`: `sealed` is too short, or `plain` has more bytes than
+    /// the cipher takes.
     pub(crate) fn seal_into(
         &self,
         nonce: &[u8; NONCE_BYTES],
@@ -78,7 +78,7 @@ impl DataKey {
         })
     }
 
-    /// Opens sealed bytes to the end of `plain`. `false`: another key, another place, or other bytes; `plain` is as it was.
+    /// Opens sealed bytes to the end of `plain`. `false`: the key, the place or the bytes are others; `plain` is unchanged.
     pub fn open_into(&self, context: &[u8], sealed: &[u8], plain: &mut impl Extended) -> bool {
         let Some((nonce, rest)) = sealed.split_first_chunk::<NONCE_BYTES>() else { return false };
         let Some((text, tag)) = rest.split_last_chunk::<TAG_BYTES>() else { return false };
@@ -94,22 +94,22 @@ impl DataKey {
         opened
     }
 
-    /// The plain bytes of sealed ones. `None`: another key, another place, or other bytes.
+    /// The plain bytes of sealed ones. `None`: the key, the place or the bytes are others.
     pub fn open(&self, context: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let mut plain = Vec::with_capacity(sealed.len());
         self.open_into(context, sealed, &mut plain).then_some(plain)
     }
 }
 
-/// Where opened bytes go.
+/// A buffer that opened bytes are added to.
 pub trait Extended {
-    /// Bytes so far.
+    /// Count of bytes so far.
     fn length(&self) -> usize;
     /// Adds bytes.
     fn append(&mut self, bytes: &[u8]);
     /// The bytes from `start` on.
     fn tail(&mut self, start: usize) -> Option<&mut [u8]>;
-    /// Back to this length.
+    /// Cuts the buffer back to this length.
     fn cut(&mut self, length: usize);
 }
 
@@ -137,7 +137,7 @@ macro_rules! extended {
 extended!(Vec<u8>);
 extended!(rkyv::util::AlignedVec<16>);
 
-/// The bytes that the tag of a payload covers: store, seq, envelope, and the digests of the event's bodies. In place of what `context` held.
+/// The bytes that the tag of a payload covers: store, seq, envelope, and the digests of the event's bodies. They replace the contents of `context`.
 pub(crate) fn payload_context(
     context: &mut Vec<u8>,
     (store, seq): (StoreId, Seq),
@@ -153,7 +153,7 @@ pub(crate) fn payload_context(
     }
 }
 
-/// The bytes that the tag of a body covers: store, stream, key, how it is packed, its length and its salt.
+/// The bytes that the tag of a body covers: store, stream, key, codec, length and salt.
 pub(crate) fn body_context(
     store: StoreId,
     stream: StreamId,
@@ -173,17 +173,17 @@ pub(crate) fn body_context(
     context
 }
 
-/// Random bytes that a commit draws: half of them for the nonces of its payloads, half for those of its bodies.
+/// Random bytes that a commit draws: half of them for the nonces of its payloads, half for the nonces of its bodies.
 pub(crate) const COMMIT_RANDOM_BYTES: usize = 32;
 
-/// The nonce of the event at `seq`: 16 random bytes of its commit, and the seq. A commit that gets another place is sealed again, under
-/// other nonces. No other commit has those bytes, not even one of the same seqs in a copy that went on by itself.
+/// The nonce of the event at `seq`: 16 random bytes of its commit, and the seq. A commit that gets another place is sealed again, under other nonces.
+/// No other commit has the same random bytes, not even a commit of the same seqs in a copy that went on by itself.
 pub(crate) fn payload_nonce(random: &[u8; COMMIT_RANDOM_BYTES], seq: Seq) -> [u8; NONCE_BYTES] {
     let (own, _) = random.as_chunks::<16>();
     nonce(own.first(), seq.get())
 }
 
-/// The nonce of the body with this number in a commit, by the other half of its random bytes.
+/// The nonce of the body with this number in a commit, made of the other half of the commit's random bytes.
 pub(crate) fn body_nonce(random: &[u8; COMMIT_RANDOM_BYTES], number: u64) -> [u8; NONCE_BYTES] {
     let (own, _) = random.as_chunks::<16>();
     nonce(own.get(1), number)

@@ -1,4 +1,4 @@
-//! The file of one stream's data keys, wrapped by keys that lie elsewhere. FORMAT.md says which bytes.
+//! The file of one stream's data keys, wrapped by keys that lie elsewhere. FORMAT.md has its bytes.
 //!
 //! ```text
 //! version 1   one key, wrapped by a ring                                          512 bytes
@@ -11,13 +11,13 @@ use super::fields::{Fields, Put};
 use super::{Invalid, Part};
 use crate::ids::{StoreId, StreamId, SubjectId};
 
-/// Bytes of a file with one key that a ring wraps; other files are multiples of it.
+/// Bytes of a file with one key that a ring wraps; the length of other files is a multiple of this.
 pub const KEY_FILE_BYTES: usize = 512;
 /// Longest file.
 pub const KEY_FILE_BYTES_MAX: usize = 256 * KEY_FILE_BYTES;
 /// Longest wrapped key.
 pub const WRAPPED_BYTES_MAX: usize = 384;
-/// How many data keys a stream can have had.
+/// Most data keys that a stream can ever have.
 pub const STREAM_KEYS_MAX: usize = 256;
 
 const MAGIC: &[u8; 8] = b"acpdbkst";
@@ -38,24 +38,24 @@ const _: () = assert!(
 /// One data key of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrappedKey {
-    /// Its number, as envelopes and rows name it.
+    /// The key's number, as envelopes and rows name it.
     pub number: u32,
-    /// Its wrapped bytes.
+    /// The key's wrapped bytes.
     pub bytes: Vec<u8>,
 }
 
 /// The file's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyFile {
-    /// The store it belongs to.
+    /// The store that the file belongs to.
     pub store: StoreId,
-    /// The stream whose keys they are.
+    /// The stream that the keys belong to.
     pub stream: StreamId,
-    /// Which key of the ring wraps them; zeros if the key of a subject does.
+    /// The id of the ring that wraps the keys; zeros if the key of a subject wraps them.
     pub ring: [u8; 16],
-    /// The subject that the stream is about: its key wraps those of the stream.
+    /// The subject that the stream is about: the subject's key wraps the keys of the stream.
     pub subject: Option<SubjectId>,
-    /// The keys by rising numbers: what is recorded now is sealed under the last. None once the stream is shredded.
+    /// The keys by rising numbers: the last seals events that are recorded now. Empty once the stream is shredded.
     pub keys: Vec<WrappedKey>,
 }
 
@@ -72,12 +72,12 @@ impl KeyFile {
         context
     }
 
-    /// The file that is left of a stream that was shredded.
+    /// The file of a shredded stream: it has no keys.
     pub fn shredded(store: StoreId, stream: StreamId, subject: Option<SubjectId>) -> Self {
         Self { store, stream, ring: [0; 16], subject, keys: Vec::new() }
     }
 
-    /// The file's bytes. `None` if a wrapped key is too long, or there are too many.
+    /// The file's bytes. `None` if a wrapped key is too long, or there are too many keys.
     pub fn encode(&self) -> Option<Vec<u8>> {
         let is_sound = self.keys.len() <= STREAM_KEYS_MAX
             && self.keys.iter().all(|key| !key.bytes.is_empty() && key.bytes.len() <= WRAPPED_BYTES_MAX)
@@ -111,7 +111,7 @@ impl KeyFile {
         Some(bytes)
     }
 
-    /// The first 72 bytes, which mean the same in both versions but for the last number: bytes of the key, or how many keys.
+    /// The first 72 bytes. Both versions give them the same meaning, except for the last number: bytes of the key, or the count of keys.
     fn head(&self, version: u32, key: u32, count: usize) -> Vec<u8> {
         let mut head = vec![0; HEAD_BYTES];
         Put(&mut head)
@@ -128,8 +128,8 @@ impl KeyFile {
     /// Reads and checks the file of a stream.
     ///
     /// # Errors
-    /// [`Invalid`] if it is no such file, is damaged, or is of another store or stream; its part is [`Part::Newer`] if a newer program wrote
-    /// it. The error holds no bytes of the keys.
+    /// [`Invalid`] if the bytes are not such a file, are damaged, or are of another store or stream; its part is [`Part::Newer`] if a newer program
+    /// wrote it. The error holds no bytes of the keys.
     pub fn decode(bytes: &[u8], store: StoreId, stream: StreamId) -> Result<Self, Invalid> {
         let fail =
             |offset, expected: &str, found: &str| Err(Invalid::new(Part::Secret, offset, expected, found));
@@ -197,7 +197,7 @@ impl KeyFile {
         if !super::is_zero(padding) {
             return fail(HEAD_BYTES, "zeros behind the keys", "other bytes");
         }
-        // Lengths and order, as a program of this version writes them.
+        // Checks that lengths and order are as a program of this version writes them.
         if file.encode().as_deref() == Some(bytes) {
             Ok(file)
         } else {
@@ -205,26 +205,26 @@ impl KeyFile {
         }
     }
 
-    /// The ring's key that wraps the keys in a file, of whichever store it is. `None`: it is no such file, its stream was shredded, or the key
-    /// of a subject wraps them.
+    /// The id of the ring that wraps the keys in a file, of any store. `None`: the file is not valid, its stream was shredded, or the key of a
+    /// subject wraps the keys.
     pub fn ring_of(bytes: &[u8], stream: StreamId) -> Option<[u8; 16]> {
         let store = StoreId(*bytes.get(16..)?.first_chunk()?);
-        // Damage is told when the key is needed.
+        // Damage is reported when the key is needed.
         let file = Self::decode(bytes, store, stream).ok()?;
         (!file.is_shredded() && file.subject.is_none()).then_some(file.ring)
     }
 
-    /// Whether it says that the stream was shredded.
+    /// Whether the file says that the stream was shredded.
     pub fn is_shredded(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The number of the key that seals what is recorded now.
+    /// The number of the key that seals events recorded now.
     pub fn newest(&self) -> Option<u32> {
         self.keys.last().map(|key| key.number)
     }
 
-    /// The wrapped bytes of the key of this number.
+    /// The wrapped bytes of the key with this number.
     pub fn wrapped(&self, number: u32) -> Option<&[u8]> {
         self.keys.iter().find(|key| key.number == number).map(|key| key.bytes.as_slice())
     }

@@ -5,10 +5,10 @@
 //!  (record at 3840)                                                                   frames, blocks, streams, postings
 //! ```
 //!
-//! The first part, headers and spines, is byte for byte what the segment held before. The tables say where what had been at a
-//! position is now. Salts and stored bodies are in no digest but their own, so that a body can still be zeroed in place:
-//! each block's row holds a checksum of the stored bytes, and the spine holds the digest of the body. A map of a complete segment
-//! that is not sealed is the same record (with another magic) and the same tables without blocks.
+//! The first part, headers and spines, has the same bytes as before the sealing. The tables map each position to its place in the sealed file. Salts
+//! and stored bodies are in no digest but their own, so that a body can still be zeroed in place: each block's row holds a checksum of the stored
+//! bytes, and the spine holds the digest of the body. A map of a complete segment that is not sealed is the same record (with another magic) and the
+//! same tables without blocks.
 
 use super::fields::{Fields, Put, put_trailing_checksum, trailing_checksum};
 use super::table::TableShape;
@@ -19,7 +19,7 @@ use crate::ids::{Position, Seq, StoreId, StreamId};
 
 /// Bytes of the record.
 pub(crate) const RECORD_BYTES: usize = 128;
-/// Where the record is in a segment header.
+/// Offset of the record in a segment header.
 pub(crate) const RECORD_OFFSET: usize = 3840;
 /// The digest covers the record up to here.
 pub(crate) const DIGESTED_RECORD_BYTES: usize = 92;
@@ -37,7 +37,7 @@ pub(crate) const BLOCK_ROW_BYTES: usize = 24;
 pub(crate) const STREAM_ROW_BYTES: usize = 36;
 /// Bytes of a posting: the ordinal of a frame in the table of frames.
 pub(crate) const POSTING_BYTES: usize = 4;
-/// Bytes of a row of postings: two of them.
+/// Bytes of a row of postings, which holds two postings.
 const POSTING_ROW_BYTES: usize = 8;
 
 /// Longest segment that is sealed: places in a sealed file are 32 bits.
@@ -52,12 +52,12 @@ pub(crate) enum RecordKind {
     Map,
 }
 
-/// The record: sizes of all parts, and what they belong to.
+/// The record: sizes of all parts, and the store, segment and seqs that they belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SealedLayout {
     pub(crate) number: u32,
     pub(crate) store: StoreId,
-    /// Where the segment ended before it was sealed, and still does for all positions.
+    /// The end of the segment before it was sealed. For positions the segment still ends there.
     pub(crate) end: Position,
     pub(crate) spines_bytes: u64,
     pub(crate) stored_bytes: u64,
@@ -151,17 +151,17 @@ impl SealedLayout {
         if sound { Ok(layout) } else { fail(32, "sizes within the limits", "others".to_owned()) }
     }
 
-    /// Where headers and spines end and salts begin.
+    /// Offset at which headers and spines end and salts begin.
     pub(crate) fn salts_offset(&self) -> u64 {
         (SEGMENT_HEADER_BYTES as u64).saturating_add(self.spines_bytes)
     }
 
-    /// Where stored bodies begin.
+    /// Offset at which stored bodies begin.
     pub(crate) fn stored_offset(&self) -> u64 {
         self.salts_offset().saturating_add(u64::from(self.block_count).saturating_mul(SALT_BYTES as u64))
     }
 
-    /// Where the tables begin.
+    /// Offset at which the tables begin.
     pub(crate) fn tables_offset(&self) -> u64 {
         let end = self.stored_offset().saturating_add(self.stored_bytes);
         end.saturating_add(15) & !15
@@ -179,7 +179,7 @@ impl SealedLayout {
         TableShape::new(STREAM_ROW_BYTES, self.stream_count)
     }
 
-    /// Postings lie two in a row.
+    /// The shape of the postings, two in a row.
     pub(crate) fn postings(&self) -> TableShape {
         TableShape::new(POSTING_ROW_BYTES, self.posting_count.div_ceil(2))
     }
@@ -196,14 +196,14 @@ impl SealedLayout {
     }
 }
 
-/// One frame: where it was, its first seq, where it is.
+/// One frame: its position, its first seq, and its place in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FrameRow {
-    /// Offset / 16 of its position.
+    /// Offset of the frame's position, divided by 16.
     pub(crate) grain: u32,
     /// First seq, counted from the segment's first.
     pub(crate) seq: u32,
-    /// Offset / 16 in the sealed file; in a map the same as `grain`.
+    /// Offset in the sealed file, divided by 16; in a map the same as `grain`.
     pub(crate) place: u32,
 }
 
@@ -220,20 +220,20 @@ impl FrameRow {
     }
 }
 
-/// One block: where it was, and what is stored of its body. Its salt has the same ordinal.
+/// One block: its position, and the stored bytes of its body. The block's salt has the same ordinal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockRow {
-    /// Offset / 16 of the salt's position.
+    /// Offset of the salt's position, divided by 16.
     pub(crate) grain: u32,
     /// Length of the body.
     pub(crate) bytes: u32,
-    /// Where its stored bytes begin, from the first of all. Blocks of equal bodies share them.
+    /// Offset of the block's stored bytes, counted from the first stored byte of all. Blocks of equal bodies share stored bytes.
     pub(crate) stored_at: u32,
-    /// How many bytes are stored; 0: it was erased before it was sealed.
+    /// Count of stored bytes; 0: the body was erased before the segment was sealed.
     pub(crate) stored_bytes: u32,
     /// Checksum of the stored bytes.
     pub(crate) checksum: u32,
-    /// How they are packed.
+    /// The codec that packed the stored bytes.
     pub(crate) codec: u8,
 }
 
@@ -245,7 +245,7 @@ impl BlockRow {
         out.extend_from_slice(&[self.codec, 0, 0, 0]);
     }
 
-    /// The row, or `None` if no block can be so.
+    /// The row, or `None` if a field is out of its range.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut fields = Fields(bytes);
         let row = Self {
@@ -261,13 +261,13 @@ impl BlockRow {
         sound.then_some(row)
     }
 
-    /// How long the block was: salt, body, zeros.
+    /// Length of the block before the sealing: salt, body, zeros.
     pub(crate) fn block_bytes(self) -> usize {
         SALT_BYTES.saturating_add(align16(self.bytes as usize))
     }
 }
 
-/// One stream: its events in this segment, and where its postings are.
+/// One stream: its events in this segment, and its postings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StreamRow {
     pub(crate) stream: StreamId,
@@ -275,7 +275,7 @@ pub(crate) struct StreamRow {
     pub(crate) first: u32,
     pub(crate) last: u32,
     pub(crate) event_count: u32,
-    /// Its postings: the first of them, and how many.
+    /// The stream's postings: the ordinal of the first, and their count.
     pub(crate) posting: u32,
     pub(crate) posting_count: u32,
 }

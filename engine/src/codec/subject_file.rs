@@ -1,6 +1,6 @@
-//! The file of one subject's key, which wraps the keys of the streams that are about it. 1024 bytes; FORMAT.md says which.
+//! The file of one subject's key, which wraps the keys of the streams that are about it. 1024 bytes; FORMAT.md has them.
 //!
-//! The subject's name lies in it sealed under that key, so both are destroyed together.
+//! The file also holds the subject's name, sealed under that key, so both are destroyed together.
 
 use super::fields::{Fields, Put};
 use super::{Invalid, Part, SEALING_BYTES, WRAPPED_BYTES_MAX};
@@ -24,13 +24,13 @@ const _: () = assert!(NAME_OFFSET + SUBJECT_BYTES_MAX + SEALING_BYTES <= CHECKED
 /// The file's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubjectFile {
-    /// The store it belongs to.
+    /// The store that the file belongs to.
     pub store: StoreId,
     /// The subject.
     pub subject: SubjectId,
-    /// Which key of the ring wraps its key.
+    /// The id of the ring that wraps the subject's key.
     pub ring: [u8; 16],
-    /// The wrapped key; nothing once the subject is shredded.
+    /// The wrapped key; empty once the subject is shredded.
     pub wrapped: Vec<u8>,
     /// The name, sealed.
     pub name: Vec<u8>,
@@ -47,7 +47,7 @@ impl SubjectFile {
         [&NAME_DOMAIN[..], store.as_bytes(), subject.as_bytes()].concat()
     }
 
-    /// The file that is left of a subject that was shredded.
+    /// The file of a shredded subject: it has no key and no name.
     pub fn shredded(store: StoreId, subject: SubjectId) -> Self {
         Self { store, subject, ring: [0; 16], wrapped: Vec::new(), name: Vec::new() }
     }
@@ -68,7 +68,7 @@ impl SubjectFile {
             .u32(u32::try_from(self.wrapped.len()).ok()?)
             .u32(u32::try_from(self.name.len()).ok()?)
             .bytes(&self.wrapped)
-            // Checked above: it is not longer.
+            // The wrapped key is not longer, as checked above.
             .skip(WRAPPED_BYTES_MAX.saturating_sub(self.wrapped.len()))
             .bytes(&self.name);
         bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
@@ -78,7 +78,7 @@ impl SubjectFile {
     /// Reads and checks the file of a subject.
     ///
     /// # Errors
-    /// [`Invalid`] if it is no such file, is damaged, or is of another store or subject; its part is [`Part::Newer`] if a newer program
+    /// [`Invalid`] if the bytes are not such a file, are damaged, or are of another store or subject; its part is [`Part::Newer`] if a newer program
     /// wrote it. The error holds no bytes of the key.
     pub fn decode(bytes: &[u8], store: StoreId, subject: SubjectId) -> Result<Self, Invalid> {
         let fail =
@@ -115,7 +115,7 @@ impl SubjectFile {
             return fail(64, "key and name within the file", "longer ones");
         };
         let file = Self { store, subject, ring, wrapped, name };
-        // Lengths, reserved bytes and zeros, as a program of this version writes them.
+        // Checks that lengths, reserved bytes and zeros are as a program of this version writes them.
         if file.encode().as_deref() == Some(bytes) {
             Ok(file)
         } else {
@@ -123,15 +123,15 @@ impl SubjectFile {
         }
     }
 
-    /// The ring's key that wraps the key in a file, of whichever store it is. `None`: it is no such file, or its subject was shredded.
+    /// The id of the ring that wraps the key in a file, of any store. `None`: the file is not valid, or its subject was shredded.
     pub fn ring_of(bytes: &[u8], subject: SubjectId) -> Option<[u8; 16]> {
         let store = StoreId(*bytes.get(16..)?.first_chunk()?);
-        // Damage is told when the key is needed.
+        // Damage is reported when the key is needed.
         let file = Self::decode(bytes, store, subject).ok()?;
         (!file.is_shredded()).then_some(file.ring)
     }
 
-    /// Whether it says that the subject was shredded.
+    /// Whether the file says that the subject was shredded.
     pub fn is_shredded(&self) -> bool {
         self.wrapped.is_empty()
     }

@@ -1,19 +1,18 @@
-//! Whatever of a damaged store verifies, as a new store.
+//! Makes a new store of everything in a damaged store that verifies.
 //!
 //! ```text
 //! frame sound     -> the same events with the same seqs and times, bodies checked; a damaged body becomes an erased one
-//! frame damaged   -> the same of each of its pieces that is sound by itself
-//! events lost     -> as many `DamageNoted` in their place, so that what names items by seq still names the same
-//! at the end      -> what was lost, on record
-//! a backup given  -> what it still has of lost events and bodies comes from there, and is not lost
+//! frame damaged   -> the same for each of its pieces that is sound by itself
+//! events lost     -> as many `DamageNoted` in their place, so that events which name items by seq still name the same items
+//! at the end      -> the losses, on record
+//! a backup given  -> lost events and bodies that the backup still has are copied from it, and are not lost
 //! encrypted       -> opened with the store's keys, and sealed anew with the same keys for the new store (`sealed`)
 //! ```
 //!
-//! Every seq up to the last one that anything knows of is either copied or said to be lost. These know of one: the log itself,
-//! headers of damaged frames, the tail page, the checkpoint, the index, files under `snap/`.
+//! Every seq up to the last known one is either copied or said to be lost. The last known seq comes from the log itself, headers of damaged frames,
+//! the tail page, the checkpoint, the index, and files under `snap/`.
 //!
-//! The source is only read. The new store has an id and links of its own: it is another store that tells the same
-//! story, and says where it cannot.
+//! The source is only read. The new store has an id and links of its own: it is another store with the same events, and it says which are missing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,27 +50,26 @@ const BODIES_PER_EVENT: usize = 4096;
 /// Length of a stream's signature key, the only body of the event that opens it.
 const KEY_BYTES: u32 = 32;
 
-/// Copies everything that verifies from the store in `from` to a new one in `into`, which must not be one yet.
+/// Copies everything that verifies from the store in `from` to a new store in `into`, a folder that must be missing or empty.
 ///
-/// Lost events and texts come from the first of the backups that has them, each in its place. Backups are only read.
-/// Events that the links of the store confirm come before other events of backups. A text whose erasure is on record in the new
-/// store stays gone. So do zeros of which nothing says why, if their segment counts more erasures than are on record, or, where it does
-/// not count, if anything is lost. Where a text's own place is lost, and the record of its erasure as well, nothing tells that it was
-/// erased: then it is back, as after any restore.
+/// Lost events and texts are copied from the first backup that has them, each to its place. Backups are only read. Events that the links of the store
+/// confirm come before other events of backups. A text whose erasure is on record in the new store stays gone. Zeros without a record of an erasure
+/// also stay, if their segment counts more erasures than are on record; or, if the segment has no count, if anything is lost. If both a text's own
+/// place and the record of its erasure are lost, nothing tells that the text was erased: then it comes back, as after any restore.
 ///
-/// Of an encrypted store the new one is encrypted with the same keys. Shredded events stay noise. Events that a missing key seals are lost. A backup
-/// needs no keys of its own; those that it has are asked where the store's own are missing or damaged.
+/// If the store is encrypted, the new store is encrypted with the same keys. Shredded events stay noise. Events that a missing key seals are lost. A
+/// backup needs no keys of its own; its files of keys are read where the store's own are missing or damaged.
 ///
-/// `progress` is told how many events were copied so far. Cost: three reads of the source, two of each backup, and a synced commit for each of
+/// `progress` is called with the count of events copied so far. Cost: three reads of the source, two of each backup, and a synced commit for each of
 /// its frames. The source is not changed.
 ///
-/// The new store is made under the name `into` with `.partial` behind it, and has its own name once it is whole: a part of it would pass for a
-/// sound store. If the salvage is interrupted that folder stays; remove it and begin again.
+/// The new store is made under the name `into` with `.partial` behind it, and gets its own name once it is whole: a part of it would pass for a sound
+/// store. If the salvage is interrupted, the partial folder stays; remove it and begin again.
 ///
 /// # Errors
-/// [`Error::NotAStore`] if there is nothing to read at all, [`Error::Io`] and [`Error::NoSpace`] of any side, [`Error::Io`] also
-/// for a backup of another store, or of this one with another history; [`Error::Locked`] if the store is encrypted and its key is not given, or it
-/// is not encrypted and one is.
+/// [`Error::NotAStore`] if there is nothing to read at all, [`Error::Io`] and [`Error::NoSpace`] of any side, [`Error::Io`] also for a backup of
+/// another store, or of this store with another history; [`Error::Locked`] if the store is encrypted and its key is not given, or the store is not
+/// encrypted and a key is given.
 pub fn salvage(
     from: &Path,
     into: &Path,
@@ -117,7 +115,7 @@ fn check_outside(into: &Path, read: &Path) -> Result<(), Error> {
     Err(Error::Io { action: "make a store in", path: into.to_owned(), source })
 }
 
-/// A path without links and steps up, as far as it is there; the rest as it will be.
+/// A path without links and steps up. Parts that do not exist yet are taken as they are.
 fn resolved(path: &Path) -> Result<PathBuf, Error> {
     let fail = |source| Error::Io { action: "resolve", path: path.to_owned(), source };
     let mut resolved = PathBuf::new();
@@ -127,13 +125,13 @@ fn resolved(path: &Path) -> Result<PathBuf, Error> {
             continue;
         }
         resolved.push(component);
-        // A part that is not there yet is not a link.
+        // A part that does not exist yet is not a link.
         resolved = resolved.canonicalize().unwrap_or(resolved);
     }
     Ok(resolved)
 }
 
-/// Refuses a folder that holds something.
+/// Refuses a folder that is not empty.
 fn check_empty(into: &dyn Storage) -> Result<(), Error> {
     match into.list("") {
         Ok(names) if !names.is_empty() => {
@@ -177,7 +175,7 @@ pub fn salvage_storage(
         && shortfall.unconfirmed.is_empty()
         && source_head_is_known
         && shortfall.contradicting.is_empty();
-    // The page alone names each durable end: a checkpoint may be older than the last erasure.
+    // Only the tail page names each durable end: a checkpoint may be older than the last erasure.
     let has_tail = found
         .witnesses
         .iter()
@@ -186,7 +184,8 @@ pub fn salvage_storage(
     let making = Opening { create: true, ring: keys.cloned(), keys_in: Vec::new() };
     let (target, _recovery) =
         Log::open_with_keys(into, clock.clone(), Arc::new(SystemEntropy), LogOptions::default(), making)?;
-    // Origins, revisions and signatures go on to mean what they meant. If it is lost, the new store has one of its own.
+    // The new store takes the secret, so origins, revisions and signatures keep their meaning. If the secret is lost, the new store has one of its
+    // own.
     let mut logs = std::iter::once(&source).chain(backups.iter().map(|backup| &backup.log));
     if let Some(secret) = logs.find_map(Log::filed_secret) {
         target.take_secret(&secret)?;
@@ -202,7 +201,7 @@ pub fn salvage_storage(
         offers: offers(&backups, &shortfall.confirmed),
         recorded,
         sealed,
-        // An erasure is on record before it is carried out. So zeros are damage if no event is lost, as far as anything knows.
+        // An erasure is on record before it is carried out. So zeros without a record are damage, if no event is known to be lost.
         zeros_are_damage: has_tail && is_all,
         doubtful: FxHashSet::default(),
         next: Seq(1),
@@ -235,22 +234,22 @@ pub fn salvage_storage(
         }
         progress(copy.done.events);
     }
-    // Nothing follows that has to keep its number, and who speaks for the end may claim anything.
+    // At the end no event follows whose seq must stay the same, and a witness may claim any end, so the count of notes is limited.
     copy.fill(0, source_head.next(), LOST_AT_END_COUNT_MAX)?;
     copy.finish()?;
     target.write_checkpoint()?;
     Ok(copy.done)
 }
 
-/// The last seq that anything knows of, and whether a witness says that the log went so far and no farther.
+/// The last known seq, and whether a witness says that the log ended there.
 fn end_of(found: &LogReport) -> (Seq, bool) {
     let told = found.witnesses.iter().filter_map(|witness| Some((witness.kind, witness.acknowledged()?)));
     let told: Vec<(WitnessKind, Seq)> = told.collect();
     let lost = found.violations.iter().filter_map(|violation| violation.seq_last);
     let seqs = told.iter().map(|(_, seq)| *seq).chain(lost).chain(found.missing.map(|(_, last)| last));
     let end = seqs.fold(found.head_seq, Seq::max);
-    // The page names each durable end. The others name one from time to time, so they only bear out an end that they name.
-    // Headers of segments and what seals them name the ends of earlier segments.
+    // The tail page names each durable end. Other witnesses name one from time to time, so they only confirm an end that they name. Headers and seals
+    // of segments name the ends of earlier segments.
     let is_known = told.iter().any(|(kind, seq)| match kind {
         WitnessKind::Tail => true,
         WitnessKind::Checkpoint => *seq >= end,
@@ -259,14 +258,14 @@ fn end_of(found: &LogReport) -> (Seq, bool) {
     (end, is_known)
 }
 
-/// The place of a body that is gone.
+/// A body that is gone, with its digest, length and form.
 fn lost_body(place: &BodyRow) -> EncodedBody {
     let is_known = place.is_known() || place.is_sealed();
     let form = if is_known { place.form() } else { BodyForm::plain(place.bytes) };
     EncodedBody::Lost { digest: place.digest, bytes: place.bytes, form }
 }
 
-/// Tells the time that the source tells.
+/// A clock whose time is the time of the copied frame.
 struct ToldClock {
     now: AtomicI64,
     real: SystemClock,
@@ -286,7 +285,7 @@ impl Clock for ToldClock {
     }
 }
 
-/// A backup that is asked for events: at first for those that the store confirms, then for others.
+/// A backup to copy events from: with `only`, the events that the store confirms; without it, all events.
 #[derive(Clone, Copy)]
 struct Offer<'a> {
     backup: &'a Backup,
@@ -303,39 +302,39 @@ struct Copy<'a> {
     source: &'a Log,
     target: &'a Log,
     backups: &'a [Backup],
-    /// In the order in which backups are asked for events: each of them twice.
+    /// Backups in the order in which they are asked for events, each twice.
     offers: Vec<Offer<'a>>,
     clock: &'a ToldClock,
-    /// Where bodies that were copied lie now, by their digest in the source.
+    /// Rows of copied bodies in the new store, by their digest in the source.
     places: FxHashMap<Digest, BodyRow>,
     recorded: Recorded,
     sealed: Sealed,
-    /// Whether zeros without a record of an erasure are damage, as far as nothing tells otherwise. Else the record may be lost.
+    /// Whether zeros without a record of an erasure are damage, unless a segment's count tells otherwise. If not, the record may be lost.
     zeros_are_damage: bool,
-    /// Bodies that are zeros, and a record of their erasure may be lost.
+    /// Bodies that are zeros, and whose record of an erasure may be lost.
     doubtful: FxHashSet<(Seq, u32)>,
     /// The next seq of the new store.
     next: Seq,
     done: Salvaged,
 }
 
-/// Most events that are noted as lost at the end, where nothing but a witness beside the log speaks for them.
+/// Most events that are noted as lost at the end, where only a witness names them.
 const LOST_AT_END_COUNT_MAX: u64 = 1 << 16;
 
-/// Pieces of a frame that follow one another come into one frame again.
+/// Groups pieces of a frame whose seqs follow one another: each group becomes one frame again.
 fn runs_of(parts: &[Frame]) -> impl Iterator<Item = &[Frame]> {
     parts.chunk_by(|part, next| part.last_seq().next() == next.first_seq())
 }
 
 impl Copy<'_> {
-    /// Copies the events of a frame, or of pieces of one that follow one another, and before them what backups have of those between.
+    /// Copies the events of a frame, or of pieces of a frame that follow one another. First fills the gap before them from backups.
     fn events(&mut self, run: &[Frame], is_whole: bool) -> Result<(), Error> {
         let Some(first) = run.first().filter(|first| first.first_seq() >= self.next) else { return Ok(()) };
         self.fill(0, first.first_seq(), u64::MAX)?;
         self.copy(run, is_whole, Seq::MAX).map(|_| ())
     }
 
-    /// Copies those events that are next and before `until`; answers how many.
+    /// Copies the events of a run from `next` up to before `until`. Returns how many.
     fn copy(&mut self, run: &[Frame], is_whole: bool, until: Seq) -> Result<u64, Error> {
         let Some(first) = run.first() else { return Ok(0) };
         self.clock.now.store(first.time().0, Ordering::Relaxed);
@@ -352,7 +351,7 @@ impl Copy<'_> {
             let mut bodies = Vec::new();
             for (row, place) in event.rows().enumerate() {
                 let body = self.body(event.seq, row, &place)?;
-                // Damage is told of for each event that has the body. An erasure names one place for all of them.
+                // Damage is reported for each event that has the body. An erasure names one place for all such events.
                 let is_damaged =
                     matches!(body, EncodedBody::Lost { .. }) && !self.recorded.erased.contains(&place.digest);
                 digests.push(Some(place.digest).filter(|_| !is_damaged));
@@ -392,12 +391,12 @@ impl Copy<'_> {
         }
         let error = match self.source.body(place) {
             Ok(bytes) => return self.copied(bytes),
-            // Of a stream with several keys one may be missing.
+            // A stream with several keys may lack one of them.
             Err(error @ (LogError::Corrupt(_) | LogError::Erased { .. } | LogError::Locked { .. })) => error,
             Err(error) => return Err(error.into()),
         };
         let is_zeros = matches!(error, LogError::Erased { .. });
-        // Of zeros without a record: the record may have been in a frame that is lost, and then a person wanted them gone.
+        // The record of these zeros may have been in a lost frame, and then a person wanted the text gone.
         let mut is_doubtful = is_zeros && !self.zeros_are_damage;
         for (number, backup) in self.backups.iter().enumerate() {
             if is_zeros {
@@ -427,13 +426,13 @@ impl Copy<'_> {
         Ok(EncodedBody::New { bytes: bytes.into(), salt: self.target.salt()?, content: None })
     }
 
-    /// Without its key nothing could be appended to a stream ever again, so a lost one is replaced.
+    /// Replaces a lost signature key: without it nothing could be appended to its stream ever again.
     fn or_new_key(&mut self, seq: Seq, envelope: &Envelope, body: EncodedBody) -> Result<EncodedBody, Error> {
         let opens = envelope.kind == Payload::from(SessionOpened::default()).number();
         if !opens || !matches!(body, EncodedBody::Lost { bytes: KEY_BYTES, .. }) {
             return Ok(body);
         }
-        // One that is on record as gone is not among them.
+        // A body whose erasure is on record is not in the list.
         self.done.lost_bodies.pop_if(|lost| lost.seq == seq);
         self.done.new_keys += 1;
         let mut key = Vec::with_capacity(KEY_BYTES as usize);
@@ -443,8 +442,8 @@ impl Copy<'_> {
         Ok(EncodedBody::New { bytes: key.into(), salt: self.target.salt()?, content: None })
     }
 
-    /// Copies the events up to before `until` that the offers from `number` on have, and puts notes in the place of the others: of the first
-    /// `count_max` of a stretch.
+    /// Copies the events up to before `until` that the offers from `number` on have, and puts notes in the place of the others. `count_max`: most
+    /// notes at the end.
     fn fill(&mut self, number: usize, until: Seq, count_max: u64) -> Result<(), Error> {
         if until <= self.next {
             return Ok(());
@@ -474,7 +473,7 @@ impl Copy<'_> {
         self.fill(next, until, count_max)
     }
 
-    /// Puts notes in the place of lost events, up to before `until`; of the first `count_max` of them.
+    /// Puts notes in the place of lost events, up to before `until`; at most `count_max` notes.
     fn note(&mut self, until: Seq, count_max: u64) -> Result<(), Error> {
         if until <= self.next {
             return Ok(());
@@ -496,14 +495,14 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// Puts on record what was lost.
+    /// Puts the losses on record.
     fn finish(&mut self) -> Result<(), Error> {
         let mut payloads: Vec<Payload> = Vec::new();
         let store = self.source.store();
         let is_doubtful = |body: &BodyAddress| self.doubtful.contains(&(body.seq, body.row));
         let (zeros, damaged): (Vec<_>, Vec<_>) =
             self.done.lost_bodies.iter().partition(|body| is_doubtful(body));
-        // Nothing of those that were shredded is lost by the salvage.
+        // Bodies of shredded streams are not lost by the salvage: they are on record as erased.
         let zeros: Vec<BodyAddress> =
             zeros.into_iter().chain(std::mem::take(&mut self.sealed.gone)).collect();
         for bodies in zeros.chunks(BODIES_PER_EVENT) {

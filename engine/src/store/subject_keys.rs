@@ -13,8 +13,8 @@ use crate::verify::{SHREDDED_ROW, SHREDDED_SUBJECT_ROW, recorded_shreds};
 use super::{Inner, Store};
 
 impl Store {
-    /// Whether a stream was shredded: nothing of it can be read, nothing can be recorded in it. Cost: one small file is read, in an encrypted
-    /// store.
+    /// Whether a stream was shredded: its events cannot be read, and nothing can be recorded in it. Cost: reads one or two small files, in an
+    /// encrypted store.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -23,7 +23,7 @@ impl Store {
     }
 }
 
-/// Whether a text can be a subject's name. A caller that makes something else first, such as a key, asks before it does.
+/// Whether a text can be a subject's name. A caller that makes another thing first, such as a key, asks before it makes that.
 ///
 /// # Errors
 /// [`Error::Subject`], [`Error::TooLarge`].
@@ -63,7 +63,7 @@ impl Inner {
         }
     }
 
-    /// A subject that has a key.
+    /// The id of a subject that has a key.
     pub(super) fn known_subject(&self, name: &str) -> Result<SubjectId, Error> {
         self.check_encrypted()?;
         self.check_key_at_hand()?;
@@ -80,8 +80,8 @@ impl Inner {
         }
     }
 
-    /// Gives a stream that is new its key, if it is about a subject: the one that it names, else that of the session that it came from,
-    /// else `default`. Durable when it returns.
+    /// Gives a new stream its key, if the stream is about a subject. The subject is the one that `info` names, else the subject of the session that
+    /// the stream came from, else `default`. Durable when it returns.
     pub(super) fn begin_about(
         &self,
         stream: StreamId,
@@ -134,7 +134,7 @@ impl Inner {
                 )),
             };
         }
-        // One whose key is lost is told of where it is read.
+        // A stream with events has lost its file of keys; that is reported where the stream is read.
         if self.has_no_events(stream)? {
             self.log.begin_about(stream, subject, Some(name))?;
         }
@@ -148,7 +148,7 @@ impl Inner {
     /// Destroys the keys of all streams and subjects whose shredding is recorded after `after`.
     pub(super) fn destroy_keys(&self, after: Seq) -> Result<(), Error> {
         let Some(keys) = self.log.keys() else { return Ok(()) };
-        // Subjects first: from then on no stream about them can begin.
+        // Subjects come first: after that no stream about them can begin.
         for stream in recorded_shreds(&self.log, after, SHREDDED_SUBJECT_ROW)? {
             if let Some(subject) = keys.subject_of(stream)? {
                 self.destroy_subject(subject)?;
@@ -160,7 +160,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Destroys the key of a subject, and then what it wraps.
+    /// Destroys the key of a subject, and then the keys that it wraps.
     pub(super) fn destroy_subject(&self, subject: SubjectId) -> Result<(), Error> {
         let Some(keys) = self.log.keys() else { return Ok(()) };
         self.log.shred_subject_key(subject)?;

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! key at hand, or never sealed   kept, in plain
-//! key destroyed                  kept: it is known what is there, and that it is never read again
-//! key missing, or another one    left out, as if it were damaged
+//! key destroyed                  kept: the envelope is known, and the payload is never read again
+//! key missing, or another one    left out, as if the event were damaged
 //! ```
 
 use std::collections::BTreeSet;
@@ -17,19 +17,19 @@ use crate::ids::StreamId;
 /// An event as it lies sealed in its frame.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SealedForm {
-    /// Its envelope as it was recorded.
+    /// The event's envelope as it was recorded.
     pub(crate) envelope: Envelope,
     /// The number of the key that seals it.
     pub(crate) key: u32,
-    /// Length of its payload in plain.
+    /// Length of the event's payload in plain.
     pub(crate) payload_bytes: usize,
 }
 
 impl EventRef<'_> {
-    /// How it is sealed; `None` if it is not, or in the way of a newer program.
+    /// The form in which the event is sealed; `None` if it is not sealed, or sealed by a newer program.
     pub(crate) fn sealed_form(&self) -> Option<SealedForm> {
         let (envelope, form) = Envelope::decode(self.envelope_bytes());
-        // One that is sealed is never shorter: it would not open.
+        // A sealed payload is never shorter: it would not open.
         let payload_bytes = self.raw.len().saturating_sub(SEALING_BYTES);
         form.is_sealed().then_some(SealedForm { envelope, key: form.key, payload_bytes })
     }
