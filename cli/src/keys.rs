@@ -1,14 +1,14 @@
-//! Keys that sign, keys that are believed, and what was seen last of each store: files beside the user's settings.
+//! Keys that sign, keys that are trusted, and the checkpoint of each store that was seen last: files beside the user's settings.
 //!
 //! ```text
-//! keys/NAME.key     a private key, 0600, in a folder 0700; or where it lies in the system's keyring
-//! keys/NAME.pub     its public part, which is of use when the private key is lost, or kept elsewhere
+//! keys/NAME.key     a private key, 0600, in a folder 0700; or the key's entry in the system's keyring
+//! keys/NAME.pub     its public part, for use when the private key is lost or kept elsewhere
 //! keys/trusted      a public key a line
 //! keys/*.store-key  keys that open encrypted stores (`rings`)
 //! pins/STORE.note   the newest checkpoint of a store that was seen here
 //! ```
 //!
-//! None of it is in a store's folder: setting the folder back sets nothing back here.
+//! None of these files is in a store's folder: a folder that is set back to an old copy does not set them back.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
@@ -28,7 +28,7 @@ const KEY_NAME: &str = "acpdb";
 const WRAPPED_WORD: &str = "acpdb-wrapped-key-1";
 /// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// Read or write for the group or for others.
+/// Mode bits of the group and of others.
 const OTHERS: u32 = 0o077;
 
 pub(crate) fn below(name: &str) -> Result<PathBuf, Failure> {
@@ -52,7 +52,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, Failure> {
 
 /// The entry of the keyring that the file at a path refers to.
 pub(crate) fn entry_of(path: &Path) -> Result<Option<String>, Failure> {
-    // Any other file is read by what knows what it is.
+    // Any other file is left to the reader of its own format, which also reports errors.
     let Ok(Some(text)) = read(path) else { return Ok(None) };
     Ok(keyring::entry_in(&text, &path.display().to_string())?.map(ToOwned::to_owned))
 }
@@ -64,7 +64,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), Failure> {
     made.map_err(Failure::io("make", folder.display()))
 }
 
-/// Gives a file its name for good; durable when it returns.
+/// Renames a file; durable when it returns.
 pub(crate) fn put(from: &Path, to: &Path) -> Result<(), Failure> {
     let folder = to.parent().unwrap_or_else(|| Path::new("."));
     let done = std::fs::rename(from, to);
@@ -78,7 +78,7 @@ pub(crate) fn write(path: &Path, text: &str, is_new: bool) -> Result<(), Failure
     let failed = Failure::io("write", &shown);
     make_folder(path)?;
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
-    // Made with mode 0600.
+    // The temporary file is made with mode 0600.
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(&failed)?;
     file.write_all(text.as_bytes()).map_err(&failed)?;
     file.as_file().sync_all().map_err(&failed)?;
@@ -95,10 +95,10 @@ fn key_path(name: &str) -> Result<PathBuf, Failure> {
     below(&format!("keys/{name}.key"))
 }
 
-/// How a private key is kept.
+/// The place and form in which a private key is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
-    /// In its file, as it is.
+    /// In its file, not wrapped.
     InFile,
     /// In its file, under a passphrase.
     UnderPassphrase,
@@ -106,7 +106,7 @@ pub(crate) enum Kept {
     InKeyring,
 }
 
-/// Makes a key and says where it is.
+/// Makes a key and returns its file.
 pub(crate) fn make(name: &str, kept: Kept) -> Result<PathBuf, Failure> {
     let path = key_path(name)?;
     make_at(&path, name, kept)?;
@@ -156,7 +156,7 @@ fn under_passphrase(seed: &[u8; 32]) -> Result<String, Failure> {
     Ok(format!("{WRAPPED_WORD} {} {}", hex(salt.as_bytes()), hex(&wrapped)))
 }
 
-/// The private key in a file whose text begins with the word.
+/// The private key in a file whose text begins with [`WRAPPED_WORD`]; `rest` is the text behind that word.
 fn from_passphrase(rest: &str, shown: &str) -> Result<SignerKey, Failure> {
     let damaged =
         || Failure::new(Code::Failure, format!("{shown} is damaged")).hint("put it back from a copy of it");
@@ -172,7 +172,7 @@ fn from_passphrase(rest: &str, shown: &str) -> Result<SignerKey, Failure> {
     Ok(SignerKey::from_seed(&seed))
 }
 
-/// A key to sign with. It has to be its owner's alone.
+/// A key to sign with. Only its owner may have access to its file.
 pub(crate) fn signer(name: &str) -> Result<SignerKey, Failure> {
     signer_at(&key_path(name)?, name)
 }
@@ -203,7 +203,8 @@ fn signer_at(path: &Path, name: &str) -> Result<SignerKey, Failure> {
     })
 }
 
-/// The public part of a key of the user's, under the name of a store. That of one that has to be asked for lies beside it.
+/// The public part of a key of the user's, under the name of a store. If the key needs a passphrase or the keyring, its public part is read from the
+/// file beside it.
 pub(crate) fn public(name: &str, store: &str) -> Result<VerifierKey, Failure> {
     let path = key_path(name)?;
     let text = read(&path)?.unwrap_or_default();
@@ -217,13 +218,13 @@ pub(crate) fn public(name: &str, store: &str) -> Result<VerifierKey, Failure> {
     signer(name)?.verifier(store).map_err(|error| refused(&error))
 }
 
-/// A line that names a key.
+/// The key that a line names.
 pub(crate) fn verifier(text: &str) -> Result<VerifierKey, Failure> {
     VerifierKey::parse(text)
         .map_err(|error| Failure::usage(error.to_string()).hint("as acpdb key show prints it"))
 }
 
-/// A key, or a file with keys, one a line.
+/// The key in `given`, or the keys in the file of that name, one a line.
 pub(crate) fn verifiers(given: &str) -> Result<Vec<VerifierKey>, Failure> {
     match read(Path::new(given)) {
         Ok(Some(text)) => text.lines().filter(|line| !line.trim().is_empty()).map(verifier).collect(),
@@ -231,20 +232,20 @@ pub(crate) fn verifiers(given: &str) -> Result<Vec<VerifierKey>, Failure> {
     }
 }
 
-/// Keys of others that are believed.
+/// Keys of others that are trusted.
 pub(crate) fn trusted() -> Result<Vec<VerifierKey>, Failure> {
     let text = read(&below("keys/trusted")?)?.unwrap_or_default();
     text.lines().filter(|line| !line.trim().is_empty()).map(verifier).collect()
 }
 
-/// Writes the list of keys that are believed, and says where.
+/// Writes the list of trusted keys, and returns its file.
 pub(crate) fn write_trusted(keys: &[VerifierKey]) -> Result<PathBuf, Failure> {
     let path = below("keys/trusted")?;
     write(&path, &keys.iter().map(|key| format!("{key}\n")).collect::<String>(), false)?;
     Ok(path)
 }
 
-/// Whether a key of others is believed about a store.
+/// Whether a key of others is trusted for a store.
 pub(crate) fn is_trusted_for(store: StoreId) -> Result<bool, Failure> {
     Ok(trusted()?.iter().any(|key| key.name() == origin(store)))
 }
@@ -263,7 +264,7 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(paths)
 }
 
-/// Keys that are believed about a store: the user's own, and those of others that are for it.
+/// Keys that are trusted for a store: the user's own, and keys of others for that store.
 pub(crate) fn known(store: StoreId) -> Result<Vec<VerifierKey>, Failure> {
     let name = origin(store);
     let mut keys = trusted()?;
@@ -290,7 +291,7 @@ fn pin_path(store: StoreId) -> Result<PathBuf, Failure> {
 
 /// The checkpoint of a store that was seen last, and the file that remembers it.
 pub(crate) fn pinned(store: StoreId) -> Result<Option<(PathBuf, String)>, Failure> {
-    // Without a home nothing is remembered, and what needs no memory works.
+    // Without a home nothing is remembered, and everything else works.
     if settings::path().is_none() {
         return Ok(None);
     }
@@ -303,7 +304,7 @@ pub(crate) fn pin(store: StoreId, note: &str) -> Result<(), Failure> {
     write(&pin_path(store)?, note, false)
 }
 
-/// A failure of what should not fail.
+/// The failure of an operation that should not fail.
 pub(crate) fn refused(error: &acpdb_proof::ProofError) -> Failure {
     Failure::new(Code::Failure, error.to_string())
 }
@@ -312,7 +313,7 @@ pub(crate) fn refused(error: &acpdb_proof::ProofError) -> Failure {
 mod tests {
     use super::*;
 
-    /// A key that a program of the user can copy signs for every other. In the keyring it is asked for, and its file says where it is.
+    /// If a program of the user can copy a key, it can sign in the user's name. A key in the keyring is asked for, and its file has only its entry.
     #[test]
     fn a_key_in_the_keyring_signs_and_its_file_holds_nothing_of_it() {
         let folder = tempfile::tempdir().unwrap();
@@ -327,10 +328,10 @@ mod tests {
         let signer = signer_at(&path, "mine").unwrap();
         assert_eq!(signer.verifier(KEY_NAME).unwrap().to_string(), public.trim_end());
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
-        // The one that is there stays.
+        // The existing key stays.
         assert_eq!(make_at(&path, "mine", Kept::InKeyring).unwrap_err().code, Code::Conflict);
         assert_eq!(read(&path).unwrap().unwrap(), text);
-        // One of the same name for other settings has an entry of its own.
+        // A key of the same name for other settings has an entry of its own.
         let other = folder.path().join("other/mine.key");
         make_at(&other, "mine", Kept::InKeyring).unwrap();
         assert_ne!(read(&other).unwrap().unwrap(), text);

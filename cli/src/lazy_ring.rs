@@ -10,7 +10,7 @@ use acpdb_engine::locks::steady;
 /// The ring that wraps a store's keys.
 pub(crate) type Ring = Arc<dyn KeyRing>;
 
-/// A ring that is asked for once: of a person, or of the system.
+/// A ring that is made once, by a question to a person or to the system.
 pub(crate) struct LazyRing {
     name: String,
     make: Box<dyn Fn() -> io::Result<Ring> + Send + Sync>,
@@ -24,7 +24,7 @@ impl LazyRing {
     }
 
     fn ring(&self) -> io::Result<Ring> {
-        // Held while a person is asked, so that two threads ask once.
+        // The lock is held while a person is asked, so that two threads ask once.
         let mut made = steady(&self.made);
         if let Some(ring) = made.as_ref() {
             return Ok(Arc::clone(ring));
@@ -72,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    /// A name needs no question. After a failure the ring asks again, after an answer never.
+    /// The ring's name needs no question. The ring asks again after a failure, never after an answer.
     #[test]
     fn a_ring_is_asked_for_once() {
         let asked = Arc::new(AtomicU32::new(0));

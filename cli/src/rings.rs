@@ -1,12 +1,12 @@
-//! Keys that open encrypted stores: where the user has them, and which one a store needs.
+//! Keys that open encrypted stores: the places where the user keeps them, and the key that a store needs.
 //!
 //! ```text
-//! keys/DIGITS.store-key   beside the user's settings, 0600; named by the id that wrapped keys name; the key, or where it lies in the
+//! keys/DIGITS.store-key   beside the user's settings, 0600; named by the id that wrapped keys name; the key, or its entry in the
 //!                         system's keyring
 //! asked in this order: --key-file, the file of that name, $ACPDB_PASSPHRASE, the terminal
 //! ```
 //!
-//! A ring that asks does so when its key is needed: verifying or copying a store asks for nothing.
+//! A ring of a passphrase asks for it when its key is first needed: verifying or copying a store asks for nothing.
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ use crate::passphrases::{self, PASSPHRASE};
 
 /// Digits of an id in a file's name.
 const NAME_BYTES: usize = 8;
-/// Of no store: the id of a key in a file does not depend on it.
+/// A store id to ask for a ring's id with, since the id of a key in a file does not depend on the store.
 const NO_STORE: StoreId = StoreId([0; 16]);
 
-/// The ring that opens the store in a folder. `None`: it is not encrypted, or no key is at hand, as the engine will say.
+/// The ring that opens the store in a folder. `None`: the store is not encrypted, or no key is at hand, which the engine will report.
 pub(crate) fn of(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>, Failure> {
     let Some(wanted) = wanted(folder) else { return Ok(None) };
     if let Some(path) = key_file {
@@ -42,10 +42,10 @@ pub(crate) fn of(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>,
     Ok(asks.then(|| Arc::new(asked(folder.to_owned())) as Ring))
 }
 
-/// As [`of`], and a key in the keyring is looked for there.
+/// As [`of`], and if the key is in the keyring, it is read at once.
 pub(crate) fn tried(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>, Failure> {
     let ring = of(folder, key_file)?;
-    // Without a home there is no such place, and `of` has said so where that matters.
+    // Without a home there is no such file, and `of` has reported that if it matters.
     let path = key_file
         .map_or_else(|| wanted(folder).and_then(|id| path_of(&id).ok()), |path| Some(path.to_owned()));
     if let Some(entry) = path.and_then(|path| keys::entry_of(&path).transpose()).transpose()? {
@@ -54,7 +54,7 @@ pub(crate) fn tried(folder: &Path, key_file: Option<&Path>) -> Result<Option<Rin
     Ok(ring)
 }
 
-/// Whether the store in a folder is encrypted and no key of it lies beside the user's settings: a passphrase alone opens it.
+/// Whether the store in a folder is encrypted and its key does not lie beside the user's settings: only a passphrase opens it.
 pub(crate) fn needs_passphrase(folder: &Path) -> Result<bool, Failure> {
     match wanted(folder) {
         Some(id) => Ok(kept(&id)?.is_none()),
@@ -62,7 +62,7 @@ pub(crate) fn needs_passphrase(folder: &Path) -> Result<bool, Failure> {
     }
 }
 
-/// As [`of`], without a question: for what runs while a line is typed. A keyring that is locked would ask.
+/// As [`of`], without a question: for completion while a line is typed. A key in the keyring is left out, since a locked keyring would ask.
 pub(crate) fn at_hand(folder: &Path) -> Option<Ring> {
     let id = wanted(folder)?;
     // While a line is typed nothing is told: without a key nothing is suggested.
@@ -71,7 +71,8 @@ pub(crate) fn at_hand(folder: &Path) -> Option<Ring> {
     if is_in_keyring { None } else { kept(&id).ok()? }
 }
 
-/// The id of the ring that opens a store. One whose own key is lost has those of its streams, and says what is lost.
+/// The id of the ring that opens a store. If the store's own key is lost, the id comes from the keys of its streams, so that opening reports the
+/// loss.
 fn wanted(folder: &Path) -> Option<[u8; 16]> {
     ring_id(folder).or_else(|| ring_ids(folder).ok()?.first().copied())
 }
@@ -89,7 +90,7 @@ fn path_of(id: &[u8; 16]) -> Result<PathBuf, Failure> {
 
 /// The key of this id beside the user's settings.
 fn kept(id: &[u8; 16]) -> Result<Option<Ring>, Failure> {
-    // Without a home there is no such place.
+    // Without a home there is no such file.
     let Ok(path) = path_of(id) else { return Ok(None) };
     if path.symlink_metadata().is_ok() { file(&path).map(Some) } else { Ok(None) }
 }
@@ -98,7 +99,7 @@ fn failed(path: &Path, action: &str, error: io::Error) -> Failure {
     Failure::io(action, format!("the key {}", path.display()))(error).coded(Code::Locked)
 }
 
-/// The key in a file, or the one that a file refers to.
+/// The key in a file, or the keyring's key that the file refers to.
 fn file(path: &Path) -> Result<Ring, Failure> {
     if let Some(entry) = keys::entry_of(path)? {
         return Ok(Arc::new(keyring::ring(entry)));
@@ -109,20 +110,20 @@ fn file(path: &Path) -> Result<Ring, Failure> {
     }
 }
 
-/// Where the key of a new ring is to be.
+/// The place for the key of a new ring.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum New<'a> {
     /// In a file beside the user's settings.
     Beside,
-    /// In this file, which may be there.
+    /// In this file, which may exist.
     InFile(&'a Path),
     /// In the system's keyring.
     InKeyring,
-    /// A passphrase: of this variable, else asked for.
+    /// A passphrase: in this variable, else asked for.
     Passphrase(&'static str),
 }
 
-/// A ring to wrap keys with from now on, and where it is, for people.
+/// A ring to wrap keys with from now on, and a text for people that says where its key is.
 pub(crate) fn new(place: New<'_>) -> Result<(Ring, String), Failure> {
     match place {
         New::Passphrase(variable) => {
@@ -168,7 +169,7 @@ fn made(path: &Path) -> Result<Ring, Failure> {
     }
 }
 
-/// The ring of a passphrase that is asked for once it is needed.
+/// The ring of a passphrase, which is asked for when it is first needed.
 fn asked(folder: PathBuf) -> LazyRing {
     LazyRing::new("the passphrase".to_owned(), move || {
         let text = rpassword::prompt_password(format!("passphrase of {}: ", folder.display()))?;
@@ -182,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    /// A key in the keyring opens its store as one in a file does; without it nothing is read, and nothing is lost.
+    /// A key in the keyring opens its store like a key in a file; without the key nothing is read, and nothing is lost.
     #[test]
     fn a_store_whose_key_is_in_the_keyring_is_opened_by_it_alone() {
         let folder = tempfile::tempdir().unwrap();
@@ -193,7 +194,7 @@ mod tests {
         let info = StreamInfo::session("test", "one");
         let store = Store::builder(&root).keys(ring).open().unwrap();
         let message = Entry::message("m1", Role::User, "only the keyring opens this");
-        // Read again below.
+        // The message is read again below.
         let _ = store.append(&info, vec![message]).unwrap();
         store.close().unwrap();
         let count = |ring: Ring| {
@@ -204,7 +205,7 @@ mod tests {
         let entry = keys::entry_of(&reference).unwrap().unwrap();
         let key = keyring::secret(&entry).unwrap();
         assert!(!std::fs::read_to_string(&reference).unwrap().contains(&keys::hex(&*key)));
-        // The same key in a file opens the store as well: that is how a copy of it is kept.
+        // The same key in a file opens the store as well: a copy of the key can be kept so.
         let copy = folder.path().join("copy.key");
         keys::write(&copy, &format!("acpdb-key-1 {}\n", keys::hex(&*key)), true).unwrap();
         assert_eq!(count(file(&copy).unwrap()).unwrap(), 1);
@@ -215,7 +216,7 @@ mod tests {
             "{error}"
         );
         assert_eq!(count(file(&copy).unwrap()).unwrap(), 1);
-        // A file that is no reference is told from one, and a damaged reference is named as such.
+        // A file that is not a reference is told from a reference, and a damaged reference is reported as such.
         assert_eq!(keys::entry_of(&copy).unwrap(), None);
         std::fs::write(&reference, "acpdb-in-keyring-1 \u{1b}[2J\n").unwrap();
         assert!(file(&reference).err().unwrap().message.contains("names no entry of the keyring"));

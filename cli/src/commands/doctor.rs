@@ -1,7 +1,7 @@
 //! `acpdb doctor`: what is wrong, if anything, and the next step.
 //!
-//! Looks and changes nothing: the folder, the log and what was signed of it as `verify` sees them, what recovery set aside, the disk, hosts that
-//! tell it of their events.
+//! Looks at these and changes nothing: the folder, the log and its signed checkpoints as `verify` sees them, files that recovery set aside, the disk,
+//! and attached hosts.
 
 use std::path::Path;
 
@@ -16,20 +16,20 @@ use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::claims;
 use crate::failure::KEY_HINT;
 
-/// Below this a store can still be read, and soon not be appended to.
+/// Free bytes on the disk. With fewer, appends will soon fail; reading still works.
 const FREE_BYTES_MIN: u64 = 64 << 20;
 
-/// Signed claims that are listed if they do not agree.
+/// Most signed claims that are listed if they do not agree with the log.
 const CLAIM_COUNT_MAX: usize = 8;
 
-/// One thing looked at.
+/// The result of one check.
 #[derive(serde::Serialize)]
 struct Finding {
     /// `ok`, `note` or `problem`.
     state: State,
     /// The thing that was looked at.
     what: &'static str,
-    /// The finding, in words.
+    /// The result, in words.
     detail: String,
     /// The next step, if any.
     next: Option<String>,
@@ -175,7 +175,7 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
     (findings, code)
 }
 
-/// How the hosts stand to which acpdb is attached.
+/// Adds the state of each host to which acpdb is attached.
 fn hosts(add: &mut impl FnMut(State, &'static str, String, Option<String>)) {
     match super::attach::standings() {
         Ok(standings) => {
@@ -245,7 +245,7 @@ fn log(
     super::verify::code_of(report.verdict())
 }
 
-/// How the log stands to what was signed of it, and what to do about it.
+/// Compares the log with its signed checkpoints, and adds the remedy.
 fn signed(
     report: &Report,
     folder: &Path,
@@ -268,7 +268,7 @@ fn signed(
     }
     let mut code = Code::Ok;
     for claim in others.iter().take(CLAIM_COUNT_MAX) {
-        // That a key is not known here is no fault of the store.
+        // A key that is not known here is no fault of the store.
         let is_unproven = claim.standing == Standing::Unproven;
         let next = match claims::code_of(claim.standing) {
             _ if is_unproven => None,
@@ -294,7 +294,7 @@ fn held(folder: &Path) -> Result<(u64, u64), String> {
     let failed = |error: &std::io::Error| format!("what recovery set aside cannot be read: {error}");
     let names = match files.list("quarantine") {
         Ok(names) => names,
-        // It is made when something is set aside for the first time.
+        // The folder is made when a file is set aside for the first time.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((0, 0)),
         Err(error) => return Err(failed(&error)),
     };
@@ -310,7 +310,7 @@ fn held(folder: &Path) -> Result<(u64, u64), String> {
 #[cfg(unix)]
 fn open_to_others(folder: &Path) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt as _;
-    // If it cannot be looked at, the verb that opens it tells why.
+    // If the folder's mode cannot be read, the verb that opens the folder tells why.
     let mode = std::fs::metadata(folder).ok()?.permissions().mode() & 0o777;
     (mode & 0o077 != 0).then_some(mode)
 }

@@ -21,7 +21,7 @@ pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Resul
         salvage(&folder, &args.into, options, &mut |events| bar.set_message(format!("{events} events")))
     };
     let mut done = run(&options);
-    // One that lost all of its keys may have them in a backup. Nothing was made yet.
+    // A store that lost all of its keys may have them in a backup. Nothing was made yet.
     if matches!(done, Err(Error::Locked { .. })) && options.keys.is_none() {
         for backup in &args.backup {
             options.keys = options.keys.or(rings::of(backup, global.key_file.as_deref())?);
@@ -32,7 +32,7 @@ pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Resul
     }
     bar.finish_and_clear();
     let done = done.map_err(|error| failed(error, args))?;
-    // Something is missing, or may be: done, but in part.
+    // If events or texts are missing, or may be, the salvage is done in part.
     let code = if done.is_whole() { Code::Ok } else { Code::Partial };
     if output.json {
         output.json_line(&done)?;
@@ -45,7 +45,7 @@ pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Resul
     Ok(code)
 }
 
-/// A folder that does not fit is a mistake of the call, and says what to do.
+/// Makes a folder that does not fit a usage error with the next step.
 fn failed(error: Error, args: &Salvage) -> Failure {
     let is_of =
         |path: &Path| *path != *args.into && args.backup.iter().any(|backup| path.starts_with(backup));
@@ -72,7 +72,7 @@ fn failed(error: Error, args: &Salvage) -> Failure {
     }
 }
 
-/// So many lost texts are named.
+/// Most lost texts that are named.
 const NAMED_COUNT_MAX: usize = 10;
 
 fn tell(done: &Salvaged, args: &Salvage, output: &mut Output) -> Result<(), Failure> {
@@ -97,7 +97,7 @@ fn tell(done: &Salvaged, args: &Salvage, output: &mut Output) -> Result<(), Fail
         output.line(format!("  lost  {texts}; --json names the event of each"))?;
     }
     for lost in &done.lost_keys {
-        // Its name is made of hex digits.
+        // The file's name is made of hex digits, so it needs no escape.
         let why = output.recorded(&lost.why, Escape::Line);
         output.line(format!("  lost  the events that {} opens: {why}", lost.file))?;
     }
@@ -108,7 +108,7 @@ fn tell(done: &Salvaged, args: &Salvage, output: &mut Output) -> Result<(), Fail
         ))?;
     }
     for witness in &done.contradicting {
-        // A witness that has nothing to say of the log's own value is ahead of it.
+        // A witness without a detail about the log's own value is ahead of the log.
         let found = witness.detail.clone().unwrap_or_default();
         let name = output.recorded(&witness.name, Escape::Line);
         output.line(format!("  lost  perhaps what {name} tells of: {found}"))?;

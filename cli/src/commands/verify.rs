@@ -41,13 +41,13 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
         )));
     }
     let given = args.key.as_deref().map_or_else(|| Ok(Vec::new()), |key| given(key, report.store))?;
-    // The reason why it cannot be compared is told after all findings.
+    // The reason why signed checkpoints cannot be compared is told after all findings.
     let (signed, unread) = match signed(&report, &folder, &given) {
         Ok(signed) => (signed, None),
         Err(failure) => (None, Some(failure)),
     };
     let code = worse(code_of(report.verdict()), signed.as_ref().map_or(Code::Ok, claims::code));
-    // Without this a thief of notes would make a key's check a check of nothing.
+    // Without this, deleting all notes would make a check with `--key` pass.
     let is_unsigned = !given.is_empty()
         && unread.is_none()
         && !signed.as_ref().is_some_and(|judged| claims::is_signed_by(judged, &given));
@@ -79,7 +79,7 @@ struct Verified<'a> {
     signed: &'a [serde_json::Value],
 }
 
-/// The keys that were given, one of which has to be for this store.
+/// The given keys, one of which has to be for this store.
 fn given(key: &str, store: StoreId) -> Result<Vec<VerifierKey>, Failure> {
     let keys = crate::keys::verifiers(key)?;
     if keys.iter().any(|key| key.name() == acpdb_proof::origin(store)) {
@@ -102,12 +102,12 @@ pub(super) fn signed(
     let store = acpdb_engine::Store::builder(folder).registry(acpdb_hosts::registry()).read_only().open();
     match store {
         Ok(store) if claims::are_there(&store)? => claims::judge(&store, given).map(Some),
-        // Whatever keeps it from being opened was told by the report.
+        // The report has told why the log cannot be opened.
         _ => Ok(None),
     }
 }
 
-/// Damage is worse than a lost end, and both are worse than all else.
+/// The worse of two codes: damage, then a lost end, then all others.
 pub(super) fn worse(left: Code, right: Code) -> Code {
     match (left, right) {
         (Code::Damage, _) | (_, Code::Damage) => Code::Damage,
@@ -123,18 +123,18 @@ pub(crate) const fn code_of(verdict: Verdict) -> Code {
         Verdict::Sound => Code::Ok,
         Verdict::Damaged => Code::Damage,
         Verdict::TailLost => Code::LostTail,
-        // A fault of this program, or an erasure that was undone: what is recorded is sound.
+        // A fault of this program, or an erasure that was undone: the recorded events are sound.
         Verdict::Contradicted => Code::Failure,
     }
 }
 
-/// Whether links that were kept elsewhere are not those of this log.
+/// Whether links that were kept elsewhere contradict this log.
 fn is_inconsistent(report: &Report) -> bool {
     let mut found = report.contradicting().filter(|witness| witness.kind == WitnessKind::Expected);
     found.any(|witness| witness.standing == Standing::Forked)
 }
 
-/// Whether something kept apart from the log knows what the log does not hold.
+/// Whether a witness that is kept apart from the log knows events that the log does not hold.
 fn is_rolled_back(report: &Report) -> bool {
     report.contradicting().any(|witness| witness.kind.is_kept_apart())
 }
@@ -216,7 +216,7 @@ fn print(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fail
     Ok(())
 }
 
-/// Whether all that cannot be are erased texts that can be read.
+/// Whether all contradictions are erased texts that can be read.
 fn is_only_erasures(report: &Report) -> bool {
     report.contradictions.iter().all(is_erasure)
 }
@@ -225,13 +225,13 @@ fn is_erasure(contradiction: &Contradiction) -> bool {
     contradiction.invariant == ERASURE_INVARIANT
 }
 
-/// Each witness in a line; of headers, records and saved files that hold, one line a kind.
+/// Each witness in a line; headers, records and saved files that agree have one line a kind.
 fn witnesses(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest: &[Witness] = &report.witnesses;
     while let Some((first, others)) = rest.split_first() {
         let plural = match first.kind {
-            // Older records of the page lie beside the newest; those that hold have nothing to tell.
+            // Older records of the tail page lie beside the newest. Records that agree are left out.
             WitnessKind::Tail if first.standing == Standing::Behind => {
                 rest = others;
                 continue;

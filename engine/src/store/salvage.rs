@@ -53,9 +53,9 @@ const KEY_BYTES: u32 = 32;
 /// Copies everything that verifies from the store in `from` to a new store in `into`, a folder that must be missing or empty.
 ///
 /// Lost events and texts are copied from the first backup that has them, each to its place. Backups are only read. Events that the links of the store
-/// confirm come before other events of backups. A text whose erasure is on record in the new store stays gone. Zeros without a record of an erasure
-/// also stay, if their segment counts more erasures than are on record; or, if the segment has no count, if anything is lost. If both a text's own
-/// place and the record of its erasure are lost, nothing tells that the text was erased: then it comes back, as after any restore.
+/// confirm come before other events of backups. A text whose erasure is on record in the new store stays gone. So do zeros without a record of an
+/// erasure, if their segment counts more erasures than are on record; or, where there is no count, if anything is lost. If both a text's own place
+/// and the record of its erasure are lost, nothing tells that the text was erased: then it comes back, as after any restore.
 ///
 /// If the store is encrypted, the new store is encrypted with the same keys. Shredded events stay noise. Events that a missing key seals are lost. A
 /// backup needs no keys of its own; its files of keys are read where the store's own are missing or damaged.

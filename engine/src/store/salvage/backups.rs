@@ -1,15 +1,15 @@
-//! Backups of the store that is salvaged: what damage took and they still have goes back to its place.
+//! Backups of the store that is salvaged: events and texts that damage took and a backup has go back to their places.
 //!
 //! ```text
 //! another store          -> refused: its seqs mean other events
-//! another history        -> refused: where the store names a link, the backup has another one
-//! events that are lost   -> those of the backup with these seqs
+//! another history        -> refused: at a place where the log names a link, the backup has another one
+//! events that are lost   -> the backup's events with these seqs
 //! a text that is lost    -> the backup's bytes, if they have the digest that the damaged store names
 //! ```
 //!
-//! A link names its commit and every one before it. The store names links in headers of frames, also of damaged ones, which name the one
-//! before as well, in headers of segments, and in its witnesses. So events before such a place in the backup are confirmed. Events behind the last one
-//! may come from a copy that was written to by itself: they are taken, and named as unconfirmed.
+//! A link confirms its commit and every commit before it. The store names links in three places: in headers of frames, also damaged ones, each with
+//! the link before it; in headers of segments; and in its witnesses. So events of the backup up to such a place are confirmed. Events behind the last
+//! such place may come from a copy that was written to by itself: they are taken, and named as unconfirmed.
 
 use std::collections::BTreeSet;
 use std::iter::Peekable;
@@ -33,7 +33,7 @@ pub(super) struct Backup {
 }
 
 impl Backup {
-    /// Opens all of them. The store that is salvaged may have lost its id: then they have to be of one store.
+    /// Opens all backups. If the store that is salvaged has lost its id, all backups have to be of one store.
     pub(super) fn open_all(
         storages: Vec<Arc<dyn Storage>>,
         source: &Log,
@@ -57,7 +57,7 @@ impl Backup {
         opening: &Opening,
     ) -> Result<Self, Error> {
         let path = storage.path("");
-        // Without a key at first: that of another store would not fit.
+        // Opens without a key at first: the key would not fit a backup of another store.
         let mut log = sealed::open(Arc::clone(&storage), &Opening::default())?;
         if store != StoreId::ZERO && log.store() != store {
             return Err(refused(path, format!("it holds store {}, not {store}", log.store())));
@@ -80,12 +80,12 @@ impl Backup {
         self.log.storage().path("")
     }
 
-    /// Its frames from `from` on; whole frames are checked by their digests.
+    /// The backup's frames from `from` on; whole frames are checked by their digests.
     pub(super) fn stretches(&self, from: Seq) -> Result<Stretches<'_>, LogError> {
         self.log.stretches(from, self.head, FrameCheck::Digest, &self.shredded)
     }
 
-    /// The bytes of a body, if they are here: a backup has each body where the store has it.
+    /// The bytes of a body, if the backup has them: a body has the same position in the store and the backup.
     pub(super) fn body(&self, lost: &BodyRow) -> Result<Option<Vec<u8>>, LogError> {
         if lost.position >= self.head.position {
             return Ok(None);
@@ -103,24 +103,24 @@ fn refused(path: PathBuf, why: String) -> Error {
     Error::Io { action: "salvage with the backup in", path, source }
 }
 
-/// The events that the new store will lack, or may have wrong; known before anything is copied.
+/// The events that the new store will lack, or may have wrong. Found before anything is copied.
 pub(super) struct Shortfall {
-    /// Of each backup, the seqs that links of the store confirm.
+    /// For each backup, the seqs that links of the store confirm.
     pub(super) confirmed: Vec<Held>,
     /// Events that neither the store nor a backup has, as ranges of seqs, in order.
     pub(super) lost: Vec<(Seq, Seq)>,
-    /// Events of backups that no link of the store confirms, in the same way.
+    /// Events of backups that no link of the store confirms, as ranges of seqs, in order.
     pub(super) unconfirmed: Vec<(Seq, Seq)>,
-    /// Witnesses that say something else than what will be there.
+    /// Witnesses that contradict the store and that no backup bears out.
     pub(super) contradicting: Vec<Witness>,
-    /// Streams of which an event here or in a backup did not open.
+    /// Streams of which an event in the store or in a backup did not open.
     pub(super) locked: BTreeSet<StreamId>,
 }
 
 /// Goes through the store and its backups, side by side.
 ///
 /// # Errors
-/// If a backup has another history than the store.
+/// [`Error::Io`] if a backup has another history than the store.
 pub(super) fn shortfall(
     source: &Log,
     until: Head,
@@ -178,11 +178,11 @@ pub(super) fn shortfall(
     Ok(Shortfall { confirmed, lost, unconfirmed, contradicting, locked })
 }
 
-/// A place that the store names the link of: the last event of a commit.
+/// A place whose link the store names: the last event of a commit.
 struct Named {
     seq: Seq,
     link: Link,
-    /// A file beside the log may be of another time: it confirms, and refuses nothing.
+    /// Whether the log itself names the link. A file beside the log may be of another time: it can confirm a backup, and never refuses one.
     is_of_the_log: bool,
 }
 
@@ -196,7 +196,7 @@ impl Named {
     }
 }
 
-/// The places that witnesses name, in order. One that the log contradicts is not asked.
+/// The places that witnesses name, in order. Witnesses that the log contradicts are left out.
 fn told_by(witnesses: &[Witness]) -> Vec<Named> {
     let named = |witness: &Witness| {
         let is_of_the_log = witness.kind.is_of_the_log();
@@ -215,18 +215,18 @@ struct Beside<'a> {
     backup: &'a Backup,
     stretches: Peekable<Stretches<'a>>,
     held: Held,
-    /// Commits that each name the one before.
+    /// Runs of commits, each of which names the link of the commit before.
     runs: Vec<Run>,
     locked: BTreeSet<StreamId>,
 }
 
 struct Run {
     first: Seq,
-    /// The header of its last commit.
+    /// The header of the run's last commit.
     last: FrameHeader,
-    /// The last event that a link of the store confirms, with all before it.
+    /// The last event that a link of the store confirms; all events of the run before it are confirmed too.
     confirmed: Option<Seq>,
-    /// A place of which the store names another link, behind all that is confirmed.
+    /// A place, behind all confirmed ones, for which the store names another link.
     other: Option<Seq>,
 }
 
@@ -244,12 +244,12 @@ impl<'a> Beside<'a> {
         while let Some(stretch) = self.stretches.next_if(is_due) {
             self.take(&stretch?);
         }
-        // The store may name an earlier place than the one before; a backup may have a gap there.
+        // The store may name a place before the run's last commit, and a backup may have a gap there.
         let is_there = |run: &&mut Run| named.seq >= run.last.first_seq && named.seq <= run.last.last_seq();
         let Some(run) = self.runs.last_mut().filter(is_there) else { return Ok(()) };
         if run.last.link() == named.link {
             run.confirmed = Some(run.last.last_seq());
-            // The link names all before it: the other one was wrong of itself.
+            // The link confirms all before it, so the store's other link was wrong itself.
             run.other = None;
         } else if named.is_of_the_log {
             run.other = run.other.or(Some(named.seq));
@@ -271,7 +271,7 @@ impl<'a> Beside<'a> {
         }
     }
 
-    /// The seqs that it has, and those that are confirmed.
+    /// The seqs that the backup has, and the confirmed ones.
     fn finish(mut self, locked: &mut BTreeSet<StreamId>) -> Result<(Held, Held), Error> {
         while let Some(stretch) = self.stretches.next() {
             self.take(&stretch?);
@@ -292,7 +292,7 @@ impl<'a> Beside<'a> {
 }
 
 impl Backup {
-    /// Whether a witness that contradicts the store tells what is here: of what the store lacks, the place may be gone.
+    /// Whether the backup has the event that a witness names and the store contradicts: the store may have lost that event.
     fn bears_out(&self, witness: &Witness) -> Result<bool, Error> {
         let Some(seq) = witness.seq else { return Ok(false) };
         match self.log.locate(seq) {
@@ -306,7 +306,7 @@ impl Backup {
     }
 }
 
-/// Whether a witness that counts says something else than the log. The map of a segment is a cache.
+/// Whether a witness of the log, or one that is kept apart, contradicts the log. The map of a segment does not count: it is a cache.
 fn is_contradiction(witness: &Witness) -> bool {
     witness.contradicts() && (witness.kind.is_of_the_log() || witness.kind.is_kept_apart())
 }
@@ -318,7 +318,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// These come in the order of the log.
+    /// Adds a range. Calls come in the order of the log.
     fn add(&mut self, first: Seq, last: Seq) {
         match self.ranges.last_mut() {
             Some((_, before)) if before.next() >= first => *before = last.max(*before),
@@ -338,7 +338,7 @@ impl Held {
         self.ranges.last().map_or(Seq::ZERO, |(_, last)| *last)
     }
 
-    /// The seqs that are both here and in some ranges.
+    /// The seqs of `ranges` that are also here.
     pub(super) fn within(&self, ranges: &[(Seq, Seq)]) -> Vec<(Seq, Seq)> {
         let mut both = Vec::new();
         for &(first, last) in ranges {

@@ -1,4 +1,4 @@
-//! The erasures that the store which is made will have on record, and whether they are all that there were.
+//! The erasures that the new store will have on record, and whether these are all erasures that there were.
 
 use std::collections::BTreeSet;
 
@@ -15,13 +15,13 @@ use super::backups::{Backup, Held, Shortfall};
 
 /// The erasures that the new store will have on record.
 pub(super) struct Recorded {
-    /// The bodies that they name, by digest: each body has a salt of its own, so no other one has it. Some may not be zeroed yet; none is copied.
+    /// The bodies that the records name, by digest: each body has its own salt, so digests differ. Some may not be zeroed yet; none is copied.
     pub(super) erased: FxHashSet<Digest>,
-    /// The streams that they say are shredded.
+    /// The streams that the records say are shredded.
     pub(super) shreds: Shreds,
-    /// The commits that record them, by the segment in which something was zeroed.
+    /// The commits that record zeroed bodies, by the segment of the body.
     commits: FxHashMap<u32, BTreeSet<Seq>>,
-    /// Of each backup, the last seq up to which it has the history of the store; none if it has erasures behind it.
+    /// For each backup, the last seq up to which it has the history of the store; `None` if the backup has records of erasures behind that seq.
     comparable: Vec<Option<Seq>>,
     /// Of each backup, the seqs of events in records that are about other events than those that the backup has there.
     foreign: Vec<BTreeSet<Seq>>,
@@ -87,7 +87,8 @@ impl Recorded {
         self.foreign.get(backup).is_some_and(|seqs| seqs.range(first..=last).next().is_some())
     }
 
-    /// Whether all that was erased in a segment since a backup is on record: the segment counts. `None` if that cannot be told.
+    /// Whether all erasures in the segment of `place` since the backup are on record, by the segment's count of erasures. `None` if that cannot be
+    /// told.
     pub(super) fn is_all(
         &self,
         source: &Log,
@@ -103,7 +104,7 @@ impl Recorded {
             return Ok(None);
         };
         let since = self.commits.get(&place.segment()).map(|commits| commits.range(after.next()..).count());
-        // None is on record.
+        // A segment without records has none since the backup.
         let known = u64::from(there) + since.unwrap_or_default() as u64;
         Ok(Some(u64::from(here) <= known))
     }

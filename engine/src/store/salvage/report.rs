@@ -21,18 +21,18 @@ pub struct SalvageOptions {
 #[derive(Clone, Debug, serde::Serialize)]
 #[must_use]
 pub struct Salvaged {
-    /// Name of this shape.
+    /// Name of the report's schema.
     pub schema: &'static str,
     /// The store that was read.
     pub source: StoreId,
     /// The store that was made.
     pub store: StoreId,
-    /// Its folder.
+    /// The folder of the new store.
     #[serde(serialize_with = "crate::text::paths::serialize_shown")]
     pub path: PathBuf,
     /// Events copied.
     pub events: u64,
-    /// Those of them that come out of damaged frames: the checksum of their piece holds, the digest of the frame cannot.
+    /// Copied events that come out of damaged frames: the checksum of their piece holds, the digest of the frame cannot.
     pub events_by_checksum: u64,
     /// Those of them that come from a backup.
     pub events_from_backups: u64,
@@ -40,27 +40,27 @@ pub struct Salvaged {
     pub bodies: u64,
     /// Those of them that come from a backup.
     pub bodies_from_backups: u64,
-    /// Events from backups, as ranges of seqs, in order, of which nothing in the source says that they are its own: they follow the last
-    /// place that both have, and a copy that was written to by itself has others there.
+    /// Events from backups that no link of the source confirms, as ranges of seqs, in order. They follow the last place that both have. A copy that
+    /// was written to by itself has other events there.
     pub unconfirmed_events: Vec<(Seq, Seq)>,
     /// Events that are lost, as ranges of seqs, in order.
     pub lost_events: Vec<(Seq, Seq)>,
-    /// Bodies that are lost, though the events that name them are not.
+    /// Lost bodies of events that are not lost.
     pub lost_bodies: Vec<BodyAddress>,
-    /// Files of keys that could not be taken over: what they open is lost. They are put back from a copy of the store's folder `keys`, and the
-    /// salvage done again.
+    /// Files of keys that could not be taken over: events that they open are lost. To get the events back, put the files back from a copy of the
+    /// store's folder `keys`, and salvage again.
     pub lost_keys: Vec<LostKey>,
-    /// Streams whose signature key was lost and made anew: a call is not recognised as a repeat of one before the damage.
+    /// Streams whose signature key was lost and made anew. In them a call is not recognised as a repeat of a call before the damage.
     pub new_keys: u64,
-    /// Last seq of the source that anything knows of.
+    /// Last known seq of the source.
     pub source_head: Seq,
-    /// Whether anything but the log itself says that it ended there. Else there may have been more.
+    /// Whether a witness says that the source ended there. If not, there may have been more events.
     pub source_head_is_known: bool,
-    /// Witnesses that say something else of the source than its log and the backups.
+    /// Witnesses that contradict the source's log and the backups.
     pub contradicting: Vec<Witness>,
     /// Last seq of the new store.
     pub head: Seq,
-    /// Everything that was damaged in the source, in the order of its log.
+    /// All damage in the source, in the order of its log.
     pub violations: Vec<Violation>,
 }
 

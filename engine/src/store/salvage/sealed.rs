@@ -1,4 +1,4 @@
-//! A salvage of an encrypted store: what its keys open is opened at its place, and sealed anew at its place in the new store.
+//! A salvage of an encrypted store: events and bodies that its keys open are sealed anew at their places in the new store.
 //!
 //! ```text
 //! key at hand                         -> in plain in memory alone, sealed under the same key for the new store
@@ -6,7 +6,7 @@
 //! key file lost, damaged, of others   -> the events are lost, and the file is named
 //! ```
 //!
-//! Records of shreddings name a stream by the seq of one of its events. So an event that is noise stays one of its stream.
+//! Records of shreddings name a stream by the seq of one of its events. So a noise event keeps its stream.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,16 +29,17 @@ pub(super) fn open(storage: Arc<dyn Storage>, opening: &Opening) -> Result<Log, 
     Ok(log)
 }
 
-/// The keys and losses of the streams of an encrypted store. Empty for any other store.
+/// The shredded streams of an encrypted store, and their bodies. Empty for any other store.
 pub(super) struct Sealed {
     /// Streams that were shredded.
     shredded: BTreeSet<StreamId>,
-    /// Bodies of them that no record names.
+    /// Bodies of shredded streams that no record names.
     pub(super) gone: Vec<BodyAddress>,
 }
 
 impl Sealed {
-    /// Gives the new store the keys of the old one. `locked`: streams of which an event did not open. Names the files that could not be taken over.
+    /// Gives the new store the keys of the old one. `locked`: streams of which an event did not open. Also returns the files that could not be taken
+    /// over.
     pub(super) fn take(
         source: &Log,
         target: &Log,
@@ -66,7 +67,7 @@ impl Sealed {
             }
             bodies.push(lost_body(&place));
         }
-        // No bytes of the store, sealed as they are: an old copy of its keys opens nothing here.
+        // The sealed bytes are not copied, so that an old copy of the store's keys opens nothing here.
         let payload = vec![0; form.payload_bytes];
         Some((form.key, EncodedEvent { envelope: form.envelope, payload, bodies }))
     }
