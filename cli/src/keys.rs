@@ -52,7 +52,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, Failure> {
 
 /// The entry of the keyring that the file at a path refers to.
 pub(crate) fn entry_of(path: &Path) -> Result<Option<String>, Failure> {
-    // Any other file is left to the reader of its own format, which also reports errors.
+    // Any other file is left to the reader of its own format.
     let Ok(Some(text)) = read(path) else { return Ok(None) };
     Ok(keyring::entry_in(&text, &path.display().to_string())?.map(ToOwned::to_owned))
 }

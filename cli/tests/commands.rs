@@ -1,4 +1,4 @@
-//! Verbs that record something, as a user sees them: what is printed, the exit code, and that a refusal records nothing.
+//! Verbs that record, as a user sees them: their output, their exit code, and that a refusal records nothing.
 
 #![expect(
     clippy::unwrap_used,
@@ -46,13 +46,13 @@ impl Shell {
         finish(&mut command, stdin)
     }
 
-    /// Prints this and ends well.
+    /// Checks that the command prints `expected` and ends with 0.
     fn says(&self, args: &[&str], expected: &str) {
         let done = self.run(args, "");
         assert_eq!((done.out.trim_end(), done.code), (expected, 0), "{args:?}: {}", done.err);
     }
 
-    /// Ends with `code` and says `part` on stderr; the store holds what it held.
+    /// Checks that the command ends with `code`, says `part` on stderr, and leaves the store unchanged.
     fn refuses(&self, args: &[&str], stdin: &str, code: i32, part: &str) {
         let before = self.head();
         let done = self.run(args, stdin);
@@ -113,7 +113,7 @@ fn acts_take_the_ids_that_explain_takes() {
     let shell = Shell::new();
     let call = shell.json(&["history", "tool:read"], "")["items"][0]["item"].as_str().unwrap().to_owned();
     let number = call.trim_start_matches('#').to_owned();
-    // The event behind it is its end, and names it, too.
+    // The event behind the message is the message's end, and names it, too.
     let end = (number.parse::<u64>().unwrap() + 1).to_string();
     for id in [number.clone(), format!("@{number}"), call.clone(), "c1".to_owned(), end] {
         shell.says(&["context", "discard", &id], &format!("{call} hidden; undo: acpdb undo"));
@@ -129,7 +129,7 @@ fn acts_take_the_ids_that_explain_takes() {
     shell.refuses(&["context", "discard", "r_fffff"], "", 7, "no item is called");
     shell.refuses(&["context", "restore", "99999"], "", 7, "no item is called \"99999\"");
     shell.refuses(&["context", "restore", "@99999"], "", 7, "nothing in this stream is called");
-    // The model's own tool has its recorded words.
+    // The model's own tool answers with its recorded words.
     let request = r#"{"action":"discard","targets":[["no such...text"]]}"#;
     assert_eq!(
         shell.json(&["context", "discard", "--stdin"], request)["reply"],
@@ -337,8 +337,8 @@ fn a_merge_changes_no_dates() {
     assert_ne!(sessions("merged"), sessions("acted"), "without the act it is as old as its host says");
 }
 
-/// An undo took back what the undo before it had done, so that the first of two discards was never reached; after a rewind it failed. Now
-/// repeated undos go back through the acts, and repeated redos forward.
+/// An undo took back the undo before it, so that the first of two discards was never reached; after a rewind it failed. Now repeated undos go back
+/// through the acts, and repeated redos forward.
 #[test]
 fn undo_goes_back_through_the_acts_and_redo_forward() {
     let shell = Shell::new();
@@ -375,7 +375,7 @@ fn undo_goes_back_through_the_acts_and_redo_forward() {
     assert_eq!(acted(&["undo"]).0, 0);
     assert_eq!(acted(&["undo"]).0, 0);
     assert_eq!(hidden(), [false, false]);
-    // An act after them is the one that is taken back next.
+    // An act after the undos is the next to be taken back.
     assert_eq!(shell.run(&["context", "pin", &first], "").code, 0);
     assert!(acted(&["undo"]).1.ends_with("pinned: 1"), "a pin");
     shell.refuses(&["undo"], "", 7, "is left to take back");
@@ -396,8 +396,8 @@ fn an_undo_of_several_acts_is_one_step_back() {
     assert!(shell.head().as_u64().unwrap() > base);
 }
 
-/// After a rewind the acts behind it are off the branch, and `undo` takes back the newest that is left. A rewind to the branch that was
-/// left brought nothing back, and made the hint of the rewind before it wrong.
+/// After a rewind the acts behind it are off the branch, and `undo` takes back the newest act that is left. A rewind to the branch that was left
+/// brought nothing back, and made the hint of the rewind before it wrong.
 #[test]
 fn after_a_rewind_undo_finds_the_acts_that_are_left() {
     let shell = Shell::new();

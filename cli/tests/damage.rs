@@ -1,4 +1,4 @@
-//! A damaged store as its user sees it: everything sound, a word about the rest, and exit code 3.
+//! A damaged store as its user sees it: all sound data, a message about the rest, and exit code 3.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
@@ -10,7 +10,7 @@ fn run(store: &Path, args: &[&str]) -> Output {
     command.args(args).arg("--db").arg(store).env_remove("ACPDB_PATH").env("COLUMNS", "120").output().unwrap()
 }
 
-/// A store with three messages, the second of which a disk has damaged. A sound copy of it is made before, by `backup`.
+/// A store with three messages, the second of which a disk has damaged. `backup` made a sound copy before the damage.
 fn damaged(folder: &Path) -> std::path::PathBuf {
     let store = folder.join("store");
     for number in 0..3 {
@@ -34,8 +34,8 @@ fn damaged(folder: &Path) -> std::path::PathBuf {
     store
 }
 
-/// A disk loses a bit in the middle of a session. Every question about it is answered from what is sound, and none of the
-/// answers pretends to be whole.
+/// A disk loses a bit in the middle of a session. Every question about the session is answered from the sound events, and every answer says that it
+/// is not whole.
 #[test]
 fn reads_around_damage_say_so_and_exit_with_3() {
     let folder = tempfile::TempDir::new().unwrap();
@@ -62,7 +62,7 @@ fn reads_around_damage_say_so_and_exit_with_3() {
     }
 }
 
-/// The owner of a damaged store asks what to do, saves the rest, and finds that the backup has all of it.
+/// The owner of a damaged store asks what to do, saves the rest, and finds all lost events in the backup.
 #[test]
 fn a_damaged_store_is_diagnosed_and_its_rest_saved() {
     let folder = tempfile::TempDir::new().unwrap();
@@ -120,8 +120,8 @@ fn with_damaged_text(folder: &Path) -> std::path::PathBuf {
     store
 }
 
-/// A text was damaged, and `context`, its JSON, the bodies of requests and `export jsonl` ended with exit code 0, three of
-/// them without a word. Every verb that reads the text says on stderr that it left it out, and ends with 3.
+/// A text was damaged, and `context`, its JSON, the bodies of requests and `export jsonl` ended with exit code 0, three of them without a word. Every
+/// verb that reads the text says on stderr that it left the text out, and ends with 3.
 #[test]
 fn every_verb_that_reads_a_damaged_text_says_so_and_exits_with_3() {
     let folder = tempfile::TempDir::new().unwrap();
@@ -227,7 +227,7 @@ fn a_rolled_back_log_is_told_of_until_a_person_says_that_it_is_explained() {
         told(&["reindex"], 4);
         told(&["doctor"], 4);
     }
-    // The log goes on, past what the index knew: still another history.
+    // The log goes on past the index's watermark: still another history.
     append(&store, &(10..14).map(message).collect::<String>());
     let (out, _) = told(&["verify"], 4);
     assert!(out.contains("index.redb forked at #7"), "{out}");
@@ -240,7 +240,7 @@ fn a_rolled_back_log_is_told_of_until_a_person_says_that_it_is_explained() {
     assert!(run(&store, &["list"]).stderr.is_empty());
 }
 
-/// The head is printed in a line, kept elsewhere, and compared later: with a history made anew, and with one cut short.
+/// The head is printed in a line, kept elsewhere, and compared later: with a history made anew, and with a history cut short.
 #[test]
 fn a_head_that_was_kept_elsewhere_is_compared() {
     let folder = tempfile::TempDir::new().unwrap();
@@ -290,8 +290,8 @@ fn a_head_that_was_kept_elsewhere_is_compared() {
     assert_eq!(judge(&store, &["head", "99"]).0, Some(7));
 }
 
-/// A short output was read twice, and the line that stands in for the first was estimated at more tokens than it. The deep
-/// check called that damage and advised to salvage the store. Estimates are no damage.
+/// A short output was read twice, and the placeholder of the first was estimated at more tokens than the output. The deep check called that damage
+/// and advised to salvage the store. Estimates are no damage.
 #[test]
 fn a_placeholder_that_is_estimated_above_what_it_replaces_is_no_damage() {
     let folder = tempfile::TempDir::new().unwrap();
@@ -352,7 +352,7 @@ fn a_salvage_never_hides_what_is_lost_at_the_end() {
     assert!(text.contains("  lost  events ") && !text.contains("Nothing is lost"), "{text}");
 }
 
-/// A log that no witness bears out is not called whole.
+/// A log that no witness confirms is not called whole.
 #[test]
 fn a_salvage_says_that_it_does_not_know_where_the_log_ended() {
     let folder = tempfile::TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! Exports as another program meets them: whole files or none, and rows that agree with what acpdb itself says.
+//! Exports as another program meets them: whole files or none, and rows that agree with acpdb's own answers.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 

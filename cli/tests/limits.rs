@@ -1,4 +1,4 @@
-//! Files that are more than they seem: an import of them ends soon, in little memory, with an error that says what to do.
+//! Files that are more than they seem. Their import ends soon, in little memory, with an error that says what to do.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 /// The most memory that an import may take at its peak; a sound one of these sizes takes a tenth of it.
 const PEAK_KIB_MAX: u64 = 200 << 10;
 
-/// Runs the program: its exit code, what it said, and the most memory it held, in KiB, as far as it could be seen.
+/// Runs the program. Returns its exit code, its output, and the most memory it was seen to hold, in KiB.
 fn run(store: &Path, args: &[&str]) -> (Option<i32>, String, u64) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
     command.args(args).arg("--db").arg(store).env_remove("ACPDB_PATH");
@@ -39,7 +39,7 @@ fn packed(path: &Path, begin: &[u8], piece: &[u8], count: usize) {
     file.finish().unwrap();
 }
 
-/// The hostile files, the format they are given as, and the limit that ends each.
+/// The hostile files, each with its given format and the limit that ends its import.
 fn hostile(folder: &Path) -> Vec<(PathBuf, &'static str, &'static str)> {
     let path = |name: &str| folder.join(name);
     let mib = 1 << 20;
@@ -116,7 +116,7 @@ fn what_came_before_a_limit_stands_and_the_rest_can_be_added() {
     }
 }
 
-/// Names that are repeated, halves of surrogate pairs and deep nesting are nothing to fail of.
+/// Repeated names, halves of surrogate pairs and deep nesting make no import fail.
 #[test]
 fn odd_records_are_kept_and_the_rest_is_read() {
     let folder = tempfile::TempDir::new().unwrap();

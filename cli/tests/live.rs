@@ -1,5 +1,5 @@
-//! acpdb beside a running host: hooks get the host's own JSON, the host's recording grows, and the store is held against
-//! a plain import of the same recording.
+//! acpdb beside a running host: hooks get the host's own JSON, the host's recording grows, and the store is compared with a plain import of the same
+//! recording.
 
 #![expect(
     clippy::unwrap_used,
@@ -52,7 +52,7 @@ impl Desk {
         done.out
     }
 
-    /// An event of Claude Code; what it is answered. The exit code is always 0.
+    /// Sends an event of Claude Code and returns the hook's answer. The exit code is always 0.
     fn hook(&self, mode: &str, event: &str, more: &Value) -> Value {
         let mut said = json!({"session_id": "s1", "hook_event_name": event,
             "cwd": self.path("project"), "transcript_path": self.path("s1.jsonl")});
@@ -98,7 +98,7 @@ impl Desk {
         self.write("assistant", &message, &json!({}));
     }
 
-    /// Kinds and texts of all that the session shows.
+    /// Kinds and texts of all items that the session shows.
     fn context(&self, store: &str) -> Value {
         let store = self.path(store);
         let out = self.ok(&["--db", store.to_str().unwrap(), "context", "s1", "--json"]);
@@ -176,7 +176,7 @@ fn a_result_that_the_model_still_sees_becomes_a_pointer_and_the_original_is_kept
     assert_eq!(replaced(&desk.hook("prune", "PostToolUse", &told("c1", "Read", file(&long())))), None);
     desk.gets("c1", &numbered(&long()), &file(&long()));
     desk.asks("c2", "Read", &json!({"file_path": "/p/long.py"}));
-    // Only where it was asked for.
+    // A pointer is given only in the mode that asks for it.
     assert_eq!(replaced(&desk.hook("suggest", "PostToolUse", &told("c2", "Read", file(&long())))), None);
     let pointer = replaced(&desk.hook("prune", "PostToolUse", &told("c2", "Read", file(&long())))).unwrap();
     assert_eq!(pointer, "[40 lines, the same as lines 1-40 of Read /p/long.py above]");
@@ -219,7 +219,7 @@ fn a_row_of_a_module_becomes_a_pointer_whatever_the_tool() {
     let pointer = desk.hook("prune", "session.append", &row("c2", &blocks))["text"].clone();
     assert_eq!(pointer, "[40 lines, the same as lines 1-40 of mcp__any__tool above]");
     desk.gets("c2", pointer.as_str().unwrap(), &json!({"kept": long()}));
-    // A compaction has the host write its rows again: they were decided on.
+    // After a compaction the host writes its rows again: acpdb has decided on them before.
     assert_eq!(desk.hook("prune", "session.append", &row("c1", &json!(long()))), json!({}));
     // A result that failed or is not a text alone stays, as does a row that is no result.
     desk.asks("c3", "mcp__any__tool", &json!({}));
@@ -237,7 +237,7 @@ fn a_row_of_a_module_becomes_a_pointer_whatever_the_tool() {
     assert!(original(&desk).contains("compute(39"), "the original is in the log");
 }
 
-/// A subagent's context is its own: the session's results are none that it could look at, and the other way round.
+/// A subagent's context is its own: it cannot look at the session's results, nor the session at the subagent's.
 #[test]
 fn in_a_subagent_only_its_own_results_count() {
     let mut desk = Desk::new();
@@ -316,7 +316,7 @@ fn a_compaction_is_answered_with_placeholders_for_the_oldest_results() {
         ("prune", json!({"compact": {"messages": []}})),
         ("prune", json!({"compact": {"messages": [{"role": "user"}, 7]}})),
         ("prune", json!({})),
-        // Of so few tokens the newest results, which stay, are too many.
+        // The newest results, which stay, are too large a part of so few tokens.
         ("prune", asks(rows.get(..4).unwrap())),
     ] {
         assert_eq!(desk.hook(mode, "session.compact", &more), json!({}), "{mode} {more}");
@@ -331,7 +331,7 @@ fn a_compaction_is_answered_with_placeholders_for_the_oldest_results() {
         (4..7).contains(&hidden) && texts.iter().skip(hidden).all(|text| text.contains("value_39")),
         "{texts:?}"
     );
-    // A served context can be made again, and says the same.
+    // A served context can be made again, with the same content.
     let served = desk.ok(&["context", "s1", "--served"]);
     let said: Vec<Value> = served.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let outputs: Vec<&str> = said.iter().filter_map(|line| line["output"].as_str()).collect();
@@ -377,7 +377,7 @@ fn a_new_session_is_told_what_is_due() {
         desk.hook("suggest", "SessionStart", &start)["hookSpecificOutput"]["additionalContext"].to_string();
     assert!(text.contains("[pending] Write the note") && !text.contains("Rename it"), "{text}");
     assert!(text.contains("Jobs wait in Postgres"), "{text}");
-    // A text that the context has already is not said again, and `record` says nothing at all.
+    // A text that the context already has is not repeated, and `record` says nothing at all.
     let resumed = json!({"source": "resume", "session_id": "s2"});
     assert_eq!(desk.hook("suggest", "SessionStart", &resumed), json!({}));
     assert_eq!(desk.hook("record", "SessionStart", &start), json!({}));
@@ -407,7 +407,7 @@ fn whatever_is_wrong_a_hook_answers_nothing_and_ends_well() {
     }
     let status = desk.ok(&["attach", "--status"]);
     assert!(status.contains("error"), "{status}");
-    // Help is no event.
+    // A call for help is not an event.
     assert!(desk.ok(&["hook", "--help"]).contains("standard input"));
 }
 
@@ -524,7 +524,7 @@ fn the_command_that_a_host_runs_ends_well_without_the_program() {
     }
 }
 
-/// Runs of SWE-agent have no id: the store names them. By that name a step began, and a fork went on, in another session, which was empty.
+/// Runs of SWE-agent have no id: the store names them. A step or a fork by that name went to another session, which was empty.
 #[test]
 fn verbs_go_on_with_a_session_that_the_store_named() {
     let desk = Desk::new();
@@ -571,7 +571,7 @@ fn a_step_prints_the_body_to_send_and_records_it() {
     assert_eq!(desk.run(&["step", "none", "--format", "gemini"], "").code, 7);
 }
 
-/// Answers requests with these bodies, one after the other; the requests' bodies come back.
+/// Answers requests with these bodies, one after the other. The thread returns the requests' bodies.
 fn provider(answers: Vec<Value>) -> (String, std::thread::JoinHandle<Vec<Value>>) {
     use std::io::{BufRead as _, Read as _};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -636,7 +636,7 @@ fn the_host_of_forty_lines_runs_its_loop() {
     assert_eq!(bodies[0]["messages"].as_array().unwrap().len(), 1, "{}", bodies[0]);
     assert!(blocks(&bodies[1], "tool_result")[0].to_string().contains("value_39"), "{}", bodies[1]);
     assert_eq!(blocks(&bodies[2], "tool_result").len(), 2, "{}", bodies[2]);
-    // Each body is the one that acpdb says was sent.
+    // The served context that acpdb shows has the messages of the last request.
     let served: Value = serde_json::from_str(&desk.ok(&["context", "s1", "--served"])).unwrap();
     assert_eq!(served["messages"], bodies[2]["messages"]);
     let context = desk.context("store").to_string();
@@ -675,7 +675,7 @@ fn a_body_for_anthropic_says_where_its_cache_pays() {
         let previous = before.as_ref().map(|path| path.to_str().unwrap().to_owned());
         lint.extend(previous.iter().flat_map(|path| ["--previous", path.as_str()]));
         desk.ok(&lint);
-        // The request is made again to the byte, with its marks.
+        // The request is made again byte for byte, with its marks.
         assert_eq!(desk.ok(&["context", "s1", "--served"]).trim_end(), body.trim_end());
         before = Some(PathBuf::from(path));
         marked(&body)
@@ -726,7 +726,7 @@ fn one_file_of_settings_is_attached_once() {
     let status = run("home", &["attach", "--status"]);
     assert_eq!(status.out.matches("attached in").count(), 1, "{status:?}");
     assert!(!status.out.contains("told twice"), "{status:?}");
-    // In two places it is.
+    // In two different files each event is told twice.
     assert_eq!(run("project", &["attach", "codex", "--project"]).code, 0);
     assert!(run("project", &["attach", "--status"]).out.contains("told twice"));
 }

@@ -1,4 +1,4 @@
-//! `acpdb memory` as a user sees it: what is printed, what is refused, and memory files of real projects.
+//! `acpdb memory` as a user sees it: output, refusals, and memory files of real projects.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 
@@ -255,7 +255,7 @@ fn the_context_shows_what_is_remembered_and_restores_it_by_its_place() {
     shell.refuses(&["context", "restore", npm, "#3", "--session", "s1"], 2, "some are not");
 }
 
-/// The session in docs/RULES.md is what one gets.
+/// The session in docs/RULES.md is printed as it stands there.
 #[test]
 fn the_rules_show_what_is_printed() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/RULES.md");
@@ -271,7 +271,7 @@ fn the_rules_show_what_is_printed() {
     assert_eq!(printed, example);
 }
 
-/// The folders of memory files: one that is made here, and that of recorded ones where `ACPDB_RECORDINGS` names it.
+/// The folders of memory files: one that is made here, and the folder of recorded ones if `ACPDB_RECORDINGS` names it.
 fn folders(made: &Path) -> Vec<PathBuf> {
     let day = |number: usize| format!("2025-{:02}-{:02}T09:00:00+00:00", 1 + number / 28, 1 + number % 28);
     let preference = |number: usize, key: &str, value: Option<&str>, previous: Option<&str>| {
@@ -374,7 +374,7 @@ fn longest_path(records: &[Value]) -> Vec<String> {
     longest
 }
 
-/// Imports a file, and again, which adds nothing.
+/// Imports a file twice; the second import adds nothing.
 fn import(shell: &Shell, file: &Path, project: &str) {
     let file = file.to_str().unwrap();
     shell.out(&["memory", "import", file, "--project", project]);
@@ -476,8 +476,8 @@ fn exports_give_what_was_there(folder: &Path) {
     }
 }
 
-/// An item that a session was told to remember for its project stayed in the session when it came by `append`; so did an item that was
-/// to last for good, and a value said again in other letters took its own place.
+/// An item that a session was told to remember for its project stayed in the session when it came by `append`; so did a permanent item. A value that
+/// was said again in other letters replaced itself.
 #[test]
 fn memory_goes_to_the_stream_of_its_lifespan_by_every_door() {
     let shell = Shell::new();
@@ -504,7 +504,7 @@ fn memory_goes_to_the_stream_of_its_lifespan_by_every_door() {
         let items = shell.items(&[&["memory", "list"], args].concat());
         items.iter().map(|item| field(item, "value").to_owned()).collect()
     };
-    // Another session of the project sees what is the project's and the user's, and so does the project.
+    // Another session of the project sees the items of the project and of the user, and so does the project.
     let shared = ["vim", "the build runs at night", "the user is left-handed"];
     assert_eq!(values(&["--session", "s2"]), shared);
     assert_eq!(values(&["--project", "shop"]), shared);
@@ -518,7 +518,7 @@ fn memory_goes_to_the_stream_of_its_lifespan_by_every_door() {
     assert_eq!(shell.run(&["verify", "--deep"], "").code, 0);
 }
 
-/// The first thing that was ever remembered, permanent and for a project, was recorded, and then there was "no project".
+/// The first item ever remembered, permanent and for a project, was recorded, and then there was "no project".
 #[test]
 fn a_permanent_fact_can_be_the_first_of_all() {
     let shell = Shell::new();
@@ -576,7 +576,7 @@ fn every_line_of_a_memory_file_is_recorded_or_named() {
     assert!(done.code == 8 && done.err.contains("line 2 was not recorded as memory: neither"), "{done:?}");
 }
 
-/// A decision that another one replaced was nowhere to be had by its id, and `--chain` knew nothing of memory.
+/// A replaced decision could not be found by its id, and `--chain` knew nothing of memory.
 #[test]
 fn what_was_superseded_is_found_by_its_id_and_by_its_chain() {
     let shell = Shell::new();

@@ -44,7 +44,7 @@ impl Place {
         finish(&mut self.command(words), stdin)
     }
 
-    /// As [`Self::run`], in the folder's store, whose whole path is told.
+    /// As [`Self::run`], with `ACPDB_PATH` set to the whole path of the folder's store.
     fn told(&self, words: &[&str], stdin: &str) -> Done {
         finish(self.command(words).env("ACPDB_PATH", self.path("store")), stdin)
     }
@@ -191,7 +191,7 @@ fn settings_that_are_a_link_stay_one() {
     assert_eq!(std::fs::read_to_string(&real).unwrap(), "color = \"never\"\npager = \"never\"\n");
 }
 
-/// Ctrl-C left recorded text behind: what came on standard input, and the half of an export.
+/// Ctrl-C left recorded text in files: the text from standard input, and half of an export.
 #[test]
 fn what_is_broken_off_leaves_nothing_behind() {
     use std::io::Write as _;
@@ -202,7 +202,7 @@ fn what_is_broken_off_leaves_nothing_behind() {
     let count = |name: &str| std::fs::read_dir(place.path(name)).unwrap().count();
     let broken = |command: &mut Command, begun: &dyn Fn() -> bool| {
         let mut child = command.env("TMPDIR", &scratch).stdin(std::process::Stdio::piped()).spawn().unwrap();
-        // It waits for more.
+        // The program waits for more input.
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(b"{\"session\":").unwrap();
         while !begun() {

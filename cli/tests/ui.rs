@@ -1,4 +1,4 @@
-//! `acpdb ui`: what it says to plain requests, what it refuses, and that pages follow the store.
+//! `acpdb ui`: answers to plain requests, refusals, and pages that follow the store.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at what it did not expect")]
 
@@ -112,7 +112,7 @@ impl Ui {
     }
 }
 
-/// The body that pieces with their lengths make.
+/// The body of an answer that was sent in chunks, each behind its length.
 fn unchunked(mut rest: &str) -> String {
     let mut body = String::new();
     while let Some((length, behind)) = rest.split_once("\r\n") {

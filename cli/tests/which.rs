@@ -1,4 +1,4 @@
-//! Which sessions and which moment a command means, when little is said about either.
+//! The sessions and the moment that a command means if its arguments say little about them.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 
@@ -83,8 +83,7 @@ impl World {
     }
 }
 
-/// `at '2026-03-12 09:09:32'` answered for today's 09:09:32, which was the head. A text counts whole, and without a zone it is
-/// the time of the place.
+/// `at '2026-03-12 09:09:32'` answered for today's 09:09:32, which was the head. The whole text counts, and without a zone it is local time.
 #[test]
 fn a_time_is_read_whole_and_where_it_is_typed() {
     let world = World::new();
@@ -109,7 +108,7 @@ fn a_time_is_read_whole_and_where_it_is_typed() {
     assert_eq!(world.json("blog", "UTC", &["at", "2026-03-12", "shop-1"])["clock"], "host");
     let told = world.run("blog", "UTC", &["context", "shop-1", "--at", "2026-03-12 10:00"]);
     assert!(told.err.contains("note: times go by the host's clock"), "{told:?}");
-    // Before it began, and files that cannot be read, are errors that say so.
+    // A time before the session began, and a file that cannot be read, are errors that say so.
     assert_eq!(world.run("blog", "UTC", &["at", "2020-01-01 00:00", "shop-1"]).code, 7);
     for text in ["2026-03-12 25:00", "last blursday", "12/03/2026", "2026-03-12 soon"] {
         let done = world.run("blog", "UTC", &["context", "shop-1", "--at", text]);
@@ -172,8 +171,8 @@ fn zones_have_names_and_an_unknown_one_is_no_utc() {
     }
 }
 
-/// A session from a file without times had the time at which the file was read, and so was the newest. It is unknown when it
-/// was: it stands last, and says so.
+/// A session from a file without times got the time at which the file was read, and so was the newest. Its time is unknown: it is listed last, with a
+/// note.
 #[test]
 fn what_bears_no_time_is_last_and_never_the_newest() {
     let world = World::new();
@@ -190,7 +189,7 @@ fn what_bears_no_time_is_last_and_never_the_newest() {
     for text in ["since:2020-01-01", "until:tomorrow"] {
         assert_eq!(world.run("elsewhere", "UTC", &["log", "-q", &undated, text]).out, "", "{text}");
     }
-    // Who acts on it now makes it the newest.
+    // An act on the session makes it the newest.
     assert_eq!(world.run("elsewhere", "UTC", &["policy", "set", "todo=off", "--session", ids[2]]).code, 0);
     assert_eq!(world.json("elsewhere", "UTC", &["at", "head", "latest"])["session"], ids[2]);
 }
@@ -214,7 +213,7 @@ fn the_current_folder_says_which_session_is_meant() {
     assert!(note.contains("of this folder (and 3 in all), shop-1"), "{note}");
 }
 
-/// `history` looked at one session and all others at all: what failed in a week was "0 items" here and two there.
+/// `history` looked at one session and all other verbs at all sessions: failures of a week were "0 items" here and two there.
 #[test]
 fn questions_go_to_all_sessions_and_one_switch_narrows_them() {
     let world = World::new();
@@ -255,8 +254,8 @@ fn no_slip_of_the_finger_leads_to_a_grave_verb() {
     assert!(done.err.contains("'sessions'"), "{done:?}");
 }
 
-/// Reading what is known again cost as much as reading it for the first time. An unchanged file costs a look at its folder
-/// entry; a changed one, or a cache that is gone or garbled, only costs time.
+/// A second read of a known file cost as much as the first. An unchanged file costs a look at its folder entry; a changed file, or a cache that is
+/// gone or garbled, only costs time.
 #[test]
 fn an_unchanged_file_is_not_read_again() {
     let world = World::new();
@@ -271,7 +270,7 @@ fn an_unchanged_file_is_not_read_again() {
         assert_eq!((sum("files"), sum("sessions")), (3, 3), "{expected}: {done}");
         (sum("unchanged"), sum("events_new"))
     };
-    // A file that changed while the clock stood still is read once more: after that, nothing is.
+    // A file that changed while the clock stood still is read once more; after that, no file is read.
     let settled = (0..200).map(|_| import("settled")).find(|(unchanged, new)| (*unchanged, *new) == (3, 0));
     assert!(settled.is_some(), "files that are never known");
     let cache = world.path("store/snap/imports.aside");
@@ -284,7 +283,7 @@ fn an_unchanged_file_is_not_read_again() {
         assert_eq!(import("garbled"), (0, 0));
         assert_eq!(import("mended"), (3, 0));
     }
-    // One more line, and a file that is as long and as old as before.
+    // The file gets one more line; then another file, as long and as old, takes its place.
     let path = world.path("shop-1.jsonl");
     let text = std::fs::read_to_string(&path).unwrap();
     let more = text.lines().last().unwrap().replace("shop-1-2", "shop-1-3").replace("no rule", "no target");
@@ -298,13 +297,13 @@ fn an_unchanged_file_is_not_read_again() {
     std::fs::File::open(&other).unwrap().set_modified(modified).unwrap();
     std::fs::rename(&other, &path).unwrap();
     assert_eq!(import("as long and as old").0, 2);
-    // Other options are another reading.
+    // With other options the file is read again.
     let done = world.json("elsewhere", "UTC", &["import", "../shop-1.jsonl", "--redact"]);
     assert_eq!(done["items"][0]["unchanged"], 0);
 }
 
-/// `history latest`, `log shop`, `list latest` looked for these words in texts and found nothing; `stats` alone took a session,
-/// and took any word for one. Now one rule holds for all that take a question, and the others say how a session is named.
+/// `history latest`, `log shop`, `list latest` looked for these words in texts and found nothing; `stats` alone took a session, and took any word for
+/// one. Now one rule holds for all verbs that take a question, and the others say how a session is named.
 #[test]
 fn a_session_can_come_first_in_a_question() {
     let world = World::new();
@@ -316,7 +315,7 @@ fn a_session_can_come_first_in_a_question() {
             let note = format!("note: session shop-1; search for the text with text:{place}");
             assert!(done.err.contains(&note), "{verb} {place}: {done:?}");
         }
-        // Three characters are too few, and a condition is a condition.
+        // Three characters are too few for a name, and a condition stays a condition.
         for text in ["sho", "text:shop"] {
             assert!(
                 !world.run("elsewhere", "UTC", &[verb, text]).err.contains("note: session"),
@@ -341,7 +340,7 @@ fn a_session_can_come_first_in_a_question() {
         done.code == 7 && done.err.contains("that is a session: acpdb context --session latest"),
         "{done:?}"
     );
-    // Who was named is named; who was not is told how.
+    // A named session gets no hint; without a name, the hint says how to name one.
     assert!(!world.run("blog", "UTC", &["context", "latest"]).err.contains("name another"));
     assert!(world.run("blog", "UTC", &["context"]).err.contains("name another with --session ID"));
 }
@@ -366,8 +365,8 @@ fn a_limit_counts_what_is_printed() {
     assert_eq!(format!("{}{}", first.out, rest.out), all);
 }
 
-/// `at yesterday ID` gave a turn of January, and beside it the date of whatever session was recorded last. In JSON that time
-/// was called `recorded_at`, and `sessions` and `search` told times as numbers without a unit.
+/// `at yesterday ID` gave a turn of January, and beside it the date of the session that was recorded last. In JSON that time was called
+/// `recorded_at`, and `sessions` and `search` told times as numbers without a unit.
 #[test]
 fn times_are_those_of_the_session_that_is_named_and_of_one_form() {
     let world = World::new();
@@ -384,7 +383,7 @@ fn times_are_those_of_the_session_that_is_named_and_of_one_form() {
     assert!(listed.contains("2026-03-12 11:00Z"), "{listed}");
 }
 
-/// Verbs that people look for elsewhere are no second names: the message says where they are. `histroy` suggested `hosts` first.
+/// Verbs that people know from other programs are not second names: the message names the right verb. `histroy` suggested `hosts` first.
 #[test]
 fn an_unknown_verb_says_where_it_is() {
     let world = World::new();
@@ -410,8 +409,8 @@ fn an_unknown_verb_says_where_it_is() {
     }
 }
 
-/// `init DIR` was refused. Other tools make what they keep in the folder that is named. A store of the folder above, which was
-/// used there so far, went out of sight without a word.
+/// `init DIR` was refused. Other tools make their data in the folder that is named. A store of the folder above, which was used there so far, was
+/// hidden without a word.
 #[test]
 fn a_store_is_made_in_the_folder_that_is_named_and_says_whose_place_it_takes() {
     let world = World::new();
@@ -428,7 +427,7 @@ fn a_store_is_made_in_the_folder_that_is_named_and_says_whose_place_it_takes() {
     let first = run(".", &["init", "shop"]);
     assert!(first.code == 0 && !first.err.contains("note:"), "{first:?}");
     assert!(world.path("shop/.acpdb/acpdb.json").is_file());
-    // Again changes nothing, also by the store's own name.
+    // A second call changes nothing, also by the store's own name.
     for name in ["shop", "shop/.acpdb"] {
         let again = run(".", &["init", name]);
         assert!(again.out.contains("is a store already") && again.err.is_empty(), "{again:?}");
@@ -443,7 +442,7 @@ fn a_store_is_made_in_the_folder_that_is_named_and_says_whose_place_it_takes() {
     assert!(twice.code == 2 && twice.err.contains("named twice"), "{twice:?}");
 }
 
-/// Of a mistyped path `import` printed a warning, a sum of nothing and a note; a host that is not known got a list of formats.
+/// For a mistyped path `import` printed a warning, a sum of nothing and a note; an unknown host got a list of formats.
 #[test]
 fn an_import_of_nothing_says_one_thing() {
     let world = World::new();
@@ -469,7 +468,7 @@ fn a_fork_can_be_named_as_it_is_listed() {
     assert_eq!(world.run("elsewhere", "UTC", &["at", "head", "sh…1"]).code, 2);
 }
 
-/// Of several sessions that begin alike the ids stood side by side in one line, and nothing told them apart.
+/// The ids of several sessions that begin alike stood side by side in one line, and nothing told the sessions apart.
 #[test]
 fn sessions_that_begin_alike_are_listed_with_their_titles() {
     let world = World::new();

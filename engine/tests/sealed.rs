@@ -1,4 +1,4 @@
-//! A store whose streams are sealed: what is in its files, who can read it, and what is left of a stream that was shredded.
+//! A store whose streams are sealed: the contents of its files, the rings that read it, and the remains of a shredded stream.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
@@ -165,7 +165,7 @@ fn without_its_key_a_store_is_verified_sealed_and_copied_and_reading_says_what_i
     let report =
         verify_store(&place.store(), &VerifyOptions { deep: true, ..VerifyOptions::default() }).unwrap();
     assert_eq!(report.violations, Vec::new());
-    // The copy has no keys: with the ring it is as closed as without.
+    // The copy has no keys: even the ring does not open it.
     let opened = Store::builder(&copy).keys(Arc::clone(&place.ring)).open();
     assert!(matches!(opened.map(drop).unwrap_err(), Error::Locked { .. }));
     assert_eq!(place.open().backup_keys(&copy).unwrap(), 2);
@@ -200,7 +200,7 @@ fn a_wrong_a_lost_and_a_readable_key_are_refused_with_a_reason() {
     }
     std::fs::write(&path, "acpdb-key-1 zz").unwrap();
     assert!(FileKeyRing::open(&path).is_err());
-    // A plain store is not taken for the encrypted one that was meant.
+    // A plain store is not opened in place of the encrypted store that was meant.
     let plain = place.folder.path().join("plain");
     drop(Store::builder(&plain).open().unwrap());
     let error = Store::builder(&plain).keys(Arc::clone(&place.ring)).open().map(drop).unwrap_err();
@@ -209,7 +209,7 @@ fn a_wrong_a_lost_and_a_readable_key_are_refused_with_a_reason() {
     std::fs::remove_file(place.store().join(&key)).unwrap();
     let store = place.open();
     let error = texts(&store, &one).unwrap_err();
-    // The store is open, so this is damage of one stream: what is said names the file.
+    // The store is open, so this is damage of one stream, and the message names the file.
     assert!(matches!(error, Error::Corrupt { .. }) && error.to_string().contains(&key), "{error}");
     // A second key would make the first one useless, should it be found again.
     assert!(store.append(&one, entries("more", 1)).is_err());
@@ -281,7 +281,7 @@ fn a_shredded_stream_is_gone_from_the_store_and_from_copies_and_its_proofs_hold(
     assert_eq!(texts(&yesterday, &two).unwrap().len(), 3);
 }
 
-/// No program writes such a file. Wrapped anew it could lose the keys that only one of the rings opens.
+/// No program writes such a file. If it were wrapped anew, it could lose the keys that only one of the rings opens.
 #[test]
 fn a_file_whose_keys_are_of_two_rings_is_refused_and_left_as_it_is() {
     let place = Place::new();
@@ -353,7 +353,7 @@ fn a_handle_with_the_old_ring_makes_no_more_keys() {
     for begun in [two.clone(), about("zebra", "three")] {
         assert!(matches!(live.append(&begun, entries("two", 1)), Err(Error::Locked { .. })), "{begun:?}");
     }
-    // The keys that it has are still the sessions' own.
+    // The keys that the handle has cached are still valid for their sessions.
     let _ = live.append(&one, entries("more", 1)).unwrap();
     drop(live);
     let store = place.builder().keys(new).open().unwrap();
@@ -361,7 +361,7 @@ fn a_handle_with_the_old_ring_makes_no_more_keys() {
     assert_eq!((texts(&store, &one).unwrap().len(), texts(&store, &two).unwrap().len()), (2, 1));
 }
 
-/// With the file of its key a session is lost, though each sealed byte is as it was: `verify` said that all is sound.
+/// A session is lost with the file of its key, though each sealed byte is unchanged: `verify` said that all is sound.
 #[test]
 fn a_lost_key_is_found_without_the_ring() {
     let place = Place::new();
@@ -395,7 +395,7 @@ fn about(subject: &str, name: &str) -> StreamInfo {
     StreamInfo { subject: Some(subject.to_owned()), ..session(name) }
 }
 
-/// The wrapped keys in a file of any version, as far as they could be told from other bytes.
+/// The wrapped keys in a file of any version that can be told from other bytes.
 fn wrapped_keys(path: &Path) -> Vec<Vec<u8>> {
     let bytes = std::fs::read(path).unwrap();
     let end = bytes.len() - 4;
@@ -484,7 +484,7 @@ fn all_sessions_about_a_subject_are_shredded_as_one_and_nothing_else_is() {
             assert_eq!(store.leaf(Seq(seq)).unwrap().as_ref(), Some(leaf));
         }
         assert_eq!(told(store), [("walrus".to_owned(), 1)]);
-        // Nothing more is recorded about the subject, whatever the session is called.
+        // Nothing more is recorded about the subject, under any session's name.
         let error = store.append(&about(PERSON, "new"), entries("new", 1)).map(drop).unwrap_err();
         assert!(error.to_string().contains("subject was shredded"), "{error}");
         assert!(matches!(store.shred_subject(PERSON, "t", "r").unwrap_err(), Error::Erased { .. }));
@@ -533,7 +533,7 @@ fn a_subject_is_named_when_a_session_begins_and_stays() {
     assert_eq!(texts(&store, &two).unwrap().len(), 2);
     let _ = store.append(&about(PERSON, "three"), entries("three", 1)).unwrap();
     assert_eq!(store.streams_about(PERSON).unwrap().len(), 2);
-    // Another ring wraps the subject's key, which goes on to wrap those of its sessions.
+    // Another ring wraps the subject's key, which still wraps the keys of its sessions.
     let path = place.folder.path().join("new.key");
     let new: Arc<dyn KeyRing> = Arc::new(FileKeyRing::create(&path).unwrap());
     assert_eq!(store.rotate_keys(&new).unwrap(), 3, "the subject's, the plain session's, the store's own");
@@ -555,7 +555,7 @@ fn a_subject_is_named_when_a_session_begins_and_stays() {
     assert!(error.to_string().contains("is not encrypted"), "{error}");
 }
 
-/// Sessions of hosts that cannot name a subject had none, and no erasure of one reached them.
+/// Sessions of hosts that cannot name a subject had none, and no erasure of a subject reached them.
 #[test]
 fn new_sessions_that_name_no_subject_are_about_the_one_that_the_store_was_opened_with() {
     let place = Place::new();
@@ -573,7 +573,7 @@ fn new_sessions_that_name_no_subject_are_about_the_one_that_the_store_was_opened
         (about("walrus", "other"), Some("walrus")),
         (child("other-agent", &about("walrus", "other")), Some("walrus")),
         (child("new-agent", &session("new")), Some(PERSON)),
-        // Its parent has none, or comes later: then it is as any new session.
+        // A session whose parent has no subject, or comes later, is like any new session.
         (child("before-agent", &session("before")), Some(PERSON)),
         (child("early-agent", &session("late")), Some(PERSON)),
         (session("late"), Some(PERSON)),
@@ -635,7 +635,7 @@ fn a_session_gets_another_key_and_all_of_it_stays_readable() {
         assert_eq!((texts(store, &one).unwrap().len(), texts(store, &two).unwrap().len()), (12, 10));
     }
     assert_nothing_in_plain(&place.store());
-    // A folder of keys that is older than the log lacks the key of what came later, and says so.
+    // A folder of keys that is older than the log lacks the key of later events, and the error says so.
     let old = place.folder.path().join("old");
     let _ = store.backup(&old, &mut |_| {}).unwrap();
     std::fs::create_dir(old.join("keys")).unwrap();

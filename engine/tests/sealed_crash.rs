@@ -1,5 +1,5 @@
-//! A process that dies at any of its calls to the storage while it makes, wraps or destroys keys: what was acknowledged is readable, or
-//! shredded, and never in between.
+//! A process that dies at any of its calls to the storage while it makes, wraps or destroys keys: acknowledged events are readable, or shredded, and
+//! never in between.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::path::Path;
@@ -151,7 +151,7 @@ fn add_about(store: &Store, name: &str, id: &str) -> Result<Seq, Error> {
     store.append(&about(name), vec![entry]).map(|receipt| receipt.last_seq)
 }
 
-/// The files of keys that still have one.
+/// The files of keys that still hold a key.
 fn live_keys(world: &SimWorld) -> Vec<String> {
     let files = world.files().into_iter().filter(|name| name.starts_with("keys/"));
     files
@@ -199,7 +199,7 @@ fn a_shredding_of_a_subject_that_is_cut_short_is_not_begun_or_is_ended_by_the_ne
         }
         assert_eq!(add_about(&store, "new", "m7").is_err(), is_shredded, "call {call}");
         assert_eq!(texts(&store, "one").unwrap(), ["text of m1"], "call {call}");
-        // The store's own and two sessions'; with a subject's, its sessions' and the new one's.
+        // Keys of the store and of two sessions; if the subject is not shredded, also its key, and the keys of its sessions and of the new session.
         let keys = live_keys(world);
         assert_eq!(keys.len(), if is_shredded { 3 } else { 8 }, "call {call}: {keys:?}");
     });
@@ -222,7 +222,7 @@ fn another_key_whose_making_is_cut_short_is_there_or_not_and_nothing_is_lost() {
         let store = reopen(&world.process(3), &ring).unwrap();
         assert_eq!(texts(&store, "one").unwrap(), ["text of m1"], "call {call}");
         assert_eq!(texts(&store, "two").unwrap(), ["text of m2"], "call {call}");
-        // A shredding reaches what an interruption left.
+        // A shredding reaches the files that an interruption left.
         {
             let world = world.fork(call);
             let store = reopen(&world.process(6), &ring).unwrap();
@@ -234,7 +234,7 @@ fn another_key_whose_making_is_cut_short_is_there_or_not_and_nothing_is_lost() {
             );
         }
         add(&store, "one", "m3").unwrap();
-        // It is begun again, and gives each a key once more.
+        // The rotation begins again, and gives each stream one more key.
         assert_eq!(store.rotate_data_keys(None).unwrap(), 2, "call {call}");
         assert_eq!(
             ["one", "two"].map(|name| newest(world, name)),
@@ -304,7 +304,7 @@ fn once_a_key_was_added_nothing_is_sealed_under_the_one_before_by_any_process() 
 }
 
 trait AppendEvent {
-    /// Appends until it is recorded; how often its key was not the newest any more.
+    /// Appends until the event is recorded. Returns how often its key was no longer the newest.
     fn append_event(&self, event: EncodedEvent) -> u64;
 }
 

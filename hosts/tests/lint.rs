@@ -205,7 +205,7 @@ fn bound_reasoning_may_not_stand_behind_a_change() {
     assert_eq!(told(&next("one", &reasoning)), "");
     assert_eq!(told(&next("two", "")), "");
     assert_eq!(told(&next("two", &reasoning)), "A5 /messages/1/content/0: a block that was made before it\n");
-    // Other models do not mind.
+    // Another model allows the change.
     assert_eq!(told(&next("two", &reasoning).replace("opus-5-5", "opus-4-5")), "");
     let system = next("one", &reasoning).replacen('{', r#"{"system":"new","#, 1);
     assert_eq!(told(&system), "A5 /messages/1/content/0: a block that was made before it\n");
@@ -224,7 +224,7 @@ fn marks_for_the_cache_are_counted_and_no_change() {
         found(Format::Anthropic, &reasoning, Known::default()),
         "A8 /messages/1/content/0/cache_control: one\n"
     );
-    // A mark that moves is no change that reasoning behind it would mind.
+    // A mark that moves does not make the reasoning behind it invalid.
     let first = anthropic(&[&marked("one"), &format!("{THINKING},{TEXT}")]);
     let next = anthropic(&[&text("one", ""), &format!("{THINKING},{TEXT}"), &marked("two")]);
     let next = next.replacen('{', r#"{"model":"claude-opus-5-5","#, 1);
@@ -455,7 +455,7 @@ fn opaque_fields_come_back_as_they_came() {
     }
 }
 
-/// The promises of exporters, as far as bytes can show that it was broken: each promise has a body that breaks it.
+/// The promises of exporters whose break can be seen in bytes: each promise has a body that breaks it.
 ///
 /// I3 (order), I6 (the user's last words), I7 (the same bytes again), I8 (a prefix), I9 to I12 are about a log, not a body; laws
 /// over lives of sessions hold them.

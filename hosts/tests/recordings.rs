@@ -1,4 +1,4 @@
-//! Imports recorded sessions and compares with what a count by hand found in them.
+//! Imports recorded sessions and compares their facts with counts that were made by hand.
 //!
 //! They are not part of the project: `ACPDB_RECORDINGS=FOLDER cargo test -p acpdb-hosts --test recordings -- --ignored`.
 
@@ -20,7 +20,7 @@ use acpdb_engine::entry::{Entry, Fact, WirePiece, fact};
 use acpdb_engine::event::TurnKind;
 use acpdb_hosts::import::{self, Batch, Format, HEAD_BYTES, ImportReport, Options, wire};
 
-/// One file: what was found in it.
+/// The findings of one file.
 struct Imported {
     raw: Vec<u8>,
     batches: Vec<Batch>,

@@ -1,4 +1,4 @@
-//! `acpdb doctor`: what is wrong, if anything, and the next step.
+//! `acpdb doctor`: faults, if any, and the next step.
 //!
 //! Looks at these and changes nothing: the folder, the log and its signed checkpoints as `verify` sees them, files that recovery set aside, the disk,
 //! and attached hosts.

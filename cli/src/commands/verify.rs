@@ -231,7 +231,7 @@ fn witnesses(report: &Report) -> Vec<String> {
     let mut rest: &[Witness] = &report.witnesses;
     while let Some((first, others)) = rest.split_first() {
         let plural = match first.kind {
-            // Older records of the tail page lie beside the newest. Records that agree are left out.
+            // A record of the tail page that is only behind the newest one adds nothing.
             WitnessKind::Tail if first.standing == Standing::Behind => {
                 rest = others;
                 continue;

@@ -1,7 +1,7 @@
-//! Importers of the hosts with small formats: what each record becomes, the traps of each format, and laws.
+//! Importers of the hosts with small formats: the facts that each record becomes, the traps of each format, and laws.
 //!
-//! `support` reads inputs, shows facts as short lines and checks what must hold of every import; `recorded` counts real
-//! sessions, where they are at hand; `robust` mutates the small inputs of the other modules.
+//! `support` reads inputs, shows facts as short lines and checks the laws of every import; `recorded` counts real sessions, where they are at hand;
+//! `robust` mutates the small inputs of the other modules.
 
 #![allow(
     clippy::unwrap_used,

@@ -159,7 +159,7 @@ fn the_caller_may_name_the_session() {
     assert_eq!(names(r#"{"messages":[{"role":"user","content":"a"}]}"#), ["mine"]);
 }
 
-/// Bodies for Anthropic look like chat, but for their calls, which stand in blocks: all of them were lost, and nothing said so.
+/// Bodies for Anthropic look like chat, except for their calls, which stand in blocks: all calls were lost without a message.
 #[test]
 fn calls_in_blocks_are_calls() {
     let body = r##"{"model":"claude-x","max_tokens":9,"system":"be brief","messages":[

@@ -229,7 +229,7 @@ fn line(script: &str) -> String {
     format!("{{\"id\":\"{id}\",\"parentId\":{parent},{said}}}\n")
 }
 
-/// A branch that was left is gone back to; a compaction keeps what it names behind its summary, and is undone by a rewind.
+/// A session goes back to a branch that was left. A compaction keeps the messages that it names behind its summary, and a rewind undoes it.
 #[test]
 fn the_context_is_the_path_to_the_line_written_last() {
     let header = r#"{"type":"session","version":3,"id":"s","cwd":"/w"}"#.to_owned() + "\n";

@@ -185,7 +185,7 @@ fn any_gemini_line() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// To follow a log that tells its messages anew is to import it whole at each of these moments.
+    /// Following a log that tells its messages anew equals importing it whole at each of these moments.
     #[test]
     fn following_in_steps_is_importing_whole_at_each_step(
         lines in proptest::collection::vec(any_gemini_line(), 1..24),

@@ -487,7 +487,7 @@ fn path(nodes: &[Node]) -> Vec<usize> {
 }
 
 proptest::proptest! {
-    /// Facts cut back at each rewind leave the records of the path, in order.
+    /// Facts that are cut back at each rewind leave the records of the path, in order.
     #[test]
     fn what_rewinds_leave_is_the_path(
         steps in proptest::collection::vec((0..4usize, proptest::prelude::any::<proptest::sample::Index>(), 0..4u8), 1..25),
@@ -613,7 +613,7 @@ fn a_notification_is_told_in_the_words_that_were_sent() {
     for (lines, expected) in [
         (vec![prompt, &row, &own, request], &*sent),
         (vec![prompt, &row, between, &own, request], &sent),
-        // No copy of it: as it stands, in its place.
+        // Without a copy the notification stays as it is, in its place.
         (vec![prompt, &row, &other, request], said),
         (vec![prompt, &row, request, &own], said),
         (vec![prompt, &row, "text a1 u2 m1 Yes.", &own], said),

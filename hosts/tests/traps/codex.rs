@@ -1,4 +1,4 @@
-//! Codex: sessions that begin in the file of another, or go on from a point of their own; files that were written anew.
+//! Codex: sessions that begin in another session's file, or go on from a point of their own; files that were written anew.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn imported(file: &str, beside: Vec<(&'static str, String)>) -> (Vec<Batch>, Imp
     (batches, report)
 }
 
-/// Origins and words of messages, and what else moves the context.
+/// Origins and words of messages, and other facts that change the context.
 fn told(batches: &[Batch]) -> Vec<(String, String)> {
     let facts = batches.iter().flat_map(|batch| &batch.entries);
     let told = facts.filter_map(|entry| {
@@ -83,7 +83,7 @@ fn a_fork_begins_with_what_its_parent_said_up_to_the_point() {
         meta("aaaaaaaa-0000-4000-8000-000000000003", 5, Some((CHILD, 5, child.len()))) + &said(6, "six");
     let beside = vec![(CHILD, child), (PARENT, parent)];
     assert_eq!(words(&told(&imported(&grandchild, beside).0)), ["forked", "one", "six"]);
-    // One that names itself ends.
+    // The import of a file that names itself ends.
     let child = meta(CHILD, 3, Some((PARENT, 3, 1))) + &said(4, "four");
     let round = meta(PARENT, 0, Some((PARENT, 3, 1)));
     assert_eq!(words(&told(&imported(&child, vec![(PARENT, round)]).0)), ["forked", "four"]);
@@ -98,8 +98,8 @@ fn what_is_missing_is_said_and_the_rest_imported() {
     assert!(report.skipped[0].reason.contains("thread aaaaaaaa-0000-4000-8000-000000000001"), "{report:?}");
 }
 
-/// The longest file of a thread was taken for the one that is meant. A thread that was taken back has two, the newer of which
-/// begins in the older: a fork of it was imported without its beginning.
+/// The longest file of a thread was taken as the thread's. A thread that was taken back has two files, the newer of which begins in the older: a fork
+/// of it was imported without its beginning.
 #[test]
 fn a_fork_of_a_thread_that_was_taken_back_has_its_beginning() {
     let start = meta(PARENT, 0, None) + &said(1, "one");

@@ -1,4 +1,4 @@
-//! Files that are cut, glued, broken or hostile: never a panic, nothing lost that was there.
+//! Files that are cut, glued, broken or hostile: no panic, and no sound record is lost.
 
 use std::io::BufReader;
 use std::path::Path;
@@ -192,7 +192,7 @@ proptest! {
     fn any_bytes_are_read_without_a_panic(bytes in any::<Vec<u8>>()) {
         for format in Format::ALL {
             let mut batches = Vec::new();
-            // A document of another format is refused; what counts is that nothing panics.
+            // A document of another format is refused; the test checks that nothing panics.
             drop(import::read(format, "x", bytes.as_slice(), &Options::default(), &mut batches));
         }
     }

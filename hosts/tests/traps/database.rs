@@ -57,13 +57,13 @@ fn a_cut_or_damaged_database_ends_with_a_word() {
         for _ in 0..3 {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let at = usize::try_from(seed >> 16).unwrap() % file.len();
-            // Heads of pages are where numbers lead elsewhere.
+            // The heads of pages hold the numbers that point to other pages.
             let at = if seed & 1 == 0 { at } else { at / 4096 * 4096 + at % 64 };
             file[at] = u8::try_from(seed >> 56).unwrap();
         }
         let _ = imported(&file, None);
     }
-    // Not one, and one of another program.
+    // Bytes that are not a database of opencode.
     for other in [&b""[..], b"SQLite format 3", b"{\"info\":{},\"messages\":[]}"] {
         assert!(is_opencode(&other, None).is_err());
         assert!(imported(other, None).is_empty());
@@ -85,7 +85,7 @@ fn a_tree_that_leads_back_to_itself_ends() {
     let _ = imported(&file, None);
 }
 
-/// Sums over words, as the log's format says them.
+/// Checksums over words, as the log's format defines them.
 fn sums(mut sums: (u32, u32), bytes: &[u8]) -> (u32, u32) {
     for pair in bytes.chunks_exact(8) {
         let word = |at: usize| u32::from_be_bytes(pair[at..at + 4].try_into().unwrap());
@@ -189,7 +189,7 @@ fn rows_are_found_by_their_ids_as_in_passing() {
     }
 }
 
-/// A database of one page a table: what is small enough for tests that no host writes for us.
+/// A database with one page for each table, small enough for tests to write.
 struct Made {
     tables: Vec<(&'static str, &'static str, Vec<Vec<Value>>)>,
 }
@@ -363,14 +363,14 @@ fn a_database_that_is_read_again_gives_the_sessions_that_have_changed() {
     };
     assert_eq!(again(&made), ["ses_1: first", "ses_2: second"]);
     assert_eq!(again(&made), [""; 0]);
-    // Changed in place, added, taken away; each changes its own session only.
+    // Rows changed in place, added, taken away; each changes its own session only.
     made.table("part")[1] = Made::part("prt_2", "msg_2", 2, "changed");
     assert_eq!(again(&made), ["ses_2: changed"]);
     made.table("part").push(Made::part("prt_3", "msg_1", 3, "third"));
     assert_eq!(again(&made), ["ses_1: first", "ses_1: third"]);
     made.table("part").remove(0);
     assert_eq!(again(&made), ["ses_1: third"]);
-    // Of another length in the same millisecond.
+    // A row of another length, changed in the same millisecond.
     made.table("part")[0] = Made::part("prt_2", "msg_2", 2, "changed again");
     assert_eq!(again(&made), ["ses_2: changed again"]);
     made.table("session")[0][2] = Value::Text("renamed".to_owned());
@@ -398,7 +398,7 @@ fn tables_that_are_not_known_are_named_and_those_that_lack_a_column_left_out() {
     assert_eq!(found.sessions, 2);
     let reasons: Vec<&str> = found.kept_raw.iter().map(|note| note.reason.as_str()).collect();
     assert_eq!(reasons, ["table part has not the columns that it is read by; its rows are left out"]);
-    // Neither version's messages.
+    // A database with the messages of neither version.
     made.tables.retain(|(name, ..)| *name != "message");
     let (mut batches, file) = (Vec::new(), made.bytes());
     let refused = read_database(&&file[..], None, "x", &Options::default(), &mut batches);
@@ -420,7 +420,7 @@ fn rows_that_cannot_be_read_are_kept_and_those_of_nothing_counted() {
         let kept: Vec<Vec<u8>> = broken.map(|it| wire::resolve(&it.wire).unwrap()).collect();
         (notes, kept, told(&batches))
     };
-    // One part of two in a message: what it holds, and whether it is known before its end.
+    // One part of two in a message, with contents that cannot be read.
     let part = r#"{"type":"text","text":"a }"#;
     for held in [text(part), text("[]"), text(""), Value::Null, Value::Blob(b"{\"a\":\"\xff\"}".to_vec())] {
         let bytes = match &held {
@@ -437,14 +437,14 @@ fn rows_that_cannot_be_read_are_kept_and_those_of_nothing_counted() {
         assert_eq!(kept, [bytes]);
         assert_eq!(said, ["ses_1: first", "ses_2: second"]);
     }
-    // A message: its parts are kept beside it.
+    // A message that cannot be read: its parts are kept beside it.
     let mut made = Made::opencode();
     made.table("message")[0][4] = text("{\"role\":");
     let (notes, kept, said) = read(&made);
     assert_eq!(notes.len(), 2, "{notes:?}");
     assert_eq!(kept, [&b"{\"role\":"[..], br#"{"type":"text","text":"first"}"#]);
     assert_eq!(said, ["ses_2: second"]);
-    // Of no session, of no message, without an id.
+    // Rows of no session, of no message, and without an id.
     let mut made = Made::opencode();
     made.table("session").remove(0);
     made.table("part").push(Made::part("prt_3", "msg_9", 1, "stray"));
@@ -457,7 +457,7 @@ fn rows_that_cannot_be_read_are_kept_and_those_of_nothing_counted() {
     ];
     assert_eq!(notes, expected);
     assert_eq!((kept.len(), said), (0, vec!["ses_2: second".to_owned()]));
-    // Of version 2.
+    // A row of version 2.
     let (notes, kept, _) = read(&version_2(vec![row("m1", "user", 1, 1, "no object")]));
     assert_eq!(notes, ["row m1 of table session_message cannot be read; kept as it is"]);
     assert_eq!(kept, [b"no object"]);
@@ -672,13 +672,13 @@ fn states_that_the_newest_does_not_say_are_kept() {
         "event",
         "CREATE TABLE event(id, aggregate_id, seq, type, data)",
         vec![
-            // On the way to the newest.
+            // A state on the way to the newest.
             state(1, r#"{"id":"prt_1","type":"text","text":""}"#),
             state(2, r#"{"id":"prt_1","type":"text","text":"fir"}"#),
             state(3, r#"{"id":"prt_1","type":"text","text":"first"}"#),
-            // Taken back by the user: in no table of parts.
+            // A part that the user took back: it is in no table of parts.
             state(4, r#"{"id":"prt_7","type":"text","text":"gone"}"#),
-            // Replaced by something else.
+            // A text that the part's later text replaced.
             state(5, r#"{"id":"prt_2","type":"text","text":"before"}"#),
             state(6, r#"{"id":"prt_2","type":"text","text":"second"}"#),
         ],

@@ -150,7 +150,7 @@ fn another_document_is_refused_by_name() {
     );
 }
 
-/// A grown session adds its new records and a new document; what was there gives the same facts.
+/// A grown session adds its new records and a new document; the earlier records give the same facts.
 #[test]
 fn a_grown_document_changes_nothing_that_was_there() {
     let first = r#"{"info":{"id":"msg_1","role":"user"},"parts":[{"type":"text","text":"a","id":"prt_1"}]}"#;
@@ -176,8 +176,8 @@ fn a_grown_document_changes_nothing_that_was_there() {
     .assert_eq(&new.join("\n"));
 }
 
-/// The end of a message that an export holds twice was told as it stands at each place: every import of the file revised it back
-/// and forth, and the store grew.
+/// An export may hold a message twice. Its end was told as it stands at each place: every import of the file revised it back and forth, and the store
+/// grew.
 #[test]
 fn a_message_that_is_there_twice_is_told_once() {
     let told = |finish: &str| {

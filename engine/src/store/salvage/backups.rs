@@ -292,7 +292,7 @@ impl<'a> Beside<'a> {
 }
 
 impl Backup {
-    /// Whether the backup has the event that a witness names and the store contradicts: the store may have lost that event.
+    /// Whether the backup has the event that a contradicting witness names: the store may have lost that event.
     fn bears_out(&self, witness: &Witness) -> Result<bool, Error> {
         let Some(seq) = witness.seq else { return Ok(false) };
         match self.log.locate(seq) {

@@ -56,7 +56,7 @@ pub struct Salvaged {
     pub source_head: Seq,
     /// Whether a witness says that the source ended there. If not, there may have been more events.
     pub source_head_is_known: bool,
-    /// Witnesses that contradict the source's log and the backups.
+    /// Witnesses that contradict the source's log and that no backup bears out.
     pub contradicting: Vec<Witness>,
     /// Last seq of the new store.
     pub head: Seq,
