@@ -24,7 +24,9 @@ pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Resul
     // A store that lost all of its keys may have them in a backup. Nothing was made yet.
     if matches!(done, Err(Error::Locked { .. })) && options.keys.is_none() {
         for backup in &args.backup {
-            options.keys = options.keys.or(rings::of(backup, global.key_file.as_deref())?);
+            if options.keys.is_none() {
+                options.keys = rings::of(backup, global.key_file.as_deref())?;
+            }
         }
         if options.keys.is_some() {
             done = run(&options);

@@ -92,9 +92,7 @@ impl Log {
         write_file(&**self.storage(), SECRET, &file.encode())
             .map_err(|error| LogError::io("write", self.storage().path(SECRET), error))
     }
-}
 
-impl Log {
     /// The secret in its file, if it can be read. In an encrypted store the file has only the half that salts proofs.
     pub(crate) fn filed_secret(&self) -> Option<Secret> {
         // The caller takes another secret, or makes one.

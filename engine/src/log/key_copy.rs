@@ -123,12 +123,12 @@ impl KeyChain {
             subjects.extend(file.as_ref().ok().and_then(|file| file.subject));
             files.push((stream, file));
         }
-        let is_told =
+        let is_on_record =
             |stream: StreamId| shreds.streams.contains(&stream) || shreds.with_subjects.contains(&stream);
         // Subjects about which a session can still be read, as far as files tell.
         let open = files.iter().filter_map(|(stream, file)| {
             // A damaged file names no subject.
-            let file = file.as_ref().ok().filter(|file| !file.is_shredded() && !is_told(*stream));
+            let file = file.as_ref().ok().filter(|file| !file.is_shredded() && !is_on_record(*stream));
             file.and_then(|file| file.subject)
         });
         let open: BTreeSet<SubjectId> = open.collect();
@@ -136,7 +136,7 @@ impl KeyChain {
             self.open_subject(subject, open.contains(&subject), &mut opened)?;
         }
         for (stream, file) in files {
-            let is_told = is_told(stream);
+            let is_told = is_on_record(stream);
             match file {
                 Ok(file) => self.open_stream(&file, is_told, &mut opened)?,
                 Err(_) if is_told => drop(opened.streams.insert(stream, (None, Vec::new()))),

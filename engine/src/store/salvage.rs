@@ -29,7 +29,7 @@ use crate::ids::{Digest, Micros, Origin, Seq, StreamId};
 use crate::log::{Log, LogError, LogOptions, LogReport, Opening, WitnessKind};
 use crate::secret::Withheld;
 use crate::storage::{Clock, FileStorage, KeyRing, Storage, SystemClock, SystemEntropy};
-use crate::verify::{SHREDDED_ROW, SHREDDED_SUBJECT_ROW, recorded_shreds, verify_log};
+use crate::verify::{SHREDDED_ROW, SHREDDED_SUBJECT_ROW, recorded_addresses, shredded_streams, verify_log};
 
 use super::audit::saved_claims;
 use super::write::settle_text;
@@ -60,7 +60,7 @@ const KEY_BYTES: u32 = 32;
 /// If the store is encrypted, the new store is encrypted with the same keys. Shredded events stay noise. Events that a missing key seals are lost. A
 /// backup needs no keys of its own; its files of keys are read where the store's own are missing or damaged.
 ///
-/// `progress` is called with the count of events copied so far. Cost: three reads of the source, two of each backup, and a synced commit for each of
+/// `progress` is called with the count of events copied so far. Cost: four reads of the source, three of each backup, and a synced commit for each of
 /// its frames. The source is not changed.
 ///
 /// The new store is made under the name `into` with `.partial` behind it, and gets its own name once it is whole: a part of it would pass for a sound
@@ -161,8 +161,9 @@ pub fn salvage_storage(
     if source.is_encrypted() && keys.is_none() {
         return Err(source.why_locked(StreamId::STORE).into());
     }
-    let mut shredded = recorded_shreds(&source, Seq::ZERO, SHREDDED_ROW)?;
-    shredded.append(&mut recorded_shreds(&source, Seq::ZERO, SHREDDED_SUBJECT_ROW)?);
+    let records = recorded_addresses(&source, Seq::ZERO)?;
+    let mut shredded = shredded_streams(&source, &records, SHREDDED_ROW)?;
+    shredded.append(&mut shredded_streams(&source, &records, SHREDDED_SUBJECT_ROW)?);
     let backups = Backup::open_all(backups, &source, &opening, &shredded)?;
     let found = verify_log(&source, true, saved_claims(&**source.storage(), source.store()))?;
     let (known_end, source_head_is_known) = end_of(&found);
@@ -190,7 +191,7 @@ pub fn salvage_storage(
     if let Some(secret) = logs.find_map(Log::filed_secret) {
         target.take_secret(&secret)?;
     }
-    let recorded = Recorded::read(&source, &backups, &shortfall)?;
+    let recorded = Recorded::read((&source, records), &backups, &shortfall)?;
     let (sealed, lost_keys) = Sealed::take(&source, &target, &recorded.shreds, &shortfall.locked)?;
     let mut copy = Copy {
         source: &source,

@@ -43,37 +43,11 @@ impl Backup {
         let mut backups: Vec<Self> = Vec::with_capacity(storages.len());
         for storage in storages {
             let known = backups.first().map_or(source.store(), |backup| backup.log.store());
-            let mut backup = Self::open(storage, known, source.is_encrypted(), opening)?;
-            backup.shredded.clone_from(shredded);
-            backups.push(backup);
+            let log = opened(storage, known, source.is_encrypted(), opening)?;
+            let head = log.refresh()?;
+            backups.push(Self { log, head, shredded: shredded.clone() });
         }
         Ok(backups)
-    }
-
-    fn open(
-        storage: Arc<dyn Storage>,
-        store: StoreId,
-        is_encrypted: bool,
-        opening: &Opening,
-    ) -> Result<Self, Error> {
-        let path = storage.path("");
-        // Opens without a key at first: the key would not fit a backup of another store.
-        let mut log = sealed::open(Arc::clone(&storage), &Opening::default())?;
-        if store != StoreId::ZERO && log.store() != store {
-            return Err(refused(path, format!("it holds store {}, not {store}", log.store())));
-        }
-        match (log.is_encrypted(), is_encrypted) {
-            (true, false) => {
-                return Err(refused(path, "it is encrypted, and the damaged store is not".to_owned()));
-            }
-            (false, true) => {
-                return Err(refused(path, "it is not encrypted, and the damaged store is".to_owned()));
-            }
-            (true, true) => log = sealed::open(storage, opening)?,
-            (false, false) => {}
-        }
-        let head = log.refresh()?;
-        Ok(Self { log, head, shredded: BTreeSet::new() })
     }
 
     fn path(&self) -> PathBuf {
@@ -96,6 +70,32 @@ impl Backup {
             Err(error) => Err(error),
         }
     }
+}
+
+/// The log of a backup, which has to be of this store.
+fn opened(
+    storage: Arc<dyn Storage>,
+    store: StoreId,
+    is_encrypted: bool,
+    opening: &Opening,
+) -> Result<Log, Error> {
+    let path = storage.path("");
+    // Opens without a key at first: the key would not fit a backup of another store.
+    let mut log = sealed::open(Arc::clone(&storage), &Opening::default())?;
+    if store != StoreId::ZERO && log.store() != store {
+        return Err(refused(path, format!("it holds store {}, not {store}", log.store())));
+    }
+    match (log.is_encrypted(), is_encrypted) {
+        (true, false) => {
+            return Err(refused(path, "it is encrypted, and the damaged store is not".to_owned()));
+        }
+        (false, true) => {
+            return Err(refused(path, "it is not encrypted, and the damaged store is".to_owned()));
+        }
+        (true, true) => log = sealed::open(storage, opening)?,
+        (false, false) => {}
+    }
+    Ok(log)
 }
 
 fn refused(path: PathBuf, why: String) -> Error {

@@ -30,12 +30,17 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    pub(super) fn read(source: &Log, backups: &[Backup], shortfall: &Shortfall) -> Result<Self, Error> {
+    /// `records`: of the source.
+    pub(super) fn read(
+        (source, records): (&Log, Vec<ErasedBody>),
+        backups: &[Backup],
+        shortfall: &Shortfall,
+    ) -> Result<Self, Error> {
         let mut comparable = Vec::with_capacity(backups.len());
         let taken = Held::of(&shortfall.unconfirmed);
         // `None`: of the store itself; else the number of the backup.
-        let mut records: Vec<(Option<usize>, ErasedBody)> = Vec::new();
-        records.extend(recorded_addresses(source, Seq::ZERO)?.into_iter().map(|record| (None, record)));
+        let mut records: Vec<(Option<usize>, ErasedBody)> =
+            records.into_iter().map(|record| (None, record)).collect();
         for (number, (backup, confirmed)) in backups.iter().zip(&shortfall.confirmed).enumerate() {
             let last = confirmed.last();
             let theirs = recorded_addresses(&backup.log, Seq::ZERO)?;
