@@ -110,6 +110,10 @@ pub struct Parcel {
     /// Its bodies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bodies: Vec<Row>,
+    /// Its free texts, such as a title, that are on record as erased: the place of each among the event's free texts, from 0, and its
+    /// length in bytes. In the event itself a word stands for each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub erased_texts: Vec<(u32, u64)>,
 }
 
 /// A piece of a file of parcels, in order.

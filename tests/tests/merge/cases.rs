@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use acpdb_engine::entry::Entry;
-use acpdb_engine::event::Role;
+use acpdb_engine::entry::{Entry, Fact, MemoryEntry};
+use acpdb_engine::event::{MemoryKind, Role};
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::storage::Crash;
 use acpdb_engine::store::Redactor;
@@ -71,6 +71,51 @@ fn an_erased_text_stays_erased_and_the_other_store_is_told() {
     assert!(!says(&third, SECRET));
     sound(&third);
     assert_eq!(stories(&one.store).unwrap(), stories(&third.store).unwrap());
+}
+
+/// Titles and subjects of memory travel as words inside an event. An erased one used to travel as the word for an erased text alone: the
+/// other store was told of nothing, and `--erase` said that all was erased while both stood in its log.
+#[test]
+fn erased_titles_and_subjects_of_memory_are_told_of_and_erased() {
+    let [one, other] = [1, 2].map(|seed| Laptop::new(seed).unwrap());
+    let (title, subject) = ("a title with the blue heron", "the heron of the subject");
+    let info = acpdb_engine::entry::StreamInfo { title: Some(title.to_owned()), ..session(0) };
+    let kept = acpdb_engine::entry::StreamInfo { title: Some("[erased]".to_owned()), ..session(1) };
+    let memory = MemoryEntry {
+        kind: MemoryKind::Decision,
+        subject: Some(subject.to_owned()),
+        value: SECRET.to_owned(),
+        confidence: 100,
+        ..MemoryEntry::default()
+    };
+    let entries = vec![message("m1", "a question").remove(0), Entry::from(Fact::from(memory))];
+    let _ = one.store.append(&info, entries).unwrap();
+    let _ = one.store.append(&kept, message("m2", "another one")).unwrap();
+    let _ = other.merge(&one).unwrap();
+    let speaks = |laptop: &Laptop, text: &str| {
+        events(&laptop.store).unwrap().iter().any(|it| format!("{:?}", it.event.payload).contains(text))
+    };
+    let told: Vec<ItemId> = [title, subject]
+        .iter()
+        .map(|text| {
+            let all = events(&one.store).unwrap();
+            let found = all.iter().find(|it| format!("{:?}", it.event.payload).contains(text));
+            ItemId::first(found.unwrap().seq)
+        })
+        .collect();
+    for item in told {
+        let _ = one.store.erase(item, "me", "leaked").unwrap();
+    }
+    assert!(!speaks(&one, title) && !speaks(&one, subject));
+    let report = other.merge(&one).unwrap();
+    assert!(speaks(&other, title) && speaks(&other, subject), "a merge does not erase unasked");
+    assert_eq!(report.erased_there.len(), 2, "{report:#?}");
+    let report = other.store.merge(&mut one.store.clone(), MergeOptions { erase: true }).unwrap();
+    assert!(report.erased_there.iter().all(|erased| erased.done), "{report:#?}");
+    assert!(!speaks(&other, title) && !speaks(&other, subject) && !says(&other, SECRET));
+    sound(&other);
+    let report = other.merge(&one).unwrap();
+    assert_eq!((report.events_new, report.erased_there.len()), (0, 0), "{report:#?}");
 }
 
 /// Two stores that were told a message in different words, once each, keep their own words and say so. The other words used to be

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::codec::{BodyRow, EventRef, Frame};
 use crate::error::Error;
 use crate::event::wire::{self, Piece};
-use crate::event::{Body, Payload, Recorded, Scope};
+use crate::event::{Body, ERASED_TEXT, Payload, Recorded, Scope};
 use crate::ids::{FactId, Origin, Seq, Signature, StreamId};
 use crate::log::LogError;
 use crate::text::pattern::Pattern;
@@ -119,12 +119,12 @@ impl Packer<'_> {
         let mut rows: Vec<BodyRow> = Vec::new();
         let mut counts = Vec::with_capacity(todo.len());
         for (recorded, _, event) in &todo {
-            let count = body_rows(recorded, event);
+            let (count, texts) = count_bodies(recorded, event);
             rows.extend(event.rows().take(count));
-            counts.push(count);
+            counts.push((count, self.erased_texts(event, texts)?));
         }
         let mut read = self.inner.log.bodies(&rows).into_iter().zip(rows);
-        for ((recorded, id, _), count) in todo.into_iter().zip(counts) {
+        for ((recorded, id, _), (count, erased_texts)) in todo.into_iter().zip(counts) {
             let mut bodies = Vec::with_capacity(count);
             for (body, row) in read.by_ref().take(count) {
                 bodies.push(match body {
@@ -142,7 +142,7 @@ impl Packer<'_> {
                 });
             }
             let happened_then = !told.contains(&recorded.event.stream);
-            if let Some(sent) = self.parcel(recorded, id, bodies, happened_then)? {
+            if let Some(sent) = self.parcel(recorded, id, (bodies, erased_texts), happened_then)? {
                 self.count += u64::from(matches!(sent, Sent::Parcel(_)));
                 take(sent)?;
             }
@@ -184,12 +184,27 @@ impl Packer<'_> {
         Ok(told)
     }
 
+    /// Those of an event's free texts that are on record as erased, with their lengths. Other texts may be the same word.
+    fn erased_texts(&self, event: &EventRef<'_>, texts: Vec<(u32, Body)>) -> Result<Vec<(u32, u64)>, Error> {
+        let mut erased = Vec::new();
+        for (place, body) in texts {
+            match self.inner.erasure_of(event.seq, body.first) {
+                Ok(Some(erasure)) if !erasure.is_loss => {
+                    erased.push((place, rows_of(event, body).map(|(_, row)| u64::from(row.bytes)).sum()));
+                }
+                Ok(_) | Err(Error::Corrupt { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(erased)
+    }
+
     /// The event as it travels; `None` if it is the store's own affair. `happened_then`: it was recorded as it happened.
     fn parcel(
         &mut self,
         recorded: Recorded,
         id: FactId,
-        mut bodies: Vec<Row>,
+        (mut bodies, erased_texts): (Vec<Row>, Vec<(u32, u64)>),
         happened_then: bool,
     ) -> Result<Option<Sent>, Error> {
         let Recorded { seq, recorded_at, event } = recorded;
@@ -248,6 +263,7 @@ impl Packer<'_> {
             patterns,
             event: payload,
             bodies,
+            erased_texts,
         }))))
     }
 
@@ -311,19 +327,27 @@ impl Packer<'_> {
     }
 }
 
-/// How many of an event's rows are not free texts: those stand behind all others.
-fn body_rows(recorded: &Recorded, event: &EventRef<'_>) -> usize {
-    let mut count = event.row_count();
-    let mut payload = recorded.event.payload.clone();
-    if payload.may_have_texts() {
-        payload.texts_mut(&mut |text| {
-            let body = text.body();
+/// The rows of a body of an event, with their numbers.
+pub(super) fn rows_of(event: &EventRef<'_>, body: Body) -> impl Iterator<Item = (u32, BodyRow)> {
+    (body.first..body.first.saturating_add(body.chunks))
+        .filter_map(|number| Some((number, event.row(number as usize)?)))
+}
+
+/// How many of an event's rows are not free texts: those stand behind all others. And the bodies of free texts that read as erased, each
+/// with its place among the free texts.
+fn count_bodies(recorded: &Recorded, event: &EventRef<'_>) -> (usize, Vec<(u32, Body)>) {
+    let (mut count, mut erased) = (event.row_count(), Vec::new());
+    if recorded.event.payload.may_have_texts() {
+        let mut places = 0_u32..;
+        recorded.event.payload.clone().texts_mut(&mut |text| {
+            let (place, body) = (places.next(), text.body());
             if body.chunks > 0 {
                 count = count.min(body.first as usize);
+                erased.extend(place.filter(|_| text == ERASED_TEXT).map(|place| (place, body)));
             }
         });
     }
-    count
+    (count, erased)
 }
 
 /// The events that an event names, each once.

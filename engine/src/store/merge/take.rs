@@ -11,18 +11,21 @@ use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::codec::EventRef;
 use crate::entry::StreamInfo;
 use crate::error::Error;
-use crate::event::{BodyAddress, Event, Forked, Payload, PolicySet, Scope, SessionOpened, Stamp};
+use crate::event::{BodyAddress, Event, Forked, Payload, PolicySet, Recorded, Scope, SessionOpened, Stamp};
 use crate::ids::{FactId, ItemId, Micros, Seq, StreamId};
 use crate::log::{LogError, Placed};
 use crate::travel::{FactRef, Gap, Parcel, Piece, Row};
 
 use super::super::Inner;
+use super::super::decode::bare;
 use super::gone::gone;
 use super::lineage::{Lineages, branch_id, derived};
 use super::otherwise::Otherwise;
 use super::outline::Outline;
+use super::pack::rows_of;
 use super::plan::{Fresh, Goal, Plan, plan};
 use super::{Branched, ErasedThere, MergeReport, ParcelSource};
 
@@ -221,7 +224,10 @@ impl Taker<'_> {
         let Some(fresh) = self.plan.fresh.get(&stream).cloned().filter(|_| !self.infos.contains_key(&stream))
         else {
             self.report.events_known += 1;
-            return Ok(());
+            return match self.here.find(stream, parcel.id) {
+                Some((home, seq)) => self.known(home, seq, parcel),
+                None => Ok(()),
+            };
         };
         let mut info = StreamInfo {
             scope: opened.scope,
@@ -278,7 +284,8 @@ impl Taker<'_> {
         {
             self.memory.insert((parcel.stream, memory.id.clone()), here.clone());
         }
-        if parcel.bodies.iter().all(|row| matches!(row, Row::Bytes(_))) {
+        let is_whole = parcel.bodies.iter().all(|row| matches!(row, Row::Bytes(_)));
+        if is_whole && parcel.erased_texts.is_empty() {
             return Ok(());
         }
         let Some(frame) = self.inner.frame_of(seq)? else { return Ok(()) };
@@ -302,6 +309,9 @@ impl Taker<'_> {
                 Err(error) => return Err(error.into()),
             }
         }
+        if !parcel.erased_texts.is_empty() {
+            self.texts_still_here(&bare(&frame, &event)?, &event, parcel, &mut bodies);
+        }
         if !bodies.is_empty() {
             let session =
                 self.here.streams.get(&home).map(|lineage| lineage.name.clone()).unwrap_or_default();
@@ -309,6 +319,30 @@ impl Taker<'_> {
             self.report.erased_there.push(ErasedThere { item, session, done: false, bodies });
         }
         Ok(())
+    }
+
+    /// The rows of free texts, such as a title, that were erased there and not here. As with bodies, another length is another text.
+    fn texts_still_here(
+        &self,
+        here: &Recorded,
+        event: &EventRef<'_>,
+        parcel: &Parcel,
+        bodies: &mut Vec<BodyAddress>,
+    ) {
+        let mut own = Vec::new();
+        here.event.payload.clone().texts_mut(&mut |text| own.push(text.body()));
+        for (place, bytes) in &parcel.erased_texts {
+            let Some(body) = own.get(*place as usize) else { continue };
+            let length: u64 = rows_of(event, *body).map(|(_, row)| u64::from(row.bytes)).sum();
+            if length != *bytes {
+                continue;
+            }
+            for (number, row) in rows_of(event, *body) {
+                if !matches!(self.inner.log.body(&row), Err(LogError::Erased { .. })) {
+                    bodies.push(BodyAddress { seq: event.seq, row: number });
+                }
+            }
+        }
     }
 
     /// Puts this store's seqs in the place of ids. `false`: a named event is not here, and without it the event means nothing.
