@@ -124,6 +124,12 @@ impl Report {
         self.verdict
     }
 
+    /// Whether texts are damaged and nothing else is: all events are readable, and the store takes appends.
+    pub fn lost_texts_alone(&self) -> bool {
+        let is_text = |violation: &Violation| matches!(violation.kind, Part::Body | Part::BodyZeroed);
+        !self.violations.is_empty() && self.missing.is_none() && self.violations.iter().all(is_text)
+    }
+
     /// Witnesses that claim more than the log holds, or something else than the log holds.
     pub fn contradicting(&self) -> impl Iterator<Item = &Witness> {
         self.witnesses.iter().filter(|witness| witness.contradicts())

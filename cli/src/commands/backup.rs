@@ -13,7 +13,7 @@ pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result
     let done = store.backup(&args.folder, &mut |bytes| bar.inc(bytes));
     bar.finish_and_clear();
     let done = done.map_err(|error| taken(error, "backup"))?;
-    let code = super::verify::code_of(done.report.verdict());
+    let code = super::verify::code_of(&done.report);
     let keys = if args.keys { Some(store.backup_keys(&args.folder)?) } else { None };
     if output.json {
         output.json_line(&done)?;

@@ -208,7 +208,11 @@ fn log(
             add(
                 State::Problem,
                 "log",
-                format!("damaged in {places}; {events} {are} sound and readable"),
+                if report.lost_texts_alone() {
+                    format!("texts are damaged in {places}; {events} {are} readable but for these")
+                } else {
+                    format!("damaged in {places}; {events} {are} sound and readable")
+                },
                 Some(next),
             );
         }
@@ -242,7 +246,7 @@ fn log(
     for note in &report.not_proven {
         add(State::Note, "not proven", note.clone(), None);
     }
-    super::verify::code_of(report.verdict())
+    super::verify::code_of(report)
 }
 
 /// Compares the log with its signed checkpoints, and adds the remedy.

@@ -1,7 +1,9 @@
 //! `acpdb verify`: every digest, link and witness checked, in words and with an exit code.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
+use acpdb_engine::ItemId;
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::log::{Standing, Witness, WitnessKind};
 use acpdb_engine::store::{VerifyOptions, verify_store};
@@ -46,7 +48,7 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
         Ok(signed) => (signed, None),
         Err(failure) => (None, Some(failure)),
     };
-    let code = worse(code_of(report.verdict()), signed.as_ref().map_or(Code::Ok, claims::code));
+    let code = worse(code_of(&report), signed.as_ref().map_or(Code::Ok, claims::code));
     // Without this, deleting all notes would make a check with `--key` pass.
     let is_unsigned = !given.is_empty()
         && unread.is_none()
@@ -117,13 +119,15 @@ pub(super) fn worse(left: Code, right: Code) -> Code {
     }
 }
 
-/// The exit code of a verdict.
-pub(crate) const fn code_of(verdict: Verdict) -> Code {
-    match verdict {
+/// The exit code of a report.
+pub(crate) fn code_of(report: &Report) -> Code {
+    match report.verdict() {
         Verdict::Sound => Code::Ok,
         Verdict::Damaged => Code::Damage,
         Verdict::TailLost => Code::LostTail,
-        // A fault of this program, or an erasure that was undone: the recorded events are sound.
+        // A file is not as the record of an erasure says.
+        Verdict::Contradicted if is_only_erasures(report) => Code::Damage,
+        // A fault of this program.
         Verdict::Contradicted => Code::Failure,
     }
 }
@@ -221,6 +225,17 @@ fn is_only_erasures(report: &Report) -> bool {
     report.contradictions.iter().all(is_erasure)
 }
 
+/// The items of which a text that is on record as erased can be read, each once.
+fn again(report: &Report) -> impl Iterator<Item = ItemId> {
+    let items: BTreeSet<ItemId> = report
+        .contradictions
+        .iter()
+        .filter(|found| is_erasure(found))
+        .filter_map(|found| found.item)
+        .collect();
+    items.into_iter()
+}
+
 fn is_erasure(contradiction: &Contradiction) -> bool {
     contradiction.invariant == ERASURE_INVARIANT
 }
@@ -299,15 +314,23 @@ fn advise(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fai
         Verdict::Sound => return Ok(()),
         Verdict::Contradicted if is_only_erasures(report) => vec![
             "Works: everything. A file of the log was put back that is older than the erasure.".to_owned(),
-            format!("What to do: erase each again, as acpdb --db {folder} erase '#12' --by NAME --reason WHY"),
-        ],
+            "What to do: erase each again:".to_owned(),
+        ]
+        .into_iter()
+        .chain(again(report).map(|item| {
+            format!("  acpdb --db {folder} erase '{item}' --by NAME --reason 'the file of an older copy was put back'")
+        }))
+        .collect(),
         Verdict::Contradicted => vec![
             "Works: everything; nothing that was recorded is damaged or lost.".to_owned(),
             format!("What to do: report the lines above, at {}/issues.", env!("CARGO_PKG_REPOSITORY")),
         ],
         _ if !report.violations.is_empty() || report.missing.is_some() => vec![
-            "Works: reading everything else (acpdb log, list, context, history). Does not: appending."
-                .to_owned(),
+            if report.lost_texts_alone() {
+                "Works: everything else, appending too. Does not: erasing.".to_owned()
+            } else {
+                "Works: reading everything else (acpdb log, list, context, history). Does not: appending.".to_owned()
+            },
             "What to do:".to_owned(),
             format!("  1. copy {folder} elsewhere, before anything else"),
             format!("  2. make a new store of it: acpdb --db {folder} salvage --into NEW"),
