@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use acpdb_engine::Error;
 use acpdb_engine::command::memory::MemoryRejection;
 use acpdb_engine::command::{ContextRejection, Rejection};
+use acpdb_engine::keys::PUT_BACK;
 pub(crate) use acpdb_live::plugin::chained;
 
 /// How the command ended.
@@ -31,6 +32,10 @@ impl From<Code> for ExitCode {
 /// The hint for a store that no key opens.
 pub(crate) const KEY_HINT: &str =
     "give its key: --key-file FILE, or $ACPDB_PASSPHRASE; acpdb help encryption says where keys are";
+
+/// The hint for a store that lost the file of its own key: no other key helps.
+const KEY_FILE_HINT: &str =
+    "or acpdb salvage --into NEW --backup DIR, with a backup that was made with --keys, takes it from there";
 
 /// The hint for a disk that has no room.
 const FULL_HINT: &str = "free some space, or raise the limit on the length of files, then run this again";
@@ -149,6 +154,7 @@ impl From<Error> for Failure {
             Error::Rejected(rejection) => (refused(rejection), None),
             Error::Ambiguous { .. } | Error::TooLarge { .. } | Error::Subject { .. } => (Code::Usage, None),
             Error::Corrupt { .. } => (Code::Damage, Some(DAMAGE_HINT)),
+            Error::Locked { detail } if detail.ends_with(PUT_BACK) => (Code::Locked, Some(KEY_FILE_HINT)),
             Error::Locked { .. } => (Code::Locked, Some(KEY_HINT)),
             Error::RolledBack { .. } => (Code::LostTail, Some(EVIDENCE_HINT)),
             _ => (Code::Failure, None),

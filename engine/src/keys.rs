@@ -18,6 +18,7 @@
 
 pub use crate::codec::NONCE_BYTES;
 pub use crate::ids::SubjectId;
+pub use crate::log::PUT_BACK;
 pub use crate::storage::{FileKeyRing, KeyRing, PASSPHRASE_BYTES_MIN, PassphraseKeyRing, RawKeyRing};
 pub use crate::store::{ShredReport, ShreddedStream, SubjectInfo, SubjectShredReport, ring_id, ring_ids};
 pub use zeroize::Zeroizing;

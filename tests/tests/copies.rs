@@ -191,7 +191,7 @@ fn salvaged_with(world: &SimWorld, backups: &[&SimWorld], said: &[String]) -> (S
 
 fn tried(world: &SimWorld, backups: &[&SimWorld], into: &SimWorld) -> Result<Salvaged, Error> {
     let backups = backups.iter().map(|backup| Arc::new(backup.process(9)) as Arc<dyn Storage>).collect();
-    salvage_storage(Arc::new(world.process(9)), Arc::new(into.process(1)), backups, None, &mut |_| ())
+    salvage_storage(Arc::new(world.process(9)), Arc::new(into.process(1)), backups, &[], &mut |_| ())
 }
 
 #[test]

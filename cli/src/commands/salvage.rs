@@ -1,7 +1,8 @@
 //! `acpdb salvage`: everything that verifies, as a new store.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use acpdb_engine::Error;
 use acpdb_engine::store::{SalvageOptions, Salvaged, salvage};
@@ -9,26 +10,31 @@ use indicatif::ProgressBar;
 
 use super::{Code, Escape, Failure, Global, Output, backup, describe, store_path};
 use crate::args::Salvage;
+use crate::lazy_ring::Ring;
 use crate::rings;
 
 pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "salvage")?;
     let folder = store_path::folder(global, output)?;
     let bar = if output.progress { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-    let mut options = SalvageOptions { backups: args.backup.clone(), keys: None };
-    options.keys = rings::of(&folder, global.key_file.as_deref())?;
+    let mut ring = rings::of(&folder, global.key_file.as_deref())?;
+    let mut options = SalvageOptions { backups: args.backup.clone(), keys: Vec::new() };
+    let folders = || std::iter::once(folder.as_path()).chain(args.backup.iter().map(PathBuf::as_path));
+    let keys_with = |ring: &Ring| [vec![Arc::clone(ring)], rings::all_kept(folders())].concat();
+    options.keys = ring.as_ref().map(keys_with).unwrap_or_default();
     let run = |options: &SalvageOptions| {
         salvage(&folder, &args.into, options, &mut |events| bar.set_message(format!("{events} events")))
     };
     let mut done = run(&options);
     // A store that lost all of its keys may have them in a backup. Nothing was made yet.
-    if matches!(done, Err(Error::Locked { .. })) && options.keys.is_none() {
+    if matches!(done, Err(Error::Locked { .. })) && ring.is_none() {
         for backup in &args.backup {
-            if options.keys.is_none() {
-                options.keys = rings::of(backup, global.key_file.as_deref())?;
+            if ring.is_none() {
+                ring = rings::of(backup, global.key_file.as_deref())?;
             }
         }
-        if options.keys.is_some() {
+        if let Some(ring) = &ring {
+            options.keys = keys_with(ring);
             done = run(&options);
         }
     }
@@ -41,7 +47,7 @@ pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Resul
         return Ok(code);
     }
     tell(&done, args, output)?;
-    if let Some(ring) = &options.keys {
+    if let Some(ring) = &ring {
         output.line(format!("The same key opens the new store: {}.", ring.name()))?;
     }
     Ok(code)
@@ -74,14 +80,21 @@ fn failed(error: Error, args: &Salvage) -> Failure {
     }
 }
 
-/// Most lost texts that are named.
+/// Most lost texts, and files of keys from a backup, that are named.
 const NAMED_COUNT_MAX: usize = 10;
 
 fn tell(done: &Salvaged, args: &Salvage, output: &mut Output) -> Result<(), Failure> {
     let events = describe::count(done.events, "event");
     output.line(format!("{}: {events} copied, as store {}", done.path.display(), done.store))?;
-    let is_restored = done.events_from_backups > 0 || done.bodies_from_backups > 0;
-    if is_restored {
+    let has_keys = !done.keys_from_backups.is_empty();
+    if has_keys {
+        let files = describe::count(done.keys_from_backups.len() as u64, "file");
+        let named: Vec<&str> =
+            done.keys_from_backups.iter().take(NAMED_COUNT_MAX).map(String::as_str).collect();
+        output.line(format!("  found {files} of keys in a backup: {}", named.join(", ")))?;
+    }
+    let has_events = done.events_from_backups > 0 || done.bodies_from_backups > 0;
+    if has_events {
         let events = describe::count(done.events_from_backups, "event");
         let texts = describe::count(done.bodies_from_backups, "text");
         output.line(format!("  found {events} and {texts} in a backup, each put in its place"))?;
@@ -135,7 +148,7 @@ fn tell(done: &Salvaged, args: &Salvage, output: &mut Output) -> Result<(), Fail
              itself"
         ))?;
     }
-    if is_restored && (!done.lost_events.is_empty() || !done.source_head_is_known) {
+    if (has_events || has_keys) && (!done.lost_events.is_empty() || !done.source_head_is_known) {
         output.line("  note  an erasure may be among what is lost: see whether a text is back that you erased after the backup")?;
     }
     if done.is_whole() {

@@ -208,10 +208,15 @@ impl KeyFile {
     /// The id of the ring that wraps the keys in a file, of any store. `None`: the file is not valid, its stream was shredded, or the key of a
     /// subject wraps the keys.
     pub fn ring_of(bytes: &[u8], stream: StreamId) -> Option<[u8; 16]> {
+        let file = Self::of_any_store(bytes, stream)?;
+        (!file.is_shredded() && file.subject.is_none()).then_some(file.ring)
+    }
+
+    /// The file of a stream's keys, of any store. `None`: it is damaged, or of another stream.
+    pub fn of_any_store(bytes: &[u8], stream: StreamId) -> Option<Self> {
         let store = StoreId(*bytes.get(16..)?.first_chunk()?);
         // Damage is reported when the key is needed.
-        let file = Self::decode(bytes, store, stream).ok()?;
-        (!file.is_shredded() && file.subject.is_none()).then_some(file.ring)
+        Self::decode(bytes, store, stream).ok()
     }
 
     /// Whether the file says that the stream was shredded.

@@ -11,12 +11,14 @@
 //!
 //! Not here: the contents of the files, and the rings that open them (`keys`).
 
+use std::collections::BTreeSet;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::error::LogError;
 use crate::codec::{Invalid, KEY_FILE_BYTES_MAX, KeyFile, Part, SubjectFile};
 use crate::ids::{StoreId, StreamId, SubjectId};
+use crate::locks::steady;
 use crate::storage::{Access, Storage, StoredFile, bytes_between, read_file, sync, write_all, write_file};
 
 /// The feature that a store with sealed streams names.
@@ -100,6 +102,15 @@ pub(crate) fn ring(storage: &dyn Storage) -> Option<[u8; 16]> {
     ring_of(storage, StreamId::STORE)
 }
 
+/// The id of the store that a folder's files of keys are of. `None`: there is no sound file of a stream's keys.
+pub(crate) fn store(storage: &dyn Storage) -> Option<StoreId> {
+    // A folder that cannot be read is reported where its keys are needed. The store's own key is the first by name.
+    file_names(names(storage).ok()?).iter().find_map(|name| {
+        let stream = key_stream(name)?;
+        Some(KeyFile::of_any_store(&read(storage, &key_name(stream)).ok()??, stream)?.store)
+    })
+}
+
 /// The ids of all rings that wrap keys of a store: first the one that opens it, then others that a rotation began with or left.
 pub(crate) fn rings(storage: &dyn Storage) -> io::Result<Vec<[u8; 16]>> {
     let names = file_names(names(storage)?);
@@ -126,6 +137,8 @@ pub(super) struct KeyFolder {
     pub(super) store: StoreId,
     /// Copies of the folder, for files that are not here or are damaged. They are only read.
     pub(super) copies: Vec<Arc<dyn Storage>>,
+    /// The files that were read from copies.
+    pub(super) from_copies: Mutex<BTreeSet<String>>,
 }
 
 /// The right to change files of the folder.
@@ -156,6 +169,7 @@ impl KeyFolder {
         for copy in &self.copies {
             let found = self.decoded_in(&**copy, name, &decode)?;
             if matches!(found, Ok(Some(_))) {
+                steady(&self.from_copies).insert(name.to_owned());
                 return Ok(found);
             }
         }

@@ -25,11 +25,16 @@ use crate::ids::{StoreId, StreamId, SubjectId};
 use crate::locks::steady;
 use crate::storage::{Entropy, KeyRing, Storage};
 
+/// The remedy at the end of a message about a file of keys that is missing or damaged.
+pub const PUT_BACK: &str = "put it back from a copy of the folder keys";
+
 /// The keys of one store that its ring opens.
 pub(crate) struct KeyChain {
     pub(super) folder: KeyFolder,
     entropy: Arc<dyn Entropy>,
     pub(super) ring: Option<Arc<dyn KeyRing>>,
+    /// Rings that wrapped keys before a rotation.
+    older: Vec<Arc<dyn KeyRing>>,
     known: Mutex<Known>,
     /// Set once the store's own key was opened.
     opened: OnceLock<()>,
@@ -75,17 +80,18 @@ impl KeyChain {
         ring: Option<Arc<dyn KeyRing>>,
     ) -> Self {
         Self {
-            folder: KeyFolder { storage, store, copies: Vec::new() },
+            folder: KeyFolder { storage, store, copies: Vec::new(), from_copies: Mutex::default() },
             entropy,
             ring,
+            older: Vec::new(),
             known: Mutex::default(),
             opened: OnceLock::new(),
         }
     }
 
-    /// With copies of the folder, for files that are not in it or are damaged.
-    pub(super) fn beside(mut self, copies: Vec<Arc<dyn Storage>>) -> Self {
-        self.folder.copies = copies;
+    /// With copies of the folder, for files that are not in it or are damaged, and the rings that may have wrapped their keys.
+    pub(super) fn beside(mut self, copies: Vec<Arc<dyn Storage>>, older: Vec<Arc<dyn KeyRing>>) -> Self {
+        (self.folder.copies, self.older) = (copies, older);
         self
     }
 
@@ -126,9 +132,8 @@ impl KeyChain {
     /// The error of a stream whose own key file cannot be used. If the store's own key opens, this is damage of one stream, and the other streams
     /// still work.
     pub(super) fn lost(&self, stream: StreamId, found: &str) -> LogError {
-        const REMEDY: &str = "put it back from a backup of the keys";
         if stream == StreamId::STORE || !self.opens() {
-            return self.locked_out(stream, &format!("{found}: {REMEDY}"));
+            return self.locked_out(stream, &format!("{found}: {PUT_BACK}"));
         }
         LogError::corrupt(Corruption {
             part: Part::Secret,
@@ -137,7 +142,7 @@ impl KeyChain {
             offset: 0,
             seq_first: None,
             seq_last: None,
-            expected: format!("the key of its stream ({REMEDY})"),
+            expected: format!("the key of its stream ({PUT_BACK})"),
             found: found.to_owned(),
         })
     }
@@ -190,13 +195,21 @@ impl KeyChain {
             why: format!("{} cannot be used: {error}", ring.name()),
         };
         let id = ring.id(self.folder.store).map_err(failed)?;
-        if id != *wrapped_by {
+        // An older ring that cannot be used is as one that was not given: the file is reported.
+        let fits = |older: &&Arc<dyn KeyRing>| older.id(self.folder.store).is_ok_and(|id| id == *wrapped_by);
+        let fitting = if id == *wrapped_by { Some(ring) } else { self.older.iter().find(fits) };
+        let Some(ring) = fitting else {
             let (wanted, given) = (hex(wrapped_by), hex(&id));
+            let it = if steady(&self.folder.from_copies).contains(name) {
+                "the one in a backup was left out: it"
+            } else {
+                "it"
+            };
             return Ok(Found::Not(format!(
-                "it is wrapped by key {wanted}, and {} is key {given}",
+                "{it} is wrapped by key {wanted}, and {} is key {given}",
                 ring.name()
             )));
-        }
+        };
         Ok(match ring.unwrap(self.folder.store, wrapped, context).map_err(failed)? {
             Some(key) => Found::Key(DataKey::new(*key)),
             None => Found::Not(format!("{} does not open it", ring.name())),
@@ -308,7 +321,7 @@ impl KeyChain {
     /// The error that says why the key of a stream cannot be had.
     pub(crate) fn why_locked(&self, stream: StreamId) -> LogError {
         match self.load(stream, None) {
-            // A stream that was shredded is not locked: what asks for it by a key has another reason.
+            // Without a ring no file is looked at before a read fails, so the caller could not tell that the stream was shredded.
             Ok((_, Found::Shredded)) => self.locked_out(stream, "it was destroyed"),
             Ok((_, found)) => self.refusal(stream, found),
             Err(error) => error,

@@ -73,6 +73,7 @@ use handle::{Shared, Writer};
 pub use key_copy::LostKey;
 pub(crate) use key_copy::Shreds;
 pub(crate) use key_folder::{ring as ring_id, rings as ring_ids};
+pub use keys::PUT_BACK;
 pub use lookup::TableStream;
 pub use open::Opening;
 pub(crate) use reading::Looks;

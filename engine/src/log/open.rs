@@ -28,8 +28,24 @@ pub struct Opening {
     pub create: bool,
     /// The ring that opens the keys of the log's streams.
     pub ring: Option<Arc<dyn KeyRing>>,
+    /// Rings that wrapped keys before a rotation, for files in copies of the folder.
+    pub older_rings: Vec<Arc<dyn KeyRing>>,
     /// The folders that hold those keys; empty: the store's own. Each file is read from the first folder in which it is sound.
     pub keys_in: Vec<Arc<dyn Storage>>,
+}
+
+/// The store that a folder's files of keys, or its store file, name, and whether it is encrypted.
+fn named_in(folder: &dyn Storage) -> Option<(StoreId, bool)> {
+    let by_file = || match identify(folder) {
+        Ok(Identity::Store(file)) => Some((file.store, is_encrypted(&file.writes))),
+        // The folder is opened by itself later, and then its faults are reported.
+        _ => None,
+    };
+    key_folder::store(folder).map(|store| (store, true)).or_else(by_file)
+}
+
+fn is_encrypted(writes: &[String]) -> bool {
+    writes.iter().any(|name| name == ENCRYPTION)
 }
 
 /// How often a reader looks again at bytes that may be damage, or the unfinished write of another process.
@@ -85,7 +101,7 @@ impl Log {
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
         options: LogOptions,
-        Opening { create, ring, keys_in }: Opening,
+        Opening { create, ring, older_rings, keys_in }: Opening,
     ) -> Result<(Self, Recovery), LogError> {
         let not_a_store = || LogError::NotAStore { path: storage.path("") };
         let mut created = false;
@@ -117,6 +133,11 @@ impl Log {
                 }
             },
         };
+        // Wrapped keys are bound to the id of their store. If the log has lost the id, files of keys and backups still name it.
+        let folders = || std::iter::once(&storage).chain(&keys_in);
+        let named =
+            if store == StoreId::ZERO { folders().find_map(|folder| named_in(&**folder)) } else { None };
+        let store = named.map_or(store, |(store, _)| store);
         let segments = Segments::new(storage.clone(), store);
         let bits = segment_writes(&segments)?;
         let newer = unknown_writes(&writes, bits);
@@ -129,12 +150,13 @@ impl Log {
             Err(why) => (Secret::missing(), Some(why)),
         };
         // A store file that was changed to hide the encryption does not hide it: the segments say so too.
-        let is_said = writes.iter().any(|name| name == ENCRYPTION) || bits & ENCRYPTION_BIT != 0;
+        let is_said = is_encrypted(&writes) || bits & ENCRYPTION_BIT != 0 || named.is_some_and(|(_, is)| is);
         // If damage took both marks, the files of keys show that the store is encrypted.
-        if is_said || (damage.is_some() && key_folder::ring(&*storage).is_some()) {
+        if is_said || (damage.is_some() && key_folder::store(&*storage).is_some()) {
             let mut folders = keys_in.into_iter();
             let first = folders.next().unwrap_or_else(|| storage.clone());
-            let keys = KeyChain::new(first, entropy.clone(), store, ring.clone()).beside(folders.collect());
+            let keys = KeyChain::new(first, entropy.clone(), store, ring.clone())
+                .beside(folders.collect(), older_rings);
             if keys.has_ring() {
                 let own = keys.own_key()?;
                 secret = Secret::sealed(*own.as_bytes(), &secret);

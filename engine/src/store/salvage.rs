@@ -95,7 +95,7 @@ pub fn salvage(
     let partial = into.with_file_name(name);
     let on_disk = |path: &Path| Arc::new(FileStorage::new(path)) as Arc<dyn Storage>;
     let backups = options.backups.iter().map(|path| on_disk(path)).collect();
-    let done = salvage_storage(on_disk(from), on_disk(&partial), backups, options.keys.as_ref(), progress)?;
+    let done = salvage_storage(on_disk(from), on_disk(&partial), backups, &options.keys, progress)?;
     std::fs::rename(&partial, into).map_err(fail("rename", &partial))?;
     let folder = into.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or_else(|| Path::new("."));
@@ -150,15 +150,17 @@ pub fn salvage_storage(
     from: Arc<dyn Storage>,
     into: Arc<dyn Storage>,
     backups: Vec<Arc<dyn Storage>>,
-    keys: Option<&Arc<dyn KeyRing>>,
+    keys: &[Arc<dyn KeyRing>],
     progress: &mut dyn FnMut(u64),
 ) -> Result<Salvaged, Error> {
     check_empty(&*into)?;
     let path = into.path("");
     let folders = std::iter::once(&from).chain(&backups).map(Arc::clone).collect();
-    let opening = Opening { create: false, ring: keys.cloned(), keys_in: folders };
+    let ring = keys.first().cloned();
+    let older_rings = keys.iter().skip(1).cloned().collect();
+    let opening = Opening { create: false, ring: ring.clone(), older_rings, keys_in: folders };
     let source = sealed::open(from, &opening)?;
-    if source.is_encrypted() && keys.is_none() {
+    if source.is_encrypted() && ring.is_none() {
         return Err(source.why_locked(StreamId::STORE).into());
     }
     let records = recorded_addresses(&source, Seq::ZERO)?;
@@ -182,7 +184,7 @@ pub fn salvage_storage(
         .iter()
         .any(|witness| witness.kind == WitnessKind::Tail && witness.acknowledged().is_some());
     let clock = Arc::new(ToldClock { now: AtomicI64::new(0), real: SystemClock::new() });
-    let making = Opening { create: true, ring: keys.cloned(), keys_in: Vec::new() };
+    let making = Opening { create: true, ring, ..Opening::default() };
     let (target, _recovery) =
         Log::open_with_keys(into, clock.clone(), Arc::new(SystemEntropy), LogOptions::default(), making)?;
     // The new store takes the secret, so origins, revisions and signatures keep their meaning. If the secret is lost, the new store has one of its
@@ -192,7 +194,8 @@ pub fn salvage_storage(
         target.take_secret(&secret)?;
     }
     let recorded = Recorded::read((&source, records), &backups, &shortfall)?;
-    let (sealed, lost_keys) = Sealed::take(&source, &target, &recorded.shreds, &shortfall.locked)?;
+    let (sealed, lost_keys, keys_from_backups) =
+        Sealed::take(&source, &target, &recorded.shreds, &shortfall.locked)?;
     let mut copy = Copy {
         source: &source,
         target: &target,
@@ -220,6 +223,7 @@ pub fn salvage_storage(
             lost_events: Vec::new(),
             lost_bodies: Vec::new(),
             lost_keys,
+            keys_from_backups,
             new_keys: 0,
             source_head,
             source_head_is_known,

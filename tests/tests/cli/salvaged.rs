@@ -190,13 +190,44 @@ fn a_lost_file_of_keys_is_named_by_a_salvage_and_found_in_a_backup() {
     assert!(said.contains(&format!("  lost  the events that {name} opens: there is no such file")), "{said}");
     assert!(said.contains("Put the files of keys back from a copy of the folder keys"), "{said}");
     let found = world.run(&["salvage", "--into", "found", "--backup", "keyed"]).ok();
-    assert!(found.contains("Nothing is lost."), "{found}");
+    assert!(
+        found.contains(&format!("  found 1 file of keys in a backup: {name}\nNothing is lost.")),
+        "{found}"
+    );
+    // The files of an older backup open by the key that `key rotate` left beside the settings.
+    world.run(&["key", "rotate"]).ok();
+    let rotated = world.run(&["salvage", "--into", "rotated", "--backup", "keyed"]).ok();
+    assert!(rotated.contains("  found 1 file of keys in a backup"), "{rotated}");
+    let shown = world.run(&["--db", "rotated", "context", "s1"]).ok();
+    assert_eq!(shown.matches("\n  the ").count(), 3, "{shown}");
     // With no keys of its own at all, it is opened by those of the backup.
     std::fs::remove_dir_all(world.path("store/keys")).unwrap();
     world.run(&["salvage", "--into", "none"]).says(9, &["there is no such file"]);
     world.run(&["salvage", "--into", "again", "--backup", "keyed"]).ok();
     let shown = world.run(&["--db", "again", "context", "s1"]).ok();
     assert_eq!(shown.matches("\n  the ").count(), 3, "{shown}");
+}
+
+/// The user has given the right key, and was told to give it.
+#[test]
+fn a_damaged_file_of_the_own_key_is_named_with_the_remedy() {
+    let world = World::new();
+    let key = sealed(&world).unwrap();
+    world.run(&["backup", "keyed", "--keys"]).ok();
+    let name = format!("store/keys/{}.key", "0".repeat(32));
+    let mut bytes = std::fs::read(world.path(&name)).unwrap();
+    bytes[100] ^= 1;
+    std::fs::write(world.path(&name), bytes).unwrap();
+    let remedies =
+        [name.as_str(), "is damaged", "put it back from a copy of the folder keys", "made with --keys"];
+    for words in
+        [&["salvage", "--into", "new"][..], &["sessions"], &["salvage", "--into", "new", "--backup", "copy"]]
+    {
+        let refused = world.run(words);
+        refused.says(9, &remedies);
+        assert!(!refused.err.contains("--key-file"), "{}", refused.err);
+    }
+    world.run(&["--key-file", key.to_str().unwrap(), "salvage", "--into", "new", "--backup", "keyed"]).ok();
 }
 
 #[test]

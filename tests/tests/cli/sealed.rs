@@ -199,7 +199,7 @@ fn a_lost_key_is_named() {
     let own = world.path(&format!("store/keys/{}.key", "0".repeat(32)));
     let bytes = std::fs::read(&own).unwrap();
     std::fs::remove_file(&own).unwrap();
-    world.run(&["sessions"]).says(9, &["there is no such file", "backup of the keys"]);
+    world.run(&["sessions"]).says(9, &["there is no such file", "copy of the folder keys"]);
     std::fs::write(&own, [&bytes[..100], &[bytes[100] ^ 1], &bytes[101..]].concat()).unwrap();
     world.run(&["sessions"]).says(9, &["its file is damaged"]);
     std::fs::write(&own, bytes).unwrap();
@@ -211,7 +211,7 @@ fn a_lost_key_is_named() {
     let file = one.file_name().unwrap().to_str().unwrap();
     for words in ["sessions", "sessions --all", "list", "stats", "search the", "cost", "log"] {
         let words: Vec<&str> = words.split(' ').collect();
-        world.run(&words).says(3, &[file, "there is no such file", "backup of the keys"]);
+        world.run(&words).says(3, &[file, "there is no such file", "copy of the folder keys"]);
     }
     // Nothing is added to it: a second key would make the first one useless.
     let again = [world.run_with(&["append", "--stdin"], FEED), world.run(&["import", SESSION])];

@@ -131,7 +131,8 @@ fn tried(
     ring: Option<&Arc<dyn KeyRing>>,
 ) -> Result<Salvaged, Error> {
     let backups = backups.iter().map(|backup| Arc::new(backup.process(9)) as Arc<dyn Storage>).collect();
-    salvage_storage(Arc::new(world.process(9)), Arc::new(into.process(1)), backups, ring, &mut |_| ())
+    let rings = ring.map_or(&[][..], std::slice::from_ref);
+    salvage_storage(Arc::new(world.process(9)), Arc::new(into.process(1)), backups, rings, &mut |_| ())
 }
 
 /// Nothing of what a store holds lies in plain in its files.
@@ -261,6 +262,7 @@ impl Source {
     /// The backup with the keys that the store had then: of a copy of the folder that was made beside it.
     fn backup_with_keys(&self) -> SimWorld {
         let world = self.backup.fork(2);
+        world.process(2).create_dir("keys").unwrap();
         for name in self.world.files().into_iter().filter(|name| name.starts_with("keys/")) {
             world.set_file(&name, self.world.file(&name).unwrap());
         }
@@ -350,6 +352,7 @@ fn events_whose_key_is_lost_are_lost_and_the_file_is_named() {
             assert_eq!(now.contains("of one"), !name.contains(&key_name(session("one").id())), "{name}");
             let (done, _) = salvaged(&source, &world, &[&with_keys], &name);
             assert!(done.is_whole(), "{name}: {done:#?}");
+            assert_eq!(done.keys_from_backups, [name.as_str()]);
         }
     }
     let gone = source.world.fork(1);
@@ -358,6 +361,7 @@ fn events_whose_key_is_lost_are_lost_and_the_file_is_named() {
     assert!(matches!(&refused, Error::Locked { detail } if detail.contains(&own)), "{refused}");
     let (done, _) = salvaged(&source, &gone, &[&with_keys], "its own key");
     assert!(done.is_whole(), "{done:#?}");
+    assert_eq!(done.keys_from_backups, [format!("keys/{own}.key")]);
 }
 
 /// As [`salvaged`], where the sessions that are lost are no others than those whose key is.
@@ -382,6 +386,66 @@ fn a_store_that_lost_what_says_that_it_is_encrypted_is_salvaged_with_its_keys() 
     assert_eq!(lost_count(&done), 0, "{done:#?}");
     let refused = tried(&world, &[], &SimWorld::new(8), None).unwrap_err();
     assert!(matches!(refused, Error::Locked { .. }), "{refused}");
+}
+
+/// The backup was made before all keys were wrapped by another ring.
+#[test]
+fn a_file_of_keys_from_before_a_rotation_is_opened_by_the_older_ring_alone() {
+    let source = source();
+    let with_keys = source.backup_with_keys();
+    let world = source.world.fork(1);
+    assert!(open(&world, 2).rotate_keys(&ring(9)).unwrap() > 0);
+    let salvaged = |world: &SimWorld, rings: &[Arc<dyn KeyRing>], copy: &SimWorld| {
+        let backups = vec![Arc::new(with_keys.process(9)) as Arc<dyn Storage>];
+        salvage_storage(Arc::new(world.process(9)), Arc::new(copy.process(1)), backups, rings, &mut |_| ())
+    };
+    let own = format!("keys/{}.key", "0".repeat(32));
+    for name in [key_name(session("one").id()), subject_name(&world), own.clone()] {
+        let world = flipped(&world, &name, 100);
+        let copy = SimWorld::new(8);
+        let done = salvaged(&world, &[ring(9), ring(6), ring(7)], &copy).unwrap();
+        assert!(done.is_whole() && done.keys_from_backups == [name.as_str()], "{name}: {done:#?}");
+        let now = said(&opened(&copy, 3, Some(ring(9))).unwrap());
+        assert_eq!(now[..source.said.len()], source.said[..], "{name}");
+        let why = "the one in a backup was left out: it is wrapped by key";
+        match salvaged(&world, &[ring(9)], &SimWorld::new(7)) {
+            Ok(done) => {
+                assert!(
+                    done.lost_keys.iter().any(|lost| lost.file == name && lost.why.contains(why)),
+                    "{done:#?}"
+                );
+                assert!(done.keys_from_backups.is_empty() && name != own, "{done:#?}");
+            }
+            Err(error) => assert!(name == own && error.to_string().contains(why), "{error}"),
+        }
+    }
+}
+
+/// Every file with the store's id is lost but those of its keys; then these as well, and the backup names it. The key passed for a wrong one, and
+/// without keys the store passed for a plain one.
+#[test]
+fn a_store_that_lost_its_id_is_salvaged_by_the_id_in_its_keys_or_in_a_backup() {
+    let source = source();
+    let world = source.world.fork(1);
+    for name in segments(&world) {
+        let mut bytes = world.file(&name).unwrap();
+        bytes[..4000].fill(0);
+        world.set_file(&name, bytes);
+    }
+    for name in ["acpdb.json", "tail", "checkpoint", "secret"] {
+        world.remove_file(name);
+    }
+    let (done, _) = salvaged(&source, &world, &[], "the keys name it");
+    assert_eq!((lost_count(&done), done.source), (0, open(&source.world, 5).id()), "{done:#?}");
+    let own = format!("keys/{}.key", "0".repeat(32));
+    let with_keys = source.backup_with_keys();
+    let (done, _) = salvaged(&source, &flipped(&world, &own, 100), &[&with_keys], "its own key is damaged");
+    assert_eq!(lost_count(&done), 0, "{done:#?}");
+    for name in world.files().into_iter().filter(|name| name.starts_with("keys/")) {
+        world.remove_file(&name);
+    }
+    let (done, _) = salvaged(&source, &world, &[&with_keys], "a backup names it");
+    assert_eq!(lost_count(&done), 0, "{done:#?}");
 }
 
 /// A copy of the folder from before a shredding has its key. The record says that it is gone.

@@ -240,7 +240,7 @@ fn sessions_about_a_subject_that_was_shredded_here_stay_out() {
     places.assert_sound("store");
 }
 
-/// A lost key is damage, which a person mends: with a backup of the keys, or by shredding its session.
+/// A lost key is damage, which a person mends: with a copy of the folder of keys, or by shredding its session.
 #[test]
 fn a_lost_key_stops_a_merge_by_its_name_until_it_is_back_or_its_session_is_shredded() {
     let places = Places::new();
@@ -256,7 +256,10 @@ fn a_lost_key_stops_a_merge_by_its_name_until_it_is_back_or_its_session_is_shred
     std::fs::remove_file(places.path("store").join("keys").join(&name)).unwrap();
     let store = places.sealed("store");
     let error = store.merge(&mut other.clone(), MergeOptions::default()).unwrap_err();
-    assert!(error.to_string().contains(&name) && error.to_string().contains("backup of the keys"), "{error}");
+    assert!(
+        error.to_string().contains(&name) && error.to_string().contains("copy of the folder keys"),
+        "{error}"
+    );
     let _ = store.shred(session("one").id(), "tester", "its key is lost").unwrap();
     let report = merge(&store, &other);
     assert_eq!((report.shredded_here, report.left_out_count), (vec!["one".to_owned()], 0));

@@ -13,8 +13,9 @@ use crate::storage::KeyRing;
 pub struct SalvageOptions {
     /// Backups of the store.
     pub backups: Vec<PathBuf>,
-    /// The ring that opens the store, if it is encrypted. It opens the new store as well.
-    pub keys: Option<Arc<dyn KeyRing>>,
+    /// The ring that opens the store, if it is encrypted; it opens the new store as well. Behind it, rings of before a rotation: they open files of
+    /// keys in older backups.
+    pub keys: Vec<Arc<dyn KeyRing>>,
 }
 
 /// The report of [`salvage`](super::salvage).
@@ -50,6 +51,8 @@ pub struct Salvaged {
     /// Files of keys that could not be taken over: events that they open are lost. To get the events back, put the files back from a copy of the
     /// store's folder `keys`, and salvage again.
     pub lost_keys: Vec<LostKey>,
+    /// Files of keys that were lost or damaged, and were taken from a backup.
+    pub keys_from_backups: Vec<String>,
     /// Streams whose signature key was lost and made anew. In them a call is not recognised as a repeat of a call before the damage.
     pub new_keys: u64,
     /// Last known seq of the source.

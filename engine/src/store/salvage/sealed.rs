@@ -39,19 +39,19 @@ pub(super) struct Sealed {
 
 impl Sealed {
     /// Gives the new store the keys of the old one. `locked`: streams of which an event did not open. Also returns the files that could not be taken
-    /// over.
+    /// over, and those that were taken from a backup.
     pub(super) fn take(
         source: &Log,
         target: &Log,
         shreds: &Shreds,
         locked: &BTreeSet<StreamId>,
-    ) -> Result<(Self, Vec<LostKey>), Error> {
+    ) -> Result<(Self, Vec<LostKey>, Vec<String>), Error> {
         let taken = target.take_keys(source, shreds)?;
         let mut lost = taken.lost;
         for stream in locked.difference(&taken.shredded).filter(|stream| !taken.told.contains(stream)) {
             lost.push(source.key_fault(*stream)?);
         }
-        Ok((Self { shredded: taken.shredded, gone: Vec::new() }, lost))
+        Ok((Self { shredded: taken.shredded, gone: Vec::new() }, lost, taken.from_copies))
     }
 
     /// An event that can never be read again, and the number of the key that sealed it; `None` if it is not such an event.
