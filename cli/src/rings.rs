@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::keys::{FileKeyRing, KeyRing, PassphraseKeyRing, RawKeyRing, Zeroizing, ring_id, ring_ids};
+use acpdb_engine::{Error, Store};
 
 use crate::failure::{Code, Failure};
 use crate::keyring;
@@ -29,6 +30,12 @@ const NO_STORE: StoreId = StoreId([0; 16]);
 
 /// The ring that opens the store in a folder. `None`: the store is not encrypted, or no key is at hand, which the engine will report.
 pub(crate) fn of(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>, Failure> {
+    let asks = is_sealed(folder) && io::stdin().is_terminal() && io::stderr().is_terminal();
+    Ok(given(folder, key_file)?.or_else(|| asks.then(|| Arc::new(asked(folder.to_owned())) as Ring)))
+}
+
+/// As [`of`], without a question on the terminal.
+pub(crate) fn given(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>, Failure> {
     let Some(wanted) = wanted(folder) else { return Ok(None) };
     if let Some(path) = key_file {
         return file(path).map(Some);
@@ -36,23 +43,29 @@ pub(crate) fn of(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>,
     if let Some(ring) = kept(&wanted)? {
         return Ok(Some(ring));
     }
-    if let Some(passphrase) = passphrases::told(PASSPHRASE)? {
-        return Ok(Some(Arc::new(passphrase)));
-    }
-    let asks = io::stdin().is_terminal() && io::stderr().is_terminal();
-    Ok(asks.then(|| Arc::new(asked(folder.to_owned())) as Ring))
+    Ok(passphrases::told(PASSPHRASE)?.map(|passphrase| Arc::new(passphrase) as Ring))
 }
 
-/// As [`of`], and if the key is in the keyring, it is read at once.
+/// Whether the store in a folder is encrypted, as far as its files of keys tell.
+pub(crate) fn is_sealed(folder: &Path) -> bool {
+    wanted(folder).is_some()
+}
+
+/// As [`given`], and the store is opened with it, to read.
 pub(crate) fn tried(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>, Failure> {
-    let ring = of(folder, key_file)?;
+    let Some(ring) = given(folder, key_file)? else { return Ok(None) };
     // Without a home there is no such file, and `of` has reported that if it matters.
     let path = key_file
         .map_or_else(|| wanted(folder).and_then(|id| path_of(&id).ok()), |path| Some(path.to_owned()));
     if let Some(entry) = path.and_then(|path| keys::entry_of(&path).transpose()).transpose()? {
         keyring::secret(&entry)?;
     }
-    Ok(ring)
+    let builder = Store::builder(folder).keys(Arc::clone(&ring)).read_only();
+    match builder.index(false).snapshots(false).open() {
+        Err(error @ Error::Locked { .. }) => Err(error.into()),
+        // The caller looks for other faults by itself.
+        _ => Ok(Some(ring)),
+    }
 }
 
 /// Whether the store in a folder is encrypted and its key does not lie beside the user's settings: only a passphrase opens it.
@@ -86,8 +99,9 @@ pub(crate) fn begun(folder: &Path) -> Result<Option<Ring>, Failure> {
 
 /// The rings beside the user's settings that wrap keys of a store or of its backups: a rotation leaves the older ones there.
 pub(crate) fn all_kept<'a>(folders: impl Iterator<Item = &'a Path>) -> Vec<Ring> {
-    // The verb reports a folder that cannot be read, and each file whose key is not at hand.
+    // The verb reports a folder that cannot be read.
     let ids: BTreeSet<_> = folders.flat_map(|folder| ring_ids(folder).unwrap_or_default()).collect();
+    // The verb reports each file whose key is not at hand.
     ids.iter().filter_map(|id| kept(id).ok().flatten()).collect()
 }
 
@@ -187,7 +201,7 @@ fn asked(folder: PathBuf) -> LazyRing {
 
 #[cfg(all(test, feature = "keyring"))]
 mod tests {
-    use acpdb_engine::{Entry, Role, Store, StreamInfo};
+    use acpdb_engine::{Entry, Role, StreamInfo};
 
     use super::*;
 

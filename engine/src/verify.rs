@@ -4,8 +4,7 @@
 //! log (every byte, link, digest, witness)  +  fold (its conclusions, at every seq asked for)  ->  Report
 //! ```
 //!
-//! One implementation for all: `acpdb verify`, property tests, the model test, crash tests and fuzzing call these
-//! functions. Nothing is written, nothing is repaired.
+//! One implementation for all: `acpdb verify`, property tests, model test, crash tests, fuzzing. Nothing is written, nothing is repaired.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -19,9 +18,9 @@ use crate::fold::{FaceState, ItemKind, State, Status, World};
 use crate::ids::{ItemId, Link, Position, Seq, StoreId, StreamId};
 use crate::index::{INDEX_NAME, Index, IndexOptions, IndexWitness, Watermark};
 use crate::log::{
-    Claim, Log, LogError, LogOptions, LogReport, Place, Standing, Violation, Witness, WitnessKind,
+    Claim, Log, LogError, LogReport, Opening, Place, Standing, Violation, Witness, WitnessKind,
 };
-use crate::storage::{FileStorage, Storage, SystemClock, SystemEntropy};
+use crate::storage::{FileStorage, KeyRing, Storage};
 
 /// The invariant that a payload comes back as it was encoded. A payload that does not is damage, even if its digests are right.
 const PAYLOAD_INVARIANT: u8 = 9;
@@ -193,37 +192,41 @@ pub fn verify_folder(folder: &Path, deep: bool) -> Result<Report, Error> {
 /// Checks a store as it lies there: the log, and the witnesses of its end. Opens it for reading only; a live writer is not
 /// disturbed.
 ///
-/// `deep` also folds every event and checks the conclusions. Saved folds are not looked at: see
-/// [`verify_store`](crate::store::verify_store). Cost: one pass over the log at about the speed of BLAKE3; deep, a fold on
-/// top.
+/// `deep` also folds every event and checks the conclusions. Saved folds are not looked at: see [`verify_store`](crate::store::verify_store). Cost:
+/// one pass over the log at about the speed of BLAKE3; deep, a fold on top.
 ///
 /// # Errors
 /// [`Error::NotAStore`], [`Error::NewerFormat`] or [`Error::Io`]. Damage is in the report.
 pub fn verify_storage(storage: Arc<dyn Storage>, deep: bool) -> Result<Report, Error> {
-    verify_claims(storage, deep, |_| (Vec::new(), Vec::new()))
+    verify_claims(storage, deep, None, |_| (Vec::new(), Vec::new()))
 }
 
 /// [`verify_storage`], against the claims of further witnesses. These are asked before the log is read: a live writer is never
-/// taken for a contradiction.
+/// taken for a contradiction. `ring`: all sealed events are opened with it, and those that do not open are damage.
 pub(crate) fn verify_claims(
     storage: Arc<dyn Storage>,
     deep: bool,
+    ring: Option<&Arc<dyn KeyRing>>,
     others: impl FnOnce(StoreId) -> (Vec<Claim>, Vec<Witness>),
 ) -> Result<Report, Error> {
-    let options = LogOptions { read_only: true, ..LogOptions::default() };
-    let clock = Arc::new(SystemClock::new());
-    let (log, _recovery) = Log::open(storage, clock, Arc::new(SystemEntropy), options)?;
+    let opening = Opening { ring: ring.cloned(), ..Opening::default() };
+    let (log, refused) = match Log::open_to_read(Arc::clone(&storage), &opening) {
+        // Without the ring all else is checked.
+        Err(error @ LogError::Locked { .. }) => {
+            (Log::open_to_read(storage, &Opening::default())?, Some(error))
+        }
+        opened => (opened?, None),
+    };
     let found = verify_log(&log, deep, others(log.store()))?;
     let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
     let mut report = report(found, contradictions);
-    if log.is_encrypted() {
-        let text = if log.has_own_key()? {
-            "what is sealed was checked as it lies there; whether its keys open it was not tried"
-        } else {
-            "the store has no keys: what is sealed was checked as it lies there, and cannot be read until they are put back"
-        };
-        report.not_proven.push(text.to_owned());
-    }
+    let sealed = match refused {
+        Some(error) => format!("what is sealed was checked as it lies there, and was not opened: {error}"),
+        None if ring.is_some() || !log.is_encrypted() => return Ok(report),
+        None if log.has_own_key()? => "what is sealed was checked as it lies there; only a deep verification with the key tries whether it opens".to_owned(),
+        None => "the store has no keys: what is sealed was checked as it lies there, and cannot be read until they are put back".to_owned(),
+    };
+    report.not_proven.push(sealed);
     Ok(report)
 }
 

@@ -384,7 +384,7 @@ pub fn verified(store: &Store, deep: bool) -> Result<Value, Fault> {
 
 /// As [`verified`], for a store that is not open.
 pub fn verified_at(path: &Path, deep: bool) -> Result<Value, Fault> {
-    let options = VerifyOptions { deep, expected: Vec::new() };
+    let options = VerifyOptions { deep, ..VerifyOptions::default() };
     Ok(json!(acpdb_engine::store::verify_store(path, &options)?))
 }
 

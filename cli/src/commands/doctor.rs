@@ -104,7 +104,7 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
         let next = format!("chmod -R go-rwx {}", folder.display());
         add(State::Note, "access", format!("others may enter the folder (mode {mode:o})"), Some(next));
     }
-    if acpdb_engine::keys::ring_id(folder).is_some() {
+    if crate::rings::is_sealed(folder) {
         match crate::rings::tried(folder, global.key_file.as_deref()) {
             Ok(Some(ring)) => add(State::Ok, "encryption", format!("opened by {}", ring.name()), None),
             Ok(None) => add(

@@ -104,9 +104,10 @@ pub(crate) fn ring(storage: &dyn Storage) -> Option<[u8; 16]> {
 
 /// The id of the store that a folder's files of keys are of. `None`: there is no sound file of a stream's keys.
 pub(crate) fn store(storage: &dyn Storage) -> Option<StoreId> {
-    // A folder that cannot be read is reported where its keys are needed. The store's own key is the first by name.
+    // Without a name that can be read, the loss is reported where the keys are needed. The store's own key is the first by name.
     file_names(names(storage).ok()?).iter().find_map(|name| {
         let stream = key_stream(name)?;
+        // As above.
         Some(KeyFile::of_any_store(&read(storage, &key_name(stream)).ok()??, stream)?.store)
     })
 }

@@ -33,6 +33,7 @@ mod frames;
 mod group_commit;
 mod handle;
 mod key_changes;
+mod key_check;
 mod key_copy;
 mod key_folder;
 mod keys;

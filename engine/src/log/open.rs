@@ -19,7 +19,7 @@ use crate::failpoints::failpoint;
 use crate::ids::{Seq, StoreId};
 use crate::locks::steady;
 use crate::secret::Secret;
-use crate::storage::{Bell, Clock, Entropy, KeyRing, Storage, write_file};
+use crate::storage::{Bell, Clock, Entropy, KeyRing, Storage, SystemClock, SystemEntropy, write_file};
 
 /// Ways to open a log that are not in its options.
 #[derive(Clone, Default)]
@@ -94,6 +94,17 @@ impl Log {
         options: LogOptions,
     ) -> Result<(Self, Recovery), LogError> {
         Self::begin(storage, clock, entropy, options, Opening::default())
+    }
+
+    /// Opens a store to read it as it lies there.
+    ///
+    /// # Errors
+    /// As [`Log::open_with_keys`].
+    pub(crate) fn open_to_read(storage: Arc<dyn Storage>, opening: &Opening) -> Result<Self, LogError> {
+        let options = LogOptions { read_only: true, ..LogOptions::default() };
+        let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
+        let (log, _recovery) = Self::begin(storage, clock, entropy, options, opening.clone())?;
+        Ok(log)
     }
 
     fn begin(

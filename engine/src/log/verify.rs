@@ -10,7 +10,6 @@ use super::fault::Fault;
 use super::files::corruption;
 use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, SECRET, TAIL, after};
 use super::frames::{Step, Walk};
-use super::key_folder::{key_name, subject_name};
 use super::parallel_verify::{Batch, Damaged, check_alone};
 use super::recovery_scan::{CheckpointFile, claims, read_checkpoint, strict, torn};
 use super::witness::{Claim, Claims, Ending, Place, Standing, Witness, WitnessKind, add_segments, add_tail};
@@ -166,7 +165,8 @@ impl Log {
             },
         };
         check.run()?;
-        check.check_keys()?;
+        let faults = self.key_faults(&check.sealed)?;
+        check.report.violations.extend(faults.into_iter().map(Violation::from));
         Ok(check.report)
     }
 }
@@ -313,44 +313,6 @@ impl Check<'_> {
                 found,
             });
         }
-    }
-
-    /// Sealed events are lost with the file of their key, though their bytes are as they were. To see whether that file is there, no ring
-    /// is needed. A copy without any keys counts as whole.
-    fn check_keys(&mut self) -> Result<(), LogError> {
-        let has_keys = !self.sealed.is_empty() && self.log.has_own_key()?;
-        let Some(keys) = self.log.segments.keys().filter(|_| has_keys) else { return Ok(()) };
-        for (stream, (first, last)) in std::mem::take(&mut self.sealed) {
-            let mut lost = |name: String, found: String| {
-                self.found(Corruption {
-                    part: Part::Secret,
-                    path: self.log.storage.path(&name),
-                    segment: 0,
-                    offset: 0,
-                    seq_first: Some(first),
-                    seq_last: Some(last),
-                    expected: format!("the wrapped key of stream {stream}"),
-                    found,
-                });
-            };
-            let subject = match keys.folder.stream(stream)? {
-                Ok(Some(file)) => file.subject.filter(|_| !file.is_shredded()),
-                Ok(None) => {
-                    lost(key_name(stream), "no file".to_owned());
-                    None
-                }
-                Err(invalid) => {
-                    lost(key_name(stream), invalid.found);
-                    None
-                }
-            };
-            match subject.map(|subject| keys.folder.subject(subject)).transpose()?.zip(subject) {
-                Some((Ok(None), subject)) => lost(subject_name(subject), "no file".to_owned()),
-                Some((Err(invalid), subject)) => lost(subject_name(subject), invalid.found),
-                None | Some((Ok(Some(_)), _)) => {}
-            }
-        }
-        Ok(())
     }
 
     /// A record of how often bodies were erased may be torn only while an erasure is to be taken up again.

@@ -159,7 +159,7 @@ pub fn salvage_storage(
     let ring = keys.first().cloned();
     let older_rings = keys.iter().skip(1).cloned().collect();
     let opening = Opening { create: false, ring: ring.clone(), older_rings, keys_in: folders };
-    let source = sealed::open(from, &opening)?;
+    let source = Log::open_to_read(from, &opening)?;
     if source.is_encrypted() && ring.is_none() {
         return Err(source.why_locked(StreamId::STORE).into());
     }

@@ -406,6 +406,73 @@ fn keys_are_wrapped_anew_and_an_interruption_is_gone_on_with() {
     world.run(&["context", "latest", "--key-file", "mine.key"]).ok();
 }
 
+/// It said that this was not tried, whatever key it was given. A wrong key passed `doctor` as the one that opens the store.
+#[test]
+fn a_deep_verification_opens_what_is_sealed_with_the_key_that_is_given() {
+    let world = sealed();
+    let key = key(&world);
+    let told = key.to_str().unwrap();
+    assert!(world.run(&["verify"]).ok().contains("only a deep verification with the key tries"));
+    assert!(
+        stranger(&world, &["verify", "--deep"]).ok().contains("only a deep verification with the key tries")
+    );
+    for said in
+        [world.run(&["verify", "--deep"]), stranger(&world, &["--key-file", told, "verify", "--deep"])]
+    {
+        let said = said.ok();
+        assert!(!said.contains("not proven"), "{said}");
+    }
+    world.run(&["--db", "vault", "init", "--encrypt", "--key-file", "wrong.key"]).ok();
+    let wrong = world.run(&["--key-file", "wrong.key", "verify", "--deep"]).ok();
+    assert!(wrong.contains("was not opened: ") && wrong.contains("wrong.key is key"), "{wrong}");
+    let doctor = world.run(&["--key-file", "wrong.key", "doctor"]).text();
+    assert!(doctor.contains("problem  encryption") && doctor.contains("wrong.key is key"), "{doctor}");
+    assert!(world.run(&["doctor"]).ok().contains("encryption  opened by"));
+    let passphrase = [("ACPDB_PASSPHRASE", "a crossing of horses")];
+    with(&world, &["--db", "other", "init", "--encrypt", "--passphrase"], &passphrase).ok();
+    let said = with(&world, &["--db", "other", "verify", "--deep"], &passphrase).ok();
+    assert!(!said.contains("not proven"), "{said}");
+    // The file of a session's keys is older than its newest events: sound, and it does not open them.
+    let files: Vec<(PathBuf, Vec<u8>)> = contents(&world.path("store/keys"));
+    world.run(&["key", "rotate", "--data"]).ok();
+    world.run(&["import", SESSION]).ok();
+    world.run(&["context", "discard", "g_a8834", "--session", "e38a"]).ok();
+    for (path, bytes) in &files {
+        std::fs::write(path, bytes).unwrap();
+    }
+    world.run(&["verify"]).ok();
+    let damaged = world.run(&["verify", "--deep"]);
+    assert!(
+        damaged.code == 3 && damaged.text().contains("it may be older than the log"),
+        "{}",
+        damaged.text()
+    );
+}
+
+/// Without this file nothing opens. The store was called sound.
+#[test]
+fn a_damaged_file_of_the_own_key_is_damage() {
+    let world = sealed();
+    let name = format!("store/keys/{}.key", "0".repeat(32));
+    let mut bytes = std::fs::read(world.path(&name)).unwrap();
+    bytes[100] ^= 1;
+    std::fs::write(world.path(&name), bytes).unwrap();
+    for words in [&["verify"][..], &["verify", "--deep"]] {
+        let verified = world.run(words);
+        let said = verified.text();
+        assert!(
+            verified.code == 3 && said.contains(&name) && said.contains("copy of the folder keys"),
+            "{said}"
+        );
+    }
+    let doctor = world.run(&["doctor"]);
+    let said = doctor.text();
+    assert!(
+        doctor.code == 3 && said.contains("problem  encryption") && said.contains("made with --keys"),
+        "{said}"
+    );
+}
+
 #[test]
 fn what_is_asked_of_the_wrong_store_says_so() {
     let world = World::fed();

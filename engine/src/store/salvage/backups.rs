@@ -22,8 +22,6 @@ use crate::ids::{Link, Seq, StoreId, StreamId};
 use crate::log::{Head, Log, LogError, LogReport, Opening, Standing, Stretch, Stretches, Witness};
 use crate::storage::Storage;
 
-use super::sealed;
-
 /// A backup that is open for reading.
 pub(super) struct Backup {
     pub(super) log: Log,
@@ -81,7 +79,7 @@ fn opened(
 ) -> Result<Log, Error> {
     let path = storage.path("");
     // Opens without a key at first: the key would not fit a backup of another store.
-    let mut log = sealed::open(Arc::clone(&storage), &Opening::default())?;
+    let mut log = Log::open_to_read(Arc::clone(&storage), &Opening::default())?;
     if store != StoreId::ZERO && log.store() != store {
         return Err(refused(path, format!("it holds store {}, not {store}", log.store())));
     }
@@ -92,7 +90,7 @@ fn opened(
         (false, true) => {
             return Err(refused(path, "it is not encrypted, and the damaged store is".to_owned()));
         }
-        (true, true) => log = sealed::open(storage, opening)?,
+        (true, true) => log = Log::open_to_read(storage, opening)?,
         (false, false) => {}
     }
     Ok(log)

@@ -9,25 +9,15 @@
 //! Records of shreddings name a stream by the seq of one of its events. So a noise event keeps its stream.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use crate::codec::{EncodedEvent, EventRef, Sight};
 use crate::error::Error;
 use crate::event::BodyAddress;
 use crate::ids::StreamId;
-use crate::log::{Log, LogOptions, LostKey, Opening, Shreds};
-use crate::storage::{Storage, SystemClock, SystemEntropy};
+use crate::log::{Log, LostKey, Shreds};
 
 use super::lost_body;
 use super::recorded::Recorded;
-
-/// Opens a log to read it.
-pub(super) fn open(storage: Arc<dyn Storage>, opening: &Opening) -> Result<Log, Error> {
-    let options = LogOptions { read_only: true, ..LogOptions::default() };
-    let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
-    let (log, _recovery) = Log::open_with_keys(storage, clock, entropy, options, opening.clone())?;
-    Ok(log)
-}
 
 /// The shredded streams of an encrypted store, and their bodies. Empty for any other store.
 pub(super) struct Sealed {
