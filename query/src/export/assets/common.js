@@ -1,6 +1,6 @@
-// What all pages need: texts made harmless, figures made short, elements.
+// Functions that all pages need: they make texts harmless, make figures short and make elements.
 
-// Control, bidi and invisible characters are shown as what they are; letters of any script stay letters.
+// Control, bidi and invisible characters are shown by their codes; letters of any script stay letters.
 const HOSTILE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|[\u{e0000}-\u{e007f}]/gu;
 const visible = it => it.replace(HOSTILE, c => c === '\r' ? '' : '\\u{' + c.codePointAt(0).toString(16) + '}');
 const oneLine = (it, most = 300) => visible(it.slice(0, most * 2).replace(/\s+/g, ' ').trim().slice(0, most));

@@ -1,4 +1,4 @@
-// What is selected, in full.
+// The panel that shows the selected row in full.
 
 function section(box, heading, ...children) {
   box.append(el('h3', '', heading), ...children);

@@ -44,7 +44,7 @@ function drawTokens(box, onPick) {
   };
 }
 
-// What changes a context as a whole.
+// Marks that change a context as a whole, and their names.
 const CUTS = { 'context replaced': 'compaction', rewound: 'rewind', forked: 'fork', 'host cleared': 'clearing', 'context rebased': 'rewrite', 'prompt set': 'model' };
 const placeOfTurn = turn => { const place = turns.findIndex(other => other.turn >= turn); return place < 0 ? turns.length - 1 : place; };
 const leftOf = place => (turns.length < 2 ? 100 : place * 100 / (turns.length - 1)) + '%';

@@ -12,7 +12,7 @@ hold(JSON.parse($('data').textContent));
 const day = micros => micros === null ? '' : new Date(micros / 1000).toISOString().slice(0, 16).replace('T', ' ') + 'Z';
 const lastPart = path => path.split('/').filter(Boolean).pop() || '';
 
-// Name, heading, what of a row it shows, whether it is a number, what it is ordered by.
+// Name, heading, text of a cell, whether it is a number, value that orders the rows.
 const COLUMNS = [
   ['title', 'title', row => oneLine(row.title, 160), false, row => row.title.toLowerCase()],
   ['ended', 'last active', row => day(row.ended), false, row => row.ended || 0],
@@ -71,7 +71,7 @@ function show() {
     if (head.dataset.by === now.by) head.setAttribute('aria-sort', now.down ? 'descending' : 'ascending'); else head.removeAttribute('aria-sort');
   }
   const sum = of => found.reduce((total, row) => total + (of(row) || 0), 0);
-  // What a session cost includes its subagents.
+  // The cost of a session includes its subagents.
   const costs = found.filter(row => !row.below && row.cost !== null).reduce((total, row) => total + row.cost, 0);
   const totals = { title: plural(found.length, 'session'), turns: sum(row => row.turns), duration: lasted(sum(row => row.duration)), recorded: brief(sum(row => row.recorded)),
     context: brief(sum(row => row.shown)), superseded: sum(row => row.superseded), cost: dollars(costs) };

@@ -1,4 +1,4 @@
-// Follows the store that serves this page: when the session grows, its data is fetched anew, and what is looked at stays.
+// Follows the store that serves this page: when the session grows, the page fetches its data anew and keeps its place.
 
 const follower = { seq: session.at, busy: false, again: false, failed: false };
 const address0 = location.pathname;
@@ -10,7 +10,7 @@ function sayLive(says) {
   badge.className = says;
 }
 
-// Puts newer data in place of what is shown.
+// Replaces the shown data with newer data.
 function renew(texts, data) {
   const id = page.sessions[now.session].session.id;
   const atEnd = now.turn >= turns.length - 1;

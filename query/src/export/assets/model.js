@@ -1,4 +1,4 @@
-// The data, and what of it held at a seq. Mirrors page_data.rs; knows nothing of the document's parts.
+// The data, and the part of it that held at a seq. Mirrors page_data.rs; knows nothing of the document's parts.
 
 const read = id => JSON.parse(document.getElementById(id).textContent);
 let texts, page, problems;
@@ -8,10 +8,10 @@ function hold(newTexts, newPage) {
   problems = new Set(page.problems);
 }
 hold(read('texts'), read('data'));
-// What is shown of the page's sessions: the one it is of, or a subagent of it.
+// The data of the shown session: the session of the page, or a subagent of it.
 let data, words, session, items, byId, edges, marks, turns, requests, timeline;
 const word = place => place < 0 ? '' : words[place];
-// A picture is a line that says what it is, and an address that holds it.
+// A picture is a line that describes it, and an address that holds it.
 const PICTURE = /^(\[media [^\n]*\])\n(data:image\/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+\/=]+)$/;
 const pictureOf = place => place >= 0 && texts[place].startsWith('[media ') ? PICTURE.exec(texts[place]) : null;
 const text = place => { const picture = pictureOf(place); return picture ? picture[1] : place < 0 ? '' : texts[place]; };
@@ -49,7 +49,7 @@ function load(place) {
     ({ seq, turn, model: word(model), input, cacheRead, cacheWrite, output, cost }));
   turns = data.turns.map(([turn, seq, shown, whole, recorded]) => ({ row: 'turn', turn, seq, shown, whole, recorded, first: null, last: null,
     items: [], calls: 0, failed: 0, requests: 0, input: 0, cacheRead: 0, cacheWrite: 0, output: 0, cost: null }));
-  // What belongs to the newest turn goes on until the page was made.
+  // The newest turn goes on until the page was made.
   if (turns.length) turns[turns.length - 1].seq = session.at;
   const byTurn = new Map(turns.map(turn => [turn.turn, turn]));
   for (const [turn, first, last] of data.spans) {
@@ -115,7 +115,7 @@ function contextAt(at) {
   const seen = new Set(listed);
   const all = listed.map(ix => items[ix]).concat(items.filter(item => item.ix >= from && !seen.has(item.ix)));
   if (from > 0) {
-    // What came back after it had left stands where it was recorded.
+    // An item that left and came back stands where it was recorded.
     const back = items.filter(item => item.ix < from && !seen.has(item.ix));
     all.push(...back);
   }
@@ -166,7 +166,7 @@ function chainsAt(at) {
   return list.sort((a, b) => b.freed - a.freed || a.members[0].ix - b.members[0].ix);
 }
 
-// What was recorded of an item at a seq.
+// The recorded texts of an item at a seq.
 const inputOf = (item, at) => { const row = last(item.inputs, at); return row ? row[1] : -1; };
 const contentOf = (item, at) => { const row = last(item.contents, at); return row ? row[1] : []; };
 
@@ -176,7 +176,7 @@ function nearPath(path) {
   return parts.length > 5 ? '…/' + parts.slice(-3).join('/') : path;
 }
 
-// What an item is about, in a line.
+// The subject of an item, in a line.
 function about(item, at) {
   // A key that is a digest tells nothing.
   if (item.about && !/^[\w-]+::~[0-9a-f]+$/.test(item.about)) return nearPath(item.about);
@@ -187,7 +187,7 @@ function about(item, at) {
 const whatOf = row => row.mark ? row.kind : row.tool || (row.kind === 'text' ? row.role : row.kind === 'reasoning' ? 'reasoning' : row.kind === 'injected' ? 'injected' : row.role + ' ' + row.kind);
 const laneOf = row => row.mark || row.kind === 'injected' || row.role === 'system' ? 3 : row.kind === 'call' || row.kind === 'result' ? 2 : row.role === 'user' ? 0 : 1;
 
-// The edge by which a rule made an item stale at a seq, also where another cause is what shows.
+// The edge by which a rule made an item stale at a seq, also if another cause is shown.
 const edgeOf = (item, at) => item.newer.find(edge => edge.seq <= at && !edge.released);
 
 // Tokens that the context at a seq is shorter by because of an edge.

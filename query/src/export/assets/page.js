@@ -1,4 +1,4 @@
-// The page: tabs, the point in time, the list, what is selected, keys.
+// The page: tabs, the point in time, the list, the selected row, keys.
 
 const $ = id => document.getElementById(id);
 const TABS = [['talk', 'Conversation'], ['history', 'History'], ['context', 'Context'], ['chains', 'Chains'], ['turns', 'Turns'], ['todos', 'Todos'], ['memory', 'Memory']];
@@ -13,7 +13,7 @@ function cells(row, kind, lane, id, turn, what, said, tokens, stands) {
   return element;
 }
 
-// What made an item stale, with a way there.
+// The item or event that made an item stale, with a link to it.
 function stale(item, at) {
   const edge = edgeOf(item, at);
   if (!edge) return [];
@@ -70,7 +70,7 @@ function excerptOf(item, at) {
   return (place > 12 ? '…' : '') + hit.slice(Math.max(0, place - 12), place + 280);
 }
 
-// Whether a row says what is looked for.
+// Whether a row matches the search.
 function matches(row) {
   const has = it => now.pattern.test(it);
   if (row.row === 'turn') return row.items.some(matches);
@@ -168,7 +168,7 @@ function setTab(tab) {
   if (now.turn < turns.length - 1) revealTurn();
 }
 
-// Brings into sight what was newest at the end of the turn.
+// Brings the newest row at the end of the turn into sight.
 function revealTurn() {
   const turn = turns[now.turn], at = seqNow();
   if (now.tab === 'talk') talk.revealTurn(turn);
@@ -199,7 +199,7 @@ function open(place) {
   show();
 }
 
-// What stands around the views: title, figures, ways to other sessions, the picture of tokens.
+// Fills the frame around the views: title, figures, links to other sessions, the picture of tokens.
 function surround() {
   const place = now.session;
   const longest = items.reduce((most, item) => Math.max(most, item.id.length), 3);
@@ -226,7 +226,7 @@ function surround() {
   $('turn').max = Math.max(0, turns.length - 1);
 }
 
-// The address of what is shown: `#t40`, `#812`, `#context/t40/812`; `s2` is the page's second further session.
+// The address of the shown place: `#t40`, `#812`, `#context/t40/812`; `s2` is the page's second further session.
 function address() {
   const parts = [];
   if (now.session > 0) parts.push('s' + now.session);
@@ -252,7 +252,7 @@ function goTo(hash) {
   const tab = parts.find(part => TABS.some(([name]) => name === part));
   const turn = parts.find(part => /^t\d+$/.test(part));
   const id = parts.find(part => byId.has('#' + part));
-  // What follows tells addresses of its own.
+  // The calls below set addresses of their own.
   if ((tab || 'talk') !== now.tab) setTab(tab || 'talk');
   const found = turn ? turns.findIndex(it => it.turn >= Number(turn.slice(1))) : turns.length - 1;
   if (found >= 0 && found !== now.turn) setTurn(found);

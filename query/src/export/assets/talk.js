@@ -45,11 +45,11 @@ class Talk {
     this.fill();
   }
 
-  // Makes the parts in sight, and some around them. Heights of what was never made are guessed by the style.
+  // Makes the parts in sight, and some around them. The style guesses the heights of the others.
   fill() {
     if (this.box.hidden) return;
     if (this.all) { this.parts.filter(part => !part.element.hidden).forEach(part => this.make(part)); return; }
-    // Places are those in sight: what an offset counts from differs between browsers where parts are laid out apart.
+    // Places are those in sight: browsers count offsets from different elements where parts are laid out apart.
     const sight = this.box.getBoundingClientRect(), top = sight.top - 800, bottom = sight.top + this.box.clientHeight + 800;
     const isAbove = ({ element }) => element.getBoundingClientRect().bottom < top;
     const isBelow = ({ element }) => element.getBoundingClientRect().top > bottom;
@@ -90,7 +90,7 @@ class Talk {
     }
   }
 
-  // From now on the browser lays out again what is in sight alone. It remembers the heights that it has drawn.
+  // From now on the browser lays out again only the parts in sight. It remembers the heights that it has drawn.
   rest() {
     this.aimed = null;
     for (const element of this.box.querySelectorAll('.laid')) element.classList.remove('laid');
@@ -153,7 +153,7 @@ class Talk {
     const why = it ? stale(row, this.at) : [];
     if (why.length) block.classList.add('stale');
     if (it && standing(it)) {
-      // What left with a compaction is told by its border: that is most of a long session.
+      // The border alone shows that an item left with a compaction: most items of a long session did.
       if (why.length || it.cause !== 'left') why.push((why.length ? ', ' : '') + standing(it));
       else head.title = standing(it);
     }

@@ -33,7 +33,7 @@ function codeBlock(it, kind) {
   return block;
 }
 
-// Markdown as elements: what models write, not all that there is.
+// Markdown as elements: the forms that models write, not all forms.
 function markdown(it, depth = 0) {
   const box = el('div', 'markdown');
   box.dir = 'auto';
@@ -85,7 +85,7 @@ function markdown(it, depth = 0) {
   return box;
 }
 
-// A list and what is indented below its entries; gives the line behind it.
+// A list and the lines indented below its entries; gives the line behind it.
 function bullets(box, lines, from, depth) {
   const first = BULLET.exec(lines[from]);
   const indent = first[1].length;
@@ -105,7 +105,7 @@ function bullets(box, lines, from, depth) {
   return n;
 }
 
-// Lines of two texts as [' ' | '-' | '+', line]: what both begin and end with, and the longest common run of lines between.
+// Lines of two texts as [' ' | '-' | '+', line]: their common beginning and end, and the longest common run of lines between.
 function diffLines(old, next) {
   const a = old === '' ? [] : old.split('\n'), b = next === '' ? [] : next.split('\n');
   let head = 0, tail = 0;
@@ -190,7 +190,7 @@ function parametersOf(it) {
   return box;
 }
 
-// What a text looks like in a conversation: Markdown if a person or a model wrote it, else as it is.
+// A text as a conversation shows it: Markdown if a person or a model wrote it, else as it is.
 function textBlock(place, prose) {
   const it = text(place), picture = pictureOf(place);
   if (problems.has(place)) return codeBlock(it, 'problem');
@@ -205,7 +205,7 @@ function textBlock(place, prose) {
   return isPatch(it) ? patchBlock(it) : codeBlock(it);
 }
 
-// Marks what the search looks for.
+// Marks the matches of the search.
 function highlight(box, pattern) {
   if (!pattern) return box;
   const walker = document.createTreeWalker(box, NodeFilter.SHOW_TEXT);
