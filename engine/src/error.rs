@@ -169,6 +169,8 @@ pub enum Error {
     Erased {
         /// The erased bytes, in words.
         detail: String,
+        /// No person wanted them gone: damage took them.
+        lost: bool,
     },
     /// A key is needed and cannot be had: it was not given, it is another one, or its file is lost.
     #[error("{detail}")]
@@ -272,7 +274,7 @@ impl From<LogError> for Error {
             LogError::Forked { owner, .. } => Self::Forked { owner },
             LogError::Locked { .. } => Self::Locked { detail: text },
             LogError::Erased { .. } | LogError::Shredded { .. } | LogError::SubjectShredded => {
-                Self::Erased { detail: text }
+                Self::Erased { detail: text, lost: false }
             }
             LogError::Moved { path } => Self::ReadOnly { path, detail: text },
             LogError::Io { action, path, source } => Self::Io { action, path, source },

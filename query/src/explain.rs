@@ -52,7 +52,7 @@ pub fn explain(view: &View, session: &str, ix: Ix) -> Option<Explained> {
     let mut sentences = sentences(state, &item, &explanation, at);
     let causes = [&explanation.output.cause, &explanation.input.cause];
     let erased = causes.into_iter().flatten().find_map(|cause| match cause {
-        CauseView::Erased { seq } => Some(*seq),
+        CauseView::Erased { seq } | CauseView::Lost { seq } => Some(*seq),
         _ => None,
     });
     // The record of the erasure has its author and reason; without the record the other sentences are as true.
@@ -197,7 +197,7 @@ fn describe(state: &State, item: acpdb_engine::ids::ItemId, at: Seq) -> String {
 
 fn cause_sentence(state: &State, cause: &CauseView, why: &Explanation, at: Seq) -> String {
     match cause {
-        CauseView::Erased { seq } => format!("Its bytes are gone, as {seq} says."),
+        CauseView::Erased { seq } | CauseView::Lost { seq } => format!("Its bytes are gone, as {seq} says."),
         CauseView::OffBranch { seq } => format!("A rewind in {seq} took it off the active branch."),
         CauseView::Left { seq } => {
             format!(

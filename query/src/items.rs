@@ -111,6 +111,7 @@ impl ItemRow {
 pub fn cause_label(cause: &CauseView) -> &'static str {
     match cause {
         CauseView::Erased { .. } => "erased",
+        CauseView::Lost { .. } => "lost",
         CauseView::OffBranch { .. } => "off_branch",
         CauseView::Left { .. } => "left",
         CauseView::ClearedByHost { .. } => "cleared_by_host",

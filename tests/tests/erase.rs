@@ -132,7 +132,7 @@ fn what_is_erased_is_nowhere_and_the_rest_is_as_it_was() {
             let erased = view.history().into_iter().find(|found| found.item == item).unwrap();
             assert_eq!(erased.output.cause, Some(CauseView::Erased { seq: record }), "{context}, {who}");
             let said = reader.body(erased.content[0].body).unwrap_err();
-            let Error::Erased { detail } = &said else { panic!("{said}") };
+            let Error::Erased { detail, .. } = &said else { panic!("{said}") };
             assert!(detail.ends_with(&format!("was erased in {record} by ada: it leaked")), "{detail}");
             let ix = view.read().state().find(item).unwrap();
             let explained = acpdb_query::explain(&view, "s0", ix).unwrap().sentences.join(" ");

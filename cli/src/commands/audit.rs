@@ -233,7 +233,7 @@ impl<'a> Report<'a> {
     fn text(&self, seq: Seq, body: Body) -> Value {
         match self.store.body(body.id(seq)) {
             Ok(bytes) => json!({ "state": "whole", "text": String::from_utf8_lossy(&bytes) }),
-            Err(Error::Erased { .. }) => json!({ "state": "erased", "text": null }),
+            Err(Error::Erased { lost: false, .. }) => json!({ "state": "erased", "text": null }),
             Err(_) => json!({ "state": "damaged", "text": null }),
         }
     }

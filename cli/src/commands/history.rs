@@ -294,7 +294,7 @@ pub(crate) fn draw(
     // A newer member that superseded this one stands below it.
     let is_told_below = |row: &ItemRow| {
         let is_old = chain.edges.iter().any(|edge| edge.old == row.item);
-        is_old && row.rule.is_some() && row.cause != Some("erased")
+        is_old && row.rule.is_some() && !matches!(row.cause, Some("erased" | "lost"))
     };
     let stands = chain.members.iter().filter(|row| !is_told_below(row)).map(|row| standing(row).into());
     let widths = Widths::of(&chain.members, output, behind(stands, LAST_WIDTH, output) + 2);

@@ -149,6 +149,7 @@ pub(crate) fn standing(row: &ItemRow) -> String {
         Some("left") if row.rule.is_some() => format!("{superseded}, left"),
         Some("off_branch") if row.rule.is_some() => format!("{superseded}, off branch"),
         Some("left") => "left the context".to_owned(),
+        Some("lost") => "lost to damage".to_owned(),
         Some(cause) if row.rule.is_some_and(|rule| rule.label() == cause) => superseded,
         Some(cause) => cause.replace('_', " "),
         None => superseded,

@@ -55,7 +55,7 @@ fn print(store: &Store, recorded: &Recorded, short: bool, output: &mut Output) -
                 text.push_str(&String::from_utf8_lossy(&bytes));
             }
             // An erasure is no damage: it was requested.
-            Err(acpdb_engine::Error::Erased { detail }) => {
+            Err(acpdb_engine::Error::Erased { detail, .. }) => {
                 if !text.is_empty() {
                     text.push('\n');
                 }

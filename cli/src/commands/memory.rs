@@ -308,7 +308,7 @@ fn get(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, F
     if output.json {
         output.json_items(SCHEMA, &[row])?;
     } else {
-        let value = row.value.as_deref().unwrap_or("[erased]");
+        let value = row.value.as_deref().unwrap_or("[not readable]");
         let value = output.recorded(value, crate::output::Escape::Text).into_owned();
         output.line(value)?;
     }

@@ -34,7 +34,7 @@ impl Words for Row {
     }
 
     fn text(&self) -> String {
-        self.value.as_deref().map_or_else(|| "[erased]".to_owned(), one_line)
+        self.value.as_deref().map_or_else(|| "[not readable]".to_owned(), one_line)
     }
 
     fn stands(&self) -> String {

@@ -58,7 +58,7 @@ pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<C
 fn body_json(store: &Store, body: BodyId) -> Result<serde_json::Value, Failure> {
     match store.body(body) {
         Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into()),
-        Err(Error::Erased { detail }) => Ok(serde_json::json!({ "erased": detail })),
+        Err(Error::Erased { detail, .. }) => Ok(serde_json::json!({ "erased": detail })),
         Err(error) => Err(error.into()),
     }
 }
@@ -104,7 +104,7 @@ fn text(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<(), F
         output.styled(describe::DIM, &heading)?;
         let bytes = match found {
             Ok(bytes) => bytes,
-            Err(Error::Erased { detail }) => {
+            Err(Error::Erased { detail, .. }) => {
                 output.line(escape(&format!("[{detail}]"), Escape::Line))?;
                 continue;
             }

@@ -49,7 +49,7 @@ const fn label(status: TaskStatus) -> &'static str {
 
 fn text(view: &View, body: BodyId) -> Result<String, Failure> {
     match view.text(body) {
-        Err(acpdb_engine::Error::Erased { .. }) => Ok("[erased]".to_owned()),
+        Err(acpdb_engine::Error::Erased { .. }) => Ok("[not readable]".to_owned()),
         other => Ok(other?),
     }
 }
@@ -211,7 +211,7 @@ fn scratchpad(global: &Global, session: &SessionOption, output: &mut Output) -> 
         let mut facts = Vec::new();
         let mut decisions = Vec::new();
         for (_, item) in memory.current() {
-            let text = || memory.text(&item).unwrap_or_else(|| "[erased]".to_owned());
+            let text = || memory.text(&item).unwrap_or_else(|| "[not readable]".to_owned());
             match item.kind() {
                 MemoryKind::Fact if item.category() == "context" => facts.push(text()),
                 MemoryKind::Decision => decisions.push(text()),

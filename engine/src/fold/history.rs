@@ -320,7 +320,7 @@ impl History {
         for number in 0..self.rows.len() {
             let Some(mut row) = self.rows.get(number) else { continue };
             let stays = match row.cause {
-                Cause::Erased | Cause::OffBranch => true,
+                Cause::Erased { .. } | Cause::OffBranch => true,
                 // An item off the branch keeps its result in the full history.
                 Cause::Answered { .. } | Cause::Revised { .. } => row.ix >= first_off,
                 _ => false,

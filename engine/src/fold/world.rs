@@ -52,7 +52,7 @@ impl World {
             }
             Payload::Erased(erased) => {
                 for state in self.streams.values_mut() {
-                    state.erase(recorded.seq, &erased.bodies);
+                    state.erase(recorded.seq, &erased.bodies, erased.is_loss(recorded.event.stamp.actor));
                 }
             }
             Payload::Forked(forked) if forked.from != stream => {

@@ -62,19 +62,22 @@ impl Inner {
 
     /// The error of a read of a row of zeros: the row was erased, with the author; without a record of an erasure, the row is damaged.
     pub(super) fn erased(&self, seq: Seq, row: u32, position: Position) -> Error {
-        let detail = match self.erasure_of(seq, row) {
+        let (detail, lost) = match self.erasure_of(seq, row) {
             Ok(Some(erasure)) => {
                 let Erasure { seq: at, by, reason, is_loss } = &*erasure;
-                if *is_loss {
+                let detail = if *is_loss {
                     format!("the content of {seq} was lost, as {at} says: {reason}")
                 } else {
                     format!("the content of {seq} was erased in {at} by {by}: {reason}")
-                }
+                };
+                (detail, *is_loss)
             }
             Ok(None) => return self.log.zeroed(seq, position).into(),
-            Err(_) => format!("the content of {seq} was erased, and the record of that cannot be read"),
+            Err(_) => {
+                (format!("the content of {seq} was erased, and the record of that cannot be read"), false)
+            }
         };
-        Error::Erased { detail }
+        Error::Erased { detail, lost }
     }
 
     /// The erasure that removed a row.

@@ -38,7 +38,9 @@ impl Inner {
                         String::from_utf8(bytes)
                             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
                     ),
-                    Err(Error::Erased { .. }) => text.fill(ERASED_TEXT.to_owned()),
+                    Err(Error::Erased { lost, .. }) => {
+                        text.fill(if lost { DAMAGED_TEXT } else { ERASED_TEXT }.to_owned());
+                    }
                     Err(Error::Corrupt { detail, .. }) => {
                         self.note_damage(detail);
                         text.fill(DAMAGED_TEXT.to_owned());

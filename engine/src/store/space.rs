@@ -166,6 +166,7 @@ fn state_name(cause: Option<&CauseView>) -> &'static str {
     match cause {
         None => "live",
         Some(CauseView::Erased { .. }) => "erased",
+        Some(CauseView::Lost { .. }) => "lost",
         Some(CauseView::OffBranch { .. }) => "off_branch",
         Some(CauseView::Left { .. }) => "left",
         Some(CauseView::ClearedByHost { .. }) => "cleared_by_host",

@@ -71,7 +71,10 @@ impl Inner {
         let id = self.log.secret().subject(name);
         match keys.subject_state(id)? {
             Some(false) => Ok(id),
-            Some(true) => Err(Error::Erased { detail: format!("the subject {name:?} was shredded before") }),
+            Some(true) => Err(Error::Erased {
+                detail: format!("the subject {name:?} was shredded before"),
+                lost: false,
+            }),
             None => {
                 let names = keys.subject_names()?;
                 let nearest = nearest(name, names.iter().map(|(_, name)| name.as_str()));

@@ -399,7 +399,7 @@ impl Faces<'_> {
         let face = |face: Face, report: &mut Report| {
             let Some(now) = state.placeholder(ix, face, at) else { return Shown::Whole };
             let cause = state.face(ix, face, at).cause;
-            let is_erased = matches!(cause, Some(CauseView::Erased { .. }));
+            let is_erased = matches!(cause, Some(CauseView::Erased { .. } | CauseView::Lost { .. }));
             let is_hosts = is_erased || matches!(cause, Some(CauseView::ClearedByHost { .. }));
             let placeholder = if is_erased {
                 Some(now)
@@ -442,7 +442,10 @@ impl Faces<'_> {
         let state = self.state;
         let mut face = |face: Face| {
             let mut at = moment.at(face);
-            let is_erased = matches!(state.face(ix, face, self.at).cause, Some(CauseView::Erased { .. }));
+            let is_erased = matches!(
+                state.face(ix, face, self.at).cause,
+                Some(CauseView::Erased { .. } | CauseView::Lost { .. })
+            );
             if at > self.until
                 && !is_erased
                 && let Some(earlier) = earlier.filter(|earlier| !earlier.is_new && earlier.at(face) < at)

@@ -179,8 +179,10 @@ pub enum StateWord {
     Left,
     /// A rewind took it off the branch.
     OffBranch,
-    /// Its bytes are gone.
+    /// A request removed its bytes.
     Erased,
+    /// Damage took its bytes.
+    Lost,
     /// It is kept in spite of the rules.
     Pinned,
 }
@@ -197,6 +199,7 @@ pub(super) const STATES: &[(&str, StateWord)] = &[
     ("left", StateWord::Left),
     ("off_branch", StateWord::OffBranch),
     ("erased", StateWord::Erased),
+    ("lost", StateWord::Lost),
     ("pinned", StateWord::Pinned),
 ];
 
@@ -216,6 +219,7 @@ impl StateWord {
             Self::Left => cause == "left",
             Self::OffBranch => cause == "off_branch",
             Self::Erased => cause == "erased",
+            Self::Lost => cause == "lost",
             Self::Pinned => row.pinned,
         }
     }

@@ -117,7 +117,10 @@ fn texts(view: &View) -> Vec<Said> {
 fn said(state: &State, ix: Ix, at: Seq) -> Option<Said> {
     let item = state.item(ix, at)?;
     let is_said = item.kind == ItemKind::Text && matches!(item.role, Role::User | Role::Assistant);
-    let is_gone = matches!(item.output.cause, Some(CauseView::OffBranch { .. } | CauseView::Erased { .. }));
+    let is_gone = matches!(
+        item.output.cause,
+        Some(CauseView::OffBranch { .. } | CauseView::Erased { .. } | CauseView::Lost { .. })
+    );
     (is_said && !is_gone).then(|| (item.item, item.role, item.content.iter().map(|part| part.body).collect()))
 }
 

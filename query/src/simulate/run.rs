@@ -290,6 +290,7 @@ impl<'r> Simulation<'r> {
                 Some(
                     CauseView::ClearedByHost { .. }
                         | CauseView::Erased { .. }
+                        | CauseView::Lost { .. }
                         | CauseView::Left { .. }
                         | CauseView::OffBranch { .. }
                 )

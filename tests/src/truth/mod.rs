@@ -340,7 +340,7 @@ fn recorded(said: &Testimony, out: &mut Vec<String>) {
     let records: BTreeMap<&str, &Value> = said.records.iter().map(|it| (text(it, "item"), it)).collect();
     for item in list(&said.recorded, "items") {
         let id = text(item, "item");
-        let hosts = matches!(text(item, "cause"), "erased" | "cleared_by_host");
+        let hosts = matches!(text(item, "cause"), "erased" | "lost" | "cleared_by_host");
         if hosts || text(item, "state") == "gone" {
             continue;
         }
@@ -359,7 +359,7 @@ fn recorded(said: &Testimony, out: &mut Vec<String>) {
             }
         }
     }
-    let hosts = |item: &Value| matches!(text(item, "cause"), "erased" | "cleared_by_host");
+    let hosts = |item: &Value| matches!(text(item, "cause"), "erased" | "lost" | "cleared_by_host");
     if number(&said.recorded, "tokens_freed") > 0 && !list(&said.recorded, "items").iter().any(hosts) {
         out.push("what was recorded is freed of tokens".to_owned());
     }

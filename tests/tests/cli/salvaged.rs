@@ -95,6 +95,44 @@ fn many_lost_texts_are_counted() {
     assert!(saved.contains("  lost  2 more texts; --json names the event of each"), "{saved}");
 }
 
+/// A lost text was called erased, as if a person had asked for that.
+#[test]
+fn a_lost_text_is_called_lost_and_an_erased_one_erased() {
+    let world = World::new();
+    say(&world, "the first words");
+    say(&world, "the second words");
+    let call = serde_json::json!({"session": "s1", "tool":
+        {"call": "c1", "tool": "read", "params": {"filePath": "/w/a"}, "output": "the third words"}});
+    world.run_with(&["append", "--stdin"], format!("{call}\n")).ok();
+    world.run(&["memory", "add", "fact", "the fourth words"]).ok();
+    let rows = world.run(&["history", "s1"]).ok();
+    let item = rows.lines().find(|line| line.contains("the second")).unwrap().split_whitespace().next();
+    world.run(&["erase", item.unwrap(), "--reason", "asked for"]).ok();
+    for words in ["the first words", "the third words", "the fourth words"] {
+        damage(&world, words);
+    }
+    assert_eq!(world.run(&["salvage", "--into", "new"]).code, 8);
+    let told = |arguments: &[&str]| world.run(&[&["--db", "new"], arguments].concat()).ok();
+    for verb in ["context", "history"] {
+        let said = told(&[verb, "s1"]);
+        assert_eq!(
+            (said.matches("lost to damage").count(), said.matches("  erased").count()),
+            (2, 1),
+            "{said}"
+        );
+    }
+    let stats = told(&["stats", "s1"]);
+    assert!(stats.contains("\nlost        2") && stats.contains("\nerased      1"), "{stats}");
+    assert_eq!(told(&["history", "s1", "state:lost"]).lines().count(), 2);
+    assert_eq!(told(&["history", "s1", "state:erased"]).lines().count(), 1);
+    let memory = told(&["memory", "list", "--session", "s1"]);
+    assert!(!memory.contains("erased"), "{memory}");
+    told(&["audit", "-o", "report.json"]);
+    let report = std::fs::read_to_string(world.path("report.json")).unwrap();
+    let state = |name: &str| report.matches(&format!("\"state\": \"{name}\"")).count();
+    assert_eq!((state("damaged"), state("erased")), (2, 1), "{report}");
+}
+
 /// A store that is not encrypted is given no key, whatever a folder beside it is.
 #[test]
 fn an_encrypted_folder_is_no_backup_of_a_plain_store() {

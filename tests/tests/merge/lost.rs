@@ -81,7 +81,7 @@ fn told() -> Vec<Entry> {
 fn shown(store: &Store) -> Vec<String> {
     let view = store.view(session().id()).unwrap();
     let text = |face: &FaceView, body: BodyId| match face.cause {
-        Some(CauseView::Erased { .. }) => String::new(),
+        Some(CauseView::Lost { .. }) => String::new(),
         _ => view.text(body).unwrap_or_default(),
     };
     let mut shown = Vec::new();
@@ -175,7 +175,7 @@ fn a_lost_text_says_that_it_was_damaged() {
     let saved = places.salvaged("bad", "saved");
     let view = saved.view(session().id()).unwrap();
     let item = &view.current()[0];
-    let Err(Error::Erased { detail }) = view.body(item.content[0].body) else { panic!("it is gone") };
+    let Err(Error::Erased { detail, .. }) = view.body(item.content[0].body) else { panic!("it is gone") };
     assert!(detail.contains("was lost") && detail.contains("it was damaged in store"), "{detail}");
     let explained = acpdb_query::explain(&view, "s", item.ix).unwrap().sentences.join(" ");
     assert!(

@@ -10,7 +10,7 @@ mod intake;
 
 use std::sync::Arc;
 
-use super::history::{Cause, History, Total};
+use super::history::{Cause, History, Row, Total};
 use super::memory::MemoryState;
 use super::number::{Ix, NONE, index};
 use super::op::{Op, Rewind};
@@ -336,8 +336,8 @@ impl State {
             child.history.totals.push(Total { seq, ..total });
         }
         for ix in items {
-            for row in self.history.rows_of(ix).filter(|row| row.cause == Cause::Erased) {
-                child.history.begin(ix, row.face, Cause::Erased, seq, row.turn);
+            for row in self.history.rows_of(ix).filter(|row| matches!(row.cause, Cause::Erased { .. })) {
+                child.history.begin(ix, row.face, row.cause, seq, row.turn);
             }
         }
         // A place that bears a summary in the fork may be erased.
@@ -369,7 +369,7 @@ impl State {
 
     /// Bodies were removed: the faces that rest on them cannot be shown any more. No rewind brings them back. A face that the
     /// host has revised rests on its newest revision.
-    pub(crate) fn erase(&mut self, at: Seq, bodies: &[BodyAddress]) {
+    pub(crate) fn erase(&mut self, at: Seq, bodies: &[BodyAddress], lost: bool) {
         let covers =
             |body: &Body, row: u32| body.first <= row && row < body.first.saturating_add(body.chunks);
         for address in bodies {
@@ -401,8 +401,9 @@ impl State {
                 faces.push((ix, found.face));
             }
             for (ix, face) in faces {
-                if !self.history.rows_of(ix).any(|row| row.cause == Cause::Erased && row.face == face) {
-                    self.history.begin(ix, face, Cause::Erased, at, self.core.turn);
+                let is_gone = |row: Row| matches!(row.cause, Cause::Erased { .. }) && row.face == face;
+                if !self.history.rows_of(ix).any(is_gone) {
+                    self.history.begin(ix, face, Cause::Erased { lost }, at, self.core.turn);
                 }
             }
         }

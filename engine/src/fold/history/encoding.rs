@@ -53,7 +53,7 @@ flat!(PackedRow {
 /// A cause as its number, a detail, and the two numbers that it holds.
 const fn pack(cause: Cause) -> (u8, u8, u32, u32) {
     match cause {
-        Cause::Erased => (0, 0, NONE, 0),
+        Cause::Erased { lost } => (0, lost as u8, NONE, 0),
         Cause::OffBranch => (1, 0, NONE, 0),
         Cause::Left => (2, 0, NONE, 0),
         Cause::Cleared { act } => (3, 0, act, 0),
@@ -79,7 +79,7 @@ const fn evicted(how: u8) -> Evicted {
 
 const fn unpack(cause: u8, detail: u8, first: u32, second: u32) -> Cause {
     match cause {
-        0 => Cause::Erased,
+        0 => Cause::Erased { lost: detail != 0 },
         1 => Cause::OffBranch,
         2 => Cause::Left,
         3 => Cause::Cleared { act: first },
@@ -370,9 +370,13 @@ mod tests {
             let (number, detail, first, second) = pack(cause);
             assert_eq!(unpack(number, detail, first, second), cause);
         }
-        for cause in
-            [Cause::Erased, Cause::OffBranch, Cause::Left, Cause::Pinned, Cause::Answered { finish: 1 }]
-        {
+        for cause in [
+            Cause::Erased { lost: true },
+            Cause::OffBranch,
+            Cause::Left,
+            Cause::Pinned,
+            Cause::Answered { finish: 1 },
+        ] {
             let (number, detail, first, second) = pack(cause);
             assert_eq!(unpack(number, detail, first, second), cause);
         }

@@ -53,7 +53,10 @@ pub(crate) enum Evicted {
 /// Why a face is not shown whole, or another fact about an item that holds for a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cause {
-    Erased,
+    Erased {
+        /// Damage took the bytes; no person wanted them gone.
+        lost: bool,
+    },
     OffBranch,
     Left,
     Cleared {
@@ -96,7 +99,7 @@ impl Cause {
     /// Place in the order of precedence; `None` for a fact that hides nothing.
     pub(crate) fn rank(self) -> Option<u8> {
         Some(match self {
-            Self::Erased => 0,
+            Self::Erased { .. } => 0,
             Self::OffBranch => 1,
             Self::Left => 2,
             Self::Cleared { .. } => 3,

@@ -41,6 +41,11 @@ pub enum CauseView {
         /// When.
         seq: Seq,
     },
+    /// Damage took its bytes.
+    Lost {
+        /// The event that says so.
+        seq: Seq,
+    },
     /// A rewind took it off the branch.
     OffBranch {
         /// The rewind.
@@ -451,8 +456,10 @@ impl State {
     /// as it was recorded.
     pub fn recorded_placeholder(&self, ix: Ix, face: Face, at: Seq) -> Option<Placeholder> {
         let row = self.history.cause(ix, face, at)?;
-        let is_hosts =
-            matches!(row.cause, Cause::Erased | Cause::OffBranch | Cause::Left | Cause::Cleared { .. });
+        let is_hosts = matches!(
+            row.cause,
+            Cause::Erased { .. } | Cause::OffBranch | Cause::Left | Cause::Cleared { .. }
+        );
         if is_hosts { self.placeholder(ix, face, at) } else { None }
     }
 
@@ -471,7 +478,8 @@ impl State {
     pub(crate) fn cause_view(&self, row: &Row) -> CauseView {
         let seq = row.since;
         match row.cause {
-            Cause::Erased => CauseView::Erased { seq },
+            Cause::Erased { lost: false } => CauseView::Erased { seq },
+            Cause::Erased { lost: true } => CauseView::Lost { seq },
             Cause::OffBranch => CauseView::OffBranch { seq },
             Cause::Cleared { act } => CauseView::ClearedByHost { seq, text: self.act_body(act, 0) },
             Cause::Distilled { act, at } => CauseView::Distilled { seq, summary: self.act_body(act, at) },

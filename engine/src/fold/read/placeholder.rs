@@ -249,7 +249,7 @@ impl State {
 
     fn placeholder_by(&self, ix: Ix, face: Face, row: &Row, size: Size, at: Seq) -> Placeholder {
         match row.cause {
-            Cause::Erased | Cause::OffBranch | Cause::Left => Self::nothing(),
+            Cause::Erased { .. } | Cause::OffBranch | Cause::Left => Self::nothing(),
             Cause::Cleared { act } => match self.cleared(act) {
                 Some((body, tokens)) => Placeholder {
                     state: FaceState::Tombstone,

@@ -175,7 +175,7 @@ impl<'s> Marks<'s> {
                 Cause::Answered { .. } if row.holds(self.at) => *born = row.since.max(*born),
                 // The answer went off the branch: the call is open again.
                 Cause::Answered { .. } if !is_before(self.at, row.until) => *breaks = row.until.max(*breaks),
-                Cause::Erased | Cause::Cleared { .. } | Cause::Revised { .. } => {
+                Cause::Erased { .. } | Cause::Cleared { .. } | Cause::Revised { .. } => {
                     *breaks = row.since.max(*breaks);
                 }
                 Cause::Left | Cause::OffBranch if !is_before(self.at, row.until) => {

@@ -28,6 +28,8 @@ pub enum StatsKind {
     HostCleared,
     /// Removed for good.
     Erased,
+    /// Taken by damage.
+    Lost,
 }
 
 impl serde::Serialize for StatsKind {
@@ -47,6 +49,7 @@ impl StatsKind {
             Self::Evict => "evict",
             Self::HostCleared => "host_cleared",
             Self::Erased => "erased",
+            Self::Lost => "lost",
         }
     }
 
@@ -58,7 +61,8 @@ impl StatsKind {
 
     fn of(cause: Cause, edges: &Edges) -> Option<Self> {
         Some(match cause {
-            Cause::Erased => Self::Erased,
+            Cause::Erased { lost: false } => Self::Erased,
+            Cause::Erased { lost: true } => Self::Lost,
             Cause::Cleared { .. } => Self::HostCleared,
             Cause::Distilled { .. } => Self::Distill,
             Cause::Evicted { .. } => Self::Evict,
@@ -156,7 +160,8 @@ impl State {
             let is_there = self.face_size(row.ix, row.face, at).is_some();
             if is_there && !matches!(kind, StatsKind::Rule(_)) {
                 // An erased item counts as erased, whatever came before: a fork learns of an erasure when it begins.
-                let since = if kind == StatsKind::Erased { Seq::ZERO } else { row.since };
+                let is_gone = matches!(kind, StatsKind::Erased | StatsKind::Lost);
+                let since = if is_gone { Seq::ZERO } else { row.since };
                 concluded.push((since, 1, row.ix, kind));
             }
         }

@@ -197,7 +197,7 @@ function freedBy(edge, at) {
   return is ? Math.max(0, item.tokens[0] + item.tokens[1] - it.tokens) : 0;
 }
 
-const CAUSES = { left: 'left the context', 'off branch': 'on a branch that was left' };
+const CAUSES = { left: 'left the context', lost: 'lost to damage', 'off branch': 'on a branch that was left' };
 
 // Where an item stands, in words, behind its superseder, which stands apart, as it can be followed.
 function standing(it) {
