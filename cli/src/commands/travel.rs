@@ -93,8 +93,8 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
     }
     if let Some(recorded) = &recorded {
         let says = one_line(&recorded.event.payload.in_words());
-        let line = format!("last event: {event} {says}");
-        output.line(clip(line.trim_end(), output.width))?;
+        let line = format!("last event: {}: {says}", event.replace('_', " "));
+        output.line(clip(line.trim_end_matches([':', ' ']), output.width))?;
     }
     output.styled(
         describe::DIM,
