@@ -18,6 +18,8 @@ mod erased;
 mod faults;
 #[path = "cli/follow.rs"]
 mod follow;
+#[path = "cli/hints.rs"]
+mod hints;
 #[path = "cli/live_faults.rs"]
 mod live_faults;
 #[path = "cli/live_input.rs"]

@@ -1,6 +1,6 @@
 //! `acpdb cost`: cost of sessions in dollars, and the share of stale items in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use acpdb_engine::ids::{Micros, Seq, StreamId};
@@ -55,13 +55,15 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     let to = super::at::end(&store, global, only.as_ref())?.unwrap_or(store.head()?);
     let requests = cost::requests(&store, to)?;
     let root = only.as_ref().map(|only| only.id);
+    let is_asked = |stream: StreamId| {
+        let name = requests.streams.get(&stream);
+        let is_in = root.is_none_or(|root| stream == root || requests.root(stream) == root);
+        is_in && args.host.as_ref().is_none_or(|host| name.is_some_and(|name| name.host == *host))
+    };
     let is_of = |request: &Request| {
-        let name = requests.streams.get(&request.stream);
-        let is_in = root.is_none_or(|root| request.stream == root || requests.root(request.stream) == root);
-        let is_host = args.host.as_ref().is_none_or(|host| name.is_some_and(|name| name.host == *host));
         let is_since = since.is_none_or(|since| request.at.is_some_and(|at| at >= since));
         let is_until = until.is_none_or(|until: Micros| request.at.is_some_and(|at| at <= until));
-        is_in && is_host && is_since && is_until
+        is_asked(request.stream) && is_since && is_until
     };
     let wasted = if args.waste { Some(wasted(&store, &requests, &table, &is_of, to, output)?) } else { None };
     let asked = Asked { wanted: &is_of, stale: wasted.as_ref().map(|(stale, _)| stale) };
@@ -87,7 +89,12 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
         return output.json_object("acpdb.cost/1", &Answer { bill: &bill, waste });
     }
     if bill.sum.requests == 0 {
-        output.note("no request in the store matches; hosts tell of them with their messages");
+        let silent = silent(&requests, &is_asked);
+        output.note(if silent.is_empty() {
+            "no request in the store matches; hosts tell of them with their messages".to_owned()
+        } else {
+            format!("nothing has a price: {silent} recorded no requests or tokens of its sessions here")
+        });
         return Ok(Code::Ok);
     }
     rows(&bill, args.by, output)?;
@@ -96,6 +103,16 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     }
     remarks(&bill, args, output);
     Ok(Code::Ok)
+}
+
+/// The hosts of the sessions that are asked for, if none of these sessions has a request.
+fn silent(requests: &Requests, is_asked: &dyn Fn(StreamId) -> bool) -> String {
+    if requests.all.iter().any(|request| is_asked(request.stream)) {
+        return String::new();
+    }
+    let asked = requests.streams.iter().filter(|(stream, _)| is_asked(**stream));
+    let hosts: BTreeSet<_> = asked.map(|(_, name)| escape(&name.host, Escape::Line)).collect();
+    hosts.into_iter().collect::<Vec<_>>().join(", ")
 }
 
 /// The user's table of prices, then the program's.

@@ -1,0 +1,27 @@
+//! Answers that have nothing to show, or little, and say why.
+
+use crate::world::World;
+
+/// A run of SWE-agent: it opens a file twice and edits it.
+const RUN: &str = r#"{"environment":"run","history":[{"role":"system","content":"an editor"}],"trajectory":[
+{"action":"open src/fields.py 1474\n","observation":"line 1474","response":"look","state":"{\"open_file\": \"/w/src/fields.py\", \"working_dir\": \"/w\"}"},
+{"action":"edit 1:1\nx\nend_of_edit","observation":"done","response":"change","state":"{\"open_file\": \"/w/src/fields.py\", \"working_dir\": \"/w\"}"},
+{"action":"python a.py","observation":"344","response":"run","state":"{\"open_file\": \"/w/src/fields.py\", \"working_dir\": \"/w\"}"}]}"#;
+
+fn imported() -> World {
+    let world = World::new();
+    world.write("run.traj", RUN);
+    world.run(&["import", "run.traj", "--quiet"]).ok();
+    world
+}
+
+#[test]
+fn a_host_that_records_no_requests_is_named_by_cost() {
+    let world = imported();
+    let told = "nothing has a price: swe-agent recorded no requests or tokens of its sessions here";
+    world.run(&["cost"]).says(0, &[told]);
+    world.run(&["cost", "--host", "codex"]).says(0, &["no request in the store matches"]);
+    world.run(&["import", "session.jsonl", "--quiet"]).ok();
+    world.run(&["cost", "--host", "swe-agent"]).says(0, &[told]);
+    world.run(&["cost", "--since", "2100-01-01"]).says(0, &["no request in the store matches"]);
+}
