@@ -14,11 +14,10 @@ const QUERY_HELP: &str = "A QUERY is made of conditions, all of which must hold:
   a or b, not a (or !a), (a b)          combinations";
 
 /// Columns of `stats`, in its help.
-const STATS_HELP: &str =
-    "items       items that the rule took from the context; each counts once, for the first rule
-freed       tokens that the context is smaller by
-acp counts  tokens as the acp plug-in counts them: whole parameters and outputs; placeholders
-            and restored items take nothing off";
+const STATS_HELP: &str = "items         items that the rule found stale; each counts once, for the first rule
+tokens freed  tokens that the context is smaller by
+acp counts    tokens as the acp plug-in counts them: whole parameters and outputs; placeholders
+              and restored items take nothing off";
 
 /// Which rows are asked for, and which page of them.
 #[derive(Debug, Default, clap::Args)]

@@ -145,7 +145,7 @@ fn list(heading: &str, rows: &[TallyRow], output: &mut Output) -> Result<(), Fai
 
 fn table(report: &StatsReport, curve: &[u64], output: &mut Output) -> Result<(), Failure> {
     let total = &report.total;
-    let mut rules = super::table::new(output, &["rule", "items", "freed", "acp counts"]);
+    let mut rules = super::table::new(output, &["rule", "items", "tokens freed", "acp counts"]);
     rules.right(1..4);
     let shown = report.items.iter().filter(|row| row.count > 0 || row.freed > 0);
     let mut row_count = 0;
@@ -171,6 +171,17 @@ fn table(report: &StatsReport, curve: &[u64], output: &mut Output) -> Result<(),
         describe::tokens(total.tokens_whole),
         describe::tokens(total.tokens_freed)
     ))?;
+    if total.superseded == 0 && total.calls > 0 {
+        output.styled(
+            describe::DIM,
+            "by the rules of the policy, no newer call made an older one stale (acpdb policy show)",
+        )?;
+    } else if report.items.iter().any(|row| row.count > 0 && row.freed == 0) {
+        output.styled(
+            describe::DIM,
+            "a rule frees 0 where the text is no longer than its placeholder, or is gone for another reason",
+        )?;
+    }
     if !curve.is_empty() {
         output.line(format!("context over turns: {}", sparkline(curve)))?;
     }

@@ -25,3 +25,21 @@ fn a_host_that_records_no_requests_is_named_by_cost() {
     world.run(&["cost", "--host", "swe-agent"]).says(0, &[told]);
     world.run(&["cost", "--since", "2100-01-01"]).says(0, &["no request in the store matches"]);
 }
+
+#[test]
+fn stats_say_why_nothing_was_superseded_and_why_nothing_was_freed() {
+    let world = imported();
+    let none = world.run(&["stats"]).ok();
+    assert!(none.contains("\nby the rules of the policy, no newer call made an older one stale"), "{none}");
+    let call = |call: &str| {
+        serde_json::json!({"session": "s1", "turn": true, "tool":
+            {"call": call, "tool": "read", "params": {"filePath": "/a"}, "output": "x"}})
+    };
+    let feed: String = ["c1", "c2"].iter().map(|name| format!("{}\n", call(name))).collect();
+    let turns = "{\"session\":\"s1\",\"turn\":true}\n".repeat(12);
+    world.run_with(&["append", "--stdin"], feed + &turns).ok();
+    let short = world.run(&["stats", "--session", "s1"]).ok();
+    assert!(short.contains(" 1 superseded; ") && short.contains("~0 freed"), "{short}");
+    assert!(short.contains("\na rule frees 0 where the text is no longer than its placeholder"), "{short}");
+    assert!(!world.run(&["stats", "--json"]).ok().contains("placeholder"));
+}
