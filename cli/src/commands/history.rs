@@ -220,7 +220,14 @@ fn nothing(which: Which<'_>, names: Vec<String>) -> Failure {
     let near = names.into_iter().map(|name| (likeness(&name), name));
     match near.filter(|(likeness, _)| *likeness > 0.7).max_by(|left, right| left.0.total_cmp(&right.0)) {
         Some((_, name)) => failure.hint(format!("did you mean {name}?")),
-        None => failure,
+        None => match which {
+            // A command line names few of the files that it touches.
+            Which::File(path) => {
+                let path = store_path::quoted(std::path::Path::new(path));
+                failure.hint(format!("a command line or another text may name it: acpdb search {path}"))
+            }
+            Which::All | Which::Tool(_) => failure,
+        },
     }
 }
 

@@ -30,7 +30,7 @@ use acpdb_engine::text::{Json, ParamPath};
 use tables::{CLAUDE_CODE, CODEX, COPILOT_CLI, Does, GEMINI_CLI, OPENCODE, PI, SWE_AGENT, Search, Tool};
 
 /// Version of the tables. It goes up with every change of a table that changes an answer.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Longest key that is stored with a call, and the most of all keys together: keys are repeated in the event.
 const KEY_BYTES_MAX: usize = 4 << 10;
@@ -152,6 +152,12 @@ fn facts(line: &Tool, params: &Json) -> ToolFacts {
         }
         Does::Search(search) => add_search(&mut facts, params, &search),
         Does::Shell(name, folders) => add_command(&mut facts, params, name, folders),
+        Does::Action(name) => {
+            add_command(&mut facts, params, name, &[]);
+            if let Some(file) = text_at(params, name).and_then(shown::opened) {
+                add(&mut facts.keys, KeyKind::File, ToolClass::Other, file, Vec::new());
+            }
+        }
         Does::Url(name) => {
             if let Some(url) = text_at(params, name) {
                 add(&mut facts.keys, KeyKind::Url, ToolClass::Other, url, Vec::new());

@@ -68,6 +68,16 @@ pub(super) fn files(command: &str, folder: Option<&str>) -> Vec<String> {
     found
 }
 
+/// The file that an action of SWE-agent opens in its editor: `open PATH [LINE]`, `create PATH`. An `edit` names none.
+pub(super) fn opened(action: &str) -> Option<&str> {
+    let path = match words(action)[..] {
+        ["open" | "create", path] => path,
+        ["open", path, line] if line.bytes().all(|byte| byte.is_ascii_digit()) => path,
+        _ => return None,
+    };
+    is_plain(path).then(|| path.strip_prefix("./").unwrap_or(path))
+}
+
 /// The files that `git show REVISION:FILE` and `git diff -- FILE` show.
 fn shown_by_git<'w>(words: &[&'w str]) -> Vec<&'w str> {
     let words = words.iter().copied().filter(|word| *word != "--no-pager");
@@ -164,7 +174,7 @@ fn join(folder: &str, file: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::files;
+    use super::{files, opened};
 
     #[test]
     fn command_lines_that_only_show_files_name_them() {
@@ -186,6 +196,23 @@ mod tests {
             assert_eq!(files(command, None), shown, "{command}");
         }
         assert_eq!(files("cat a.rs /b.rs", Some("/w")), ["/w/a.rs", "/b.rs"]);
+    }
+
+    #[test]
+    fn an_action_that_opens_a_file_names_it() {
+        for (action, file) in [
+            ("open setup.py\n", Some("setup.py")),
+            ("open \"src/a b.py\" 1474", Some("src/a b.py")),
+            ("create ./reproduce.py", Some("reproduce.py")),
+            ("open", None),
+            ("open a.py b.py", None),
+            ("open a.py\nls", None),
+            ("create a.py && ls", None),
+            ("open $FILE", None),
+            ("edit 1:1\nopen a.py\nend_of_edit", None),
+        ] {
+            assert_eq!(opened(action), file, "{action}");
+        }
     }
 
     #[test]

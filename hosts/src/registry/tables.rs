@@ -26,6 +26,8 @@ pub(super) enum Does {
     Search(Search),
     /// Runs a command line; the second param names the folder it runs in.
     Shell(&'static str, &'static [&'static str]),
+    /// Runs an action: a command line, or one that opens a file in the host's editor.
+    Action(&'static str),
     /// Fetches an address.
     Url(&'static str),
     /// Asks the web.
@@ -174,4 +176,4 @@ pub(super) const PI: &[Tool] = &[
 ];
 
 /// SWE-agent: its actions are command lines.
-pub(super) const SWE_AGENT: &[Tool] = &[shown("shell", Does::Shell("command", &[]), &["command"])];
+pub(super) const SWE_AGENT: &[Tool] = &[shown("shell", Does::Action("command"), &["command"])];

@@ -27,6 +27,18 @@ fn a_host_that_records_no_requests_is_named_by_cost() {
 }
 
 #[test]
+fn files_that_an_action_names_are_known_and_others_are_searched_for() {
+    let world = imported();
+    let found = world.run(&["history", "--file", "fields.py"]).ok();
+    assert_eq!(found.lines().count(), 1, "{found}");
+    assert!(found.contains("src/fields.py"), "{found}");
+    let none = world.run(&["history", "--file", "a.py"]);
+    none.says(7, &["no call names the file \"a.py\"", "acpdb search a.py"]);
+    let search = world.run(&["search", "a.py"]).ok();
+    assert!(search.contains("python a.py"), "{search}");
+}
+
+#[test]
 fn stats_say_why_nothing_was_superseded_and_why_nothing_was_freed() {
     let world = imported();
     let none = world.run(&["stats"]).ok();
