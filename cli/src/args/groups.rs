@@ -102,6 +102,7 @@ Output
 
 Answers go to standard output, remarks and errors to standard error. On a terminal a table leaves out columns that have no room.
 Where standard output is no terminal, and COLUMNS is not set, cells are whole, with a tab between them: acpdb sessions | cut -f1,3.
+A title of more than 200 columns is cut even there; --json has it whole.
 --json prints one value a line, whose `schema` is described in docs/schema/. NO_COLOR and --color never take colours away.
 "),
 ];

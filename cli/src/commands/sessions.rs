@@ -21,6 +21,8 @@ use crate::spread;
 const CURVE_WIDTH: usize = 12;
 /// Narrowest title, in columns; other columns are left out for it.
 const TITLE_WIDTH_MIN: usize = 28;
+/// Widest title, in columns, where there is no terminal that cuts it.
+const TITLE_WIDTH_MAX: usize = 200;
 /// Terminals from this width on show the minute a session was last active.
 const WIDE_FROM: usize = 120;
 /// Fewest characters of an id that are shown.
@@ -144,9 +146,9 @@ fn sort(rows: &mut [SessionRow], by: SessionSort) {
     });
 }
 
-/// The title of a session for people.
+/// The title of a session for people. Some titles are a whole first prompt.
 fn title(row: &SessionRow) -> String {
-    row.summary.name.title.as_deref().map(one_line).unwrap_or_default()
+    clip(&row.summary.name.title.as_deref().map(one_line).unwrap_or_default(), TITLE_WIDTH_MAX)
 }
 
 fn table(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {

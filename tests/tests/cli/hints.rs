@@ -1,6 +1,6 @@
 //! Answers that have nothing to show, or little, and say why.
 
-use crate::world::World;
+use crate::world::{World, finish};
 
 /// A run of SWE-agent: it opens a file twice and edits it.
 const RUN: &str = r#"{"environment":"run","history":[{"role":"system","content":"an editor"}],"trajectory":[
@@ -15,6 +15,7 @@ fn imported() -> World {
     world
 }
 
+/// `cost` said that no request matches, as if another question had found some.
 #[test]
 fn a_host_that_records_no_requests_is_named_by_cost() {
     let world = imported();
@@ -26,6 +27,7 @@ fn a_host_that_records_no_requests_is_named_by_cost() {
     world.run(&["cost", "--since", "2100-01-01"]).says(0, &["no request in the store matches"]);
 }
 
+/// No file of SWE-agent was known: its calls are lines of a shell.
 #[test]
 fn files_that_an_action_names_are_known_and_others_are_searched_for() {
     let world = imported();
@@ -54,4 +56,26 @@ fn stats_say_why_nothing_was_superseded_and_why_nothing_was_freed() {
     assert!(short.contains(" 1 superseded; ") && short.contains("~0 freed"), "{short}");
     assert!(short.contains("\na rule frees 0 where the text is no longer than its placeholder"), "{short}");
     assert!(!world.run(&["stats", "--json"]).ok().contains("placeholder"));
+}
+
+/// A title that is a whole prompt made a line of a pipe as long.
+#[test]
+fn a_long_title_is_cut_in_a_pipe_and_whole_in_json() {
+    let world = World::new();
+    let title = "word ".repeat(150);
+    let line = serde_json::json!({"session": "s1", "title": title,
+        "message": {"role": "user", "text": "hello"}});
+    world.run_with(&["append", "--stdin"], format!("{line}\n")).ok();
+    let mut piped = world.command();
+    let piped = finish(
+        {
+            piped.arg("sessions").env_remove("COLUMNS");
+            piped
+        },
+        b"",
+    )
+    .ok();
+    let cell = piped.lines().nth(1).unwrap().split('\t').nth(2).unwrap();
+    assert!(cell.chars().count() == 200 && cell.ends_with('…'), "{piped}");
+    assert!(world.run(&["sessions", "--json"]).ok().contains(title.trim()));
 }
