@@ -6,21 +6,27 @@
 //!
 //! One implementation for all: `acpdb verify`, property tests, model test, crash tests, fuzzing. Nothing is written, nothing is repaired.
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::codec::{BodyRow, Frame, FrameCheck, Part, SegmentHeader};
+use crate::codec::{BodyRow, Part, SegmentHeader};
 use crate::error::Error;
-use crate::event::{Actor, BodyAddress, Face, Payload};
+use crate::event::{Face, Payload};
 use crate::fold::{FaceState, ItemKind, State, Status, World};
-use crate::ids::{ItemId, Link, Position, Seq, StoreId, StreamId};
+use crate::ids::{ItemId, Link, Seq, StoreId, StreamId};
 use crate::index::{INDEX_NAME, Index, IndexOptions, IndexWitness, Watermark};
 use crate::log::{
     Claim, Log, LogError, LogReport, Opening, Place, Standing, Violation, Witness, WitnessKind,
 };
 use crate::storage::{FileStorage, KeyRing, Storage};
+
+mod erasures;
+
+use erasures::Erasures;
+pub(crate) use erasures::{
+    ErasedBody, SHREDDED_ROW, SHREDDED_SUBJECT_ROW, recorded_addresses, recorded_erasures, recorded_shreds,
+    rows_at, shredded_streams,
+};
 
 /// The invariant that a payload comes back as it was encoded. A payload that does not is damage, even if its digests are right.
 const PAYLOAD_INVARIANT: u8 = 9;
@@ -244,146 +250,6 @@ pub(crate) fn verify_log(
     found.witnesses.extend(told);
     found.witnesses.sort_by_key(|witness| witness.kind as u8);
     Ok(found)
-}
-
-/// Addresses that the log records as erased after `after`, and the blocks that they name.
-pub(crate) fn recorded_erasures(log: &Log, after: Seq) -> Result<Vec<BodyRow>, LogError> {
-    let erased = recorded_addresses(log, after)?;
-    Ok(rows_at(log, &erased)?.into_iter().flatten().collect())
-}
-
-/// The row of the block that each of these names, if it can be read.
-pub(crate) fn rows_at(log: &Log, erased: &[ErasedBody]) -> Result<Vec<Option<BodyRow>>, LogError> {
-    let mut rows = Vec::with_capacity(erased.len());
-    // One erasure names texts that lie together.
-    let mut last: Option<Frame> = None;
-    for BodyAddress { seq, row } in erased.iter().map(|erased| erased.address) {
-        let is_there = |frame: &Frame| frame.first_seq() <= seq && seq <= frame.last_seq();
-        if !last.as_ref().is_some_and(is_there) {
-            last = match log.locate(seq) {
-                Ok(frame) => frame,
-                Err(LogError::Corrupt(_)) => None,
-                Err(error) => return Err(error),
-            };
-        }
-        let event = last.as_ref().and_then(|frame| frame.event(seq));
-        rows.push(event.and_then(|event| event.row(row as usize)));
-    }
-    Ok(rows)
-}
-
-/// A body that is on record as erased.
-#[derive(Clone, Copy)]
-pub(crate) struct ErasedBody {
-    pub(crate) address: BodyAddress,
-    /// The first event of the commit that records it.
-    pub(crate) commit: Seq,
-    /// It was zeroed here. Else it came without its bytes, by a merge or a salvage.
-    pub(crate) is_zeroed: bool,
-}
-
-/// Bodies that the log records as erased after `after`. `verify` reports damage; the sound pieces of a damaged frame count.
-pub(crate) fn recorded_addresses(log: &Log, after: Seq) -> Result<Vec<ErasedBody>, LogError> {
-    let until = log.refresh()?;
-    let mut addresses = Vec::new();
-    // Records stand in the store's own stream, which no key seals.
-    let none = BTreeSet::new();
-    for stretch in log.stretches(after.next(), until, FrameCheck::Checksum, &none)? {
-        for frame in &stretch?.parts {
-            for event in frame.events() {
-                if event.seq <= after || event.envelope.kind != crate::log::ERASED {
-                    continue;
-                }
-                // An erasure that does not decode is a contradiction, which `verify` tells.
-                if let Ok(recorded) = crate::codec::payload::recorded(frame, &event)
-                    && let Payload::Erased(erased) = recorded.event.payload
-                {
-                    let commit = frame.header().first_seq;
-                    let is_told = recorded.event.stamp.actor == Actor::Policy && erased.contents.is_empty();
-                    let bodies = erased.bodies.into_iter();
-                    addresses.extend(bodies.map(|address| ErasedBody {
-                        address,
-                        commit,
-                        is_zeroed: !is_told,
-                    }));
-                }
-            }
-        }
-    }
-    Ok(addresses)
-}
-
-/// In an address, in place of a row: not a body of the event, but the key of its stream.
-pub(crate) const SHREDDED_ROW: u32 = u32::MAX;
-
-/// As [`SHREDDED_ROW`], but the key of the subject that the event's stream is about.
-pub(crate) const SHREDDED_SUBJECT_ROW: u32 = u32::MAX - 1;
-
-/// The streams that the log records as shredded after `after`: by their own keys (`row` [`SHREDDED_ROW`]), or with all streams about their subjects
-/// ([`SHREDDED_SUBJECT_ROW`]).
-pub(crate) fn recorded_shreds(log: &Log, after: Seq, row: u32) -> Result<BTreeSet<StreamId>, LogError> {
-    shredded_streams(log, &recorded_addresses(log, after)?, row)
-}
-
-/// The streams that some of these records call shredded, as far as a log has their events.
-pub(crate) fn shredded_streams(
-    log: &Log,
-    erased: &[ErasedBody],
-    row: u32,
-) -> Result<BTreeSet<StreamId>, LogError> {
-    let mut streams = BTreeSet::new();
-    let addresses = erased.iter().map(|erased| erased.address);
-    for address in addresses.filter(|address| address.row == row) {
-        match log.locate(address.seq) {
-            Ok(Some(frame)) => {
-                let stream = frame.event(address.seq).map(|event| event.envelope.stream);
-                // In a salvaged store the event may be lost, and a note of the store's own stream in its place. That stream is never shredded.
-                streams.extend(stream.filter(|stream| *stream != StreamId::STORE));
-            }
-            Ok(None) | Err(LogError::Corrupt(_)) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(streams)
-}
-
-/// The bodies that a log records as erased, looked up when a zeroed or damaged body is met.
-struct Erasures<'a> {
-    log: &'a Log,
-    /// The positions of these bodies, up to a seq. Grows beside a live writer; only new events are read.
-    known: RefCell<(Seq, BTreeSet<Position>)>,
-}
-
-impl<'a> Erasures<'a> {
-    fn new(log: &'a Log) -> Self {
-        Self { log, known: RefCell::default() }
-    }
-
-    /// Whether the erasure of a body is on record. A record that cannot be read accounts for nothing.
-    fn has(&self, position: Position) -> bool {
-        let Ok(head) = self.log.refresh() else { return false };
-        let mut known = self.known.borrow_mut();
-        let (until, places) = &mut *known;
-        if *until < head.seq {
-            // If the records cannot be read, zeros count as damage: that is told rather than hidden.
-            let rows = recorded_erasures(self.log, *until).unwrap_or_default();
-            places.extend(rows.into_iter().map(|row| row.position));
-            *until = head.seq;
-        }
-        places.contains(&position)
-    }
-
-    /// Whether an erasure on record accounts for the bytes in the place of a body: zeros always, a body half zeroed only
-    /// as long as the erasure is under way.
-    fn account_for(&self, row: &BodyRow, part: Part) -> bool {
-        if !self.has(row.position) {
-            return false;
-        }
-        part == Part::BodyZeroed
-            || self.log.is_erasing().unwrap_or(false)
-            // The erasure may have ended since.
-            || matches!(self.log.body(row), Err(LogError::Erased { .. }))
-    }
 }
 
 fn report(found: LogReport, contradictions: Vec<Contradiction>) -> Report {
