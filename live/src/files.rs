@@ -75,7 +75,7 @@ fn permissions_of(path: &Path) -> io::Result<Option<Permissions>> {
 }
 
 /// The file that a path leads to, whether it is there or not.
-fn followed(path: &Path) -> io::Result<PathBuf> {
+pub(crate) fn followed(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..LINK_COUNT_MAX {
         match std::fs::symlink_metadata(&path) {

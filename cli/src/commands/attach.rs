@@ -370,11 +370,15 @@ fn say(row: &Row, output: &mut Output) -> Result<(), Failure> {
         return output.line("  no event was seen yet");
     };
     let when = describe::time(Micros(last.at));
-    output.line(format!(
-        "  last event {} at {when}, session {}",
-        escape(&last.event, Escape::Line),
-        escape(&last.session, Escape::Line)
-    ))?;
+    output.line(match (&*last.event, &*last.session) {
+        ("", _) => format!("  last event at {when}, which could not be read"),
+        (event, "") => format!("  last event {} at {when}", escape(event, Escape::Line)),
+        (event, session) => format!(
+            "  last event {} at {when}, session {}",
+            escape(event, Escape::Line),
+            escape(session, Escape::Line)
+        ),
+    })?;
     output.line(format!(
         "  {}, {} recorded, {} ms at the 99th percentile, acpdb {}",
         describe::count(row.hooks as u64, "hook"),

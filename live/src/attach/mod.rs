@@ -102,7 +102,15 @@ pub struct Plan {
     pub after: Option<String>,
     /// The file that keeps its bytes of before.
     pub backup: PathBuf,
-    is_attach: bool,
+    kept: Kept,
+}
+
+/// The next step for the copy of the settings as they were without acpdb.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kept {
+    Made,
+    Stays,
+    Goes,
 }
 
 /// The file in which a host keeps its hooks. `variable` reads the environment.
@@ -236,8 +244,8 @@ pub fn attach(path: &Path, words: &str, host: Host) -> Result<Plan, AttachError>
     let is_same = before.as_deref() == Some(&*after);
     let after = if is_same { before.clone() } else { Some(after) };
     // A backup holds the file as it was without us; a file with our hooks in it is no backup.
-    let is_attach = !has_ours;
-    Ok(Plan { path: path.to_owned(), before, after, backup: backup(path), is_attach })
+    let kept = if has_ours { Kept::Stays } else { Kept::Made };
+    Ok(Plan { path: path.to_owned(), before, after, backup: backup(path), kept })
 }
 
 /// The change that detaching makes. Nothing is written.
@@ -252,7 +260,7 @@ pub fn detach(path: &Path, host: Host) -> Result<Plan, AttachError> {
         before: before.clone(),
         after,
         backup: backup.clone(),
-        is_attach: false,
+        kept: Kept::Goes,
     };
     let Some(text) = before.as_deref() else { return Ok(plan(None)) };
     let failed = |source| AttachError::Settings { path: path.to_owned(), source };
@@ -315,7 +323,7 @@ impl Plan {
             let path = path.to_owned();
             move |source| AttachError::File { action, path, source }
         };
-        if let (true, Some(before)) = (self.is_attach, &self.before) {
+        if let (Kept::Made, Some(before)) = (self.kept, &self.before) {
             // The backup holds the keys that the settings hold, so it gets their mode.
             let mode = files::Mode::Of(&self.path);
             replace(&self.backup, before.as_bytes(), mode).map_err(failed("write", &self.backup))?;
@@ -323,11 +331,14 @@ impl Plan {
         if let Some(after) = &self.after {
             replace(&self.path, after.as_bytes(), files::Mode::Kept).map_err(failed("write", &self.path))?;
         } else {
-            std::fs::remove_file(&self.path).map_err(failed("remove", &self.path))?;
-            self.remove_empty_folder();
+            // A link is the user's, and so is its folder; the file that it leads to held our hooks.
+            let file = files::followed(&self.path).map_err(failed("remove", &self.path))?;
+            std::fs::remove_file(&file).map_err(failed("remove", &file))?;
+            if file == self.path {
+                self.remove_empty_folder();
+            }
         }
-        let is_detach = self.after.as_deref().is_none_or(|after| !after.contains(" hook "));
-        if is_detach && self.backup.exists() {
+        if self.kept == Kept::Goes && self.backup.exists() {
             std::fs::remove_file(&self.backup).map_err(failed("remove", &self.backup))?;
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::{AttachError, Plan, Run, backup, plain, read};
+use super::{AttachError, Kept, Plan, Run, backup, plain, read};
 use crate::host::Host;
 
 /// The plug-in for opencode, as it is published.
@@ -43,7 +43,7 @@ fn text(run: &Run<'_>) -> Result<String, AttachError> {
 pub fn attach(path: &Path, run: &Run<'_>) -> Result<Plan, AttachError> {
     let before = own(path)?;
     let after = Some(text(run)?);
-    Ok(Plan { path: path.to_owned(), before, after, backup: backup(path), is_attach: false })
+    Ok(Plan { path: path.to_owned(), before, after, backup: backup(path), kept: Kept::Stays })
 }
 
 /// The change that detaching makes. Nothing is written.
@@ -52,7 +52,7 @@ pub fn attach(path: &Path, run: &Run<'_>) -> Result<Plan, AttachError> {
 /// As [`attach`].
 pub fn detach(path: &Path) -> Result<Plan, AttachError> {
     let before = own(path)?;
-    Ok(Plan { path: path.to_owned(), before, after: None, backup: backup(path), is_attach: false })
+    Ok(Plan { path: path.to_owned(), before, after: None, backup: backup(path), kept: Kept::Goes })
 }
 
 /// The settings of the plug-in at `path`, as JSON; `None` if it is not there, or not ours.

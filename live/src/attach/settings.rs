@@ -9,6 +9,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::path::Path;
 
 use acpdb_hosts::import::json::{elements, members, pick, quote, range_in, string};
 use serde_json::{Value, json};
@@ -25,6 +26,12 @@ pub enum SettingsError {
     /// They are no JSON.
     #[error("not valid JSON: {0}")]
     NotJson(String),
+    /// They begin with a mark that is no part of JSON.
+    #[error("a byte order mark stands before the JSON; save the file without it")]
+    Mark,
+    /// They are JSON, and no object.
+    #[error("it holds JSON, and not an object: the host wants `{{..}}`")]
+    NoObject,
     /// They are JSON of another shape.
     #[error("`{0}` is not what the host wants there")]
     Shape(&'static str),
@@ -48,9 +55,18 @@ impl Command {
     }
 }
 
-/// Whether a hook's command is one of ours for this host.
+/// Whether a hook's command is one of ours for this host: as `attach` writes it, with a program of any name, or as a person changed
+/// it. The program's name, `hook` and the host make it ours then.
 fn is_ours(host: Host, command: &str) -> bool {
-    command.contains(&format!(" hook {} ", host.name())) && command.ends_with("|| true")
+    if command.contains(&format!(" hook {} ", host.name())) && command.ends_with("|| true") {
+        return true;
+    }
+    // A line that a shell does not understand runs nothing.
+    let words = shlex::split(command).unwrap_or_default();
+    let is_program = |word: &String| Path::new(word).file_stem().is_some_and(|name| name == "acpdb");
+    let rest: Vec<&String> = words.iter().skip_while(|word| !is_program(word)).collect();
+    let is_of_host = |name: &str| Host::from_name(name) == Some(host);
+    rest.windows(2).any(|pair| matches!(pair, [verb, name] if *verb == "hook" && is_of_host(name)))
 }
 
 /// Events that each host tells acpdb.
@@ -240,10 +256,13 @@ fn parse(text: &str) -> Result<Vec<(String, &str)>, SettingsError> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
     }
+    if text.starts_with('\u{feff}') {
+        return Err(SettingsError::Mark);
+    }
     if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
         return Err(SettingsError::NotJson(error.to_string()));
     }
-    members(text).ok_or(SettingsError::Shape("{"))
+    members(text).ok_or(SettingsError::NoObject)
 }
 
 /// The last member of this name: the others do not count.

@@ -173,7 +173,8 @@ fn settings_that_are_not_understood_are_left_alone() {
     let path = folder.path().join("settings.json");
     for (text, said) in [
         ("{ // a remark\n}", "not valid JSON"),
-        ("[1]", "is not what the host wants there"),
+        ("[1]", "it holds JSON, and not an object"),
+        ("\u{feff}{}", "a byte order mark"),
         ("{\"hooks\": []}", "is not what the host wants there"),
         ("{\"hooks\": {\"Stop\": 1}}", "is not what the host wants there"),
     ] {
@@ -365,4 +366,56 @@ fn links_out_of_a_project_and_files_without_an_end_are_refused() {
     // The copy of the settings would be written through this link.
     std::os::unix::fs::symlink(&outside, project.join(".claude/settings.local.json.before-acpdb")).unwrap();
     assert!(matches!(check_within(&path, &project), Err(AttachError::Leaves { .. })));
+}
+
+/// A hook whose ending was taken away was attached a second time, and stayed when acpdb was detached.
+#[test]
+fn a_hook_that_a_person_changed_is_still_ours() {
+    for host in hooked() {
+        let text = settings::attached("", &command(host)).unwrap();
+        let name = host.name();
+        for changed in [
+            text.replace(" 2>/dev/null || true", ""),
+            text.replace("/bin/acpdb hook", "ACPDB_CONFIG=/c '/my bin/acpdb' --db /s -q hook")
+                .replace("|| true", "; true"),
+        ] {
+            assert_ne!(changed, text);
+            assert!(!settings::found(&changed, host).unwrap().is_empty(), "{changed}");
+            assert_eq!(settings::attached(&changed, &command(host)).unwrap(), text, "{host}");
+            assert_eq!(settings::detached(&changed, host).unwrap(), "", "{host}");
+        }
+        for theirs in ["/bin/other", "/bin/acpdb list; git"] {
+            let theirs = text.replace("/bin/acpdb", theirs).replace(" || true", "").replace(name, "theirs");
+            assert!(settings::found(&theirs, host).unwrap().is_empty(), "{theirs}");
+        }
+    }
+}
+
+/// A word of the user's settings kept the copy of them, with the keys in it, beside them.
+#[test]
+fn the_copy_goes_whatever_words_the_settings_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("settings.json");
+    let text = r#"{"statusLine":"my hook runner","apiKey":"k"}"#;
+    std::fs::write(&path, text).unwrap();
+    attach(&path, WORDS, Host::ClaudeCode).unwrap().apply().unwrap();
+    assert!(backup(&path).exists());
+    detach(&path, Host::ClaudeCode).unwrap().apply().unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    assert!(!backup(&path).exists());
+}
+
+/// Detaching removed the user's link and its folder, and left the hooks in the file behind the link.
+#[test]
+#[cfg(unix)]
+fn a_link_to_nothing_is_a_link_to_nothing_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(".claude/settings.json");
+    std::fs::create_dir(folder.path().join(".claude")).unwrap();
+    std::os::unix::fs::symlink("../none.json", &path).unwrap();
+    attach(&path, WORDS, Host::ClaudeCode).unwrap().apply().unwrap();
+    assert!(folder.path().join("none.json").exists());
+    detach(&path, Host::ClaudeCode).unwrap().apply().unwrap();
+    assert_eq!(std::fs::read_link(&path).unwrap(), Path::new("../none.json"));
+    assert!(!folder.path().join("none.json").exists());
 }
