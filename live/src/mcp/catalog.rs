@@ -86,11 +86,13 @@ pub fn tools() -> Vec<Tool> {
         Tool {
             name: "recall",
             title: "Search the history",
-            description: "Searches everything that was ever in a session, also what left the context, with excerpts. \
+            description: "Searches everything that was ever in this session, also what left the context, with excerpts. \
                           Words must all occur; also tool:NAME, file:PATTERN, kind:WORD, state:superseded, since:2d.",
             input: input(
                 json!({"query": text("Words, or a filter"),
-                    "limit": {"type": "integer", "minimum": 1, "maximum": 50, "description": "Default: 10"}}),
+                    "limit": {"type": "integer", "minimum": 1, "maximum": 50, "description": "Default: 10"},
+                    "all_sessions": {"type": "boolean",
+                        "description": "Whether to search all sessions of the store, also earlier ones and those of other projects"}}),
                 &["query"],
             ),
             output: rows("items"),

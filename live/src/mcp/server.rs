@@ -109,8 +109,9 @@ impl ServerHandler for Server {
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("acpdb", env!("CARGO_PKG_VERSION")))
             .with_instructions(
-                "Everything of this session and of earlier ones is kept. recall searches it, explain says why a result \
-                 is hidden, context_discard and context_distill make room, memory_remember keeps decisions.",
+                "Everything of this session and of earlier ones is kept. recall searches this session, or all of them \
+                 with all_sessions; explain says why a result is hidden, context_discard and context_distill make room, \
+                 memory_remember keeps decisions.",
             )
     }
 

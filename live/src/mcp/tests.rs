@@ -148,6 +148,14 @@ fn mistakes_are_told_in_words() {
         ("memory_remember", json!({"kind": "wish", "text": "x"}), "kinds: decision"),
         ("memory_remember", json!({"kind": "preference", "text": "x"}), "needs a key"),
         ("memory_forget", json!({"id": "nothing"}), "nothing"),
+        ("todo", json!({"session": 7}), "session is a text"),
+        ("todo", json!({"session_id": "s1"}), "there is no argument session_id; todo takes: session"),
+        ("context_discard", json!({"targets": "#3"}), "targets is a list"),
+        ("recall", json!({"query": "x", "limit": "9"}), "limit is a whole number"),
+        ("recall", json!({"query": "x", "session": "s1", "all_sessions": true}), "not both"),
+        ("recall", json!({"query": "hiding state:superceded"}), "did you mean state:superseded?"),
+        ("recall", json!({"query": "tool:read since:zz"}), "since: \"zz\" is no time"),
+        ("recall", json!({"query": "-kind:texxt"}), "did you mean kind:text?"),
     ] {
         let error = desk.call(name, &arguments).unwrap_err().to_string();
         assert!(error.contains(said), "{name} {arguments}: {error}");
@@ -169,5 +177,72 @@ fn each_tool_that_is_listed_is_there_and_gives_what_its_schema_requires() {
                 tool.name
             );
         }
+    }
+}
+
+/// A second session of another project, in the same store, with a call of the same name.
+fn with_other(desk: &Desk) {
+    let other = StreamInfo { project: Some("/q".to_owned()), ..StreamInfo::session("opencode", "s2") };
+    let entries = vec![
+        Entry::prompt("p1"),
+        Entry::message("p1", Role::User, "Another worth hiding"),
+        Entry::step("step-1"),
+        Entry::tool_started("c1", "read", r#"{"filePath":"/q/b.rs"}"#),
+        Entry::tool_completed("c1", "of another project"),
+        Entry::tool_started("c9", "read", r#"{"filePath":"/q/c.rs"}"#),
+        Entry::tool_completed("c9", "found only there"),
+    ];
+    let _ = desk.tools.store().append(&other, entries).unwrap();
+}
+
+/// `recall` gave texts of other projects, and `explain` refused a name that another session has as well.
+#[test]
+fn a_call_that_names_no_session_is_about_this_one() {
+    let desk = Desk::new();
+    with_other(&desk);
+    let sessions = |arguments: &Value| {
+        let found = desk.ok("recall", arguments).value;
+        let rows = found["items"].as_array().unwrap();
+        rows.iter().map(|row| row["session"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(sessions(&json!({"query": "\"worth hiding\"", "session": null})), ["s1"]);
+    assert_eq!(sessions(&json!({"query": "\"worth hiding\"", "all_sessions": true})), ["s2", "s1"]);
+    assert_eq!(sessions(&json!({"query": "\"worth hiding\"", "session": "s2"})), ["s2"]);
+    let of = |item: &str| desk.ok("explain", &json!({"item": item})).value["explanation"]["session"].clone();
+    assert_eq!([of("c1"), of("c9")], ["s1", "s2"], "an item of this session goes first");
+    assert!(desk.call("explain", &json!({"item": "c9", "session": "s1"})).is_err());
+}
+
+/// A mistake in a query gave "0 items matched", as if there were nothing.
+#[test]
+fn a_query_that_is_no_filter_is_searched_as_a_text() {
+    let desk = Desk::new();
+    for query in ["\"worth hiding", "hiding)", "note that: long"] {
+        let said = desk.ok("recall", &json!({"query": query})).text;
+        assert!(said.ends_with("\n[searched as a text]"), "{query}: {said}");
+        assert_eq!(said.starts_with("0 items"), query.contains([':', ')']), "{query}: {said}");
+    }
+}
+
+/// The first call in a new project was answered by an error.
+#[test]
+fn in_a_new_project_nothing_is_remembered_yet() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::builder(folder.path().join("store")).any_file_system().open().unwrap();
+    for session in [None, Some("s7".to_owned())] {
+        let said = match &session {
+            None => "no session is recorded here yet",
+            Some(_) => "session s7 is not recorded yet",
+        };
+        let tools = Tools::new(store.clone(), session, Some("/x".to_owned()));
+        for (name, arguments, said) in [
+            ("memory_recall", json!({}), "nothing is remembered yet"),
+            ("todo", json!({}), said),
+            ("recall", json!({"query": "x"}), said),
+        ] {
+            let reply = tools.call(name, arguments.as_object().unwrap()).unwrap();
+            assert!(reply.text.starts_with(said), "{name}: {reply:?}");
+        }
+        assert!(tools.call("todo", json!({"session": "s8"}).as_object().unwrap()).is_err());
     }
 }

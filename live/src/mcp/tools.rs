@@ -5,12 +5,13 @@ use acpdb_engine::command::{ContextAction, Target};
 use acpdb_engine::entry::MemoryEntry;
 use acpdb_engine::event::{MemoryKind, Scope};
 use acpdb_engine::fold::Ix;
-use acpdb_engine::ids::{ItemId, Seq};
+use acpdb_engine::ids::{ItemId, Micros, Seq};
 use acpdb_engine::{Error, MemoryScope, Store, View, store::StreamName};
 use acpdb_query::sound::or_lost;
-use acpdb_query::{Filter, ItemsQuestion};
+use acpdb_query::{Filter, FindError, ItemsQuestion, ParseError};
 use serde_json::{Map, Value, json};
 
+use super::catalog;
 use crate::{damage, due};
 
 /// Items that a search gives by default.
@@ -80,6 +81,9 @@ impl Tools {
     }
 
     fn reply(&self, name: &str, arguments: &Map<String, Value>) -> Result<Reply, ToolError> {
+        let tool = catalog::tools().into_iter().find(|tool| tool.name == name);
+        let tool = tool.ok_or_else(|| ToolError::Unknown(name.to_owned()))?;
+        check(&tool, arguments)?;
         let session = arguments.get("session").and_then(Value::as_str).filter(|name| !name.is_empty());
         match name {
             "context_discard" => self.act((ContextAction::Discard, "discard"), session, arguments),
@@ -109,6 +113,22 @@ impl Tools {
         match self.store.newest_of(here.collect())? {
             Some(name) => Ok(name),
             None => Ok(self.store.find_stream("latest")?),
+        }
+    }
+
+    /// As [`Self::session`]; `None` if the call names no session, and the one that it is about is not recorded yet.
+    fn here(&self, named: Option<&str>) -> Result<Option<StreamName>, ToolError> {
+        match self.session(named) {
+            Err(ToolError::Store(Error::NotFound { .. })) if named.is_none() => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
+    /// A sentence about the session that is not recorded yet.
+    fn not_yet(&self) -> String {
+        match &self.session {
+            Some(name) => format!("session {name} is not recorded yet"),
+            None => "no session is recorded here yet".to_owned(),
         }
     }
 
@@ -173,12 +193,21 @@ impl Tools {
         let query = text(arguments, "query")?;
         let limit = arguments.get("limit").and_then(Value::as_u64).unwrap_or(RECALL_COUNT as u64);
         let limit = usize::try_from(limit.clamp(1, RECALL_COUNT_MAX)).unwrap_or(RECALL_COUNT);
-        // A query that is no filter is a text.
-        let quoted = || format!("text:\"{}\"", query.replace(['"', '\\'], " "));
-        let now = self.store.now();
-        let filter = Filter::parse(query, now).or_else(|_| Filter::parse(&quoted(), now));
-        let filter = filter.map_err(|error| ToolError::Argument(error.to_string()))?;
-        let mut streams = if session.is_some() { vec![self.session(session)?] } else { self.sessions()? };
+        let (filter, remark) = filter(query, self.store.now())?;
+        let is_of_all = arguments.get("all_sessions").and_then(Value::as_bool).unwrap_or_default();
+        let mut streams = match (is_of_all, session) {
+            (true, Some(_)) => {
+                return Err(ToolError::Argument("give session or all_sessions, not both".to_owned()));
+            }
+            (true, None) => self.sessions()?,
+            (false, _) => match self.here(session)? {
+                Some(stream) => vec![stream],
+                None => {
+                    let text = format!("{}; all_sessions searches all others", self.not_yet());
+                    return Ok(Reply { text, value: json!({"items": []}) });
+                }
+            },
+        };
         streams.sort_by_key(|stream| std::cmp::Reverse(stream.head));
         let mut items = Vec::new();
         for stream in streams.into_iter().take(SESSION_COUNT_MAX) {
@@ -196,13 +225,18 @@ impl Tools {
         }
         let said: Vec<String> = items.iter().map(said_of).collect();
         let text = if said.is_empty() { "0 items matched".to_owned() } else { said.join("\n") };
-        Ok(Reply { text, value: json!({"items": items}) })
+        Ok(Reply { text: format!("{text}{remark}"), value: json!({"items": items}) })
     }
 
-    /// The item that a text names, in the session or in all sessions.
+    /// The item that a text names, in the named session. Without a name, an item of this session goes before those of all others.
     fn found(&self, session: Option<&str>, item: &str) -> Result<(StreamName, View, Ix), ToolError> {
-        let stream = session.map(|session| self.session(Some(session))).transpose()?;
-        let found = acpdb_query::find(&self.store, item, stream.as_ref());
+        let stream = self.here(session)?;
+        let found = match acpdb_query::find(&self.store, item, stream.as_ref()) {
+            Err(FindError::NotFound { .. } | FindError::OtherSession { .. }) if session.is_none() => {
+                acpdb_query::find(&self.store, item, None)
+            }
+            found => found,
+        };
         let found = found.map_err(|error| ToolError::Argument(error.to_string()))?;
         let ix = found.ix.ok_or_else(|| ToolError::Argument(format!("{item} is no item of a context")))?;
         Ok((found.stream, found.view, ix))
@@ -227,7 +261,9 @@ impl Tools {
     }
 
     fn todo(&self, session: Option<&str>) -> Result<Reply, ToolError> {
-        let stream = self.session(session)?;
+        let Some(stream) = self.here(session)? else {
+            return Ok(Reply { text: self.not_yet(), value: json!({"todos": []}) });
+        };
         let todos = due::todos(&self.store.view(stream.id)?)?;
         let said: Vec<String> =
             todos.iter().map(|(content, status)| format!("[{status}] {content}")).collect();
@@ -280,7 +316,15 @@ impl Tools {
     fn remembered(&self, session: Option<&str>, arguments: &Map<String, Value>) -> Result<Reply, ToolError> {
         let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default().to_lowercase();
         let words: Vec<&str> = query.split_whitespace().collect();
-        let memory = self.store.memory(&self.scope(session)?, Seq::MAX)?;
+        let scope = self.scope(session);
+        let memory = match scope.and_then(|scope| Ok(self.store.memory(&scope, Seq::MAX)?)) {
+            // The project is new to the store.
+            Err(ToolError::Store(Error::NotFound { .. })) if session.is_none() => {
+                let text = "nothing is remembered yet".to_owned();
+                return Ok(Reply { text, value: json!({"items": []}) });
+            }
+            memory => memory?,
+        };
         let items: Vec<Value> = memory.read(self.store.now(), |view| {
             let rows = view.current().into_iter().filter_map(|(_, item)| {
                 let text = view.text(&item)?;
@@ -298,7 +342,9 @@ impl Tools {
             format!("{} {}: {}", part("id"), part("kind"), part("text"))
         };
         let said: Vec<String> = items.iter().map(line).collect();
-        let text = if said.is_empty() { "nothing is remembered of that".to_owned() } else { said.join("\n") };
+        let nothing =
+            if words.is_empty() { "nothing is remembered yet" } else { "nothing is remembered of that" };
+        let text = if said.is_empty() { nothing.to_owned() } else { said.join("\n") };
         Ok(Reply { text, value: json!({"items": items}) })
     }
 
@@ -309,6 +355,51 @@ impl Tools {
         let receipt = self.store.remember(&self.scope(session)?, &MemoryCommand::Retract { item, reason })?;
         Ok(Reply { text: format!("{} no longer holds", receipt.id), value: json!({"id": receipt.id}) })
     }
+}
+
+/// Holds the arguments of a call against the schema of its tool. An argument that is passed over would make the tool act on
+/// something else than was meant. A host may write `null` for an argument that is not given.
+fn check(tool: &catalog::Tool, arguments: &Map<String, Value>) -> Result<(), ToolError> {
+    let empty = Map::new();
+    let known = tool.input.get("properties").and_then(Value::as_object).unwrap_or(&empty);
+    for (name, value) in arguments {
+        let Some(schema) = known.get(name) else {
+            let names: Vec<&str> = known.keys().map(String::as_str).collect();
+            let said = format!("there is no argument {name}; {} takes: {}", tool.name, names.join(", "));
+            return Err(ToolError::Argument(said));
+        };
+        let (fits, kind) = match schema.get("type").and_then(Value::as_str) {
+            Some("string") => (value.is_string(), "a text"),
+            Some("integer") => (value.is_u64(), "a whole number"),
+            Some("boolean") => (value.is_boolean(), "true or false"),
+            Some("array") => (value.is_array(), "a list"),
+            _ => (true, "a value"),
+        };
+        if !fits && !value.is_null() {
+            return Err(ToolError::Argument(format!("{name} is {kind}")));
+        }
+    }
+    Ok(())
+}
+
+/// The filter of a query, and a remark for the model. A query that is no filter is searched as a text, unless it names a field.
+fn filter(query: &str, now: Micros) -> Result<(Filter, &'static str), ToolError> {
+    let wrong = |error: ParseError| {
+        let hint = error.hint.as_ref().map(|hint| format!("\n{hint}")).unwrap_or_default();
+        ToolError::Argument(format!("{error}{hint}"))
+    };
+    let error = match Filter::parse(query, now) {
+        Ok(filter) => return Ok((filter, "")),
+        Err(error) => error,
+    };
+    let is_field = |name: &str| acpdb_query::filter::words::field(&name.to_lowercase()).is_some();
+    let mut names = query.split_whitespace().filter_map(|word| word.split_once(':'));
+    if names.any(|(name, _)| is_field(name.trim_start_matches(['-', '(', '!']))) {
+        return Err(wrong(error));
+    }
+    let plain = query.replace(['"', '\\'], " ");
+    let filter = Filter::parse(&format!("text:\"{}\"", plain.trim()), now).map_err(wrong)?;
+    Ok((filter, "\n[searched as a text]"))
 }
 
 fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, ToolError> {
