@@ -188,8 +188,8 @@ fn rollouts(own: &Path, thread: &str) -> Vec<PathBuf> {
     };
     let endings = [format!("-{thread}.jsonl"), format!("-{thread}.jsonl.zst")];
     // The importer notes a thread that cannot be read as missing, here and below.
-    let found = folders.iter().filter_map(|folder| below::files(folder, below::DEPTH_MAX).ok()).flatten();
-    let named = found.filter(|(path, _)| {
+    let found = folders.iter().filter_map(|folder| below::files(folder, below::DEPTH_MAX).ok());
+    let named = found.flat_map(|found| found.files).filter(|(path, _)| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         path != own && endings.iter().any(|ending| name.ends_with(ending))
     });

@@ -105,7 +105,7 @@ fn newest(global: &Global, folder: &Path, output: &Output) -> Result<Option<Chos
     // `acpdb import` tells the places of sessions, this verb does not.
     let mut silent = Output::new(global);
     silent.quiet = true;
-    let Ok(candidates) = super::import::usual(&[], &silent) else { return Ok(None) };
+    let Ok(candidates) = super::import::usual(&[], &mut Vec::new(), &silent) else { return Ok(None) };
     let mut dated: Vec<(SystemTime, Candidate)> = candidates
         .into_iter()
         .filter_map(|candidate| {

@@ -54,7 +54,7 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
         if root.path.exists() && !row.places.iter().any(|known| *known == name) {
             row.places.push(name.into_owned());
         }
-        row.files = row.files.saturating_add(root.files().map_or(0, |files| files.len() as u64));
+        row.files = row.files.saturating_add(root.files().map_or(0, |found| found.files.len() as u64));
     }
     if store_path::folder(global, output)?.join("acpdb.json").is_file() {
         let store = store_path::read(global, output)?;

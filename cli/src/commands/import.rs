@@ -37,8 +37,11 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     }
     let hosts = hosts(args)?;
     let mut skipped = Vec::new();
-    let candidates =
-        if args.paths.is_empty() { usual(&hosts, output)? } else { named(&args.paths, &mut skipped) };
+    let candidates = if args.paths.is_empty() {
+        usual(&hosts, &mut skipped, output)?
+    } else {
+        named(&args.paths, &mut skipped)
+    };
     if candidates.is_empty() && skipped.is_empty() {
         return Err(nothing_found(&hosts, output)?);
     }
@@ -291,15 +294,15 @@ fn named(paths: &[PathBuf], skipped: &mut Vec<Skipped>) -> Vec<Candidate> {
     let mut all = Vec::new();
     for path in paths {
         match reader::files(path) {
-            Ok(found) if found.is_empty() => {
+            Ok(found) if found.files.is_empty() && found.unread.is_empty() => {
                 let reason = "the folder holds no files".to_owned();
                 skipped.push(Skipped { path: path.clone(), line: None, reason });
             }
-            Ok(found) => all.extend(found),
-            Err(error) => {
-                let reason = format!("cannot be read: {error}");
-                skipped.push(Skipped { path: path.clone(), line: None, reason });
+            Ok(found) => {
+                all.extend(found.files);
+                skipped.extend(found.unread);
             }
+            Err(error) => skipped.push(Skipped::unread(path.clone(), &error)),
         }
     }
     all
@@ -375,16 +378,28 @@ pub(crate) fn places(hosts: &[Format]) -> Result<Vec<SessionPath>, Failure> {
     Ok(places)
 }
 
-/// Files in the usual places of some hosts, or of all.
-pub(crate) fn usual(hosts: &[Format], output: &Output) -> Result<Vec<Candidate>, Failure> {
+/// Files in the usual places of some hosts, or of all. A part that cannot be read does not stop the others.
+pub(crate) fn usual(
+    hosts: &[Format],
+    skipped: &mut Vec<Skipped>,
+    output: &Output,
+) -> Result<Vec<Candidate>, Failure> {
     let mut all = Vec::new();
     for place in places(hosts)? {
         let root = Root { path: place.folder.clone(), place: Some(place) };
         let before = all.len();
-        // A place that cannot be listed does not stop the others.
-        match root.files() {
-            Ok(found) => all.extend(found),
-            Err(error) => output.warn(format!("{}: cannot be looked at: {error}", root.path.display())),
+        let unread = match root.files() {
+            Ok(found) => {
+                all.extend(found.files);
+                found.unread
+            }
+            Err(error) => vec![Skipped::unread(root.path.clone(), &error)],
+        };
+        for new in unread {
+            // Places repeat a folder for each way in which its host names files.
+            if !skipped.iter().any(|known| known.path == new.path) {
+                skipped.push(new);
+            }
         }
         if let Some(place) = root.place.as_ref().filter(|_| all.len() > before) {
             output.note(format!(

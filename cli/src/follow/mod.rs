@@ -35,7 +35,7 @@ use crate::failure::{Code, Failure};
 use crate::kept;
 use crate::known::{KnownFiles, Stamp};
 use crate::output::Output;
-use crate::reader::{self, Candidate, FileReport, ReadError, Recognised, Skipped, notes, refused};
+use crate::reader::{self, Candidate, FileReport, Listed, ReadError, Recognised, Skipped, notes, refused};
 
 /// A host may still write to a file that changed within this time before the start.
 const RECENT: Duration = Duration::from_secs(60 * 60);
@@ -196,9 +196,12 @@ impl Follower<'_> {
                 .map_err(|error| format!("{}: cannot be looked at: {error}", root.path.display()));
             let found = found.unwrap_or_else(|trouble| {
                 self.warn(trouble);
-                Vec::new()
+                Listed::default()
             });
-            for candidate in found {
+            for skipped in &found.unread {
+                self.skip(skipped);
+            }
+            for candidate in found.files {
                 if self.is_stopping.load(Ordering::SeqCst) {
                     return Ok(());
                 }
@@ -249,8 +252,10 @@ impl Follower<'_> {
         let below = |root: &&Root| root.path != folder && folder.starts_with(&root.path);
         let roots = self.plan.roots.iter().filter(below);
         // A folder that cannot be listed now is looked at with all the others.
-        let found: Vec<Candidate> =
-            roots.filter_map(|root| root.files_below(folder, true).ok()).flatten().collect();
+        let found: Vec<Candidate> = roots
+            .filter_map(|root| root.files_below(folder, true).ok())
+            .flat_map(|found| found.files)
+            .collect();
         for candidate in &found {
             if !self.open.contains_key(&candidate.path) {
                 self.consider(candidate, false)?;

@@ -13,7 +13,7 @@ use notify::event::{AccessKind, AccessMode, EventKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::News;
-use crate::reader::{self, Candidate};
+use crate::reader::{self, Listed};
 
 /// A folder, or a file, to follow.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Root {
     }
 
     /// The root's files as they are now; none if the root is not there.
-    pub(crate) fn files(&self) -> std::io::Result<Vec<Candidate>> {
+    pub(crate) fn files(&self) -> std::io::Result<Listed> {
         if self.is_flat() {
             return self.files_below(&self.path, false);
         }
@@ -40,13 +40,13 @@ impl Root {
     }
 
     /// The root's files in a folder, and below it if `deep`; none if the folder is not there.
-    pub(crate) fn files_below(&self, folder: &Path, deep: bool) -> std::io::Result<Vec<Candidate>> {
+    pub(crate) fn files_below(&self, folder: &Path, deep: bool) -> std::io::Result<Listed> {
         let found = if deep { reader::files(folder) } else { reader::files_in(folder) };
         let mut found = match found {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Listed::default(),
             found => found?,
         };
-        found.retain(|candidate| self.holds(&candidate.path));
+        found.files.retain(|candidate| self.holds(&candidate.path));
         Ok(found)
     }
 

@@ -63,20 +63,36 @@ pub(crate) struct Candidate {
     pub(crate) named: bool,
 }
 
+/// Files that were found, and paths that could not be looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    pub(crate) files: Vec<Candidate>,
+    pub(crate) unread: Vec<Skipped>,
+}
+
 /// Files below `path`, in order of their paths.
-pub(crate) fn files(path: &Path) -> std::io::Result<Vec<Candidate>> {
+pub(crate) fn files(path: &Path) -> std::io::Result<Listed> {
     files_to(path, below::DEPTH_MAX)
 }
 
 /// Files in the folder `path`, and not in folders below.
-pub(crate) fn files_in(path: &Path) -> std::io::Result<Vec<Candidate>> {
+pub(crate) fn files_in(path: &Path) -> std::io::Result<Listed> {
     files_to(path, 0)
 }
 
-fn files_to(path: &Path, depth_max: usize) -> std::io::Result<Vec<Candidate>> {
+fn files_to(path: &Path, depth_max: usize) -> std::io::Result<Listed> {
     let named = !path.is_dir();
-    let found = below::files(path, depth_max)?.into_iter();
-    Ok(found.map(|(path, bytes)| Candidate { path, bytes, named }).collect())
+    let found = below::files(path, depth_max)?;
+    let files = found.files.into_iter().map(|(path, bytes)| Candidate { path, bytes, named }).collect();
+    let unread = found.unread.into_iter().map(|(path, error)| Skipped::unread(path, &error)).collect();
+    Ok(Listed { files, unread })
+}
+
+impl Skipped {
+    /// A path that could not be looked at.
+    pub(crate) fn unread(path: PathBuf, error: &std::io::Error) -> Self {
+        Self { path, line: None, reason: format!("cannot be read: {error}") }
+    }
 }
 
 /// Whether a file in a folder gets a remark if its format is not known.

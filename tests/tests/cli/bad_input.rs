@@ -469,3 +469,48 @@ fn a_request_of_too_much_is_said_to_be_that() {
     }
     world.assert_sound();
 }
+
+/// One folder that could not be read kept all others below the same root from being recorded, and was not named.
+#[test]
+fn a_folder_that_cannot_be_read_is_named_and_the_rest_is_recorded() {
+    let world = World::new();
+    // The superuser may read all, so the program runs as another user then.
+    let typed = |line: &str| {
+        let user = "[ \"$(id -u)\" = 0 ] && as='setpriv --reuid=65534 --regid=65534 --clear-groups'";
+        world.shell(&format!("umask 0; {user}; {line}"))
+    };
+    typed(
+        "chmod 777 . home; mkdir -p p/a p/b; cp session.jsonl p/a; cp session.jsonl p/c.jsonl; chmod 0 p/b p/c.jsonl",
+    );
+    if typed("$as acpdb --version").code != 0 {
+        return;
+    }
+    let first = typed("$as acpdb import p");
+    let followed = typed(
+        "export ACPDB_PATH=followed; $as acpdb import --follow p >out 2>err & \
+         for n in $(seq 600); do grep -q b: err && grep -q c.jsonl: err && grep -q events out && break; sleep .1; done; \
+         kill -s INT $!; wait $!; cat err >&2; exit 0",
+    );
+    let places = typed(
+        "mkdir -p home/.claude/projects; mv p/a p/b home/.claude/projects; export ACPDB_PATH=places; $as acpdb import",
+    );
+    typed("chmod 700 home/.claude/projects/b");
+    first.says(8, &["p/b: cannot be read", "p/c.jsonl: cannot be read", "the rest is recorded"]);
+    followed.says(0, &["p/b: cannot be read", "p/c.jsonl: cannot be read"]);
+    places.says(8, &["projects/b: cannot be read", "the rest is recorded"]);
+    for store in ["store", "followed", "places"] {
+        assert!(world.run(&["--db", store, "list"]).ok().lines().count() > 200, "{store}");
+    }
+}
+
+/// A folder with a link to a session was said to hold no files.
+#[test]
+fn sessions_behind_links_are_recorded() {
+    let world = World::new();
+    world
+        .shell("mkdir -p links real && mv session.jsonl real && ln -s ../real links/to && ln -s .. links/up");
+    let ran = world.run(&["import", "links"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.text().contains("1 file: "), "{}", ran.text());
+    assert!(world.list().lines().count() > 200);
+}
