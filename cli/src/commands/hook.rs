@@ -144,12 +144,17 @@ impl Work {
         if let Some(unread) = &self.global.settings.unread {
             return Err(unread.clone());
         }
-        // The store is looked for from the agent's folder.
+        // A path that was named is of the folder in which the host runs the hook; only the search upwards begins in the agent's folder.
+        let mut global = self.global.apart();
+        for path in [&mut global.db, &mut global.key_file].into_iter().flatten() {
+            let whole = std::path::absolute(&*path);
+            *path = whole.map_err(|error| format!("{} cannot be found: {error}", path.display()))?;
+        }
         if let Some(folder) = &told.cwd {
             enter(folder)?;
         }
-        let output = Output::new(&self.global);
-        let store = store_path::open_about(&self.global, self.subject.as_deref(), &output);
+        let output = Output::new(&global);
+        let store = store_path::open_about(&global, self.subject.as_deref(), &output);
         let store = store.map_err(|failure| failure.message)?;
         let done: Done = hook.run(&store).map_err(|error| chained(&error))?;
         let answer = dialect::render(self.host, &told, &done.answer).to_string();

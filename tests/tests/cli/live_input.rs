@@ -230,3 +230,21 @@ fn a_recording_that_is_a_pipe_is_refused_at_once() {
     let status = world.run(&["attach", "--status", "claude-code"]).ok();
     assert!(status.contains("not a regular file"), "{status}");
 }
+
+/// The named store was looked for in the agent's folder: a conversation of two folders was split over two stores.
+#[test]
+fn a_store_that_is_named_lies_where_the_host_runs_the_hook() {
+    let world = World::new();
+    for (text, folder) in [("in one", "one"), ("in two", "two"), ("nowhere", "no/such/folder")] {
+        if text != "nowhere" {
+            std::fs::create_dir(world.path(folder)).unwrap();
+        }
+        let mut event: Value = serde_json::from_str(&prompt(&world, text)).unwrap();
+        event["workspace_roots"] = json!([world.path(folder)]);
+        world.run_with(&["hook", "cursor"], event.to_string()).ok();
+        assert!(world.list().contains(text), "{text}");
+    }
+    for folder in ["one", "two"] {
+        assert_eq!(std::fs::read_dir(world.path(folder)).unwrap().count(), 0, "{folder}");
+    }
+}
