@@ -222,7 +222,8 @@ mod tests {
             let _ = store.shred(stream, "the test", "a wish").unwrap();
             let done = hook.run(&store).unwrap();
             assert_eq!((done.event_count, done.left_out), (0, None), "{host}");
-            assert_eq!(recording::import(&store, &path, acpdb_hosts::import::Format::ClaudeCode).unwrap(), 0);
+            let read = recording::import(&store, &path, acpdb_hosts::import::Format::ClaudeCode).unwrap();
+            assert_eq!(read, recording::Recorded::default());
         }
     }
 }

@@ -20,7 +20,7 @@ use acpdb_hosts::import::Format;
 
 use crate::gather::is_shredded;
 use crate::host::{Host, Mode};
-use crate::recording::{self, RecordingError};
+use crate::recording::{self, Recorded, RecordingError};
 use crate::told::{Answer, Call, Event, Source, Told};
 use crate::{birth, compaction, damage, due, if_there};
 
@@ -40,6 +40,22 @@ pub struct Done {
     pub event_count: u64,
     /// A text about parts that are left out: damaged parts of the answer, or recordings beyond the limit. The host hears nothing of it.
     pub left_out: Option<String>,
+}
+
+impl Done {
+    fn add(&mut self, recorded: Recorded) {
+        self.event_count = self.event_count.saturating_add(recorded.event_count);
+        self.leave_out(recorded.left_out);
+    }
+
+    /// Adds a text about parts that are left out, unless it is known: a recording may be read twice for one event.
+    fn leave_out(&mut self, more: Option<String>) {
+        match (&mut self.left_out, more) {
+            (Some(known), Some(more)) if !known.contains(&more) => *known = format!("{known}; {more}"),
+            (known @ None, more) => *known = more,
+            _ => {}
+        }
+    }
 }
 
 /// Why an event was not recorded. The host hears nothing of it.
@@ -115,8 +131,7 @@ impl Hook<'_> {
             }
             _ => {}
         }
-        let both: Vec<String> = done.left_out.take().into_iter().chain(damage::met(store)).collect();
-        done.left_out = (!both.is_empty()).then(|| both.join("; "));
+        done.leave_out(damage::met(store));
         Ok(done)
     }
 
@@ -171,14 +186,14 @@ impl Hook<'_> {
             Event::AgentStopped { transcript: Some(agent) } => vec![agent.clone()],
             Event::AgentStopped { transcript: None } | Event::SessionEnded => {
                 let agents = recording::agents(path)?;
-                done.left_out = agents.shortage(path);
+                done.leave_out(agents.shortage(path));
                 agents.files
             }
             _ => Vec::new(),
         };
         let files = std::iter::once(path).chain(agents.iter().map(PathBuf::as_path));
         for file in files {
-            done.event_count = done.event_count.saturating_add(recording::import(store, file, format)?);
+            done.add(recording::import(store, file, format)?);
         }
         Ok(())
     }
@@ -252,8 +267,7 @@ impl Hook<'_> {
             if wait > 0 {
                 std::thread::sleep(LATE_WAIT);
                 if let (Some(format), Some(path)) = (self.host.format(), self.recording()) {
-                    done.event_count =
-                        done.event_count.saturating_add(recording::import(store, &path, format)?);
+                    done.add(recording::import(store, &path, format)?);
                 }
             }
             let view = store.view(self.info().id())?;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use acpdb_engine::locks::steady;
 use acpdb_engine::{Error, Store};
-use acpdb_hosts::import::{self, Beside, Format, ImportError, Limits, Options};
+use acpdb_hosts::import::{self, Beside, Format, ImportError, ImportReport, Limits, Options};
 
 use crate::below;
 use crate::gather::Gather;
@@ -40,6 +40,14 @@ pub enum RecordingError {
         /// The cause.
         source: ImportError,
     },
+    /// A file of another kind. A host, or a program in its place, may name any file.
+    #[error("{} is no recording of {}; nothing of it is recorded", path.display(), format.name())]
+    Other {
+        /// The file.
+        path: PathBuf,
+        /// The format that was expected.
+        format: Format,
+    },
     /// Messages that a plug-in told.
     #[error("cannot import the messages")]
     Messages(#[source] ImportError),
@@ -48,13 +56,22 @@ pub enum RecordingError {
     Store(#[from] Error),
 }
 
-/// Reads a recording into the store. Returns the number of new events. A file that is not there yet has none.
+/// The outcome of reading a recording.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Recorded {
+    /// Events that are new.
+    pub event_count: u64,
+    /// A text about records that were left out.
+    pub left_out: Option<String>,
+}
+
+/// Reads a recording into the store. A file that is not there yet, or whose first record is not whole yet, has no events.
 ///
 /// Cost: one pass over the file. Durable when it returns.
 ///
 /// # Errors
-/// If the file cannot be read or the store cannot be written; facts before the error are recorded.
-pub fn import(store: &Store, path: &Path, format: Format) -> Result<u64, RecordingError> {
+/// If the file cannot be read, is no recording of this format, or the store cannot be written; facts before the error are recorded.
+pub fn import(store: &Store, path: &Path, format: Format) -> Result<Recorded, RecordingError> {
     let failed = |source| RecordingError::File { path: path.to_owned(), source };
     // To open a pipe waits for its other end, and a device may have none.
     let opened = match std::fs::metadata(path) {
@@ -64,14 +81,42 @@ pub fn import(store: &Store, path: &Path, format: Format) -> Result<u64, Recordi
     };
     let file = match opened {
         Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Recorded::default()),
         Err(error) => return Err(failed(error)),
     };
     let options = Options { beside: Some(beside(path)), ..Options::default() };
-    let input = import::decompressed(BufReader::new(file), &options.limits).map_err(failed)?;
+    let mut input = import::decompressed(BufReader::new(file), &options.limits).map_err(failed)?;
+    let mut head = Vec::new();
+    input.by_ref().take(import::HEAD_BYTES as u64).read_to_end(&mut head).map_err(failed)?;
+    if import::own_export(&head).is_some() || import::detect(path, &head) != Some(format) {
+        let other = RecordingError::Other { path: path.to_owned(), format };
+        return if is_begun(&head) { Ok(Recorded::default()) } else { Err(other) };
+    }
     let mut gather = Gather::new(store, None);
-    let read = import::read(format, &stem(path), input, &options, &mut gather);
-    ended(gather, read.map_err(|source| RecordingError::Import { path: path.to_owned(), source }))
+    let read = import::read(format, &stem(path), head.as_slice().chain(input), &options, &mut gather);
+    let left_out = read.as_ref().ok().and_then(|report| left_out(path, report));
+    let read = read.map_err(|source| RecordingError::Import { path: path.to_owned(), source });
+    Ok(Recorded { event_count: ended(gather, read)?, left_out })
+}
+
+/// Whether the beginning of a file may become a recording: it is empty, or its last value is JSON that is not whole yet.
+fn is_begun(head: &[u8]) -> bool {
+    if head.len() >= import::HEAD_BYTES {
+        return false;
+    }
+    let mut values = serde_json::Deserializer::from_slice(head).into_iter::<serde::de::IgnoredAny>();
+    values.find_map(Result::err).map_or(head.trim_ascii().is_empty(), |error| error.is_eof())
+}
+
+/// A sentence about the records of a file that were left out.
+fn left_out(path: &Path, report: &ImportReport) -> Option<String> {
+    let first = report.skipped.first()?;
+    // At least one is there.
+    let more = match report.skipped.len() - 1 {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    Some(format!("{}:{}: {}{more}", path.display(), first.line, first.reason))
 }
 
 /// Records messages of an opencode session that its plug-in tells, as JSON. Returns the number of new events. Durable when it returns.
@@ -223,9 +268,62 @@ mod tests {
 
     use acpdb_engine::Store;
 
-    use super::{AGENT_COUNT_MAX, Agents, agents};
+    use super::{AGENT_COUNT_MAX, Agents, Format, agents, import};
     use crate::hook::Hook;
     use crate::host::{Host, Mode};
+
+    const RECORD: &str = r#"{"type":"user","uuid":"u1","sessionId":"s1","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"Look."}}"#;
+
+    /// Whatever file a hook was told, such as a key of ssh, was recorded as a session.
+    #[test]
+    fn a_file_of_another_kind_is_refused_and_one_that_begins_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::builder(folder.path().join("store")).any_file_system().open().unwrap();
+        let path = folder.path().join("id_ed25519");
+        let record = format!("{RECORD}\n");
+        for (bytes, expected) in [
+            (&b"-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n"[..], None),
+            (b"root:x:0:0:root:/root:/bin/bash\n", None),
+            (b"\x93\x00\xff\xfe", None),
+            (b"{\"some\": \"JSON\"}\n", None),
+            (b"{\"type\":\"session_meta\",\"payload\":{}}\n", None),
+            (b"", Some(0)),
+            (b" \n", Some(0)),
+            (&record.as_bytes()[..40], Some(0)),
+            (record.as_bytes(), Some(3)),
+        ] {
+            std::fs::write(&path, bytes).unwrap();
+            let read = import(&store, &path, Format::ClaudeCode);
+            let said = String::from_utf8_lossy(bytes);
+            match expected {
+                Some(count) => assert_eq!(read.unwrap().event_count, count, "{said}"),
+                None => {
+                    let error = read.unwrap_err().to_string();
+                    assert!(error.contains("id_ed25519 is no recording of claude-code"), "{said}: {error}");
+                    assert!(store.stream_names().unwrap().is_empty(), "{said}");
+                }
+            }
+        }
+    }
+
+    /// A record over a limit was left out, and the journal of hooks said nothing.
+    #[test]
+    fn a_record_that_is_left_out_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::builder(folder.path().join("store")).any_file_system().open().unwrap();
+        let path = folder.path().join("s1.jsonl");
+        let long = RECORD
+            .replace("\"u1\"", "\"u2\"")
+            .replace('}', &format!(",\"n\":[0{}]}}", ",0".repeat(1_000_001)));
+        std::fs::write(&path, format!("{RECORD}\n{long}\n")).unwrap();
+        let told = r#"{"hook_event_name":"Stop","session_id":"s1","cwd":"/w"}"#;
+        let told = crate::dialect::parse(Host::ClaudeCode, told, None).unwrap();
+        let hook = Hook { host: Host::ClaudeCode, mode: Mode::Record, told: &told, transcript: Some(&path) };
+        let done = hook.run(&store).unwrap();
+        assert!(done.event_count > 0);
+        let said = done.left_out.unwrap();
+        assert!(said.contains("s1.jsonl:2: left out: a record of "), "{said}");
+    }
 
     /// A folder of subagents that could not be read counted as one without subagents: their work was not recorded.
     #[test]

@@ -194,7 +194,7 @@ impl Desk {
         }
         match acted {
             Ok(mut answer) => {
-                done.error = self.store.as_ref().and_then(damage::met);
+                done.error = done.error.take().or_else(|| self.store.as_ref().and_then(damage::met));
                 if let Some(answer) = answer.as_object_mut() {
                     answer.insert("id".to_owned(), id);
                 }
@@ -346,7 +346,8 @@ impl Desk {
         done.session = session_name(request, done)?;
         let lacks = || PluginError::Lacks { op: request.op.clone(), member: "recording" };
         let path = request.recording.as_deref().ok_or_else(lacks)?;
-        done.event_count = recording::import(store, path, format)?;
+        let recorded = recording::import(store, path, format)?;
+        (done.event_count, done.error) = (recorded.event_count, recorded.left_out);
         Ok(())
     }
 
