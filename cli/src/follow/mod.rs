@@ -54,6 +54,8 @@ pub(crate) enum News {
     Unwatched(String),
     /// A growing file brought this number of events.
     Recorded { path: PathBuf, format: Format, event_count: u64 },
+    /// A growing file has a record that is too long, which is left out. Its report comes at its end, which may be days later.
+    LeftOut(Skipped),
     /// The reading of a growing file has ended.
     Ended { path: PathBuf, end: End, position: u64, result: Box<Result<FileReport, ReadError>> },
     /// The user or the system wants the follower to end.
@@ -95,6 +97,8 @@ struct Follower<'o> {
     /// Sessions of each database, as they were when they were read.
     sessions: HashMap<PathBuf, ReadSessions>,
     said: BTreeSet<String>,
+    /// Records of growing files that were told as left out: the file, and the line.
+    left_out: BTreeSet<(PathBuf, Option<u64>)>,
     event_count: u64,
     /// The follower was told to stop; the message itself may come behind others.
     is_stopping: Arc<AtomicBool>,
@@ -125,6 +129,7 @@ pub(crate) fn run(store: Store, known: KnownFiles, plan: Plan, output: &mut Outp
         schedule,
         sessions: HashMap::new(),
         said: BTreeSet::new(),
+        left_out: BTreeSet::new(),
         event_count: 0,
         is_stopping,
     };
@@ -175,6 +180,7 @@ impl Follower<'_> {
             News::Look => return Ok(true),
             News::Unwatched(why) => self.warn(format!("changes may be found by looking only: {why}")),
             News::Recorded { path, format, event_count } => self.recorded(&path, format, event_count)?,
+            News::LeftOut(skipped) => self.leave_out(skipped),
             News::Ended { path, end, position, result } => self.closed(&path, end, position, *result)?,
             News::Stop => {}
         }
@@ -281,8 +287,19 @@ impl Follower<'_> {
             return Ok(());
         }
         // The format of lines is not known before the first line is there.
-        if candidate.bytes == 0 || (is_lines(path) && !has_line(path, &self.plan.options.limits)) {
+        if candidate.bytes == 0 {
             return Ok(());
+        }
+        if is_lines(path) {
+            match has_line(path, &self.plan.options.limits) {
+                Ok(true) => {}
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    self.skip(&Skipped::unread(path.clone(), &error));
+                    return Ok(());
+                }
+                // It waits for its first line, or is gone.
+                Ok(false) | Err(_) => return Ok(()),
+            }
         }
         let reading = KnownFiles::begin(path);
         self.stamps.insert(path.clone(), stamp.clone());
@@ -389,7 +406,17 @@ impl Follower<'_> {
     fn tell(&mut self, report: &FileReport) {
         let cut = report.report.cut.as_ref().map(|note| note.line);
         for skipped in notes(report).iter().filter(|skipped| cut.is_none() || skipped.line != cut) {
-            self.skip(skipped);
+            if !self.left_out.contains(&(skipped.path.clone(), skipped.line)) {
+                self.skip(skipped);
+            }
+        }
+    }
+
+    /// Warns of a record that is left out. The report of its file will name it again.
+    fn leave_out(&mut self, skipped: Skipped) {
+        self.skip(&skipped);
+        if self.left_out.len() < SAID_MAX {
+            self.left_out.insert((skipped.path, skipped.line));
         }
     }
 
@@ -444,6 +471,10 @@ impl Follower<'_> {
                     self.closed(&path, End::Still, position, *result)
                 }
                 News::Recorded { path, format, event_count } => self.recorded(&path, format, event_count),
+                News::LeftOut(skipped) => {
+                    self.leave_out(skipped);
+                    Ok(())
+                }
                 News::Ended { result, .. } => match *result {
                     Err(error @ ReadError::Store(_)) => self.refuse(Path::new(""), error),
                     _ => Ok(()),
@@ -475,18 +506,17 @@ fn is_lines(path: &Path) -> bool {
 }
 
 /// Whether a file's first line is complete, or longer than a record may be: such a line is not waited for.
-fn has_line(path: &Path, limits: &Limits) -> bool {
+fn has_line(path: &Path, limits: &Limits) -> std::io::Result<bool> {
     use std::io::{BufRead as _, Read as _};
-    let Ok(file) = std::fs::File::open(path) else { return false };
-    let mut file = std::io::BufReader::new(file).take(limits.record);
+    let mut file = std::io::BufReader::new(std::fs::File::open(path)?).take(limits.record);
     loop {
         if file.limit() == 0 {
-            return true;
+            return Ok(true);
         }
-        match file.fill_buf() {
-            Ok([]) | Err(_) => return false,
-            Ok(bytes) if bytes.contains(&b'\n') => return true,
-            Ok(bytes) => {
+        match file.fill_buf()? {
+            [] => return Ok(false),
+            bytes if bytes.contains(&b'\n') => return Ok(true),
+            bytes => {
                 let count = bytes.len();
                 file.consume(count);
             }

@@ -25,7 +25,7 @@ use acpdb_live::gather::Gather;
 use acpdb_live::recording::{beside, stem};
 
 use super::News;
-use crate::reader::{self, FileReport, ReadError};
+use crate::reader::{self, FileReport, ReadError, Skipped};
 
 /// Time without a change after which a file is closed. Its host may add to it later; then it is read anew.
 const STILL_MAX: Duration = Duration::from_secs(60 * 60);
@@ -78,6 +78,7 @@ pub(crate) fn run(job: Job) {
             told: 0,
             gather: Rc::clone(&gather),
             news: news.clone(),
+            record: Record { line: 1, length: 0, max: options.limits.record },
             end: Rc::clone(&end),
         };
         read(tail, &gather, &path, format, &options)
@@ -163,7 +164,34 @@ struct Tail<'s> {
     told: u64,
     gather: Rc<RefCell<Gathered<'s>>>,
     news: Sender<News>,
+    record: Record,
     end: Rc<Cell<Option<End>>>,
+}
+
+/// The record that is being read: the importer tells only at the end of the file that it left one out.
+struct Record {
+    line: u64,
+    length: u64,
+    /// Longest record that is kept.
+    max: u64,
+}
+
+impl Record {
+    /// Goes on by some bytes. Returns the line of a record that has become too long.
+    fn feed(&mut self, bytes: &[u8]) -> Option<u64> {
+        let mut too_long = None;
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let before = self.length;
+            self.length = before.saturating_add(piece.trim_ascii_end().len() as u64);
+            if before <= self.max && self.length > self.max {
+                too_long = Some(self.line);
+            }
+            if piece.ends_with(b"\n") {
+                (self.line, self.length) = (self.line.saturating_add(1), 0);
+            }
+        }
+        too_long
+    }
 }
 
 impl Read for Tail<'_> {
@@ -172,7 +200,17 @@ impl Read for Tail<'_> {
             let count = self.file.read_at(buffer, self.position.get())?;
             if count > 0 {
                 self.position.set(self.position.get().saturating_add(count as u64));
-                self.remember(buffer.get(..count).unwrap_or_default());
+                let bytes = buffer.get(..count).unwrap_or_default();
+                self.remember(bytes);
+                if let Some(line) = self.record.feed(bytes) {
+                    let reason = format!(
+                        "left out: a record of more than {0} bytes; --limits record=N allows more",
+                        self.record.max
+                    );
+                    let skipped = Skipped { path: self.path.clone(), line: Some(line), reason };
+                    // A follower that has ended is not told.
+                    let _ = self.news.send(News::LeftOut(skipped));
+                }
                 self.grown = Instant::now();
                 return Ok(count);
             }
