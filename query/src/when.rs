@@ -22,6 +22,8 @@ use acpdb_engine::ids::{Micros, Seq, Turn};
 use acpdb_engine::{At, Error, Store, View, store::StreamName};
 use jiff::Timestamp;
 
+use crate::lineage::lineage;
+
 pub use line::Clock;
 pub use moment::{Stretch, TIME_FORMS};
 
@@ -338,9 +340,8 @@ pub fn within(
             plain(seq.before())
         }
         Point::Time(time) if time <= now => {
-            let forks = state.forks(head).to_vec();
             drop(reading);
-            let (seq, clock) = line::seq_at(store, view.stream(), &forks, time)?;
+            let (seq, clock) = line::seq_at(store, view.stream(), time)?;
             Ok(Found { clock: Some(clock), ..Found::at(seq.unwrap_or(head).min(head)) })
         }
         Point::Head | Point::Seq(_) | Point::Time(_) => {
@@ -355,13 +356,15 @@ fn marks(store: &Store, view: &View, mark: Mark) -> Result<Vec<Seq>, Error> {
     if mark == Mark::Rewind {
         return Ok(view.read().state().rewinds(view.at()).iter().map(|(seq, _)| *seq).collect());
     }
-    let replaced = store.stream_events(view.stream(), Seq(1), view.at())?;
     let mut marks = Vec::new();
-    for recorded in replaced.wanted(|glimpse| glimpse.kind() == CONTEXT_REPLACED) {
-        let recorded = recorded?;
-        if matches!(&recorded.event.payload, Payload::ContextReplaced(by) if by.cause != ReplaceCause::Cleared)
-        {
-            marks.push(recorded.seq);
+    for part in lineage(store, view.stream(), view.at())? {
+        let replaced = store.stream_events(part.stream, Seq(1), part.to)?;
+        for recorded in replaced.wanted(|glimpse| glimpse.kind() == CONTEXT_REPLACED) {
+            let recorded = recorded?;
+            if matches!(&recorded.event.payload, Payload::ContextReplaced(by) if by.cause != ReplaceCause::Cleared)
+            {
+                marks.push(recorded.seq);
+            }
         }
     }
     Ok(marks)

@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use acpdb_engine::event::{Payload, Report};
+use acpdb_engine::event::{Payload, Report, Usage};
 use acpdb_engine::fold::{ItemKind, ItemView, Ix, Status};
 use acpdb_engine::ids::{ItemId, Micros, Seq, StreamId};
 use acpdb_engine::{At, Store, View};
@@ -24,7 +24,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{ExportError, page_past};
 use crate::items::ItemRow;
-use crate::sound::{or_lost, sound};
+use crate::sound::or_lost;
 
 /// Deepest nesting of subagents that is followed to find the trace.
 const DEPTH_MAX: usize = 32;
@@ -146,9 +146,10 @@ struct Turn {
 impl Told {
     fn read(store: &Store, view: &View) -> Result<Self, ExportError> {
         let mut told = Self::default();
-        for recorded in sound(store.stream_events(view.stream(), Seq(1), view.at())?) {
+        for recorded in crate::lineage::events(store, view.stream(), view.at())? {
             let recorded = recorded?;
             let (seq, event) = (recorded.seq, recorded.event);
+            let is_own = event.stream == view.stream();
             // If the host dates its events, an event without a time happened at the time of the event before it.
             let before = told.times.last_key_value().filter(|_| told.dated).map(|(_, time)| *time);
             told.dated |= event.host_time.is_some();
@@ -170,7 +171,11 @@ impl Told {
                     "attributes": [number_of("acpdb.seq", seq.get()), text("acpdb.note", &note)],
                 }));
             }
-            if let Payload::MessageFinished(finished) = event.payload {
+            if let Payload::MessageFinished(mut finished) = event.payload {
+                // The usage of a request counts once, in the session that made it.
+                if !is_own {
+                    finished.report.usage = Usage::default();
+                }
                 turn.reports.push(finished.report);
             }
         }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use acpdb_engine::event::{Face, MessageFinished, PartKind, Payload, Recorded, Role, Usage};
 use acpdb_engine::fold::{CauseView, FaceState, FaceView, ItemKind, ItemView, Ix, State, Status};
-use acpdb_engine::ids::{ItemId, Micros, Seq};
+use acpdb_engine::ids::{ItemId, Micros, Seq, StreamId};
 use acpdb_engine::{Store, View};
 
 use super::page_data::{
@@ -20,7 +20,7 @@ use super::texts::{TextNumber, Texts};
 use super::{ExportError, page_past};
 use crate::cost::PriceTable;
 use crate::items::cause_label;
-use crate::sound::{or_lost, sound};
+use crate::sound::or_lost;
 use crate::titles::prompt_in;
 
 /// Longest title, in characters.
@@ -46,14 +46,14 @@ impl<'v> Making<'v> {
         let mut words = Words::new(redaction.clone());
         let mut data = SessionPage::default();
         let mut events = Events::default();
-        for recorded in sound(store.stream_events(view.stream(), Seq(1), view.at())?) {
+        for recorded in crate::lineage::events(store, view.stream(), view.at())? {
             let recorded = recorded?;
             if let Some(text) = page_past::mark(&recorded.event.payload) {
                 let kind = words.number(&recorded.event.payload.label().replace('_', " "));
                 let turn = view.read().state().turn(recorded.seq).get();
                 data.marks.push((recorded.seq.get(), turn, kind, redaction.of(&text).into_owned()));
             }
-            events.take(recorded);
+            events.take(recorded, view.stream());
         }
         let (all, places) = {
             let reading = view.read();
@@ -292,14 +292,16 @@ struct Events {
 }
 
 impl Events {
-    fn take(&mut self, recorded: Recorded) {
+    fn take(&mut self, recorded: Recorded, own: StreamId) {
         let seq = recorded.seq;
+        let is_own = recorded.event.stream == own;
         if let Some(time) = recorded.event.host_time {
             self.times.insert(seq, time);
         }
         match recorded.event.payload {
             Payload::ContextReplaced(_) | Payload::Rewound(_) => self.orders.push(seq),
-            Payload::MessageFinished(finished) if finished.report.usage != Usage::default() => {
+            // A request counts once, in the session that made it.
+            Payload::MessageFinished(finished) if is_own && finished.report.usage != Usage::default() => {
                 let finished = MessageFinished::clone(&finished);
                 let known =
                     self.by_message.get(&finished.key).and_then(|place| self.finished.get_mut(*place));

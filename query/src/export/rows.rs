@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::ExportError;
 use crate::chain::EdgeRow;
 use crate::items::{ItemRow, cause_label};
-use crate::sound::{or_lost, sound};
+use crate::sound::or_lost;
 
 /// An item, with its texts and the reasons.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -97,10 +97,10 @@ pub fn lines(
     Ok(())
 }
 
-/// The time of each event of a stream: the host's, else the time of recording.
+/// The time of each event of a session, with the history that it shares as a fork: the host's, else the time of recording.
 pub(super) fn times(store: &Store, view: &View) -> Result<HashMap<Seq, Micros>, ExportError> {
     let mut times = HashMap::new();
-    for recorded in sound(store.stream_events(view.stream(), Seq(1), view.at())?) {
+    for recorded in crate::lineage::events(store, view.stream(), view.at())? {
         let recorded = recorded?;
         times.insert(recorded.seq, recorded.event.host_time.unwrap_or(recorded.recorded_at));
     }

@@ -15,10 +15,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use acpdb_engine::event::Forked;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::locks::steady;
 use acpdb_engine::{Error, Store, store::Glimpse};
+
+use crate::lineage::lineage;
 
 /// The clock that a session's times are of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
@@ -52,27 +53,22 @@ struct Stamp {
 ///
 /// # Errors
 /// If the log cannot be read.
-pub(super) fn seq_at(
-    store: &Store,
-    stream: StreamId,
-    forks: &[(Seq, Forked)],
-    moment: Micros,
-) -> Result<(Option<Seq>, Clock), Error> {
-    let (later, clock) = first_later(store, stream, Seq::MAX, moment)?;
-    let Some(later) = later else { return Ok((None, clock)) };
-    let last = before(later);
-    // The fork began later than the moment: the history that it shares gives the seq.
-    match forks.first().filter(|(began, _)| last < *began) {
-        Some((_, forked)) => {
-            let (shared, clock) = first_later(store, forked.from, forked.at, moment)?;
-            Ok((Some(shared.map_or(forked.at, before).min(last)), clock))
+pub(super) fn seq_at(store: &Store, stream: StreamId, moment: Micros) -> Result<(Option<Seq>, Clock), Error> {
+    let mut found = (None, Clock::Recorded);
+    for part in lineage(store, stream, Seq::MAX)?.iter().rev() {
+        let (later, clock) = first_later(store, part.stream, part.to, moment)?;
+        let is_own = part.stream == stream;
+        // A history that a fork shares ends where it left.
+        let Some(last) = later.map(Seq::before).or((!is_own).then_some(part.to)) else {
+            return Ok((None, clock));
+        };
+        found = (Some(found.0.map_or(last, |known: Seq| known.min(last))), clock);
+        // If the fork began later than the moment, the history that it shares gives the seq.
+        if last >= part.forked {
+            break;
         }
-        None => Ok((Some(last), clock)),
     }
-}
-
-const fn before(seq: Seq) -> Seq {
-    seq.before()
+    Ok(found)
 }
 
 /// The first event of a stream, up to a seq, that is later than a moment.
