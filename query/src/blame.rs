@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::explain::explain;
 use crate::items::{ItemRow, Which, items};
+use crate::lineage::lineage;
 use crate::names::time_of;
 
 /// A call on a file.
@@ -119,12 +120,10 @@ pub fn item(store: &Store, view: &View, session: &str, ix: Ix) -> Result<Option<
     let Some(id) = view.read().state().item_id(ix).filter(|item| item.seq <= at) else { return Ok(None) };
     let mut changes: Vec<Seq> = Vec::new();
     let mut seqs = Vec::new();
-    // A fork reads the history that it shares in the stream of its parent.
-    let origin = store.event(id.seq)?.map_or(view.stream(), |recorded| recorded.event.stream);
-    for stream in [origin, view.stream()] {
+    for part in lineage(store, view.stream(), at)? {
         let known = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
         let seen = std::sync::Arc::clone(&known);
-        let events = store.stream_events(stream, id.seq, at)?.wanted(move |glimpse| {
+        let events = store.stream_events(part.stream, id.seq, part.to)?.wanted(move |glimpse| {
             steady(&seen).push(glimpse.seq());
             false
         });
@@ -132,11 +131,7 @@ pub fn item(store: &Store, view: &View, session: &str, ix: Ix) -> Result<Option<
             damaged?;
         }
         seqs.extend(steady(&known).drain(..));
-        if origin == view.stream() {
-            break;
-        }
     }
-    seqs.sort_unstable();
     {
         let reading = view.read();
         let state = reading.state();

@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::{Seq, StreamId};
+use acpdb_engine::text::Globs;
 use acpdb_engine::{Error, Store, store::StreamName};
 
 use crate::cost::{PriceTable, Pricing, Requests, requests};
 use crate::filter::{Expr, Filter, Term};
+use crate::lineage::lineage;
 use crate::names::Names;
 use crate::titles::title_at;
 
@@ -89,7 +91,8 @@ pub fn settled(store: &Store, filter: Filter) -> Result<Filter, Error> {
 pub(crate) fn settled_among(store: &Store, mut filter: Filter, all: &[StreamName]) -> Result<Filter, Error> {
     let needs = filter.needs();
     let names = || all.iter().filter(|name| name.scope == Scope::Session);
-    let known = if needs.requests { facts(store, Seq::MAX)? } else { BTreeMap::new() };
+    let requests = if needs.requests { requests(store, Seq::MAX)? } else { Requests::default() };
+    let known = facts_of(&requests);
     let mut todo: Vec<&mut Expr> = filter.expr.iter_mut().collect();
     while let Some(expr) = todo.pop() {
         match expr {
@@ -97,7 +100,7 @@ pub(crate) fn settled_among(store: &Store, mut filter: Filter, all: &[StreamName
                 let mut matching = BTreeSet::new();
                 for name in names() {
                     let facts = known.get(&name.id);
-                    if holds(store, term, name, facts)? {
+                    if holds(store, term, name, facts)? || shares(store, term, name, &requests)? {
                         matching.insert(name.id);
                     }
                 }
@@ -120,15 +123,30 @@ fn holds(store: &Store, term: &Term, name: &StreamName, facts: Option<&SessionFa
         Term::Project(globs) => {
             name.folder.as_ref().is_some_and(|folder| globs.is_match(&folder.to_lowercase()))
         }
-        Term::Model(globs) => facts.is_some_and(|facts| {
-            facts.models.iter().any(|model| globs.is_match(&model.to_lowercase().replace('.', "-")))
-        }),
+        Term::Model(globs) => {
+            facts.is_some_and(|facts| facts.models.iter().any(|model| is_model(globs, model)))
+        }
         Term::Cost(range) => facts.is_some_and(|facts| range.holds(millionths(facts.cost.unwrap_or(0.0)))),
         Term::Duration(range) => {
             facts.and_then(|facts| facts.duration_seconds).is_some_and(|seconds| range.holds(seconds))
         }
         _ => false,
     })
+}
+
+/// Whether a model that a term names answered in the history that a session shares as a fork.
+fn shares(store: &Store, term: &Term, name: &StreamName, requests: &Requests) -> Result<bool, Error> {
+    let Term::Model(globs) = term else { return Ok(false) };
+    let parts = lineage(store, name.id, Seq::MAX)?;
+    let mut shared = parts.iter().filter(|part| part.stream != name.id);
+    Ok(shared.any(|part| {
+        let told = requests.all.iter().filter(|told| told.stream == part.stream && told.seq <= part.to);
+        told.filter_map(|told| told.model.as_deref()).any(|model| is_model(globs, model))
+    }))
+}
+
+fn is_model(globs: &Globs, model: &str) -> bool {
+    globs.is_match(&model.to_lowercase().replace('.', "-"))
 }
 
 #[expect(

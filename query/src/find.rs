@@ -7,9 +7,10 @@
 //! toolu_01              a unique prefix of either
 //! ```
 //!
-//! With a seq only that event's stream is folded, with a session only that session, else the sessions whose calls the index knows
-//! by the text, and without an index all sessions. A text that names several items is an error that lists them. A text that names
-//! no item is an error with the nearest name; if only the index was asked, the nearest of the names that begin alike.
+//! With a seq only that event's stream is folded, or the named session if it shares the event as a fork. With a session only that
+//! session is folded, else the sessions whose calls the index knows by the text, and without an index all sessions. A text that
+//! names several items is an error that lists them. A text that names no item is an error with the nearest name; if only the index
+//! was asked, the nearest of the names that begin alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +21,8 @@ use acpdb_engine::index::{NAME_BYTES_MAX, NameKind};
 use acpdb_engine::text::{HashTarget, Label};
 use acpdb_engine::{Error, Store, View, store::StreamName};
 use serde::Serialize;
+
+use crate::lineage::lineage;
 
 /// Most candidates that an error lists.
 const CANDIDATE_COUNT_MAX: usize = 5;
@@ -329,11 +332,16 @@ fn by_seq(store: &Store, item: ItemId, head: Seq, session: Option<&StreamName>) 
         began: Some(recorded.recorded_at),
         folder: None,
     });
-    if let Some(session) = session.filter(|session| session.id != stream) {
-        let (session, actual) = (session.name.clone(), name.name);
-        return Err(FindError::OtherSession { seq, session, actual });
-    }
-    let view = store.view(stream)?;
+    let name = match session.filter(|session| session.id != stream) {
+        None => name,
+        // A fork has the history that it shares.
+        Some(session) if shares(store, session, stream, seq)? => session.clone(),
+        Some(session) => {
+            let (session, actual) = (session.name.clone(), name.name);
+            return Err(FindError::OtherSession { seq, session, actual });
+        }
+    };
+    let view = store.view(name.id)?;
     let (ix, finish) = {
         let reading = view.read();
         let state = reading.state();
@@ -354,6 +362,12 @@ fn by_seq(store: &Store, item: ItemId, head: Seq, session: Option<&StreamName>) 
         (ix, ix.and_then(|ix| state.item(ix, at)?.finished))
     };
     Ok(Found { stream: name, view, item, ix, finish, repeats: Vec::new() })
+}
+
+/// Whether a session shares an event of another stream.
+fn shares(store: &Store, session: &StreamName, stream: StreamId, seq: Seq) -> Result<bool, Error> {
+    let parts = lineage(store, session.id, Seq::MAX)?;
+    Ok(parts.iter().any(|part| part.stream == stream && seq <= part.to))
 }
 
 /// A call that a text names.

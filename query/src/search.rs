@@ -19,8 +19,8 @@ use crate::bodies::{Scanned, telling};
 use crate::filter::{Filter, Term};
 use crate::items::{ItemRow, spell};
 use crate::names::time_of;
-use crate::rows;
 use crate::sound::{or_lost, sound};
+use crate::{lineage, rows};
 
 mod excerpt;
 
@@ -181,7 +181,8 @@ pub struct Hit {
     pub excerpts: Vec<Excerpt>,
 }
 
-/// Searches a session, in the order of recording. `found` gets each hit, and says whether to go on.
+/// Searches the events of a session, in the order of recording. `found` gets each hit, and says whether to go on. The history that
+/// a fork shares is of another session; [`search_whole`] searches it, too.
 ///
 /// Cost: the bytes of its texts; where anything matches, a fold of the session.
 ///
@@ -194,11 +195,37 @@ pub fn search(
     scanned: &mut Scanned,
     found: &mut dyn FnMut(Hit) -> bool,
 ) -> Result<(), Error> {
+    let events = sound(store.stream_events(stream.id, Seq(1), question.at)?);
+    search_in(events, store, stream, question, scanned, found)
+}
+
+/// As [`search`], with the history that the session shares as a fork.
+///
+/// # Errors
+/// As [`search`].
+pub fn search_whole(
+    store: &Store,
+    stream: &StreamName,
+    question: &SearchQuestion,
+    scanned: &mut Scanned,
+    found: &mut dyn FnMut(Hit) -> bool,
+) -> Result<(), Error> {
+    let events = lineage::events(store, stream.id, question.at)?;
+    search_in(events, store, stream, question, scanned, found)
+}
+
+fn search_in(
+    events: impl Iterator<Item = Result<Recorded, Error>>,
+    store: &Store,
+    stream: &StreamName,
+    question: &SearchQuestion,
+    scanned: &mut Scanned,
+    found: &mut dyn FnMut(Hit) -> bool,
+) -> Result<(), Error> {
     let mut search = Search { store, stream, question, view: None };
     let mut held: Vec<(Recorded, Vec<Body>)> = Vec::new();
     let (mut bytes, mut room) = (0_u64, READ_BYTES_FIRST);
-    let events = store.stream_events(stream.id, Seq(1), question.at)?;
-    for recorded in sound(events) {
+    for recorded in events {
         let recorded = recorded?;
         let bodies = telling(&recorded.event.payload);
         if bodies.is_empty() {

@@ -19,7 +19,7 @@ use acpdb_hosts::lint::Known;
 use acpdb_query::cost::PriceTable;
 use acpdb_query::export::parcels;
 use acpdb_query::memory::{self, Row};
-use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search};
+use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search, search_whole};
 use acpdb_query::simulate::{self, PriceList, Recording, Setup};
 use acpdb_query::{Filter, Scanned, SessionRow, when};
 use serde::{Deserialize, Serialize};
@@ -152,6 +152,7 @@ pub(crate) fn hits(
     question: &SearchQuestion,
     limit: usize,
 ) -> Result<Value, Error> {
+    let search = if only.is_some() { search_whole } else { search };
     let streams = if let Some(only) = only {
         vec![only]
     } else {

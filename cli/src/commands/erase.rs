@@ -227,6 +227,13 @@ fn target(store: &Store, id: &str, args: &Erase) -> Result<(ItemId, Option<Strea
     let found = super::find::item(store, id, args.session.as_deref());
     match found {
         Ok(found) => {
+            let stream = store.event(found.item.seq)?.map(|recorded| recorded.event.stream);
+            if let Some(stream) = stream.filter(|stream| *stream != found.view.stream()) {
+                let origin = describe::StreamNames::new(store).full(stream);
+                let failure =
+                    Failure::usage(format!("{} is of session {origin}, which shares it", found.item));
+                return Err(failure.hint("an erasure takes it from both: leave out --session"));
+            }
             let item = found.ix.and_then(|ix| found.view.read().state().item_id(ix));
             Ok((item.unwrap_or(found.item), Some(found.view.stream())))
         }

@@ -12,7 +12,7 @@ use acpdb_engine::event::{Face, Scope};
 use acpdb_engine::ids::StreamId;
 use acpdb_engine::{Error, Store, store::StreamName};
 use acpdb_query::filter::words;
-use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search};
+use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search, search_whole};
 use acpdb_query::{Filter, ItemRow, Scanned};
 
 use super::lines::{clip, cut, one_line, standing, what};
@@ -171,6 +171,8 @@ fn each(
             let place = next.fetch_add(1, Ordering::Relaxed);
             let Some(stream) = streams.get(place) else { break };
             let mut scanned = Scanned::default();
+            // Over many sessions, a fork repeats the items that it shares with its parent.
+            let search = if streams.len() == 1 { search_whole } else { search };
             let result = search(store, stream, question, &mut scanned, &mut |hit| {
                 let told = sender.send((place, News::Hit(Box::new(hit)))).is_ok();
                 told && !ended.load(Ordering::Relaxed)

@@ -9,7 +9,9 @@ use serde_json::Value;
 
 use super::*;
 use crate::export::{otlp, page, rows};
+use crate::search::{Patterns, Reading, SearchQuestion, search, search_whole};
 use crate::testing::store;
+use crate::{Filter, FindError, Scanned, blame, explain, find, settled, when};
 
 /// The second of an event, as its host tells it.
 const fn second(second: i64) -> Micros {
@@ -112,5 +114,51 @@ fn what_a_fork_shares_is_exported_with_its_hosts_times() {
         page::page(&store, &view, Micros(0), &page::PageOptions::default(), &mut out).unwrap();
         let page = String::from_utf8(out).unwrap();
         assert!(page.contains(&format!("\"began\":{}", second(10).get())), "{session}");
+    }
+}
+
+/// An item of a fork that its parent had recorded was "of session s, not of f", and found by no search of the fork.
+#[test]
+fn what_a_fork_shares_is_found_in_it() {
+    let store = told();
+    let (own, view) = opened(&store, "g");
+    let found = find(&store, "#5", Some(&own)).unwrap();
+    assert_eq!((found.stream.name.as_str(), found.finish), ("g", Some(Seq(6))));
+    // The end of a call means the call; an event without an item is found, too.
+    assert_eq!(find(&store, "#6", Some(&own)).unwrap().ix, found.ix);
+    assert_eq!(find(&store, "#3", Some(&own)).unwrap().ix, None);
+    assert!(explain(&view, "g", found.ix.unwrap()).is_some());
+    let steps = blame::item(&store, &view, "g", found.ix.unwrap()).unwrap().unwrap().items;
+    let steps: Vec<_> = steps.iter().map(|step| (step.seq.get(), step.time)).collect();
+    assert_eq!(steps, [(5, Some(second(20))), (6, Some(second(25))), (8, Some(second(40)))]);
+    // An event behind the point of the fork is none of its own.
+    for seq in ["#9", "#15"] {
+        let (fork, _) = opened(&store, "f");
+        assert!(matches!(find(&store, seq, Some(&fork)), Err(FindError::OtherSession { .. })), "{seq}");
+    }
+
+    let question = SearchQuestion {
+        patterns: Patterns::new(&["owl".to_owned()], Reading::default()).unwrap(),
+        filter: Filter::default(),
+        at: Seq::MAX,
+        context: 0,
+        places: 1,
+    };
+    let mut hits = Vec::new();
+    let mut take = |hit: crate::search::Hit| {
+        hits.push(format!("{} {}", hit.session, hit.item));
+        true
+    };
+    search_whole(&store, &own, &question, &mut Scanned::default(), &mut take).unwrap();
+    search(&store, &own, &question, &mut Scanned::default(), &mut take).unwrap();
+    assert_eq!(hits, ["g #4", "g #12", "g #15", "g #15"]);
+
+    let point = when::parse("@compact-1", Micros(0)).unwrap();
+    assert_eq!(when::within(&store, &view, "g", point, Micros(0)).unwrap().seq, Seq(7));
+    let point = when::Point::Time(second(20));
+    assert_eq!(when::within(&store, &view, "g", point, second(99)).unwrap().seq, Seq(5));
+    let model = settled(&store, Filter::parse("model:claude", Micros(0)).unwrap()).unwrap();
+    for session in ["s", "f", "g"] {
+        assert!(crate::may_hold(&model, &store.find_stream(session).unwrap()), "{session}");
     }
 }

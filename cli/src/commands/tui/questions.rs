@@ -4,7 +4,7 @@ use acpdb_engine::fold::FaceState;
 use acpdb_engine::ids::{ItemId, Turn};
 use acpdb_engine::{At, Store, View, store::StreamName};
 use acpdb_query::filter::Filter;
-use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search};
+use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search, search_whole};
 use acpdb_query::{
     ChainReport, ContextItem, ItemRow, ItemsQuestion, Layer, Scanned, SessionRow, SessionsAsked, Window,
 };
@@ -106,6 +106,7 @@ impl Questions {
             Some(name) => vec![name.clone()],
             None => crate::commands::sessions::asked(&self.store, None)?,
         };
+        let search = if only.is_some() { search_whole } else { search };
         let mut hits = Vec::new();
         for name in names.iter().rev() {
             search(&self.store, name, &question, &mut Scanned::default(), &mut |hit| {
