@@ -43,11 +43,16 @@ pub(crate) fn placed(
     Ok((Some(found), filter(rest)?))
 }
 
-/// A shell passes `text:"connection refused"` as `text:connection refused`. That means one text.
+/// A shell passes `text:"connection refused"` as `text:connection refused`. That means one text; so do titles and projects.
 fn quoted(word: &str) -> String {
     let plain = |rest: &str| rest.contains(' ') && !rest.contains(['"', ':', '(', ')']);
-    match word.split_once("text:") {
-        Some((before @ ("" | "-" | "!"), rest)) if plain(rest) => format!("{before}text:\"{rest}\""),
+    match word.split_once(':') {
+        Some((field, rest))
+            if matches!(field.trim_start_matches(['-', '!']), "text" | "title" | "project")
+                && plain(rest) =>
+        {
+            format!("{field}:\"{rest}\"")
+        }
         _ => word.to_owned(),
     }
 }
@@ -125,6 +130,9 @@ mod tests {
         for (word, read) in [
             ("text:connection refused", "text:\"connection refused\""),
             ("-text:a b", "-text:\"a b\""),
+            ("title:a b", "title:\"a b\""),
+            ("!project:a b", "!project:\"a b\""),
+            ("tool:a b", "tool:a b"),
             ("text:one", "text:one"),
             ("text:\"a b\"", "text:\"a b\""),
             ("text:a kind:tool", "text:a kind:tool"),

@@ -102,13 +102,14 @@ pub(super) fn parse(text: &str, now: Micros) -> Result<Filter, ParseError> {
         let message = format!("the filter is longer than {FILTER_BYTES_MAX} bytes");
         return Err(fault(Fault::new(&(0..1), message)));
     }
-    let tokens = lex::tokens(text).map_err(|place| {
+    let mut tokens = lex::tokens(text).map_err(|place| {
         let place = text.get(place..).and_then(|rest| rest.find('"')).map_or(place, |quote| place + quote);
         fault(Fault::new(&(place..place + 1), "the quotation does not end").hint("close it with \""))
     })?;
     if tokens.is_empty() {
         return Ok(Filter::default());
     }
+    join_times(text, &mut tokens, now);
     check_shape(&tokens).map_err(fault)?;
     let terms = tokens.iter().map(|token| match &token.kind {
         TokenKind::Word(word) => term(word, token, now).map(Some),
@@ -126,6 +127,34 @@ pub(super) fn parse(text: &str, now: Micros) -> Result<Filter, ParseError> {
         fault(Fault::new(&span, "a condition is expected here"))
     })?;
     Ok(Filter { text: text.to_owned(), expr: Some(expr) })
+}
+
+/// Words that stand in one time after the first.
+const TIME_WORDS_MAX: usize = 4;
+
+/// Makes one value of the words of a time, as in `since:last week` and `until:2026-03-12 09:10`: as many as make up a time.
+fn join_times(text: &str, tokens: &mut Vec<Token>, now: Micros) {
+    for place in 0..tokens.len() {
+        let Some(Token { kind: TokenKind::Word(word), .. }) = tokens.get(place) else { continue };
+        let is_time = |(field, _): &(String, _)| matches!(field.to_lowercase().as_str(), "since" | "until");
+        if !word.field.as_ref().is_some_and(is_time) {
+            continue;
+        }
+        let start = word.value_span.start;
+        let rest = tokens.get(place + 1..).unwrap_or_default();
+        let words = rest.iter().take_while(|token| matches!(token.kind, TokenKind::Word(_)));
+        let words: Vec<usize> = words.take(TIME_WORDS_MAX).map(|token| token.span.end).collect();
+        let longer = words.iter().enumerate().rev().find_map(|(number, end)| {
+            let value = text.get(start..*end).filter(|value| !value.contains('"'))?;
+            // Words that make up no time are conditions of their own.
+            when::moment(value, now).ok().map(|_| (number + 1, value.to_owned(), *end))
+        });
+        let Some((count, value, end)) = longer else { continue };
+        tokens.drain(place + 1..=place + count);
+        if let Some(Token { kind: TokenKind::Word(word), span }) = tokens.get_mut(place) {
+            (word.value, word.value_span.end, span.end) = (value, end, end);
+        }
+    }
 }
 
 /// Parentheses pair up, and every word that combines has a condition to combine.

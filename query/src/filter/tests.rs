@@ -110,6 +110,30 @@ fn filters_mean_what_they_say() {
     .assert_eq(&text);
 }
 
+/// The help has `'since:last week'`, which was no time, and `'until:10m ago'`, which looked for the word "ago".
+#[test]
+fn a_time_of_several_words_is_one_value() {
+    for (plain, quoted) in [
+        ("since:last week", "since:\"last week\""),
+        ("until:2026-01-30 09:10", "until:\"2026-01-30 09:10\""),
+        ("until:10m ago", "until:\"10m ago\""),
+        ("since:Jan 9", "since:\"Jan 9\""),
+        (
+            "tool:read -until:Jan 9, 2026 or since:2 days ago failed",
+            "tool:read -until:\"Jan 9, 2026\" or since:\"2 days ago\" failed",
+        ),
+        ("since:yesterday 14:05 until:yesterday", "since:\"yesterday 14:05\" until:yesterday"),
+        ("tool:read since:monday", "tool:read since:\"monday\""),
+        ("since:2d error", "since:2d text:error"),
+        ("(since:last week)", "(since:\"last week\")"),
+        ("title:last week", "title:last text:week"),
+    ] {
+        let read = |text| Filter::parse(text, NOW).unwrap().expr;
+        assert_eq!(read(plain), read(quoted), "{plain}");
+    }
+    assert!(Filter::parse("since:last banana", NOW).is_err());
+}
+
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn what_is_wrong_is_pointed_at() {
