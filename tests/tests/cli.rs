@@ -103,6 +103,22 @@ fn queries_choose_events_items_and_sessions() {
     transcript::play(&world, "query.md");
 }
 
+/// An export of a fork as of a turn that it shares was empty, and said nothing.
+#[test]
+fn an_export_of_a_fork_before_it_began_has_what_it_shares() {
+    let world = World::fed();
+    world.run(&["fork", "s1", "--id", "fork"]).ok();
+    let lines = |session: &str, format: &str| {
+        let mut words = vec!["export", format, session, "--at", "t2", "-o", "-"];
+        if format == "jsonl" {
+            words.extend(["--only", "items"]);
+        }
+        world.run(&words).ok().lines().count()
+    };
+    assert_eq!((lines("fork", "jsonl"), lines("fork", "otlp-json")), (2, 1));
+    assert_eq!((lines("s1", "jsonl"), lines("s1", "otlp-json")), (2, 1));
+}
+
 #[test]
 fn points_in_time_differences_and_branches() {
     let world = World::fed();

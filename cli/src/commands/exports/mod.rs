@@ -140,14 +140,18 @@ fn chosen(store: &Store, named: &[String]) -> Result<Vec<StreamName>, Failure> {
     Ok(found)
 }
 
-/// A session as of `--at`; `None` if it began later.
+/// A session as of `--at`; `None` if it began later. A fork also has the history that it shares with its parent.
 fn view(
     store: &Store,
     global: &Global,
     session: &StreamName,
 ) -> Result<Option<acpdb_engine::View>, target::Stop> {
     let view = super::find::view_once(store, global, session)?;
-    let is_there = view.read().state().first() <= view.at();
+    let is_there = {
+        let reading = view.read();
+        let state = reading.state();
+        state.first() <= view.at() || state.items(view.at()).next().is_some()
+    };
     Ok(is_there.then_some(view))
 }
 
