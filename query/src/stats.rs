@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use acpdb_engine::View;
 use acpdb_engine::fold::{KindStats, RuleKind, Stats, StatsKind};
+use acpdb_engine::ids::Seq;
 use serde::Serialize;
 
 use crate::items::ItemRow;
@@ -98,12 +99,39 @@ impl Sum {
 }
 
 /// Sums the figures of views, each with the host of its session. Cost: O(items that were ever hidden).
+///
+/// Of several views, each counts what it recorded and hid itself: what a fork shares counts with its parent.
 pub fn stats<'v>(views: impl IntoIterator<Item = (&'v str, &'v View)>) -> StatsReport {
+    let views: Vec<_> = views.into_iter().collect();
     let mut sums = StatsSums::default();
-    for (host, view) in views {
-        sums.add(host, view);
+    for (host, view) in &views {
+        if views.len() > 1 { sums.add_own(host, view) } else { sums.add(host, view) }
     }
     sums.report()
+}
+
+/// The figures of a session without those that it shared when it began as a fork.
+fn own(view: &View) -> Stats {
+    let reading = view.read();
+    let (state, at) = (reading.state(), view.at());
+    let mut own = state.stats(at);
+    let Some((began, _)) = state.forks(Seq::MAX).last() else { return own };
+    let shared = state.stats((*began).min(at));
+    for (kind, before) in &shared.kinds {
+        if let Some(figures) = own.kinds.get_mut(kind) {
+            figures.count = figures.count.saturating_sub(before.count);
+            figures.acp_saved = figures.acp_saved.saturating_sub(before.acp_saved);
+            figures.freed = figures.freed.saturating_sub(before.freed);
+        }
+    }
+    // A fork may hide items that it shares, or have fewer of them in its context than it began with.
+    let freed = own.freed();
+    own.tokens_whole = own.tokens_whole.saturating_sub(shared.tokens_whole).max(freed);
+    own.tokens_shown = own.tokens_whole - freed;
+    own.tokens_recorded = own.tokens_recorded.saturating_sub(shared.tokens_recorded);
+    own.items = own.items.saturating_sub(shared.items);
+    own.calls = own.calls.saturating_sub(shared.calls);
+    own
 }
 
 /// Figures in the making, for views that do not live at the same time.
@@ -117,8 +145,17 @@ impl StatsSums {
     /// Adds a session.
     pub fn add(&mut self, host: &str, view: &View) {
         let stats = view.read().state().stats(view.at());
-        self.all.add(&stats);
-        self.hosts.entry(host.to_owned()).or_default().add(&stats);
+        self.add_stats(host, &stats);
+    }
+
+    /// Adds a session without the items that it shares as a fork: they count with its parent, which is added by itself.
+    pub fn add_own(&mut self, host: &str, view: &View) {
+        self.add_stats(host, &own(view));
+    }
+
+    fn add_stats(&mut self, host: &str, stats: &Stats) {
+        self.all.add(stats);
+        self.hosts.entry(host.to_owned()).or_default().add(stats);
     }
 
     /// The figures.

@@ -312,6 +312,31 @@ fn figures_add_up_over_sessions_and_hosts() {
     assert_eq!((summary.superseded, summary.calls), (3, 8));
 }
 
+/// A fork that copies nothing doubled all figures of the session that it came from.
+#[test]
+fn a_shared_item_counts_once_over_sessions() {
+    use acpdb_engine::entry::{Entry, PointRef, StreamInfo, fact};
+    let (store, session, first) = sample();
+    let alone = stats([("one", &first)]);
+    let forked = fact::Forked { from: session.id, at: PointRef::Seq(store.head().unwrap()) };
+    let _ = store.append(&StreamInfo::session("acpdb", "fork"), vec![Entry::from(forked)]).unwrap();
+    let fork = store.find_stream("fork").unwrap();
+    let both = |fork: &View| {
+        let report = stats([("one", &first), ("two", fork)]);
+        (report.total, report.items)
+    };
+    let sessions = stats::Total { sessions: 2, ..alone.total };
+    assert_eq!(both(&view(&store, &fork)), (sessions, alone.items.clone()));
+    // What it records and hides itself counts; alone it counts whole.
+    let fork = play(&store, "fork", "turn\nread /new\nturn\nread /new");
+    let fork = view(&store, &fork);
+    let (total, items) = both(&fork);
+    assert_eq!((total.calls, total.superseded), (sessions.calls + 2, sessions.superseded + 1));
+    assert_eq!(total.tokens_whole, total.tokens_shown + total.tokens_freed);
+    assert_eq!(items.iter().map(|row| row.freed).sum::<u64>(), total.tokens_freed);
+    assert_eq!(stats([("two", &fork)]).total.calls, sessions.calls + 2);
+}
+
 #[test]
 fn half_time_is_an_earlier_read_of_the_same_fold() {
     let (store, _, view) = sample();

@@ -26,7 +26,11 @@ pub(crate) fn run(global: &Global, args: &Stats, output: &mut Output) -> Result<
     let mut sums = StatsSums::default();
     let mut curve = Vec::new();
     each(&store, global, &streams, &mut |stream, view| {
-        sums.add(&stream.host, view);
+        if streams.len() > 1 {
+            sums.add_own(&stream.host, view);
+        } else {
+            sums.add(&stream.host, view);
+        }
         if streams.len() == 1 {
             curve = series(view.read().state(), view.at());
         }
