@@ -34,7 +34,7 @@ pub(crate) struct Cost {
     #[arg(long, value_name = "WHAT")]
     pub(crate) sort: Option<CostSort>,
     /// At most so many rows
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::limit)]
     pub(crate) limit: Option<usize>,
     /// Also the cost of stale items, and the cost of the same work served in other ways
     #[arg(long)]

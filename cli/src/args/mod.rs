@@ -191,6 +191,15 @@ pub(crate) enum Verb {
     Man(Man),
 }
 
+/// Reads `--limit`: an answer of no rows would say that there are none.
+fn limit(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("an answer has at least one row; leave it out for all".to_owned()),
+        Ok(limit) => Ok(limit),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// A value as it is typed.
 pub(crate) fn typed(value: &impl clap::ValueEnum) -> String {
     value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()

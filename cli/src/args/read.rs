@@ -26,7 +26,7 @@ pub(crate) struct Ask {
     #[arg(value_name = "QUERY")]
     pub(crate) query: Vec<String>,
     /// At most so many rows; the cursor of the next page follows
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::limit)]
     pub(crate) limit: Option<usize>,
     /// Go on behind the page that ended with this cursor
     #[arg(long, value_name = "CURSOR")]

@@ -29,7 +29,7 @@ pub(crate) struct Search {
     #[arg(long, short = 'C', value_name = "N", default_value_t = 0)]
     pub(crate) context: usize,
     /// At most so many items
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::limit)]
     pub(crate) limit: Option<usize>,
     /// At most so many lines of a text that match
     #[arg(long, value_name = "N", default_value_t = 3)]
