@@ -103,6 +103,30 @@ fn queries_choose_events_items_and_sessions() {
     transcript::play(&world, "query.md");
 }
 
+/// The value that held came back as the newest one, which it had been restored over.
+#[test]
+fn memory_is_imported_with_the_value_that_was_restored() {
+    let world = World::new();
+    for value in ["tabs", "spaces", "tabs"] {
+        world.run(&["memory", "add", "preference", "indent", value, "--project", "p"]).ok();
+    }
+    world.run(&["memory", "restore", "indent"]).ok();
+    let exported = world.run(&["memory", "export", "--all"]).ok();
+    assert_eq!(exported.matches("\"shadowed\":true").count(), 1, "{exported}");
+    world.write("memory.jsonl", &exported);
+    let import = ["memory", "import", "memory.jsonl", "--project", "p", "--db", "other"];
+    world.run(&import).ok();
+    let get = ["memory", "get", "indent", "--db", "other"];
+    assert_eq!(world.run(&get).ok().trim(), "spaces");
+    assert_eq!(world.run(&["memory", "export", "--all", "--db", "other"]).ok(), exported);
+    // A second import adds nothing, and a later choice stays.
+    assert!(world.run(&import).ok().starts_with("0 events"));
+    world.run(&["memory", "restore", "p3", "--db", "other"]);
+    world.run(&["memory", "add", "preference", "indent", "none", "--project", "p", "--db", "other"]).ok();
+    world.run(&import).ok();
+    assert_eq!(world.run(&get).ok().trim(), "none");
+}
+
 /// An export of a fork as of a turn that it shares was empty, and said nothing.
 #[test]
 fn an_export_of_a_fork_before_it_began_has_what_it_shares() {

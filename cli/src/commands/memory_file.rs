@@ -4,15 +4,18 @@
 //! A line that cannot be recorded is named with the reason, and the exit code tells of it. Files of other programs (decisions that
 //! replace each other, preferences over time) are read by their own importer.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
 
-use acpdb_engine::command::memory::{confidence_hundredths, parse_lifespan};
+use acpdb_engine::command::memory::{MemoryCommand, MemoryRef, confidence_hundredths, parse_lifespan};
 use acpdb_engine::entry::{Bytes, Entry, Fact, MemoryEntry, StreamInfo, fact};
 use acpdb_engine::event::{Lifespan, MemoryKind};
+use acpdb_engine::fold::memory::Standing;
 use acpdb_engine::ids::Micros;
-use acpdb_engine::{Atomicity, Batch};
+use acpdb_engine::store::MemoryScope;
+use acpdb_engine::{Atomicity, Batch, Store};
 use acpdb_hosts::import::{Format, Options};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -32,8 +35,11 @@ pub(crate) fn export(rows: &[Row], output: &mut Output) -> Result<Code, Failure>
         if let Some(object) = value.as_object_mut() {
             object.insert("schema".to_owned(), ITEM_SCHEMA.into());
             // These fields are of this store and of this moment.
-            for field in ["item", "stream", "source", "shadowed", "confidence"] {
+            for field in ["item", "stream", "source", "confidence"] {
                 object.remove(field);
+            }
+            if !row.shadowed {
+                object.remove("shadowed");
             }
         }
         output.json_line(&value)?;
@@ -65,6 +71,8 @@ struct Line {
     reinforced: Option<jiff::Timestamp>,
     standing: Option<String>,
     #[serde(default)]
+    shadowed: bool,
+    #[serde(default)]
     superseded_by: Vec<String>,
     #[serde(default)]
     #[serde(alias = "replaces")]
@@ -79,8 +87,7 @@ struct Line {
 impl Line {
     /// Fields without a place here stay with the item.
     fn extra(&mut self) -> Option<Bytes> {
-        self.others
-            .retain(|name, _| !matches!(name.as_str(), "schema" | "item" | "stream" | "source" | "shadowed"));
+        self.others.retain(|name, _| !matches!(name.as_str(), "schema" | "item" | "stream" | "source"));
         let others = std::mem::take(&mut self.others);
         let extra = match (self.extra.take(), others.is_empty()) {
             (extra, true) => extra?,
@@ -180,7 +187,7 @@ pub(crate) fn import(global: &Global, args: &MemoryImport, output: &mut Output) 
     let is_own = is_own(begun.get(start..).unwrap_or_default());
     let mut input = begun.as_slice().chain(file);
     let (added, known, skipped) = if is_own {
-        own(global, &mut input, stream, output).map_err(|error| match error {
+        own(global, &mut input, (stream, &project), output).map_err(|error| match error {
             OwnError::File(error) => failed(error),
             OwnError::Failure(failure) => failure,
         })?
@@ -218,10 +225,11 @@ impl<F: Into<Failure>> From<F> for OwnError {
 fn own(
     global: &Global,
     input: &mut impl BufRead,
-    stream: StreamInfo,
+    (stream, project): (StreamInfo, &str),
     output: &mut Output,
 ) -> Result<(u64, u64, u64), OwnError> {
     let (mut entries, mut permanent) = (Vec::new(), Vec::new());
+    let mut values = Values::default();
     let mut skipped = 0;
     let mut line = Vec::new();
     for number in 1.. {
@@ -234,6 +242,9 @@ fn own(
             continue;
         }
         let parsed = serde_json::from_slice::<Line>(&line).map_err(|error| error.to_string());
+        if let Ok(parsed) = &parsed {
+            values.see(parsed);
+        }
         match parsed.and_then(|parsed| parsed.entries(&line)) {
             Ok((true, more)) => permanent.extend(more),
             Ok((false, more)) => entries.extend(more),
@@ -249,7 +260,48 @@ fn own(
         batches.push(Batch { stream: StreamInfo::user(), entries: permanent });
     }
     let receipt = store.commit(&batches, Atomicity::Split).map_err(Failure::from)?;
-    Ok((receipt.event_count, receipt.known_count, skipped))
+    let restored =
+        if receipt.event_count > 0 { values.restore(&store, &MemoryScope::project(project))? } else { 0 };
+    Ok((receipt.event_count + restored, receipt.known_count, skipped))
+}
+
+/// The values of keys in a file. Of several that are current, the one holds that was restored; the newest is only shadowed.
+#[derive(Default)]
+struct Values {
+    ids: BTreeSet<String>,
+    /// Categories and keys that have a shadowed value.
+    shadowed: BTreeSet<(String, String)>,
+    /// The values that hold.
+    current: Vec<((String, String), String)>,
+}
+
+impl Values {
+    fn see(&mut self, line: &Line) {
+        self.ids.insert(line.id.clone());
+        let Some(key) = line.key.clone().filter(|_| line.kind == MemoryKind::Preference) else { return };
+        let place = (line.category.clone(), key);
+        if line.shadowed {
+            self.shadowed.insert(place);
+        } else if line.standing.as_deref() == Some("current") {
+            self.current.push((place, line.id.clone()));
+        }
+    }
+
+    /// Restores the values that held before a newer one of the file; returns the number of events.
+    fn restore(self, store: &Store, scope: &MemoryScope) -> Result<u64, Failure> {
+        let mut restored = 0;
+        for (_, id) in self.current.iter().filter(|(place, _)| self.shadowed.contains(place)) {
+            let rows = acpdb_query::memory::rows(store, &store.memory(scope, store.head()?)?, store.now());
+            let row = rows.iter().rev().find(|row| row.id == *id && row.standing == Standing::Superseded);
+            // A value that is not of the file took its place here: it stays.
+            if let Some(row) = row.filter(|row| row.superseded_by.iter().all(|by| self.ids.contains(by))) {
+                // The answer counts events, and names no items.
+                let _ = store.remember(scope, &MemoryCommand::Restore { item: MemoryRef::Item(row.item) })?;
+                restored += 1;
+            }
+        }
+        Ok(restored)
+    }
 }
 
 /// Reads a file of another program.
