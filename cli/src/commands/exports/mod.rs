@@ -78,7 +78,8 @@ fn jsonl(global: &Global, args: &ExportLines, output: &mut Output) -> Result<Cod
     let store = store_path::read(global, output)?;
     let sessions = chosen(&store, &args.of.sessions)?;
     let streams: Vec<StreamId> = sessions.iter().map(|session| session.id).collect();
-    let streams = (!args.of.sessions.is_empty()).then_some(streams.as_slice());
+    let is_named = !args.of.sessions.is_empty();
+    let streams = is_named.then_some(streams.as_slice());
     let items_only = args.only == Some(Lines::Items) || global.at.is_some();
     if items_only && args.only.is_none() {
         output.note("as of a point there are items only; leave out --at for what another store can import");
@@ -86,7 +87,7 @@ fn jsonl(global: &Global, args: &ExportLines, output: &mut Output) -> Result<Cod
     let (report, to) = sink.fill(|out| {
         let mut report = LinesReport::default();
         if items_only {
-            report.rows = each(&store, global, &sessions, out)?;
+            report.rows = each(&store, global, (&sessions, is_named), out)?;
             return Ok(report);
         }
         let mut stopped = None;
@@ -94,7 +95,7 @@ fn jsonl(global: &Global, args: &ExportLines, output: &mut Output) -> Result<Cod
             if args.only == Some(Lines::Events) {
                 return Ok(());
             }
-            match each(&store, global, &sessions, out) {
+            match each(&store, global, (&sessions, is_named), out) {
                 Ok(rows) => report.rows = rows,
                 Err(target::Stop::Export(error)) => return Err(error),
                 Err(stop) => stopped = Some(stop),
@@ -111,11 +112,12 @@ fn otlp_json(global: &Global, args: &ExportSpans, output: &mut Output) -> Result
     let sink = Sink::open(&args.of.target, output)?;
     let store = store_path::read(global, output)?;
     let sessions = chosen(&store, &args.of.sessions)?;
+    let is_named = !args.of.sessions.is_empty();
     let (report, to) = sink.fill(|out| {
         let mut report = otlp::SpansReport::default();
         let options = otlp::SpanOptions { texts: args.texts };
         for session in &sessions {
-            if let Some(view) = view(&store, global, session)? {
+            if let Some(view) = view(&store, global, session, is_named)? {
                 otlp::spans(&store, &view, options, out, &mut report)?;
             }
         }
@@ -140,17 +142,18 @@ fn chosen(store: &Store, named: &[String]) -> Result<Vec<StreamName>, Failure> {
     Ok(found)
 }
 
-/// A session as of `--at`; `None` if it began later. A fork also has the history that it shares with its parent.
+/// A session as of `--at`; `None` if it began later. A fork that is named also has the history that it shares with its parent.
 fn view(
     store: &Store,
     global: &Global,
     session: &StreamName,
+    is_named: bool,
 ) -> Result<Option<acpdb_engine::View>, target::Stop> {
     let view = super::find::view_once(store, global, session)?;
     let is_there = {
         let reading = view.read();
         let state = reading.state();
-        state.first() <= view.at() || state.items(view.at()).next().is_some()
+        state.first() <= view.at() || (is_named && state.items(view.at()).next().is_some())
     };
     Ok(is_there.then_some(view))
 }
@@ -159,12 +162,12 @@ fn view(
 fn each(
     store: &Store,
     global: &Global,
-    sessions: &[StreamName],
+    (sessions, is_named): (&[StreamName], bool),
     out: &mut dyn Write,
 ) -> Result<RowsReport, target::Stop> {
     let mut report = RowsReport::default();
     for session in sessions {
-        if let Some(view) = view(store, global, session)? {
+        if let Some(view) = view(store, global, session, is_named)? {
             rows::lines(store, &view, session, out, &mut report)?;
         }
     }

@@ -104,7 +104,7 @@ fn pages(
 }
 
 fn once(store: &Store, global: &Global, name: &StreamName) -> Result<Option<acpdb_engine::View>, Failure> {
-    view(store, global, name).map_err(|stop| match stop {
+    view(store, global, name, false).map_err(|stop| match stop {
         super::target::Stop::Failure(failure) => failure,
         super::target::Stop::Export(error) => Failure::new(Code::Failure, error.to_string()),
     })
