@@ -117,20 +117,23 @@ fn own(view: &View) -> Stats {
     let mut own = state.stats(at);
     let Some((began, _)) = state.forks(Seq::MAX).last() else { return own };
     let shared = state.stats((*began).min(at));
+    // A fork may have less than it began with: shared items were erased, shown again, or left its context.
+    let less = |own: &mut u64, shared: u64| *own = own.saturating_sub(shared);
     for (kind, before) in &shared.kinds {
         if let Some(figures) = own.kinds.get_mut(kind) {
-            figures.count = figures.count.saturating_sub(before.count);
-            figures.acp_saved = figures.acp_saved.saturating_sub(before.acp_saved);
-            figures.freed = figures.freed.saturating_sub(before.freed);
+            less(&mut figures.count, before.count);
+            less(&mut figures.acp_saved, before.acp_saved);
+            less(&mut figures.freed, before.freed);
         }
     }
-    // A fork may hide items that it shares, or have fewer of them in its context than it began with.
+    less(&mut own.tokens_whole, shared.tokens_whole);
+    less(&mut own.tokens_recorded, shared.tokens_recorded);
+    less(&mut own.items, shared.items);
+    less(&mut own.calls, shared.calls);
+    // It may also hide items that it shares: these count with it as far as they are hidden.
     let freed = own.freed();
-    own.tokens_whole = own.tokens_whole.saturating_sub(shared.tokens_whole).max(freed);
+    own.tokens_whole = own.tokens_whole.max(freed);
     own.tokens_shown = own.tokens_whole - freed;
-    own.tokens_recorded = own.tokens_recorded.saturating_sub(shared.tokens_recorded);
-    own.items = own.items.saturating_sub(shared.items);
-    own.calls = own.calls.saturating_sub(shared.calls);
     own
 }
 

@@ -327,7 +327,7 @@ fn a_shared_item_counts_once_over_sessions() {
     };
     let sessions = stats::Total { sessions: 2, ..alone.total };
     assert_eq!(both(&view(&store, &fork)), (sessions, alone.items.clone()));
-    // What it records and hides itself counts; alone it counts whole.
+    // Items that it records and hides itself count; alone it counts whole.
     let fork = play(&store, "fork", "turn\nread /new\nturn\nread /new");
     let fork = view(&store, &fork);
     let (total, items) = both(&fork);

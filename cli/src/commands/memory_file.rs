@@ -242,6 +242,7 @@ fn own(
             continue;
         }
         let parsed = serde_json::from_slice::<Line>(&line).map_err(|error| error.to_string());
+        // A line that cannot be read is told of below.
         if let Ok(parsed) = &parsed {
             values.see(parsed);
         }

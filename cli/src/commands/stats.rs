@@ -59,7 +59,13 @@ fn each(
         match find::view_once(store, global, stream) {
             // A session that began later does not exist at an earlier point.
             Err(failure) if failure.code == Code::NotFound && streams.len() > 1 => {}
-            view => look(stream, &view?)?,
+            view => {
+                let view = view?;
+                // A fork that began later has only items that it shares.
+                if streams.len() == 1 || view.read().state().first() <= view.at() {
+                    look(stream, &view)?;
+                }
+            }
         }
     }
     Ok(())
