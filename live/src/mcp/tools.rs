@@ -200,13 +200,13 @@ impl Tools {
                 return Err(ToolError::Argument("give session or all_sessions, not both".to_owned()));
             }
             (true, None) => self.sessions()?,
-            (false, _) => match self.here(session)? {
-                Some(stream) => vec![stream],
-                None => {
+            (false, _) => {
+                let Some(stream) = self.here(session)? else {
                     let text = format!("{}; all_sessions searches all others", self.not_yet());
                     return Ok(Reply { text, value: json!({"items": []}) });
-                }
-            },
+                };
+                vec![stream]
+            }
         };
         streams.sort_by_key(|stream| std::cmp::Reverse(stream.head));
         let mut items = Vec::new();
