@@ -144,7 +144,19 @@ impl Output {
 
     /// Data as it is.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.out.write_all(bytes).map_err(Failure::io("write", "standard output"))
+        let written = self.out.write_all(bytes);
+        self.written(written)
+    }
+
+    /// A verb that records goes on when the reader of its output has gone: only what it prints is lost.
+    fn written(&mut self, written: io::Result<()>) -> Result<(), Failure> {
+        match written {
+            Err(unsaid) if unsaid.kind() == io::ErrorKind::BrokenPipe && self.records.get() => {
+                self.out = BufWriter::new(Box::new(io::sink()));
+                Ok(())
+            }
+            written => written.map_err(Failure::io("write", "standard output")),
+        }
     }
 
     /// One JSON value on a line. With it most verbs end, and end well.
@@ -211,7 +223,8 @@ impl Output {
 
     /// Writes all data that was printed so far.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
-        self.out.flush().map_err(Failure::io("write", "standard output"))
+        let written = self.out.flush();
+        self.written(written)
     }
 
     /// A remark on stderr, unless `quiet` is set.
