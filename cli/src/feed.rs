@@ -20,6 +20,8 @@ use serde_json::value::RawValue;
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) stream: StreamInfo,
+    /// The line names its host.
+    pub(crate) names_host: bool,
     pub(crate) acts: Vec<Act>,
 }
 
@@ -165,12 +167,14 @@ pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
     if session.is_empty() {
         return Err("\"session\" is empty".to_owned());
     }
+    let host = text("host")?;
+    let names_host = host.is_some();
     let stream = StreamInfo {
         project: text("project")?,
         cwd: text("cwd")?,
         title: text("title")?,
         subject: text("subject")?,
-        ..StreamInfo::session(text("host")?.unwrap_or_else(|| "acpdb".to_owned()), session)
+        ..StreamInfo::session(host.unwrap_or_else(|| "acpdb".to_owned()), session)
     };
     let events = raw.get("events");
     let mut acts = Vec::new();
@@ -213,7 +217,7 @@ pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
     {
         return Err("\"context\" and \"policy\" each have a line of their own".to_owned());
     }
-    Ok(Line { stream, acts })
+    Ok(Line { stream, names_host, acts })
 }
 
 fn push(raw: &RawAct<'_>, line: &str, number: u64, acts: &mut Vec<Act>) -> Result<(), String> {

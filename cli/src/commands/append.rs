@@ -1,9 +1,9 @@
 //! `acpdb append --stdin [--ack]`: JSON lines, one commit each.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use acpdb_engine::Store;
-use acpdb_engine::entry::Entry;
+use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_hosts::lines;
 use acpdb_hosts::registry::{is_known_host, known_hosts};
 
@@ -20,6 +20,7 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
     let mut line = Vec::new();
     let (mut recorded, mut refused) = (0_u64, 0_u64);
     let mut strangers = BTreeSet::new();
+    let mut hosts = Hosts::default();
     let mut number = 0;
     while let Some(read) =
         lines::next_line(&mut input, &mut line).map_err(Failure::io("read", "standard input"))?
@@ -29,6 +30,7 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
             continue;
         }
         let parsed = read.map_err(|error| error.to_string()).and_then(|text| feed::parse(text, number));
+        let parsed = parsed.map_err(Failure::usage).and_then(|line| hosts.complete(&store, line));
         // A line that cannot be parsed is refused below.
         if let Ok(parsed) = &parsed
             && !is_known_host(&parsed.stream.host)
@@ -42,8 +44,14 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
         }
         let mut last_seq = 0;
         let done = match parsed {
-            Ok(parsed) => record(&store, &parsed, &mut last_seq, output),
-            Err(message) => Err(Failure::usage(message)),
+            Ok(parsed) => {
+                let done = record(&store, &parsed, &mut last_seq, output);
+                if last_seq > 0 {
+                    hosts.know(store.recorded_info(&parsed.stream));
+                }
+                done
+            }
+            Err(failure) => Err(failure),
         };
         match done {
             Ok(()) => {
@@ -82,6 +90,52 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
     Ok(Code::Ok)
 }
 
+/// The hosts of the sessions of each name, for lines that name no host.
+#[derive(Default)]
+struct Hosts {
+    of: HashMap<String, BTreeSet<String>>,
+    /// All sessions of the store are known, not only those of earlier lines.
+    is_whole: bool,
+}
+
+impl Hosts {
+    fn know(&mut self, stream: StreamInfo) {
+        self.of.entry(stream.name).or_default().insert(stream.host);
+    }
+
+    /// A line without a host goes to the session of its name: this program's own, else the only one.
+    fn complete(&mut self, store: &Store, line: feed::Line) -> Result<feed::Line, Failure> {
+        let own = store.recorded_info(&line.stream);
+        let is_own = |hosts: &BTreeSet<String>| hosts.contains(&own.host);
+        if line.names_host || self.of.get(&own.name).is_some_and(is_own) {
+            return Ok(line);
+        }
+        if !self.is_whole {
+            if store.stream_name(own.id())?.is_some() {
+                self.know(own);
+                return Ok(line);
+            }
+            // One look at all sessions: a look for each line would take longer the more there are.
+            for there in store.stream_names()?.into_iter().filter(|there| there.scope == own.scope) {
+                self.know(StreamInfo::session(there.host, there.name));
+            }
+            self.is_whole = true;
+        }
+        let hosts: Vec<&String> = self.of.get(&own.name).into_iter().flatten().collect();
+        match hosts.as_slice() {
+            [] => Ok(line),
+            [only] => {
+                let stream = StreamInfo { host: (*only).clone(), ..line.stream };
+                Ok(feed::Line { stream, ..line })
+            }
+            [first, second, ..] => Err(Failure::usage(format!(
+                "session {:?} is of {first} and of {second}: name one with \"host\"",
+                own.name
+            ))),
+        }
+    }
+}
+
 /// Records one line. `last` is the last seq of its events, or the store's head if all of it was known.
 fn record(store: &Store, line: &feed::Line, last: &mut u64, output: &mut Output) -> Result<(), Failure> {
     let mut entries = Vec::new();
@@ -99,7 +153,7 @@ fn record(store: &Store, line: &feed::Line, last: &mut u64, output: &mut Output)
                 }
                 let reply = super::acts::tool_call(store, stream, json)?;
                 output.note(&reply.text);
-                *last = reply.last_seq.map_or(*last, acpdb_engine::ids::Seq::get);
+                *last = seq.get();
             }
             Act::Policy(json) => {
                 // A policy may be the first act about a session.

@@ -1,5 +1,6 @@
 //! `acpdb sessions`: a line for each session; also chooses the session that other commands mean.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use acpdb_engine::event::Scope;
@@ -324,19 +325,34 @@ fn clipped(store: &Store, text: &str, (head, tail): (&str, &str)) -> Result<Stre
     }
 }
 
-/// The failure for a prefix that several sessions share: lists them, with their titles.
+/// The failure for a prefix that several sessions share: lists them, with their titles. Sessions of one name are told apart by
+/// their hosts, and named by their streams.
 fn several(store: &Store, text: &str, candidates: &[String]) -> Failure {
     let mut message = format!("{text:?} names {} sessions:", candidates.len());
     // A session that cannot be read has no title; its reader tells of the error.
     let all = store.stream_names().unwrap_or_default();
-    for candidate in candidates {
-        let stream = all.iter().find(|name| name.name == *candidate);
-        // A session that cannot be read has no title.
-        let title = stream.and_then(|it| acpdb_query::titles::title_of(store, it, None).ok().flatten());
-        let title = clip(&title.unwrap_or_default(), TITLE_WIDTH_MIN * 2);
-        message.push_str(format!("\n  {}  {title}", one_line(candidate)).trim_end_matches(' '));
+    let mut is_shared = false;
+    let mut told = BTreeSet::new();
+    for candidate in candidates.iter().filter(|name| told.insert(*name)) {
+        let named: Vec<&StreamName> = all.iter().filter(|name| name.name == *candidate).collect();
+        for stream in &named {
+            // A session that cannot be read has no title.
+            let title = acpdb_query::titles::title_of(store, stream, None).ok().flatten();
+            let title = clip(&title.unwrap_or_default(), TITLE_WIDTH_MIN * 2);
+            let name = if named.len() > 1 {
+                is_shared = true;
+                format!("{}  {}", stream.id.to_hex(), one_line(&stream.host))
+            } else {
+                one_line(candidate)
+            };
+            message.push_str(format!("\n  {name}  {title}").trim_end_matches(' '));
+        }
     }
-    Failure::usage(message).hint("give more of the id")
+    Failure::usage(message).hint(if is_shared {
+        "give the digits before the host in place of the name"
+    } else {
+        "give more of the id"
+    })
 }
 
 /// The named session, if a name is given.
