@@ -20,13 +20,6 @@ use crate::args::{ContextAct, RestoreTargets, Targets};
 /// Longest request that is read from standard input.
 const REQUEST_BYTES_MAX: u64 = 16 << 20;
 
-/// The result of a call of the context tool.
-#[derive(Debug)]
-pub(crate) struct Reply {
-    pub(crate) text: String,
-    pub(crate) last_seq: Option<Seq>,
-}
-
 /// The act of a subcommand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Verb {
@@ -164,16 +157,18 @@ fn unchanged(typed: &Typed<'_>, verb: Verb, given: &Targets) -> Result<String, F
              acpdb context lists them",
         ));
     };
-    let how = if verb == Verb::Context(ContextAction::Restore) { "shown" } else { "hidden" };
+    let how = match verb {
+        Verb::Context(ContextAction::Restore) => "shown already, or ",
+        Verb::Context(_) => "hidden already, or ",
+        Verb::Pin | Verb::Unpin => "",
+    };
     let (name, _) = split_summary(text, &|text| typed.is_call(text));
     if is_hash(name) {
         // The failure for a hash that no call has.
         acpdb_query::find(typed.store, name, Some(typed.session)).map_err(super::find::failure)?;
     }
     let name = bare(name);
-    Ok(format!(
-        "nothing changed: {how} already, or not in the context; acpdb explain {name} says how it stands"
-    ))
+    Ok(format!("nothing changed: {how}not in the context; acpdb explain {name} says how it stands"))
 }
 
 /// An act for programs.
@@ -188,10 +183,45 @@ pub(crate) fn act_json(reply: &ActReply) -> Value {
     })
 }
 
-/// Runs a call of the context tool, given as its JSON.
-pub(crate) fn tool_call(store: &Store, stream: StreamId, json: &str) -> Result<Reply, Failure> {
-    let reply = store.context_tool(stream, json)?;
-    Ok(Reply { text: reply.text, last_seq: reply.last_seq })
+/// Runs a call of the context tool, given as its JSON. The engine reads hashes and texts; items (`#812`) are read here.
+pub(crate) fn tool_call(store: &Store, stream: StreamId, json: &str) -> Result<ActReply, Failure> {
+    let Some(Items { action, targets, pin }) = items_of(json)? else {
+        return Ok(store.context_tool(stream, json)?);
+    };
+    if pin && action == ContextAction::Restore {
+        return Ok(store.restore_pinned(stream, targets.into_iter().map(|(item, _)| item).collect())?);
+    }
+    Ok(store.context(stream, action, targets)?)
+}
+
+/// A call of the context tool whose targets are all items.
+struct Items {
+    action: ContextAction,
+    targets: Vec<(Target, Option<String>)>,
+    pin: bool,
+}
+
+/// `None` if no target is an item, and for a call that the engine refuses.
+fn items_of(json: &str) -> Result<Option<Items>, Failure> {
+    // The engine says what is wrong with a call that cannot be read.
+    let Ok(call) = serde_json::from_str::<Value>(json) else { return Ok(None) };
+    let action = call.get("action").cloned().unwrap_or_default();
+    let Ok(action) = serde_json::from_value::<ContextAction>(action) else { return Ok(None) };
+    let Some(rows) = call.get("targets").and_then(Value::as_array) else { return Ok(None) };
+    let item = |row: &Value| -> Option<(Target, Option<String>)> {
+        let text = row.as_str().or_else(|| row.get(0)?.as_str())?;
+        // A text of another form is a hash or a pattern.
+        let item = text.trim().strip_prefix('#').and_then(|_| text.trim().parse::<ItemId>().ok())?;
+        Some((Target::Item(item), row.get(1).and_then(Value::as_str).map(str::to_owned)))
+    };
+    let targets: Vec<_> = rows.iter().filter_map(item).collect();
+    if targets.is_empty() {
+        return Ok(None);
+    }
+    if targets.len() < rows.len() {
+        return Err(Failure::usage("name all targets by items (#812), or all by hashes and texts"));
+    }
+    Ok(Some(Items { action, targets, pin: call.get("pin").and_then(Value::as_bool).unwrap_or(false) }))
 }
 
 /// The result of an act with typed targets.
@@ -209,7 +239,7 @@ fn from_arguments(typed: &Typed<'_>, verb: Verb, given: &Targets, pin: bool) -> 
     }
     let alone = || given.targets.iter().map(|text| typed.read(text)).collect::<Result<Vec<_>, _>>();
     let reply = match verb {
-        Verb::Pin => store.pin(stream, alone()?)?,
+        Verb::Pin => pinned(typed, alone()?)?,
         Verb::Unpin => store.unpin(stream, alone()?)?,
         Verb::Context(ContextAction::Restore) => {
             let targets = alone()?;
@@ -236,6 +266,27 @@ fn from_arguments(typed: &Typed<'_>, verb: Verb, given: &Targets, pin: bool) -> 
         }
     };
     Ok(Done::Context(reply))
+}
+
+/// Pins the targets that are in the context: no rule looks at the others.
+fn pinned(typed: &Typed<'_>, given: Vec<Target>) -> Result<ActReply, Failure> {
+    let asked = !given.is_empty();
+    let targets: Vec<Target> = {
+        let reading = typed.view.read();
+        let state = reading.state();
+        let found = |target: &Target| match target {
+            Target::Item(item) => state.find(*item),
+            Target::Call(call) => state.calls_by_host_id(call, Seq::MAX).last().copied(),
+            // The engine looks for hashes in the context alone.
+            Target::Auto(_) | Target::Shown(_) => None,
+        };
+        let is_in = |target: &Target| found(target).is_none_or(|ix| state.is_in_context(ix, Seq::MAX));
+        given.into_iter().filter(is_in).collect()
+    };
+    if asked && targets.is_empty() {
+        return Ok(ActReply { text: "Pinned 0 item(s)".to_owned(), ..ActReply::default() });
+    }
+    Ok(typed.store.pin(typed.session.id, targets)?)
 }
 
 /// `context restore '#812'` where `#812` is a memory item that the session sees: the item holds again. `None` if no target is one.
@@ -289,7 +340,7 @@ fn from_stdin(typed: &Typed<'_>, verb: Verb, pin: bool) -> Result<ActReply, Fail
         call = describe::with(call, json!({"pin": true}));
     }
     if let Verb::Context(_) = verb {
-        return Ok(store.context_tool(stream, &call.to_string())?);
+        return tool_call(store, stream, &call.to_string());
     }
     let rows = call.get("targets").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut targets = Vec::new();
@@ -298,5 +349,5 @@ fn from_stdin(typed: &Typed<'_>, verb: Verb, pin: bool) -> Result<ActReply, Fail
         let text = text.ok_or_else(|| Failure::usage(format!("{row} is no target; give [[target], ..]")))?;
         targets.push(typed.read(text)?);
     }
-    Ok(if verb == Verb::Pin { store.pin(stream, targets)? } else { store.unpin(stream, targets)? })
+    if verb == Verb::Pin { pinned(typed, targets) } else { Ok(store.unpin(stream, targets)?) }
 }

@@ -152,6 +152,9 @@ fn record(store: &Store, line: &feed::Line, last: &mut u64, output: &mut Output)
                     )));
                 }
                 let reply = super::acts::tool_call(store, stream, json)?;
+                let Some(seq) = reply.last_seq else {
+                    return Err(Failure::not_found(format!("nothing changed: {}", reply.text)));
+                };
                 output.note(&reply.text);
                 *last = seq.get();
             }

@@ -1,8 +1,9 @@
 //! Faults from outside: lines, files, folders, disks. Each is said, with the place and the exit code; nothing that was
 //! recorded is lost, and nothing is recorded by half.
 
+use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::world::World;
 
@@ -62,6 +63,80 @@ fn a_bad_line_is_named_and_the_others_are_recorded() {
         assert_eq!(texts, ["before", "after"], "{words}");
         world.assert_sound();
     }
+}
+
+/// The reader took one ack and went, and the lines behind it were not recorded, with exit code 0.
+#[test]
+fn a_reader_of_acks_that_goes_away_costs_no_line() {
+    let world = World::new();
+    let lines: String = (0..300).map(|number| message(&format!("m{number}"))).collect();
+    let mut command = world.command();
+    command.args(["append", "--stdin", "--ack"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(world.list().lines().count(), 300);
+    // A verb that only reads has no more to do.
+    let mut command = world.command();
+    let mut child = command.args(["log", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// A line without a host opened a second session of its name, and no verb found either of them any more.
+#[test]
+fn a_line_without_a_host_goes_to_the_session_of_its_name() {
+    let world = World::new();
+    let line = |session: &str, host: &str, text: &str| {
+        format!("{{\"session\":\"{session}\"{host},\"message\":{{\"role\":\"user\",\"text\":\"{text}\"}}}}\n")
+    };
+    let (opencode, codex) = (",\"host\":\"opencode\"", ",\"host\":\"codex\"");
+    let append = |lines: &[String]| world.run_with(&["append", "--stdin"], lines.concat());
+    append(&[line("s1", opencode, "A"), line("s1", "", "B")]).ok();
+    append(&[line("s1", "", "C"), line("s2", "", "own"), line("s2", codex, "other"), line("s2", "", "own")])
+        .ok();
+    let texts = |session: &str| world.run(&["list", "-s", session, "--short"]).ok().lines().count();
+    assert_eq!(texts("s1"), 3);
+    append(&[line("s1", codex, "D"), line("s1", "", "E"), line("s3", "", "F")])
+        .says(8, &["line 2 was not recorded", "is of codex and of opencode", "1 line was not recorded"]);
+    let said = world.run(&["context", "s1"]);
+    said.says(2, &["names 2 sessions", "opencode  A", "codex  D", "give the digits"]);
+    for (host, count) in [("opencode", 3), ("codex", 1)] {
+        let row = said.err.lines().find(|line| line.contains(host)).unwrap();
+        assert_eq!(texts(row.split_whitespace().next().unwrap()), count, "{row}");
+    }
+}
+
+/// An act that changed nothing was acknowledged, and items were not understood.
+#[test]
+fn an_act_of_a_line_names_items_and_one_without_effect_is_told() {
+    let world = World::new();
+    let act = |action: &str, targets: &str| {
+        format!("{{\"session\":\"s1\",\"context\":{{\"action\":\"{action}\",\"targets\":{targets}}}}}\n")
+    };
+    let append = |lines: &[String]| world.run_with(&["append", "--stdin", "--ack"], lines.concat());
+    append(&[message("a text that is hidden")]).ok();
+    append(&[
+        act("discard", "[[\"#3\"]]"),
+        act("restore", "[\"#3\"]"),
+        act("distill", "[[\"#3\",\"short\"]]"),
+    ])
+    .ok();
+    let shown = world.run(&["context", "s1"]).ok();
+    assert!(shown.contains("distilled") && shown.contains("short"), "{shown}");
+    let ran = append(&[
+        act("discard", "[[\"#3\"]]"),
+        act("discard", "[[\"no such...text\"]]"),
+        act("discard", "[[\"#99\"]]"),
+        act("discard", "[[\"#3\"],[\"r_00000\"]]"),
+        message("next"),
+    ]);
+    ran.says(
+        8,
+        &["line 1 was not recorded: nothing changed", "line 2 was not", "line 3 was not", "line 4 was not"],
+    );
+    assert_eq!(ran.text().lines().count(), 1);
 }
 
 #[test]
