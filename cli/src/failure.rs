@@ -60,11 +60,20 @@ pub(crate) struct Failure {
     pub(crate) broken_pipe: bool,
     /// It cannot be known yet whether the work was done.
     pub(crate) is_open: bool,
+    /// A text was erased, or a session shredded: others are not touched by it.
+    pub(crate) is_erased: bool,
 }
 
 impl Failure {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None, broken_pipe: false, is_open: false }
+        Self {
+            code,
+            message: message.into(),
+            hint: None,
+            broken_pipe: false,
+            is_open: false,
+            is_erased: false,
+        }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
@@ -171,7 +180,8 @@ impl From<Error> for Failure {
             _ => hint,
         };
         let is_open = matches!(error, Error::Poisoned | Error::Replaced { .. });
+        let is_erased = matches!(error, Error::Erased { .. });
         let message = chained(&error);
-        Self { code, message, hint: hint.map(str::to_owned), broken_pipe: false, is_open }
+        Self { code, message, hint: hint.map(str::to_owned), broken_pipe: false, is_open, is_erased }
     }
 }

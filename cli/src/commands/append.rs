@@ -62,7 +62,10 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
                 }
             }
             // The next line may succeed.
-            Err(failure) if matches!(failure.code, Code::Usage | Code::NotFound | Code::Conflict) => {
+            Err(failure)
+                if failure.is_erased
+                    || matches!(failure.code, Code::Usage | Code::NotFound | Code::Conflict) =>
+            {
                 refused += 1;
                 // A session and a turn may come before a command.
                 let what = if last_seq > 0 { ": only its session and turn were" } else { " was not" };

@@ -356,6 +356,12 @@ fn all_sessions_about_a_subject_are_shredded_and_no_others() {
     let new = r#"{"session":"s5","subject":"zebra of the meadow","message":{"role":"user","text":"x"}}"#;
     assert!(world.run_with(&["append", "--stdin"], new).err.contains("the subject was shredded"));
     shred("zebra of the meadow", &[]).says(1, &["was shredded before"]);
+    // A line about it, or for one of its sessions, ended the whole of `append`.
+    let old = r#"{"session":"s1","message":{"role":"user","text":"x"}}"#;
+    let other = r#"{"session":"s6","message":{"role":"user","text":"x"}}"#;
+    let ran = world.run_with(&["append", "--stdin", "--ack"], [new, old, other].join("\n"));
+    ran.says(8, &["line 1 was not recorded", "line 2 was not recorded", "2 lines were not recorded"]);
+    assert_eq!(ran.text().lines().count(), 1);
     world.run(&["import", SESSION]).says(0, &["left out: shredded here"]);
     let mut copy = std::process::Command::new("cp");
     let (from, to) = (world.path("store/keys"), world.path("bare/keys"));
