@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use acpdb_engine::store::{MergeOptions, MergeReport, VerifyOptions, verify_store};
 use serde::Serialize;
 
+use super::lines::one_line;
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::Merge;
 
@@ -95,7 +96,7 @@ pub(crate) fn say(path: &Path, report: &MergeReport, output: &mut Output) -> Res
         }
     }
     for name in &report.continued {
-        output.line(format!("  {name} goes on"))?;
+        output.line(format!("  {} goes on", one_line(name)))?;
     }
     for branch in &report.branches {
         let from = branch
@@ -103,7 +104,8 @@ pub(crate) fn say(path: &Path, report: &MergeReport, output: &mut Output) -> Res
             .map_or_else(|| "only the name is the same".to_owned(), |seq| format!("from {seq} on"));
         output.line(format!(
             "  {} went on in both stores: what the other has is {} ({from})",
-            branch.session, branch.branch
+            one_line(&branch.session),
+            one_line(&branch.branch)
         ))?;
     }
     if report.policy_taken {
@@ -121,8 +123,8 @@ pub(crate) fn say(path: &Path, report: &MergeReport, output: &mut Output) -> Res
     for erased in &report.erased_there {
         let item = erased.item;
         if erased.done {
-            output
-                .line(format!("  {item} of {} was erased there, and is erased here now", erased.session))?;
+            let session = one_line(&erased.session);
+            output.line(format!("  {item} of {session} was erased there, and is erased here now"))?;
         } else {
             output.warn(format!(
                 "{item} of {} was erased there and is still here: acpdb erase '{item}' --reason 'erased elsewhere', or \

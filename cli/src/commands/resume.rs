@@ -92,7 +92,9 @@ pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result
     for line in &written.left_out {
         output.note(line);
     }
-    output.line(format!("cd {} && {command}", store_path::quoted(Path::new(&words.folder))))?;
+    let line = format!("cd {} && {command}", store_path::quoted(Path::new(&words.folder)));
+    let line = output.recorded(&line, Escape::Text).into_owned();
+    output.line(line)?;
     Ok(Code::Ok)
 }
 

@@ -366,13 +366,13 @@ fn missed(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
             }
             table.row([
                 super::lines::clip(&row.policy, 24),
-                super::lines::clip(&case.session, 12),
+                super::lines::clip(&super::lines::one_line(&case.session), 12),
                 format!("t{}", case.turn),
                 format!("{} {}", case.item.seq, face_label(case.face)),
                 case.rule.clone(),
                 case.age.to_string(),
                 describe::tokens(case.tokens),
-                words,
+                super::lines::one_line(&words),
             ]);
         }
     }

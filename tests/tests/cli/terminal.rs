@@ -75,6 +75,27 @@ fn json_steers_no_terminal() {
     assert!(world.run(&["list", "--json"]).ok().contains("a\u{9b}2J b\u{85} c\u{7f}"));
 }
 
+/// The id of a session set the title of the terminal.
+#[test]
+fn names_of_sessions_steer_no_terminal() {
+    let world = World::new();
+    let (name, folder) = ("s\u{1b}]0;pwned\u{7}", "/w\u{1b}]0;p\u{7}");
+    let line = serde_json::json!({
+        "session": name, "cwd": folder, "turn": true, "message": {"role": "user", "text": "m"}
+    });
+    world.run_with(&["append", "--stdin"], format!("{line}\n")).ok();
+    for arguments in [
+        &["fork", name][..],
+        &["resume", name, "--in", "codex", "--dry-run"],
+        &["rewind", "-1t", "-s", name],
+        &["rewind", "-1t", "-s", name],
+    ] {
+        let (_, shown) = paged(&world, "cat", arguments);
+        assert!(shown.contains("]0;p"), "{arguments:?}: {shown:?}");
+        assert!(!shown.contains('\u{1b}') && !shown.contains('\u{7}'), "{arguments:?}: {shown:?}");
+    }
+}
+
 /// A session that begins with a prompt of 20 KB filled the screen with it.
 #[test]
 fn a_list_on_a_terminal_has_beginnings_and_programs_read_whole_texts() {
