@@ -3,6 +3,7 @@
 //! ```text
 //! #812             after this event             t12          at the end of turn 12
 //! -3t              three turns before the end   head, now    everything
+//!                  of the branch
 //! 2026-01-31T12:00:00Z   2026-01-31   10m ago   yesterday 14:00   14:00
 //! @compact-1       just before the newest compaction; @compact-2 before the one before it
 //! @rewind-1        just before the newest rewind: the branch that was left
@@ -18,6 +19,7 @@ mod line;
 mod moment;
 
 use acpdb_engine::event::{Payload, ReplaceCause};
+use acpdb_engine::fold::State;
 use acpdb_engine::ids::{Micros, Seq, Turn};
 use acpdb_engine::{At, Error, Store, View, store::StreamName};
 use jiff::Timestamp;
@@ -324,8 +326,7 @@ pub fn within(
     match point {
         Point::Turn(turn) => plain(state.turn_end(turn).ok_or_else(|| no_turn(turn.to_string()))?.min(head)),
         Point::TurnsBack(back) => {
-            let turn = newest.get().checked_sub(back).ok_or_else(|| no_turn(format!("-{back}t")))?;
-            plain(state.turn_end(Turn(turn)).ok_or_else(|| no_turn(turn.to_string()))?.min(head))
+            plain(turns_back(state, head, back).ok_or_else(|| no_turn(format!("-{back}t")))?)
         }
         Point::Mark(mark, wanted) => {
             drop(reading);
@@ -349,6 +350,21 @@ pub fn within(
             anywhere(store, point, now)
         }
     }
+}
+
+/// The point before the last `back` turns of the branch. A turn that a rewind took off does not count.
+fn turns_back(state: &State, head: Seq, back: u32) -> Option<Seq> {
+    let (mut end, mut left) = (state.head().min(head), back);
+    while left > 0 {
+        end = state.turn_end(Turn(state.turn(end).get().checked_sub(1)?))?;
+        left -= u32::from(!is_left(state, end.next(), head));
+    }
+    Some(end)
+}
+
+/// Whether an event is on a branch that a rewind up to `at` left.
+pub fn is_left(state: &State, seq: Seq, at: Seq) -> bool {
+    state.rewinds(at).iter().any(|(rewind, kept)| *kept < seq && seq < *rewind)
 }
 
 /// The seqs of a session's marks, oldest first.

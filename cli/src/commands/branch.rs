@@ -8,8 +8,10 @@ use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::{Store, View, store::StreamName};
 use acpdb_query::EventsQuestion;
 use acpdb_query::undo::{self, UndoPlan};
+use acpdb_query::when::is_left;
 use serde_json::json;
 
+use super::lines::one_line;
 use super::{Code, Failure, Global, Output, ask, describe, find, sessions, store_path};
 use crate::args::{Fork, Rewind, Undo};
 
@@ -22,52 +24,52 @@ pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Res
     let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
     let to = find::view_at(&store, global, &session, Some(&args.to))?.at();
     let before = store.view(session.id)?;
-    if to >= before.read().state().head() {
-        output.note("nothing was recorded after that; nothing to rewind");
-        return Ok(Code::Ok);
-    }
+    let name = one_line(&session.name);
     let left = {
         let reading = before.read();
         let state = reading.state();
         let current = state.current(before.at()).into_iter();
         current.filter(|ix| state.item_id(*ix).is_some_and(|item| item.seq > to)).count()
     };
-    if left == 0 && is_left(&before, to) {
-        let name = &session.name;
-        output.note(format!(
-            "nothing to rewind: {to} is on a branch that {name} left, and what left the branch stays off it\n\
-             to go on from there: acpdb fork {name} --at '{to}'"
-        ));
-        return Ok(Code::Ok);
+    if left == 0 && !takes_off(&store, &before, to)? {
+        let failure = Failure::not_found(format!("nothing to rewind: the branch has no event after {to}"));
+        return Err(if is_left(before.read().state(), to, before.at()) {
+            failure.hint(format!(
+                "{to} is on a branch that was left; to go on from there: acpdb fork {name} --at '{to}'"
+            ))
+        } else {
+            failure.hint(format!("acpdb at head {name} shows where the branch stands"))
+        });
     }
     let reply = store.rewind(session.id, to)?;
-    let Some(seq) = reply.last_seq else {
-        output.note("nothing was recorded after that; nothing to rewind");
-        return Ok(Code::Ok);
-    };
+    let seq = reply.last_seq.ok_or_else(|| Failure::not_found("nothing to rewind"))?;
     if output.json {
         return output.json_line(&json!({
             "schema": "acpdb.rewind/1", "session": session.name, "to": to, "last_seq": seq, "left": left,
         }));
     }
     output.line(format!(
-        "{} rewound to {to}: {} left the branch (event {seq})",
-        session.name,
+        "{name} rewound to {to}: {} left the branch (event {seq})",
         describe::count(left as u64, "item")
     ))?;
     // A seq keeps its meaning after later rewinds, which `@rewind-1` would not.
     let head = seq.before();
     output.note(format!(
-        "they stay in history: acpdb context {0} --at '{head}'; to go on from there: acpdb fork {0} --at '{head}'",
-        session.name
+        "they stay in history: acpdb context {name} --at '{head}'; to go on from there: acpdb fork {name} --at '{head}'"
     ));
     Ok(Code::Ok)
 }
 
-/// Whether a point is on a branch that a rewind left.
-fn is_left(view: &View, to: Seq) -> bool {
-    let reading = view.read();
-    reading.state().rewinds(view.at()).iter().any(|(rewind, kept)| *kept < to && to < *rewind)
+/// Whether the session itself has an event after `to` on its branch. Rewinds are on no branch.
+fn takes_off(store: &Store, view: &View, to: Seq) -> Result<bool, Failure> {
+    for recorded in store.stream_events(view.stream(), to.next(), view.at())? {
+        let recorded = recorded?;
+        let is_rewind = matches!(recorded.event.payload, Payload::Rewound(_));
+        if !is_rewind && !is_left(view.read().state(), recorded.seq, view.at()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 pub(crate) fn fork(global: &Global, args: &Fork, output: &mut Output) -> Result<Code, Failure> {
@@ -103,8 +105,9 @@ pub(crate) fn fork(global: &Global, args: &Fork, output: &mut Output) -> Result<
         }));
     }
     output.line(format!(
-        "{name} continues {} from {at}: {} in its context, none copied",
-        parent.name,
+        "{} continues {} from {at}: {} in its context, none copied",
+        one_line(&name),
+        one_line(&parent.name),
         describe::count(count as u64, "item")
     ))?;
     Ok(Code::Ok)

@@ -75,6 +75,7 @@ impl Figures {
             state.forks(at).last().map(|(_, fork)| ForkPoint { stream: fork.from, at: fork.at });
         let rewinds = state.rewinds(at).iter().map(|(seq, to)| {
             let lost = state.items(*seq).filter(|ix| state.item_id(*ix).is_some_and(|item| item.seq > *to));
+            let lost = lost.filter(|ix| !state.is_off_branch(*ix, seq.before()));
             RewindPoint { seq: *seq, to: *to, item_count: lost.count() }
         });
         let rewinds = rewinds.collect();
