@@ -6,6 +6,7 @@ use acpdb_engine::View;
 use acpdb_engine::fold::todo::{IN_PROGRESS, TodoView};
 use acpdb_engine::ids::{Seq, Turn};
 use acpdb_query::todos::{self, Entry, Texts};
+use acpdb_query::when::is_left;
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
@@ -113,15 +114,38 @@ fn stuck(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure> 
     Ok(Code::Ok)
 }
 
+/// A version of the list.
+struct Version {
+    seq: Seq,
+    turn: Turn,
+    entries: Vec<Entry>,
+    /// A rewind took it off the branch.
+    is_left: bool,
+}
+
+/// The mark of a version that was left behind.
+const fn left_mark(is_left: bool) -> &'static str {
+    if is_left { "  off branch" } else { "" }
+}
+
 /// The versions of the list up to the view's seq, with their entries.
-fn versions(view: &View) -> Result<Vec<(Seq, Turn, Vec<Entry>)>, Failure> {
-    let lists: Vec<TodoView> = {
+fn versions(view: &View) -> Result<Vec<Version>, Failure> {
+    let lists: Vec<(TodoView, bool)> = {
         let reading = view.read();
-        let todos = reading.state().todos();
-        todos.history().filter(|list| list.seq <= view.at()).collect()
+        let state = reading.state();
+        let lists = state.todos().history().filter(|list| list.seq <= view.at());
+        lists
+            .map(|list| {
+                let is_left = is_left(state, list.seq, view.at());
+                (list, is_left)
+            })
+            .collect()
     };
     let mut texts = Texts::new(view);
-    lists.iter().map(|list| Ok((list.seq, list.turn, texts.entries(list)?))).collect()
+    let version = |(list, is_left): &(TodoView, bool)| {
+        Ok(Version { seq: list.seq, turn: list.turn, entries: texts.entries(list)?, is_left: *is_left })
+    };
+    lists.iter().map(version).collect()
 }
 
 /// The changes from one version to the next, an entry a line: its mark and content.
@@ -142,8 +166,9 @@ fn changes<'e>(before: &[Entry], after: &'e [Entry]) -> Vec<(&'static str, &'e E
 fn history(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure> {
     let versions = versions(view)?;
     if output.json {
-        let items = versions.iter().map(|(seq, turn, entries)| {
-            json!({"seq": seq, "turn": turn, "items": entries.iter().map(Entry::json).collect::<Vec<_>>()})
+        let items = versions.iter().map(|version| {
+            let entries: Vec<Value> = version.entries.iter().map(Entry::json).collect();
+            json!({"seq": version.seq, "turn": version.turn, "off_branch": version.is_left, "items": entries})
         });
         return output.json_line(&json!({
             "schema": "acpdb.todo_history/1",
@@ -155,10 +180,11 @@ fn history(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure
         output.note(format!("session {name} has no todo list"));
     }
     let mut before: &[Entry] = &[];
-    for (seq, turn, entries) in &versions {
+    for Version { seq, turn, entries, is_left } in &versions {
         let seq = output.paint(describe::SEQ, &seq.to_string());
         let done = entries.iter().filter(|entry| entry.status == "completed").count();
-        output.line(format!("{seq} {turn}  {done}/{} completed", entries.len()))?;
+        let mark = left_mark(*is_left);
+        output.line(format!("{seq} {turn}  {done}/{} completed{mark}", entries.len()))?;
         for (_, entry) in changes(before, entries) {
             print(entry, *turn, output)?;
         }
@@ -184,7 +210,7 @@ pub(crate) fn history_of(
 ) -> Result<Code, Failure> {
     let store = store_path::read(global, output)?;
     let streams = super::sessions::asked(&store, super::sessions::named(&store, session)?)?;
-    let mut found: Vec<(String, Seq, Turn, Entry)> = Vec::new();
+    let mut found: Vec<(String, Version, Entry)> = Vec::new();
     let mut names = Vec::new();
     for stream in streams {
         let view = match super::find::view(&store, global, &stream) {
@@ -192,17 +218,17 @@ pub(crate) fn history_of(
             view => view?,
         };
         let mut last: Option<Entry> = None;
-        for (seq, turn, entries) in versions(&view)? {
-            let Some(entry) = entries.iter().find(|entry| entry.is(id)) else {
-                names.extend(entries.into_iter().filter_map(|entry| entry.id));
+        for version in versions(&view)? {
+            let Some(entry) = version.entries.iter().find(|entry| entry.is(id)).cloned() else {
+                names.extend(version.entries.into_iter().filter_map(|entry| entry.id));
                 continue;
             };
             let same = |old: &Entry| {
                 (&old.status, &old.content, &old.priority) == (&entry.status, &entry.content, &entry.priority)
             };
             if !last.as_ref().is_some_and(same) {
-                found.push((stream.name.clone(), seq, turn, entry.clone()));
                 last = Some(entry.clone());
+                found.push((stream.name.clone(), version, entry));
             }
         }
     }
@@ -212,22 +238,23 @@ pub(crate) fn history_of(
         return Err(failure.near(near, "acpdb todo list shows the entries"));
     }
     if output.json {
-        let items = found.iter().map(|(session, seq, turn, entry)| {
-            json!({"session": session, "seq": seq, "turn": turn, "entry": entry.json()})
+        let items = found.iter().map(|(session, Version { seq, turn, is_left, .. }, entry)| {
+            json!({"session": session, "seq": seq, "turn": turn, "off_branch": is_left, "entry": entry.json()})
         });
         let items: Vec<Value> = items.collect();
         return output.json_items("acpdb.todo_entry/1", &items);
     }
     let mut session = None;
-    for (name, seq, turn, entry) in &found {
+    for (name, Version { seq, turn, is_left, .. }, entry) in &found {
         if session != Some(name) {
             output.styled(describe::BOLD, one_line(name))?;
             session = Some(name);
         }
         let seq = output.paint(describe::SEQ, &seq.to_string());
         let status = one_line(&entry.status);
-        let content = clip(&one_line(&entry.content), output.room(36).max(20));
-        output.line(format!("  {seq} {turn:<5} {} {status:<12} {content}", mark(&entry.status)))?;
+        let left = left_mark(*is_left);
+        let content = clip(&one_line(&entry.content), output.room(36 + left.len()).max(20));
+        output.line(format!("  {seq} {turn:<5} {} {status:<12} {content}{left}", mark(&entry.status)))?;
     }
     Ok(Code::Ok)
 }
