@@ -69,7 +69,7 @@ pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result
             session: &session.name,
             id: &words.id,
             at: view.at().get(),
-            path: (!args.dry_run).then(|| shown(&path)),
+            path: (path.as_os_str() != "-").then(|| shown(&path)),
             lines: written.lines,
             origin: written.origin,
             left_out: &written.left_out,
