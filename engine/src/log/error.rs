@@ -6,12 +6,21 @@ use std::path::PathBuf;
 use crate::codec::{EncodeError, Part};
 use crate::ids::{Position, Seq, StreamId};
 
+/// The one that holds a lock. A program that locks the file and is no writer leaves no number.
+fn holder(process: u32) -> String {
+    if process == 0 {
+        "another program holds the lock of".to_owned()
+    } else {
+        format!("process {process} is writing to")
+    }
+}
+
 /// The reason why the log did not do as asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
     /// Another process is writing; wait and try again.
-    #[error("process {process} is writing to {}; try again", path.display())]
+    #[error("{} {}; try again", holder(*process), path.display())]
     Busy {
         /// The process, 0 if unknown.
         process: u32,

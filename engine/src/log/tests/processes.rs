@@ -56,6 +56,18 @@ fn a_busy_store_is_reported_and_not_waited_for_without_end() {
     assert_eq!(sound_listing(&other).len(), 4);
 }
 
+/// It was said that process 0 is writing.
+#[test]
+fn a_lock_of_another_program_is_said_to_be_that() {
+    let world = SimWorld::new(1);
+    let (log, _) = open(&world.process(1)).unwrap();
+    let holder = world.process(2);
+    let tail = Tail::new(Arc::new(holder.clone()), holder_file(&holder));
+    let _lock = tail.lock(&FixedClock::new(Micros(0), 1), Duration::ZERO).unwrap();
+    let busy = append(&log, 0).unwrap_err().to_string();
+    assert!(busy.starts_with("another program holds the lock of "), "{busy}");
+}
+
 fn holder_file(storage: &SimStorage) -> Box<dyn crate::storage::StoredFile> {
     crate::storage::Storage::open(storage, "tail", crate::storage::Access::Write).unwrap()
 }
