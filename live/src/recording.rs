@@ -94,6 +94,7 @@ pub fn import(store: &Store, path: &Path, format: Format) -> Result<Recorded, Re
     }
     let mut gather = Gather::new(store, None);
     let read = import::read(format, &stem(path), head.as_slice().chain(input), &options, &mut gather);
+    // An error is returned below.
     let left_out = read.as_ref().ok().and_then(|report| left_out(path, report));
     let read = read.map_err(|source| RecordingError::Import { path: path.to_owned(), source });
     Ok(Recorded { event_count: ended(gather, read)?, left_out })
