@@ -296,13 +296,12 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             let read = import(&store, &path, Format::ClaudeCode);
             let said = String::from_utf8_lossy(bytes);
-            match expected {
-                Some(count) => assert_eq!(read.unwrap().event_count, count, "{said}"),
-                None => {
-                    let error = read.unwrap_err().to_string();
-                    assert!(error.contains("id_ed25519 is no recording of claude-code"), "{said}: {error}");
-                    assert!(store.stream_names().unwrap().is_empty(), "{said}");
-                }
+            if let Some(count) = expected {
+                assert_eq!(read.unwrap().event_count, count, "{said}");
+            } else {
+                let error = read.unwrap_err().to_string();
+                assert!(error.contains("id_ed25519 is no recording of claude-code"), "{said}: {error}");
+                assert!(store.stream_names().unwrap().is_empty(), "{said}");
             }
         }
     }

@@ -120,12 +120,16 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         store.close()?;
     }
     for file in &skipped {
-        let line = file.line.map(|line| format!(":{line}")).unwrap_or_default();
-        output.warn(format!("{}{line}: {}", file.path.display(), file.reason));
+        warn_of(file, output);
     }
     let is_nothing = reports.is_empty() && merged.is_empty() && partly_count == 0;
     render(&reports, &merged, &skipped, (other_count, is_nothing), output)?;
     Ok(code_of(is_nothing, &merged, &skipped))
+}
+
+fn warn_of(file: &Skipped, output: &mut Output) {
+    let line = file.line.map(|line| format!(":{line}")).unwrap_or_default();
+    output.warn(format!("{}{line}: {}", file.path.display(), file.reason));
 }
 
 /// The failure if no path is there: one message, and no sums.
