@@ -406,7 +406,7 @@ fn after_a_rewind_undo_finds_the_acts_that_are_left() {
     assert_eq!(shell.run(&["context", "discard", "First I...to do."], "").code, 0);
     let rewound = shell.run(&["rewind", &format!("#{}", base + 1)], "");
     assert!(rewound.err.contains(&format!("acpdb fork s1 --at '#{}'", base + 2)), "{rewound:?}");
-    shell.refuses(&["rewind", "@rewind-1"], "", 0, "is on a branch that s1 left");
+    shell.refuses(&["rewind", "@rewind-1"], "", 7, "is on a branch that was left");
     let done = shell.run(&["undo"], "");
     assert!(done.out.starts_with(&format!("took back #{} pinned", base + 1)), "{done:?}");
 }
