@@ -186,15 +186,17 @@ impl Log {
         let page = tail.read()?;
         self.catch_up(tail, &mut writer, &page)?;
         self.make_durable(tail, &mut writer)?;
-        Ok(Exclusive { log: self, writer, _lock: lock })
+        Ok(Exclusive { log: self, _lock: lock, writer })
     }
 }
 
 /// The write lock, held by one caller. Release it soon: no other process can append meanwhile.
 pub struct Exclusive<'a> {
     log: &'a Log,
-    writer: MutexGuard<'a, Writer>,
+    // Fields are dropped in this order. The lock of a file does not tell threads apart: another thread of this handle, let in before the lock is
+    // given back, would take it at once, and lose it to this thread's unlocking.
     _lock: WriteLock<'a>,
+    writer: MutexGuard<'a, Writer>,
 }
 
 impl Exclusive<'_> {

@@ -30,6 +30,26 @@ impl Place {
     }
 }
 
+/// A thread that gave the write lock back let the next thread of its handle in too early, and then unlocked that one's lock: another handle
+/// wrote at the same place, and the log was damaged.
+#[test]
+fn the_write_lock_of_one_thread_is_not_given_back_by_another() {
+    let place = Place::new();
+    let (log, other) = (place.open(), place.open());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for round in 0..2000 {
+                    let held = log.exclusive().unwrap();
+                    let is_free = other.tail.as_ref().unwrap().lock_at_once().unwrap().is_some();
+                    assert!(!is_free, "round {round}: two handles hold the write lock");
+                    drop(held);
+                }
+            });
+        }
+    });
+}
+
 #[test]
 fn threads_and_handles_lose_double_and_reorder_nothing_over_rolls() {
     let place = Place::new();
