@@ -27,6 +27,7 @@ pub mod find;
 pub mod half;
 pub mod items;
 pub mod kept;
+mod kinds;
 mod lineage;
 pub mod memory;
 mod names;

@@ -9,12 +9,8 @@ use acpdb_engine::event::{Payload, Recorded};
 use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::{Error, Store};
 
+use crate::kinds::{FORKED, MESSAGE_RECORDED};
 use crate::sound::sound;
-
-/// Number of the kind that a fork begins with.
-const FORKED: u16 = 9;
-/// Kinds from this number on record items: a stream that has one shares nothing any more.
-const MESSAGE_RECORDED: u16 = 16;
 
 /// A stream whose events are part of a session.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +33,7 @@ pub(crate) fn lineage(store: &Store, stream: StreamId, to: Seq) -> Result<Vec<Pa
     let mut line: Vec<Part> = Vec::new();
     let mut next = Some((stream, to));
     while let Some((stream, to)) = next.take() {
-        // A fork also has its history at a point from before it began.
+        // A fork also has its history at a point from before it began. A stream that recorded an item first shares nothing.
         let first = store.stream_events(stream, Seq(1), Seq::MAX)?;
         let first = first.wanted(|glimpse| glimpse.kind() == FORKED || glimpse.kind() >= MESSAGE_RECORDED);
         let first = sound(first).next().transpose()?;

@@ -11,9 +11,7 @@ use acpdb_engine::{
 };
 
 use crate::filter::{Expr, Filter, Term};
-
-/// Number of the kind `session_opened`, which is told with the first fact of a session.
-const SESSION_OPENED: u16 = 1;
+use crate::kinds::SESSION_OPENED;
 
 /// The log's own knowledge about the time of an event.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +37,7 @@ impl From<&Recorded> for Recording {
 
 impl From<&Glimpse<'_>> for Recording {
     fn from(glimpse: &Glimpse<'_>) -> Self {
+        // It is told with the first fact of a session.
         let is_opening = glimpse.kind() == SESSION_OPENED;
         Self { at: glimpse.recorded_at(), is_told: is_opening || glimpse.origin() != Origin::ZERO }
     }

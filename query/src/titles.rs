@@ -7,14 +7,13 @@ use acpdb_engine::event::{Body, PartKind, Payload, Role};
 use acpdb_engine::ids::{BodyId, Seq};
 use acpdb_engine::{Error, Store, store::StreamName};
 
+use crate::kinds::MESSAGE_RECORDED;
 use crate::sound::{or_lost, sound};
 
 /// Messages of the user that are looked at.
 const PROMPT_COUNT_MAX: usize = 12;
 /// Bytes of a prompt that are looked at, behind the texts that are left out of it.
 const TITLE_BYTES_MAX: usize = 1 << 10;
-/// Number of the kind of messages.
-const MESSAGE_RECORDED: u16 = 16;
 
 /// Beginnings of texts that hosts write in a person's name.
 const INJECTED: &[&str] = &[

@@ -24,13 +24,11 @@ use acpdb_engine::ids::{Micros, Seq, Turn};
 use acpdb_engine::{At, Error, Store, View, store::StreamName};
 use jiff::Timestamp;
 
+use crate::kinds::CONTEXT_REPLACED;
 use crate::lineage::lineage;
 
 pub use line::Clock;
 pub use moment::{Stretch, TIME_FORMS};
-
-/// Number of the kind `context_replaced`.
-const CONTEXT_REPLACED: u16 = 6;
 
 /// A point in time, as it was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -13,15 +13,9 @@ use acpdb_engine::{Error, Store, store::StreamName};
 use sha2::{Digest as _, Sha256};
 
 use super::requests::Request;
+use crate::kinds::{FORKED, MESSAGE_FINISHED, SESSION_CHANGED, SESSION_OPENED};
 use crate::names::time_of;
 use crate::sound::sound;
-
-/// The kind that a session begins with.
-const SESSION_OPENED: u16 = 1;
-/// Numbers of the kinds that tell of requests.
-const SESSION_CHANGED: u16 = 2;
-const FORKED: u16 = 9;
-const MESSAGE_FINISHED: u16 = 18;
 
 /// Whether events of a kind are acts of acpdb or a person, told by no host. An act that came by a merge has a time, which is not
 /// its host's. A session is opened with its host's time; nothing is known of kinds that newer programs write.
