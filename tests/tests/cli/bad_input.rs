@@ -559,7 +559,8 @@ fn a_folder_without_permission_is_named_and_the_rest_is_recorded() {
          kill -s INT $!; wait $!; cat err >&2; exit 0",
     );
     let places = typed(
-        "mkdir -p home/.claude/projects; mv p/a p/b home/.claude/projects; export ACPDB_PATH=places; acpdb import",
+        "mkdir -p home/.claude/projects; chmod 700 p/b; mv p/a p/b home/.claude/projects; chmod 0 home/.claude/projects/b; \
+         export ACPDB_PATH=places; acpdb import",
     );
     typed("chmod 700 home/.claude/projects/b");
     first.says(8, &["p/b: cannot be read", "p/c.jsonl: cannot be read", "the rest is recorded"]);
