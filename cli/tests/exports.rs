@@ -17,10 +17,14 @@ fn world() -> tempfile::TempDir {
     folder
 }
 
-fn run(folder: &Path, args: &[&str]) -> Output {
+fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
     command.current_dir(folder).args(args).env("ACPDB_PATH", "store").env("ACPDB_ANY_FILE_SYSTEM", "1");
-    command.output().unwrap()
+    command
+}
+
+fn run(folder: &Path, args: &[&str]) -> Output {
+    command(folder, args).output().unwrap()
 }
 
 fn names(folder: &Path) -> Vec<PathBuf> {
@@ -159,4 +163,30 @@ fn spans_are_the_same_each_time_and_their_links_lead_somewhere() {
     assert_eq!(roots, 1);
     let text = String::from_utf8(read("one")).unwrap();
     assert!(!text.contains("gen_ai.tool.call.arguments"), "texts are not in it unless asked for");
+}
+
+/// A session that began later stopped the export of all sessions. Of one that is named, it is a mistake; a fork that is named has
+/// more than its own items, but `sessions` said "no sessions" of it.
+#[test]
+fn as_of_an_earlier_point_later_sessions_are_left_out() {
+    let world = world();
+    let line = world.path().join("later.jsonl");
+    std::fs::write(&line, r#"{"session":"later","turn":true,"message":{"role":"user","text":"hello"}}"#)
+        .unwrap();
+    let append =
+        command(world.path(), &["append", "--stdin"]).stdin(std::fs::File::open(line).unwrap()).output();
+    assert!(append.unwrap().status.success());
+    assert!(run(world.path(), &["fork", "e38a", "--id", "split"]).status.success());
+    for (args, code) in [
+        (&["export", "jsonl"][..], 0),
+        (&["export", "otlp-json"], 0),
+        (&["export", "jsonl", "later"], 7),
+        (&["sessions", "-s", "later"], 7),
+        (&["sessions", "-s", "split"], 7),
+        (&["sessions", "-s", "split", "--host", "none"], 0),
+    ] {
+        let done = run(world.path(), &[args, &["--at", "#40"]].concat());
+        assert_eq!(done.status.code(), Some(code), "{args:?}: {done:?}");
+        assert_eq!(args[0] == "export" && code == 0, !done.stdout.is_empty(), "{args:?}");
+    }
 }

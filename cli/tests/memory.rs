@@ -144,7 +144,9 @@ fn what_is_remembered_can_be_listed_superseded_retracted_and_restored() {
 
     // Undone, one step after the other: by key, by id, by place.
     assert!(shell.out(&["memory", "restore", "package_manager"]).contains("holds again: preference p2"));
-    assert!(shell.out(&["memory", "restore", "p1"]).contains("holds again: preference p1"));
+    // It named the item in whose place p1 had been at first.
+    let again = shell.out(&["memory", "restore", "p1"]);
+    assert!(again.contains("holds again: preference p1") && again.contains("in the place of p2"), "{again}");
     assert_eq!(shell.out(&["memory", "get", "package_manager"]), "npm\n");
     let place = shell.items(&["memory", "list", "--all"]).into_iter().find(|item| field(item, "id") == "d1");
     shell.out(&["memory", "restore", field(&place.unwrap(), "item")]);

@@ -9,7 +9,7 @@ use acpdb_engine::command::memory::{MemoryCommand, MemoryRef};
 use acpdb_engine::command::{ContextAction, Target};
 use acpdb_engine::event::{Face, Payload};
 use acpdb_engine::fold::FaceState;
-use acpdb_engine::ids::{ItemId, Seq, StreamId};
+use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::{ActReply, MemoryScope, Store};
 use serde_json::{Value, json};
 
@@ -183,47 +183,6 @@ pub(crate) fn act_json(reply: &ActReply) -> Value {
     })
 }
 
-/// Runs a call of the context tool, given as its JSON. The engine reads hashes and texts; items (`#812`) are read here.
-pub(crate) fn tool_call(store: &Store, stream: StreamId, json: &str) -> Result<ActReply, Failure> {
-    let Some(Items { action, targets, pin }) = items_of(json)? else {
-        return Ok(store.context_tool(stream, json)?);
-    };
-    if pin && action == ContextAction::Restore {
-        return Ok(store.restore_pinned(stream, targets.into_iter().map(|(item, _)| item).collect())?);
-    }
-    Ok(store.context(stream, action, targets)?)
-}
-
-/// A call of the context tool whose targets are all items.
-struct Items {
-    action: ContextAction,
-    targets: Vec<(Target, Option<String>)>,
-    pin: bool,
-}
-
-/// `None` if no target is an item, and for a call that the engine refuses.
-fn items_of(json: &str) -> Result<Option<Items>, Failure> {
-    // The engine says what is wrong with a call that cannot be read.
-    let Ok(call) = serde_json::from_str::<Value>(json) else { return Ok(None) };
-    let action = call.get("action").cloned().unwrap_or_default();
-    let Ok(action) = serde_json::from_value::<ContextAction>(action) else { return Ok(None) };
-    let Some(rows) = call.get("targets").and_then(Value::as_array) else { return Ok(None) };
-    let item = |row: &Value| -> Option<(Target, Option<String>)> {
-        let text = row.as_str().or_else(|| row.get(0)?.as_str())?;
-        // A text of another form is a hash or a pattern.
-        let item = text.trim().strip_prefix('#').and_then(|_| text.trim().parse::<ItemId>().ok())?;
-        Some((Target::Item(item), row.get(1).and_then(Value::as_str).map(str::to_owned)))
-    };
-    let targets: Vec<_> = rows.iter().filter_map(item).collect();
-    if targets.is_empty() {
-        return Ok(None);
-    }
-    if targets.len() < rows.len() {
-        return Err(Failure::usage("name all targets by items (#812), or all by hashes and texts"));
-    }
-    Ok(Some(Items { action, targets, pin: call.get("pin").and_then(Value::as_bool).unwrap_or(false) }))
-}
-
 /// The result of an act with typed targets.
 enum Done {
     Context(ActReply),
@@ -340,7 +299,7 @@ fn from_stdin(typed: &Typed<'_>, verb: Verb, pin: bool) -> Result<ActReply, Fail
         call = describe::with(call, json!({"pin": true}));
     }
     if let Verb::Context(_) = verb {
-        return tool_call(store, stream, &call.to_string());
+        return Ok(store.context_tool(stream, &call.to_string())?);
     }
     let rows = call.get("targets").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut targets = Vec::new();

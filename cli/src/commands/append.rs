@@ -154,7 +154,7 @@ fn record(store: &Store, line: &feed::Line, last: &mut u64, output: &mut Output)
                         "session {name:?} holds nothing yet that could be acted on"
                     )));
                 }
-                let reply = super::acts::tool_call(store, stream, json)?;
+                let reply = store.context_tool(stream, json)?;
                 let Some(seq) = reply.last_seq else {
                     return Err(Failure::not_found(format!("nothing changed: {}", reply.text)));
                 };

@@ -198,7 +198,7 @@ fn add(global: &Global, args: &MemoryAdd, output: &mut Output) -> Result<Code, F
     }
     let receipt = store.remember(&scope, &MemoryCommand::Add(entry))?;
     let what = if receipt.item.is_some() { "recorded" } else { "known already: reinforced" };
-    said(&store, global, &scope, &receipt, what, output)
+    said(&store, global, &scope, &receipt, (what, by_edge), output)
 }
 
 /// The category for a key without one: the category that holds the key now, else the usual one for the key, else the default.
@@ -220,13 +220,24 @@ fn category_of(store: &Store, scope: &MemoryScope, key: &str) -> Result<String, 
     Ok(only.or(usual).unwrap_or_default())
 }
 
-/// Prints the result of a command, with the item as it is now.
+/// Whether an item that was recorded took the place of another one.
+pub(crate) fn by_edge(new: &Row, old: &Row) -> bool {
+    new.supersedes.contains(&old.id)
+}
+
+/// Whether an item that holds again took the place of another one of its key. No edge says so: those that it has are from the
+/// time when it was recorded.
+fn by_key(new: &Row, old: &Row) -> bool {
+    old.shadowed && new.key.is_some() && (&new.category, &new.key) == (&old.category, &old.key)
+}
+
+/// Prints the result of a command, with the item as it is now, and the items in whose place it is.
 pub(crate) fn said(
     store: &Store,
     global: &Global,
     scope: &MemoryScope,
     receipt: &MemoryReceipt,
-    what: &str,
+    (what, has_replaced): (&str, fn(&Row, &Row) -> bool),
     output: &mut Output,
 ) -> Result<Code, Failure> {
     let opened = Opened::of(store, global, scope)?;
@@ -246,7 +257,7 @@ pub(crate) fn said(
     if !row.holds() {
         return Ok(Code::Ok);
     }
-    for old in rows.iter().filter(|old| row.supersedes.contains(&old.id) && old.stream == row.stream) {
+    for old in rows.iter().filter(|old| old.stream == row.stream && has_replaced(row, old)) {
         output.styled(
             describe::DIM,
             format!("  in the place of {}: {}", one_line(&old.id), clip(&old.text(), 60)),
@@ -407,7 +418,7 @@ fn supersede(global: &Global, args: &MemorySupersede, output: &mut Output) -> Re
     let (old, new) = (reference(&opened, &args.old)?, reference(&opened, &args.new)?);
     let command = MemoryCommand::Supersede { old, new, reason: args.reason.clone() };
     let receipt = store.remember(&scope, &command)?;
-    said(&store, global, &scope, &receipt, "holds now", output)
+    said(&store, global, &scope, &receipt, ("holds now", by_edge), output)
 }
 
 fn retract(global: &Global, args: &MemoryRetract, output: &mut Output) -> Result<Code, Failure> {
@@ -417,7 +428,7 @@ fn retract(global: &Global, args: &MemoryRetract, output: &mut Output) -> Result
     let item = reference(&Opened::of(&store, global, &scope)?, &args.id)?;
     let command = MemoryCommand::Retract { item, reason: args.reason.clone() };
     let receipt = store.remember(&scope, &command)?;
-    said(&store, global, &scope, &receipt, "retracted", output)
+    said(&store, global, &scope, &receipt, ("retracted", by_edge), output)
 }
 
 /// Makes an item hold again: an item by id or `#seq`, or the last of a key's values that does not hold.
@@ -433,7 +444,7 @@ fn restore(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Cod
     let Some(row) = hidden.or(found.last()) else { return Err(miss(&rows, &args.key)) };
     let command = MemoryCommand::Restore { item: MemoryRef::Item(row.item) };
     let receipt = store.remember(&scope, &command)?;
-    said(&store, global, &scope, &receipt, "holds again", output)
+    said(&store, global, &scope, &receipt, ("holds again", by_key), output)
 }
 
 /// The scopes to search for `history --memory`: one session's, or those of all projects and sessions.

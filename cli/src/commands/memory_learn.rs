@@ -7,7 +7,7 @@ use acpdb_query::propose::{self as proposals, SessionProposal};
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
-use super::memory::{Opened, said};
+use super::memory::{Opened, by_edge, said};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::{MemoryPropose, MemoryScope as ScopeArgs};
 
@@ -58,7 +58,7 @@ pub(crate) fn propose(global: &Global, args: &MemoryPropose, output: &mut Output
         }
         for receipt in &receipts {
             let what = if receipt.item.is_some() { "recorded" } else { "known already: reinforced" };
-            said(&store, global, &scope, receipt, what, output)?;
+            said(&store, global, &scope, receipt, (what, by_edge), output)?;
         }
         return Ok(Code::Ok);
     }

@@ -80,6 +80,11 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
     if rows.is_empty() {
         let what = args.host.as_ref().map(|host| format!(" of host {host}")).unwrap_or_default();
         let which = if filter.is_empty() { "" } else { " that match" };
+        if let Some(only) =
+            only.as_ref().filter(|only| after.is_none() && filter.is_empty() && is_wanted(only))
+        {
+            return Err(Failure::not_found(format!("session {} began later than {at}", only.name)));
+        }
         output.note(format!("no sessions{what}{which}"));
         return Ok(Code::Ok);
     }

@@ -83,15 +83,22 @@ enum ContextTarget {
     Pair((String, Option<String>)),
 }
 
+/// A target as a model writes it.
+fn read(text: String) -> Target {
+    let item = text.trim().strip_prefix('#').and_then(|_| text.trim().parse().ok());
+    item.map_or(Target::Auto(text), Target::Item)
+}
+
 impl Store {
     /// Runs a call of the context tool: `{"action": "discard" | "distill" | "restore", "targets": [[target, summary?], ..]}`.
+    /// A target is an item (`#812`), else what [`Target::Auto`] means.
     ///
     /// All targets or none; the reply's text is exact. Cost: one fold of the stream (kept), and for a pattern the texts
     /// of the assistant's messages in the context.
     ///
+    /// # Errors
     /// [`Error::Rejected`] with the exact error text, [`Error::NotFound`] for an unknown stream, and the errors of an
     /// append. Nothing was recorded then.
-    /// give. Nothing was recorded then.
     pub fn context_tool(&self, stream: StreamId, json: &str) -> Result<ActReply, Error> {
         let json = self.inner.clean_json(json.as_bytes());
         let call: ContextCall = serde_json::from_slice(&json).map_err(|error| {
@@ -100,8 +107,8 @@ impl Store {
             ))
         })?;
         let targets = call.targets.into_iter().map(|target| match target {
-            ContextTarget::Bare(text) | ContextTarget::Alone((text,)) => (Target::Auto(text), None),
-            ContextTarget::Pair((text, summary)) => (Target::Auto(text), summary),
+            ContextTarget::Bare(text) | ContextTarget::Alone((text,)) => (read(text), None),
+            ContextTarget::Pair((text, summary)) => (read(text), summary),
         });
         let command = Command::Context { action: call.action, targets: targets.collect(), pin: call.pin };
         self.act(stream, &command, Actor::Assistant)

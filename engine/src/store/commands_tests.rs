@@ -7,8 +7,8 @@ use super::*;
 use crate::command::memory::{MemoryCommand, MemoryRef};
 use crate::command::{ContextAction, Rejection, Target};
 use crate::entry::MemoryEntry;
-use crate::event::{Face, MemoryKind, Payload, Role};
-use crate::fold::{FaceState, Policy};
+use crate::event::{Actor, Face, MemoryKind, Payload, Role};
+use crate::fold::{FaceState, HashForm, Policy};
 use crate::ids::ItemId;
 
 struct Fixture {
@@ -343,6 +343,36 @@ fn a_store_that_is_read_takes_no_command() {
     let store = Store::builder(&root).read_only().open().unwrap();
     let refused = store.context_tool(info.id(), r#"{"action":"discard","targets":[["a...b"]]}"#);
     assert!(matches!(refused, Err(Error::ReadOnly { .. })));
+}
+
+/// Programs read items themselves, so that a list of items and hashes was refused, and one door knew no items at all.
+#[test]
+fn a_call_of_the_tool_names_items_beside_hashes_and_texts() {
+    let fixture = fixture();
+    let info = session(None);
+    let said = fixture.say(&info, Role::Assistant, "I look at the parser first, and then at the lexer.");
+    let long = "a line of a file\n".repeat(60);
+    let calls = ["c1", "c2"].map(|id| {
+        let call = [
+            Entry::tool_started(id, "read", format!(r#"{{"filePath":"{id}.rs"}}"#)),
+            Entry::tool_completed(id, &long),
+        ];
+        fixture.store.append(&info, call.to_vec()).unwrap().items[0].unwrap()
+    });
+    let hash = {
+        let view = fixture.store.view(info.id()).unwrap();
+        let reading = view.read();
+        let ix = reading.state().find(calls[0]).unwrap();
+        reading.state().hash(ix, Seq::MAX, HashForm::Shown).unwrap()
+    };
+    let targets = format!(r##"[["{hash}"], [" {} "], ["I look...lexer."], ["#9999"]]"##, calls[1]);
+    let call = |targets: &str| format!(r#"{{"action":"discard","targets":{targets}}}"#);
+    fixture.refused(|store| store.context_tool(info.id(), &call(&targets)), &expect!["nothing in this stream is called `#9999`"]);
+    let done =
+        fixture.store.context_tool(info.id(), &call(&targets.replace(r##", ["#9999"]"##, ""))).unwrap();
+    assert_eq!(done.hidden, [calls[0], calls[1], said]);
+    let recorded = fixture.store.event(done.last_seq.unwrap()).unwrap().unwrap();
+    assert_eq!(recorded.event.stamp.actor, Actor::Assistant);
 }
 
 #[test]

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! No host says reliably which session a call belongs to. So a session comes from the argument, else from the
-//! environment, else it is the newest one of the working folder, else the newest one.
+//! environment, else it is the newest one of the working folder. Sessions of other folders have to be named.
 
 pub mod catalog;
 #[cfg(feature = "mcp-http")]

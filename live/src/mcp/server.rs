@@ -244,7 +244,9 @@ impl Server {
         let nothing = || "Nothing is open, and nothing is remembered of this project.".to_owned();
         let session = match self.tools.session(None) {
             Ok(session) => session,
-            Err(ToolError::Store(acpdb_engine::Error::NotFound { .. })) => return Ok(nothing()),
+            Err(ToolError::NoSession | ToolError::Store(acpdb_engine::Error::NotFound { .. })) => {
+                return Ok(nothing());
+            }
             Err(error) => return Err(error),
         };
         let folder = session.folder.clone().unwrap_or_default();

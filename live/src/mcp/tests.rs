@@ -224,6 +224,36 @@ fn a_query_that_is_no_filter_is_searched_as_a_text() {
     }
 }
 
+/// The newest session of the store was taken, of whatever project: a tool wrote to a memory that others read.
+#[test]
+fn a_session_of_another_folder_is_never_guessed() {
+    let desk = Desk::new();
+    let tools = |folder: &str| Tools::new(desk.tools.store().clone(), None, Some(folder.to_owned()));
+    let called =
+        |folder: &str, name: &str, arguments: Value| tools(folder).call(name, arguments.as_object().unwrap());
+    let fact = json!({"kind": "fact", "text": "the port is 8080"});
+    called("/q", "memory_remember", fact).unwrap();
+    assert_eq!(desk.ok("memory_recall", &json!({})).value, json!({"items": []}));
+    let own = called("/q", "memory_recall", json!({})).unwrap();
+    assert!(own.text.contains("8080"), "{own:?}");
+    let refused = called("/q", "context_discard", json!({"targets": ["#5"]})).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "no session is recorded here yet; name the one that is meant, in session"
+    );
+    for (folder, todo) in
+        [("/q", "no session"), ("/", "no session"), ("/p/below", "[pending]"), ("/p", "[pending]")]
+    {
+        let said = called(folder, "todo", json!({})).unwrap().text;
+        assert!(said.starts_with(todo), "{folder}: {said}");
+    }
+    // A session that names no folder may be of this one.
+    let info = StreamInfo::session("by-hand", "s2");
+    let _ = desk.tools.store().append(&info, vec![Entry::message("m", Role::User, "hello")]).unwrap();
+    assert_eq!(tools("/q").session(None).unwrap().name, "s2");
+    assert_eq!(desk.tools.session(None).unwrap().name, "s1");
+}
+
 /// The first call in a new project was answered by an error.
 #[test]
 fn in_a_new_project_nothing_is_remembered_yet() {

@@ -1,7 +1,8 @@
 //! The tools themselves. A mistake of the model comes back as a text that says what to change.
 
+use std::path::Path;
+
 use acpdb_engine::command::memory::{MemoryCommand, MemoryRef};
-use acpdb_engine::command::{ContextAction, Target};
 use acpdb_engine::entry::MemoryEntry;
 use acpdb_engine::event::{MemoryKind, Scope};
 use acpdb_engine::fold::Ix;
@@ -42,6 +43,9 @@ pub enum ToolError {
     /// An argument is missing or wrong.
     #[error("{0}")]
     Argument(String),
+    /// No session is recorded here, and those of other folders are of other projects.
+    #[error("no session is recorded here yet; name the one that is meant, in session")]
+    NoSession,
     /// The store.
     #[error(transparent)]
     Store(#[from] Error),
@@ -86,9 +90,9 @@ impl Tools {
         check(&tool, arguments)?;
         let session = arguments.get("session").and_then(Value::as_str).filter(|name| !name.is_empty());
         match name {
-            "context_discard" => self.act((ContextAction::Discard, "discard"), session, arguments),
-            "context_distill" => self.act((ContextAction::Distill, "distill"), session, arguments),
-            "context_restore" => self.act((ContextAction::Restore, "restore"), session, arguments),
+            "context_discard" => self.act("discard", session, arguments),
+            "context_distill" => self.act("distill", session, arguments),
+            "context_restore" => self.act("restore", session, arguments),
             "recall" => self.recall(session, arguments),
             "history_chain" => self.chain(session, text(arguments, "item")?),
             "explain" => self.explain(session, text(arguments, "item")?),
@@ -100,7 +104,8 @@ impl Tools {
         }
     }
 
-    /// The session that a call is about.
+    /// The session that a call is about: the newest one of this folder, else of the nearest one above, else of those that name no
+    /// folder. A session of another folder is never guessed, since a tool may write to its project's memory.
     ///
     /// # Errors
     /// If there is none, or none of that name.
@@ -108,18 +113,21 @@ impl Tools {
         if let Some(name) = named.or(self.session.as_deref()) {
             return Ok(self.store.find_stream(name)?);
         }
-        let here: Vec<StreamName> = self.sessions()?;
-        let here = here.into_iter().filter(|name| name.folder.is_some() && name.folder == self.folder);
-        match self.store.newest_of(here.collect())? {
-            Some(name) => Ok(name),
-            None => Ok(self.store.find_stream("latest")?),
-        }
+        let Some(folder) = &self.folder else { return Ok(self.store.find_stream("latest")?) };
+        let mut sessions = self.sessions()?;
+        let above = sessions.iter().filter_map(|name| name.folder.as_deref());
+        let above = above.filter(|above| Path::new(folder).starts_with(above));
+        let nearest = above.max_by_key(|above| above.len()).map(str::to_owned);
+        sessions.retain(|name| name.folder == nearest);
+        self.store.newest_of(sessions)?.ok_or(ToolError::NoSession)
     }
 
     /// As [`Self::session`]; `None` if the call names no session, and the one that it is about is not recorded yet.
     fn here(&self, named: Option<&str>) -> Result<Option<StreamName>, ToolError> {
         match self.session(named) {
-            Err(ToolError::Store(Error::NotFound { .. })) if named.is_none() => Ok(None),
+            Err(ToolError::NoSession | ToolError::Store(Error::NotFound { .. })) if named.is_none() => {
+                Ok(None)
+            }
             found => found.map(Some),
         }
     }
@@ -144,46 +152,22 @@ impl Tools {
 
     fn act(
         &self,
-        action: (ContextAction, &str),
+        action: &str,
         session: Option<&str>,
         arguments: &Map<String, Value>,
     ) -> Result<Reply, ToolError> {
         let targets = arguments.get("targets").and_then(Value::as_array);
         let targets = targets.filter(|targets| !targets.is_empty());
         let targets = targets.ok_or_else(|| ToolError::Argument("name at least one target".to_owned()))?;
-        let pair = |target: &Value| match target {
-            Value::String(text) => Ok((text.clone(), None)),
-            Value::Object(pair) => {
-                Ok((text(pair, "target")?.to_owned(), Some(text(pair, "summary")?.to_owned())))
-            }
+        let row = |target: &Value| match target {
+            Value::String(text) => Ok(json!([text])),
+            Value::Object(pair) => Ok(json!([text(pair, "target")?, text(pair, "summary")?])),
             other => Err(ToolError::Argument(format!("{other} is no target"))),
         };
-        let targets = targets.iter().map(pair).collect::<Result<Vec<_>, _>>()?;
+        let rows = targets.iter().map(row).collect::<Result<Vec<_>, _>>()?;
         let stream = self.session(session)?.id;
-        let item = |(text, summary): &(String, Option<String>)| {
-            let item: ItemId = text.trim().parse().ok()?;
-            Some((Target::Item(item), summary.clone()))
-        };
-        let items: Vec<_> =
-            targets.iter().filter(|(text, _)| text.starts_with('#')).filter_map(item).collect();
-        let reply = match items.len() {
-            0 => {
-                let targets: Vec<Value> = targets
-                    .iter()
-                    .map(|(text, summary)| match summary {
-                        Some(summary) => json!([text, summary]),
-                        None => json!([text]),
-                    })
-                    .collect();
-                self.store
-                    .context_tool(stream, &json!({"action": action.1, "targets": targets}).to_string())?
-            }
-            count if count == targets.len() => self.store.context(stream, action.0, items)?,
-            _ => {
-                let said = "name all targets by items (#812), or all by hashes and texts".to_owned();
-                return Err(ToolError::Argument(said));
-            }
-        };
+        let call = json!({"action": action, "targets": rows}).to_string();
+        let reply = self.store.context_tool(stream, &call)?;
         let ids = |items: &[ItemId]| items.iter().map(ToString::to_string).collect::<Vec<_>>();
         let value = json!({"reply": reply.text, "hidden": ids(&reply.hidden), "shown": ids(&reply.shown)});
         Ok(Reply { text: reply.text, value })
@@ -279,7 +263,9 @@ impl Tools {
     fn scope(&self, session: Option<&str>) -> Result<MemoryScope, ToolError> {
         match self.session(session) {
             Ok(stream) => Ok(MemoryScope::session(stream.id)),
-            Err(ToolError::Store(Error::NotFound { .. })) if session.is_none() && self.folder.is_some() => {
+            Err(ToolError::NoSession | ToolError::Store(Error::NotFound { .. }))
+                if session.is_none() && self.folder.is_some() =>
+            {
                 Ok(MemoryScope { session: None, project: self.folder.clone() })
             }
             Err(error) => Err(error),
