@@ -306,9 +306,8 @@ pub(crate) fn find(store: &Store, text: &str) -> Result<StreamName, Failure> {
     }
     store.find_stream(text).map_err(|error| match error {
         acpdb_engine::Error::Ambiguous { name, candidates } => several(store, &name, &candidates),
-        acpdb_engine::Error::NotFound { nearest: None, .. } => {
-            Failure::from(error).hint("acpdb sessions lists them")
-        }
+        acpdb_engine::Error::NotFound { nearest: None, .. } => Failure::from(error)
+            .hint("acpdb sessions lists them, acpdb sessions title:WORD those with a word in their titles"),
         error => error.into(),
     })
 }

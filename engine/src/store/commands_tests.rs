@@ -367,7 +367,10 @@ fn a_call_of_the_tool_names_items_beside_hashes_and_texts() {
     };
     let targets = format!(r##"[["{hash}"], [" {} "], ["I look...lexer."], ["#9999"]]"##, calls[1]);
     let call = |targets: &str| format!(r#"{{"action":"discard","targets":{targets}}}"#);
-    fixture.refused(|store| store.context_tool(info.id(), &call(&targets)), &expect!["nothing in this stream is called `#9999`"]);
+    fixture.refused(
+        |store| store.context_tool(info.id(), &call(&targets)),
+        &expect!["nothing in this stream is called `#9999`"],
+    );
     let done =
         fixture.store.context_tool(info.id(), &call(&targets.replace(r##", ["#9999"]"##, ""))).unwrap();
     assert_eq!(done.hidden, [calls[0], calls[1], said]);
