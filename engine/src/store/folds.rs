@@ -296,7 +296,8 @@ impl Inner {
 
 impl Store {
     /// Saves the fold of a stream, so that the next process need not fold it from its beginning, and its ingest state, which
-    /// appending needs. Long sessions are saved without being asked. True if the fold was written.
+    /// appending needs. Long sessions are saved without being asked. True if the fold was written: never by a handle that saves none, nor in an
+    /// encrypted store, since a fold holds names in plain.
     ///
     /// Nothing depends on the snapshot: it is not durable, and deleting `snap/` loses nothing.
     ///
@@ -310,6 +311,9 @@ impl Store {
         let loaded = whole(&shared)?;
         if loaded.world.stream(stream).is_none() {
             return Err(Error::NotFound { what: "stream", name: stream.to_hex(), nearest: None });
+        }
+        if !inner.snapshots.uses.writes {
+            return Ok(false);
         }
         let Some(footing) = inner.footing_to_save(loaded.watermark) else { return Ok(false) };
         let saved = encode(footing, &loaded);
