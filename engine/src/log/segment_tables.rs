@@ -15,7 +15,7 @@ use super::seal::Contents;
 use crate::codec::{FramePlace, RECORD_BYTES, RecordKind, SealedLayout, SegmentHeader};
 use crate::ids::{Position, Seq};
 use crate::locks::steady;
-use crate::storage::{Access, write_file};
+use crate::storage::{Access, put_file, sync, write_all};
 
 /// The tables of a complete segment, wherever they are.
 pub(crate) enum TableSource {
@@ -146,7 +146,13 @@ impl Log {
                 Some(error) => return Err(error),
             },
         };
-        Ok(write_file(&*self.storage, &map_name(number), &contents.map()).is_ok())
+        let map = contents.map();
+        let put = put_file(&*self.storage, &map_name(number), &|file| {
+            write_all(file, &map, 0, &mut 0)?;
+            sync(file)
+        });
+        // Without a map reading takes longer.
+        Ok(put.unwrap_or(false))
     }
 
     /// Makes the maps that are missing, oldest first, at most `count` of them.

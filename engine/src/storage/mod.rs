@@ -156,7 +156,7 @@ pub fn read_file(storage: &dyn Storage, name: &str, bytes_max: usize) -> io::Res
 }
 
 /// Puts a whole file in place: temporary file, sync, rename, sync of the directory. In every case the name
-/// holds the old bytes or the new ones. Durable when it returns.
+/// holds the old bytes or the new ones. Durable when it returns. The caller holds a lock: two at once would write one temporary file.
 pub fn write_file(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result<()> {
     let temporary = format!("{name}.tmp");
     let file = storage.open(&temporary, Access::Replace)?;
@@ -168,6 +168,27 @@ pub fn write_file(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result
     put().inspect_err(|_| give_back(storage, &*file, &temporary))?;
     drop(file);
     storage.sync_dir(name.rsplit_once('/').map_or("", |(directory, _)| directory))
+}
+
+/// Puts a file in place that `fill` writes, for callers without a lock. In any case the name holds nothing, an old file or this one.
+/// `false`: another process or thread is putting one there. Durable only if `fill` syncs, and the directory is synced after it.
+pub fn put_file(
+    storage: &dyn Storage,
+    name: &str,
+    fill: &dyn Fn(&dyn StoredFile) -> io::Result<()>,
+) -> io::Result<bool> {
+    let temporary = format!("{name}.tmp");
+    let file = storage.open(&temporary, Access::Create)?;
+    if !file.try_lock()? || !file.is_current()? {
+        return Ok(false);
+    }
+    let put = || {
+        file.set_len(0)?;
+        fill(&*file)?;
+        storage.rename(&temporary, name)
+    };
+    put().inspect_err(|_| give_back(storage, &*file, &temporary))?;
+    Ok(true)
 }
 
 /// Removes a temporary file that could not be put in place. On a full disk, the space that it took is the space that commits need.

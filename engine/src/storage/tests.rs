@@ -128,3 +128,19 @@ fn fixed_sources_repeat() {
     assert_ne!(bytes, [0; 32]);
     assert!(SystemClock::new().now().0 > 1_600_000_000_000_000);
 }
+
+/// Two handles that made the map of one segment at the same time wrote one temporary file.
+#[test]
+fn a_file_that_is_being_put_in_place_is_left_to_its_writer() {
+    let process = SimWorld::new(1).process(1);
+    let put = |bytes: &[u8]| put_file(&process, "a", &|file| write_all(file, bytes, 0, &mut 0)).unwrap();
+    let is_put = put_file(&process, "a", &|file| {
+        write_all(file, b"wh", 0, &mut 0)?;
+        assert!(!put(b"another"));
+        write_all(file, b"ole", 2, &mut 0)
+    });
+    assert!(is_put.unwrap());
+    assert_eq!(read_file(&process, "a", 100).unwrap().unwrap(), b"whole");
+    assert!(put(b"new"));
+    assert_eq!(read_file(&process, "a", 100).unwrap().unwrap(), b"new");
+}

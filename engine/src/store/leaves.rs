@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::scan::LogSource;
 use super::{Inner, Store};
@@ -11,12 +12,15 @@ use crate::codec::{Frame, SALT_BYTES, leaf_bytes};
 use crate::error::Error;
 use crate::ids::{Micros, Seq};
 use crate::log::LogError;
-use crate::storage::{Access, read_file, write_all, write_file};
+use crate::storage::{put_file, read_file, sync, write_all};
 
 /// Where signed checkpoints are kept, below the store's folder.
 const FOLDER: &str = "checkpoints";
 /// Largest signed checkpoint that is kept or read: a hundred signatures are a quarter of it. A folder may hold thousands.
 const CHECKPOINT_BYTES_MAX: usize = 64 << 10;
+/// How long to wait for a process or thread that keeps a checkpoint of the same seq, and between two looks.
+const KEEP_WAIT: Duration = Duration::from_secs(5);
+const KEEP_PAUSE: Duration = Duration::from_micros(200);
 
 /// Where tiles of the tree are kept, below the store's folder. A cache: it may be removed at any time.
 const TILES: &str = "tiles";
@@ -176,7 +180,7 @@ impl Store {
     /// The text is not looked at: any program that may write to the folder may put any text there.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`], [`Error::TooLarge`], [`Error::Io`].
+    /// [`Error::ReadOnly`], [`Error::TooLarge`], [`Error::Io`]; [`Error::Busy`] if another process is at this seq and does not end.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn keep_checkpoint(&self, seq: Seq, note: &str) -> Result<(), Error> {
         let storage = self.inner.log.storage();
@@ -192,7 +196,22 @@ impl Store {
         let failed = |source| Error::Io { action: "write", path: storage.path(&name), source };
         storage.create_dir(FOLDER).map_err(failed)?;
         storage.sync_dir("").map_err(failed)?;
-        write_file(&**storage, &name, note.as_bytes()).map_err(failed)
+        let put = || {
+            put_file(&**storage, &name, &|file| {
+                write_all(file, note.as_bytes(), 0, &mut 0)?;
+                sync(file)
+            })
+        };
+        let begun = self.inner.log.clock().elapsed();
+        while !put().map_err(failed)? {
+            if self.inner.log.clock().since(begun) >= KEEP_WAIT {
+                return Err(Error::Busy {
+                    detail: format!("another process writes {}", storage.path(&name).display()),
+                });
+            }
+            self.inner.log.clock().sleep(KEEP_PAUSE);
+        }
+        storage.sync_dir(FOLDER).map_err(failed)
     }
 
     /// The seqs of the signed checkpoints that are kept beside the log, rising.
@@ -263,19 +282,18 @@ impl Store {
             let detail = "it was opened for reading".to_owned();
             return Err(Error::ReadOnly { path: storage.path(&name), detail });
         }
-        let temporary = format!("{name}.tmp");
-        let opened = storage.open(&temporary, Access::Replace).or_else(|error| {
+        let put = || put_file(&**storage, &name, &|file| write_all(file, bytes, 0, &mut 0));
+        let done = put().or_else(|error| {
             if error.kind() != std::io::ErrorKind::NotFound {
                 return Err(error);
             }
             for (at, _) in name.match_indices('/') {
                 storage.create_dir(name.get(..at).unwrap_or_default())?;
             }
-            storage.open(&temporary, Access::Replace)
+            put()
         });
-        let done = opened.and_then(|file| write_all(&*file, bytes, 0, &mut 0));
-        let done = done.and_then(|()| storage.rename(&temporary, &name));
-        done.map_err(|source| Error::Io { action: "write", path: storage.path(&name), source })
+        // A tile of a path is the same whichever process puts it there.
+        done.map(drop).map_err(|source| Error::Io { action: "write", path: storage.path(&name), source })
     }
 
     /// Removes a tile that a wider one took the place of, if it is there.

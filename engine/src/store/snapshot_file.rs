@@ -21,7 +21,7 @@ use super::kept::FOLDER;
 use crate::command::ingest_state;
 use crate::fold::{self, RuleKind, ShortenKind};
 use crate::ids::{Link, Position, Seq, StoreId, StreamId};
-use crate::storage::{Access, Storage, StoredFile, bytes_between, give_back, read_up_to, write_all};
+use crate::storage::{Access, Storage, StoredFile, bytes_between, put_file, read_up_to, write_all};
 
 const MAGIC: &[u8; 8] = b"acpdbSNP";
 const HEAD_BYTES: usize = 48;
@@ -301,26 +301,14 @@ pub(super) fn write_parts(file: &dyn StoredFile, parts: &[&[u8]], offset: u64) -
     Ok(())
 }
 
-/// Puts a file in place that `fill` writes. In any case the name holds nothing, an old file or this one. `false`: another process
-/// or thread is putting one there.
+/// As [`put_file`], in the folder of snapshots.
 pub(super) fn put_in_place(
     storage: &dyn Storage,
     name: &str,
     fill: &dyn Fn(&dyn StoredFile) -> io::Result<()>,
 ) -> io::Result<bool> {
     storage.create_dir(FOLDER)?;
-    let temporary = format!("{name}.tmp");
-    let file = storage.open(&temporary, Access::Create)?;
-    if !file.try_lock()? || !file.is_current()? {
-        return Ok(false);
-    }
-    let put = || {
-        file.set_len(0)?;
-        fill(&*file)?;
-        storage.rename(&temporary, name)
-    };
-    put().inspect_err(|_| give_back(storage, &*file, &temporary))?;
-    Ok(true)
+    put_file(storage, name, fill)
 }
 
 #[cfg(test)]

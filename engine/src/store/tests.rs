@@ -419,3 +419,22 @@ fn the_tail_forgets_frames_that_the_index_has() {
         assert_eq!(labels(&store), labels(&plain));
     }
 }
+
+/// Two processes that signed the same head wrote one temporary file: one of them got "no such file", or half of the other's note.
+#[test]
+fn threads_that_keep_a_checkpoint_of_one_seq_take_turns() {
+    let folder = TempDir::new().unwrap();
+    let (one, two) = (open(&folder), open(&folder));
+    let note = |number: usize| format!("note {number}\n").repeat(number * 100 + 1);
+    std::thread::scope(|scope| {
+        for (number, store) in [&one, &two, &one].into_iter().enumerate() {
+            scope.spawn(move || {
+                for _ in 0..40 {
+                    store.keep_checkpoint(Seq(1), &note(number)).unwrap();
+                    let kept = store.kept_checkpoint(Seq(1)).unwrap().unwrap();
+                    assert!((0..3).any(|number| kept == note(number)), "{kept}");
+                }
+            });
+        }
+    });
+}
