@@ -36,6 +36,9 @@ mod injections;
 mod pointing;
 mod served;
 
+/// How often a context is rendered anew because other processes erased texts meanwhile.
+const RENDER_COUNT_MAX: u32 = 8;
+
 /// Options for a context.
 ///
 /// ```
@@ -234,10 +237,17 @@ impl Step {
             over_budget = over;
         }
         let (made, written) = store.inner.decided(&[], &[stream], &mut |_| {
-            let view = View::new(&store, stream, &At::Head)?;
-            let served = view.to_send()?;
-            let first_changed = first_changed(&view);
-            let rendered = renderer.render(&served)?;
+            let mut tries = 0;
+            let (served, first_changed, rendered) = loop {
+                let view = View::new(&store, stream, &At::Head)?;
+                let served = view.to_send()?;
+                tries += 1;
+                match renderer.render(&served) {
+                    // Another process erased a text since the view was made: the next view has a placeholder there.
+                    Err(Error::Erased { .. }) if tries < RENDER_COUNT_MAX => {}
+                    rendered => break (served, first_changed(&view), rendered?),
+                }
+            };
             let tokens = served.tokens();
             let record = ContextServed {
                 step: store.inner.cleaned(&self.key),

@@ -7,7 +7,7 @@ use crate::command::memory::MemoryCommand;
 use crate::entry::{Entry, MemoryEntry, StreamInfo};
 use crate::event::{InjectedKind, RebaseCause, Role};
 use crate::fold::policy::ServeMode;
-use crate::ids::{Seq, Turn};
+use crate::ids::{ItemId, Seq, Turn};
 use crate::testing::TestTools;
 
 struct Fixture {
@@ -349,4 +349,39 @@ fn what_the_model_still_sees_is_pointed_at_and_is_text_again_when_it_is_hidden()
             fixture.session.store().served_again(fixture.session.id(), &At::Turn(Turn(turn)), &[&PlainText]);
         assert_eq!(again.unwrap().bytes, context.bytes, "turn {turn}");
     }
+}
+
+/// Another process erases a text between the view of a context and the reading of its texts.
+struct Erases {
+    other: Store,
+    item: ItemId,
+}
+
+impl Renderer for Erases {
+    fn format(&self) -> &'static str {
+        "plain"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn render(&self, context: &Served) -> Result<Rendered, crate::Error> {
+        let _ = self.other.erase(self.item, "another process", "to see it gone")?;
+        PlainText.render(context)
+    }
+}
+
+/// The step of an agent ended with "the content was erased", though the next try of the same call went well.
+#[test]
+fn a_context_is_made_anew_if_a_text_of_it_is_erased_meanwhile() {
+    let fixture = fixture();
+    fixture.say("keep this");
+    let said = fixture.session.append([Entry::message("", Role::User, "forget this")]).unwrap();
+    let other = Store::builder(fixture.session.store().root()).open().unwrap();
+    let erases = Erases { other, item: said.items[0].unwrap() };
+    let options = ServeOptions::default();
+    let context = fixture.session.step("k1").unwrap().context(&erases, &options).unwrap();
+    let text = String::from_utf8(context.bytes).unwrap();
+    assert!(text.contains("keep this") && !text.contains("forget this"), "{text}");
 }
