@@ -246,7 +246,11 @@ pub(crate) fn verify_log(
     claims.extend(claim);
     told.extend(witness);
     let erasures = Erasures::new(log);
-    let mut found = log.verify_against(deep, |row, part| erasures.account_for(row, part), claims)?;
+    // A record that cannot be read accounts for nothing.
+    let shredded =
+        |stream| recorded_shreds(log, Seq::ZERO, SHREDDED_ROW).is_ok_and(|streams| streams.contains(&stream));
+    let mut found =
+        log.verify_against(deep, |row, part| erasures.account_for(row, part), &shredded, claims)?;
     found.witnesses.extend(told);
     found.witnesses.sort_by_key(|witness| witness.kind as u8);
     Ok(found)

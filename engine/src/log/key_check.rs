@@ -8,16 +8,17 @@ use std::collections::BTreeMap;
 use super::Log;
 use super::error::{Corruption, LogError};
 use super::key_folder::{key_name, subject_name};
-use super::keys::PUT_BACK;
+use super::keys::{KeyChain, PUT_BACK};
 use crate::codec::Part;
 use crate::ids::{Seq, StreamId};
 
 impl Log {
     /// The faults of the files of keys. `sealed`: streams with events that are not open here, and the first and last of these; with a ring, these are
-    /// events that it should open.
+    /// events that it should open. `is_shredded`: whether that is on record.
     pub(super) fn key_faults(
         &self,
         sealed: &BTreeMap<StreamId, (Seq, Seq)>,
+        is_shredded: &dyn Fn(StreamId) -> bool,
     ) -> Result<Vec<Corruption>, LogError> {
         let mut faults = Vec::new();
         let Some(keys) = self.segments.keys() else { return Ok(faults) };
@@ -39,27 +40,39 @@ impl Log {
             Err(invalid) => lost(key_name(StreamId::STORE), StreamId::STORE, None, invalid.found),
         }
         for (&stream, &seqs) in sealed {
-            let mut lost = |name, found| lost(name, stream, Some(seqs), found);
-            let subject = match keys.folder.stream(stream)? {
-                Ok(Some(file)) => file.subject.filter(|_| !file.is_shredded()),
-                Ok(None) => {
-                    lost(key_name(stream), "no file".to_owned());
-                    continue;
-                }
-                Err(invalid) => {
-                    lost(key_name(stream), invalid.found);
-                    continue;
-                }
+            let Some((name, found)) = self.key_file_fault(keys, stream)? else { continue };
+            // A shredding zeroes the file before the file says that the key is gone, and may have ended since.
+            let says_so = || {
+                Ok::<_, LogError>(
+                    keys.folder.stream(stream)?.is_ok_and(|file| file.is_some_and(|it| it.is_shredded())),
+                )
             };
-            match subject.map(|subject| keys.folder.subject(subject)).transpose()?.zip(subject) {
-                Some((Ok(None), subject)) => lost(subject_name(subject), "no file".to_owned()),
-                Some((Err(invalid), subject)) => lost(subject_name(subject), invalid.found),
-                None | Some((Ok(Some(_)), _)) if keys.has_ring() => {
-                    lost(key_name(stream), self.key_fault(stream)?.why);
-                }
-                None | Some((Ok(Some(_)), _)) => {}
+            if is_shredded(stream) && (self.is_erasing()? || says_so()?) {
+                continue;
             }
+            lost(name, stream, Some(seqs), found);
         }
         Ok(faults)
+    }
+
+    /// The fault of the file of a stream's key, or of its subject's: the file, and what is there.
+    fn key_file_fault(
+        &self,
+        keys: &KeyChain,
+        stream: StreamId,
+    ) -> Result<Option<(String, String)>, LogError> {
+        let subject = match keys.folder.stream(stream)? {
+            Ok(Some(file)) => file.subject.filter(|_| !file.is_shredded()),
+            Ok(None) => return Ok(Some((key_name(stream), "no file".to_owned()))),
+            Err(invalid) => return Ok(Some((key_name(stream), invalid.found))),
+        };
+        Ok(match subject.map(|subject| keys.folder.subject(subject)).transpose()?.zip(subject) {
+            Some((Ok(None), subject)) => Some((subject_name(subject), "no file".to_owned())),
+            Some((Err(invalid), subject)) => Some((subject_name(subject), invalid.found)),
+            None | Some((Ok(Some(_)), _)) if keys.has_ring() => {
+                Some((key_name(stream), self.key_fault(stream)?.why))
+            }
+            None | Some((Ok(Some(_)), _)) => None,
+        })
     }
 }

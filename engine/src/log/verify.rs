@@ -124,14 +124,16 @@ impl Log {
         deep: bool,
         erased: impl Fn(&crate::codec::BodyRow, Part) -> bool,
     ) -> Result<LogReport, LogError> {
-        self.verify_against(deep, erased, Vec::new())
+        self.verify_against(deep, erased, &|_| false, Vec::new())
     }
 
-    /// [`Log::verify_with`], with the claims of further witnesses: see [`Claim`]. The claims are read before the log.
+    /// [`Log::verify_with`], with the claims of further witnesses: see [`Claim`]. The claims are read before the log. `shredded` says whether
+    /// a stream is on record as shredded.
     pub(crate) fn verify_against(
         &self,
         deep: bool,
         erased: impl Fn(&crate::codec::BodyRow, Part) -> bool,
+        shredded: &dyn Fn(StreamId) -> bool,
         others: Vec<Claim>,
     ) -> Result<LogReport, LogError> {
         self.segments.forget();
@@ -165,7 +167,7 @@ impl Log {
             },
         };
         check.run()?;
-        let faults = self.key_faults(&check.sealed)?;
+        let faults = self.key_faults(&check.sealed, shredded)?;
         check.report.violations.extend(faults.into_iter().map(Violation::from));
         Ok(check.report)
     }
