@@ -7,12 +7,13 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use acpdb_tests::binary::binary;
+use acpdb_tests::crowd;
 use acpdb_tests::cuts::disk::Kind;
 use acpdb_tests::cuts::{self, End};
 use acpdb_tests::soak::{crash, faults, flips, planted};
 
 const USAGE: &str = "usage: soak crash [--images N] [--seed N] | flips [--step N] | faults [--step N] [--seed N] | planted [--parts N --part I]\n       \
-     soak power [--rounds N] [--seed N] | kill [--rounds N] [--seed N]";
+     soak power [--rounds N] [--seed N] | kill [--rounds N] [--seed N] | crowd [--rounds N] [--again N] [--seed N]";
 
 /// A part was not done, and the rest is well. A run without root ended as a success, and `.ci/run` counted it as one.
 const SKIPPED: u8 = 77;
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
         }),
         "kill" => return stops(&[End::Kill], &arguments),
         "power" => return power(&arguments),
+        "crowd" => return crowded(&arguments),
         "planted" => return planted_bugs(arguments.size("parts", 1).max(1), arguments.size("part", 0)),
         _ => {
             eprintln!("{USAGE}");
@@ -144,6 +146,47 @@ fn power(arguments: &Arguments) -> ExitCode {
     let ends: Vec<End> = able.map(End::Power).collect();
     let outcome = stops(&ends, arguments);
     if outcome == ExitCode::SUCCESS && ends.len() < kinds.len() { ExitCode::from(SKIPPED) } else { outcome }
+}
+
+/// Has processes, handles and threads meet on stores of real files; in a process that is one of them, plays its part.
+fn crowded(arguments: &Arguments) -> ExitCode {
+    let (rounds, again, seed) =
+        (arguments.number("rounds", 100), arguments.number("again", 1), arguments.number("seed", 1));
+    if let Some(folder) = std::env::var_os(crowd::FOLDER) {
+        let number = std::env::var(crowd::MEMBER).ok().and_then(|number| number.parse().ok()).unwrap_or(0);
+        let played = crowd::member::play(crowd::Setting::of(seed), folder.into(), number);
+        return played.map_or_else(
+            |wrong| {
+                eprintln!("{wrong}");
+                ExitCode::FAILURE
+            },
+            |()| ExitCode::SUCCESS,
+        );
+    }
+    let begun = Instant::now();
+    match crowd::many(rounds, again, seed) {
+        Ok(tally) => {
+            println!(
+                "{} stores, {} processes, {} of them killed, {} acts: of {} acknowledged events 0 lost or doubled, 0 wrong \
+                 events shown; seed {seed}, {:.1} s",
+                tally.rounds,
+                tally.processes,
+                tally.kills,
+                tally.acts,
+                tally.acked,
+                begun.elapsed().as_secs_f64()
+            );
+            ExitCode::SUCCESS
+        }
+        Err(finding) => {
+            println!("FAILED: {finding}");
+            println!(
+                "repeat: cargo run --release -p acpdb-tests --example soak -- crowd --rounds 1 --again 50 --seed {}",
+                finding.seed
+            );
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn may_mount() -> bool {

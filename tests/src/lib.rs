@@ -2,6 +2,7 @@
 pub mod adjacency;
 pub mod binary;
 pub mod conformance;
+pub mod crowd;
 pub mod cuts;
 #[cfg(target_os = "linux")]
 pub mod hostile;

@@ -9,7 +9,7 @@ use crate::codec::{BLOCK_ROW_BYTES, BlockRow, SegmentHeader, unpack};
 use crate::storage::{Access, Storage, read_up_to};
 
 /// Folders of a store, the store's own first.
-const FOLDERS: [&str; 4] = ["", "log", "quarantine", "snap"];
+const FOLDERS: [&str; 6] = ["", "checkpoints", "keys", "log", "quarantine", "snap"];
 
 /// Every file with its bytes, and every stretch of packed bytes in a sealed segment, unpacked.
 ///
