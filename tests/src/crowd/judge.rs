@@ -53,8 +53,11 @@ struct Diaries {
     merged: BTreeMap<usize, bool>,
     knows: Vec<Expected>,
     /// The commits that each follower was told of.
-    told: Vec<(String, Vec<(u64, Vec<String>)>)>,
+    told: Vec<(String, Vec<Commit>)>,
 }
+
+/// A commit as a follower was told of it: its first seq, and its events in words.
+type Commit = (u64, Vec<String>);
 
 /// Judges a round whose members have ended.
 ///

@@ -266,7 +266,7 @@ impl<'a> Hand<'a> {
     fn submits(&mut self) -> Result<(), String> {
         let store = self.store();
         let mut tickets = Vec::new();
-        for _ in 0..1 + self.dice.below(5) {
+        for _ in 0..=self.dice.below(5) {
             let (name, tag) = (self.session(), self.tag());
             let text = self.text(&tag);
             let entries = vec![Entry::message("", Role::User, &text)];
@@ -276,13 +276,13 @@ impl<'a> Hand<'a> {
             self.diary.note(&Note::Tries { act: "submit".to_owned(), number, lines })?;
             let at_once = self.dice.below(3);
             let fail = |error| format!("submit: {}", told(&error));
-            if at_once == 0 {
-                if let Some(receipt) = store.append_at_once(&session(&name), entries.clone()).map_err(fail)? {
-                    let (first, last) = seqs(&receipt).unwrap_or_default();
-                    self.diary.note(&Note::Recorded(number, first, last))?;
-                    self.number += 1;
-                    continue;
-                }
+            if at_once == 0
+                && let Some(receipt) = store.append_at_once(&session(&name), entries.clone()).map_err(fail)?
+            {
+                let (first, last) = seqs(&receipt).unwrap_or_default();
+                self.diary.note(&Note::Recorded(number, first, last))?;
+                self.number += 1;
+                continue;
             }
             let placed = if at_once == 1 {
                 store.submit_at_once(&session(&name), entries.clone()).map_err(fail)?
@@ -615,7 +615,7 @@ impl<'a> Hand<'a> {
         self.records("serve", vec![Line::new(name, "context_served", "")], |store| {
             let step = store.session(info).step_begun(key);
             let context =
-                step.context(&PlainText::default(), &ServeOptions { tokens_max, ..ServeOptions::default() })?;
+                step.context(&PlainText, &ServeOptions { tokens_max, ..ServeOptions::default() })?;
             Ok(Some((context.seq.get(), context.seq.get())))
         })?;
         Ok(())
