@@ -454,8 +454,8 @@ impl<'a> Hand<'a> {
         self.diary.note(&Note::Shreds(name.clone()))?;
         match store.shred(session(&name).id(), "crowd", &tag) {
             Ok(_) => self.diary.note(&Note::Shredded(name.clone()))?,
-            // Others seal or erase.
-            Err(Error::Busy { .. }) => return Ok(()),
+            // As for an erasure.
+            Err(Error::Busy { .. } | Error::NotFound { .. }) => return Ok(()),
             Err(error) => return Err(format!("shred: {} ({error:?})", told(&error))),
         }
         let entries = vec![Entry::message("", Role::User, "too late")];
