@@ -3,7 +3,7 @@
 //! ```text
 //! new        written under another name, synced, renamed
 //! replaced   the old file renamed to NAME.old -> the new one as above -> the old file zeroed, synced and removed
-//! destroyed  zeros over every file of that name, synced -> a file without a key in its place, so that no key is ever made for it
+//! destroyed  replaced by a file without a key, so that no key is ever made for it; without space for that, zeros over every file of that name first
 //! ```
 //!
 //! At whichever step a process dies, a whole file lies under NAME or NAME.old, and no wrapped key lies in a file without a name, where no zeros would
@@ -328,8 +328,13 @@ impl KeyFolder {
         Ok(())
     }
 
-    /// Zeroes each file under a name, then puts the file `gone` there, which says so. Durable when it returns.
+    /// Zeroes each file under a name, and puts the file `gone` there, which says so. Durable when it returns.
     pub(super) fn destroy(&self, name: &str, gone: &[u8]) -> Result<(), LogError> {
+        // Readers find the old file or the new one, and never zeros.
+        if self.replace(name, gone).is_ok() {
+            return Ok(());
+        }
+        // There is no file, or no space for another one: zeros need none.
         let old = format!("{name}{OLD_END}");
         for name in [name, &old, &format!("{name}{NEW_END}")] {
             self.zero(name)?;

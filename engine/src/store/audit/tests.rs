@@ -170,8 +170,8 @@ fn the_head_is_told_without_reading_the_log() {
     }
 }
 
-/// A shredding zeroes the file of a key before the file says that the key is gone. `verify` called that damage, beside the process that shreds
-/// and after its death.
+/// A shredding zeroed the file of a key before the file said that the key is gone. `verify` called that damage, and no session could be listed,
+/// beside the process that shreds and after its death.
 #[test]
 fn a_shredding_that_is_under_way_is_no_damage() {
     let ring: Arc<dyn crate::storage::KeyRing> =
@@ -200,6 +200,11 @@ fn a_shredding_that_is_under_way_is_no_damage() {
                 report.violations
             );
         }
+        // Other sessions are read on, whichever step the key is at.
+        let reader = Store::builder("sim").storage(Arc::new(world.process(3))).keys(Arc::clone(&ring));
+        let reader = reader.read_only().open().unwrap();
+        let sessions = reader.sessions(reader.head().unwrap());
+        assert!(sessions.is_ok(), "killed at {after:?}: {sessions:?}");
         count
     };
     for operation in 0..life(None) {
