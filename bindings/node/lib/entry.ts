@@ -257,7 +257,7 @@ const withParts = ["parts", "output", "error"];
 export function described(entries: readonly unknown[]): [string, Text[]] {
   const texts: Text[] = [];
   const all = entries.map((entry) => {
-    if (!Entry.is(entry)) throw wrongType("what is appended", "an Entry", entry);
+    if (!Entry.is(entry)) throw wrongType(Array.isArray(entry) ? "each argument (spread a list: append(...entries))" : "what is appended", "an Entry", entry);
     const first = texts.length;
     texts.push(...entry.texts);
     return first === 0 ? entry.description : moved(entry.description, first);

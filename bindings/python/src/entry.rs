@@ -366,7 +366,12 @@ pub(crate) fn entries(given: &Bound<'_, PyAny>) -> PyResult<Vec<engine::Entry>> 
     for item in given.try_iter()? {
         let item = item?;
         let Ok(entry) = item.cast::<Entry>() else {
-            return Err(wrong_type("what is appended", "an acpdb.Entry", &item));
+            let what = if item.is_instance_of::<PyList>() {
+                "each argument (spread a list: append(*entries))"
+            } else {
+                "what is appended"
+            };
+            return Err(wrong_type(what, "an acpdb.Entry", &item));
         };
         all.extend(entry.get().entries.iter().cloned());
     }

@@ -3,7 +3,7 @@
 use acpdb_engine::Error;
 use acpdb_query::FindError;
 use acpdb_query::export::ExportError;
-use acpdb_query::when::WhenError;
+use acpdb_query::when::{TIME_FORMS, WhenError};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -104,7 +104,10 @@ impl From<WhenError> for Fault {
     fn from(error: WhenError) -> Self {
         match error {
             WhenError::Store(error) => error.into(),
-            WhenError::Unreadable { .. } => Self::invalid(error.to_string()),
+            WhenError::Unreadable { .. } => {
+                let forms = "812 (an event), t12, -3t, @compact-1, @rewind-1";
+                Self::invalid(format!("{error}; give {forms}, {TIME_FORMS}"))
+            }
             other => Self::new("not_found", other.to_string()),
         }
     }

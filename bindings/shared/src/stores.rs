@@ -34,10 +34,14 @@ const POLICIES: [&str; 4] = ["acp", "balanced", "careful", "economy"];
 
 /// The format of this name.
 pub fn format(name: &str) -> Result<Format, Fault> {
-    Format::from_name(name).ok_or_else(|| {
-        let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
-        Fault::invalid(format!("there is no format {name:?}; there are {}", known.join(", ")))
-    })
+    Format::from_name(name).ok_or_else(|| no_format(name, &[]))
+}
+
+/// There is no format of this name. `more` are those of the operation that are no [`Format`].
+pub(crate) fn no_format(name: &str, more: &[&str]) -> Fault {
+    let known: Vec<&str> =
+        Format::ALL.iter().map(|format| format.name()).chain(more.iter().copied()).collect();
+    Fault::invalid(format!("there is no format {name:?}; there are {}", known.join(", ")))
 }
 
 /// The filter of this text.

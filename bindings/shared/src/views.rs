@@ -8,7 +8,7 @@ use acpdb_engine::event::Face;
 use acpdb_engine::fold::Ix;
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::{Error, MemoryScope, Store, View, store::StreamName};
-use acpdb_hosts::export::{Options, Selection, Unfinished, export, export_served};
+use acpdb_hosts::export::{Format, Options, Selection, Unfinished, export, export_served};
 use acpdb_query::export::{otlp, page};
 use acpdb_query::memory::Row;
 use acpdb_query::{Context, FindError, Found, ItemRow, ItemsQuestion, Layer, Which, Window, todos};
@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::fault::Fault;
-use crate::stores::{Looked, filter, format, hits, remembered};
+use crate::stores::{Looked, filter, hits, no_format, remembered};
 
 /// The subject of questions: the store, a view in it, and the session of the view.
 #[derive(Clone, Copy, Debug)]
@@ -167,7 +167,7 @@ impl Asked<'_> {
             }
             _ => {}
         }
-        let format = format(&name)?;
+        let format = Format::from_name(&name).ok_or_else(|| no_format(&name, &["html", "otlp"]))?;
         let is_served = selection == "served";
         let selection = match selection.as_str() {
             "current" | "served" => Selection::Current,
