@@ -147,6 +147,7 @@ test("what is done to the context is recorded and answered", async () => {
   const head = await store.head();
   await session.append(Entry.message("user", "and now something else"));
   await session.rewind(head);
+  assert.equal((await session.rewind(head)).last_seq, null);
   assert.ok(!(await session.context()).items.some((it) => it.output?.text?.includes("something else")));
   assert.equal(typeof (await store.setPolicy("careful", { reason: "a test" })), "number");
   await store.setPolicy(await store.policy());

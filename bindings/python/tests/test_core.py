@@ -142,6 +142,8 @@ def test_a_rewind_leaves_the_context_and_stays_in_the_log(store: Store) -> None:
     kept = session.append(Entry.message("user", "one").of_record({"n": 1}))
     session.append(Entry.message("user", "two").of_record({"n": 2}))
     session.rewind(kept.last_seq)
+    again = session.rewind(kept.last_seq)
+    assert again["last_seq"] is None and again["reply"].startswith("Nothing to rewind")
     session.append(Entry.message("user", "three").of_record({"n": 3}))
     assert [json.loads(raw)["n"] for _, raw in session.records()] == [1, 3]
     assert [json.loads(raw)["n"] for _, raw in session.records(after=kept.last_seq)] == [3]

@@ -31,7 +31,8 @@ pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Res
         let current = state.current(before.at()).into_iter();
         current.filter(|ix| state.item_id(*ix).is_some_and(|item| item.seq > to)).count()
     };
-    if left == 0 && !takes_off(&store, &before, to)? {
+    let reply = store.rewind(session.id, to)?;
+    let Some(seq) = reply.last_seq else {
         let failure = Failure::not_found(format!("nothing to rewind: the branch has no event after {to}"));
         return Err(if is_left(before.read().state(), to, before.at()) {
             failure.hint(format!(
@@ -40,9 +41,7 @@ pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Res
         } else {
             failure.hint(format!("acpdb at head {name} shows where the branch stands"))
         });
-    }
-    let reply = store.rewind(session.id, to)?;
-    let seq = reply.last_seq.ok_or_else(|| Failure::not_found("nothing to rewind"))?;
+    };
     if output.json {
         return output.json_line(&json!({
             "schema": "acpdb.rewind/1", "session": session.name, "to": to, "last_seq": seq, "left": left,
@@ -58,18 +57,6 @@ pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Res
         "they stay in history: acpdb context {name} --at '{head}'; to go on from there: acpdb fork {name} --at '{head}'"
     ));
     Ok(Code::Ok)
-}
-
-/// Whether the session itself has an event after `to` on its branch. Rewinds are on no branch.
-fn takes_off(store: &Store, view: &View, to: Seq) -> Result<bool, Failure> {
-    for recorded in store.stream_events(view.stream(), to.next(), view.at())? {
-        let recorded = recorded?;
-        let is_rewind = matches!(recorded.event.payload, Payload::Rewound(_));
-        if !is_rewind && !is_left(view.read().state(), recorded.seq, view.at()) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 pub(crate) fn fork(global: &Global, args: &Fork, output: &mut Output) -> Result<Code, Failure> {

@@ -20,7 +20,7 @@ use crate::command::task::{self, TaskUpdate};
 use crate::command::{Command, ContextAction, Decision, Rejection, Target, decide};
 use crate::error::Error;
 use crate::event::{Actor, Payload};
-use crate::fold::Policy;
+use crate::fold::{Ix, Policy};
 use crate::ids::{BodyId, ItemId, Seq, StreamId};
 use crate::index::FramePlace;
 
@@ -156,12 +156,36 @@ impl Store {
         self.act(stream, &Command::Unpin { targets }, Actor::User)
     }
 
-    /// Takes everything recorded after `to` off the active branch.
+    /// Takes everything recorded after `to` off the active branch. If the branch has nothing after `to`, nothing is recorded.
     ///
     /// # Errors
     /// As [`Store::context_tool`]; also if `to` is past the stream's head.
     pub fn rewind(&self, stream: StreamId, to: Seq) -> Result<ActReply, Error> {
+        let view = self.view(stream)?;
+        if to <= view.read().state().head() && !self.goes_on(&view, to)? {
+            let text = format!("Nothing to rewind: the branch has no event after {to}");
+            return Ok(ActReply { text, last_seq: None, hidden: Vec::new(), shown: Vec::new() });
+        }
         self.act(stream, &Command::Rewind { to }, Actor::User)
+    }
+
+    /// Whether the branch has an item after `to`, or an event of the stream itself. Rewinds are on no branch.
+    fn goes_on(&self, view: &View, to: Seq) -> Result<bool, Error> {
+        let reading = view.read();
+        let state = reading.state();
+        let is_after = |ix: &Ix| state.item_id(*ix).is_some_and(|item| item.seq > to);
+        if state.current(view.at()).iter().any(is_after) {
+            return Ok(true);
+        }
+        let rewinds = state.rewinds(view.at());
+        for recorded in self.stream_events(view.stream(), to.next(), view.at())? {
+            let recorded = recorded?;
+            let is_left = || rewinds.iter().any(|(at, kept)| *kept < recorded.seq && recorded.seq < *at);
+            if !matches!(recorded.event.payload, Payload::Rewound(_)) && !is_left() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn act(&self, stream: StreamId, command: &Command, actor: Actor) -> Result<ActReply, Error> {

@@ -294,7 +294,14 @@ fn items_are_pinned_restored_and_rewound_by_id() {
     let _ = store.rewind(info.id(), first.seq).unwrap();
     let view = store.view(info.id()).unwrap();
     assert_eq!(view.read().state().current(Seq::MAX).len(), 1);
-    let after = store.head().unwrap().next();
+    let head = store.head().unwrap();
+    for (to, why) in [(first.seq, "twice"), (second.seq, "a branch that was left"), (head, "the head")] {
+        let reply = store.rewind(info.id(), to).unwrap();
+        assert_eq!(reply.last_seq, None, "{why}");
+        assert_eq!(reply.text, format!("Nothing to rewind: the branch has no event after {to}"), "{why}");
+    }
+    let after = head.next();
+    assert_eq!(store.head().unwrap(), head);
     fixture.refused(
         |store| store.rewind(info.id(), after),
         &expect!["cannot rewind to #11: the stream ends at #10"],

@@ -327,7 +327,7 @@ class Session:
         return cast(shapes.ActReply, self._native.pin(texts("targets", targets), False))
 
     def rewind(self, to: int) -> shapes.ActReply:
-        """Goes back to a seq: what came after leaves the context and stays in the log."""
+        """Goes back to a seq: what came after leaves the context and stays in the log. `last_seq` is None if nothing came after it."""
         return cast(shapes.ActReply, self._native.rewind(to))
 
     def update_tasks(self, tasks: Iterable[Mapping[str, shapes.Json]]) -> shapes.ActReply:
