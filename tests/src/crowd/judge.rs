@@ -39,6 +39,9 @@ struct Tried {
     seqs: Option<(u64, u64)>,
 }
 
+/// A commit as a follower was told of it: its first seq, and a word for each event.
+type ToldCommit = (u64, Vec<String>);
+
 /// The sum of all diaries.
 #[derive(Default)]
 struct Diaries {
@@ -53,11 +56,8 @@ struct Diaries {
     merged: BTreeMap<usize, bool>,
     knows: Vec<Expected>,
     /// The commits that each follower was told of.
-    told: Vec<(String, Vec<Commit>)>,
+    told: Vec<(String, Vec<ToldCommit>)>,
 }
-
-/// A commit as a follower was told of it: its first seq, and its events in words.
-type Commit = (u64, Vec<String>);
 
 /// Judges a round whose members have ended.
 ///
@@ -435,7 +435,7 @@ impl Diaries {
     }
 
     /// A follower was told of each event once, in order, as it is.
-    fn followed(who: &str, commits: &[(u64, Vec<String>)], found: &[Found]) -> Result<(), String> {
+    fn followed(who: &str, commits: &[ToldCommit], found: &[Found]) -> Result<(), String> {
         let words = commits.iter().flat_map(|(_, words)| words);
         for (event, word) in found.iter().zip(words) {
             if event.word != *word {
