@@ -159,10 +159,10 @@ impl Store {
     /// Takes everything recorded after `to` off the active branch. If the branch has nothing after `to`, nothing is recorded.
     ///
     /// # Errors
-    /// As [`Store::context_tool`]; also if `to` is past the stream's head.
+    /// As [`Store::context_tool`]; also if `to` is past the store's head.
     pub fn rewind(&self, stream: StreamId, to: Seq) -> Result<ActReply, Error> {
         let view = self.view(stream)?;
-        if to <= view.read().state().head() && !self.goes_on(&view, to)? {
+        if to <= view.at() && !self.goes_on(&view, to)? {
             let text = format!("Nothing to rewind: the branch has no event after {to}");
             return Ok(ActReply { text, last_seq: None, hidden: Vec::new(), shown: Vec::new() });
         }

@@ -294,8 +294,16 @@ fn items_are_pinned_restored_and_rewound_by_id() {
     let _ = store.rewind(info.id(), first.seq).unwrap();
     let view = store.view(info.id()).unwrap();
     assert_eq!(view.read().state().current(Seq::MAX).len(), 1);
-    let head = store.head().unwrap();
-    for (to, why) in [(first.seq, "twice"), (second.seq, "a branch that was left"), (head, "the head")] {
+    let end = store.head().unwrap();
+    let other = StreamInfo::session("acpdb", "another");
+    let head = store.append(&other, vec![Entry::message("", Role::User, "hello")]).unwrap().last_seq;
+    let noops = [
+        (first.seq, "twice"),
+        (second.seq, "a branch that was left"),
+        (end, "the end of the session"),
+        (head, "the head of the store"),
+    ];
+    for (to, why) in noops {
         let reply = store.rewind(info.id(), to).unwrap();
         assert_eq!(reply.last_seq, None, "{why}");
         assert_eq!(reply.text, format!("Nothing to rewind: the branch has no event after {to}"), "{why}");
@@ -304,7 +312,7 @@ fn items_are_pinned_restored_and_rewound_by_id() {
     assert_eq!(store.head().unwrap(), head);
     fixture.refused(
         |store| store.rewind(info.id(), after),
-        &expect!["cannot rewind to #11: the stream ends at #10"],
+        &expect!["cannot rewind to #13: the stream ends at #10"],
     );
     let unknown = store.pin(StreamInfo::session("acpdb", "s2").id(), vec![first.into()]).unwrap_err();
     assert!(matches!(unknown, Error::NotFound { .. }), "{unknown}");
