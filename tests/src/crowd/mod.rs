@@ -46,9 +46,9 @@ pub const OTHER_MESSAGE_COUNT: usize = 5;
 pub struct Tally {
     /// Rounds.
     pub rounds: u64,
-    /// Processes, and how many of them were killed.
+    /// Processes.
     pub processes: u64,
-    /// See there.
+    /// Those of them that were killed.
     pub kills: u64,
     /// Acts that were tried.
     pub acts: u64,
