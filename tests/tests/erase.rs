@@ -20,7 +20,7 @@ use acpdb_engine::storage::{Crash, Fault, FaultKind, FileStorage, Moment, SimWor
 use acpdb_engine::store::salvage_storage;
 use acpdb_engine::testing::whereabouts;
 use acpdb_engine::verify::{Verdict, verify_storage};
-use acpdb_engine::{At, Error, Store, store::ErasedWhy};
+use acpdb_engine::{At, Error, PlainText, ServeOptions, Store, store::ErasedWhy};
 use acpdb_hosts::import::Format;
 use acpdb_tests::support::{fixed, import_bytes, line_of, lines};
 
@@ -190,6 +190,29 @@ fn an_erased_item_leaves_the_context_whole() {
     let gone = past.history().into_iter().find(|found| found.item == item).unwrap();
     assert!(matches!(past.body(gone.content[0].body), Err(Error::Erased { .. })));
     assert_sound(&world, "with an erased summary");
+}
+
+/// `explain` said of an erased item that it is served whole: so it was, in the last context before.
+#[test]
+fn what_was_served_before_an_erasure_is_not_told_as_served() {
+    let world = filled(true, false);
+    let store = open(&world, 2);
+    let (item, handle) = (item_of(&store, &session(0), "c1"), store.session(session(0)));
+    let serve = |key: &str| {
+        let step = handle.step(key).unwrap();
+        step.context(&PlainText, &ServeOptions::default()).unwrap()
+    };
+    let told = || {
+        let found = acpdb_query::find(&store, &item.to_string(), None).unwrap();
+        let explained = acpdb_query::explain(&found.view, "s0", found.ix.unwrap()).unwrap();
+        explained.sentences.iter().filter(|said| said.contains("served")).cloned().collect::<Vec<_>>()
+    };
+    let first = serve("k1");
+    assert_eq!(told(), [format!("It is served whole since turn 1 (context {}).", first.seq)]);
+    let _ = store.erase(item, "ada", "it leaked").unwrap();
+    assert_eq!(told(), [""; 0]);
+    let second = serve("k2");
+    assert_eq!(told(), [format!("It is no longer served since turn 2 (context {}).", second.seq)]);
 }
 
 /// A process that has stored a body names it when it comes again. Once it was erased, the new event would name zeros; it was stored anew
