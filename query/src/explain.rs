@@ -64,7 +64,7 @@ pub fn explain(view: &View, session: &str, ix: Ix) -> Option<Explained> {
             format!("Erased by {by}: {reason}")
         });
     }
-    // What was sent before an erasure says nothing of the contexts to come.
+    // A context that was sent before an erasure says nothing of those to come.
     let is_since = |row: &ServedRow| erased.is_none_or(|seq| seq < row.seq);
     sentences.extend(served_sentence(&served).filter(|_| served.last().is_some_and(is_since)));
     let mut explained = Explained {
