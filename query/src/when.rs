@@ -355,14 +355,9 @@ fn turns_back(state: &State, head: Seq, back: u32) -> Option<Seq> {
     let (mut end, mut left) = (state.head().min(head), back);
     while left > 0 {
         end = state.turn_end(Turn(state.turn(end).get().checked_sub(1)?))?;
-        left -= u32::from(!is_left(state, end.next(), head));
+        left -= u32::from(!state.is_left(end.next(), head));
     }
     Some(end)
-}
-
-/// Whether an event is on a branch that a rewind up to `at` left.
-pub fn is_left(state: &State, seq: Seq, at: Seq) -> bool {
-    state.rewinds(at).iter().any(|(rewind, kept)| *kept < seq && seq < *rewind)
 }
 
 /// The seqs of a session's marks, oldest first.

@@ -8,7 +8,6 @@ use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::{Store, View, store::StreamName};
 use acpdb_query::EventsQuestion;
 use acpdb_query::undo::{self, UndoPlan};
-use acpdb_query::when::is_left;
 use serde_json::json;
 
 use super::lines::one_line;
@@ -34,7 +33,7 @@ pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Res
     let reply = store.rewind(session.id, to)?;
     let Some(seq) = reply.last_seq else {
         let failure = Failure::not_found(format!("nothing to rewind: the branch has no event after {to}"));
-        return Err(if is_left(before.read().state(), to, before.at()) {
+        return Err(if before.read().state().is_left(to, before.at()) {
             failure.hint(format!(
                 "{to} is on a branch that was left; to go on from there: acpdb fork {name} --at '{to}'"
             ))

@@ -107,6 +107,19 @@ pub(crate) fn view_once(store: &Store, global: &Global, stream: &StreamName) -> 
     once_at(store, global, stream, global.at.as_deref())
 }
 
+/// As [`view_once`]; `None` for a session that was not there yet, unless it is the one that is asked for.
+pub(crate) fn view_among(
+    store: &Store,
+    global: &Global,
+    stream: &StreamName,
+    is_asked_for: bool,
+) -> Result<Option<View>, Failure> {
+    match view_once(store, global, stream) {
+        Err(failure) if failure.code == Code::NotFound && !is_asked_for => Ok(None),
+        view => view.map(Some),
+    }
+}
+
 /// As [`view_at`], with a fold that is not kept.
 pub(crate) fn once_at(
     store: &Store,

@@ -56,16 +56,11 @@ fn each(
     look: &mut dyn FnMut(&StreamName, &View) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     for stream in streams {
-        match find::view_once(store, global, stream) {
-            // A session that began later does not exist at an earlier point.
-            Err(failure) if failure.code == Code::NotFound && streams.len() > 1 => {}
-            view => {
-                let view = view?;
-                // A fork that began later has only items that it shares.
-                if streams.len() == 1 || view.read().state().first() <= view.at() {
-                    look(stream, &view)?;
-                }
-            }
+        let is_only = streams.len() == 1;
+        let Some(view) = find::view_among(store, global, stream, is_only)? else { continue };
+        // A fork that began later has only items that it shares.
+        if is_only || view.read().state().first() <= view.at() {
+            look(stream, &view)?;
         }
     }
     Ok(())

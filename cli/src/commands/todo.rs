@@ -6,7 +6,6 @@ use acpdb_engine::View;
 use acpdb_engine::fold::todo::{IN_PROGRESS, TodoView};
 use acpdb_engine::ids::{Seq, Turn};
 use acpdb_query::todos::{self, Entry, Texts};
-use acpdb_query::when::is_left;
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
@@ -136,7 +135,7 @@ fn versions(view: &View) -> Result<Vec<Version>, Failure> {
         let lists = state.todos().history().filter(|list| list.seq <= view.at());
         lists
             .map(|list| {
-                let is_left = is_left(state, list.seq, view.at());
+                let is_left = state.is_left(list.seq, view.at());
                 (list, is_left)
             })
             .collect()

@@ -242,9 +242,8 @@ pub(crate) fn blame(global: &Global, args: &Blame, output: &mut Output) -> Resul
     let streams = sessions::asked(&store, session)?;
     let mut reports = Vec::new();
     for stream in &streams {
-        match find::view_once(&store, global, stream) {
-            Err(failure) if failure.code == Code::NotFound && streams.len() > 1 => {}
-            view => reports.extend(blame::file(&store, &view?, &stream.name, &args.what)?),
+        if let Some(view) = find::view_among(&store, global, stream, streams.len() == 1)? {
+            reports.extend(blame::file(&store, &view, &stream.name, &args.what)?);
         }
     }
     if reports.is_empty() {

@@ -3,7 +3,7 @@
 //! Sealed events are lost with the file of their key, though their bytes are as they were. To see whether that file is there, no ring is needed; whether
 //! it opens them, only a ring tells. A copy without any keys counts as whole.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Log;
 use super::error::{Corruption, LogError};
@@ -14,11 +14,11 @@ use crate::ids::{Seq, StreamId};
 
 impl Log {
     /// The faults of the files of keys. `sealed`: streams with events that are not open here, and the first and last of these; with a ring, these are
-    /// events that it should open. `is_shredded`: whether that is on record.
+    /// events that it should open. `shredded` reads the streams that are on record as shredded.
     pub(super) fn key_faults(
         &self,
         sealed: &BTreeMap<StreamId, (Seq, Seq)>,
-        is_shredded: &dyn Fn(StreamId) -> bool,
+        shredded: &dyn Fn() -> BTreeSet<StreamId>,
     ) -> Result<Vec<Corruption>, LogError> {
         let mut faults = Vec::new();
         let Some(keys) = self.segments.keys() else { return Ok(faults) };
@@ -39,18 +39,22 @@ impl Log {
             Ok(Some(_)) => {}
             Err(invalid) => lost(key_name(StreamId::STORE), StreamId::STORE, None, invalid.found),
         }
+        let mut found = Vec::new();
         for (&stream, &seqs) in sealed {
-            let Some((name, found)) = self.key_file_fault(keys, stream)? else { continue };
+            found.extend(self.key_file_fault(keys, stream)?.map(|fault| (stream, seqs, fault)));
+        }
+        // A shredding is recorded before it touches the file: so the records are read behind all files, and once.
+        let shredded = if found.is_empty() { BTreeSet::new() } else { shredded() };
+        for (stream, seqs, (name, what)) in found {
             // A shredding zeroes the file before the file says that the key is gone, and may have ended since.
             let says_so = || {
                 Ok::<_, LogError>(
                     keys.folder.stream(stream)?.is_ok_and(|file| file.is_some_and(|it| it.is_shredded())),
                 )
             };
-            if is_shredded(stream) && (self.is_erasing()? || says_so()?) {
-                continue;
+            if !shredded.contains(&stream) || !(self.is_erasing()? || says_so()?) {
+                lost(name, stream, Some(seqs), what);
             }
-            lost(name, stream, Some(seqs), found);
         }
         Ok(faults)
     }

@@ -124,16 +124,16 @@ impl Log {
         deep: bool,
         erased: impl Fn(&crate::codec::BodyRow, Part) -> bool,
     ) -> Result<LogReport, LogError> {
-        self.verify_against(deep, erased, &|_| false, Vec::new())
+        self.verify_against(deep, erased, &BTreeSet::new, Vec::new())
     }
 
-    /// [`Log::verify_with`], with the claims of further witnesses: see [`Claim`]. The claims are read before the log. `shredded` says whether
-    /// a stream is on record as shredded.
+    /// [`Log::verify_with`], with the claims of further witnesses: see [`Claim`]. The claims are read before the log. `shredded` reads
+    /// the streams that are on record as shredded.
     pub(crate) fn verify_against(
         &self,
         deep: bool,
         erased: impl Fn(&crate::codec::BodyRow, Part) -> bool,
-        shredded: &dyn Fn(StreamId) -> bool,
+        shredded: &dyn Fn() -> BTreeSet<StreamId>,
         others: Vec<Claim>,
     ) -> Result<LogReport, LogError> {
         self.segments.forget();

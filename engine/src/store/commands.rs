@@ -164,7 +164,7 @@ impl Store {
         let view = self.view(stream)?;
         if to <= view.at() && !self.goes_on(&view, to)? {
             let text = format!("Nothing to rewind: the branch has no event after {to}");
-            return Ok(ActReply { text, last_seq: None, hidden: Vec::new(), shown: Vec::new() });
+            return Ok(ActReply { text, ..ActReply::default() });
         }
         self.act(stream, &Command::Rewind { to }, Actor::User)
     }
@@ -177,11 +177,10 @@ impl Store {
         if state.current(view.at()).iter().any(is_after) {
             return Ok(true);
         }
-        let rewinds = state.rewinds(view.at());
         for recorded in self.stream_events(view.stream(), to.next(), view.at())? {
             let recorded = recorded?;
-            let is_left = || rewinds.iter().any(|(at, kept)| *kept < recorded.seq && recorded.seq < *at);
-            if !matches!(recorded.event.payload, Payload::Rewound(_)) && !is_left() {
+            let is_rewind = matches!(recorded.event.payload, Payload::Rewound(_));
+            if !is_rewind && !state.is_left(recorded.seq, view.at()) {
                 return Ok(true);
             }
         }

@@ -149,11 +149,7 @@ fn view(
     session: &StreamName,
     is_named: bool,
 ) -> Result<Option<acpdb_engine::View>, target::Stop> {
-    let view = match super::find::view_once(store, global, session) {
-        // A session that is named, and was not there, is a mistake.
-        Err(failure) if !is_named && failure.code == Code::NotFound => return Ok(None),
-        view => view?,
-    };
+    let Some(view) = super::find::view_among(store, global, session, is_named)? else { return Ok(None) };
     let is_there = {
         let reading = view.read();
         let state = reading.state();

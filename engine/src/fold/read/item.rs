@@ -302,12 +302,6 @@ impl State {
         self.forks.get(..count).unwrap_or_default()
     }
 
-    /// Rewinds up to `at`: the event, and the last seq that stayed.
-    pub fn rewinds(&self, at: Seq) -> &[(Seq, Seq)] {
-        let count = self.rewinds.partition_point(|(seq, _)| *seq <= at);
-        self.rewinds.get(..count).unwrap_or_default()
-    }
-
     /// Every item recorded up to `at`, in the order of recording.
     pub fn items(&self, at: Seq) -> impl DoubleEndedIterator<Item = Ix> + use<> {
         (0..crate::fold::number::index(self.facts.items.partition_point(|item| item.id.seq <= at))).map(Ix)

@@ -40,6 +40,17 @@ pub struct TurnTokens {
 }
 
 impl State {
+    /// Rewinds up to `at`: the event, and the last seq that stayed.
+    pub fn rewinds(&self, at: Seq) -> &[(Seq, Seq)] {
+        let count = self.rewinds.partition_point(|(seq, _)| *seq <= at);
+        self.rewinds.get(..count).unwrap_or_default()
+    }
+
+    /// Whether an event is on a branch that a rewind up to `at` left.
+    pub fn is_left(&self, seq: Seq, at: Seq) -> bool {
+        self.rewinds(at).iter().any(|(rewind, kept)| *kept < seq && seq < *rewind)
+    }
+
     /// The item with this id, if it is of this stream (or of the history that it shares as a fork).
     pub fn find(&self, id: ItemId) -> Option<Ix> {
         self.facts.find(id)
