@@ -13,6 +13,7 @@ mod world;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use acpdb_engine::text::Json;
 use acpdb_tests::binary::root;
 use world::World;
 
@@ -140,4 +141,50 @@ fn the_book_has_every_page_once() {
     let settings = std::fs::read_to_string(book.join("book.toml")).unwrap();
     let settings: toml::Table = toml::from_str(&settings).unwrap();
     assert_eq!(settings["book"]["src"].as_str(), Some("."));
+}
+
+/// The table of names for agents of one's own: the first column's names are known with the second one's parameters, and are all there are.
+#[test]
+fn the_names_of_tools_of_ones_own_are_those_of_the_registry() {
+    let page = std::fs::read_to_string(root().join("docs/EMBEDDING.md")).unwrap();
+    let names =
+        |column: &str| -> Vec<String> { column.split('`').skip(1).step_by(2).map(str::to_owned).collect() };
+    let rows = page.lines().skip_while(|line| !line.starts_with("| tools |")).skip(2);
+    let rows: Vec<Vec<&str>> =
+        rows.take_while(|line| line.starts_with('|')).map(|line| line.split('|').collect()).collect();
+    let registry = acpdb_hosts::registry();
+    let mut told = BTreeSet::new();
+    let files = names(rows[0][2]);
+    for row in &rows {
+        let is_as_read = row[2].contains("as `read`");
+        let params = if is_as_read { files.clone() } else { names(row[2]) };
+        for tool in names(row[1]) {
+            let given = |param: &str| match param {
+                "paths" => r#"["a"]"#.to_owned(),
+                "todos" => r#"[{"content":"a"}]"#.to_owned(),
+                "command" => r#""view""#.to_owned(),
+                _ => r#""a""#.to_owned(),
+            };
+            // Each parameter of a file is enough by itself; others are given together.
+            let calls: Vec<Vec<&str>> = if is_as_read || row[2] == rows[0][2] {
+                params.iter().map(|param| vec![param.as_str()]).collect()
+            } else {
+                vec![params.iter().map(String::as_str).collect()]
+            };
+            for call in calls {
+                let fields: Vec<String> =
+                    call.iter().map(|param| format!(r#""{param}":{}"#, given(param))).collect();
+                let json = format!("{{{}}}", fields.join(","));
+                let facts = registry.tool("my-agent", &tool, &Json::parse(json.as_bytes()).unwrap());
+                assert!(!facts.keys.is_empty() || facts.todos.is_some(), "{tool} {json}");
+            }
+            told.insert(tool);
+        }
+    }
+    let tables = std::fs::read_to_string(root().join("hosts/src/registry/tables.rs")).unwrap();
+    let table = tables.split("const GENERAL").nth(1).unwrap().split("];").next().unwrap();
+    let lines = table.lines().filter(|line| line.contains("tool(\"") || line.contains("shown(\""));
+    let known: BTreeSet<String> = lines.map(|line| line.split('"').nth(1).unwrap().to_owned()).collect();
+    assert!(known.len() > 20, "{known:?}");
+    assert_eq!(told, known);
 }

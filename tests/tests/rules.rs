@@ -180,12 +180,22 @@ fn a_file_has_one_key_however_it_is_spelled() {
     }
 }
 
-/// The name of an unknown program switched the file rule off.
+/// The name of an unknown program switched the file rule off; so did `path` in place of `filePath`.
 #[test]
 fn a_host_that_is_not_known_has_the_common_tools() {
     let file = r#"{"filePath":"/a"}"#;
     let calls = [("read", file), ("write", file)];
-    assert_eq!(["opencode", "my-own-agent"].map(|host| hidden(host, None, calls)), [1, 1]);
-    let calls = [("read", file), ("write", file)];
-    assert_eq!(hidden("openai-messages", None, calls), 0);
+    let hosts = ["opencode", "my-own-agent", "openai-messages"];
+    assert_eq!(hosts.map(|host| hidden(host, None, calls)), [1, 1, 1]);
+    let calls = [("read_file", r#"{"path":"/a"}"#), ("edit_file", r#"{"path":"/a"}"#)];
+    assert_eq!(hosts.map(|host| hidden(host, None, calls)), [0, 1, 1]);
+    let editor = "str_replace_based_edit_tool";
+    let calls = [
+        (editor, r#"{"command":"view","path":"/a"}"#),
+        (editor, r#"{"command":"str_replace","path":"/a","old_str":"x","new_str":"y"}"#),
+    ];
+    assert_eq!(hosts.map(|host| hidden(host, None, calls)), [0, 1, 1]);
+    // Names of one host's own are not those of an agent that wrote a plain list.
+    let calls = [("Read", r#"{"file_path":"/a"}"#), ("Write", r#"{"file_path":"/a"}"#)];
+    assert_eq!(hosts.map(|host| hidden(host, None, calls)), [0, 1, 0]);
 }

@@ -27,10 +27,12 @@ use acpdb_engine::event::{Key, KeyKind, TodoRole, ToolClass};
 use acpdb_engine::registry::{Registry, ToolFacts};
 use acpdb_engine::text::{Json, ParamPath};
 
-use tables::{CLAUDE_CODE, CODEX, COPILOT_CLI, Does, GEMINI_CLI, OPENCODE, PI, SWE_AGENT, Search, Tool};
+use tables::{
+    CLAUDE_CODE, CODEX, COPILOT_CLI, Does, GEMINI_CLI, GENERAL, OPENCODE, PI, SWE_AGENT, Search, Tool,
+};
 
 /// Version of the tables. It goes up with every change of a table that changes an answer.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Longest key that is stored with a call, and the most of all keys together: keys are repeated in the event.
 const KEY_BYTES_MAX: usize = 4 << 10;
@@ -103,8 +105,8 @@ impl Registry for HostRegistry {
 
 /// Tables of a host; the first that knows a name counts.
 ///
-/// Sessions made by hand, and by hosts that are not known, have opencode's and Claude Code's names, and those of other
-/// hosts that mean one thing only. Plain lists of messages (`openai-messages`) name tools of their own.
+/// Sessions made by hand, and by hosts that are not known, have the general names, opencode's and Claude Code's, and those of
+/// other hosts that mean one thing only. Plain lists of messages (`openai-messages`) come from agents of one's own.
 fn tables_of(host: &str) -> &'static [&'static [Tool]] {
     match host {
         "opencode" => &[OPENCODE],
@@ -114,8 +116,8 @@ fn tables_of(host: &str) -> &'static [&'static [Tool]] {
         "copilot-cli" => &[COPILOT_CLI],
         "pi" => &[PI],
         "swe-agent" => &[SWE_AGENT],
-        "openai-messages" => &[],
-        _ => &[OPENCODE, CLAUDE_CODE, GEMINI_CLI, CODEX],
+        "openai-messages" => &[GENERAL],
+        _ => &[GENERAL, OPENCODE, CLAUDE_CODE, GEMINI_CLI, CODEX],
     }
 }
 
@@ -131,6 +133,18 @@ fn facts(line: &Tool, params: &Json) -> ToolFacts {
             if let Some(name) = first_with_text(params, names) {
                 add_files(&mut facts, params, name, class);
             }
+        }
+        Does::Editor(act, name) => {
+            let class = match text_at(params, act) {
+                Some("view") => ToolClass::Read,
+                Some("create") => ToolClass::Write,
+                Some("str_replace" | "insert" | "undo_edit") => ToolClass::Edit,
+                // An act of a later version: its effect is not known, and the file that it is about is.
+                _ => ToolClass::Other,
+            };
+            facts.class = class;
+            add_files(&mut facts, params, name, class);
+            facts.shown = vec![act, name];
         }
         Does::Edits(name, more) => {
             facts.class = ToolClass::Edit;

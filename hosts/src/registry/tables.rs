@@ -2,7 +2,7 @@
 //!
 //! To know a further tool, add one line. [`Does`] tells the meaning of the columns.
 
-use acpdb_engine::event::ToolClass::{self, Edit, Read, Write};
+use acpdb_engine::event::ToolClass::{self, Delete, Edit, Read, Write};
 
 /// A line of a table.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +18,8 @@ pub(super) struct Tool {
 pub(super) enum Does {
     /// Views or changes the files named by the first of these params that is there; `a[]` and `a[].b` name several.
     Files(ToolClass, &'static [&'static str]),
+    /// Views, writes or changes the file that the second param names; the first one says which.
+    Editor(&'static str, &'static str),
     /// Changes one file, and more named in a list of edits.
     Edits(&'static str, &'static str),
     /// Applies a patch: the text is one of these params; the empty name is the params themselves.
@@ -74,6 +76,44 @@ const fn search(
 ) -> Does {
     Does::Search(Search { kind, path, pattern, include })
 }
+
+/// The params by which tools of one's own name a file.
+const FILE: &[&str] = &["filePath", "file_path", "path", "absolute_path", "target_file"];
+
+/// Agents of one's own, and hosts that are not known. The names are those of tools that many of them have: of frameworks
+/// (LangChain, Deep Agents), of the Model Context Protocol's server of files, of Anthropic's editor, of assistants in editors.
+///
+/// Names that mean one thing here and another there are left out: `search_files` looks for names or for texts, and `fetch` gives
+/// a page or a part of it.
+pub(super) const GENERAL: &[Tool] = &[
+    tool("read", Does::Files(Read, FILE)),
+    tool("read_file", Does::Files(Read, FILE)),
+    tool("read_text_file", Does::Files(Read, FILE)),
+    tool("read_multiple_files", Does::Files(Read, &["paths[]"])),
+    tool("write", Does::Files(Write, FILE)),
+    tool("write_file", Does::Files(Write, FILE)),
+    tool("write_to_file", Does::Files(Write, FILE)),
+    tool("create_file", Does::Files(Write, FILE)),
+    tool("edit", Does::Files(Edit, FILE)),
+    tool("edit_file", Does::Files(Edit, FILE)),
+    tool("replace_in_file", Does::Files(Edit, FILE)),
+    tool("apply_diff", Does::Files(Edit, FILE)),
+    tool("delete_file", Does::Files(Delete, FILE)),
+    tool("str_replace_editor", Does::Editor("command", "path")),
+    tool("str_replace_based_edit_tool", Does::Editor("command", "path")),
+    tool("glob", search("glob", &["path"], "pattern", &[])),
+    tool("grep", search("grep", &["path"], "pattern", &["include", "glob", "type"])),
+    tool("list_directory", search("list", &["path", "dir_path"], "pattern", &[])),
+    tool("ls", search("list", &["path"], "pattern", &[])),
+    shown("bash", Does::Shell("command", &["workdir", "cwd"]), &["command", "description"]),
+    shown("shell", Does::Shell("command", &["workdir", "cwd"]), &["command"]),
+    shown("execute", Does::Shell("command", &[]), &["command"]),
+    shown("execute_bash", Does::Shell("command", &[]), &["command"]),
+    shown("execute_command", Does::Shell("command", &["cwd"]), &["command"]),
+    shown("run_command", Does::Shell("command", &["cwd"]), &["command"]),
+    tool("web_search", Does::Query("query")),
+    tool("write_todos", Does::Todos("todos", "description")),
+];
 
 /// opencode.
 pub(super) const OPENCODE: &[Tool] = &[

@@ -76,6 +76,58 @@ fn files_by_host_and_exact_name() {
 }
 
 #[test]
+fn agents_of_ones_own_have_general_names() {
+    check(
+        &[
+            ("my-agent", "read", r#"{"path":"a"}"#),
+            ("my-agent", "read", r#"{"path":"/w","filePath":"a"}"#),
+            ("my-agent", "read", r#"{"book":"a"}"#),
+            ("my-agent", "write_file", r#"{"file_path":"a","content":"x"}"#),
+            ("my-agent", "read_multiple_files", r#"{"paths":["a","b"]}"#),
+            ("my-agent", "delete_file", r#"{"target_file":"a"}"#),
+            (
+                "my-agent",
+                "str_replace_based_edit_tool",
+                r#"{"command":"view","path":"a","view_range":[1,9]}"#,
+            ),
+            ("my-agent", "str_replace_based_edit_tool", r#"{"command":"create","path":"a","file_text":"x"}"#),
+            ("my-agent", "str_replace_editor", r#"{"command":"str_replace","path":"a","old_str":"x"}"#),
+            ("my-agent", "str_replace_editor", r#"{"command":"annotate","path":"a"}"#),
+            ("my-agent", "str_replace_editor", r#"{"command":["view"],"path":7}"#),
+            ("my-agent", "grep", r#"{"pattern":"x","glob":"*.py"}"#),
+            ("my-agent", "execute", r#"{"command":"cat a"}"#),
+            ("my-agent", "execute", r#"{"sql":"select 1"}"#),
+            ("my-agent", "write_todos", r#"{"todos":[{"content":"a","status":"pending"}]}"#),
+            ("my-agent", "bash", r#"{"command":"ls"}"#),
+            ("openai-messages", "edit_file", r#"{"path":"a"}"#),
+            ("openai-messages", "Edit", r#"{"file_path":"a"}"#),
+            ("codex", "edit_file", r#"{"path":"a"}"#),
+        ],
+        &expect![[r#"
+            my-agent read: read | File Read a | resolves ["path"] | shows path
+            my-agent read: read | File Read a | resolves ["filePath"] | shows filePath
+            my-agent read: read
+            my-agent write_file: write | File Write a | resolves ["file_path"] | shows file_path
+            my-agent read_multiple_files: read | File Read a | File Read b | resolves ["paths[]"] | shows paths[]
+            my-agent delete_file: delete | File Delete a | resolves ["target_file"] | shows target_file
+            my-agent str_replace_based_edit_tool: read | File Read a | resolves ["path"] | shows command path
+            my-agent str_replace_based_edit_tool: write | File Write a | resolves ["path"] | shows command path
+            my-agent str_replace_editor: edit | File Edit a | resolves ["path"] | shows command path
+            my-agent str_replace_editor: other | File Other a | resolves ["path"] | shows command path
+            my-agent str_replace_editor: other | resolves ["path"] | shows command path
+            my-agent grep: search | Search Search grep::x:*.py ["grep", "", "x", "*.py"] | shows pattern include glob type path
+            my-agent execute: other | Exec Other cat a | File Other a | shows command
+            my-agent execute: other | shows command
+            my-agent write_todos: other | todo Write [{"content":"a","status":"pending"}]
+            my-agent bash: other | Exec Other ls | State Other bash:ls ["bash:ls"] | shows command description
+            openai-messages edit_file: edit | File Edit a | resolves ["path"] | shows path
+            openai-messages Edit: other
+            codex edit_file: other
+        "#]],
+    );
+}
+
+#[test]
 fn patches_name_several_files() {
     let patch = "*** Begin Patch\\n*** Update File: a.rs \\n@@\\n+ *** Add File: no\\n*** Update File: b.rs\\n\
                  *** Move to: c.rs\\n*** Add File: d.rs\\r\\n+x\\n*** Delete File: e.rs\\n*** Update File: a.rs\\n*** End Patch";
