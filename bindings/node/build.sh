@@ -19,7 +19,7 @@ npx tsc
 platform=$(node platform.cjs)
 built=${CARGO_TARGET_DIR:-../target}/release
 mkdir -p "$scratch/engine" "$scratch/acpdb"
-for library in "$built"/libacpdb_node.so "$built"/libacpdb_node.dylib "$built"/acpdb_node.dll; do
+for library in "$built"/libacpdb_node.so "$built"/libacpdb_node.dylib; do
   if [ -f "$library" ]; then cp "$library" "$scratch/engine/acpdb.node"; fi
 done
 cp -r dist README.md "$scratch/acpdb/"
@@ -31,7 +31,7 @@ node -e '
   const { devDependencies, scripts, ...kept } = source;
   const { version, license, repository, engines } = source;
   // Those that the release workflow builds.
-  const all = ["darwin-arm64", "darwin-x64", "linux-arm64-gnu", "linux-x64-gnu", "win32-x64-msvc"];
+  const all = ["darwin-arm64", "darwin-x64", "linux-arm64-gnu", "linux-x64-gnu"];
   kept.optionalDependencies = Object.fromEntries(all.map((one) => [`@acpdb/${one}`, version]));
   writeFileSync(`${scratch}/acpdb/package.json`, JSON.stringify(kept, null, 2));
   const [os, cpu, libc] = platform.split("-");

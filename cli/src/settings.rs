@@ -176,14 +176,11 @@ fn near(name: &str) -> Option<&'static str> {
 /// The file's content; empty if there is no file.
 pub(crate) fn document(path: &Path) -> Result<DocumentMut, Failure> {
     use std::io::Read as _;
+    use std::os::unix::fs::FileTypeExt as _;
     let shown = path.display().to_string();
     // Opening a pipe waits for its other end: a hook would keep its host waiting for ever.
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::FileTypeExt as _;
-        if std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo()) {
-            return Err(Failure::usage(format!("{shown} is a pipe, not a file of settings")));
-        }
+    if std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo()) {
+        return Err(Failure::usage(format!("{shown} is a pipe, not a file of settings")));
     }
     let file = match std::fs::File::open(path) {
         Ok(file) => file,

@@ -1,6 +1,5 @@
 //! Files that are more than they seem. Their import ends soon, in little memory, with an error that says what to do.
 
-#![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 use std::io::Write;

@@ -1,7 +1,6 @@
 //! Things that a machine may hold beside a store: names that are no UTF-8, variables that are set to nothing, links, pipes, devices.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
-#![cfg(unix)]
 
 mod done;
 

@@ -58,6 +58,11 @@
     )
 )]
 
+#[cfg(not(unix))]
+compile_error!(
+    "acpdb runs on Linux and macOS: its locks, and the door to its folder, are those of Unix. On Windows use it within WSL."
+);
+
 pub mod answers;
 #[cfg(feature = "internals")]
 pub mod codec;

@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -190,14 +191,10 @@ fn a_wrong_a_lost_and_a_readable_key_are_refused_with_a_reason() {
     assert!(refused(other).contains("other.key"));
     assert!(refused(Arc::new(PassphraseKeyRing::new("not the passphrase").unwrap())).contains("passphrase"));
     assert!(PassphraseKeyRing::new("short").is_err());
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(FileKeyRing::open(&path).unwrap_err().to_string().contains("chmod 600"));
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-        assert!(FileKeyRing::open(&path).is_ok());
-    }
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    assert!(FileKeyRing::open(&path).unwrap_err().to_string().contains("chmod 600"));
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(FileKeyRing::open(&path).is_ok());
     std::fs::write(&path, "acpdb-key-1 zz").unwrap();
     assert!(FileKeyRing::open(&path).is_err());
     // A plain store is not opened in place of the encrypted store that was meant.

@@ -98,7 +98,6 @@ impl Found {
     }
 }
 
-#[cfg(unix)]
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;

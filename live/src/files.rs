@@ -55,7 +55,6 @@ pub fn replace(path: &Path, bytes: &[u8], mode: Mode<'_>) -> io::Result<()> {
 fn write(path: &Path, bytes: &[u8], permissions: Option<Permissions>, is_private: bool) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
-    #[cfg(unix)]
     if is_private {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     }
@@ -91,7 +90,6 @@ pub(crate) fn followed(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("links lead from one to the other without an end"))
 }
 
-#[cfg(unix)]
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};

@@ -8,7 +8,6 @@
     clippy::indexing_slicing,
     reason = "tests: a failed step is a failed test"
 )]
-#![cfg(unix)]
 
 use std::collections::BTreeSet;
 use std::io::Write as _;

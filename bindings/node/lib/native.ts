@@ -77,10 +77,13 @@ function platform(): string {
     const report = process.report?.getReport() as { header?: { glibcVersionRuntime?: string } } | undefined;
     return `linux-${arch}-${report?.header?.glibcVersionRuntime ? "gnu" : "musl"}`;
   }
-  return platform === "win32" ? `win32-${arch}-msvc` : `${platform}-${arch}`;
+  return `${platform}-${arch}`;
 }
 
 function load(): Native {
+  if (process.platform === "win32") {
+    throw new Error("acpdb runs on Linux and macOS; on Windows use it within WSL");
+  }
   const name = `@acpdb/${platform()}`;
   let why = "";
   // The second is what `dev.sh` puts there; no package has it.

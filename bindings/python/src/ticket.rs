@@ -9,6 +9,8 @@
 
 use std::future::Future as _;
 use std::io::Write as _;
+use std::os::fd::IntoRawFd as _;
+use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
@@ -84,17 +86,11 @@ impl Receipt {
 pub(crate) struct Bell {
     ringer: Arc<Ringer>,
     /// The other end, until it is taken.
-    reader: Mutex<Option<Reader>>,
+    reader: Mutex<Option<UnixStream>>,
 }
 
-#[cfg(unix)]
-type Reader = std::os::unix::net::UnixStream;
-#[cfg(not(unix))]
-type Reader = ();
-
 struct Ringer {
-    #[cfg(unix)]
-    stream: std::os::unix::net::UnixStream,
+    stream: UnixStream,
 }
 
 impl Wake for Ringer {
@@ -104,7 +100,6 @@ impl Wake for Ringer {
 
     fn wake_by_ref(self: &Arc<Self>) {
         // A full socket has unread bytes, so that the reader wakes up anyway.
-        #[cfg(unix)]
         let _ = (&self.stream).write(&[1]);
     }
 }
@@ -113,25 +108,17 @@ impl Wake for Ringer {
 impl Bell {
     #[new]
     fn new() -> PyResult<Self> {
-        #[cfg(unix)]
-        {
-            let (reader, stream) = std::os::unix::net::UnixStream::pair()?;
-            reader.set_nonblocking(true)?;
-            stream.set_nonblocking(true)?;
-            Ok(Self { ringer: Arc::new(Ringer { stream }), reader: Mutex::new(Some(reader)) })
-        }
-        #[cfg(not(unix))]
-        Err(pyo3::exceptions::PyNotImplementedError::new_err("there are no such sockets here"))
+        let (reader, stream) = UnixStream::pair()?;
+        reader.set_nonblocking(true)?;
+        stream.set_nonblocking(true)?;
+        Ok(Self { ringer: Arc::new(Ringer { stream }), reader: Mutex::new(Some(reader)) })
     }
 
     /// The file descriptor of the other end, for the caller to keep and to close. Works once.
     fn take_reader(&self) -> PyResult<i32> {
         let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
         let reader = reader.ok_or_else(|| raise("Error", "the bell's other end was taken".to_owned()))?;
-        #[cfg(unix)]
-        return Ok(std::os::fd::IntoRawFd::into_raw_fd(reader));
-        #[cfg(not(unix))]
-        Ok(i32::from(reader == ()))
+        Ok(reader.into_raw_fd())
     }
 }
 

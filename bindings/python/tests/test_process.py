@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +12,6 @@ import pytest
 from acpdb import Entry, Store
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-unix = pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
 
 
 def test_threads_append_and_read_at_once(store: Store) -> None:
@@ -89,7 +87,6 @@ print(os.waitstatus_to_exitcode(status), sorted(texts))
 """
 
 
-@unix
 def test_a_child_is_told_that_the_handle_is_its_parents(python: Run) -> None:
     done = python(FORK)
     assert done.returncode == 0, done.stderr
@@ -113,7 +110,6 @@ if __name__ == "__main__":
 """
 
 
-@unix
 def test_processes_append_to_one_store(python: Run) -> None:
     done = python(MULTIPROCESSING)
     assert done.stdout.strip() == "[0, 0, 0, 0] 80 sound", done.stderr
@@ -167,7 +163,6 @@ except KeyboardInterrupt:
 """
 
 
-@unix
 def test_ctrl_c_ends_a_wait(python: Run) -> None:
     done = python(INTERRUPTED)
     assert done.stdout.strip() == "interrupted 1", done.stderr

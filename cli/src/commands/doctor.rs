@@ -311,15 +311,9 @@ fn held(folder: &Path) -> Result<(u64, u64), String> {
 }
 
 /// The mode of a folder that others than its owner may enter.
-#[cfg(unix)]
 fn open_to_others(folder: &Path) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt as _;
     // If the folder's mode cannot be read, the verb that opens the folder tells why.
     let mode = std::fs::metadata(folder).ok()?.permissions().mode() & 0o777;
     (mode & 0o077 != 0).then_some(mode)
-}
-
-#[cfg(not(unix))]
-fn open_to_others(_folder: &Path) -> Option<u32> {
-    None
 }

@@ -295,20 +295,16 @@ fn write(path: &Path, text: &str, has_text: bool) -> std::io::Result<()> {
     let mut options = std::fs::OpenOptions::new();
     // The old content is removed once the file is its owner's alone.
     options.write(true).create(true).truncate(false);
-    #[cfg(unix)]
     if has_text {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     }
     let mut file = options.open(path)?;
     // A pipe or a device has neither a length nor an owner to protect it for.
     if file.metadata()?.is_file() {
-        #[cfg(unix)]
         if has_text {
             file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
         }
         file.set_len(0)?;
     }
-    #[cfg(not(unix))]
-    let _ = has_text; // Files have the rights of their folder there.
     file.write_all(text.as_bytes())
 }

@@ -22,7 +22,6 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let written = std::fs::create_dir_all(folder).and_then(|()| {
         let mut file = tempfile::Builder::new();
         // The file is for others to read.
-        #[cfg(unix)]
         file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
         let mut file = file.tempfile_in(folder)?;
         file.write_all(bytes)?;

@@ -1,4 +1,4 @@
-//! The keyring of the system: Keychain on macOS, Credential Manager on Windows, else the secret service of the session bus.
+//! The keyring of the system: Keychain on macOS, else the secret service of the session bus.
 //!
 //! A client of each is a crate of the `keyring` family, on the common crate `keyring-core`. Tests have its sample keyring, in
 //! memory.
@@ -34,12 +34,7 @@ fn connect() -> Result<Arc<CredentialStore>, Error> {
     Ok(apple_native_keyring_store::keychain::Store::new()?)
 }
 
-#[cfg(all(not(test), windows))]
-fn connect() -> Result<Arc<CredentialStore>, Error> {
-    Ok(windows_native_keyring_store::Store::new()?)
-}
-
-#[cfg(all(not(test), unix, not(target_os = "macos")))]
+#[cfg(all(not(test), not(target_os = "macos")))]
 fn connect() -> Result<Arc<CredentialStore>, Error> {
     Ok(zbus_secret_service_keyring_store::Store::new()?)
 }

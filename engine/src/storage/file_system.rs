@@ -162,31 +162,15 @@ fn of_type(name: &str) -> Option<String> {
 }
 
 /// The number of the user in whose name this process opens files.
-pub fn effective_user() -> Option<u32> {
-    #[cfg(unix)]
-    {
-        Some(rustix::process::geteuid().as_raw())
-    }
-    #[cfg(not(unix))]
-    {
-        None
-    }
+pub fn effective_user() -> u32 {
+    rustix::process::geteuid().as_raw()
 }
 
 /// Bytes that this user can still write to the file system of `path`. `None` where that cannot be known.
 pub fn free_bytes(path: &Path) -> Option<u64> {
-    #[cfg(unix)]
-    {
-        // `None` says that it is unknown.
-        let found = rustix::fs::statvfs(path).ok()?;
-        Some(found.f_bavail.saturating_mul(found.f_frsize))
-    }
-    #[cfg(not(unix))]
-    {
-        // Not asked on such systems.
-        let _ = path;
-        None
-    }
+    // `None` says that it is unknown.
+    let found = rustix::fs::statvfs(path).ok()?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
 #[cfg(test)]

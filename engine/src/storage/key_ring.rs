@@ -5,6 +5,7 @@
 //! ```
 
 use std::io::{self, Read as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -110,17 +111,13 @@ impl FileKeyRing {
     /// If it cannot be read, is no key, or users other than its owner may read it. The error says what to do.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = std::fs::File::open(path)?;
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::MetadataExt as _;
-            let mode = file.metadata()?.mode() & 0o777;
-            if mode & 0o077 != 0 {
-                let text = format!(
-                    "others may read this key (mode {mode:03o}); run chmod 600 on it, and take a new one with acpdb key \
-                     rotate if they had a chance to"
-                );
-                return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
-            }
+        let mode = file.metadata()?.mode() & 0o777;
+        if mode & 0o077 != 0 {
+            let text = format!(
+                "others may read this key (mode {mode:03o}); run chmod 600 on it, and take a new one with acpdb key \
+                 rotate if they had a chance to"
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
         let mut text = Zeroizing::new(String::new());
         file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
@@ -148,9 +145,7 @@ impl FileKeyRing {
         let digits: Zeroizing<String> =
             Zeroizing::new(key.iter().map(|byte| format!("{byte:02x}")).collect());
         let mut options = std::fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.write(true).create_new(true).mode(0o600);
         let mut file = options.open(path)?;
         file.write_all(format!("{FILE_WORD} {}\n", *digits).as_bytes())?;
         file.sync_all()?;

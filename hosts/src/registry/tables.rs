@@ -81,7 +81,7 @@ const fn search(
 const FILE: &[&str] = &["filePath", "file_path", "path", "absolute_path", "target_file"];
 
 /// Agents of one's own, and hosts that are not known. The names are those of tools that many of them have: of frameworks
-/// (LangChain, Deep Agents), of the Model Context Protocol's server of files, of Anthropic's editor, of assistants in editors.
+/// (`LangChain`, Deep Agents), of the Model Context Protocol's server of files, of Anthropic's editor, of assistants in editors.
 ///
 /// Names that mean one thing here and another there are left out: `search_files` looks for names or for texts, and `fetch` gives
 /// a page or a part of it.

@@ -290,7 +290,6 @@ fn what_is_not_ours_stays_byte_for_byte() {
 
 /// A path that is no UTF-8 was written as another path, so the host ran nothing and recorded nothing.
 #[test]
-#[cfg(unix)]
 fn a_path_that_settings_cannot_name_is_refused() {
     use std::os::unix::ffi::OsStrExt as _;
     let odd = Path::new(std::ffi::OsStr::from_bytes(b"/bin/\xff/acpdb"));
@@ -316,7 +315,6 @@ fn a_path_that_settings_cannot_name_is_refused() {
 
 /// The copy of the settings could be read by all users, with the keys in it.
 #[test]
-#[cfg(unix)]
 fn the_copy_of_the_settings_is_for_the_same_eyes() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
@@ -338,7 +336,6 @@ fn the_copy_of_the_settings_is_for_the_same_eyes() {
 }
 
 /// A project that was cloned made `attach --project` rewrite a file of its choice, and `doctor` read a device without end.
-#[cfg(unix)]
 #[test]
 fn links_out_of_a_project_and_files_without_an_end_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -407,7 +404,6 @@ fn the_copy_goes_whatever_words_the_settings_hold() {
 
 /// Detaching removed the user's link and its folder, and left the hooks in the file behind the link.
 #[test]
-#[cfg(unix)]
 fn a_link_to_nothing_is_a_link_to_nothing_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(".claude/settings.json");

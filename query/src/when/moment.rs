@@ -491,8 +491,7 @@ pub(super) fn local() -> Result<TimeZone, Reason> {
         (Ok(zone), _) => Ok(zone),
         (Err(_), Some(name)) => Err(format!("{} (from TZ); {HINT}", no_zone(&name.to_string_lossy()))),
         // If nothing names a zone, all programs of the system go by UTC.
-        (Err(_), None) if cfg!(unix) => Ok(TimeZone::UTC),
-        (Err(_), None) => Err(format!("the time zone of this machine is not known; {HINT}")),
+        (Err(_), None) => Ok(TimeZone::UTC),
     }
 }
 

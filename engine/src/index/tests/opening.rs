@@ -230,7 +230,6 @@ fn what_was_not_made_durable_is_gone_after_a_crash_and_indexed_again() {
     Judge::new(&steady(30), &longer).check(&*index);
 }
 
-#[cfg(unix)]
 #[test]
 fn only_the_owner_may_read_the_files() {
     use std::os::unix::fs::PermissionsExt as _;

@@ -198,7 +198,6 @@ fn a_newer_format_is_named_and_a_damaged_version_is_not_taken_for_one() {
     assert_eq!(sound_listing(&log).len(), 2);
 }
 
-#[cfg(unix)]
 #[test]
 fn files_are_private() {
     use std::os::unix::fs::PermissionsExt;
