@@ -7,7 +7,7 @@ cd "$(dirname "$0")"
 cargo build "$@" -p acpdb-node
 case " $* " in *" --release "*) kind=release ;; *) kind=debug ;; esac
 target=${CARGO_TARGET_DIR:-../target}
-for library in "$target/$kind"/libacpdb_node.so "$target/$kind"/libacpdb_node.dylib "$target/$kind"/acpdb_node.dll; do
+for library in "$target/$kind"/libacpdb_node.so "$target/$kind"/libacpdb_node.dylib; do
   if [ -f "$library" ]; then cp "$library" acpdb.node; fi
 done
 [ -d node_modules ] || npm ci --legacy-peer-deps --ignore-scripts

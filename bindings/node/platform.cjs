@@ -1,4 +1,4 @@
 // Prints the name of this platform, as `lib/native.ts` spells it.
 const { platform, arch } = process;
 const libc = process.report?.getReport().header?.glibcVersionRuntime ? "gnu" : "musl";
-console.log(platform === "linux" ? `linux-${arch}-${libc}` : platform === "win32" ? `win32-${arch}-msvc` : `${platform}-${arch}`);
+console.log(platform === "linux" ? `linux-${arch}-${libc}` : `${platform}-${arch}`);

@@ -12,12 +12,9 @@ wheel_bytes_max=$((12 << 20))
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 "$python" -m venv "$scratch/build"
-# Where programs of an environment are depends on the system.
-bin=bin
-if [ -d "$scratch/build/Scripts" ]; then bin=Scripts; fi
-"$scratch/build/$bin/pip" install -q 'maturin>=1.9,<2'
+"$scratch/build/bin/pip" install -q 'maturin>=1.9,<2'
 rm -rf target/wheels
-"$scratch/build/$bin/maturin" build --release --locked --out target/wheels --interpreter "$scratch/build/$bin/python"
+"$scratch/build/bin/maturin" build --release --locked --out target/wheels --interpreter "$scratch/build/bin/python"
 
 wheel=$(ls target/wheels/*.whl)
 bytes=$(wc -c <"$wheel")
@@ -28,15 +25,15 @@ if [ "$bytes" -gt "$wheel_bytes_max" ]; then
 fi
 
 "$python" -m venv "$scratch/empty"
-"$scratch/empty/$bin/pip" install -q "$wheel"
+"$scratch/empty/bin/pip" install -q "$wheel"
 # Without anything else installed it has to work.
-(cd "$scratch" && "$scratch/empty/$bin/python" -c 'import acpdb; acpdb.open("store").close()')
-"$scratch/empty/$bin/pip" install -q -r tests/requirements.txt
-if [ "${BARE:-0}" = 0 ]; then "$scratch/empty/$bin/pip" install -q -r tests/adapters/requirements.txt; fi
+(cd "$scratch" && "$scratch/empty/bin/python" -c 'import acpdb; acpdb.open("store").close()')
+"$scratch/empty/bin/pip" install -q -r tests/requirements.txt
+if [ "${BARE:-0}" = 0 ]; then "$scratch/empty/bin/pip" install -q -r tests/adapters/requirements.txt; fi
 # The sources stay behind: what is tested is what was installed.
 mkdir -p "$scratch/bindings/python"
 cp -r tests pyproject.toml README.md "$scratch/bindings/python/"
 cp ../surface.toml "$scratch/bindings/"
 cp -r ../../docs ../../README.md "$scratch/"
 cd "$scratch/bindings/python"
-BARE=${BARE:-0} "$scratch/empty/$bin/python" -m pytest
+BARE=${BARE:-0} "$scratch/empty/bin/python" -m pytest
