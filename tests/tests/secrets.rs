@@ -20,7 +20,7 @@ use acpdb_engine::event::{BodyAddress, InjectedKind, MemoryKind, Payload, Role};
 use acpdb_engine::ids::{BodyId, Seq, StreamId};
 use acpdb_engine::store::ServeOptions;
 use acpdb_engine::text::Label;
-use acpdb_engine::{MemoryScope, Store};
+use acpdb_engine::{Error, MemoryScope, Store};
 use acpdb_hosts::export::{Exporter, Format as Wire};
 use acpdb_hosts::import::Format;
 use acpdb_hosts::redact::Rules;
@@ -528,4 +528,109 @@ fn a_part_of_a_text_is_erased() {
     drop(store);
     assert_eq!(traces(&folder), Vec::<String>::new());
     assert_eq!(Store::builder(&folder).open().unwrap().head().unwrap(), Seq(5));
+}
+
+/// The text of a session's first item.
+fn shown_first(store: &Store, info: &StreamInfo) -> String {
+    let body = store.view(info.id()).unwrap().history()[0].content[0].body;
+    String::from_utf8(store.body(body).unwrap()).unwrap()
+}
+
+/// Another process erases or seals, or the reason is too long: then the text is as it was.
+#[test]
+fn an_erasure_of_a_stretch_that_cannot_begin_changes_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("store");
+    let wait = std::time::Duration::from_millis(20);
+    let store = Store::builder(&folder).lock_wait(wait).open().unwrap();
+    let info = StreamInfo::session("h", "s");
+    let text = format!("before {} after", secret(1));
+    let _ = store.append(&info, vec![Entry::message("m", Role::User, &text)]).unwrap();
+    let item = store.view(info.id()).unwrap().history()[0].item;
+    let (span, head) = (7..7 + secret(1).len(), store.head().unwrap());
+    let error = store.erase_span(info.id(), item, &span, "me", &"x".repeat(5000)).unwrap_err();
+    assert!(matches!(error, Error::TooLarge { .. }), "{error:?}");
+    let seal = std::fs::File::create(folder.join("SEAL")).unwrap();
+    seal.lock().unwrap();
+    let error = store.erase_span(info.id(), item, &span, "me", "x").unwrap_err();
+    assert!(matches!(error, Error::Busy { .. }), "{error:?}");
+    assert_eq!((store.head().unwrap(), shown_first(&store, &info)), (head, text));
+    seal.unlock().unwrap();
+    let _ = store.erase_span(info.id(), item, &span, "me", "x").unwrap();
+    assert_eq!(traces(&folder), Vec::<String>::new());
+}
+
+/// Of two erasures of the same text at once, one is refused: its span may be of other bytes by now.
+#[test]
+fn two_stretches_of_a_text_are_not_erased_at_once() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("store");
+    let store = open(&folder, false);
+    let info = StreamInfo::session("h", "s");
+    let text = format!("one {}, two {}.", secret(1), secret(2));
+    let _ = store.append(&info, vec![Entry::message("m", Role::User, &text)]).unwrap();
+    let item = store.view(info.id()).unwrap().history()[0].item;
+    let spans = [secret(1), secret(2)].map(|it| text.find(&it).map(|at| at..at + it.len()).unwrap());
+    let seal = std::fs::File::create(folder.join("SEAL")).unwrap();
+    seal.lock().unwrap();
+    let stream = info.id();
+    let erase = |span| {
+        let store = store.clone();
+        std::thread::spawn(move || store.erase_span(stream, item, &span, "me", "x").map(drop))
+    };
+    let both = spans.clone().map(erase);
+    // Both have read the text by then, and wait.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    seal.unlock().unwrap();
+    let done = both.map(|thread| thread.join().unwrap());
+    let is_done = [done[0].is_ok(), done[1].is_ok()];
+    assert!(is_done[0] != is_done[1], "{done:?}");
+    let refused = done.into_iter().find_map(Result::err).unwrap();
+    assert!(matches!(refused, Error::HeadMoved { .. }), "{refused:?}");
+    let (gone, left) = if is_done[0] { (1, 2) } else { (2, 1) };
+    let mark = format!("[{} bytes erased]", secret(gone).len());
+    assert_eq!(shown_first(&store, &info), text.replace(&secret(gone), &mark));
+    let found = traces(&folder);
+    assert!(found.iter().all(|trace| trace.starts_with(&format!("secret {left} "))), "{found:?}");
+}
+
+/// A stretch that is as long as its mark is not erased again: its text, the same, would be erased as a whole.
+#[test]
+fn a_stretch_is_erased_once() {
+    let home = tempfile::tempdir().unwrap();
+    let store = open(&home.path().join("store"), false);
+    let info = StreamInfo::session("h", "s");
+    let _ = store.append(&info, vec![Entry::message("m", Role::User, "a 17 letters secret here")]).unwrap();
+    let item = store.view(info.id()).unwrap().history()[0].item;
+    let _ = store.erase_span(info.id(), item, &(2..19), "me", "x").unwrap();
+    let head = store.head().unwrap();
+    let error = store.erase_span(info.id(), item, &(2..19), "me", "x").unwrap_err();
+    assert!(matches!(error, Error::Rejected(_)), "{error:?}");
+    assert_eq!(
+        (store.head().unwrap(), shown_first(&store, &info).as_str()),
+        (head, "a [17 bytes erased] here")
+    );
+}
+
+/// A text that an item had before it was revised goes, too, if it has the bytes. Other earlier texts stay.
+#[test]
+fn a_stretch_is_erased_in_earlier_texts() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("store");
+    let store = open(&folder, false);
+    let info = StreamInfo::session("h", "s");
+    let tell = |text: &str| {
+        let entry = Entry::message("m", Role::User, text).origin("msg:m".to_owned());
+        store.append(&info, vec![entry]).unwrap()
+    };
+    let texts = ["no secret".to_owned(), format!("it is {}", secret(1)), format!("it is {} now", secret(1))];
+    for text in &texts {
+        let _ = tell(text);
+    }
+    let item = store.view(info.id()).unwrap().history()[0].item;
+    let report = store.erase_span(info.id(), item, &(6..6 + secret(1).len()), "me", "x").unwrap();
+    assert_eq!(report.hit.len(), 2, "{report:?}");
+    assert_eq!(shown_first(&store, &info), format!("it is [{} bytes erased] now", secret(1).len()));
+    assert_eq!(store.body(BodyId { seq: item.seq, first: 0, chunks: 1 }).unwrap(), texts[0].as_bytes());
+    assert_eq!(traces(&folder), Vec::<String>::new());
 }

@@ -255,25 +255,7 @@ impl Inner {
                 }
             }
         }
-        let (places, _) = self.frames_of(&[stream], item.seq.before())?;
-        for place in places {
-            let parts = match self.parts_of(place.position, &[stream], item.seq) {
-                Ok(parts) => parts,
-                Err(Error::Corrupt { detail, .. }) => {
-                    self.note_damage(detail);
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            for frame in parts {
-                for event in frame.events().filter(|event| event.envelope.stream == stream) {
-                    let decoded = super::decode::bare(&frame, &event).map(|it| it.event.payload);
-                    if matches!(decoded, Ok(Payload::ItemRevised(revised)) if revised.item == item) {
-                        seqs.push(event.seq);
-                    }
-                }
-            }
-        }
+        seqs.extend(self.revisions_of(stream, item)?);
         let mut wanted = Wanted::default();
         for seq in seqs {
             let Some(frame) = self.frame_of(seq)? else { continue };
@@ -307,6 +289,31 @@ impl Inner {
             }
         }
         Ok(wanted)
+    }
+
+    /// The events that revised an item, rising.
+    pub(super) fn revisions_of(&self, stream: StreamId, item: ItemId) -> Result<Vec<Seq>, Error> {
+        let mut seqs = Vec::new();
+        let (places, _) = self.frames_of(&[stream], item.seq.before())?;
+        for place in places {
+            let parts = match self.parts_of(place.position, &[stream], item.seq) {
+                Ok(parts) => parts,
+                Err(Error::Corrupt { detail, .. }) => {
+                    self.note_damage(detail);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            for frame in parts {
+                for event in frame.events().filter(|event| event.envelope.stream == stream) {
+                    let decoded = super::decode::bare(&frame, &event).map(|it| it.event.payload);
+                    if matches!(decoded, Ok(Payload::ItemRevised(revised)) if revised.item == item) {
+                        seqs.push(event.seq);
+                    }
+                }
+            }
+        }
+        Ok(seqs)
     }
 
     /// Every row after `after` up to `until` whose content is wanted, and the hosts' records that quote it.

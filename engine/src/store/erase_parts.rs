@@ -42,11 +42,12 @@ impl Store {
     }
 
     /// Erases the bytes `span` of an item's text for good. The rest is stored anew, with a mark in place of the bytes, and views
-    /// show that text from then on. The old text is erased, with all equal ones and the hosts' records that quote it.
+    /// show that text from then on. The old text is erased, and so are earlier texts of the item that have the same bytes, with all equal
+    /// ones and the hosts' records that quote them.
     ///
     /// # Errors
-    /// [`Error::Rejected`] if the item has no text of one piece, or the span is not within it or cuts a character; else as
-    /// [`Store::erase`].
+    /// [`Error::Rejected`] if the item has no text of one piece, or the span is not within it, cuts a character, or was erased before;
+    /// [`Error::HeadMoved`] if the text was revised meanwhile, so that the span may be of other bytes; else as [`Store::erase`].
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn erase_span(
         &self,
@@ -56,23 +57,84 @@ impl Store {
         by: &str,
         reason: &str,
     ) -> Result<EraseReport, Error> {
-        let (part, _) = self.text_of(stream, item, span)?;
-        let ((), _) = self.inner.decided(&[], &[stream], &mut |_| {
-            let (part, text) = self.text_of(stream, item, span)?;
-            let mut rest = text.get(..span.start).unwrap_or_default().to_owned();
-            rest.push_str(&format!("[{} bytes erased]", span.len()));
-            rest.push_str(text.get(span.end..).unwrap_or_default());
-            let mut bodies = Bodies::default();
-            let body = bodies.add_copied(rest);
-            let revised = ItemRevised {
-                item,
-                face: Face::Output,
-                parts: vec![Part { kind: part.kind, body, media_type: part.media_type, ..Part::default() }],
-            };
-            let drafts = vec![EventDraft::of(revised, bodies)];
-            Ok((vec![Recording { stream, actor: Actor::User, drafts }], ()))
-        })?;
-        self.erase_bodies(&addresses(part.body), by, reason)
+        let (seen, text) = self.text_of(stream, item, span)?;
+        let mut rest = text.get(..span.start).unwrap_or_default().to_owned();
+        rest.push_str(&format!("[{} bytes erased]", span.len()));
+        rest.push_str(text.get(span.end..).unwrap_or_default());
+        if rest == text {
+            return Err(refused(item, "has such a mark there already"));
+        }
+        // The text is stored anew once the erasure may begin. Another erasure would leave the span elsewhere in another text.
+        self.erase_wanted(ItemId::first(seen.body.seq), by, reason, &|inner| {
+            let ((), _) = inner.decided(&[], &[stream], &mut |_| {
+                let part = self.part_of(stream, item)?;
+                if part.body != seen.body {
+                    let (expected, actual) = (seen.body.seq, part.body.seq);
+                    return Err(Error::HeadMoved { stream, expected, actual });
+                }
+                let mut bodies = Bodies::default();
+                let body = bodies.add_copied(&rest);
+                let revised = ItemRevised {
+                    item,
+                    face: Face::Output,
+                    parts: vec![Part {
+                        kind: part.kind,
+                        body,
+                        media_type: part.media_type,
+                        ..Part::default()
+                    }],
+                };
+                let drafts = vec![EventDraft::of(revised, bodies)];
+                Ok((vec![Recording { stream, actor: Actor::User, drafts }], ()))
+            })?;
+            let gone = text.get(span.clone()).unwrap_or_default();
+            let mut rows = self.earlier_texts(stream, item, gone)?;
+            rows.extend(addresses(seen.body));
+            inner.wanted_rows(&rows)
+        })
+    }
+
+    /// The texts with these bytes that an item had before it was revised.
+    fn earlier_texts(&self, stream: StreamId, item: ItemId, gone: &str) -> Result<Vec<BodyAddress>, Error> {
+        let revisions = self.inner.revisions_of(stream, item)?;
+        let view = View::new(self, stream, &At::Head)?;
+        let bodies: Vec<BodyId> = {
+            let reading = view.read();
+            let state = reading.state();
+            // An item that is not there has no texts.
+            let parts = state.find(item).into_iter().flat_map(|ix| {
+                revisions.iter().flat_map(move |revision| state.content(ix, revision.before()))
+            });
+            parts.map(|part| part.body).collect()
+        };
+        let mut rows = Vec::new();
+        for body in bodies {
+            match self.inner.body(body) {
+                Ok(text) if memchr::memmem::find(&text, gone.as_bytes()).is_some() => {
+                    rows.extend(addresses(body))
+                }
+                Ok(_) | Err(Error::Erased { .. }) => {}
+                // A text that cannot be read may have them.
+                Err(Error::Corrupt { .. }) => rows.extend(addresses(body)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(rows)
+    }
+
+    /// The only part of an item's content.
+    fn part_of(&self, stream: StreamId, item: ItemId) -> Result<PartView, Error> {
+        let view = View::new(self, stream, &At::Head)?;
+        let mut parts = {
+            let reading = view.read();
+            let state = reading.state();
+            // An item that is not there has no parts; the error below says so.
+            state.find(item).map(|ix| state.content(ix, view.at())).unwrap_or_default()
+        };
+        parts
+            .pop()
+            .filter(|_| parts.is_empty())
+            .ok_or_else(|| refused(item, "has no text of one piece; erase it whole, or its parts one by one"))
     }
 
     /// The only part of an item's content, and its text.
@@ -82,29 +144,23 @@ impl Store {
         item: ItemId,
         span: &Range<usize>,
     ) -> Result<(PartView, String), Error> {
-        let refused = |why: &str| Error::from(Rejection::Malformed(format!("{item} {why}")));
-        let view = View::new(self, stream, &At::Head)?;
-        let mut parts = {
-            let reading = view.read();
-            let state = reading.state();
-            // An item that is not there has no parts; the error below says so.
-            state.find(item).map(|ix| state.content(ix, view.at())).unwrap_or_default()
-        };
-        let part = parts
-            .pop()
-            .filter(|_| parts.is_empty())
-            .ok_or_else(|| refused("has no text of one piece; erase it whole, or its parts one by one"))?;
-        let text = String::from_utf8(self.inner.body(part.body)?).map_err(|_| refused("is no text"))?;
+        let part = self.part_of(stream, item)?;
+        let text = String::from_utf8(self.inner.body(part.body)?).map_err(|_| refused(item, "is no text"))?;
         if span.is_empty() || text.get(span.clone()).is_none() {
-            return Err(refused(&format!(
+            let why = format!(
                 "has {} bytes; the span {}..{} is not within it, is empty, or cuts a character",
                 text.len(),
                 span.start,
                 span.end
-            )));
+            );
+            return Err(refused(item, &why));
         }
         Ok((part, text))
     }
+}
+
+fn refused(item: ItemId, why: &str) -> Error {
+    Rejection::Malformed(format!("{item} {why}")).into()
 }
 
 impl Inner {
