@@ -660,3 +660,17 @@ fn a_session_gets_another_key_and_all_of_it_stays_readable() {
     let _ = store.rotate_keys(&new).unwrap();
     assert_eq!(texts(&place.builder().keys(new).open().unwrap(), &two).unwrap().len(), 10);
 }
+
+/// A subject that another handle shredded is no key that a rotation cannot open, and no session begins about it.
+#[test]
+fn a_subject_that_another_handle_shredded_does_not_hold_up_a_rotation() {
+    let place = Place::new();
+    let (one, other) = (place.open(), place.open());
+    let _ = other.append(&about(PERSON, "one"), entries("one", 2)).unwrap();
+    let _ = one.shred_subject(PERSON, "tester", "asked to").unwrap();
+    let path = place.folder.path().join("new.key");
+    let new: Arc<dyn KeyRing> = Arc::new(FileKeyRing::create(&path).unwrap());
+    assert_eq!(other.rotate_keys(&new).unwrap(), 1, "the store's own");
+    let error = place.builder().keys(new).open().unwrap().append(&about(PERSON, "two"), entries("two", 1));
+    assert!(matches!(error.map(drop).unwrap_err(), Error::Erased { .. }));
+}

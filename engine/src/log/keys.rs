@@ -218,18 +218,20 @@ impl KeyChain {
 
     /// The key of a subject.
     pub(super) fn subject_key(&self, subject: SubjectId) -> Result<Found, LogError> {
+        let name = subject_name(subject);
+        let file = self.folder.subject(subject)?;
+        // Another process may have destroyed a key that is known here.
+        if matches!(&file, Ok(Some(file)) if file.is_shredded()) {
+            return Ok(Found::Shredded);
+        }
         if let Some(key) = steady(&self.known).subjects.get(&subject) {
             return Ok(Found::Key(key.clone()));
         }
-        let name = subject_name(subject);
-        let file = match self.folder.subject(subject)? {
+        let file = match file {
             Ok(Some(file)) => file,
             Ok(None) => return Ok(Found::None),
             Err(invalid) => return Ok(Found::Damaged(invalid.to_string())),
         };
-        if file.is_shredded() {
-            return Ok(Found::Shredded);
-        }
         let context = SubjectFile::key_context(self.folder.store, subject);
         let found = self.by_ring(&name, &file.ring, &file.wrapped, &context)?;
         if let Found::Key(key) = &found {
