@@ -58,6 +58,16 @@ pub enum Note {
     Shreds(String),
     /// It was shredded.
     Shredded(String),
+    /// A subject is about to be shredded.
+    ShredsSubject(String),
+    /// It was shredded.
+    ShreddedSubject(String),
+    /// A stretch of a page is about to be erased.
+    ErasesSpan(String, usize),
+    /// It was erased.
+    ErasedSpan(String, usize),
+    /// All events up to this one were signed, with this root.
+    Signed(u64, [u8; 32]),
     /// A store is about to be merged.
     Merges(usize),
     /// It was merged.

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use acpdb_engine::event::Recorded;
 use acpdb_engine::ids::Seq;
+use acpdb_engine::store::Subscription;
+use acpdb_engine::{Error, Store};
 
 use super::diary::{Diary, Note};
 use super::member::Member;
@@ -24,21 +26,46 @@ pub fn word(recorded: &Recorded) -> String {
 pub fn follow(member: &Member, mut diary: Diary, thread: usize) -> Result<(), String> {
     let mut dice = Dice::new(member.setting.seed ^ member.number as u64);
     let fail = |error| format!("follower: {}", told(&error));
-    let builder = member.setting.builder(&member.folder, &mut dice);
-    let builder = if dice.one_in(2) { builder.read_only() } else { builder };
-    let store = builder.open().map_err(fail)?;
+    let read_only = dice.one_in(2);
+    let open = |dice: &mut Dice| {
+        member.setting.open(&member.folder, dice, read_only).map_err(|error| format!("follower: {error}"))
+    };
+    let (mut store, mut ring) = open(&mut dice)?;
     let mut subscription = store.subscribe(Seq::ZERO);
     loop {
         let is_over = member.is_over.load(Ordering::SeqCst);
-        let head = store.head().map_err(fail)?;
         member.is_at(thread, "follows");
-        while let Some(commit) = subscription.next_within(Duration::from_millis(20)).map_err(fail)? {
-            let first = commit.events.first().map_or(0, |event| event.seq.get());
-            diary.note(&Note::Told(first, commit.events.iter().map(word).collect()))?;
-        }
+        let mut next = subscription.next_seq();
+        let head = match follow_on(&store, &mut subscription, &mut next, &mut diary) {
+            Ok(head) => head,
+            // The keys are wrapped by another ring by now.
+            Err(Error::Locked { .. }) if member.board.rings()?.begun > ring => {
+                (store, ring) = open(&mut dice)?;
+                subscription = store.subscribe(next);
+                continue;
+            }
+            Err(error) => return Err(fail(error)),
+        };
         if is_over {
             let next = subscription.next_seq();
             return if next > head { Ok(()) } else { Err(format!("follower: told up to {next} of {head}")) };
         }
     }
+}
+
+/// Notes each commit that is there. `next`: the first seq that was not noted.
+fn follow_on(
+    store: &Store,
+    subscription: &mut Subscription,
+    next: &mut Seq,
+    diary: &mut Diary,
+) -> Result<Seq, Error> {
+    let head = store.head()?;
+    while let Some(commit) = subscription.next_within(Duration::from_millis(20))? {
+        let first = commit.events.first().map_or(0, |event| event.seq.get());
+        let told = diary.note(&Note::Told(first, commit.events.iter().map(word).collect()));
+        told.map_err(|error| Error::ReadOnly { path: store.root().to_owned(), detail: error })?;
+        *next = subscription.next_seq();
+    }
+    Ok(head)
 }

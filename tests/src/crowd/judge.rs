@@ -9,14 +9,17 @@ use std::sync::Arc;
 use acpdb_engine::event::{Payload, Recorded};
 use acpdb_engine::ids::{Link, Seq, StreamId};
 use acpdb_engine::storage::{FileStorage, Storage};
-use acpdb_engine::store::{VerifyOptions, verify_store};
+use acpdb_engine::store::{SalvageOptions, VerifyOptions, salvage, verify_store};
 use acpdb_engine::testing::whereabouts;
 use acpdb_engine::verify::{Expected, Report, Verdict};
 use acpdb_engine::{Error, Store};
 
+use super::board::Board;
 use super::diary::{Line, Note, TOLD, read};
+use super::pages::{PAGES, Pages};
 use super::{
-    OTHER_COUNT, Setting, Tally, USER, follower, other_sessions, other_texts, session, store_of, told,
+    GONE_BYTES, OTHER_COUNT, Setting, Tally, USER, follower, other_sessions, other_texts, session, signing,
+    store_of, subject_of, told,
 };
 use crate::soak::Dice;
 use crate::support::{events, folded, texts_of};
@@ -53,6 +56,13 @@ struct Diaries {
     /// Reasons of erasures.
     reasons: BTreeSet<String>,
     shredded: BTreeMap<StreamId, bool>,
+    /// Subjects whose shredding was begun, and whether it ended well.
+    subjects: BTreeMap<String, bool>,
+    /// Sessions about subjects, and sessions that go on from such ones.
+    about: BTreeMap<StreamId, String>,
+    pages: Pages,
+    /// Signed checkpoints, with their roots.
+    signed: Vec<(u64, [u8; 32])>,
     merged: BTreeMap<usize, bool>,
     knows: Vec<Expected>,
     /// The commits that each follower was told of.
@@ -66,12 +76,19 @@ struct Diaries {
 pub fn judge(setting: Setting, folder: &Path, killed: &[usize], tally: &mut Tally) -> Result<(), String> {
     let diaries = Diaries::read(setting, folder, killed, tally)?;
     let path = store_of(folder);
-    let mut options = VerifyOptions { deep: true, keys: setting.ring(), expected: diaries.knows.clone() };
-    sound("before it is opened", &path, &options)?;
     let mut dice = Dice::new(setting.seed);
+    // A rotation that its process did not live to end is taken up again.
+    let rings = Board::new(folder).rings()?;
+    if let Some(ring) = setting.ring(rings.begun).filter(|_| rings.begun > rings.done) {
+        let (store, _) = setting.open(folder, &mut dice, false)?;
+        store.rotate_keys(&ring).map_err(|error| format!("rotation taken up: {}", told(&error)))?;
+    }
+    let keys = setting.ring(rings.begun);
+    let mut options = VerifyOptions { deep: true, keys, expected: diaries.knows.clone() };
+    sound("before it is opened", &path, &options)?;
     let mut seen = Vec::new();
     for (uses, name) in [(true, "with its index and snapshots"), (false, "without index and snapshots")] {
-        let builder = setting.builder(folder, &mut dice).index(uses).snapshots(uses);
+        let builder = setting.builder(folder, &mut dice, rings.begun).index(uses).snapshots(uses);
         let at = |error: Error| format!("{name}: {}", told(&error));
         let store = builder.open().map_err(at)?;
         if let Some(damage) = &store.recovery().damage {
@@ -82,6 +99,8 @@ pub fn judge(setting: Setting, folder: &Path, killed: &[usize], tally: &mut Tall
             all.iter().map(|event| found(&store, event)).collect::<Result<Vec<_>, Error>>().map_err(at)?;
         diaries.compare(&found).map_err(|wrong| format!("{name}: {wrong}"))?;
         folds(&store, &all).map_err(|wrong| format!("{name}: {wrong}"))?;
+        diaries.pages.check(&store).map_err(|wrong| format!("{name}: {wrong}"))?;
+        signing::judge(&store, &diaries.signed).map_err(|wrong| format!("{name}: {wrong}"))?;
         let words: Vec<String> = found.into_iter().map(|event| event.word).collect();
         if seen.is_empty() {
             seen = words;
@@ -92,16 +111,36 @@ pub fn judge(setting: Setting, folder: &Path, killed: &[usize], tally: &mut Tall
     }
     options.expected.clear();
     sound("at the end", &path, &options)?;
+    if dice.one_in(4) {
+        salvaged(folder, &path, &options)?;
+    }
+    if let Some(before) = rings.begun.checked_sub(1)
+        && !matches!(setting.builder(folder, &mut dice, before).open(), Err(Error::Locked { .. }))
+    {
+        return Err(format!("ring {before} opens the store, which has ring {}", rings.begun));
+    }
     let storage: Arc<dyn Storage> = Arc::new(FileStorage::new(&path));
-    for (text, _) in diaries.erased.iter().filter(|(_, is_done)| **is_done) {
-        // Its beginning is in no other text.
-        let places = whereabouts(&storage, text.get(..24).unwrap_or(text).as_bytes())
-            .map_err(|error| error.to_string())?;
+    let erased = diaries.erased.iter().filter(|(_, is_done)| **is_done);
+    let erased = erased.map(|(text, _)| text.get(..GONE_BYTES).unwrap_or(text));
+    for text in erased.chain(diaries.pages.gone()) {
+        let places = whereabouts(&storage, text.as_bytes()).map_err(|error| error.to_string())?;
         if !places.is_empty() {
             return Err(format!("{text:.40?} was told to be erased, and is in {places:?}"));
         }
     }
     Ok(())
+}
+
+/// Nothing is lost in a salvage of a store that is sound.
+fn salvaged(folder: &Path, path: &Path, options: &VerifyOptions) -> Result<(), String> {
+    let into = folder.join("salvaged");
+    let keys = options.keys.iter().cloned().collect();
+    let done = salvage(path, &into, &SalvageOptions { keys, ..SalvageOptions::default() }, &mut |_| ());
+    let done = done.map_err(|error| format!("salvage: {}", told(&error)))?;
+    if !done.is_whole() {
+        return Err(format!("salvage: {done:#?}"));
+    }
+    sound("salvaged", &into, options)
 }
 
 fn sound(when: &str, path: &Path, options: &VerifyOptions) -> Result<(), String> {
@@ -185,6 +224,10 @@ impl Diaries {
                 Note::Tries { act, number, lines } => {
                     tally.acts += 1;
                     let who = format!("{who}, {act} {number}");
+                    for name in lines.iter().map(|line| &line.session) {
+                        let about = subject_of(name).map(|subject| (session(name).id(), subject.to_owned()));
+                        self.about.extend(about);
+                    }
                     tried.insert(number, Tried { who, lines, seqs: None });
                 }
                 Note::Recorded(number, first, end) => {
@@ -209,6 +252,11 @@ impl Diaries {
                 }
                 Note::Shreds(name) => _ = self.shredded.entry(session(&name).id()).or_default(),
                 Note::Shredded(name) => _ = self.shredded.insert(session(&name).id(), true),
+                Note::ShredsSubject(subject) => _ = self.subjects.entry(subject).or_default(),
+                Note::ShreddedSubject(subject) => _ = self.subjects.insert(subject, true),
+                Note::ErasesSpan(page, secret) => self.pages.begins(page, secret),
+                Note::ErasedSpan(page, secret) => self.pages.ends(page, secret),
+                Note::Signed(seq, root) => self.signed.push((seq, root)),
                 Note::Merges(other) => _ = self.merged.entry(other).or_default(),
                 Note::Merged(other) => _ = self.merged.insert(other, true),
                 Note::Knows(seq, link) => self.knows.push(Expected { seq: Seq(seq), link: Link(link) }),
@@ -314,14 +362,21 @@ impl Diaries {
             return false;
         }
         if found.shredded {
-            return self.shredded.contains_key(&stream);
+            return self.is_shredded(stream).is_some();
         }
         let told = line.label == TOLD && matches!(found.label.as_str(), "message_recorded" | "item_revised");
         let text = match &found.text {
             Some(text) => *text == line.text,
-            None => self.erased.contains_key(&line.text),
+            None => self.erased.contains_key(&line.text) || self.pages.may_lack(&line.text),
         };
         (told || found.label == line.label) && text
+    }
+
+    /// Whether the shredding of a session was begun, and if so, whether it ended well.
+    fn is_shredded(&self, stream: StreamId) -> Option<bool> {
+        let by_subject = self.about.get(&stream).and_then(|subject| self.subjects.get(subject)).copied();
+        let own = self.shredded.get(&stream).copied();
+        own.max(by_subject)
     }
 
     /// Events that no acknowledged commit has: those of commits without an answer, of erasures, of merges, of the beginning.
@@ -333,6 +388,7 @@ impl Diaries {
             .map(|name| session(&name).id())
             .collect();
         let mut open: Vec<&Tried> = self.open.iter().collect();
+        let pages = session(PAGES).id();
         let mut at = 0;
         while let Some(event) = found.get(at) {
             let text = event.text.as_deref().unwrap_or_default();
@@ -342,6 +398,7 @@ impl Diaries {
                     && is_prepared(event, found)
                 || event.label == "context_rebased"
                 || (event.label == "erased" && self.reasons.contains(text))
+                || (event.label == "item_revised" && event.stream == pages && self.is_page(event))
                 || merged.contains(&event.stream);
             if is_known {
                 at += 1;
@@ -356,6 +413,11 @@ impl Diaries {
             at += self.starts_with(rest, &tried.lines).unwrap_or(1);
         }
         Ok(())
+    }
+
+    /// Whether a revision is that of a page. Its text may be gone again.
+    fn is_page(&self, event: &Found) -> bool {
+        event.text.as_ref().is_none_or(|text| self.pages.is_revision(text))
     }
 
     /// A text is there once, but for those that threads share.
@@ -427,7 +489,7 @@ impl Diaries {
             if is_erased == Some(true) {
                 return Err(format!("seq {} was told to be erased: {}", event.seq, event.shown()));
             }
-            if self.shredded.get(&event.stream) == Some(&true) && !event.shredded {
+            if self.is_shredded(event.stream) == Some(true) && !event.shredded {
                 return Err(format!("seq {} was told to be shredded: {}", event.seq, event.shown()));
             }
         }

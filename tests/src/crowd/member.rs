@@ -9,10 +9,14 @@ use std::time::Instant;
 use acpdb_engine::Store;
 use acpdb_engine::locks::steady;
 
+use super::board::Board;
 use super::diary::Diary;
 use super::thread::Hand;
 use super::{HANG, Setting, follower, told};
 use crate::soak::Dice;
+
+/// A handle, and the number of the ring with which it was opened.
+pub type Handle = (Store, u32);
 
 /// The things that the threads of a process share.
 pub struct Member {
@@ -23,7 +27,9 @@ pub struct Member {
     /// The process.
     pub number: usize,
     /// Its first handle, and the others.
-    handles: (Mutex<Store>, Vec<Mutex<Store>>),
+    handles: (Mutex<Handle>, Vec<Mutex<Handle>>),
+    /// What all processes know.
+    pub board: Board,
     /// Acts that were begun.
     pub begun: AtomicUsize,
     /// All threads have done their acts.
@@ -35,7 +41,7 @@ pub struct Member {
 
 impl Member {
     /// One of its handles.
-    pub fn handle(&self, place: usize) -> &Mutex<Store> {
+    pub fn handle(&self, place: usize) -> &Mutex<Handle> {
         let (first, others) = &self.handles;
         others.get(place.wrapping_sub(1)).unwrap_or(first)
     }
@@ -87,8 +93,8 @@ fn say(word: &str) {
 pub fn play(setting: Setting, folder: PathBuf, number: usize) -> Result<(), String> {
     let mut dice = Dice::new(setting.seed ^ (number as u64 + 1).wrapping_mul(0x9e37_79b9));
     let mut open = || {
-        let store = setting.builder(&folder, &mut dice).open();
-        store.map(Mutex::new).map_err(|error| format!("open: {}", told(&error)))
+        let handle = setting.open(&folder, &mut dice, false);
+        handle.map(Mutex::new).map_err(|error| format!("open: {error}"))
     };
     let handles = (open()?, (1..setting.handles).map(|_| open()).collect::<Result<_, _>>()?);
     let member = Member {
@@ -96,6 +102,7 @@ pub fn play(setting: Setting, folder: PathBuf, number: usize) -> Result<(), Stri
         begun: AtomicUsize::new(0),
         is_over: AtomicBool::new(false),
         ended: (Mutex::new(false), Condvar::new()),
+        board: Board::new(&folder),
         setting,
         folder,
         number,
@@ -122,7 +129,7 @@ pub fn play(setting: Setting, folder: PathBuf, number: usize) -> Result<(), Stri
         outcomes.push(joined(follower));
         // Without a close there is only the drop of the handle, behind this.
         let closed = (0..setting.handles).map(|place| {
-            let store = steady(member.handle(place)).clone();
+            let (store, _) = steady(member.handle(place)).clone();
             if dice.one_in(2) {
                 store.close().map_err(|error| format!("close: {}", told(&error)))
             } else {

@@ -2,17 +2,27 @@
 //!
 //! ```text
 //! setting (a seed) -> members: processes x handles x threads, each thread with acts by a seed of its own -> diaries
-//!   appends, acts, erasures, seals, indexes, snapshots, backups, merges, checks, handles closed and opened, one process killed
-//!                  -> judge: diaries against the store as it is read at the end
+//!   appends, messages in pieces, acts, erasures of items and of stretches, seals, indexes, snapshots, backups, merges, checks, signed
+//!   checkpoints, keys of sessions and of the store replaced, sessions and subjects shredded, handles closed and opened, one process killed
+//!                  -> judge: diaries against the store as it is read at the end, and salvaged
 //! ```
 //!
 //! A seed repeats the choices, not the timing; `crate::soak` has machines that repeat both, on which one thread is a process, so
 //! that no two threads of a process contend there. The number of acts bounds a round, no clock does.
 
+pub mod board;
+mod care;
 pub mod diary;
+mod erasing;
+mod facts;
 pub mod follower;
 pub mod judge;
+mod keys;
 pub mod member;
+mod pages;
+mod reading;
+mod signing;
+mod talks;
 pub mod thread;
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -26,6 +36,7 @@ use acpdb_engine::event::Role;
 use acpdb_engine::keys::{KeyRing, RawKeyRing};
 use acpdb_engine::{Builder, Durability, Error, Store};
 
+use self::board::Board;
 use crate::soak::{Dice, Finding};
 
 /// How long a round may take before it counts as a deadlock.
@@ -38,6 +49,8 @@ pub const MEMBER: &str = "ACPDB_SOAK_CROWD_MEMBER";
 pub const SESSION_COUNT: usize = 4;
 /// Stores that are merged.
 pub const OTHER_COUNT: usize = 2;
+/// So many bytes at the beginning of an erased text are in no other text.
+pub const GONE_BYTES: usize = 24;
 /// Messages in each session of a store that is merged.
 pub const OTHER_MESSAGE_COUNT: usize = 5;
 
@@ -90,26 +103,57 @@ impl Setting {
         let is_killed = processes > 1 && dice.one_in(3);
         let kill = is_killed.then(|| (dice.below(processes), 1 + dice.below(threads * acts)));
         let segment_bytes_max = dice.pick(&[4096 + 1500, 24 << 10, 64 << 10], 24 << 10);
-        let (encrypted, prepared) = (dice.one_in(4), dice.one_in(2));
+        let (encrypted, prepared) = (dice.below(5) < 2, dice.one_in(2));
         Self { seed, encrypted, processes, handles, threads, acts, kill, segment_bytes_max, prepared }
     }
 
-    /// The ring of an encrypted store.
+    /// A ring of an encrypted store.
     #[must_use]
-    pub fn ring(&self) -> Option<Arc<dyn KeyRing>> {
-        self.encrypted.then(|| Arc::new(RawKeyRing::new("the crowd's", &[7; 32])) as Arc<dyn KeyRing>)
+    pub fn ring(&self, number: u32) -> Option<Arc<dyn KeyRing>> {
+        let mut key = [7; 32];
+        key.iter_mut().zip(number.to_le_bytes()).for_each(|(byte, other)| *byte ^= other);
+        self.encrypted.then(|| Arc::new(RawKeyRing::new(format!("ring {number}"), &key)) as Arc<dyn KeyRing>)
     }
 
-    /// How a handle opens the store of the round, as a roll says.
+    /// Opens a handle with the ring that opens the store now. Returns its number, too.
+    ///
+    /// # Errors
+    /// In words; also if no ring opens the store.
+    pub fn open(&self, folder: &Path, dice: &mut Dice, read_only: bool) -> Result<(Store, u32), String> {
+        let board = Board::new(folder);
+        let begun_at = Instant::now();
+        loop {
+            let rings = board.rings()?;
+            // While keys are wrapped anew, the old ring opens the store up to the last key, and the new one from then on.
+            for ring in [rings.done, rings.begun] {
+                let builder = self.builder(folder, &mut dice.clone(), ring);
+                let builder = if read_only { builder.read_only() } else { builder };
+                match builder.open() {
+                    Ok(store) => {
+                        dice.roll();
+                        return Ok((store, ring));
+                    }
+                    Err(Error::Locked { .. }) => {}
+                    Err(error) => return Err(told(&error)),
+                }
+            }
+            if begun_at.elapsed() > HANG / 4 {
+                return Err(format!("no ring opens the store: {rings:?}"));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// How a handle opens the store of the round with a ring, as a roll says.
     #[must_use]
-    pub fn builder(&self, folder: &Path, dice: &mut Dice) -> Builder {
+    pub fn builder(&self, folder: &Path, dice: &mut Dice, ring: u32) -> Builder {
         let durability = if dice.one_in(3) { Durability::Os } else { Durability::Sync };
         let memory_max = if dice.one_in(2) { 24 << 10 } else { 64 << 20 };
         let builder = Store::builder(store_of(folder)).any_file_system().registry(acpdb_hosts::registry());
         let builder = builder.segment_bytes_max(self.segment_bytes_max).lock_wait(HANG / 2);
         let builder = builder.durability(durability).memory_max(memory_max);
         let builder = builder.index(!dice.one_in(3)).sealing(!dice.one_in(3)).snapshots(!dice.one_in(4));
-        match self.ring() {
+        match self.ring(ring) {
             Some(ring) => builder.keys(ring),
             None => builder,
         }
@@ -125,8 +169,26 @@ pub fn store_of(folder: &Path) -> PathBuf {
 /// A session of the round.
 #[must_use]
 pub fn session(name: &str) -> StreamInfo {
-    if name == USER { StreamInfo::user() } else { StreamInfo::session("crowd", name) }
+    let subject =
+        name.strip_prefix(ABOUT).and_then(|rest| rest.split_once(' ')).map(|(subject, _)| subject.to_owned());
+    if name == USER {
+        StreamInfo::user()
+    } else {
+        StreamInfo { subject, ..StreamInfo::session("crowd", name) }
+    }
 }
+
+/// The subject that a session is about, itself or by the session that it goes on from.
+#[must_use]
+pub fn subject_of(session: &str) -> Option<&str> {
+    let rest = session.strip_prefix(ABOUT).or_else(|| session.strip_prefix(KIN))?;
+    rest.split_once(' ').map(|(subject, _)| subject)
+}
+
+/// The beginning of the name of a session about a subject, whose name stands behind it.
+pub const ABOUT: &str = "about ";
+/// The same for a session that goes on from such a one.
+pub const KIN: &str = "kin ";
 
 /// The name of the user's stream, among names of sessions.
 pub const USER: &str = "@user";
@@ -189,7 +251,7 @@ fn play(setting: Setting, folder: &Path, tally: &mut Tally) -> Result<(), String
 
 /// Makes the store, and those that are merged into it.
 fn prepare(setting: Setting, folder: &Path) -> Result<(), Error> {
-    let store = setting.builder(folder, &mut Dice::new(setting.seed)).open()?;
+    let store = setting.builder(folder, &mut Dice::new(setting.seed), 0).open()?;
     if setting.prepared {
         for number in 0..SESSION_COUNT {
             let _ = store.append(&session(&format!("s{number}")), vec![Entry::step("")])?;

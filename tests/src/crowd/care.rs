@@ -1,0 +1,147 @@
+//! Acts of a thread that record nothing of their own: seals, indexes, snapshots, checks, copies, merges, other handles.
+
+use acpdb_engine::locks::steady;
+use acpdb_engine::store::{MergeOptions, VerifyOptions, verify_store};
+use acpdb_engine::verify::Verdict;
+use acpdb_engine::{Error, Store};
+
+use super::diary::Note;
+use super::judge::faults;
+use super::thread::Hand;
+use super::{OTHER_COUNT, session, told};
+use crate::support::events;
+
+impl Hand<'_> {
+    pub(super) fn seals(&mut self) -> Result<(), String> {
+        let active = self.dice.one_in(2);
+        let Some(report) = self.does("seal", |store| store.seal(active))? else { return Ok(()) };
+        if report.damage.is_empty() { Ok(()) } else { Err(format!("seal: {report:?}")) }
+    }
+
+    pub(super) fn indexes(&mut self) -> Result<(), String> {
+        // An encrypted store has no index.
+        let store = self.store();
+        self.member.begins(self.thread, "reindex");
+        match store.reindex() {
+            // Another handle has it, or this one uses none.
+            Ok(_) | Err(Error::Busy { .. } | Error::ReadOnly { .. } | Error::NotFound { .. }) => Ok(()),
+            Err(_) if self.member.setting.encrypted => Ok(()),
+            Err(error) => Err(format!("reindex: {} ({error:?})", told(&error))),
+        }
+    }
+
+    pub(super) fn saves(&mut self) -> Result<(), String> {
+        let name = self.session();
+        if self.dice.one_in(4) {
+            self.does("forget", |store| store.forget_snapshots(Some(session(&name).id())))?;
+        } else {
+            self.does("save", |store| store.save_snapshot(session(&name).id()))?;
+        }
+        let text = self.tag();
+        self.does("put aside", |store| {
+            // Other threads put theirs aside under the same name.
+            let _ = store.put_aside("crowd", text.as_bytes());
+            let _ = store.aside("crowd");
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    pub(super) fn verifies(&mut self) -> Result<(), String> {
+        let store = self.store();
+        self.member.begins(self.thread, "verify");
+        let rings = self.member.board.rings()?;
+        let options = VerifyOptions {
+            deep: self.dice.one_in(2),
+            keys: self.member.setting.ring(rings.done),
+            ..VerifyOptions::default()
+        };
+        let report =
+            verify_store(store.root(), &options).map_err(|error| format!("verify: {}", told(&error)))?;
+        if report.verdict() != Verdict::Sound {
+            // The ring of before does not open the keys that are wrapped by the next one.
+            if options.deep && self.member.board.rings()?.begun > rings.done {
+                return Ok(());
+            }
+            return Err(format!("verify beside writers: {}", faults(&report)));
+        }
+        self.diary.note(&Note::Knows(report.head_seq.get(), *report.head_link.as_bytes()))
+    }
+
+    fn folder_for(&mut self, what: &str) -> std::path::PathBuf {
+        self.copies += 1;
+        self.member.folder.join(format!("{what}-{}-{}-{}", self.member.number, self.thread, self.copies))
+    }
+
+    /// A copy of the store, checked; it is part of the later store.
+    pub(super) fn copies(&mut self) -> Result<(), String> {
+        let folder = self.folder_for("copy");
+        let is_encrypted = self.member.setting.encrypted;
+        let Some(copy) = self.does("backup", |store| store.backup(&folder, &mut |_| ()))? else {
+            return Ok(());
+        };
+        if copy.report.verdict() != Verdict::Sound {
+            return Err(format!("backup beside writers: {}", faults(&copy.report)));
+        }
+        if copy.report.head_seq != copy.head {
+            return Err(format!("backup of {} has {}", copy.head, copy.report.head_seq));
+        }
+        self.diary.note(&Note::Knows(copy.head.get(), *copy.report.head_link.as_bytes()))?;
+        let rings = self.member.board.rings()?;
+        let is_read = self.dice.one_in(2);
+        if is_read && is_encrypted {
+            self.does("backup keys", |store| store.backup_keys(&folder))?;
+        }
+        // If the keys were wrapped anew meanwhile, the copy may need both rings.
+        if is_read && rings.begun == rings.done && self.member.board.rings()? == rings {
+            let builder = Store::builder(&folder).any_file_system();
+            let builder = match self.member.setting.ring(rings.done) {
+                Some(ring) => builder.keys(ring),
+                None => builder,
+            };
+            let read = builder.open().and_then(|store| events(&store));
+            let read = read.map_err(|error| format!("copy: {}", told(&error)))?;
+            if read.len() as u64 != copy.head.get() {
+                return Err(format!("backup of {} has {} events", copy.head, read.len()));
+            }
+        }
+        std::fs::remove_dir_all(&folder).map_err(|error| error.to_string())
+    }
+
+    /// Adds another store, which other threads add as well.
+    pub(super) fn merges(&mut self) -> Result<(), String> {
+        let other = self.dice.below(OTHER_COUNT);
+        let folder = self.member.folder.join(format!("other-{other}"));
+        let source = Store::builder(folder).any_file_system().read_only().open();
+        let mut source = source.map_err(|error| format!("source: {}", told(&error)))?;
+        let store = self.store();
+        self.member.begins(self.thread, "merge");
+        self.diary.note(&Note::Merges(other))?;
+        match store.merge(&mut source, MergeOptions::default()) {
+            Ok(report) if report.left_out_count > 0 || !report.branches.is_empty() => {
+                Err(format!("merge: {report:#?}"))
+            }
+            Ok(_) => self.diary.note(&Note::Merged(other)),
+            Err(error) if self.may_fail("merge", &error)? => Ok(()),
+            Err(error) => Err(format!("merge: {} ({error:?})", told(&error))),
+        }
+    }
+
+    /// Opens a handle anew, in place of one that other threads may still use.
+    pub(super) fn reopens(&mut self, place: usize) -> Result<(), String> {
+        let handle = self.member.handle(place);
+        self.member.begins(self.thread, "reopen");
+        if self.dice.one_in(2) {
+            let (store, _) = steady(handle).clone();
+            store.close().map_err(|error| format!("close: {}", told(&error)))?;
+        }
+        let opened = self.member.setting.open(&self.member.folder, &mut self.dice, false);
+        let (store, ring) = opened.map_err(|error| format!("reopen: {error}"))?;
+        if let Some(damage) = &store.recovery().damage {
+            return Err(format!("reopen: {damage}"));
+        }
+        let before = std::mem::replace(&mut *steady(handle), (store, ring));
+        drop(before);
+        Ok(())
+    }
+}
