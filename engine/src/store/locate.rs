@@ -228,28 +228,38 @@ impl Inner {
     /// Brings the locator up to the durable head and asks it.
     fn ask<T>(&self, question: &dyn Fn(&Locator) -> Result<T, Unanswered>) -> Result<(T, Seq), Error> {
         self.let_index_go();
-        self.catch_up_locator()?;
-        self.ask_known(question)
+        loop {
+            let until = self.catch_up_locator()?;
+            if let Some(answer) = self.ask_from(until, question)? {
+                return Ok(answer);
+            }
+        }
     }
 
-    /// Asks the locator as it is. If the index fails, drops it and asks again.
+    /// Asks the locator as it is. If the index fails, brings the locator up to the durable head without it and asks again.
     fn ask_known<T>(&self, question: &dyn Fn(&Locator) -> Result<T, Unanswered>) -> Result<(T, Seq), Error> {
+        self.ask_from(Seq::ZERO, question)?.map_or_else(|| self.ask(question), Ok)
+    }
+
+    /// The locator's answer. `None`: it has not all events up to `until`, since another thread began it anew, or its index failed and was dropped.
+    fn ask_from<T>(
+        &self,
+        until: Seq,
+        question: &dyn Fn(&Locator) -> Result<T, Unanswered>,
+    ) -> Result<Option<(T, Seq)>, Error> {
         let failed = {
             let locator = self.locator();
+            if locator.tail.watermark < until {
+                return Ok(None);
+            }
             match question(&locator) {
-                Ok(answer) => return Ok((answer, locator.tail.watermark)),
+                Ok(answer) => return Ok(Some((answer, locator.tail.watermark))),
                 Err(Unanswered::Log(error)) => return Err(error),
                 Err(Unanswered::Index(why)) => why,
             }
         };
         self.locator_mut().drop_index(&failed);
-        self.catch_up_locator()?;
-        let locator = self.locator();
-        match question(&locator) {
-            Ok(answer) => Ok((answer, locator.tail.watermark)),
-            Err(Unanswered::Log(error)) => Err(error),
-            Err(Unanswered::Index(why)) => Err(Error::damaged_file(None, why.reason)),
-        }
+        Ok(None)
     }
 
     /// Frames with events of `streams` past `after`, oldest first, and the seq up to which these are all.
@@ -481,5 +491,35 @@ impl Locator {
 
     pub(super) const fn tail_place_count_for_test(&self) -> usize {
         self.tail.place_count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use crate::entry::{Entry, StreamInfo};
+    use crate::event::Role;
+
+    use super::*;
+
+    /// Between a thread's look at the log and its question another one began the locator anew: the answer was that there is nothing.
+    #[test]
+    fn a_question_is_not_asked_of_a_locator_that_another_thread_began_anew() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let store = Store::builder(folder.path().join("store")).open().unwrap();
+        let info = StreamInfo::session("acpdb", "s1");
+        let _ = store.append(&info, vec![Entry::message("m1", Role::User, "hello")]).unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::SeqCst) {
+                    store.inner.locator_mut().drop_index(&Bypassed { reason: "a test".to_owned() });
+                }
+            });
+            let missed = (0..5000).filter(|_| store.inner.stream_place(info.id()).unwrap().is_none()).count();
+            is_over.store(true, Ordering::SeqCst);
+            assert_eq!(missed, 0);
+        });
     }
 }
