@@ -1,5 +1,7 @@
 //! Acts of a thread that record nothing of their own: seals, indexes, snapshots, checks, copies, merges, other handles.
 
+use std::path::{Path, PathBuf};
+
 use acpdb_engine::locks::steady;
 use acpdb_engine::store::{MergeOptions, VerifyOptions, verify_store};
 use acpdb_engine::verify::Verdict;
@@ -9,7 +11,7 @@ use super::diary::Note;
 use super::judge::faults;
 use super::thread::Hand;
 use super::{OTHER_COUNT, session, told};
-use crate::support::events;
+use crate::support::{events, texts_of};
 
 impl Hand<'_> {
     pub(super) fn seals(&mut self) -> Result<(), String> {
@@ -68,7 +70,7 @@ impl Hand<'_> {
         self.diary.note(&Note::Knows(report.head_seq.get(), *report.head_link.as_bytes()))
     }
 
-    fn folder_for(&mut self, what: &str) -> std::path::PathBuf {
+    fn folder_for(&mut self, what: &str) -> PathBuf {
         self.copies += 1;
         self.member.folder.join(format!("{what}-{}-{}-{}", self.member.number, self.thread, self.copies))
     }
@@ -76,7 +78,6 @@ impl Hand<'_> {
     /// A copy of the store, checked; it is part of the later store.
     pub(super) fn copies(&mut self) -> Result<(), String> {
         let folder = self.folder_for("copy");
-        let is_encrypted = self.member.setting.encrypted;
         let Some(copy) = self.does("backup", |store| store.backup(&folder, &mut |_| ()))? else {
             return Ok(());
         };
@@ -87,25 +88,51 @@ impl Hand<'_> {
             return Err(format!("backup of {} has {}", copy.head, copy.report.head_seq));
         }
         self.diary.note(&Note::Knows(copy.head.get(), *copy.report.head_link.as_bytes()))?;
-        let rings = self.member.board.rings()?;
-        let is_read = self.dice.one_in(2);
-        if is_read && is_encrypted {
-            self.does("backup keys", |store| store.backup_keys(&folder))?;
-        }
-        // If the keys were wrapped anew meanwhile, the copy may need both rings.
-        if is_read && rings.begun == rings.done && self.member.board.rings()? == rings {
-            let builder = Store::builder(&folder).any_file_system();
-            let builder = match self.member.setting.ring(rings.done) {
-                Some(ring) => builder.keys(ring),
-                None => builder,
-            };
-            let read = builder.open().and_then(|store| events(&store));
-            let read = read.map_err(|error| format!("copy: {}", told(&error)))?;
-            if read.len() as u64 != copy.head.get() {
-                return Err(format!("backup of {} has {} events", copy.head, read.len()));
+        if self.dice.one_in(2) {
+            let before = self.member.board.rings()?;
+            if self.member.setting.encrypted {
+                self.does("backup keys", |store| store.backup_keys(&folder))?;
+            }
+            let after = self.member.board.rings()?;
+            // With more rings than two around its keys, no rotation goes on in the copy.
+            if after.begun <= before.done + 1 {
+                let read = self.reads_copy(&folder, before.done, after.begun);
+                let read = read.map_err(|error| format!("copy: {} ({error:?})", told(&error)))?;
+                if read != copy.head.get() {
+                    return Err(format!("backup of {} has {read} events", copy.head));
+                }
             }
         }
         std::fs::remove_dir_all(&folder).map_err(|error| error.to_string())
+    }
+
+    /// Reads all of a copy, and tells how many events it has. Its keys are wrapped by one of two rings, or some by each.
+    fn reads_copy(&self, folder: &Path, before: u32, after: u32) -> Result<u64, Error> {
+        let open = |ring| {
+            let builder = Store::builder(folder).any_file_system();
+            let ring = self.member.setting.ring(ring);
+            match ring {
+                Some(ring) => builder.keys(ring).open(),
+                None => builder.open(),
+            }
+        };
+        let mut store = match open(before) {
+            Err(Error::Locked { .. }) => open(after)?,
+            opened => opened?,
+        };
+        if let Some(ring) = self.member.setting.ring(after) {
+            let _ = store.rotate_keys(&ring)?;
+            drop(store);
+            store = open(after)?;
+        }
+        let all = events(&store)?;
+        for body in all.iter().flat_map(texts_of) {
+            match store.body(body) {
+                Ok(_) | Err(Error::Erased { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(all.len() as u64)
     }
 
     /// Adds another store, which other threads add as well.
