@@ -28,7 +28,7 @@ pub struct Member {
     pub number: usize,
     /// Its first handle, and the others.
     handles: (Mutex<Handle>, Vec<Mutex<Handle>>),
-    /// What all processes know.
+    /// The board that all processes read.
     pub board: Board,
     /// Acts that were begun.
     pub begun: AtomicUsize,

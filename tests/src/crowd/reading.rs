@@ -1,4 +1,4 @@
-//! Acts of a thread that read, and look for things that must be gone.
+//! Acts of a thread that read, and look for texts and sessions that must be gone.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::thread::{Hand, Held};
 use super::{ABOUT, SESSION_COUNT, session, told};
 use crate::support::texts_of;
 
-/// Texts and sessions that no reader may see who begins now.
+/// Texts and sessions that a reader who begins now does not see.
 struct Gone {
     texts: Vec<String>,
     sessions: BTreeSet<StreamId>,

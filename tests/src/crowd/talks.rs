@@ -15,6 +15,9 @@ impl Hand<'_> {
         let name = if is_own { own } else { self.session() };
         let (store, key) = (self.store(), self.tag());
         let talk = store.session(session(&name));
+        if is_own && !self.left.is_empty() && self.dice.one_in(3) {
+            return self.gives_up(&store, &talk, &name);
+        }
         let mut message = talk.message(key.clone());
         let mut count = 0;
         for piece in 0..1 + self.dice.below(4) {
@@ -45,8 +48,31 @@ impl Hand<'_> {
             }
             _ => false,
         };
+        if is_own && count > 0 && !is_ended {
+            self.left.push(key.clone());
+        }
         if is_own && is_ended && self.is_open(&store, &talk, &key)? == Some(true) {
             return Err(format!("{name} has the message {key}, which ended, as open"));
+        }
+        Ok(())
+    }
+
+    /// Takes its own session up again, as after a crash, and gives up the messages that it left open.
+    fn gives_up(&mut self, store: &Store, talk: &Session, name: &str) -> Result<(), String> {
+        let resumed = match store.sync().and_then(|()| talk.open_or_resume()) {
+            Ok(resumed) => resumed,
+            Err(error) if self.is_stale(&error)? => return Ok(()),
+            Err(error) => return Err(format!("resume: {} ({error:?})", told(&error))),
+        };
+        if resumed.is_new || resumed.messages != self.left {
+            return Err(format!("{name} left {:?} open, and is taken up with {resumed:?}", self.left));
+        }
+        let lines = self.left.iter().map(|_| Line::new(name, "message_abandoned", "")).collect();
+        let is_done = self.records_on(store, "give up", lines, |_| {
+            talk.give_up(&resumed, "crowd").map(|receipt| seqs(&receipt))
+        })?;
+        if is_done {
+            self.left.clear();
         }
         Ok(())
     }
@@ -57,10 +83,7 @@ impl Hand<'_> {
         match store.sync().and_then(|()| talk.open_messages()) {
             Ok(open) => Ok(Some(open.iter().any(|open| open == key))),
             Err(error) if self.is_stale(&error)? => Ok(None),
-            Err(error) => {
-                let later = (store.head(), talk.open_messages(), store.sync(), talk.open_messages());
-                Err(format!("open messages: {} ({error:?}); then {later:?}", told(&error)))
-            }
+            Err(error) => Err(format!("open messages: {} ({error:?})", told(&error))),
         }
     }
 }

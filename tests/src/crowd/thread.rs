@@ -32,6 +32,8 @@ pub struct Hand<'a> {
     pub(super) held: Option<Held>,
     /// Sessions of its own, which it may shred.
     pub(super) victims: Vec<String>,
+    /// Messages that it left open in its own session.
+    pub(super) left: Vec<String>,
     pub(super) copies: usize,
     /// The handle that it used last: its place, and the ring with which it was opened.
     pub(super) at: (usize, u32),
@@ -59,6 +61,7 @@ impl<'a> Hand<'a> {
             own,
             held: None,
             victims,
+            left: Vec::new(),
             copies: 0,
             at: (0, 0),
             stale: false,
