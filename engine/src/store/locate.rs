@@ -496,8 +496,6 @@ impl Locator {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
-
     use crate::entry::{Entry, StreamInfo};
     use crate::event::Role;
 
@@ -510,16 +508,12 @@ mod tests {
         let store = Store::builder(folder.path().join("store")).open().unwrap();
         let info = StreamInfo::session("acpdb", "s1");
         let _ = store.append(&info, vec![Entry::message("m1", Role::User, "hello")]).unwrap();
-        let is_over = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while !is_over.load(Ordering::SeqCst) {
-                    store.inner.locator_mut().drop_index(&Bypassed { reason: "a test".to_owned() });
-                }
-            });
-            let missed = (0..5000).filter(|_| store.inner.stream_place(info.id()).unwrap().is_none()).count();
-            is_over.store(true, Ordering::SeqCst);
-            assert_eq!(missed, 0);
-        });
+        let inner = &store.inner;
+        let question = |locator: &Locator| Ok(locator.stream(info.id())?.is_some());
+        let until = inner.catch_up_locator().unwrap();
+        assert_eq!(inner.ask_from(until, &question).unwrap(), Some((true, until)));
+        inner.locator_mut().drop_index(&Bypassed { reason: "another thread's".to_owned() });
+        assert_eq!(inner.ask_from(until, &question).unwrap(), None);
+        assert_eq!(inner.ask(&question).unwrap(), (true, until));
     }
 }
