@@ -674,3 +674,27 @@ fn a_subject_that_another_handle_shredded_does_not_hold_up_a_rotation() {
     let error = place.builder().keys(new).open().unwrap().append(&about(PERSON, "two"), entries("two", 1));
     assert!(matches!(error.map(drop).unwrap_err(), Error::Erased { .. }));
 }
+
+/// Of events that come while their subject is shredded the key goes before that is on record: no damage.
+#[test]
+fn a_text_whose_key_is_gone_before_that_is_on_record_is_no_damage() {
+    let place = Place::new();
+    let one = about(PERSON, "one");
+    let store = place.open();
+    let _ = store.append(&one, entries("one", 1)).unwrap();
+    let events = store.events(Seq(1), Seq::MAX).unwrap().map(Result::unwrap);
+    let mut bodies = events.filter_map(|recorded| match &recorded.event.payload {
+        Payload::MessageRecorded(message) => Some(message.parts[0].body.id(recorded.seq)),
+        _ => None,
+    });
+    let body = bodies.next().unwrap();
+    let copy = place.folder.path().join("copy");
+    let _ = store.backup(&copy, &mut |_| ()).unwrap();
+    let _ = store.backup_keys(&copy).unwrap();
+    let _ = store.shred_subject(PERSON, "tester", "asked to").unwrap();
+    std::fs::copy(place.store().join(key_name(one.id())), copy.join(key_name(one.id()))).unwrap();
+    let copy = Store::builder(&copy).keys(Arc::clone(&place.ring)).open().unwrap();
+    assert!(copy.event(body.seq).unwrap().unwrap().event.payload.is_shredded());
+    let error = copy.body(body).unwrap_err();
+    assert!(matches!(error, Error::Erased { lost: false, .. }), "{error}");
+}
