@@ -111,7 +111,7 @@ impl Store {
         for body in bodies {
             match self.inner.body(body) {
                 Ok(text) if memchr::memmem::find(&text, gone.as_bytes()).is_some() => {
-                    rows.extend(addresses(body))
+                    rows.extend(addresses(body));
                 }
                 Ok(_) | Err(Error::Erased { .. }) => {}
                 // A text that cannot be read may have them.

@@ -1,8 +1,8 @@
 //! Acts of a thread on keys: of sessions, of subjects, and the ring around all of them.
 
-use acpdb_engine::Error;
 use acpdb_engine::entry::{Entry, Fact, PointRef, fact};
 use acpdb_engine::event::Role;
+use acpdb_engine::{Error, Store};
 
 use super::board::Post;
 use super::diary::{Line, Note};
@@ -167,7 +167,7 @@ impl Hand<'_> {
                 return Err(format!("{name} took a message after its subject was shredded"));
             }
         }
-        let Some(known) = self.does("subjects", |store| store.subjects())? else { return Ok(()) };
+        let Some(known) = self.does("subjects", Store::subjects)? else { return Ok(()) };
         if known.iter().any(|known| known.name == subject) {
             return Err(format!("subject {subject} was shredded, and is told"));
         }

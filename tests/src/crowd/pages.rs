@@ -89,10 +89,14 @@ impl Hand<'_> {
                 let secret = page.get(span(number)).unwrap_or_default();
                 self.member.board.post(&Post::TextGone(secret.to_owned()))
             }
-            // The stretch is gone already, or the text changed meanwhile; as often as others erase in it.
-            Err(Error::Rejected(_) | Error::HeadMoved { .. }) => Ok(()),
-            // As for an erasure.
-            Err(Error::Busy { .. } | Error::NotFound { .. } | Error::Erased { .. }) => Ok(()),
+            // The stretch is gone already, or the text changed meanwhile, as often as others erase in it; the others as for an erasure.
+            Err(
+                Error::Rejected(_)
+                | Error::HeadMoved { .. }
+                | Error::Busy { .. }
+                | Error::NotFound { .. }
+                | Error::Erased { .. },
+            ) => Ok(()),
             Err(error) if self.is_stale(&error)? => Ok(()),
             Err(error) => Err(format!("erase span: {} ({error:?})", told(&error))),
         }

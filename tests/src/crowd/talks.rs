@@ -20,7 +20,7 @@ impl Hand<'_> {
         }
         let mut message = talk.message(key.clone());
         let mut count = 0;
-        for piece in 0..1 + self.dice.below(4) {
+        for piece in 0..=self.dice.below(4) {
             let text = self.text(&format!("{key}.{piece}"));
             let label = if count == 0 { "message_recorded" } else { "message_continued" };
             let lines = vec![Line::new(&name, label, text.clone())];
