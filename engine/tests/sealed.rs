@@ -5,6 +5,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use acpdb_engine::codec::KeyFile;
 use acpdb_engine::entry::{Entry, StreamInfo};
@@ -697,4 +698,47 @@ fn a_text_whose_key_is_gone_before_that_is_on_record_is_no_damage() {
     assert!(copy.event(body.seq).unwrap().unwrap().event.payload.is_shredded());
     let error = copy.body(body).unwrap_err();
     assert!(matches!(error, Error::Erased { lost: false, .. }), "{error}");
+}
+
+/// A follower passed over a commit whose key it could not read just then. The next call hands it out now.
+#[test]
+fn a_commit_whose_key_cannot_be_read_now_is_handed_out_later() {
+    let place = Place::new();
+    let store = place.open();
+    let mut subscription = store.subscribe(store.head().unwrap().next());
+    let one = StreamInfo::session("acpdb", "one");
+    let receipt = place.open().append(&one, entries("one", 1)).unwrap();
+    let (key, aside) = (place.store().join(key_name(one.id())), place.folder.path().join("aside"));
+    std::fs::rename(&key, &aside).unwrap();
+    std::fs::create_dir(&key).unwrap();
+    for _ in 0..2 {
+        let error = subscription.next_within(Duration::ZERO).unwrap_err();
+        assert!(matches!(error, Error::Io { .. }), "{error:?}");
+    }
+    std::fs::remove_dir(&key).unwrap();
+    std::fs::rename(&aside, &key).unwrap();
+    let commit = subscription.next_within(Duration::ZERO).unwrap().unwrap();
+    assert_eq!(commit.last_seq(), receipt.last_seq);
+    assert!(subscription.next_within(Duration::ZERO).unwrap().is_none());
+}
+
+/// A handle kept frames as they were read while a key's file could not be opened, so the session stayed locked for as long as the handle lived.
+#[test]
+fn keys_that_could_not_be_read_for_a_moment_are_read_again() {
+    let place = Place::new();
+    let store = place.open();
+    let one = StreamInfo::session("acpdb", "one");
+    let receipt = place.open().append(&one, entries("one", 1)).unwrap();
+    let (key, aside) = (place.store().join(key_name(one.id())), place.folder.path().join("aside"));
+    std::fs::rename(&key, &aside).unwrap();
+    std::fs::create_dir(&key).unwrap();
+    assert!(store.view(one.id()).is_err());
+    assert!(store.event(receipt.last_seq).is_err());
+    assert!(store.events(Seq(1), Seq::MAX).unwrap().any(|event| event.is_err()));
+    std::fs::remove_dir(&key).unwrap();
+    std::fs::rename(&aside, &key).unwrap();
+    assert!(store.event(receipt.last_seq).unwrap().is_some());
+    assert!(store.events(Seq(1), Seq::MAX).unwrap().all(|event| event.is_ok()));
+    assert_eq!(texts(&store, &one).unwrap(), texts(&place.open(), &one).unwrap());
+    assert_eq!(texts(&store, &one).unwrap().len(), 1);
 }

@@ -170,6 +170,11 @@ impl Frame {
         self
     }
 
+    /// Whether a payload stays sealed because its key could not be had when the frame was opened. Opened again later, it may be in plain.
+    pub(crate) fn lacks_a_key(&self) -> bool {
+        self.opened.as_ref().is_some_and(|opened| opened.lacks_a_key())
+    }
+
     /// This frame, with the opened payloads of another frame of the same events.
     fn opened_as(mut self, frame: &Self) -> Self {
         self.opened.clone_from(&frame.opened);

@@ -131,6 +131,7 @@ pub enum KeyFound {
 pub(super) struct Opened {
     bytes: AlignedVec<16>,
     events: Vec<(u32, Sight, usize, usize)>,
+    lacks_a_key: bool,
 }
 
 impl Opened {
@@ -147,7 +148,13 @@ impl Opened {
 
     /// Takes note why the payload of an event stays sealed.
     pub(super) fn note(&mut self, ordinal: u32, sight: Sight) {
+        self.lacks_a_key |= sight == Sight::NoKey;
         self.events.push((ordinal, sight, 0, 0));
+    }
+
+    /// Whether a payload stays sealed because its key could not be had.
+    pub(super) const fn lacks_a_key(&self) -> bool {
+        self.lacks_a_key
     }
 
     /// The payload of an event, which is `raw` if it stays sealed.

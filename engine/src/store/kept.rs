@@ -254,8 +254,11 @@ impl FrameCache {
         self.by_seq.get(self.by_position.get(&position)?).cloned()
     }
 
-    /// Keeps a frame that was asked for.
+    /// Keeps a frame that was asked for. A frame that lacks a key is not kept, here and below: the key may be had the next time.
     pub(super) fn keep(&mut self, frame: &Frame) {
+        if frame.lacks_a_key() {
+            return;
+        }
         if frame.is_large() {
             self.keep_if_room(frame);
             return;
@@ -267,6 +270,9 @@ impl FrameCache {
 
     /// Keeps a part of a large frame.
     pub(super) fn keep_part(&mut self, part: &Frame) {
+        if part.lacks_a_key() {
+            return;
+        }
         self.make_room(cost(part));
         let before = self.parts.insert(part.first_seq(), part.clone());
         self.count(cost(part), before.as_ref());
@@ -274,7 +280,7 @@ impl FrameCache {
 
     /// Keeps a frame that was read on the way, if there is room: it pushes nothing out.
     pub(super) fn keep_if_room(&mut self, frame: &Frame) {
-        if self.bytes.saturating_add(cost(frame)) <= self.bytes_max {
+        if !frame.lacks_a_key() && self.bytes.saturating_add(cost(frame)) <= self.bytes_max {
             self.insert(frame.alone());
         }
     }

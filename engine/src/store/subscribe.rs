@@ -116,8 +116,8 @@ impl Subscription {
     /// The next commit; `None` if none came within `limit`. A limit of zero only looks.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for damage, once for each place: the next call goes on behind it. [`Error::Io`] if the log
-    /// cannot be read now; the next call tries again.
+    /// [`Error::Corrupt`] for damage, once for each place: the next call goes on behind it. [`Error::Io`] if the log or a key
+    /// cannot be read now, [`Error::Locked`] if the key ring does not open a key: the next call tries the same commit again.
     pub fn next_within(&mut self, limit: Duration) -> Result<Option<Commit>, Error> {
         if self.ready.is_empty() {
             self.read_on()?;
@@ -127,7 +127,17 @@ impl Subscription {
             self.read_on()?;
         }
         while let Some(frame) = self.ready.pop_front() {
-            if let Some(commit) = self.hand_out(&frame?)? {
+            let frame = frame?;
+            let handed = self.decoded(&frame);
+            if matches!(&handed, Err(error) if !matches!(error, Error::Corrupt { .. })) {
+                // A frame keeps what its keys were when it was read, so it is read again.
+                self.ready.clear();
+                self.place = None;
+                return handed;
+            }
+            // A damaged commit is not handed out again.
+            self.next = self.next.max(frame.last_seq().next());
+            if let Some(commit) = handed? {
                 return Ok(Some(commit));
             }
         }
@@ -135,15 +145,13 @@ impl Subscription {
     }
 
     /// The events of a frame that were not handed out.
-    fn hand_out(&mut self, frame: &Frame) -> Result<Option<Commit>, Error> {
-        let header = frame.header();
-        let from = self.next;
-        // Even if decoding fails, the frame is not handed out again.
-        self.next = self.next.max(header.last_seq().next());
-        let events =
-            frame.events().filter(|event| event.seq >= from).map(|event| self.inner.decode(frame, &event));
+    fn decoded(&self, frame: &Frame) -> Result<Option<Commit>, Error> {
+        let events = frame
+            .events()
+            .filter(|event| event.seq >= self.next)
+            .map(|event| self.inner.decode(frame, &event));
         let events: Vec<Recorded> = events.collect::<Result<_, _>>()?;
-        Ok((!events.is_empty()).then_some(Commit { recorded_at: header.time, events }))
+        Ok((!events.is_empty()).then_some(Commit { recorded_at: frame.header().time, events }))
     }
 
     /// Reads frames that are durable and were not read, a bounded number of bytes.
