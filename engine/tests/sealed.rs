@@ -739,6 +739,6 @@ fn keys_that_could_not_be_read_for_a_moment_are_read_again() {
     std::fs::rename(&aside, &key).unwrap();
     assert!(store.event(receipt.last_seq).unwrap().is_some());
     assert!(store.events(Seq(1), Seq::MAX).unwrap().all(|event| event.is_ok()));
+    assert!(store.view(one.id()).is_ok());
     assert_eq!(texts(&store, &one).unwrap(), texts(&place.open(), &one).unwrap());
-    assert_eq!(texts(&store, &one).unwrap().len(), 1);
 }

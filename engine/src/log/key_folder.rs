@@ -60,8 +60,19 @@ fn key_subject(file_name: &str) -> Option<SubjectId> {
     SubjectId::from_hex(file_name.strip_suffix(SUBJECT_END)?)
 }
 
-/// A file's bytes, also while it is being replaced.
+/// A file's bytes, also while it is being replaced: a file that was replaced after it was opened may be zeros by now.
 fn read(storage: &dyn Storage, name: &str) -> io::Result<Option<Vec<u8>>> {
+    let mut found = read_once(storage, name)?;
+    for _ in 0..LOOKS {
+        if !matches!(&found, Some(bytes) if bytes.iter().all(|byte| *byte == 0)) {
+            break;
+        }
+        found = read_once(storage, name)?;
+    }
+    Ok(found)
+}
+
+fn read_once(storage: &dyn Storage, name: &str) -> io::Result<Option<Vec<u8>>> {
     let old = format!("{name}{OLD_END}");
     for name in [name, &old, name] {
         // The own name is tried twice: the new file may have got it between the first two looks.
@@ -188,7 +199,7 @@ impl KeyFolder {
             if found.is_ok() {
                 break;
             }
-            // A file that was replaced after it was opened may be zeros by now.
+            // Some of it may be zeros, as above.
             found = self.decoded_once(storage, name, decode)?;
         }
         Ok(found)
@@ -352,5 +363,64 @@ impl KeyFolder {
         let fail = |error| LogError::io("write", target.path(name), error);
         write_file(target, name, &bytes).map_err(fail)?;
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::storage::{SimStorage, SimWorld};
+
+    /// Opens zeros so many times: the file had been replaced before it was read.
+    struct Replaced {
+        storage: SimStorage,
+        zeros: AtomicU32,
+    }
+
+    impl Storage for Replaced {
+        fn path(&self, name: &str) -> PathBuf {
+            self.storage.path(name)
+        }
+        fn open(&self, name: &str, access: Access) -> io::Result<Box<dyn StoredFile>> {
+            let less = |left: u32| left.checked_sub(1);
+            let is_late = self.zeros.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
+            self.storage.open(if is_late { "keys/zeros" } else { name }, access)
+        }
+        fn create_dir(&self, name: &str) -> io::Result<()> {
+            self.storage.create_dir(name)
+        }
+        fn list(&self, directory: &str) -> io::Result<Vec<String>> {
+            self.storage.list(directory)
+        }
+        fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+            self.storage.rename(from, to)
+        }
+        fn remove(&self, name: &str) -> io::Result<()> {
+            self.storage.remove(name)
+        }
+        fn sync_dir(&self, directory: &str) -> io::Result<()> {
+            self.storage.sync_dir(directory)
+        }
+        fn process(&self) -> u32 {
+            self.storage.process()
+        }
+    }
+
+    /// A copy of the keys beside a rotation could hold zeros in place of a key.
+    #[test]
+    fn a_file_that_was_replaced_after_it_was_opened_is_read_again() {
+        let world = SimWorld::new(1);
+        world.set_file("keys/a.key", b"wrapped");
+        world.set_file("keys/zeros", [0; 7]);
+        let read_late = |times: u32| {
+            let storage = Replaced { storage: world.process(1), zeros: AtomicU32::new(times) };
+            read(&storage, "keys/a.key").unwrap()
+        };
+        assert_eq!([0, 1, LOOKS].map(read_late), [(); 3].map(|()| Some(b"wrapped".to_vec())));
+        // Damage stays damage.
+        assert_eq!(read_late(LOOKS + 1), Some(vec![0; 7]));
     }
 }
