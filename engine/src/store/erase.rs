@@ -296,15 +296,7 @@ impl Inner {
         let mut seqs = Vec::new();
         let (places, _) = self.frames_of(&[stream], item.seq.before())?;
         for place in places {
-            let parts = match self.parts_of(place.position, &[stream], item.seq) {
-                Ok(parts) => parts,
-                Err(Error::Corrupt { detail, .. }) => {
-                    self.note_damage(detail);
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            for frame in parts {
+            for frame in self.sound_parts_of(place.position, &[stream], item.seq)? {
                 for event in frame.events().filter(|event| event.envelope.stream == stream) {
                     let decoded = super::decode::bare(&frame, &event).map(|it| it.event.payload);
                     if matches!(decoded, Ok(Payload::ItemRevised(revised)) if revised.item == item) {

@@ -139,15 +139,7 @@ impl Inner {
         let (after, newest) = (known.watermark, known.newest);
         let (places, watermark) = places(after)?;
         for place in places {
-            let parts = match self.parts_of(place.position, &[StreamId::STORE], after) {
-                Ok(parts) => parts,
-                Err(Error::Corrupt { detail, .. }) => {
-                    self.note_damage(detail);
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            for frame in parts {
+            for frame in self.sound_parts_of(place.position, &[StreamId::STORE], after)? {
                 for event in frame.events().filter(|event| event.seq > after && event.envelope.kind == ERASED)
                 {
                     known.newest = known.newest.max(event.seq);

@@ -93,6 +93,22 @@ impl Inner {
         self.parts_by(&mut looks, position, streams, after)
     }
 
+    /// As [`Inner::parts_of`]; of a damaged frame the damage is noted, and there are no parts.
+    pub(super) fn sound_parts_of(
+        &self,
+        position: Position,
+        streams: &[StreamId],
+        after: Seq,
+    ) -> Result<Parts, Error> {
+        match self.parts_of(position, streams, after) {
+            Err(Error::Corrupt { detail, .. }) => {
+                self.note_damage(detail);
+                Ok(Parts::One(None))
+            }
+            parts => parts,
+        }
+    }
+
     /// As [`Inner::parts_of`], for a caller that goes from frame to frame.
     pub(super) fn parts_by<'a>(
         &'a self,
