@@ -312,6 +312,46 @@ fn an_erasure_that_is_cut_off_anywhere_is_ended_by_the_next_opening() {
     }
 }
 
+/// A crash between the mark and the erasure's record left a text which says that bytes are gone, and the log with these bytes.
+#[test]
+fn an_erased_stretch_that_is_cut_off_anywhere_goes_with_its_mark() {
+    let world = filled(false, true);
+    let store = open(&world, 2);
+    let said = format!("my token is {SECRET}, keep it");
+    let info = session(2);
+    let _ = store.append(&info, vec![Entry::message("m", Role::User, &said)]).unwrap();
+    for call in ["c1", "c2"] {
+        let _ = store.erase(item_of(&store, &session(u32::from(call == "c2")), call), "ada", "it leaked");
+    }
+    assert_eq!(found_in(&world).len(), 1, "only in the message");
+    let item = store.view(info.id()).unwrap().history()[0].item;
+    let span = 12..12 + SECRET.len();
+    let marked = said.replace(SECRET, &format!("[{} bytes erased]", SECRET.len()));
+    let shown = |store: &Store| {
+        let body = store.view(info.id()).unwrap().history()[0].content[0].body;
+        String::from_utf8(store.body(body).unwrap()).unwrap()
+    };
+    let moments =
+        moments_of(&world, || drop(store.erase_span(info.id(), item, &span, "ada", "it leaked").unwrap()));
+    let (mut done, mut not) = (0, 0);
+    for (number, moment) in moments.iter().enumerate() {
+        for (variant, crash) in [Crash::Kill, Crash::Power].into_iter().enumerate() {
+            let image = moment.image(crash, (number * 7 + variant) as u64);
+            let context = format!("{crash:?} before {number} ({})", moment.operation);
+            let reader = open_with(&image, 49, true).unwrap();
+            assert!([&said, &marked].contains(&&shown(&reader)), "{context}");
+            drop(reader);
+            let store = open(&image, 50);
+            let is_marked = shown(&store) == marked;
+            drop(store);
+            assert_eq!(found_in(&image).is_empty(), is_marked, "{context}: {:?}", found_in(&image));
+            assert_sound(&image, &context);
+            *(if is_marked { &mut done } else { &mut not }) += 1;
+        }
+    }
+    assert!(done > 10 && not > 5, "{done} were on record, {not} were not");
+}
+
 /// Copies made of a store in the middle of an erasure end it in themselves.
 #[test]
 fn neither_a_backup_nor_a_salvaged_copy_keeps_what_is_on_record_as_erased() {

@@ -99,6 +99,9 @@ struct Hit {
 /// Hits by the event that names them and its row.
 type Hits = BTreeMap<(Seq, u32), Hit>;
 
+/// Records an erasure's events together with others, as one commit; the seq of the erasure.
+pub(super) type RecordWith<'a> = &'a dyn Fn(&[EventDraft]) -> Result<Option<Seq>, Error>;
+
 impl Store {
     /// Erases the content of an item (or of an event that made none) for good: all bodies of the events that made, revised and
     /// finished it, every body with equal bytes anywhere in the store, and the hosts' records that quote either. No view shows
@@ -114,16 +117,17 @@ impl Store {
     /// another process seals or erases, [`Error::ReadOnly`], [`Error::NoSpace`], [`Error::Poisoned`], [`Error::Io`]. Once the
     /// erasure is recorded, the next process that opens the store ends it.
     pub fn erase(&self, item: ItemId, by: &str, reason: &str) -> Result<EraseReport, Error> {
-        self.erase_wanted(item, by, reason, &|inner| inner.wanted(item))
+        self.erase_wanted(item, (by, reason), &|inner| inner.wanted(item), None)
     }
 
-    /// Erases the content that `wanted` finds. `wanted` is called once the erasure may begin.
+    /// Erases the content that `wanted` finds. `wanted` is called once the erasure may begin. `with`: records the first of its events; the
+    /// others, of content that came meanwhile, are recorded alone.
     pub(super) fn erase_wanted(
         &self,
         item: ItemId,
-        by: &str,
-        reason: &str,
+        (by, reason): (&str, &str),
         wanted: &dyn Fn(&Inner) -> Result<Wanted, Error>,
+        with: Option<RecordWith<'_>>,
     ) -> Result<EraseReport, Error> {
         let inner = &self.inner;
         inner.check_writable()?;
@@ -140,7 +144,7 @@ impl Store {
         };
         let mut hits = Hits::new();
         let mut recorded = None;
-        if let Err(error) = inner.record_all(&mut wanted, (&by, &reason), &mut hits, &mut recorded) {
+        if let Err(error) = inner.record_all(&mut wanted, (&by, &reason), with, &mut hits, &mut recorded) {
             // After a failed sync it is unknown whether the erasure is on record: the note stays, and the next opening looks.
             if recorded.is_none() && !matches!(error, Error::Poisoned) {
                 erasing.give_up();
@@ -201,6 +205,7 @@ impl Inner {
         &self,
         wanted: &mut Wanted,
         (by, reason): (&str, &str),
+        mut with: Option<RecordWith<'_>>,
         hits: &mut Hits,
         recorded: &mut Option<Seq>,
     ) -> Result<(), Error> {
@@ -212,8 +217,15 @@ impl Inner {
             if fresh.is_empty() {
                 break;
             }
-            let seq = self.record_erasure(&fresh, wanted, by, reason)?;
-            *recorded = recorded.or(Some(seq));
+            let addresses: Vec<BodyAddress> =
+                fresh.keys().map(|(seq, row)| BodyAddress { seq: *seq, row: *row }).collect();
+            let drafts = erasure_drafts(&addresses, self.contents_of(&fresh, wanted)?, by, reason);
+            // From here on no view shows them.
+            let seq = match with.take() {
+                Some(record) => record(&drafts)?,
+                None => Some(self.append_drafts(&drafts)?.first_seq),
+            };
+            *recorded = recorded.or(seq);
             hits.extend(fresh);
             // Between the search and the record another process may have written the same content again, or half of a host's record.
             after = until.before();
@@ -400,43 +412,6 @@ impl Inner {
         Ok(contents.into_iter().collect())
     }
 
-    /// Records that these rows are erased. From here on no view shows them.
-    fn record_erasure(&self, hits: &Hits, wanted: &Wanted, by: &str, reason: &str) -> Result<Seq, Error> {
-        let addresses: Vec<BodyAddress> =
-            hits.keys().map(|(seq, row)| BodyAddress { seq: *seq, row: *row }).collect();
-        self.record_addresses(&addresses, self.contents_of(hits, wanted)?, by, reason)
-    }
-
-    /// Records that the rows at these addresses are erased, with the keys of contents that must not come again.
-    pub(super) fn record_addresses(
-        &self,
-        addresses: &[BodyAddress],
-        mut contents: Vec<[u8; 16]>,
-        by: &str,
-        reason: &str,
-    ) -> Result<Seq, Error> {
-        let draft = |bodies: &[BodyAddress], contents: Vec<[u8; 16]>| {
-            let erased =
-                Erased { bodies: bodies.to_vec(), by: by.to_owned(), reason: reason.into(), contents };
-            let event = Event {
-                stream: StreamId::STORE,
-                origin: Origin::ZERO,
-                host_time: None,
-                stamp: Stamp { actor: Actor::User, ..Stamp::default() },
-                payload: erased.into(),
-            };
-            EventDraft::new(event, Bodies::default())
-        };
-        let drafts: Vec<EventDraft> = addresses
-            .chunks(BODIES_PER_EVENT)
-            .map(|bodies| {
-                let count = contents.len().min(BODIES_PER_EVENT);
-                draft(bodies, contents.drain(..count).collect())
-            })
-            .collect();
-        Ok(self.append_drafts(&drafts)?.first_seq)
-    }
-
     /// The hits, by event and item, and the keys of the items asked for.
     fn describe_hits(&self, hits: &Hits) -> Result<(Vec<ErasedContent>, Vec<String>), Error> {
         let mut streams: BTreeMap<StreamId, Vec<(Seq, u32)>> = BTreeMap::new();
@@ -490,6 +465,33 @@ impl Inner {
     pub(super) fn forget_contents(&self) {
         self.body_dedup().clear();
     }
+}
+
+/// The events which say that the rows at these addresses are erased, with the keys of contents that must not come again.
+pub(super) fn erasure_drafts(
+    addresses: &[BodyAddress],
+    mut contents: Vec<[u8; 16]>,
+    by: &str,
+    reason: &str,
+) -> Vec<EventDraft> {
+    let draft = |bodies: &[BodyAddress], contents: Vec<[u8; 16]>| {
+        let erased = Erased { bodies: bodies.to_vec(), by: by.to_owned(), reason: reason.into(), contents };
+        let event = Event {
+            stream: StreamId::STORE,
+            origin: Origin::ZERO,
+            host_time: None,
+            stamp: Stamp { actor: Actor::User, ..Stamp::default() },
+            payload: erased.into(),
+        };
+        EventDraft::new(event, Bodies::default())
+    };
+    let chunks = addresses.chunks(BODIES_PER_EVENT);
+    chunks
+        .map(|bodies| {
+            let count = contents.len().min(BODIES_PER_EVENT);
+            draft(bodies, contents.drain(..count).collect())
+        })
+        .collect()
 }
 
 /// Whether a content has to be refused when it comes again: not the signs of an empty object, nor a word of JSON.

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! bodies   rows of events, as a scan found them     -> erased, with all equal ones
-//! span     text of an item -> ItemRevised: the text with a mark in the place of the stretch -> its old body is erased
+//! span     text of an item -> ItemRevised: the text with a mark in the place of the stretch, and, in the same commit,
+//!                             Erased: its old body
 //! ```
 //!
 //! A body is erased as a whole, for its digest is that of the whole: the rest of a text is stored anew.
@@ -29,7 +30,7 @@ impl Store {
     /// As [`Store::erase`].
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn erase_bodies(&self, bodies: &[BodyAddress], by: &str, reason: &str) -> Result<EraseReport, Error> {
-        self.erase_wanted(first_of(bodies), by, reason, &|inner| inner.wanted_rows(bodies))
+        self.erase_wanted(first_of(bodies), (by, reason), &|inner| inner.wanted_rows(bodies), None)
     }
 
     /// The content that [`Store::erase_bodies`] would hit now. Changes nothing.
@@ -64,34 +65,41 @@ impl Store {
         if rest == text {
             return Err(refused(item, "has such a mark there already"));
         }
-        // The text is stored anew once the erasure may begin. Another erasure would leave the span elsewhere in another text.
-        self.erase_wanted(ItemId::first(seen.body.seq), by, reason, &|inner| {
-            let ((), _) = inner.decided(&[], &[stream], &mut |_| {
-                let part = self.part_of(stream, item)?;
-                if part.body != seen.body {
-                    let (expected, actual) = (seen.body.seq, part.body.seq);
-                    return Err(Error::HeadMoved { stream, expected, actual });
-                }
-                let mut bodies = Bodies::default();
-                let body = bodies.add_copied(&rest);
-                let revised = ItemRevised {
-                    item,
-                    face: Face::Output,
-                    parts: vec![Part {
-                        kind: part.kind,
-                        body,
-                        media_type: part.media_type,
-                        ..Part::default()
-                    }],
-                };
-                let drafts = vec![EventDraft::of(revised, bodies)];
-                Ok((vec![Recording { stream, actor: Actor::User, drafts }], ()))
-            })?;
+        let wanted = |inner: &Inner| {
+            self.unrevised_part_of(stream, item, &seen)?;
             let gone = text.get(span.clone()).unwrap_or_default();
             let mut rows = self.earlier_texts(stream, item, gone)?;
             rows.extend(addresses(seen.body));
             inner.wanted_rows(&rows)
-        })
+        };
+        // The mark and the erasure are one commit: a mark alone, as a crash between two commits left it, says that bytes are gone which
+        // are still there.
+        let record = |erasure: &[EventDraft]| {
+            let ((), written) = self.inner.decided(&[], &[stream], &mut |_| {
+                let part = self.unrevised_part_of(stream, item, &seen)?;
+                let mut bodies = Bodies::default();
+                let body = bodies.add_copied(&rest);
+                let part = Part { kind: part.kind, body, media_type: part.media_type, ..Part::default() };
+                let revised = ItemRevised { item, face: Face::Output, parts: vec![part] };
+                let revised =
+                    Recording { stream, actor: Actor::User, drafts: vec![EventDraft::of(revised, bodies)] };
+                let erased =
+                    Recording { stream: StreamId::STORE, actor: Actor::User, drafts: erasure.to_vec() };
+                Ok((vec![revised, erased], ()))
+            })?;
+            Ok(written.map(|written| written.first_seq.next()))
+        };
+        self.erase_wanted(ItemId::first(seen.body.seq), (by, reason), &wanted, Some(&record))
+    }
+
+    /// The only part of an item's content, if it is still the one that was seen: else the span may be of other bytes.
+    fn unrevised_part_of(&self, stream: StreamId, item: ItemId, seen: &PartView) -> Result<PartView, Error> {
+        let part = self.part_of(stream, item)?;
+        if part.body == seen.body {
+            return Ok(part);
+        }
+        let (expected, actual) = (seen.body.seq, part.body.seq);
+        Err(Error::HeadMoved { stream, expected, actual })
     }
 
     /// The texts with these bytes that an item had before it was revised.

@@ -20,6 +20,7 @@ use crate::log::{ErasedFigures, LogError};
 use crate::storage::{FileStorage, KeyRing};
 use crate::verify::{SHREDDED_ROW, SHREDDED_SUBJECT_ROW, recorded_erasures};
 
+use super::erase::erasure_drafts;
 use super::{Inner, Store};
 
 /// Most rounds of searching events that were recorded meanwhile.
@@ -272,8 +273,8 @@ impl Inner {
             if addresses.is_empty() {
                 break;
             }
-            let seq = self.record_addresses(&addresses, Vec::new(), by, reason)?;
-            found.recorded = found.recorded.or(Some(seq));
+            let appended = self.append_drafts(&erasure_drafts(&addresses, Vec::new(), by, reason))?;
+            found.recorded = found.recorded.or(Some(appended.first_seq));
         }
         Ok(())
     }
