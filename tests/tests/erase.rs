@@ -352,6 +352,39 @@ fn an_erased_stretch_that_is_cut_off_anywhere_goes_with_its_mark() {
     assert!(done > 10 && not > 5, "{done} were on record, {not} were not");
 }
 
+/// A process was killed after it had written the record of an erasure, and before the record counted. Another one, which had the store
+/// open, took up the note, found nothing on record and removed the note; its next commit put the record in force, and the bytes stayed.
+#[test]
+fn a_record_that_a_killed_process_wrote_is_carried_out_by_the_process_that_takes_up_the_note() {
+    let template = filled(false, true);
+    {
+        let store = open(&template, 2);
+        let _ = store.erase(item_of(&store, &session(0), "c3"), "ada", "no harm").unwrap();
+    }
+    let (mut done, mut not) = (0, 0);
+    for call in 0..120 {
+        let world = template.fork(call);
+        let other = open(&world, 3);
+        let process = Arc::new(world.process(2));
+        let builder = Store::builder("/sim").storage(process.clone()).registry(acpdb_hosts::registry());
+        let store = fixed(builder.segment_bytes_max(SEGMENT_BYTES), 2).open().unwrap();
+        let item = item_of(&store, &session(0), "c1");
+        process.crash_at(process.operation_count() + call, Crash::Kill);
+        let is_done = store.erase(item, "ada", "it leaked").is_ok();
+        drop(store);
+        let nothing = other.erase(item_of(&other, &session(0), "c3"), "ada", "again").unwrap();
+        assert!(nothing.hit.is_empty(), "call {call}");
+        let _ = other.append(&session(0), message(99)).unwrap();
+        let records = acpdb_tests::support::events(&other).unwrap();
+        let count = records.iter().filter(|it| matches!(it.event.payload, Payload::Erased(_))).count();
+        assert!(count == 2 || count == 1 && !is_done, "call {call}: {count}");
+        assert_eq!(found_in(&world).is_empty(), count == 2, "call {call}: {:?}", found_in(&world));
+        assert_sound(&world, &format!("call {call}"));
+        *(if count == 2 { &mut done } else { &mut not }) += 1;
+    }
+    assert!(done > 10 && not > 5, "{done} were on record, {not} were not");
+}
+
 /// Copies made of a store in the middle of an erasure end it in themselves.
 #[test]
 fn neither_a_backup_nor_a_salvaged_copy_keeps_what_is_on_record_as_erased() {
@@ -540,6 +573,17 @@ fn a_stream_whose_key_was_erased_goes_on() {
     assert_eq!(other.head().unwrap(), Seq(before.0 + 2));
 }
 
+/// A reason that is the text itself was found as equal content in each record, so sixteen were made, and the last one kept it.
+#[test]
+fn a_reason_that_is_the_text_itself_is_not_recorded() {
+    let world = filled(false, true);
+    let store = open(&world, 2);
+    let (info, before) = (session(0), store.head().unwrap());
+    let report = store.erase(item_of(&store, &info, "c1"), &output(), &output()).unwrap();
+    assert_eq!(report.recorded, Some(before.next()));
+    assert_eq!((found_in(&world), store.head().unwrap()), (Vec::new(), before.next()));
+}
+
 #[test]
 fn what_cannot_be_erased_is_refused_and_nothing_is_recorded() {
     let world = filled(false, false);
@@ -587,6 +631,39 @@ fn an_erasure_that_a_full_disk_refuses_leaves_no_note() {
         }
     }
     assert!(refused > 2 && done > 2, "{refused} refused, {done} done");
+}
+
+/// Calls to the storage fail while an erasure is under way: then it is on record and carried out, by the next opening at the latest, or
+/// neither.
+#[test]
+fn an_erasure_that_meets_a_fault_is_on_record_and_done_or_neither() {
+    let template = filled(false, true);
+    let (mut done, mut not) = (0, 0);
+    let kinds = FaultKind::ALL.into_iter().filter(|kind| *kind != FaultKind::SyncLies);
+    for (kind, after) in kinds.flat_map(|kind| (0..42).step_by(7).map(move |after| (kind, after))) {
+        let context = format!("{kind:?} after {after}");
+        let world = template.fork(after);
+        let other = open(&world, 3);
+        let process = Arc::new(world.process(2));
+        let builder = Store::builder("/sim").storage(process.clone()).registry(acpdb_hosts::registry());
+        let store = fixed(builder.segment_bytes_max(SEGMENT_BYTES), 2).open().unwrap();
+        let item = item_of(&store, &session(0), "c1");
+        process.plant(Fault { kind, after, once: true });
+        let is_done = store.erase(item, "ada", "it leaked").is_ok();
+        drop(store);
+        // After a failed sync every process begins anew.
+        let beside = other.append(&session(0), message(99));
+        assert!(matches!(beside, Ok(_) | Err(Error::Poisoned)), "{context}: {beside:?}");
+        let store = open(&world, 4);
+        let _ = store.append(&session(0), message(98)).unwrap();
+        let records = acpdb_tests::support::events(&store).unwrap();
+        let is_recorded = records.iter().any(|it| matches!(it.event.payload, Payload::Erased(_)));
+        assert!(is_recorded || !is_done, "{context}");
+        assert_eq!(found_in(&world).is_empty(), is_recorded, "{context}: {:?}", found_in(&world));
+        assert_sound(&world, &context);
+        *(if is_recorded { &mut done } else { &mut not }) += 1;
+    }
+    assert!(done > 10 && not > 5, "{done} were on record, {not} were not");
 }
 
 /// A saved fold that could not be opened for writing, as by a process with too many files, was removed without being zeroed, and

@@ -99,7 +99,7 @@ impl Log {
         }
         let lock = self.wait_for_seal_lock()?;
         if let Some(after) = read_note(&*self.storage)? {
-            return Ok(Erasing { log: self, _lock: lock, after, is_fresh: false });
+            return self.take_up(lock, after);
         }
         let after = self.refresh()?.seq;
         let erasing = Erasing { log: self, _lock: lock, after, is_fresh: true };
@@ -117,14 +117,21 @@ impl Log {
     /// Takes up an unfinished erasure, if there is one and no other process works on it.
     ///
     /// # Errors
-    /// As [`Log::begin_erasing`], but never [`LogError::Busy`].
+    /// As [`Log::begin_erasing`]; [`LogError::Busy`] only if another process writes for longer than the wait.
     pub fn resume_erasing(&self) -> Result<Option<Erasing<'_>>, LogError> {
         if self.is_read_only() || read_note(&*self.storage)?.is_none() {
             return Ok(None);
         }
         let Some(lock) = self.seal_lock()? else { return Ok(None) };
         // The owner may have ended the erasure before the lock was free.
-        Ok(read_note(&*self.storage)?.map(|after| Erasing { log: self, _lock: lock, after, is_fresh: false }))
+        read_note(&*self.storage)?.map(|after| self.take_up(lock, after)).transpose()
+    }
+
+    fn take_up(&self, lock: SealLock, after: Seq) -> Result<Erasing<'_>, LogError> {
+        // The process that died may have written its record, which counts for nothing yet. The next commit, of any process, would put it in
+        // force when the note is gone.
+        drop(self.exclusive()?);
+        Ok(Erasing { log: self, _lock: lock, after, is_fresh: false })
     }
 }
 

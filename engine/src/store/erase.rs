@@ -19,13 +19,13 @@ use rustc_hash::FxHashSet;
 use crate::codec::{BodyRow, Frame};
 use crate::command::draft::{Bodies, EventDraft};
 use crate::error::Error;
-use crate::event::{Actor, Body, BodyAddress, Erased, Event, Payload, Stamp};
+use crate::event::{Actor, Body, BodyAddress, ERASED_TEXT, Erased, Event, Payload, Stamp};
 use crate::fold::ItemView;
 use crate::ids::{BodyId, ItemId, Origin, Seq, StreamId};
-use crate::log::{ERASING, ErasedFigures, LogError};
+use crate::log::{ERASING, ErasedFigures, Erasing, LogError};
 use crate::storage::{Access, FileStorage, Storage as _};
 use crate::text::signature::is_masked;
-use crate::verify::recorded_erasures;
+use crate::verify::{recorded_addresses, recorded_erasures};
 
 use super::kept::whole;
 use super::wanted::Wanted;
@@ -138,17 +138,14 @@ impl Store {
         let mut wanted = match wanted(inner) {
             Ok(wanted) => wanted,
             Err(error) => {
-                erasing.give_up();
+                inner.give_up(erasing);
                 return Err(error);
             }
         };
         let mut hits = Hits::new();
         let mut recorded = None;
         if let Err(error) = inner.record_all(&mut wanted, (&by, &reason), with, &mut hits, &mut recorded) {
-            // After a failed sync it is unknown whether the erasure is on record: the note stays, and the next opening looks.
-            if recorded.is_none() && !matches!(error, Error::Poisoned) {
-                erasing.give_up();
-            }
+            inner.give_up(erasing);
             return Err(error);
         }
         inner.destroy_keys(erasing.after)?;
@@ -201,14 +198,17 @@ pub fn erasure_is_pending(folder: &Path) -> bool {
 
 impl Inner {
     /// Records the erasure of wanted content, until nothing new is found.
-    fn record_all(
+    fn record_all<'a>(
         &self,
         wanted: &mut Wanted,
-        (by, reason): (&str, &str),
+        (by, reason): (&'a str, &'a str),
         mut with: Option<RecordWith<'_>>,
         hits: &mut Hits,
         recorded: &mut Option<Seq>,
     ) -> Result<(), Error> {
+        // The record must not say what it erases.
+        let kept = |text: &'a str| if wanted.knows(text.as_bytes()) { ERASED_TEXT } else { text };
+        let (by, reason) = (kept(by), kept(reason));
         let mut after = Seq::ZERO;
         for _ in 0..ROUND_COUNT_MAX {
             let until = self.log.refresh()?.seq;
@@ -231,6 +231,17 @@ impl Inner {
             after = until.before();
         }
         Ok(())
+    }
+
+    /// Removes the note of an erasure that failed, if nothing of it is on record. A record may be written although its commit failed; if that is
+    /// so, or is not known, the note stays, and the next opening ends the erasure.
+    pub(super) fn give_up(&self, erasing: Erasing<'_>) {
+        // Under the write lock every written record counts.
+        let is_settled = self.log.exclusive().map(drop).is_ok();
+        if is_settled && recorded_addresses(&self.log, erasing.after).is_ok_and(|records| records.is_empty())
+        {
+            erasing.give_up();
+        }
     }
 
     /// Ends an erasure that a crash interrupted. If it cannot be ended now, the next opening ends it.

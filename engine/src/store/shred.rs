@@ -18,7 +18,10 @@ use crate::ids::{Seq, StreamId};
 use crate::locks::steady;
 use crate::log::{ErasedFigures, LogError};
 use crate::storage::{FileStorage, KeyRing};
-use crate::verify::{SHREDDED_ROW, SHREDDED_SUBJECT_ROW, recorded_erasures};
+use crate::verify::{
+    SHREDDED_ROW, SHREDDED_SUBJECT_ROW, recorded_addresses, recorded_erasures, recorded_shreds,
+    shredded_streams,
+};
 
 use super::erase::erasure_drafts;
 use super::{Inner, Store};
@@ -207,10 +210,7 @@ impl Inner {
         let (by, reason) = (self.cleaned(by), self.cleaned(reason));
         let erasing = self.log.begin_erasing()?;
         if let Err(error) = record(self, (&by, &reason), found) {
-            // After a failed sync it is not known whether it is on record: then the note stays, and the next opening looks.
-            if found.recorded.is_none() && !matches!(error, Error::Poisoned) {
-                erasing.give_up();
-            }
+            self.give_up(erasing);
             return Err(error);
         }
         self.destroy_keys(erasing.after)?;
