@@ -206,6 +206,59 @@ fn a_shredding_of_a_subject_that_is_cut_short_is_not_begun_or_is_ended_by_the_ne
     assert!(calls > 30, "{calls}");
 }
 
+/// The streams that erasures call shredded.
+fn shredded_on_record(store: &Store, log: &Log) -> Vec<StreamId> {
+    let mut streams = Vec::new();
+    for recorded in store.stream_events(StreamId::STORE, Seq(1), Seq::MAX).unwrap() {
+        let Payload::Erased(erased) = recorded.unwrap().event.payload else { continue };
+        let of_streams = erased.bodies.iter().filter(|body| body.row == u32::MAX);
+        let frames = of_streams.map(|body| (body.seq, log.locate(body.seq).unwrap().unwrap()));
+        streams.extend(frames.map(|(seq, frame)| frame.event(seq).unwrap().envelope.stream));
+    }
+    streams
+}
+
+/// A session that began between the search for sessions about a subject and the end of the subject's key lost its key with it. If the process
+/// that shredded the subject died there, no record said so.
+#[test]
+fn sessions_that_begin_beside_a_shredding_which_is_cut_short_are_on_record_if_they_are_shredded() {
+    let folder = tempfile::tempdir().unwrap();
+    let ring: Arc<dyn KeyRing> = Arc::new(FileKeyRing::create(&folder.path().join("mine.key")).unwrap());
+    let world = SimWorld::new(5);
+    add_about(&open(&world.process(4), &ring).unwrap(), "x", "m3").unwrap();
+    let mut late = 0;
+    for seed in 0..60 {
+        let world = world.fork(seed);
+        let (shredder, writer) = (world.process(2), world.process(3));
+        shredder.crash_at(70 + seed, Crash::Kill);
+        let shred = |process: SimStorage| {
+            // It is killed at some call.
+            let _ = open(&process, &ring).and_then(|store| store.shred_subject("zebra", "ann", "asked to"));
+        };
+        let write = |process: SimStorage| {
+            let store = open(&process, &ring).unwrap();
+            // Once the subject is shredded no session about it begins.
+            let _ = (0..4).try_for_each(|number| add_about(&store, &format!("n{number}"), "m").map(drop));
+        };
+        let parts: Vec<(SimStorage, Part<'_, ()>)> =
+            vec![(shredder, Box::new(shred)), (writer, Box::new(write))];
+        let _ = world.interleave(seed, parts);
+        let store = reopen(&world.process(5), &ring).unwrap();
+        let log = open_log(&world.process(6), &ring);
+        let on_record = shredded_on_record(&store, &log);
+        let frames: Vec<_> = log.frames_from(Seq(1), log.head()).unwrap().map(Result::unwrap).collect();
+        let has_events =
+            |stream| frames.iter().any(|frame| frame.events().any(|event| event.envelope.stream == stream));
+        for name in ["x", "n0", "n1", "n2", "n3"] {
+            let stream = session(name).id();
+            let is_shredded = has_events(stream) && store.is_shredded(stream).unwrap();
+            assert_eq!(on_record.contains(&stream), is_shredded, "seed {seed}: {name}");
+            late += u32::from(is_shredded && name != "x");
+        }
+    }
+    assert!(late > 10, "{late} sessions were shredded that began beside it");
+}
+
 #[test]
 fn another_key_whose_making_is_cut_short_is_there_or_not_and_nothing_is_lost() {
     let ring = ring("the first passphrase");

@@ -248,6 +248,7 @@ impl Inner {
     pub(super) fn resume_erasing(&self) -> Result<(), Error> {
         let Some(erasing) = self.log.resume_erasing()? else { return Ok(()) };
         self.destroy_keys(erasing.after)?;
+        self.record_late_sessions(erasing.after)?;
         let rows = recorded_erasures(&self.log, erasing.after)?;
         if !rows.is_empty() {
             // The figures belong to the interrupted erasure.

@@ -279,6 +279,28 @@ impl Inner {
         Ok(())
     }
 
+    /// Puts on record the sessions that began after a shredding had searched for those about its subject, and before the subject's key was
+    /// gone. Called when the process of the shredding ended in between.
+    pub(super) fn record_late_sessions(&self, after: Seq) -> Result<(), Error> {
+        let Some(keys) = self.log.keys() else { return Ok(()) };
+        let mut records = recorded_addresses(&self.log, after)?;
+        records.retain(|record| record.address.row == SHREDDED_SUBJECT_ROW);
+        for record in records {
+            let Some(said) = self.erasure(record.commit)? else { continue };
+            let told = recorded_shreds(&self.log, Seq::ZERO, SHREDDED_ROW)?;
+            for stream in shredded_streams(&self.log, &[record], SHREDDED_SUBJECT_ROW)? {
+                let Some(subject) = keys.subject_of(stream)? else { continue };
+                let of = keys.subjects_of_streams()?.into_iter();
+                let late = of.filter(|(stream, of)| *of == Some(subject) && !told.contains(stream));
+                let late = late.map(|(stream, _)| stream).collect();
+                // The subject itself is on record.
+                let mut found = Found { recorded: Some(said.seq), ..Found::default() };
+                self.record_shredding(&late, &BTreeSet::new(), (&said.by, &said.reason), &mut found)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Forgets the plain contents that this handle holds.
     fn forget_plain(&self) {
         self.forget_contents();
