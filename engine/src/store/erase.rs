@@ -244,20 +244,6 @@ impl Inner {
         }
     }
 
-    /// Ends an erasure that a crash interrupted. If it cannot be ended now, the next opening ends it.
-    pub(super) fn resume_erasing(&self) -> Result<(), Error> {
-        let Some(erasing) = self.log.resume_erasing()? else { return Ok(()) };
-        self.destroy_keys(erasing.after)?;
-        self.record_late_sessions(erasing.after)?;
-        let rows = recorded_erasures(&self.log, erasing.after)?;
-        if !rows.is_empty() {
-            // The figures belong to the interrupted erasure.
-            let _ = erasing.zero(&rows)?;
-        }
-        erasing.end()?;
-        Ok(())
-    }
-
     /// The bodies that an item rests on, with their contents.
     fn wanted(&self, item: ItemId) -> Result<Wanted, Error> {
         let missing = || Error::NotFound { what: "event", name: item.to_string(), nearest: None };

@@ -63,6 +63,7 @@ mod tests;
 mod ticket;
 #[cfg(test)]
 mod ticket_tests;
+mod unfinished;
 mod view;
 mod wanted;
 mod write;

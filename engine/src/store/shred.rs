@@ -187,7 +187,7 @@ fn missing(stream: StreamId) -> Error {
 
 /// The findings and the record of a shredding.
 #[derive(Default)]
-struct Found {
+pub(super) struct Found {
     recorded: Option<Seq>,
     rows: Vec<BodyRow>,
     /// How many events each stream has.
@@ -197,6 +197,13 @@ struct Found {
     /// The streams that were looked for, and up to where.
     streams: BTreeSet<StreamId>,
     until: Seq,
+}
+
+impl Found {
+    /// Nothing yet, of a shredding that is on record.
+    pub(super) fn of_record(seq: Seq) -> Self {
+        Self { recorded: Some(seq), ..Self::default() }
+    }
 }
 
 impl Inner {
@@ -226,7 +233,7 @@ impl Inner {
 
     /// Records that streams are shredded, with all bodies that they have, until nothing new is found. `named`: streams whose subject goes
     /// too.
-    fn record_shredding(
+    pub(super) fn record_shredding(
         &self,
         streams: &BTreeSet<StreamId>,
         named: &BTreeSet<StreamId>,
@@ -275,28 +282,6 @@ impl Inner {
             }
             let appended = self.append_drafts(&erasure_drafts(&addresses, Vec::new(), by, reason))?;
             found.recorded = found.recorded.or(Some(appended.first_seq));
-        }
-        Ok(())
-    }
-
-    /// Puts on record the sessions that began after a shredding had searched for those about its subject, and before the subject's key was
-    /// gone. Called when the process of the shredding ended in between.
-    pub(super) fn record_late_sessions(&self, after: Seq) -> Result<(), Error> {
-        let Some(keys) = self.log.keys() else { return Ok(()) };
-        let mut records = recorded_addresses(&self.log, after)?;
-        records.retain(|record| record.address.row == SHREDDED_SUBJECT_ROW);
-        for record in records {
-            let Some(said) = self.erasure(record.commit)? else { continue };
-            let told = recorded_shreds(&self.log, Seq::ZERO, SHREDDED_ROW)?;
-            for stream in shredded_streams(&self.log, &[record], SHREDDED_SUBJECT_ROW)? {
-                let Some(subject) = keys.subject_of(stream)? else { continue };
-                let of = keys.subjects_of_streams()?.into_iter();
-                let late = of.filter(|(stream, of)| *of == Some(subject) && !told.contains(stream));
-                let late = late.map(|(stream, _)| stream).collect();
-                // The subject itself is on record.
-                let mut found = Found { recorded: Some(said.seq), ..Found::default() };
-                self.record_shredding(&late, &BTreeSet::new(), (&said.by, &said.reason), &mut found)?;
-            }
         }
         Ok(())
     }
