@@ -18,10 +18,7 @@ use crate::ids::{Seq, StreamId};
 use crate::locks::steady;
 use crate::log::{ErasedFigures, LogError};
 use crate::storage::{FileStorage, KeyRing};
-use crate::verify::{
-    SHREDDED_ROW, SHREDDED_SUBJECT_ROW, recorded_addresses, recorded_erasures, recorded_shreds,
-    shredded_streams,
-};
+use crate::verify::{SHREDDED_ROW, SHREDDED_SUBJECT_ROW, recorded_erasures};
 
 use super::erase::erasure_drafts;
 use super::{Inner, Store};
