@@ -59,7 +59,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     let mut values = ValueReader::documents(input, &context.options.limits);
     while let Some(value) = values.read()? {
         let (line, offset) = (value.line, value.offset);
-        match context.report.admit(&value) {
+        match context.admit(&value) {
             Admitted::Text(text) => {
                 let Some([info, messages]) = json::pick(text, ["info", "messages"]) else {
                     return Err(other_format(line, offset, "the text is not a JSON object"));
@@ -88,7 +88,7 @@ pub(super) fn read_messages(input: Input<'_>, context: &mut Context<'_>) -> Resu
     let mut values = ValueReader::documents(input, &context.options.limits);
     while let Some(value) = values.read()? {
         let (line, offset) = (value.line, value.offset);
-        let Admitted::Text(text) = context.report.admit(&value) else {
+        let Admitted::Text(text) = context.admit(&value) else {
             return Err(other_format(line, offset, "the text is too long or too deep"));
         };
         let [info, messages] = json::pick(text, ["info", "messages"]).unwrap_or_default();
