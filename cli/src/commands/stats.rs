@@ -181,10 +181,16 @@ fn table(report: &StatsReport, curve: &[u64], output: &mut Output) -> Result<(),
             describe::DIM,
             "by the rules of the policy, no newer call made an older one stale (acpdb policy show)",
         )?;
-    } else if report.items.iter().any(|row| row.count > 0 && row.freed == 0) {
+    } else if total.superseded > 0 {
         output.styled(
             describe::DIM,
-            "a rule frees 0 where the text is no longer than its placeholder, or is gone for another reason",
+            "superseded counts also what has left the context, and what is no longer than its placeholder; both free 0",
+        )?;
+    }
+    if row_count > 0 {
+        output.styled(
+            describe::DIM,
+            "acp counts is the sum of the plug-in acp: whole texts, with nothing taken off for placeholders",
         )?;
     }
     if !curve.is_empty() {
