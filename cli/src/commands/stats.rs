@@ -135,8 +135,8 @@ fn list(heading: &str, rows: &[TallyRow], output: &mut Output) -> Result<(), Fai
         table.row([
             escape(&row.name.replace('_', " "), Escape::Line).into_owned(),
             row.count.to_string(),
-            describe::tokens(row.tokens),
-            describe::tokens(row.tokens_shown),
+            super::table::tokens(output, row.tokens),
+            super::table::tokens(output, row.tokens_shown),
         ]);
     }
     output.line("")?;
@@ -159,8 +159,8 @@ fn table(report: &StatsReport, curve: &[u64], output: &mut Output) -> Result<(),
         rules.row([
             row.kind.label().to_owned(),
             row.count.to_string(),
-            describe::tokens(row.freed),
-            describe::tokens(row.acp_saved),
+            super::table::tokens(output, row.freed),
+            super::table::tokens(output, row.acp_saved),
         ]);
     }
     if row_count > 0 {
@@ -209,9 +209,9 @@ fn table(report: &StatsReport, curve: &[u64], output: &mut Output) -> Result<(),
             host.total.sessions.to_string(),
             host.total.calls.to_string(),
             host.total.superseded.to_string(),
-            describe::tokens(host.total.tokens),
-            describe::tokens(host.total.tokens_shown),
-            describe::tokens(host.total.tokens_freed),
+            super::table::tokens(output, host.total.tokens),
+            super::table::tokens(output, host.total.tokens_shown),
+            super::table::tokens(output, host.total.tokens_freed),
         ]);
     }
     output.line(hosts.to_string())

@@ -84,3 +84,16 @@ fn a_long_title_is_cut_in_a_pipe_and_whole_in_json() {
     assert!(cell.chars().count() == 200 && cell.ends_with('…'), "{piped}");
     assert!(world.run(&["sessions", "--json"]).ok().contains(title.trim()));
 }
+
+/// A program got `1.3k`.
+#[test]
+fn tokens_are_whole_numbers_in_a_pipe() {
+    let world = World::new();
+    world.run(&["import", super::world::SESSION, "--quiet"]).ok();
+    let mut piped = world.command();
+    piped.arg("stats").env_remove("COLUMNS");
+    let piped = finish(piped, b"").ok();
+    let file = piped.lines().find(|line| line.starts_with("file\t")).unwrap();
+    let cells: Vec<&str> = file.split('\t').skip(1).collect();
+    assert!(cells.len() == 3 && cells.iter().all(|cell| cell.parse::<u64>().is_ok()), "{file}");
+}
