@@ -91,7 +91,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     if bill.sum.requests == 0 {
         let silent = silent(&requests, &is_asked);
         output.note(if silent.is_empty() {
-            "no request in the store matches; hosts tell of them with their messages".to_owned()
+            "no such request in the store; hosts tell of requests with the messages of the model".to_owned()
         } else {
             format!("nothing has a price: {silent} recorded no requests or tokens of its sessions here")
         });

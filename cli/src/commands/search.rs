@@ -33,6 +33,9 @@ enum News {
 
 pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result<Code, Failure> {
     let (texts, conditions) = parted(&args.words);
+    if texts.is_empty() && conditions.is_empty() {
+        return Err(Failure::usage("there is nothing to look for").hint("acpdb search WORD"));
+    }
     if texts.is_empty() {
         let failure =
             Failure::usage("there is nothing to look for: conditions alone are a question for history");

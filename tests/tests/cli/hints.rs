@@ -21,10 +21,10 @@ fn a_host_that_records_no_requests_is_named_by_cost() {
     let world = imported();
     let told = "nothing has a price: swe-agent recorded no requests or tokens of its sessions here";
     world.run(&["cost"]).says(0, &[told]);
-    world.run(&["cost", "--host", "codex"]).says(0, &["no request in the store matches"]);
+    world.run(&["cost", "--host", "codex"]).says(0, &["no such request in the store"]);
     world.run(&["import", "session.jsonl", "--quiet"]).ok();
     world.run(&["cost", "--host", "swe-agent"]).says(0, &[told]);
-    world.run(&["cost", "--since", "2100-01-01"]).says(0, &["no request in the store matches"]);
+    world.run(&["cost", "--since", "2100-01-01"]).says(0, &["no such request in the store"]);
 }
 
 /// No file of SWE-agent was known: its calls are lines of a shell.
@@ -96,4 +96,16 @@ fn tokens_are_whole_numbers_in_a_pipe() {
     let file = piped.lines().find(|line| line.starts_with("file\t")).unwrap();
     let cells: Vec<&str> = file.split('\t').skip(1).collect();
     assert!(cells.len() == 3 && cells.iter().all(|cell| cell.parse::<u64>().is_ok()), "{file}");
+}
+
+/// A rewind is not undone, and an id alone is no question for `history`.
+#[test]
+fn what_does_another_thing_than_was_meant_names_the_next_step() {
+    let world = World::fed();
+    world.run(&["rewind", "t2", "--session", "s1"]).ok();
+    world.run(&["undo", "--session", "s1"]).says(7, &["a rewind is not taken back", "--at @rewind-1"]);
+    world.run(&["history", "#9"]).says(0, &["0 items matched", "acpdb history --chain '#9'"]);
+    world.run(&["search", ""]).says(2, &["there is nothing to look for", "acpdb search WORD"]);
+    world.run(&["hosts", "--at", "3"]).says(2, &["hosts looks at the store as it is"]);
+    world.run(&["audit", "-o", "audit.json"]).says(0, &["gap at #1: no checkpoint"]);
 }
