@@ -78,9 +78,9 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
             }
         });
     }
-    if let Some(limit) = args.limit {
-        bill.items.truncate(limit);
-    }
+    let limit = args.limit.unwrap_or(usize::MAX);
+    let cut = bill.items.iter().skip(limit).count();
+    bill.items.truncate(limit);
     if args.by == CostBy::Session {
         titles(&store, &requests, &mut bill)?;
     }
@@ -100,6 +100,12 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     rows(&bill, args.by, output)?;
     if let Some(waste) = waste {
         ways(&bill, waste, output)?;
+    }
+    if cut > 0 {
+        output.note(format!(
+            "{} not shown, but in the sum; --limit shows more",
+            describe::count(cut as u64, "row")
+        ));
     }
     remarks(&bill, args, output);
     Ok(Code::Ok)

@@ -98,7 +98,8 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
         return Ok(Code::Failure);
     }
     if show.has_more {
-        output.note(format!("the first {}; --limit shows more", describe::count(show.count, "item")));
+        let first = if show.count == 1 { "item".to_owned() } else { describe::count(show.count, "item") };
+        output.note(format!("the first {first}; --limit shows more"));
     } else {
         output.note(format!(
             "{} in {}; {went}",
