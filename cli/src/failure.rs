@@ -174,6 +174,15 @@ impl From<Error> for Failure {
                 Some("look at the disk it is on, then run this again; whatever was acknowledged is kept")
             }
             Error::Io { source, .. } if is_full(source) => Some(FULL_HINT),
+            Error::Rejected(rejection) => match **rejection {
+                Rejection::Context(ContextRejection::SummaryRequired { .. }) => {
+                    Some("acpdb context distill TARGET=SUMMARY")
+                }
+                Rejection::Context(ContextRejection::Unknown { .. }) => {
+                    Some("acpdb context lists the items of a session; --session names another session")
+                }
+                _ => hint,
+            },
             Error::Replaced { .. } => {
                 Some("let nothing else write into the store's folder, then run this again and `acpdb verify`")
             }

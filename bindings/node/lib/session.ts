@@ -287,7 +287,8 @@ export class Session {
     return this.#act("pin", { targets: list("targets", targets).map((target) => [target, null]), pin: false });
   }
 
-  /** Goes back to a seq: what came after leaves the context and stays in the log. `last_seq` is null if nothing came after it. */
+  /** Goes back to a seq: what came after leaves the context and stays in the log. `last_seq` is null if nothing came after it.
+   * For another point in time: `session.rewind((await session.view("t12")).seq)`. */
   async rewind(to: number): Promise<shapes.ActReply> {
     return this.#act("rewind", { to: count("to", to) });
   }

@@ -137,6 +137,23 @@ def test_a_context_is_served_and_begins_with_the_one_before(store: Store) -> Non
     assert json.loads(session.export("otlp"))["resourceSpans"]
 
 
+def test_memory_without_a_project_says_how_one_comes_about(store: Store) -> None:
+    with pytest.raises(acpdb.InvalidError, match="no project of this store has a memory yet; name one as project"):
+        store.memory()
+    for project in ("a", "b"):
+        store.remember(Entry.memory("uses pnpm"), project=project)
+    with pytest.raises(acpdb.InvalidError, match="2 projects in this store; name one as project: a, b"):
+        store.memory()
+
+
+def test_a_rewind_goes_to_any_point_that_a_view_has(store: Store) -> None:
+    session = store.session("s1")
+    for number in range(3):
+        session.append(Entry.step(f"t{number}"), Entry.message("assistant", f"m{number}"))
+    session.rewind(session.view("t1").seq)
+    assert [item["output"]["text"] for item in session.context()["items"]] == ["m0"]
+
+
 def test_a_rewind_leaves_the_context_and_stays_in_the_log(store: Store) -> None:
     session = store.session("s1")
     kept = session.append(Entry.message("user", "one").of_record({"n": 1}))

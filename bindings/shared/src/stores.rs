@@ -87,6 +87,9 @@ pub fn session(naming: Naming) -> Result<StreamInfo, Fault> {
     Ok(StreamInfo { project, cwd, title, parent, subject, ..StreamInfo::session(host, key) })
 }
 
+/// Projects that an error names.
+const PROJECTS_SHOWN: usize = 8;
+
 /// The memory's scope: the named project, else the only one.
 pub fn scope(store: &Store, project: Option<String>) -> Result<MemoryScope, Fault> {
     if let Some(project) = project {
@@ -97,9 +100,13 @@ pub fn scope(store: &Store, project: Option<String>) -> Result<MemoryScope, Faul
         names.filter(|name| name.scope == Scope::Project).map(|name| name.name).collect();
     match projects.as_slice() {
         [only] => Ok(MemoryScope::project(only)),
+        [] => Err(Fault::invalid(
+            "no project of this store has a memory yet; name one as project: it comes about with the first thing that it remembers",
+        )),
         many => Err(Fault::invalid(format!(
-            "there are {} projects in this store; name one as project",
-            many.len()
+            "there are {} projects in this store; name one as project: {}",
+            many.len(),
+            many.iter().take(PROJECTS_SHOWN).cloned().collect::<Vec<_>>().join(", ")
         ))),
     }
 }

@@ -13,6 +13,12 @@ const QUERY_HELP: &str = "A QUERY is made of conditions, all of which must hold:
   timeout text:\"connection refused\"    texts in bodies, in any case if in lower case
   a or b, not a (or !a), (a b)          combinations";
 
+/// Columns of `sessions`, in its help.
+const SESSIONS_HELP: &str = "tokens      all that was recorded
+shown       tokens of the context now, with its placeholders
+superseded  items that a newer one made stale, also those that left the context or are still whole
+context     the context over the turns, each curve by its own maximum";
+
 /// Columns of `stats`, in its help.
 const STATS_HELP: &str = "items         items that the rule found stale; each counts once, for the first rule
 tokens freed  tokens that the context is smaller by
@@ -34,7 +40,7 @@ pub(crate) struct Ask {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = QUERY_HELP)]
+#[command(after_help = format!("{SESSIONS_HELP}\n\n{QUERY_HELP}"))]
 pub(crate) struct Sessions {
     #[command(flatten)]
     pub(crate) ask: Ask,

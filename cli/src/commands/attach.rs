@@ -84,7 +84,9 @@ fn carry_out(
         let answer = Answer { host: host.name(), path: &plan.path, changed: !plan.is_nothing(), made, diff };
         return output.json_object("acpdb.attach/1", &answer);
     }
-    output.line(escape(diff.trim_end(), Escape::Text))?;
+    if !diff.is_empty() {
+        output.line(escape(diff.trim_end(), Escape::Text))?;
+    }
     let path = plan.path.display();
     if plan.is_nothing() {
         output.note(format!("{path}: nothing to change"));

@@ -47,6 +47,9 @@ const PROVES_NOT: &[&str] = &[
     "Conformity with any law or standard. This is a tool's report.",
 ];
 
+/// Gaps that are told beside the report.
+const GAPS_NAMED: usize = 4;
+
 pub(crate) fn run(global: &Global, args: &Audit, output: &mut Output) -> Result<Code, Failure> {
     at::refuse_now(global, "audit")?;
     let path = args.target.output.as_deref();
@@ -88,6 +91,11 @@ pub(crate) fn run(global: &Global, args: &Audit, output: &mut Output) -> Result<
         let (calls, gaps) =
             (describe::count(count as u64, "call"), describe::count(report.gaps.len() as u64, "gap"));
         output.line(format!("{}: {calls}, {gaps}, {}", path.display(), describe::bytes(bytes)))?;
+        for gap in report.gaps.iter().take(GAPS_NAMED) {
+            let seq = gap.get("seq").and_then(Value::as_u64).map(|seq| format!(" at #{seq}"));
+            let detail = gap.get("detail").and_then(Value::as_str).unwrap_or_default();
+            output.note(format!("gap{}: {detail}", seq.unwrap_or_default()));
+        }
     }
     Ok(code)
 }

@@ -256,6 +256,12 @@ fn next_act(store: &Store, session: &StreamName, view: &View, way: Way) -> Resul
         )));
     }
     let failure = Failure::not_found(format!("nothing was done to the context of {} by hand", session.name));
+    if !view.read().state().rewinds(view.at()).is_empty() {
+        return Err(failure.hint(format!(
+            "a rewind is not taken back; to go on from the branch that was left: acpdb fork {} --at @rewind-1",
+            session.name
+        )));
+    }
     Err(failure.hint("what rules superseded is shown again by acpdb context restore"))
 }
 

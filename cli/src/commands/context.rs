@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 
-use acpdb_engine::fold::FaceState;
+use acpdb_engine::View;
+use acpdb_engine::fold::{CauseView, FaceState, FaceView, ItemView};
 use acpdb_query::context::{FaceText, MemoryRow};
 use acpdb_query::sessions::sparkline;
 use acpdb_query::{ContextItem, Layer, Window};
@@ -39,7 +40,7 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
         return output.json_object("acpdb.context/1", &context);
     }
     let (context, items) = acpdb_query::context_items(&store, &view, window, store.now())?;
-    header(&context, output)?;
+    header(&context, &view, output)?;
     let left_out = context.item_count - items.remaining();
     if left_out > 0 {
         output.styled(describe::DIM, format!("\n.. {} before", describe::count(left_out as u64, "item")))?;
@@ -69,7 +70,7 @@ pub(crate) fn near_act(word: &str) -> Option<&'static str> {
     acpdb_query::nearest(["discard", "distill", "restore", "pin", "unpin"], word, 0.85)
 }
 
-fn header(context: &acpdb_query::Context, output: &mut Output) -> Result<(), Failure> {
+fn header(context: &acpdb_query::Context, view: &View, output: &mut Output) -> Result<(), Failure> {
     let title = context.title.as_deref().map(|title| format!("  {}", one_line(title))).unwrap_or_default();
     let name = output.paint(describe::BOLD, &escape(&context.session, Escape::Line));
     let names = clip(&format!("  {}{title}", escape(&context.host, Escape::Line)), output.width);
@@ -88,21 +89,38 @@ fn header(context: &acpdb_query::Context, output: &mut Output) -> Result<(), Fai
     let policy = escape(&context.policy, Escape::Line).into_owned();
     if context.layer == Layer::Recorded {
         return output.line(format!(
-            "turn {} at {}, as recorded: ~{shown} tokens, {}",
+            "turn {}, as of {} of the store, as recorded: ~{shown} tokens, {}",
             context.turn,
             context.at,
             describe::count(context.item_count as u64, "item")
         ));
     }
     output.line(format!(
-        "turn {} at {}, policy {policy}: ~{shown} tokens shown{freed}",
+        "turn {}, as of {} of the store, policy {policy}: ~{shown} tokens shown{freed}",
         context.turn, context.at
     ))?;
+    still_whole(view, output)?;
     if context.tokens_by_turn.len() > 1 {
         let curve = sparkline(&context.tokens_by_turn);
         output.styled(describe::DIM, format!("over turns {curve}"))?;
     }
     Ok(())
+}
+
+/// Tells of items that `stats` counts as superseded and that are neither hidden nor shortened.
+pub(crate) fn still_whole(view: &View, output: &mut Output) -> Result<(), Failure> {
+    let is_still_whole = |item: &ItemView| {
+        let faces = [&item.input, &item.output];
+        let is_superseded = |face: &&FaceView| matches!(face.cause, Some(CauseView::Superseded { .. }));
+        faces.iter().any(is_superseded)
+            && faces.iter().all(|face| matches!(face.state, FaceState::Whole | FaceState::Absent))
+    };
+    let count = view.current().iter().filter(|item| is_still_whole(item)).count();
+    if count == 0 {
+        return Ok(());
+    }
+    let items = describe::count(count as u64, "superseded item");
+    output.styled(describe::DIM, format!("{items} still whole: a placeholder would be no shorter"))
 }
 
 /// Prints an item. Returns true if a part of it was left out.

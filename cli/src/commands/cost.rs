@@ -78,9 +78,9 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
             }
         });
     }
-    if let Some(limit) = args.limit {
-        bill.items.truncate(limit);
-    }
+    let limit = args.limit.unwrap_or(usize::MAX);
+    let cut = bill.items.iter().skip(limit).count();
+    bill.items.truncate(limit);
     if args.by == CostBy::Session {
         titles(&store, &requests, &mut bill)?;
     }
@@ -91,7 +91,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     if bill.sum.requests == 0 {
         let silent = silent(&requests, &is_asked);
         output.note(if silent.is_empty() {
-            "no request in the store matches; hosts tell of them with their messages".to_owned()
+            "no such request in the store; hosts tell of requests with the messages of the model".to_owned()
         } else {
             format!("nothing has a price: {silent} recorded no requests or tokens of its sessions here")
         });
@@ -100,6 +100,12 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     rows(&bill, args.by, output)?;
     if let Some(waste) = waste {
         ways(&bill, waste, output)?;
+    }
+    if cut > 0 {
+        output.note(format!(
+            "{} not shown, but in the sum; --limit shows more",
+            describe::count(cut as u64, "row")
+        ));
     }
     remarks(&bill, args, output);
     Ok(Code::Ok)
@@ -262,8 +268,8 @@ fn rows(bill: &Bill, by: CostBy, output: &mut Output) -> Result<(), Failure> {
             name,
             row.title.as_deref().map(one_line).unwrap_or_default(),
             row.requests.to_string(),
-            describe::tokens(read.into_iter().fold(0, u64::saturating_add)),
-            describe::tokens(tokens.output),
+            super::table::tokens(output, read.into_iter().fold(0, u64::saturating_add)),
+            super::table::tokens(output, tokens.output),
             dollars(paid.input),
             dollars(paid.cache_read),
             dollars(paid.cache_write),

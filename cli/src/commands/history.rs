@@ -3,6 +3,7 @@
 mod sorted;
 
 use acpdb_engine::fold::FaceState;
+use acpdb_engine::ids::ItemId;
 use acpdb_engine::{Store, View, store::StreamName};
 use acpdb_query::items::names;
 use acpdb_query::served::ServedRow;
@@ -166,7 +167,10 @@ impl Listing<'_> {
         }
         if row_count == 0 && self.after.is_none() {
             if !self.filter.is_empty() {
-                output.note("0 items matched");
+                // Most queries are no id, and need no hint.
+                let chain = self.filter.text().parse::<ItemId>().ok();
+                let chain = chain.map(|item| format!("; that item: acpdb history --chain '{item}'"));
+                output.note(format!("0 items matched{}", chain.unwrap_or_default()));
                 return Ok(Code::Ok);
             }
             return Err(nothing(self.which, near));
@@ -208,7 +212,10 @@ fn chosen(view: &View, session: &str, which: Which<'_>) -> Option<std::collectio
 /// The failure when nothing was found: names a similar file or tool.
 fn nothing(which: Which<'_>, names: Vec<String>) -> Failure {
     let (what, asked) = match which {
-        Which::All => return Failure::not_found("there are no items at this point"),
+        Which::All => {
+            return Failure::not_found("there are no items at this point")
+                .hint("acpdb sessions lists the sessions; acpdb import reads some");
+        }
         Which::File(path) => ("file", path),
         Which::Tool(tool) => ("tool", tool),
     };

@@ -45,7 +45,7 @@ struct Unknown {
 }
 
 pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
-    super::at::refuse(global)?;
+    super::at::refuse_now(global, "hosts")?;
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     for place in super::import::places(&[])? {
         let row = rows.entry(place.format.name().to_owned()).or_default();

@@ -49,7 +49,9 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         all_there(&args.paths)?;
     }
     // An existing store knows which files it has read.
-    let is_there = store_path::folder(global, output)?.join("acpdb.json").is_file();
+    let folder = store_path::folder(global, output)?;
+    let is_there = folder.join("acpdb.json").is_file();
+    let subject = crate::subject::of(&folder, args.subject.as_deref(), global)?;
     let mut opened =
         if is_there { Some(store_path::open_redacting(global, &args.redact, output)?) } else { None };
     let how = how(global, args, (format, &options));
@@ -94,9 +96,12 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
                     }
                 }
             }
-            Recognised::Export if options.subject.is_some() => {
-                let reason = "an export has sessions of its own, of which --subject says nothing; acpdb merge brings subjects along";
-                skipped.push(Skipped { path: candidate.path.clone(), line: None, reason: reason.to_owned() });
+            Recognised::Export if let Some(said) = &subject => {
+                let reason = format!(
+                    "an export names no subject, but one is given by {}; acpdb merge brings subjects along",
+                    said.by.words()
+                );
+                skipped.push(Skipped { path: candidate.path.clone(), line: None, reason });
                 bar.inc(candidate.bytes);
             }
             Recognised::Export => {

@@ -237,7 +237,7 @@ impl Widths {
     pub(crate) fn line(&self, row: &ItemRow, about: &str, output: &Output) -> String {
         if output.tabs {
             let seq = output.paint(describe::SEQ, &row.item);
-            return format!("{seq}\tt{}\t{}\t{about}\t{}", row.turn, what(row), tokens(row));
+            return format!("{seq}\tt{}\t{}\t{about}\t{}", row.turn, what(row), row.tokens);
         }
         let seq = output.paint(describe::SEQ, &pad(&row.item, self.seq));
         let turn = pad(&format!("t{}", row.turn), self.turn);

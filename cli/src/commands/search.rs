@@ -33,6 +33,9 @@ enum News {
 
 pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result<Code, Failure> {
     let (texts, conditions) = parted(&args.words);
+    if texts.is_empty() && conditions.is_empty() {
+        return Err(Failure::usage("there is nothing to look for").hint("acpdb search WORD"));
+    }
     if texts.is_empty() {
         let failure =
             Failure::usage("there is nothing to look for: conditions alone are a question for history");
@@ -95,7 +98,8 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
         return Ok(Code::Failure);
     }
     if show.has_more {
-        output.note(format!("the first {}; --limit shows more", describe::count(show.count, "item")));
+        let first = if show.count == 1 { "item".to_owned() } else { describe::count(show.count, "item") };
+        output.note(format!("the first {first}; --limit shows more"));
     } else {
         output.note(format!(
             "{} in {}; {went}",

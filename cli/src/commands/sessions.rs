@@ -192,12 +192,8 @@ fn table(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
             row.matches.map(|count| count.to_string()).unwrap_or_default(),
             session.turns.get().to_string(),
             session.calls.to_string(),
-            if output.tabs { session.tokens.to_string() } else { describe::tokens(session.tokens) },
-            if output.tabs {
-                session.tokens_shown.to_string()
-            } else {
-                describe::tokens(session.tokens_shown)
-            },
+            super::table::tokens(output, session.tokens),
+            super::table::tokens(output, session.tokens_shown),
             session.superseded.to_string(),
             row.cost.map_or_else(|| "-".to_owned(), dollars),
             session.ended.map_or_else(|| describe::NO_TIME.to_owned(), when),

@@ -340,8 +340,8 @@ fn table(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
             row.mode.replace('_', "-"),
             format!("{:.3}", row.price_ratio),
             format!("{:.3}", row.price_ratio_with_fetches),
-            describe::tokens(rounded(row.tokens_per_turn)),
-            describe::tokens(row.peak_tokens),
+            super::table::tokens(output, rounded(row.tokens_per_turn)),
+            super::table::tokens(output, row.peak_tokens),
             row.rewrites.to_string(),
             percent(row.cache_read_share),
             percent(row.needed_again),
@@ -371,7 +371,7 @@ fn missed(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
                 format!("{} {}", case.item.seq, face_label(case.face)),
                 case.rule.clone(),
                 case.age.to_string(),
-                describe::tokens(case.tokens),
+                super::table::tokens(output, case.tokens),
                 super::lines::one_line(&words),
             ]);
         }

@@ -135,8 +135,8 @@ fn list(heading: &str, rows: &[TallyRow], output: &mut Output) -> Result<(), Fai
         table.row([
             escape(&row.name.replace('_', " "), Escape::Line).into_owned(),
             row.count.to_string(),
-            describe::tokens(row.tokens),
-            describe::tokens(row.tokens_shown),
+            super::table::tokens(output, row.tokens),
+            super::table::tokens(output, row.tokens_shown),
         ]);
     }
     output.line("")?;
@@ -159,8 +159,8 @@ fn table(report: &StatsReport, curve: &[u64], output: &mut Output) -> Result<(),
         rules.row([
             row.kind.label().to_owned(),
             row.count.to_string(),
-            describe::tokens(row.freed),
-            describe::tokens(row.acp_saved),
+            super::table::tokens(output, row.freed),
+            super::table::tokens(output, row.acp_saved),
         ]);
     }
     if row_count > 0 {
@@ -181,10 +181,16 @@ fn table(report: &StatsReport, curve: &[u64], output: &mut Output) -> Result<(),
             describe::DIM,
             "by the rules of the policy, no newer call made an older one stale (acpdb policy show)",
         )?;
-    } else if report.items.iter().any(|row| row.count > 0 && row.freed == 0) {
+    } else if total.superseded > 0 {
         output.styled(
             describe::DIM,
-            "a rule frees 0 where the text is no longer than its placeholder, or is gone for another reason",
+            "superseded counts also what has left the context, and what is no longer than its placeholder; both free 0",
+        )?;
+    }
+    if row_count > 0 {
+        output.styled(
+            describe::DIM,
+            "acp counts is the sum of the plug-in acp: whole texts, with nothing taken off for placeholders",
         )?;
     }
     if !curve.is_empty() {
@@ -203,9 +209,9 @@ fn table(report: &StatsReport, curve: &[u64], output: &mut Output) -> Result<(),
             host.total.sessions.to_string(),
             host.total.calls.to_string(),
             host.total.superseded.to_string(),
-            describe::tokens(host.total.tokens),
-            describe::tokens(host.total.tokens_shown),
-            describe::tokens(host.total.tokens_freed),
+            super::table::tokens(output, host.total.tokens),
+            super::table::tokens(output, host.total.tokens_shown),
+            super::table::tokens(output, host.total.tokens_freed),
         ]);
     }
     output.line(hosts.to_string())

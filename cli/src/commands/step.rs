@@ -87,6 +87,9 @@ pub(crate) fn run(global: &Global, args: &Step, output: &mut Output) -> Result<C
     for note in &context.notes {
         output.note(note);
     }
+    if !due.is_empty() {
+        output.note("texts that are due to the model, and were not sent; --inject sends them:");
+    }
     for due in &due {
         output.note(&due.text);
     }

@@ -7,8 +7,8 @@ use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, Tab
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::Output;
 use super::lines::clip;
+use super::{Output, describe};
 
 /// Narrowest column of texts before columns are left out.
 const TEXT_WIDTH_MIN: usize = 14;
@@ -39,6 +39,11 @@ pub(crate) fn new(output: &Output, headings: &[&str]) -> Rows {
         tabs: output.tabs,
         prose: false,
     }
+}
+
+/// Tokens in a cell: short for people, whole for programs.
+pub(crate) fn tokens(output: &Output, count: u64) -> String {
+    if output.tabs { count.to_string() } else { describe::tokens(count) }
 }
 
 impl Rows {

@@ -77,7 +77,7 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
     let time = time.as_deref().unwrap_or(describe::NO_TIME);
     let by = found.clock.map(|clock| format!(" by {}", clock.label())).unwrap_or_default();
     output.line(format!(
-        "{asked} is {seq} of {}{by}: turn {}, {time}",
+        "{asked} is {seq} of the store{by}: {} in turn {}, {time}",
         one_line(&session.name),
         context.turn
     ))?;
@@ -88,6 +88,7 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
         describe::tokens(context.tokens_shown),
         describe::tokens(context.tokens_whole)
     ))?;
+    super::context::still_whole(&view, output)?;
     if context.tokens_by_turn.len() > 1 {
         output.styled(describe::DIM, format!("over turns {}", sparkline(&context.tokens_by_turn)))?;
     }

@@ -78,7 +78,6 @@ pub(crate) fn run(job: Job) {
             told: 0,
             gather: Rc::clone(&gather),
             news: news.clone(),
-            record: Record { line: 1, length: 0, max: options.limits.record },
             end: Rc::clone(&end),
         };
         read(tail, &gather, &path, format, &options)
@@ -100,21 +99,26 @@ fn read(
     options: &Options,
 ) -> Result<FileReport, ReadError> {
     let position = Rc::clone(&tail.position);
+    let mut shared = Shared { gathered: Rc::clone(gather), path: path.to_owned(), news: tail.news.clone() };
     let options = Options { beside: Some(beside(path)), grows: true, ..options.clone() };
     let input = import::decompressed(BufReader::with_capacity(64 << 10, tail), &options.limits)
         .map_err(ReadError::File)?;
-    let result = import::read(format, &stem(path), input, &options, &mut Shared(Rc::clone(gather)));
+    let result = import::read(format, &stem(path), input, &options, &mut shared);
     let mut gathered = gather.borrow_mut();
     gathered.pass_on();
     reader::report(&mut gathered.gather, path, position.get(), result)
 }
 
 /// The gathered facts, which both the importer and the end of the file see.
-struct Shared<'s>(Rc<RefCell<Gathered<'s>>>);
+struct Shared<'s> {
+    gathered: Rc<RefCell<Gathered<'s>>>,
+    path: PathBuf,
+    news: Sender<News>,
+}
 
 impl import::Sink for Shared<'_> {
     fn batch(&mut self, batch: import::Batch) -> Result<(), import::SinkStop> {
-        let Gathered { gather, retold, stream } = &mut *self.0.borrow_mut();
+        let Gathered { gather, retold, stream } = &mut *self.gathered.borrow_mut();
         match retold {
             Some(retold) => {
                 retold.tell(batch.entries, batch.offset);
@@ -123,6 +127,13 @@ impl import::Sink for Shared<'_> {
             }
             None => gather.batch(batch),
         }
+    }
+
+    /// The report comes only at the end of the file, an hour after its last change.
+    fn left_out(&mut self, note: &import::Note) {
+        let (path, reason) = (self.path.clone(), note.reason.clone());
+        // A follower that has ended is not told.
+        let _ = self.news.send(News::LeftOut(Skipped { path, line: Some(note.line), reason }));
     }
 }
 
@@ -164,34 +175,7 @@ struct Tail<'s> {
     told: u64,
     gather: Rc<RefCell<Gathered<'s>>>,
     news: Sender<News>,
-    record: Record,
     end: Rc<Cell<Option<End>>>,
-}
-
-/// The record that is being read: the importer tells only at the end of the file that it left one out.
-struct Record {
-    line: u64,
-    length: u64,
-    /// Longest record that is kept.
-    max: u64,
-}
-
-impl Record {
-    /// Goes on by some bytes. Returns the line of a record that has become too long.
-    fn feed(&mut self, bytes: &[u8]) -> Option<u64> {
-        let mut too_long = None;
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let before = self.length;
-            self.length = before.saturating_add(piece.trim_ascii_end().len() as u64);
-            if before <= self.max && self.length > self.max {
-                too_long = Some(self.line);
-            }
-            if piece.ends_with(b"\n") {
-                (self.line, self.length) = (self.line.saturating_add(1), 0);
-            }
-        }
-        too_long
-    }
 }
 
 impl Read for Tail<'_> {
@@ -202,15 +186,6 @@ impl Read for Tail<'_> {
                 self.position.set(self.position.get().saturating_add(count as u64));
                 let bytes = buffer.get(..count).unwrap_or_default();
                 self.remember(bytes);
-                if let Some(line) = self.record.feed(bytes) {
-                    let reason = format!(
-                        "left out: a record of more than {0} bytes; --limits record=N allows more",
-                        self.record.max
-                    );
-                    let skipped = Skipped { path: self.path.clone(), line: Some(line), reason };
-                    // A follower that has ended is not told.
-                    let _ = self.news.send(News::LeftOut(skipped));
-                }
                 self.grown = Instant::now();
                 return Ok(count);
             }

@@ -77,7 +77,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     let mut kept = Occurrences::default();
     while let Some(value) = reader.read()? {
         let (line, at) = (value.line, value.offset);
-        let entries = match context.report.admit(&value) {
+        let entries = match context.admit(&value) {
             Admitted::Nothing => continue,
             Admitted::Raw(bytes) => {
                 context.report.records += 1;

@@ -82,7 +82,7 @@ pub(super) fn read_lines(
         let (line, at) = (value.line, value.offset);
         context.line = line;
         let mut entries = Vec::new();
-        match context.report.admit(&value) {
+        match context.admit(&value) {
             Admitted::Text(text) => {
                 let found = importer.record(text, &mut entries);
                 found.told(text, (line, at), &mut entries, &mut kept, &mut context.report);

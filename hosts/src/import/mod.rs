@@ -203,6 +203,9 @@ pub trait Sink {
     /// # Errors
     /// To end the import. [`read`] then gives [`ImportError::Stopped`].
     fn batch(&mut self, batch: Batch) -> Result<(), SinkStop>;
+
+    /// Hears at once of a record that is left out because it is too much. The report names it as well.
+    fn left_out(&mut self, _note: &Note) {}
 }
 
 impl Sink for Vec<Batch> {
@@ -290,6 +293,16 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// As [`ImportReport::admit`]; also tells the sink of a value that is left out.
+    pub(crate) fn admit<'v>(&mut self, value: &values::Value<'v>) -> report::Admitted<'v> {
+        let known = self.report.skipped.len();
+        let admitted = self.report.admit(value);
+        if let Some(note) = self.report.skipped.get(known) {
+            self.sink.left_out(note);
+        }
+        admitted
+    }
+
     /// Hands out the facts of one record. Nothing happens if there are none.
     pub(crate) fn emit(
         &mut self,

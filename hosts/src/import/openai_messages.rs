@@ -42,7 +42,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     let mut conversations = Occurrences::default();
     while let Some(value) = reader.read()? {
         let (line, at) = (value.line, value.offset);
-        match context.report.admit(&value) {
+        match context.admit(&value) {
             Admitted::Nothing => {}
             Admitted::Raw(bytes) => loose.push(Line::Kept(bytes.to_vec()), at),
             Admitted::Text(text) => match Form::of(text) {

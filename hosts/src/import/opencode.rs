@@ -31,7 +31,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, StreamInfo, WirePiece, fact};
-use acpdb_engine::event::{Outcome, PartKind, ReplaceCause, Report, Role, Usage};
+use acpdb_engine::event::{Actor, Outcome, PartKind, ReplaceCause, Report, Role, Usage};
 
 use super::report::{Admitted, NOTES_MAX};
 use super::retold::Retold;
@@ -59,7 +59,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     let mut values = ValueReader::documents(input, &context.options.limits);
     while let Some(value) = values.read()? {
         let (line, offset) = (value.line, value.offset);
-        match context.report.admit(&value) {
+        match context.admit(&value) {
             Admitted::Text(text) => {
                 let Some([info, messages]) = json::pick(text, ["info", "messages"]) else {
                     return Err(other_format(line, offset, "the text is not a JSON object"));
@@ -88,7 +88,7 @@ pub(super) fn read_messages(input: Input<'_>, context: &mut Context<'_>) -> Resu
     let mut values = ValueReader::documents(input, &context.options.limits);
     while let Some(value) = values.read()? {
         let (line, offset) = (value.line, value.offset);
-        let Admitted::Text(text) = context.report.admit(&value) else {
+        let Admitted::Text(text) = context.admit(&value) else {
             return Err(other_format(line, offset, "the text is too long or too deep"));
         };
         let [info, messages] = json::pick(text, ["info", "messages"]).unwrap_or_default();
@@ -464,7 +464,9 @@ fn read_part(
     if let Some(mut spoken) = spoken {
         spoken.signature = part.metadata.map(json::compact).map(|metadata| bytes(&metadata));
         let fact = fact::MessageContinued { key: head.id.clone(), parts: vec![spoken] };
-        return vec![Entry::from(fact).origin(format!("part:{id}")).at(start)];
+        let entry = Entry::from(fact).origin(format!("part:{id}")).at(start);
+        // The part alone does not say whose message it goes on with.
+        return vec![if head.role == Role::User { entry.by(Actor::User) } else { entry }];
     }
     match (kind, part.state) {
         ("step-start", _) => vec![Entry::step(id).origin(format!("turn:{id}")).at(head.created)],

@@ -277,7 +277,7 @@ impl Rows {
                 }
                 end = end.saturating_add(out.len() as u64);
                 broken.hand_out(&stream, end, context)?;
-                if let Some(Admitted::Text(text)) = value.map(|value| context.report.admit(&value)) {
+                if let Some(Admitted::Text(text)) = value.map(|value| context.admit(&value)) {
                     if !std::mem::replace(&mut is_first, false) {
                         session.literal(",");
                     }

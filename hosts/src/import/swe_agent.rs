@@ -30,7 +30,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     let mut kept = Occurrences::default();
     while let Some(value) = reader.read()? {
         let (line, at) = (value.line, value.offset);
-        let raw = match context.report.admit(&value) {
+        let raw = match context.admit(&value) {
             Admitted::Nothing => continue,
             Admitted::Raw(bytes) => bytes,
             Admitted::Text(text) => {

@@ -1,5 +1,6 @@
 //! opencode: parts that are rewritten, sessions in one document, cleared outputs, compaction.
 
+use acpdb_engine::event::Actor;
 use acpdb_hosts::import::Format;
 use expect_test::{Expect, expect};
 
@@ -194,4 +195,17 @@ fn a_message_that_is_there_twice_is_told_once() {
     origins.sort();
     origins.dedup();
     assert_eq!(origins.len(), count);
+}
+
+/// The text of a prompt comes in a part of its own. It was the assistant's, so `actor:user` found no prompt.
+#[test]
+fn parts_of_a_prompt_are_the_users() {
+    let text = document(
+        r#"{"info":{"id":"msg_1","role":"user"},"parts":[{"type":"text","text":"do it","id":"prt_1"}]},
+           {"info":{"id":"msg_2","role":"assistant"},"parts":[{"type":"text","text":"done","id":"prt_2"}]}"#,
+    );
+    let (batches, _) = read(Format::Opencode, text.as_bytes());
+    let entries = || batches.iter().flat_map(|batch| &batch.entries);
+    let of = |origin: &str| entries().find(|entry| entry.origin.as_deref() == Some(origin)).unwrap().actor;
+    assert_eq!((of("part:prt_1"), of("part:prt_2")), (Some(Actor::User), None));
 }

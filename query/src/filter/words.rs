@@ -252,5 +252,7 @@ pub(super) fn rules() -> Vec<&'static str> {
 pub(super) fn kinds() -> Vec<&'static str> {
     let groups = GROUPS.iter().map(|(name, _)| *name);
     let items = ITEM_KINDS.iter().map(|(name, _)| *name);
-    groups.chain(items).chain(KIND_LABELS.iter().map(|(_, name)| *name)).collect()
+    let is_item = |name: &&str| ITEM_KINDS.iter().any(|(known, _)| known == name);
+    let events = KIND_LABELS.iter().map(|(_, name)| *name).filter(|name| !is_item(name));
+    groups.chain(items).chain(events).collect()
 }

@@ -268,7 +268,7 @@ impl Parts {
                 self.number(year)
             }
             [_, _] | [_, _, _] if signs.iter().all(|sign| digits(sign).is_some()) => {
-                Err("its day and its month could be either number; write year-month-day, as in 2026-01-31"
+                Err("which number is the day and which the month is not said; write year-month-day, as in 2026-01-31"
                     .to_owned())
             }
             _ => Err(String::new()),

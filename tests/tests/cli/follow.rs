@@ -324,22 +324,25 @@ fn a_host_can_be_chosen_and_one_without_a_place_is_refused() {
 
 /// That a record was left out was told when the reading of the file ended, an hour after its last change.
 #[test]
-fn a_record_that_is_too_long_is_told_at_once_and_only_once() {
+fn a_record_of_too_much_is_told_at_once_and_only_once() {
     use std::io::BufRead as _;
-    let world = begun();
-    add(file(&world, SESSION), &line(SESSION, 2, &"long".repeat(300)));
-    add(file(&world, SESSION), &line(SESSION, 3, "three"));
-    let mut command = world.command();
-    command
-        .args(["import", "--follow", "--limits", "record=1k"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    let mut follower = Follower { child: command.spawn().unwrap(), world };
-    let mut said = std::io::BufReader::new(follower.child.stderr.take().unwrap()).lines();
-    let first = said.find(|line| line.as_ref().unwrap().contains("left out")).unwrap().unwrap();
-    assert!(first.contains("000001.jsonl:2: left out: a record of more than 1024 bytes"), "{first}");
-    follower.has(&["one", "three"]);
-    follower.world.shell(&format!("kill -s INT {}", follower.child.id()));
-    let rest: Vec<String> = said.map(Result::unwrap).collect();
-    assert!(!rest.iter().any(|line| line.contains("left out")), "{rest:?}");
+    let many = format!("{{\"type\":\"x\",\"list\":[{}1]}}\n", "1,".repeat(300));
+    for (limit, record, told) in [
+        ("record=1k", line(SESSION, 2, &"long".repeat(300)), "left out: a record of "),
+        ("elements=100", many, "left out: a record of 303 elements and more, over 100; --limits elements=N"),
+    ] {
+        let world = begun();
+        add(file(&world, SESSION), &record);
+        add(file(&world, SESSION), &line(SESSION, 3, "three"));
+        let mut command = world.command();
+        command.args(["import", "--follow", "--limits", limit]).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut follower = Follower { child: command.spawn().unwrap(), world };
+        let mut said = std::io::BufReader::new(follower.child.stderr.take().unwrap()).lines();
+        let first = said.find(|line| line.as_ref().unwrap().contains("left out")).unwrap().unwrap();
+        assert!(first.contains(&format!("000001.jsonl:2: {told}")), "{first}");
+        follower.has(&["one", "three"]);
+        follower.world.shell(&format!("kill -s INT {}", follower.child.id()));
+        let rest: Vec<String> = said.map(Result::unwrap).collect();
+        assert!(!rest.iter().any(|line| line.contains("left out")), "{rest:?}");
+    }
 }

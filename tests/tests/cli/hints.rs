@@ -21,10 +21,10 @@ fn a_host_that_records_no_requests_is_named_by_cost() {
     let world = imported();
     let told = "nothing has a price: swe-agent recorded no requests or tokens of its sessions here";
     world.run(&["cost"]).says(0, &[told]);
-    world.run(&["cost", "--host", "codex"]).says(0, &["no request in the store matches"]);
+    world.run(&["cost", "--host", "codex"]).says(0, &["no such request in the store"]);
     world.run(&["import", "session.jsonl", "--quiet"]).ok();
     world.run(&["cost", "--host", "swe-agent"]).says(0, &[told]);
-    world.run(&["cost", "--since", "2100-01-01"]).says(0, &["no request in the store matches"]);
+    world.run(&["cost", "--since", "2100-01-01"]).says(0, &["no such request in the store"]);
 }
 
 /// No file of SWE-agent was known: its calls are lines of a shell.
@@ -54,7 +54,12 @@ fn stats_say_why_nothing_was_superseded_and_why_nothing_was_freed() {
     world.run_with(&["append", "--stdin"], feed + &turns).ok();
     let short = world.run(&["stats", "--session", "s1"]).ok();
     assert!(short.contains(" 1 superseded; ") && short.contains("~0 freed"), "{short}");
-    assert!(short.contains("\na rule frees 0 where the text is no longer than its placeholder"), "{short}");
+    assert!(
+        short.contains(
+            "\nsuperseded counts also what has left the context, and what is no longer than its placeholder"
+        ),
+        "{short}"
+    );
     assert!(!world.run(&["stats", "--json"]).ok().contains("placeholder"));
 }
 
@@ -78,4 +83,29 @@ fn a_long_title_is_cut_in_a_pipe_and_whole_in_json() {
     let cell = piped.lines().nth(1).unwrap().split('\t').nth(2).unwrap();
     assert!(cell.chars().count() == 200 && cell.ends_with('…'), "{piped}");
     assert!(world.run(&["sessions", "--json"]).ok().contains(title.trim()));
+}
+
+/// A program got `1.3k`.
+#[test]
+fn tokens_are_whole_numbers_in_a_pipe() {
+    let world = World::new();
+    world.run(&["import", super::world::SESSION, "--quiet"]).ok();
+    let mut piped = world.command();
+    piped.arg("stats").env_remove("COLUMNS");
+    let piped = finish(piped, b"").ok();
+    let file = piped.lines().find(|line| line.starts_with("file\t")).unwrap();
+    let cells: Vec<&str> = file.split('\t').skip(1).collect();
+    assert!(cells.len() == 3 && cells.iter().all(|cell| cell.parse::<u64>().is_ok()), "{file}");
+}
+
+/// A rewind is not undone, and an id alone is no question for `history`.
+#[test]
+fn what_does_another_thing_than_was_meant_names_the_next_step() {
+    let world = World::fed();
+    world.run(&["rewind", "t2", "--session", "s1"]).ok();
+    world.run(&["undo", "--session", "s1"]).says(7, &["a rewind is not taken back", "--at @rewind-1"]);
+    world.run(&["history", "#9"]).says(0, &["0 items matched", "acpdb history --chain '#9'"]);
+    world.run(&["search", ""]).says(2, &["there is nothing to look for", "acpdb search WORD"]);
+    world.run(&["hosts", "--at", "3"]).says(2, &["hosts looks at the store as it is"]);
+    world.run(&["audit", "-o", "audit.json"]).says(0, &["gap at #1: no checkpoint"]);
 }

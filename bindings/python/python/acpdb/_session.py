@@ -327,7 +327,10 @@ class Session:
         return cast(shapes.ActReply, self._native.pin(texts("targets", targets), False))
 
     def rewind(self, to: int) -> shapes.ActReply:
-        """Goes back to a seq: what came after leaves the context and stays in the log. `last_seq` is None if nothing came after it."""
+        """Goes back to a seq: what came after leaves the context and stays in the log. `last_seq` is None if nothing came after it.
+
+        For another point in time: `session.rewind(session.view("t12").seq)`.
+        """
         return cast(shapes.ActReply, self._native.rewind(to))
 
     def update_tasks(self, tasks: Iterable[Mapping[str, shapes.Json]]) -> shapes.ActReply:

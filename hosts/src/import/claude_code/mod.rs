@@ -83,7 +83,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     let mut pending: Vec<Pending> = Vec::new();
     let mut home = None;
     while let Some(value) = values.read()? {
-        let admitted = importer.context.report.admit(&value);
+        let admitted = importer.context.admit(&value);
         let place =
             Place { line: value.line, offset: value.offset, end: value.offset + value.bytes.len() as u64 };
         let (raw, text) = match admitted {

@@ -95,9 +95,16 @@ fn what_is_not_understood_or_could_mean_two_things_is_refused() {
         ("2026", "a year alone is no day"),
         (
             "12/03/2026",
-            "its day and its month could be either number; write year-month-day, as in 2026-01-31",
+            "which number is the day and which the month is not said; write year-month-day, as in 2026-01-31",
         ),
-        ("03-12", "its day and its month could be either number; write year-month-day, as in 2026-01-31"),
+        (
+            "13/02/2026",
+            "which number is the day and which the month is not said; write year-month-day, as in 2026-01-31",
+        ),
+        (
+            "03-12",
+            "which number is the day and which the month is not said; write year-month-day, as in 2026-01-31",
+        ),
         ("2026-02-30", "there is no day 2026-02-30"),
         ("2026-03-12 25:00", "there is no time 25:00:00"),
         ("2026-03-12 09:09 CEST2", "\"cest2\" is not known"),
