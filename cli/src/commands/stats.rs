@@ -184,7 +184,7 @@ fn table(report: &StatsReport, curve: &[u64], output: &mut Output) -> Result<(),
     } else if total.superseded > 0 {
         output.styled(
             describe::DIM,
-            "superseded counts also what has left the context, and what is no longer than its placeholder; both free 0",
+            "superseded also counts items that have left the context, or are no longer than their placeholder; these free 0",
         )?;
     }
     if row_count > 0 {

@@ -56,7 +56,7 @@ fn stats_say_why_nothing_was_superseded_and_why_nothing_was_freed() {
     assert!(short.contains(" 1 superseded; ") && short.contains("~0 freed"), "{short}");
     assert!(
         short.contains(
-            "\nsuperseded counts also what has left the context, and what is no longer than its placeholder"
+            "\nsuperseded also counts items that have left the context, or are no longer than their placeholder"
         ),
         "{short}"
     );
