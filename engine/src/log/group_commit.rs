@@ -295,7 +295,8 @@ impl Log {
         if writer.page.slot(&condition.stream) <= condition.basis {
             return Ok(None);
         }
-        for (from, until) in std::mem::take(&mut writer.gaps) {
+        // A gap that cannot be read now is read by the next commit that asks: without it, streams that moved would not be known.
+        while let Some((from, until)) = writer.gaps.first().copied() {
             let moved = &mut writer.moved;
             self.walk_to(from, until, |frame| {
                 for event in frame.events() {
@@ -303,6 +304,7 @@ impl Log {
                     *newest = event.seq.max(*newest);
                 }
             })?;
+            writer.gaps.remove(0);
         }
         Ok(known(writer))
     }

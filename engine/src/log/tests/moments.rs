@@ -27,3 +27,28 @@ fn a_header_that_cannot_be_read_now_is_no_damage() {
         }
     }
 }
+
+/// A commit whose condition rests on events of another process could not read them, and failed. The next one took them for read, and was placed
+/// though its stream had moved: a fact was recorded twice.
+#[test]
+fn a_stream_that_moved_is_known_to_have_moved_though_that_could_not_be_read_at_first() {
+    let mut failed = 0;
+    for after in 0..30 {
+        let world = SimWorld::new(1);
+        let process = world.process(1);
+        let (one, _) = open(&process).unwrap();
+        let (two, _) = open(&world.process(2)).unwrap();
+        let basis = append(&one, 0).unwrap().last_seq();
+        let _ = append(&two, 3).unwrap();
+        let condition = Condition { stream: stream(0), basis };
+        let attempt = || one.append(one.prepare(&[event(&one, 6, 0)])?, &[condition]);
+        process.plant(once(FaultKind::ReadError, after));
+        let first = attempt();
+        failed += u32::from(matches!(first, Err(LogError::Io { .. })));
+        process.heal();
+        assert!(first.is_err(), "{after}");
+        let second = attempt();
+        assert!(matches!(second, Err(LogError::HeadMoved { .. })), "{after}: {first:?}, then {second:?}");
+    }
+    assert!(failed > 2, "{failed}");
+}
