@@ -169,8 +169,8 @@ impl Log {
         let repaired = self.repair(tail, page, writer.epoch)?;
         writer.postponed = false;
         writer.segment = None;
-        writer.page = tail.read()?;
         writer.epoch = Some(repaired.epoch);
+        writer.page = tail.read()?;
         if repaired.place.position < known.position {
             // Events that this handle saw as durable are gone: these are not the files that it opened.
             self.poisoned.store(true, Ordering::SeqCst);
@@ -228,7 +228,11 @@ impl Log {
         let epoch = writer.page.epoch;
         let stretch = Stretch { start: Position::default(), end, epoch, segment };
         match self.await_stretch(tail, &stretch, true) {
-            Outcome::Durable(_) => {}
+            Outcome::Durable(_) => {
+                if let Some(place) = self.unpublished() {
+                    self.publish_held(tail, &stretch, &place)?;
+                }
+            }
             Outcome::Failed(lost) => return Err(self.lost(lost)),
             // Another program cut the page since it was read under this lock. The page is made anew once all written commits are durable.
             Outcome::PageLost => {

@@ -201,6 +201,7 @@ impl Log {
             writer: Mutex::default(),
             queue: CommitQueue::default(),
             commit_delay: CommitDelay::default(),
+            unpublished: Mutex::default(),
             poisoned: AtomicBool::new(false),
             looked_at: AtomicU64::new(u64::MAX),
             generation: AtomicU32::new(0),

@@ -52,3 +52,73 @@ fn a_stream_that_moved_is_known_to_have_moved_though_that_could_not_be_read_at_f
     }
     assert!(failed > 2, "{failed}");
 }
+
+/// A process that could not open the file of the sync lock synced without it. The page did not say so while another process held the write lock, and the
+/// commit was acknowledged. Then a sync failed in a third process, and all that the page did not have was given up.
+#[test]
+fn nothing_is_acknowledged_that_the_next_failed_sync_gives_up() {
+    for is_told_late in [false, true] {
+        let world = SimWorld::new(1);
+        let (one, two) = (world.process(1), world.process(2));
+        let (first, _) = open(&one).unwrap();
+        let (second, _) = open(&two).unwrap();
+        let _ = append(&second, 0).unwrap();
+        let placed = first.place(first.prepare(&[event(&first, 1, 0)]).unwrap(), &[]).unwrap();
+        let busy = world.process(3).open("tail", Access::Write).unwrap();
+        assert!(busy.try_lock().unwrap());
+        one.plant(Fault { kind: FaultKind::OpenError, after: 0, once: false });
+        let settled = first.settle(&placed);
+        one.heal();
+        busy.unlock().unwrap();
+        if is_told_late {
+            // A caller that waits for less long than the lock is held is told that it is not known.
+            assert!(matches!(settled, Err(LogError::Poisoned { .. })), "{settled:?}");
+        }
+        two.plant(once(FaultKind::SyncError, 0));
+        assert!(append(&second, 2).is_err());
+        let (log, _) = open(&world.process(4)).unwrap();
+        let listed = sound_listing(&log);
+        let is_there = listed.iter().any(|(_, text)| *text == shown(1, 0));
+        assert!(settled.is_err() || is_there, "{settled:?}: {listed:?}");
+    }
+}
+
+/// A poisoned store was opened by a process that could not open the file of the sync lock, beside a process that was syncing: its commits were
+/// given up, and it acknowledged them.
+#[test]
+fn a_poisoning_does_not_end_beside_a_sync() {
+    for after in 0..30 {
+        let world = SimWorld::new(1);
+        let one = world.process(1);
+        let (log, _) = open(&one).unwrap();
+        let _ = append(&log, 0).unwrap();
+        one.plant(once(FaultKind::SyncError, 0));
+        assert!(matches!(append(&log, 1), Err(LogError::Poisoned { .. })));
+        let syncing = world.process(3).open("SYNC", Access::Write).unwrap();
+        assert!(syncing.try_lock().unwrap());
+        let two = world.process(2);
+        two.plant(once(FaultKind::OpenError, after));
+        match open(&two) {
+            Ok((_, recovery)) => assert!(recovery.postponed, "{after}: {recovery:?}"),
+            Err(error) => assert!(matches!(error, LogError::Io { .. }), "{after}: {error:?}"),
+        }
+    }
+}
+
+/// A question about the files failed behind a sync, and the store was said to be replaced.
+#[test]
+fn a_store_whose_files_cannot_be_looked_at_now_is_not_said_to_be_replaced() {
+    for kind in [FaultKind::InspectError, FaultKind::ReadError] {
+        for after in 0..30 {
+            let world = SimWorld::new(1);
+            let process = world.process(1);
+            let (log, _) = open(&process).unwrap();
+            let _ = append(&log, 0).unwrap();
+            process.plant(once(kind, after));
+            if let Err(error) = append(&log, 1) {
+                let is_told = matches!(error, LogError::Io { .. } | LogError::Poisoned { .. });
+                assert!(is_told, "{kind:?} {after}: {error:?}");
+            }
+        }
+    }
+}
