@@ -303,7 +303,8 @@ impl Check<'_> {
         if let Some(damage) = newer {
             self.found(*damage);
         }
-        if let Err(found) = read_secret(&*log.storage, log.store()) {
+        let secret = read_secret(&*log.storage, log.store());
+        if let Err(found) = secret.unwrap_or_else(|error| Err(format!("it cannot be read: {error}"))) {
             self.found(Corruption {
                 part: Part::Secret,
                 path: log.storage.path(SECRET),

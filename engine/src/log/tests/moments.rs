@@ -105,6 +105,21 @@ fn a_poisoning_does_not_end_beside_a_sync() {
     }
 }
 
+/// A handle whose secret could not be read when it was opened said so for as long as it lived, and told people to put the secret back from a backup.
+#[test]
+fn a_secret_that_cannot_be_read_now_is_not_taken_for_a_lost_one() {
+    for kind in [FaultKind::ReadError, FaultKind::OpenError, FaultKind::InspectError] {
+        for after in 0..30 {
+            let world = closed_store(2);
+            let process = world.process(2);
+            process.plant(once(kind, after));
+            if let Ok((log, _)) = open(&process) {
+                assert_eq!(log.secret_fault(), None, "{kind:?} {after}");
+            }
+        }
+    }
+}
+
 /// A question about the files failed behind a sync, and the store was said to be replaced.
 #[test]
 fn a_store_whose_files_cannot_be_looked_at_now_is_not_said_to_be_replaced() {
