@@ -11,7 +11,8 @@ use acpdb_engine::event::{Payload, Role};
 use acpdb_engine::ids::{Origin, Seq, StreamId};
 use acpdb_engine::log::{Log, LogError, LogOptions, Opening};
 use acpdb_engine::storage::{
-    Crash, FileKeyRing, FixedEntropy, KeyRing, Part, PassphraseKeyRing, SimStorage, SimWorld, SystemEntropy,
+    Crash, Fault, FaultKind, FileKeyRing, FixedEntropy, KeyRing, Part, PassphraseKeyRing, SimStorage,
+    SimWorld, SystemEntropy,
 };
 use acpdb_engine::{Error, Store};
 
@@ -321,4 +322,72 @@ impl AppendEvent for Log {
             }
         }
     }
+}
+
+/// Runs `act` on a copy of `world` once for each of its reads and openings of files, of which that one fails; then `check`.
+fn at_each_failing_read(
+    world: &SimWorld,
+    ring: &Arc<dyn KeyRing>,
+    act: &dyn Fn(&Store) -> Result<(), Error>,
+    check: &dyn Fn(&SimWorld, &Store, Result<(), Error>, &str),
+) {
+    for kind in [FaultKind::ReadError, FaultKind::OpenError] {
+        for after in 0.. {
+            let world = world.fork(1);
+            let process = world.process(2);
+            let store = reopen(&process, ring).unwrap();
+            process.plant(Fault { kind, after, once: true });
+            let done = act(&store);
+            let was_hit = process.was_hit();
+            process.heal();
+            check(&world, &store, done, &format!("{kind:?} {after}"));
+            if !was_hit {
+                break;
+            }
+        }
+    }
+}
+
+/// An event whose key could not be read just then was said to be locked, as in a copy that is older than the log.
+#[test]
+fn keys_that_cannot_be_read_now_are_not_said_to_be_lost() {
+    let ring = ring("the first passphrase");
+    let world = made(&ring);
+    let act = |store: &Store| store.events(Seq(1), Seq::MAX)?.try_for_each(|event| event.map(drop));
+    at_each_failing_read(&world, &ring, &act, &|_, store, done, context| {
+        assert!(matches!(done, Ok(()) | Err(Error::Io { .. })), "{context}: {done:?}");
+        act(store).unwrap();
+    });
+}
+
+/// The key of an event could not be read while an item was erased, and the erasure was acknowledged though it had passed over revisions of the item.
+#[test]
+fn an_erasure_that_cannot_read_an_event_is_not_acknowledged() {
+    let ring = ring("the first passphrase");
+    let world = made(&ring);
+    let store = open(&world.process(1), &ring).unwrap();
+    let told = |text: &str| vec![Entry::message("m", Role::User, text).origin("msg:m")];
+    let receipt = store.append(&session("one"), told("the first words of it")).unwrap();
+    let item = receipt.items[0].unwrap();
+    let _ = store.append(&session("one"), told("other words")).unwrap();
+    let _ = store.rotate_data_keys(Some(session("one").id())).unwrap();
+    let _ = store.append(&session("one"), told("the last words")).unwrap();
+    drop(store);
+    let act = |store: &Store| store.erase(item, "tester", "asked to").map(drop);
+    at_each_failing_read(&world, &ring, &act, &|_, store, done, context| {
+        assert!(matches!(done, Ok(()) | Err(Error::Io { .. } | Error::Poisoned)), "{context}: {done:?}");
+        if done.is_ok() {
+            let mut shown = Vec::new();
+            for event in store.stream_events(session("one").id(), Seq(1), Seq::MAX).unwrap() {
+                let event = event.unwrap();
+                let parts = match &event.event.payload {
+                    Payload::MessageRecorded(it) => &it.parts,
+                    Payload::ItemRevised(it) => &it.parts,
+                    _ => continue,
+                };
+                shown.extend(store.body(parts[0].body.id(event.seq)));
+            }
+            assert_eq!(shown, [b"text of m1".to_vec()], "{context}");
+        }
+    });
 }

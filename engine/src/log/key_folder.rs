@@ -43,7 +43,7 @@ const OLD_END: &str = ".old";
 const ZEROS: [u8; 4096] = [0; 4096];
 
 /// The file of a stream's keys.
-pub(super) fn key_name(stream: StreamId) -> String {
+pub(crate) fn key_name(stream: StreamId) -> String {
     format!("{KEYS_DIR}/{}{STREAM_END}", stream.to_hex())
 }
 

@@ -316,6 +316,7 @@ impl KeyChain {
         frame.open(&mut |stream, number| match self.key(stream, number) {
             Ok(Found::Key(key)) => KeyFound::Key(key),
             Ok(Found::Shredded) => KeyFound::Shredded,
+            Err(LogError::Io { .. }) => KeyFound::Unread,
             _ => KeyFound::Missing,
         })
     }

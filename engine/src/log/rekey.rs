@@ -7,16 +7,24 @@
 //!
 //! So when a change returns, each commit placed from then on is sealed under the keys that the change left.
 
+use std::io;
 use std::sync::Arc;
 
 use super::Log;
 use super::error::LogError;
+use super::key_folder::key_name;
 use super::keys::KeyChain;
 use crate::ids::{StreamId, SubjectId};
 use crate::locks::steady;
 use crate::storage::{KeyRing, Storage};
 
 impl Log {
+    /// The error of an event whose key could not be read when the event was.
+    pub(crate) fn unread_key(&self, stream: StreamId) -> LogError {
+        let source = io::Error::other("it could not be read a moment ago; try again");
+        LogError::io("read", self.storage.path(&key_name(stream)), source)
+    }
+
     /// The error that says why a stream cannot be read, in a store whose key is not at hand.
     pub(crate) fn why_locked(&self, stream: StreamId) -> LogError {
         match self.segments.keys() {
