@@ -391,3 +391,28 @@ fn an_erasure_that_cannot_read_an_event_is_not_acknowledged() {
         }
     });
 }
+
+/// A shredding that failed behind the destruction of the key did not tell other handles, which sealed further events with it.
+#[test]
+fn other_handles_learn_of_a_key_that_was_destroyed_by_a_shredding_that_failed() {
+    let ring = ring("the first passphrase");
+    let world = made(&ring);
+    let one = session("one").id();
+    let mut gone = 0;
+    for after in 0..20 {
+        let world = world.fork(1);
+        let process = world.process(2);
+        let store = reopen(&process, &ring).unwrap();
+        let other = reopen(&world.process(3), &ring).unwrap();
+        add(&other, "one", "m8").unwrap();
+        process.plant(Fault { kind: FaultKind::SyncDirError, after, once: false });
+        let done = store.shred(one, "tester", "asked to");
+        process.heal();
+        let builder = Store::builder(Path::new("sim")).storage(Arc::new(world.process(4))).read_only();
+        let is_gone = builder.keys(Arc::clone(&ring)).open().unwrap().is_shredded(one).unwrap();
+        gone += u32::from(is_gone && done.is_err());
+        let added = add(&other, "one", "m10");
+        assert!(!is_gone || added.is_err(), "{after}: {done:?}, then {added:?}");
+    }
+    assert!(gone > 0);
+}

@@ -78,8 +78,10 @@ impl Log {
     /// [`LogError::Io`]; called again it goes on.
     pub fn shred_key(&self, stream: StreamId) -> Result<(), LogError> {
         let Some(keys) = self.keys_to_change()? else { return Ok(()) };
-        keys.shred(stream)?;
-        self.keys_changed()
+        let shredded = keys.shred(stream);
+        // Also if the change stopped half way, as below.
+        self.keys_changed()?;
+        shredded
     }
 
     /// Destroys the key of a subject. As [`Log::shred_key`].
@@ -88,8 +90,9 @@ impl Log {
     /// [`LogError::Io`]; called again it goes on.
     pub fn shred_subject_key(&self, subject: SubjectId) -> Result<(), LogError> {
         let Some(keys) = self.keys_to_change()? else { return Ok(()) };
-        keys.shred_subject(subject)?;
-        self.keys_changed()
+        let shredded = keys.shred_subject(subject);
+        self.keys_changed()?;
+        shredded
     }
 
     /// Tells all handles of all processes that keys changed. When it returns, commits that were sealed under older keys get no place any more. Call
