@@ -324,6 +324,58 @@ impl AppendEvent for Log {
     }
 }
 
+/// A key that its process did not live to make durable was used by another one, which acknowledged what it sealed with it. A power cut took the key.
+#[test]
+fn a_key_that_another_process_made_is_durable_before_it_is_used() {
+    let ring = ring("the first passphrase");
+    let world = made(&ring);
+    let new = |process: &SimStorage| add(&open(process, &ring)?, "new", "m3").map(drop);
+    let newer =
+        |process: &SimStorage| open(process, &ring)?.rotate_data_keys(Some(session("one").id())).map(drop);
+    for (act, name) in [(&new as &dyn Fn(&SimStorage) -> Result<(), Error>, "new"), (&newer, "one")] {
+        at_each_call(&world, act, &|world, _, call| {
+            if reopen(&world.process(3), &ring).is_err() {
+                return;
+            }
+            for seed in 0..2 {
+                let world = world.fork(seed);
+                add(&reopen(&world.process(3), &ring).unwrap(), name, "m4").unwrap();
+                world.cut_power();
+                let found = texts(&reopen(&world.process(4), &ring).unwrap(), name).unwrap();
+                assert!(found.contains(&"text of m4".to_owned()), "{name}, call {call}: {found:?}");
+            }
+        });
+    }
+}
+
+/// A file of keys that was replaced, by a process that did not live to make that durable, was zeroed under its old name, though the new name could still be
+/// lost.
+#[test]
+fn keys_that_are_being_replaced_survive_two_crashes() {
+    let ring = ring("the first passphrase");
+    let world = made(&ring);
+    let one = session("one").id();
+    let newer = |process: &SimStorage| open(process, &ring)?.rotate_data_keys(Some(one)).map(drop);
+    at_each_call(&world, &newer, &|world, _, call| {
+        if !world.files().iter().any(|name| name.ends_with(".old")) {
+            return;
+        }
+        let calls = {
+            let process = world.fork(1).process(3);
+            newer(&process).unwrap();
+            process.operation_count()
+        };
+        for second in 0..calls {
+            let world = world.fork(second);
+            let process = world.process(3);
+            process.crash_at(second, Crash::Power);
+            let _ = newer(&process);
+            let found = texts(&reopen(&world.process(4), &ring).unwrap(), "one");
+            assert_eq!(found.unwrap(), ["text of m1"], "calls {call}, {second}");
+        }
+    });
+}
+
 /// Runs `act` on a copy of `world` once for each of its reads and openings of files, of which that one fails; then `check`.
 fn at_each_failing_read(
     world: &SimWorld,
