@@ -11,7 +11,8 @@ use acpdb_engine::event::{Payload, Role};
 use acpdb_engine::ids::{Origin, Seq, StreamId};
 use acpdb_engine::log::{Log, LogError, LogOptions, Opening};
 use acpdb_engine::storage::{
-    Crash, FileKeyRing, FixedEntropy, KeyRing, Part, PassphraseKeyRing, SimStorage, SimWorld, SystemEntropy,
+    Crash, Fault, FaultKind, FileKeyRing, FixedEntropy, KeyRing, Part, PassphraseKeyRing, SimStorage,
+    SimWorld, SystemEntropy,
 };
 use acpdb_engine::{Error, Store};
 
@@ -374,4 +375,149 @@ impl AppendEvent for Log {
             }
         }
     }
+}
+
+/// A key that its process did not live to make durable was used by another one, which acknowledged what it sealed with it. A power cut took the key.
+#[test]
+fn a_key_that_another_process_made_is_durable_before_it_is_used() {
+    let ring = ring("the first passphrase");
+    let world = made(&ring);
+    let new = |process: &SimStorage| add(&open(process, &ring)?, "new", "m3").map(drop);
+    let newer =
+        |process: &SimStorage| open(process, &ring)?.rotate_data_keys(Some(session("one").id())).map(drop);
+    for (act, name) in [(&new as &dyn Fn(&SimStorage) -> Result<(), Error>, "new"), (&newer, "one")] {
+        at_each_call(&world, act, &|world, _, call| {
+            if reopen(&world.process(3), &ring).is_err() {
+                return;
+            }
+            for seed in 0..2 {
+                let world = world.fork(seed);
+                add(&reopen(&world.process(3), &ring).unwrap(), name, "m4").unwrap();
+                world.cut_power();
+                let found = texts(&reopen(&world.process(4), &ring).unwrap(), name).unwrap();
+                assert!(found.contains(&"text of m4".to_owned()), "{name}, call {call}: {found:?}");
+            }
+        });
+    }
+}
+
+/// A file of keys that was replaced, by a process that did not live to make that durable, was zeroed under its old name, though the new name could still be
+/// lost.
+#[test]
+fn keys_that_are_being_replaced_survive_two_crashes() {
+    let ring = ring("the first passphrase");
+    let world = made(&ring);
+    let one = session("one").id();
+    let newer = |process: &SimStorage| open(process, &ring)?.rotate_data_keys(Some(one)).map(drop);
+    at_each_call(&world, &newer, &|world, _, call| {
+        if !world.files().iter().any(|name| name.ends_with(".old")) {
+            return;
+        }
+        let calls = {
+            let process = world.fork(1).process(3);
+            newer(&process).unwrap();
+            process.operation_count()
+        };
+        for second in 0..calls {
+            let world = world.fork(second);
+            let process = world.process(3);
+            process.crash_at(second, Crash::Power);
+            let _ = newer(&process);
+            let found = texts(&reopen(&world.process(4), &ring).unwrap(), "one");
+            assert_eq!(found.unwrap(), ["text of m1"], "calls {call}, {second}");
+        }
+    });
+}
+
+/// Runs `act` on a copy of `world` once for each of its reads and openings of files, of which that one fails; then `check`.
+fn at_each_failing_read(
+    world: &SimWorld,
+    ring: &Arc<dyn KeyRing>,
+    act: &dyn Fn(&Store) -> Result<(), Error>,
+    check: &dyn Fn(&SimWorld, &Store, Result<(), Error>, &str),
+) {
+    for kind in [FaultKind::ReadError, FaultKind::OpenError] {
+        for after in 0.. {
+            let world = world.fork(1);
+            let process = world.process(2);
+            let store = reopen(&process, ring).unwrap();
+            process.plant(Fault { kind, after, once: true });
+            let done = act(&store);
+            let was_hit = process.was_hit();
+            process.heal();
+            check(&world, &store, done, &format!("{kind:?} {after}"));
+            if !was_hit {
+                break;
+            }
+        }
+    }
+}
+
+/// An event whose key could not be read just then was said to be locked, as in a copy that is older than the log.
+#[test]
+fn keys_that_cannot_be_read_now_are_not_said_to_be_lost() {
+    let ring = ring("the first passphrase");
+    let world = made(&ring);
+    let act = |store: &Store| store.events(Seq(1), Seq::MAX)?.try_for_each(|event| event.map(drop));
+    at_each_failing_read(&world, &ring, &act, &|_, store, done, context| {
+        assert!(matches!(done, Ok(()) | Err(Error::Io { .. })), "{context}: {done:?}");
+        act(store).unwrap();
+    });
+}
+
+/// The key of an event could not be read while an item was erased, and the erasure was acknowledged though it had passed over revisions of the item.
+#[test]
+fn an_erasure_that_cannot_read_an_event_is_not_acknowledged() {
+    let ring = ring("the first passphrase");
+    let world = made(&ring);
+    let store = open(&world.process(1), &ring).unwrap();
+    let told = |text: &str| vec![Entry::message("m", Role::User, text).origin("msg:m")];
+    let receipt = store.append(&session("one"), told("the first words of it")).unwrap();
+    let item = receipt.items[0].unwrap();
+    let _ = store.append(&session("one"), told("other words")).unwrap();
+    let _ = store.rotate_data_keys(Some(session("one").id())).unwrap();
+    let _ = store.append(&session("one"), told("the last words")).unwrap();
+    drop(store);
+    let act = |store: &Store| store.erase(item, "tester", "asked to").map(drop);
+    at_each_failing_read(&world, &ring, &act, &|_, store, done, context| {
+        assert!(matches!(done, Ok(()) | Err(Error::Io { .. } | Error::Poisoned)), "{context}: {done:?}");
+        if done.is_ok() {
+            let mut shown = Vec::new();
+            for event in store.stream_events(session("one").id(), Seq(1), Seq::MAX).unwrap() {
+                let event = event.unwrap();
+                let parts = match &event.event.payload {
+                    Payload::MessageRecorded(it) => &it.parts,
+                    Payload::ItemRevised(it) => &it.parts,
+                    _ => continue,
+                };
+                shown.extend(store.body(parts[0].body.id(event.seq)));
+            }
+            assert_eq!(shown, [b"text of m1".to_vec()], "{context}");
+        }
+    });
+}
+
+/// A shredding that failed behind the destruction of the key did not tell other handles, which sealed further events with it.
+#[test]
+fn other_handles_learn_of_a_key_that_was_destroyed_by_a_shredding_that_failed() {
+    let ring = ring("the first passphrase");
+    let world = made(&ring);
+    let one = session("one").id();
+    let mut gone = 0;
+    for after in 0..20 {
+        let world = world.fork(1);
+        let process = world.process(2);
+        let store = reopen(&process, &ring).unwrap();
+        let other = reopen(&world.process(3), &ring).unwrap();
+        add(&other, "one", "m8").unwrap();
+        process.plant(Fault { kind: FaultKind::SyncDirError, after, once: false });
+        let done = store.shred(one, "tester", "asked to");
+        process.heal();
+        let builder = Store::builder(Path::new("sim")).storage(Arc::new(world.process(4))).read_only();
+        let is_gone = builder.keys(Arc::clone(&ring)).open().unwrap().is_shredded(one).unwrap();
+        gone += u32::from(is_gone && done.is_err());
+        let added = add(&other, "one", "m10");
+        assert!(!is_gone || added.is_err(), "{after}: {done:?}, then {added:?}");
+    }
+    assert!(gone > 0);
 }

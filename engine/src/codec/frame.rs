@@ -163,6 +163,7 @@ impl Frame {
                     opened.open(ordinal, key, &context, event.raw);
                 }
                 KeyFound::Missing => opened.note(ordinal, Sight::NoKey),
+                KeyFound::Unread => opened.note(ordinal, Sight::Unread),
                 KeyFound::Shredded => opened.note(ordinal, Sight::Shredded),
             }
         }

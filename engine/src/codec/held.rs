@@ -107,6 +107,8 @@ pub enum Sight {
     Clear,
     /// Its key is not at hand.
     NoKey,
+    /// Its key could not be read when the frame was read.
+    Unread,
     /// Its key was destroyed.
     Shredded,
     /// Its key does not open it: it was altered or moved.
@@ -122,6 +124,8 @@ pub enum KeyFound {
     Key(DataKey),
     /// The key cannot be had.
     Missing,
+    /// The key cannot be read now.
+    Unread,
     /// The key was destroyed.
     Shredded,
 }
@@ -148,7 +152,7 @@ impl Opened {
 
     /// Takes note why the payload of an event stays sealed.
     pub(super) fn note(&mut self, ordinal: u32, sight: Sight) {
-        self.lacks_a_key |= sight == Sight::NoKey;
+        self.lacks_a_key |= matches!(sight, Sight::NoKey | Sight::Unread);
         self.events.push((ordinal, sight, 0, 0));
     }
 

@@ -141,20 +141,27 @@ impl Log {
             return Err(LogError::ReadOnly { path: self.storage.path("") });
         };
         match self.await_stretch(tail, &placed.stretch, false) {
-            Outcome::Durable(_) => self.show(placed.stretch.end),
+            Outcome::Durable(_) => {
+                self.publish_late(tail, &placed.stretch).map_err(|_| self.lost(Lost::Sync))?;
+                self.show(placed.stretch.end);
+            }
             Outcome::Failed(lost) => return Err(self.lost(lost)),
-            Outcome::PageLost if self.is_kept(&placed.stretch) => {}
-            Outcome::PageLost => return Err(self.lost(Lost::Replaced)),
+            Outcome::PageLost => match self.is_kept(&placed.stretch) {
+                Ok(true) => {}
+                // The files are in their places, and could not be read, or the commit was given up after a failed sync.
+                Err(LogError::Io { .. } | LogError::Poisoned { .. }) => return Err(self.lost(Lost::Sync)),
+                Ok(false) | Err(_) => return Err(self.lost(Lost::Replaced)),
+            },
         }
         Ok(())
     }
 
     /// Whether a stretch is durable in the log, when the page cannot be read: makes the page anew from the log, then compares.
-    fn is_kept(&self, stretch: &Stretch) -> bool {
-        let Ok(held) = self.exclusive() else { return false };
+    fn is_kept(&self, stretch: &Stretch) -> Result<bool, LogError> {
+        let held = self.exclusive()?;
         let is_reached =
             held.writer.epoch == Some(stretch.epoch) && held.writer.place.position >= stretch.end.position;
-        is_reached && is_anchored(&self.segments, &stretch.end).unwrap_or(false)
+        Ok(is_reached && is_anchored(&self.segments, &stretch.end)?)
     }
 
     /// Completes the current segment and begins the next one, unless the current one has no frame yet. Durable.

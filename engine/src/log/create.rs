@@ -96,20 +96,27 @@ impl Log {
     /// The secret in its file, if it can be read. In an encrypted store the file has only the half that salts proofs.
     pub(crate) fn filed_secret(&self) -> Option<Secret> {
         // The caller takes another secret, or makes one.
-        read_secret(&**self.storage(), self.store()).ok()
+        read_secret(&**self.storage(), self.store()).ok()?.ok()
     }
 }
 
 /// The store's secret, or the reason why it cannot be had.
-pub(crate) fn read_secret(storage: &dyn Storage, store: StoreId) -> Result<Secret, String> {
-    match read_file(storage, SECRET, SECRET_FILE_BYTES) {
+///
+/// # Errors
+/// If its file cannot be read now.
+pub(crate) fn read_secret(storage: &dyn Storage, store: StoreId) -> io::Result<Result<Secret, String>> {
+    use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied};
+    Ok(match read_file(storage, SECRET, SECRET_FILE_BYTES) {
         Ok(Some(bytes)) => match SecretFile::decode(&bytes, store) {
             Ok(file) => Ok(Secret::new(file.key)),
             Err(invalid) => Err(invalid.to_string()),
         },
         Ok(None) => Err("it is missing".to_owned()),
+        Err(error) if !matches!(error.kind(), InvalidData | InvalidInput | PermissionDenied) => {
+            return Err(error);
+        }
         Err(error) => Err(format!("it cannot be read: {error}")),
-    }
+    })
 }
 
 pub(crate) fn store_file_damage(storage: &dyn Storage, invalid: Option<Invalid>) -> Corruption {

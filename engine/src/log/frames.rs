@@ -85,8 +85,9 @@ impl<'a> Walk<'a> {
     pub(crate) fn step(&mut self) -> Result<Step, LogError> {
         self.damaged = None;
         if !self.started {
+            let damage = self.start()?;
             self.started = true;
-            if let Some(damage) = self.start()? {
+            if let Some(damage) = damage {
                 return Ok(Step::Damage(damage));
             }
         }
@@ -131,16 +132,14 @@ impl<'a> Walk<'a> {
         if position == SegmentHeader::start(position.segment()) {
             return self.open_segment(position.segment());
         }
-        // If no header is there, the walk from the segment's beginning reports the reason.
-        if let Ok(header) = self.cursor.header(position) {
-            self.place = Written {
-                position,
-                seq: header.first_seq.before(),
-                time: header.time_max,
-                link: header.previous,
-                last_frame: 0,
-            };
-            self.link_known = true;
+        match self.cursor.header(position) {
+            Ok(header) => {
+                self.place = before(&header);
+                self.link_known = true;
+            }
+            Err(Fault::Error(error)) => return Err(error),
+            // The next step reports the reason.
+            Err(_) => {}
         }
         Ok(None)
     }

@@ -169,8 +169,8 @@ impl Log {
         let repaired = self.repair(tail, page, writer.epoch)?;
         writer.postponed = false;
         writer.segment = None;
-        writer.page = tail.read()?;
         writer.epoch = Some(repaired.epoch);
+        writer.page = tail.read()?;
         if repaired.place.position < known.position {
             // Events that this handle saw as durable are gone: these are not the files that it opened.
             self.poisoned.store(true, Ordering::SeqCst);
@@ -228,7 +228,11 @@ impl Log {
         let epoch = writer.page.epoch;
         let stretch = Stretch { start: Position::default(), end, epoch, segment };
         match self.await_stretch(tail, &stretch, true) {
-            Outcome::Durable(_) => {}
+            Outcome::Durable(_) => {
+                if let Some(place) = self.unpublished() {
+                    self.publish_held(tail, &stretch, &place)?;
+                }
+            }
             Outcome::Failed(lost) => return Err(self.lost(lost)),
             // Another program cut the page since it was read under this lock. The page is made anew once all written commits are durable.
             Outcome::PageLost => {
@@ -295,7 +299,8 @@ impl Log {
         if writer.page.slot(&condition.stream) <= condition.basis {
             return Ok(None);
         }
-        for (from, until) in std::mem::take(&mut writer.gaps) {
+        // A gap that cannot be read now is read by the next commit that asks: without it, streams that moved would not be known.
+        while let Some((from, until)) = writer.gaps.first().copied() {
             let moved = &mut writer.moved;
             self.walk_to(from, until, |frame| {
                 for event in frame.events() {
@@ -303,6 +308,7 @@ impl Log {
                     *newest = event.seq.max(*newest);
                 }
             })?;
+            writer.gaps.remove(0);
         }
         Ok(known(writer))
     }

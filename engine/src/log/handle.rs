@@ -179,6 +179,8 @@ pub struct Log {
     pub(super) writer: Mutex<Writer>,
     pub(super) queue: CommitQueue<Log>,
     pub(super) commit_delay: CommitDelay,
+    /// A place that is durable, and is not published yet.
+    pub(super) unpublished: Mutex<Option<Head>>,
     /// A sync failed; only another handle may append again.
     pub(super) poisoned: AtomicBool,
     /// The durable position when the page was last looked at.

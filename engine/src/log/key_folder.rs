@@ -43,7 +43,7 @@ const OLD_END: &str = ".old";
 const ZEROS: [u8; 4096] = [0; 4096];
 
 /// The file of a stream's keys.
-pub(super) fn key_name(stream: StreamId) -> String {
+pub(crate) fn key_name(stream: StreamId) -> String {
     format!("{KEYS_DIR}/{}{STREAM_END}", stream.to_hex())
 }
 
@@ -288,10 +288,12 @@ impl KeyFolder {
             let Some(name) = found.strip_suffix(OLD_END).filter(|name| is_own(name)) else { continue };
             let name = &format!("{KEYS_DIR}/{name}");
             if read_file(&*self.storage, name, KEY_FILE_BYTES_MAX).map_err(self.io("read", name))?.is_some() {
+                // The process that put the new file there may have died before its name was durable.
+                self.sync_names()?;
                 self.clear(&old)?;
             } else {
                 self.storage.rename(&old, name).map_err(self.io("rename", &old))?;
-                self.storage.sync_dir(KEYS_DIR).map_err(self.io("sync", KEYS_DIR))?;
+                self.sync_names()?;
             }
         }
         Ok(lock)
@@ -306,7 +308,7 @@ impl KeyFolder {
     pub(super) fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), LogError> {
         let old = format!("{name}{OLD_END}");
         self.storage.rename(name, &old).map_err(self.io("rename", name))?;
-        self.storage.sync_dir(KEYS_DIR).map_err(self.io("sync", KEYS_DIR))?;
+        self.sync_names()?;
         if let Err(error) = self.put(name, bytes) {
             // If the old file cannot be put back, it is read under its `.old` name.
             let _ = self.storage.rename(&old, name);
@@ -331,10 +333,15 @@ impl KeyFolder {
         Ok(true)
     }
 
+    /// Makes the names in the folder durable, whichever process gave them.
+    pub(super) fn sync_names(&self) -> Result<(), LogError> {
+        self.storage.sync_dir(KEYS_DIR).map_err(self.io("sync", KEYS_DIR))
+    }
+
     fn clear(&self, name: &str) -> Result<(), LogError> {
         if self.zero(name)? {
             self.storage.remove(name).map_err(self.io("remove", name))?;
-            self.storage.sync_dir(KEYS_DIR).map_err(self.io("sync", KEYS_DIR))?;
+            self.sync_names()?;
         }
         Ok(())
     }

@@ -316,6 +316,7 @@ impl KeyChain {
         frame.open(&mut |stream, number| match self.key(stream, number) {
             Ok(Found::Key(key)) => KeyFound::Key(key),
             Ok(Found::Shredded) => KeyFound::Shredded,
+            Err(LogError::Io { .. }) => KeyFound::Unread,
             _ => KeyFound::Missing,
         })
     }
@@ -373,7 +374,11 @@ impl KeyChain {
         }
         let Some(ring) = &self.ring else { return Err(self.why_locked(StreamId::STORE)) };
         let (number, key) = match self.load(stream, None)? {
-            (number, Found::Key(key)) => (number, key),
+            (number, Found::Key(key)) => {
+                // The process that made it may not have come to that, or not yet. Mostly nothing is left to sync.
+                self.folder.sync_names()?;
+                (number, key)
+            }
             (_, Found::None) => {
                 let _lock = self.folder.lock()?;
                 self.check_ring(stream)?;

@@ -73,7 +73,7 @@ pub use handle::{Appended, Condition, Log, LogOptions, Prepared, Recovery};
 use handle::{Shared, Writer};
 pub use key_copy::LostKey;
 pub(crate) use key_copy::Shreds;
-pub(crate) use key_folder::{ring as ring_id, rings as ring_ids};
+pub(crate) use key_folder::{key_name, ring as ring_id, rings as ring_ids};
 pub use keys::PUT_BACK;
 pub use lookup::TableStream;
 pub use open::Opening;

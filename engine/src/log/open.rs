@@ -8,7 +8,7 @@ use super::commit_queue::{CommitDelay, CommitQueue};
 use super::create::{Identity, identify, identity_from_log, make, open_tail, read_secret, store_file_damage};
 use super::cursor::Cursor;
 use super::error::LogError;
-use super::files::{SCAN_WINDOW_BYTES, STORE_FILE, Segments};
+use super::files::{SCAN_WINDOW_BYTES, SECRET, STORE_FILE, Segments};
 use super::key_folder::{self, ENCRYPTION, ENCRYPTION_BIT};
 use super::keys::KeyChain;
 use super::recovery_scan::{CheckpointFile, RecoveryScan, first_gap, is_anchored, read_checkpoint, torn};
@@ -157,8 +157,11 @@ impl Log {
         let tail = tail.map(|file| Tail::new(storage.clone(), file));
         let process = storage.process();
         let (mut secret, secret_fault) = match read_secret(&*storage, store) {
-            Ok(secret) => (secret, None),
-            Err(why) => (Secret::missing(), Some(why)),
+            Ok(Ok(secret)) => (secret, None),
+            Ok(Err(why)) => (Secret::missing(), Some(why)),
+            // It may be read a moment later: a handle without it would refuse appends for as long as it lives.
+            Err(error) if !reads_only => return Err(LogError::io("read", storage.path(SECRET), error)),
+            Err(error) => (Secret::missing(), Some(format!("it cannot be read: {error}"))),
         };
         // A store file that was changed to hide the encryption does not hide it: the segments say so too.
         let is_said = is_encrypted(&writes) || bits & ENCRYPTION_BIT != 0 || named.is_some_and(|(_, is)| is);
@@ -201,6 +204,7 @@ impl Log {
             writer: Mutex::default(),
             queue: CommitQueue::default(),
             commit_delay: CommitDelay::default(),
+            unpublished: Mutex::default(),
             poisoned: AtomicBool::new(false),
             looked_at: AtomicU64::new(u64::MAX),
             generation: AtomicU32::new(0),

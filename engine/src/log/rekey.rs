@@ -7,16 +7,24 @@
 //!
 //! So when a change returns, each commit placed from then on is sealed under the keys that the change left.
 
+use std::io;
 use std::sync::Arc;
 
 use super::Log;
 use super::error::LogError;
+use super::key_folder::key_name;
 use super::keys::KeyChain;
 use crate::ids::{StreamId, SubjectId};
 use crate::locks::steady;
 use crate::storage::{KeyRing, Storage};
 
 impl Log {
+    /// The error of an event whose key could not be read when the event was.
+    pub(crate) fn unread_key(&self, stream: StreamId) -> LogError {
+        let source = io::Error::other("it could not be read a moment ago; try again");
+        LogError::io("read", self.storage.path(&key_name(stream)), source)
+    }
+
     /// The error that says why a stream cannot be read, in a store whose key is not at hand.
     pub(crate) fn why_locked(&self, stream: StreamId) -> LogError {
         match self.segments.keys() {
@@ -70,8 +78,10 @@ impl Log {
     /// [`LogError::Io`]; called again it goes on.
     pub fn shred_key(&self, stream: StreamId) -> Result<(), LogError> {
         let Some(keys) = self.keys_to_change()? else { return Ok(()) };
-        keys.shred(stream)?;
-        self.keys_changed()
+        let shredded = keys.shred(stream);
+        // Also if the change stopped half way, as below.
+        self.keys_changed()?;
+        shredded
     }
 
     /// Destroys the key of a subject. As [`Log::shred_key`].
@@ -80,8 +90,9 @@ impl Log {
     /// [`LogError::Io`]; called again it goes on.
     pub fn shred_subject_key(&self, subject: SubjectId) -> Result<(), LogError> {
         let Some(keys) = self.keys_to_change()? else { return Ok(()) };
-        keys.shred_subject(subject)?;
-        self.keys_changed()
+        let shredded = keys.shred_subject(subject);
+        self.keys_changed()?;
+        shredded
     }
 
     /// Tells all handles of all processes that keys changed. When it returns, commits that were sealed under older keys get no place any more. Call

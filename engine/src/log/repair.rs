@@ -41,7 +41,7 @@ impl Log {
         // judged as after any crash.
         let is_poisoned = page.poisoned && page.poison_is_whole;
         // Ending a poisoning excludes every other sync meanwhile.
-        let locks = || tail.lock_sync(&*self.clock, self.options.lock_wait);
+        let locks = || tail.lock_out_syncs(&*self.clock, self.options.lock_wait);
         let poison_locks = page.poisoned.then(locks).transpose()?;
         let found = self.recovery_scan(page, is_poisoned)?;
         if let Some(damage) = found.damage {

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::commit_queue::{self, Attempt, Outcome, State, SyncOps};
+use super::error::LogError;
 use super::files::WriteSegment;
 use super::tail::{Lost, SyncLock, Tail};
 use super::{Appended, Head, Log};
 use crate::codec::{Frame, TailPage};
 use crate::failpoints::failpoint;
 use crate::ids::Position;
+use crate::locks::steady;
 use crate::storage::sync;
 
 /// How long the holder of the sync lock may be stopped before other processes sync without the lock.
@@ -97,30 +99,50 @@ struct LogSync<'a> {
 
 impl LogSync<'_> {
     /// Whether the synced file is still the one that other processes read.
-    fn is_in_place(&self) -> bool {
-        let is_current = self.tail.is_current().unwrap_or(false);
-        is_current && self.stretch.segment.file.is_linked().unwrap_or(false)
+    fn is_in_place(&self) -> std::io::Result<bool> {
+        Ok(self.tail.is_current()? && self.stretch.segment.file.is_linked()?)
     }
 
-    /// Publishes a durable place without the sync lock, under the write lock instead. If that lock is held, the next process
-    /// that syncs publishes.
-    fn publish_under_write_lock(&self, place: &Head) {
+    /// Publishes a durable place without the sync lock, under the write lock instead. `false`: that lock is held, or the page cannot be written.
+    fn publish_under_write_lock(&self, place: &Head) -> bool {
         if self.holds_lock {
             return self.publish_held(place);
         }
-        let Ok(_writer) = self.log.writer.try_lock() else { return };
-        // As the text above says: else the next process that syncs publishes.
-        if let Ok(_lock) = self.tail.lock(&*self.log.clock, PUBLISH_WAIT) {
-            self.publish_held(place);
-        }
+        let Ok(_writer) = self.log.writer.try_lock() else { return false };
+        self.tail.lock(&*self.log.clock, PUBLISH_WAIT).is_ok_and(|_lock| self.publish_held(place))
     }
 
-    fn publish_held(&self, place: &Head) {
-        let Ok(page) = self.tail.read() else { return };
-        if self.state(&page).is_some_and(|state| state.epoch == self.stretch.epoch) {
-            // As above.
-            let _ = self.tail.confirm_durable(&page, place);
+    fn publish_held(&self, place: &Head) -> bool {
+        let Ok(page) = self.tail.read() else { return false };
+        self.state(&page).is_some_and(|state| state.epoch == self.stretch.epoch)
+            && self.tail.confirm_durable(&page, place).is_ok()
+    }
+}
+
+impl Log {
+    /// A durable place that is not published yet.
+    pub(super) fn unpublished(&self) -> Option<Head> {
+        *steady(&self.unpublished)
+    }
+
+    /// Publishes a place that was synced and could not be published then. A sync that fails elsewhere gives up all that is not published, so
+    /// nothing is acknowledged before.
+    pub(super) fn publish_late(&self, tail: &Tail, stretch: &Stretch) -> Result<(), LogError> {
+        let Some(place) = self.unpublished() else { return Ok(()) };
+        let _writer = self.writer()?;
+        let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
+        self.publish_held(tail, stretch, &place)
+    }
+
+    /// As [`Log::publish_late`], under the write lock.
+    pub(super) fn publish_held(&self, tail: &Tail, stretch: &Stretch, place: &Head) -> Result<(), LogError> {
+        let page = tail.read()?;
+        if page.store != Some(self.segments.store) || page.epoch != stretch.epoch {
+            return Err(self.lost(Lost::Sync));
         }
+        tail.confirm_durable(&page, place)?;
+        steady(&self.unpublished).take_if(|known| known.position <= place.position);
+        Ok(())
     }
 }
 
@@ -174,7 +196,7 @@ impl<'a> SyncOps for LogSync<'a> {
         }
         if lock.is_none() {
             // Meanwhile another process may have given up the unconfirmed events.
-            let page = self.look();
+            let page = self.tail.read().map_err(|_| Lost::Sync)?;
             let state = self.state(&page).ok_or(Lost::Replaced)?;
             if state.epoch != self.stretch.epoch {
                 return Err(Lost::Sync);
@@ -183,15 +205,23 @@ impl<'a> SyncOps for LogSync<'a> {
                 return Ok(state.durable);
             }
         }
-        if !self.is_in_place() {
-            return Err(Lost::Replaced);
+        match self.is_in_place() {
+            Ok(true) => {}
+            Ok(false) => return Err(Lost::Replaced),
+            // No one knows whether other processes will read it.
+            Err(_) => return Err(Lost::Sync),
         }
-        // The stretch is durable even if publishing fails; then the next sync publishes it.
-        match lock {
-            Some(_) => drop(self.tail.claim(page, &place)),
+        let is_published = match lock {
+            Some(_) => self.tail.claim(page, &place).is_ok(),
             None => self.publish_under_write_lock(&place),
+        };
+        if is_published {
+            self.log.show(place);
+        } else {
+            // The callers that wait for it publish it, without the lock that is held here.
+            let mut unpublished = steady(&self.log.unpublished);
+            *unpublished = unpublished.filter(|known| known.position > place.position).or(Some(place));
         }
-        self.log.show(place);
         Ok(place.position.0)
     }
 

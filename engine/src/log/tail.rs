@@ -247,23 +247,37 @@ impl Tail {
                 Attempt::NoLock => None,
                 Attempt::HeldElsewhere => return Ok(false),
             };
-            taken = Some(SyncLocks { _lock: lock, _own: own });
+            taken = Some(SyncLocks { lock, _own: own });
             Ok(true)
         })?;
         taken.ok_or_else(|| self.busy())
     }
 
+    /// As [`Tail::lock_sync`], for a caller that has to exclude every other sync.
+    pub(crate) fn lock_out_syncs(
+        &self,
+        clock: &dyn Clock,
+        wait: Duration,
+    ) -> Result<SyncLocks<'_>, LogError> {
+        let _ = self.sync_file().map_err(|error| LogError::io("open", self.storage.path(SYNC), error))?;
+        let locks = self.lock_sync(clock, wait)?;
+        if locks.lock.is_some() { Ok(locks) } else { Err(self.busy()) }
+    }
+
+    fn sync_file(&self) -> io::Result<&dyn StoredFile> {
+        if let Some(file) = self.sync_file.get() {
+            return Ok(&**file);
+        }
+        let file = self.storage.open(SYNC, Access::Create)?;
+        // Another thread may be first: its file does as well.
+        Ok(&**self.sync_file.get_or_init(|| file))
+    }
+
     /// Tries to take the sync lock. The caller holds the in-process lock.
     pub(crate) fn try_lock_sync(&self) -> Attempt<SyncLock<'_>> {
-        if self.sync_file.get().is_none()
-            && let Ok(file) = self.storage.open(SYNC, Access::Create)
-        {
-            // Another thread was first: its file does as well.
-            let _ = self.sync_file.set(file);
-        }
-        let Some(file) = self.sync_file.get() else { return Attempt::NoLock };
+        let Ok(file) = self.sync_file() else { return Attempt::NoLock };
         match file.try_lock() {
-            Ok(true) => Attempt::Locked(SyncLock(&**file)),
+            Ok(true) => Attempt::Locked(SyncLock(file)),
             Ok(false) => Attempt::HeldElsewhere,
             Err(_) => Attempt::NoLock,
         }
@@ -320,6 +334,6 @@ impl Drop for SyncLock<'_> {
 
 /// The sync lock and the in-process lock; released in this order when dropped.
 pub(crate) struct SyncLocks<'a> {
-    _lock: Option<SyncLock<'a>>,
+    lock: Option<SyncLock<'a>>,
     _own: ProcessLock<'a, Lost>,
 }

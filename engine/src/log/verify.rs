@@ -303,7 +303,8 @@ impl Check<'_> {
         if let Some(damage) = newer {
             self.found(*damage);
         }
-        if let Err(found) = read_secret(&*log.storage, log.store()) {
+        let secret = read_secret(&*log.storage, log.store());
+        if let Err(found) = secret.unwrap_or_else(|error| Err(format!("it cannot be read: {error}"))) {
             self.found(Corruption {
                 part: Part::Secret,
                 path: log.storage.path(SECRET),
@@ -444,9 +445,14 @@ impl Check<'_> {
         self.report.events += u64::from(header.event_count);
         self.report.bytes += header.frame_bytes();
         if self.log.is_encrypted() {
-            for event in frame.events().filter(|event| event.sight == Sight::NoKey) {
-                let seqs = self.sealed.entry(event.envelope.stream).or_insert((event.seq, event.seq));
-                seqs.1 = event.seq;
+            for event in frame.events() {
+                let stream = event.envelope.stream;
+                if event.sight == Sight::Unread {
+                    return Err(self.log.unread_key(stream));
+                }
+                if event.sight == Sight::NoKey {
+                    self.sealed.entry(stream).or_insert((event.seq, event.seq)).1 = event.seq;
+                }
             }
         }
         let mut rows = u64::from(header.row_count);

@@ -1,9 +1,13 @@
 //! Events decoded from their frames alone.
 
+use std::io;
+use std::path::PathBuf;
+
 use crate::codec::{EventRef, Frame, Sight, payload};
 use crate::error::Error;
 use crate::event::{Frequent, Recorded};
 use crate::ids::{Seq, StreamId};
+use crate::log::key_name;
 use crate::secret::Secret;
 
 use super::Inner;
@@ -22,6 +26,11 @@ fn check_sight(event: &EventRef<'_>) -> Result<(), Error> {
         Sight::Clear | Sight::Shredded | Sight::Newer => Ok(()),
         Sight::NoKey => Err(Error::Locked {
             detail: format!("event {seq} is sealed, and the key of its stream {stream} is not at hand"),
+        }),
+        Sight::Unread => Err(Error::Io {
+            action: "read",
+            path: PathBuf::from(key_name(stream)),
+            source: io::Error::other("it could not be read a moment ago; try again"),
         }),
         Sight::Forged => Err(Error::damaged_event(
             seq,
@@ -51,6 +60,7 @@ impl Inner {
     pub(super) fn told(&self, error: Error, stream: StreamId) -> Error {
         match error {
             Error::Locked { .. } => self.log.why_locked(stream).into(),
+            Error::Io { .. } => self.log.unread_key(stream).into(),
             error => error,
         }
     }

@@ -270,8 +270,11 @@ impl Inner {
         for seq in seqs {
             let Some(frame) = self.frame_of(seq)? else { continue };
             let Some(event) = frame.event(seq) else { continue };
-            // An event that cannot be decoded is not known to have labels or a host's record: all its rows are erased.
-            let recorded = super::decode::bare(&frame, &event).ok();
+            let recorded = match super::decode::bare(&frame, &event) {
+                Err(error @ Error::Io { .. }) => return Err(error),
+                // An event that cannot be decoded is not known to have labels or a host's record: all its rows are erased.
+                decoded => decoded.ok(),
+            };
             let wire = recorded.as_ref().and_then(|it| it.event.stamp.wire);
             // As above.
             let labels = recorded.map(|it| text_rows(it.event.payload)).unwrap_or_default();
@@ -308,9 +311,11 @@ impl Inner {
         for place in places {
             for frame in self.sound_parts_of(place.position, &[stream], item.seq)? {
                 for event in frame.events().filter(|event| event.envelope.stream == stream) {
-                    let decoded = super::decode::bare(&frame, &event).map(|it| it.event.payload);
-                    if matches!(decoded, Ok(Payload::ItemRevised(revised)) if revised.item == item) {
-                        seqs.push(event.seq);
+                    match super::decode::bare(&frame, &event).map(|it| it.event.payload) {
+                        Ok(Payload::ItemRevised(revised)) if revised.item == item => seqs.push(event.seq),
+                        Err(error @ Error::Io { .. }) => return Err(error),
+                        // An event that cannot be decoded shows no text.
+                        Ok(_) | Err(_) => {}
                     }
                 }
             }
@@ -368,6 +373,7 @@ impl Inner {
         for event in frame.events() {
             let recorded = match super::decode::bare(frame, &event) {
                 Ok(recorded) => recorded,
+                Err(error @ Error::Io { .. }) => return Err(error),
                 Err(error) => {
                     self.note_damage(format!("whether {} quotes what is erased: {error}", event.seq));
                     continue;

@@ -136,15 +136,17 @@ impl Inner {
     /// that were not read yet.
     fn erasures(&self, places: &PlacesAfter<'_>) -> Result<MutexGuard<'_, Erasures>, Error> {
         let mut known = renewed(&self.erasures, |known| *known = self.no_erasures());
-        let (after, newest) = (known.watermark, known.newest);
+        let (after, mut newest) = (known.watermark, known.newest);
         let (places, watermark) = places(after)?;
         for place in places {
             for frame in self.sound_parts_of(place.position, &[StreamId::STORE], after)? {
                 for event in frame.events().filter(|event| event.seq > after && event.envelope.kind == ERASED)
                 {
-                    known.newest = known.newest.max(event.seq);
+                    newest = newest.max(event.seq);
                     let recorded = match bare(&frame, &event) {
                         Ok(recorded) => recorded,
+                        // The next caller reads it again.
+                        Err(error @ Error::Io { .. }) => return Err(error),
                         Err(error) => {
                             self.note_damage(format!("an erasure in {}: {error}", event.seq));
                             continue;
@@ -159,8 +161,9 @@ impl Inner {
                 }
             }
         }
-        if known.newest > newest {
+        if newest > known.newest {
             self.withhold_pending()?;
+            known.newest = newest;
         }
         known.watermark = after.max(watermark);
         Ok(known)

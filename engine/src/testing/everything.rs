@@ -26,7 +26,8 @@ pub fn everything_in(storage: &Arc<dyn Storage>) -> io::Result<Vec<(String, Vec<
             Err(error) => return Err(error),
         };
         for name in names {
-            if folder.is_empty() && FOLDERS.contains(&name.as_str()) {
+            // Tiles have folders of their own, and hold hashes alone.
+            if folder.is_empty() && (FOLDERS.contains(&name.as_str()) || name == "tiles") {
                 continue;
             }
             let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };

@@ -35,7 +35,8 @@ impl EventRef<'_> {
     }
 
     fn is_kept(&self, shredded: &BTreeSet<StreamId>) -> bool {
-        !matches!(self.sight, Sight::NoKey | Sight::Forged) || shredded.contains(&self.envelope.stream)
+        !matches!(self.sight, Sight::NoKey | Sight::Unread | Sight::Forged)
+            || shredded.contains(&self.envelope.stream)
     }
 }
 

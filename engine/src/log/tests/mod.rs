@@ -6,6 +6,7 @@ mod crash;
 mod damage;
 mod faults;
 mod handles;
+mod moments;
 mod newer;
 mod processes;
 mod seal;

@@ -413,6 +413,7 @@ impl Inner {
                         });
                         recorded
                     }
+                    Err(error @ Error::Io { .. }) => return Err(error),
                     Err(error) => {
                         all.gaps.push(error.to_string());
                         continue;
