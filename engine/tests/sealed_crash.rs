@@ -429,12 +429,15 @@ fn keys_that_are_being_replaced_survive_two_crashes() {
     });
 }
 
+/// Judges a world after an act, by the handle that did it and the outcome.
+type Check<'a> = &'a dyn Fn(&SimWorld, &Store, Result<(), Error>, &str);
+
 /// Runs `act` on a copy of `world` once for each of its reads and openings of files, of which that one fails; then `check`.
 fn at_each_failing_read(
     world: &SimWorld,
     ring: &Arc<dyn KeyRing>,
     act: &dyn Fn(&Store) -> Result<(), Error>,
-    check: &dyn Fn(&SimWorld, &Store, Result<(), Error>, &str),
+    check: Check<'_>,
 ) {
     for kind in [FaultKind::ReadError, FaultKind::OpenError] {
         for after in 0.. {

@@ -85,14 +85,11 @@ fn well<T>(done: Result<T, Error>, context: &str) -> T {
 fn judge(what: Act, world: &SimWorld, other: &Store, done: bool, (old, new): (&Ring, &Ring), context: &str) {
     let beside = add(other, "plain", "m8");
     assert!(matches!(beside, Ok(()) | Err(Error::Poisoned | Error::Locked { .. })), "{context}: {beside:?}");
-    if !matches!(beside, Err(Error::Locked { .. })) {
-        let read = texts(other, "plain");
-        assert!(
-            read.as_ref().is_ok_and(|it| it.len() == 1 + usize::from(beside.is_ok())),
-            "{context}: {read:?}"
-        );
-    } else {
+    if matches!(beside, Err(Error::Locked { .. })) {
         assert!(what == Act::RotateRing, "{context}: {beside:?}");
+    } else {
+        let read = well(texts(other, "plain"), context);
+        assert_eq!(read.len(), 1 + usize::from(beside.is_ok()), "{context}");
     }
     let process = world.process(5);
     let store = if what == Act::RotateRing {

@@ -1,7 +1,7 @@
 //! `acpdb import [PATH..]`: reads sessions of every host into the store; a second import adds nothing.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use acpdb_engine::Store;
@@ -21,6 +21,7 @@ use crate::reader::{
     self, AHEAD_COUNT, Ahead, Begun, Candidate, FileReport, Kept, ReadError, Recognised, Skipped, notes,
     refused,
 };
+use crate::subject::Said;
 
 pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
@@ -59,8 +60,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         opened.as_ref().map_or_else(KnownFiles::default, |store| KnownFiles::of(store, how.clone()));
     let bar = super::progress::bytes(candidates.iter().map(|candidate| candidate.bytes).sum(), output);
     let mut upcoming = Upcoming::start(&candidates, format, &options, &bar)?;
-    let mut reports = Vec::new();
-    let mut merged: Vec<(PathBuf, MergeReport)> = Vec::new();
+    let (mut reports, mut merged) = (Vec::new(), Vec::<(PathBuf, MergeReport)>::new());
     let mut other_count = 0_u64;
     // Events of files that could not be read to their end.
     let mut partly_count = 0_u64;
@@ -96,19 +96,15 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
                     }
                 }
             }
-            Recognised::Export if let Some(said) = &subject => {
-                let reason = format!(
-                    "an export names no subject, but one is given by {}; acpdb merge brings subjects along",
-                    said.by.words()
-                );
-                skipped.push(Skipped { path: candidate.path.clone(), line: None, reason });
-                bar.inc(candidate.bytes);
-            }
             Recognised::Export => {
-                let store = opened_for(&mut opened, &mut known, &how, (global, args, output))?;
-                match reader::merge(store, &candidate.path, &options) {
-                    Ok(report) => merged.push((candidate.path.clone(), report)),
-                    Err(error) => skipped.push(refused(&candidate.path, error)?),
+                if let Some(said) = &subject {
+                    skipped.push(without_subject(&candidate.path, said));
+                } else {
+                    let store = opened_for(&mut opened, &mut known, &how, (global, args, output))?;
+                    match reader::merge(store, &candidate.path, &options) {
+                        Ok(report) => merged.push((candidate.path.clone(), report)),
+                        Err(error) => skipped.push(refused(&candidate.path, error)?),
+                    }
                 }
                 bar.inc(candidate.bytes);
             }
@@ -130,6 +126,13 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     let is_nothing = reports.is_empty() && merged.is_empty() && partly_count == 0;
     render(&reports, &merged, &skipped, (other_count, is_nothing), output)?;
     Ok(code_of(is_nothing, &merged, &skipped))
+}
+
+fn without_subject(path: &Path, said: &Said) -> Skipped {
+    let by = said.by.words();
+    let reason =
+        format!("an export names no subject, but one is given by {by}; acpdb merge brings subjects along");
+    Skipped { path: path.to_owned(), line: None, reason }
 }
 
 fn warn_of(file: &Skipped, output: &mut Output) {
