@@ -137,3 +137,21 @@ fn a_store_whose_files_cannot_be_looked_at_now_is_not_said_to_be_replaced() {
         }
     }
 }
+
+/// A sync was under way when another process, whose own write had failed, poisoned the store. It ended well and was acknowledged while the next opening waited
+/// for the sync lock. The opening went by the page as it was before, and gave the commit up.
+#[test]
+fn a_sync_that_ends_well_beside_a_poisoning_is_kept() {
+    let world = SimWorld::new(1);
+    let (one, _) = open(&world.process(1)).unwrap();
+    let _ = append(&one, 0).unwrap();
+    let (two, _) = open(&world.process(2)).unwrap();
+    let placed = one.place(one.prepare(&[event(&one, 1, 0)]).unwrap(), &[]).unwrap();
+    let (syncing, opening) = (one.tail.as_ref().unwrap(), two.tail.as_ref().unwrap());
+    opening.poison();
+    let before = opening.read().unwrap();
+    syncing.claim(&before, &placed.stretch.end).unwrap();
+    let _lock = opening.lock(&*two.clock, two.options.lock_wait).unwrap();
+    let repaired = two.repair(opening, &before, None).unwrap();
+    assert_eq!(repaired.place.seq, placed.appended().last_seq());
+}
