@@ -246,10 +246,9 @@ pub(crate) fn verify_log(
     claims.extend(claim);
     told.extend(witness);
     let erasures = Erasures::new(log);
-    // A record that cannot be read accounts for nothing.
-    let shredded = || recorded_shreds(log, Seq::ZERO, SHREDDED_ROW).unwrap_or_default();
-    let mut found =
-        log.verify_against(deep, |row, part| erasures.account_for(row, part), &shredded, claims)?;
+    let shredded = || erasures.told(recorded_shreds(log, Seq::ZERO, SHREDDED_ROW));
+    let found = log.verify_against(deep, |row, part| erasures.account_for(row, part), &shredded, claims);
+    let mut found = erasures.failed().map_or(found, Err)?;
     found.witnesses.extend(told);
     found.witnesses.sort_by_key(|witness| witness.kind as u8);
     Ok(found)
@@ -304,8 +303,12 @@ fn contradictions_of(log: &Log) -> Result<Vec<Contradiction>, Error> {
     let mut world = World::default();
     let mut found = Vec::new();
     for frame in log.frames(crate::ids::Position::default(), until) {
-        // Damaged frames are in the log's own report.
-        let Ok(frame) = frame else { continue };
+        let frame = match frame {
+            Ok(frame) => frame,
+            // Damaged frames are in the log's own report.
+            Err(LogError::Corrupt(_)) => continue,
+            Err(error) => return Err(error.into()),
+        };
         for event in frame.events() {
             match crate::codec::payload::recorded(&frame, &event) {
                 Ok(mut recorded) => {
