@@ -16,7 +16,7 @@ use crate::fold::{FaceState, ItemKind, State, Status, World};
 use crate::ids::{ItemId, Link, Seq, StoreId, StreamId};
 use crate::index::{INDEX_NAME, Index, IndexOptions, IndexWitness, Watermark};
 use crate::log::{
-    Claim, Log, LogError, LogReport, Opening, Place, Standing, Violation, Witness, WitnessKind,
+    Claim, Log, LogError, LogReport, Opening, Place, Standing, Violation, Witness, WitnessKind, key_name,
 };
 use crate::storage::{FileStorage, KeyRing, Storage};
 
@@ -216,7 +216,7 @@ pub(crate) fn verify_claims(
     others: impl FnOnce(StoreId) -> (Vec<Claim>, Vec<Witness>),
 ) -> Result<Report, Error> {
     let opening = Opening { ring: ring.cloned(), ..Opening::default() };
-    let (log, refused) = match Log::open_to_read(Arc::clone(&storage), &opening) {
+    let (log, mut refused) = match Log::open_to_read(Arc::clone(&storage), &opening) {
         // Without the ring all else is checked.
         Err(error @ LogError::Locked { .. }) => {
             (Log::open_to_read(storage, &Opening::default())?, Some(error))
@@ -224,7 +224,13 @@ pub(crate) fn verify_claims(
         opened => (opened?, None),
     };
     let found = verify_log(&log, deep, others(log.store()))?;
-    let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
+    // Without some of the events, conclusions may contradict each other.
+    let is_whole = deep && !found.is_under_other_ring;
+    let contradictions = if is_whole { contradictions_of(&log)? } else { Vec::new() };
+    if found.is_under_other_ring {
+        let why = "another key ring wraps keys of sessions: it is being put in the place of this one, or that was cut short".to_owned();
+        refused = Some(LogError::Locked { path: log.storage().path(&key_name(StreamId::STORE)), why });
+    }
     let mut report = report(found, contradictions);
     let sealed = match refused {
         Some(error) => format!("what is sealed was checked as it lies there, and was not opened: {error}"),
