@@ -16,7 +16,7 @@ use crate::fold::{FaceState, ItemKind, State, Status, World};
 use crate::ids::{ItemId, Link, Seq, StoreId, StreamId};
 use crate::index::{INDEX_NAME, Index, IndexOptions, IndexWitness, Watermark};
 use crate::log::{
-    Claim, Log, LogError, LogReport, Opening, Place, Standing, Violation, Witness, WitnessKind,
+    Claim, Log, LogError, LogReport, Opening, Place, Standing, Violation, Witness, WitnessKind, key_name,
 };
 use crate::storage::{FileStorage, KeyRing, Storage};
 
@@ -216,7 +216,7 @@ pub(crate) fn verify_claims(
     others: impl FnOnce(StoreId) -> (Vec<Claim>, Vec<Witness>),
 ) -> Result<Report, Error> {
     let opening = Opening { ring: ring.cloned(), ..Opening::default() };
-    let (log, refused) = match Log::open_to_read(Arc::clone(&storage), &opening) {
+    let (log, mut refused) = match Log::open_to_read(Arc::clone(&storage), &opening) {
         // Without the ring all else is checked.
         Err(error @ LogError::Locked { .. }) => {
             (Log::open_to_read(storage, &Opening::default())?, Some(error))
@@ -224,7 +224,13 @@ pub(crate) fn verify_claims(
         opened => (opened?, None),
     };
     let found = verify_log(&log, deep, others(log.store()))?;
-    let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
+    // Without some of the events, conclusions may contradict each other.
+    let is_whole = deep && !found.is_under_other_ring;
+    let contradictions = if is_whole { contradictions_of(&log)? } else { Vec::new() };
+    if found.is_under_other_ring {
+        let why = "another key ring wraps keys of sessions: it is being put in the place of this one, or that was cut short".to_owned();
+        refused = Some(LogError::Locked { path: log.storage().path(&key_name(StreamId::STORE)), why });
+    }
     let mut report = report(found, contradictions);
     let sealed = match refused {
         Some(error) => format!("what is sealed was checked as it lies there, and was not opened: {error}"),
@@ -246,10 +252,9 @@ pub(crate) fn verify_log(
     claims.extend(claim);
     told.extend(witness);
     let erasures = Erasures::new(log);
-    // A record that cannot be read accounts for nothing.
-    let shredded = || recorded_shreds(log, Seq::ZERO, SHREDDED_ROW).unwrap_or_default();
-    let mut found =
-        log.verify_against(deep, |row, part| erasures.account_for(row, part), &shredded, claims)?;
+    let shredded = || erasures.told(recorded_shreds(log, Seq::ZERO, SHREDDED_ROW));
+    let found = log.verify_against(deep, |row, part| erasures.account_for(row, part), &shredded, claims);
+    let mut found = erasures.failed().map_or(found, Err)?;
     found.witnesses.extend(told);
     found.witnesses.sort_by_key(|witness| witness.kind as u8);
     Ok(found)
@@ -304,8 +309,12 @@ fn contradictions_of(log: &Log) -> Result<Vec<Contradiction>, Error> {
     let mut world = World::default();
     let mut found = Vec::new();
     for frame in log.frames(crate::ids::Position::default(), until) {
-        // Damaged frames are in the log's own report.
-        let Ok(frame) = frame else { continue };
+        let frame = match frame {
+            Ok(frame) => frame,
+            // Damaged frames are in the log's own report.
+            Err(LogError::Corrupt(_)) => continue,
+            Err(error) => return Err(error.into()),
+        };
         for event in frame.events() {
             match crate::codec::payload::recorded(&frame, &event) {
                 Ok(mut recorded) => {

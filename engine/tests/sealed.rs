@@ -742,3 +742,23 @@ fn keys_that_could_not_be_read_for_a_moment_are_read_again() {
     assert!(store.view(one.id()).is_ok());
     assert_eq!(texts(&store, &one).unwrap(), texts(&place.open(), &one).unwrap());
 }
+
+/// Beside a rotation of the ring, a deep check with the ring of before called the sessions damaged that were wrapped by the new one already.
+#[test]
+fn a_deep_check_beside_a_rotation_calls_nothing_damaged() {
+    let place = Place::new();
+    let store = place.open();
+    let (one, two) = (session("one"), session("two"));
+    let _ = store.append(&one, entries("one", 1)).unwrap();
+    let _ = store.append(&two, entries("two", 1)).unwrap();
+    let keys = [StreamId::STORE, one.id()].map(|stream| place.store().join(key_name(stream)));
+    let before = [0, 1].map(|at| std::fs::read(&keys[at]).unwrap());
+    let _ = store.rotate_keys(&(Arc::new(RawKeyRing::new("new", &[9; 32])) as Arc<dyn KeyRing>)).unwrap();
+    drop(store);
+    (0..2).for_each(|at| std::fs::write(&keys[at], &before[at]).unwrap());
+    let options =
+        VerifyOptions { deep: true, keys: Some(Arc::clone(&place.ring)), ..VerifyOptions::default() };
+    let report = verify_store(&place.store(), &options).unwrap();
+    assert_eq!(report.verdict(), Verdict::Sound, "{report:#?}");
+    assert!(report.not_proven.iter().any(|it| it.contains("another key ring")), "{report:#?}");
+}

@@ -14,6 +14,7 @@ use acpdb_engine::storage::{
     Crash, Fault, FaultKind, FileKeyRing, FixedEntropy, KeyRing, Part, PassphraseKeyRing, SimStorage,
     SimWorld, SystemEntropy,
 };
+use acpdb_engine::verify::{Verdict, verify_storage};
 use acpdb_engine::{Error, Store};
 
 /// One derivation of each passphrase for all of a test's stores: the rings are shared.
@@ -498,6 +499,32 @@ fn an_erasure_that_cannot_read_an_event_is_not_acknowledged() {
             assert_eq!(shown, [b"text of m1".to_vec()], "{context}");
         }
     });
+}
+
+/// A check that could not read the records of erasures took what was erased for damage.
+#[test]
+fn a_check_that_cannot_read_tells_of_no_damage() {
+    let ring = ring("the first passphrase");
+    let world = made(&ring);
+    let store = open(&world.process(1), &ring).unwrap();
+    let long = Entry::message("long", Role::User, "a text that is long enough to be a body ".repeat(20));
+    let receipt = store.append(&session("two"), vec![long]).unwrap();
+    let _ = store.erase(receipt.items[0].unwrap(), "tester", "asked to").unwrap();
+    let _ = store.shred(session("one").id(), "tester", "asked to").unwrap();
+    drop(store);
+    for kind in [FaultKind::ReadError, FaultKind::OpenError, FaultKind::InspectError] {
+        for after in 0.. {
+            let process = world.process(2);
+            process.plant(Fault { kind, after, once: true });
+            match verify_storage(Arc::new(process.clone()), true) {
+                Ok(report) => assert_eq!(report.verdict(), Verdict::Sound, "{kind:?} {after}: {report:#?}"),
+                Err(error) => assert!(matches!(error, Error::Io { .. }), "{kind:?} {after}: {error:?}"),
+            }
+            if !process.was_hit() {
+                break;
+            }
+        }
+    }
 }
 
 /// A shredding that failed behind the destruction of the key did not tell other handles, which sealed further events with it.

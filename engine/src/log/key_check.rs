@@ -14,14 +14,15 @@ use crate::ids::{Seq, StreamId};
 
 impl Log {
     /// The faults of the files of keys. `sealed`: streams with events that are not open here, and the first and last of these; with a ring, these are
-    /// events that it should open. `shredded` reads the streams that are on record as shredded.
+    /// events that it should open. `shredded` reads the streams that are on record as shredded. Returns also whether events are not open because
+    /// another ring wraps their keys, which is no fault.
     pub(super) fn key_faults(
         &self,
         sealed: &BTreeMap<StreamId, (Seq, Seq)>,
         shredded: &dyn Fn() -> BTreeSet<StreamId>,
-    ) -> Result<Vec<Corruption>, LogError> {
-        let mut faults = Vec::new();
-        let Some(keys) = self.segments.keys() else { return Ok(faults) };
+    ) -> Result<(Vec<Corruption>, bool), LogError> {
+        let (mut faults, mut is_under_other_ring) = (Vec::new(), false);
+        let Some(keys) = self.segments.keys() else { return Ok((faults, false)) };
         let mut lost = |name: String, stream: StreamId, seqs: Option<(Seq, Seq)>, found: String| {
             faults.push(Corruption {
                 part: Part::Secret,
@@ -35,7 +36,7 @@ impl Log {
             });
         };
         match keys.folder.stream(StreamId::STORE)? {
-            Ok(None) => return Ok(faults),
+            Ok(None) => return Ok((faults, false)),
             Ok(Some(_)) => {}
             Err(invalid) => lost(key_name(StreamId::STORE), StreamId::STORE, None, invalid.found),
         }
@@ -52,11 +53,17 @@ impl Log {
                     keys.folder.stream(stream)?.is_ok_and(|file| file.is_some_and(|it| it.is_shredded())),
                 )
             };
-            if !shredded.contains(&stream) || !(self.is_erasing()? || says_so()?) {
+            if shredded.contains(&stream) && (self.is_erasing()? || says_so()?) {
+                continue;
+            }
+            // The file is sound: while all keys are wrapped anew, or if that was cut short, the ring of before opens some of them.
+            if keys.is_under_other_ring(stream)? {
+                is_under_other_ring = true;
+            } else {
                 lost(name, stream, Some(seqs), what);
             }
         }
-        Ok(faults)
+        Ok((faults, is_under_other_ring))
     }
 
     /// The fault of the file of a stream's key, or of its subject's: the file, and what is there.

@@ -310,8 +310,11 @@ impl KeyFolder {
         self.storage.rename(name, &old).map_err(self.io("rename", name))?;
         self.sync_names()?;
         if let Err(error) = self.put(name, bytes) {
-            // If the old file cannot be put back, it is read under its `.old` name.
-            let _ = self.storage.rename(&old, name);
+            // A new file that has its name stays: others may have sealed with its keys.
+            if matches!(read_file(&*self.storage, name, KEY_FILE_BYTES_MAX), Ok(None)) {
+                // If the old file cannot be put back, it is read under its `.old` name.
+                let _ = self.storage.rename(&old, name);
+            }
             return Err(error);
         }
         self.clear(&old)
@@ -379,7 +382,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
-    use crate::storage::{SimStorage, SimWorld};
+    use crate::storage::{Fault, FaultKind, SimStorage, SimWorld};
 
     /// Opens zeros so many times: the file had been replaced before it was read.
     struct Replaced {
@@ -413,6 +416,35 @@ mod tests {
         }
         fn process(&self) -> u32 {
             self.storage.process()
+        }
+    }
+
+    /// The name of a new file could not be made durable, and the old file took its place again. Another process had sealed with a key of the new one.
+    #[test]
+    fn a_new_file_that_has_its_name_is_not_taken_back() {
+        for kind in [FaultKind::SyncDirError, FaultKind::RenameError, FaultKind::SyncError] {
+            for after in 0..4 {
+                let world = SimWorld::new(1);
+                world.set_file("keys/a.key", b"old");
+                let storage = world.process(1);
+                storage.create_dir(KEYS_DIR).unwrap();
+                storage.plant(Fault { kind, after, once: true });
+                let (store, copies) = (StoreId::ZERO, Vec::new());
+                let folder =
+                    KeyFolder { storage: Arc::new(storage), store, copies, from_copies: Mutex::default() };
+                let done = folder.replace("keys/a.key", b"new");
+                let (file, old) = (world.file("keys/a.key"), world.file("keys/a.key.old"));
+                let is_new = file.as_deref() == Some(b"new");
+                assert!(
+                    is_new || done.is_err() && file.or(old).as_deref() == Some(b"old"),
+                    "{kind:?} {after}"
+                );
+                // Other processes may have read the new file from when it had its name.
+                assert!(
+                    is_new || kind != FaultKind::SyncDirError || after == 0,
+                    "{kind:?} {after}: {done:?}"
+                );
+            }
         }
     }
 

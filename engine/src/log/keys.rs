@@ -119,6 +119,20 @@ impl KeyChain {
         self.ring.is_some()
     }
 
+    /// Whether a ring that is not here wraps the key of a stream, or that of its subject.
+    pub(super) fn is_under_other_ring(&self, stream: StreamId) -> Result<bool, LogError> {
+        let Ok(Some(file)) = self.folder.stream(stream)? else { return Ok(false) };
+        let wrapped_by = match file.subject {
+            None => file.ring,
+            Some(subject) => match self.folder.subject(subject)? {
+                Ok(Some(file)) => file.ring,
+                Ok(None) | Err(_) => return Ok(false),
+            },
+        };
+        let is_it = |ring: &Arc<dyn KeyRing>| ring.id(self.folder.store).is_ok_and(|id| id == wrapped_by);
+        Ok(!self.ring.iter().chain(&self.older).any(is_it))
+    }
+
     /// Forgets all keys: one of them may have been destroyed or rewrapped, or another added.
     pub(crate) fn forget(&self) {
         *steady(&self.known) = Known::default();

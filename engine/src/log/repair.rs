@@ -35,14 +35,15 @@ impl Log {
     ) -> Result<Repaired, LogError> {
         self.segments.forget();
         self.check_features()?;
+        // Ending a poisoning excludes every other sync meanwhile. One that was under way may have ended well since the page was read.
+        let locks = || tail.lock_out_syncs(&*self.clock, self.options.lock_wait);
+        let poison_locks = page.poisoned.then(locks).transpose()?;
+        let page = if poison_locks.is_some() { &tail.read()? } else { page };
         let own = page.store == Some(self.segments.store);
         let page = &if own { *page } else { TailPage::default() };
         // If the poison and the durable end beside it are of different moments, a power cut tore the page. The log behind that end is
         // judged as after any crash.
         let is_poisoned = page.poisoned && page.poison_is_whole;
-        // Ending a poisoning excludes every other sync meanwhile.
-        let locks = || tail.lock_out_syncs(&*self.clock, self.options.lock_wait);
-        let poison_locks = page.poisoned.then(locks).transpose()?;
         let found = self.recovery_scan(page, is_poisoned)?;
         if let Some(damage) = found.damage {
             steady(&self.shared).head = found.durable_place;
@@ -85,7 +86,7 @@ impl Log {
             // Other handles may wait for events that are given up here, and the next commit takes the positions of these events.
             let gives_up = page.written.is_some_and(|written| written.position > place.position);
             if gives_up && !page.poisoned {
-                let _locks = locks()?;
+                let _locks = poison_locks.is_none().then(locks).transpose()?;
                 epoch = tail.raise_epoch(page)?;
             }
             tail.publish(&mut page.clone(), &place)?;

@@ -259,7 +259,8 @@ impl Tail {
         clock: &dyn Clock,
         wait: Duration,
     ) -> Result<SyncLocks<'_>, LogError> {
-        let _ = self.sync_file().map_err(|error| LogError::io("open", self.storage.path(SYNC), error))?;
+        let opened = self.sync_file().map(|_| ());
+        opened.map_err(|error| LogError::io("open", self.storage.path(SYNC), error))?;
         let locks = self.lock_sync(clock, wait)?;
         if locks.lock.is_some() { Ok(locks) } else { Err(self.busy()) }
     }

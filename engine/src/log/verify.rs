@@ -86,6 +86,9 @@ pub struct LogReport {
     pub witnesses: Vec<Witness>,
     /// First and last of the acknowledged events that are missing at the end of the log.
     pub missing: Option<(Seq, Seq)>,
+    /// Sealed events are not open because a ring that was not given wraps their keys.
+    #[serde(skip)]
+    pub(crate) is_under_other_ring: bool,
 }
 
 impl LogReport {
@@ -164,10 +167,12 @@ impl Log {
                 violations: Vec::new(),
                 witnesses: Vec::new(),
                 missing: None,
+                is_under_other_ring: false,
             },
         };
         check.run()?;
-        let faults = self.key_faults(&check.sealed, shredded)?;
+        let (faults, is_under_other_ring) = self.key_faults(&check.sealed, shredded)?;
+        check.report.is_under_other_ring = is_under_other_ring;
         check.report.violations.extend(faults.into_iter().map(Violation::from));
         Ok(check.report)
     }
@@ -303,7 +308,9 @@ impl Check<'_> {
         if let Some(damage) = newer {
             self.found(*damage);
         }
-        let secret = read_secret(&*log.storage, log.store());
+        let read = || read_secret(&*log.storage, log.store());
+        // Only a file that stays unreadable is a fault.
+        let secret = read().or_else(|_| read());
         if let Err(found) = secret.unwrap_or_else(|error| Err(format!("it cannot be read: {error}"))) {
             self.found(Corruption {
                 part: Part::Secret,

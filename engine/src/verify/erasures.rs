@@ -114,21 +114,38 @@ pub(super) struct Erasures<'a> {
     log: &'a Log,
     /// The positions of these bodies, up to a seq. Grows beside a live writer; only new events are read.
     known: RefCell<(Seq, BTreeSet<Position>)>,
+    /// Without records that could not be read, what was erased would be taken for damage.
+    failed: RefCell<Option<LogError>>,
 }
 
 impl<'a> Erasures<'a> {
     pub(super) fn new(log: &'a Log) -> Self {
-        Self { log, known: RefCell::default() }
+        Self { log, known: RefCell::default(), failed: RefCell::default() }
+    }
+
+    /// The answer, or none and a note of the error.
+    pub(super) fn told<T: Default>(&self, read: Result<T, LogError>) -> T {
+        read.unwrap_or_else(|error| {
+            // Other errors are found by the check itself.
+            if matches!(error, LogError::Io { .. }) {
+                self.failed.borrow_mut().get_or_insert(error);
+            }
+            T::default()
+        })
+    }
+
+    /// The first error.
+    pub(super) fn failed(&self) -> Option<LogError> {
+        self.failed.borrow_mut().take()
     }
 
     /// Whether the erasure of a body is on record. A record that cannot be read accounts for nothing.
     fn has(&self, position: Position) -> bool {
-        let Ok(head) = self.log.refresh() else { return false };
+        let head = self.told(self.log.refresh());
         let mut known = self.known.borrow_mut();
         let (until, places) = &mut *known;
         if *until < head.seq {
-            // If the records cannot be read, zeros count as damage: that is told rather than hidden.
-            let rows = recorded_erasures(self.log, *until).unwrap_or_default();
+            let rows = self.told(recorded_erasures(self.log, *until));
             places.extend(rows.into_iter().map(|row| row.position));
             *until = head.seq;
         }
@@ -142,7 +159,7 @@ impl<'a> Erasures<'a> {
             return false;
         }
         part == Part::BodyZeroed
-            || self.log.is_erasing().unwrap_or(false)
+            || self.told(self.log.is_erasing())
             // The erasure may have ended since.
             || matches!(self.log.body(row), Err(LogError::Erased { .. }))
     }

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use acpdb_engine::ids::{ItemId, Seq};
 use serde::{Deserialize, Serialize};
 
+use super::weather::patiently;
+
 /// A line of the board.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Post {
@@ -55,7 +57,7 @@ impl Board {
     pub fn post(&self, post: &Post) -> Result<(), String> {
         let mut line = serde_json::to_vec(post).map_err(|error| error.to_string())?;
         line.push(b'\n');
-        let file = OpenOptions::new().create(true).append(true).open(&self.0);
+        let file = patiently(|| OpenOptions::new().create(true).append(true).open(&self.0));
         file.and_then(|mut file| file.write_all(&line)).map_err(|error| format!("board: {error}"))
     }
 
@@ -64,7 +66,7 @@ impl Board {
     /// # Errors
     /// If they cannot be read.
     pub fn posts(&self) -> Result<Vec<Post>, String> {
-        let text = match std::fs::read_to_string(&self.0) {
+        let text = match patiently(|| std::fs::read_to_string(&self.0)) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             text => text.map_err(|error| format!("board: {error}"))?,
         };

@@ -10,6 +10,7 @@ use acpdb_engine::{Error, Store};
 use super::diary::Note;
 use super::judge::faults;
 use super::thread::Hand;
+use super::weather::patiently;
 use super::{OTHER_COUNT, session, told};
 use crate::support::{events, texts_of};
 
@@ -28,6 +29,7 @@ impl Hand<'_> {
             // Another handle has it, or this one uses none.
             Ok(_) | Err(Error::Busy { .. } | Error::ReadOnly { .. } | Error::NotFound { .. }) => Ok(()),
             Err(_) if self.member.setting.encrypted => Ok(()),
+            Err(error) if self.is_stale(&error)? => Ok(()),
             Err(error) => Err(format!("reindex: {} ({error:?})", told(&error))),
         }
     }
@@ -58,14 +60,17 @@ impl Hand<'_> {
             keys: self.member.setting.ring(rings.done),
             ..VerifyOptions::default()
         };
-        let report =
-            verify_store(store.root(), &options).map_err(|error| format!("verify: {}", told(&error)))?;
+        let report = match verify_store(store.root(), &options) {
+            Ok(report) => report,
+            Err(error) if self.is_stale(&error)? => return Ok(()),
+            Err(error) => return Err(format!("verify: {}", told(&error))),
+        };
         if report.verdict() != Verdict::Sound {
-            // The ring of before does not open the keys that are wrapped by the next one.
-            if options.deep && self.member.board.rings()?.begun > rings.done {
-                return Ok(());
-            }
             return Err(format!("verify beside writers: {}", faults(&report)));
+        }
+        // An event that is not confirmed is given up if its sync fails.
+        if report.unconfirmed_events > 0 {
+            return Ok(());
         }
         self.diary.note(&Note::Knows(report.head_seq.get(), *report.head_link.as_bytes()))
     }
@@ -90,20 +95,24 @@ impl Hand<'_> {
         self.diary.note(&Note::Knows(copy.head.get(), *copy.report.head_link.as_bytes()))?;
         if self.dice.one_in(2) {
             let before = self.member.board.rings()?;
-            if self.member.setting.encrypted {
-                self.does("backup keys", |store| store.backup_keys(&folder))?;
+            let is_encrypted = self.member.setting.encrypted;
+            if is_encrypted && self.does("backup keys", |store| store.backup_keys(&folder))?.is_none() {
+                return Ok(());
             }
             let after = self.member.board.rings()?;
             // With more rings than two around its keys, no rotation goes on in the copy.
             if after.begun <= before.done + 1 {
-                let read = self.reads_copy(&folder, before.done, after.begun);
-                let read = read.map_err(|error| format!("copy: {} ({error:?})", told(&error)))?;
+                let read = match self.reads_copy(&folder, before.done, after.begun) {
+                    Ok(read) => read,
+                    Err(error) if self.is_stale(&error)? => return Ok(()),
+                    Err(error) => return Err(format!("copy: {} ({error:?})", told(&error))),
+                };
                 if read != copy.head.get() {
                     return Err(format!("backup of {} has {read} events", copy.head));
                 }
             }
         }
-        std::fs::remove_dir_all(&folder).map_err(|error| error.to_string())
+        patiently(|| std::fs::remove_dir_all(&folder)).map_err(|error| error.to_string())
     }
 
     /// Reads all of a copy, and tells how many events it has. Its keys are wrapped by one of two rings, or some by each.
@@ -140,7 +149,11 @@ impl Hand<'_> {
         let other = self.dice.below(OTHER_COUNT);
         let folder = self.member.folder.join(format!("other-{other}"));
         let source = Store::builder(folder).any_file_system().read_only().open();
-        let mut source = source.map_err(|error| format!("source: {}", told(&error)))?;
+        let mut source = match source {
+            Ok(source) => source,
+            Err(error) if self.is_stale(&error)? => return Ok(()),
+            Err(error) => return Err(format!("source: {}", told(&error))),
+        };
         let store = self.store();
         self.member.begins(self.thread, "merge");
         self.diary.note(&Note::Merges(other))?;
@@ -160,7 +173,10 @@ impl Hand<'_> {
         self.member.begins(self.thread, "reopen");
         if self.dice.one_in(2) {
             let (store, _) = steady(handle).clone();
-            store.close().map_err(|error| format!("close: {}", told(&error)))?;
+            match store.close() {
+                Err(error) if !self.is_stale(&error)? => return Err(format!("close: {}", told(&error))),
+                _ => self.stale = false,
+            }
         }
         let opened = self.member.setting.open(&self.member.folder, &mut self.dice, false);
         let (store, ring) = opened.map_err(|error| format!("reopen: {error}"))?;

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::weather::patiently;
+
 /// An event as its writer knows it: the session, the kind, and the text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Line {
@@ -50,6 +52,8 @@ pub enum Note {
     Recorded(u32, u64, u64),
     /// It was refused, and nothing was recorded.
     Refused(u32, String),
+    /// It failed when the store was poisoned: it is there or not.
+    Unsure(u32, String),
     /// Texts are about to be erased, for this reason.
     Erases(String, Vec<String>),
     /// They were erased.
@@ -90,7 +94,7 @@ impl Diary {
     /// If it cannot be made.
     pub fn new(folder: &Path, process: usize, thread: usize) -> Result<Self, String> {
         let path = path_of(folder, process, thread);
-        let file = OpenOptions::new().create(true).append(true).open(path);
+        let file = patiently(|| OpenOptions::new().create(true).append(true).open(&path));
         file.map(Self).map_err(|error| format!("diary: {error}"))
     }
 

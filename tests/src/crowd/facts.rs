@@ -115,17 +115,27 @@ impl Hand<'_> {
             match placed {
                 Ok(ticket) => tickets.push((number, ticket)),
                 Err(error) if self.may_fail("submit", &error)? => {
-                    self.diary.note(&Note::Refused(number, told(&error)))?;
+                    self.refuses(number, &error)?;
                 }
                 Err(error) => return Err(format!("submit: {}", told(&error))),
             }
             self.number += 1;
         }
         if self.dice.one_in(3) {
-            store.sync().map_err(|error| format!("sync: {}", told(&error)))?;
+            match store.sync() {
+                Err(error) if !self.is_stale(&error)? => return Err(format!("sync: {}", told(&error))),
+                _ => {}
+            }
         }
         for (number, ticket) in tickets {
-            let receipt = ticket.wait().map_err(|error| format!("ticket: {}", told(&error)))?;
+            let receipt = match ticket.wait() {
+                Ok(receipt) => receipt,
+                Err(error) if self.is_stale(&error)? => {
+                    self.refuses(number, &error)?;
+                    continue;
+                }
+                Err(error) => return Err(format!("ticket: {}", told(&error))),
+            };
             let (first, last) = seqs(&receipt).unwrap_or_default();
             self.diary.note(&Note::Recorded(number, first, last))?;
         }

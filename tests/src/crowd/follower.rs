@@ -11,6 +11,7 @@ use acpdb_engine::{Error, Store};
 use super::diary::{Diary, Note};
 use super::member::Member;
 use super::told;
+use super::weather::SKY;
 use crate::soak::Dice;
 
 /// An event in a word that stays, whatever is erased.
@@ -35,15 +36,22 @@ pub fn follow(member: &Member, mut diary: Diary, thread: usize) -> Result<(), St
     loop {
         let is_over = member.is_over.load(Ordering::SeqCst);
         member.is_at(thread, "follows");
+        let mark = SKY.mark();
         let mut next = subscription.next_seq();
         let head = match follow_on(&store, &mut subscription, &mut next, &mut diary) {
             Ok(head) => head,
             // The keys are wrapped by another ring by now.
             Err(Error::Locked { .. }) if member.board.rings()?.begun > ring => {
+                if is_over {
+                    // The process that rotated was killed.
+                    member.ends_rotation()?;
+                }
                 (store, ring) = open(&mut dice)?;
                 subscription = store.subscribe(next);
                 continue;
             }
+            // The next call goes on where this one stopped.
+            Err(error) if SKY.excuses(mark, &error) => continue,
             Err(error) => return Err(fail(error)),
         };
         if is_over {

@@ -18,8 +18,8 @@ use super::board::Board;
 use super::diary::{Line, Note, TOLD, read};
 use super::pages::{PAGES, Pages};
 use super::{
-    GONE_BYTES, OTHER_COUNT, Setting, Tally, USER, follower, other_sessions, other_texts, session, signing,
-    store_of, subject_of, told,
+    FAIR, GONE_BYTES, OTHER_COUNT, Setting, Tally, USER, follower, other_sessions, other_texts, session,
+    signing, store_of, subject_of, told,
 };
 use crate::soak::Dice;
 use crate::support::{events, folded, texts_of};
@@ -239,6 +239,7 @@ impl Diaries {
                     self.acked.push(done);
                 }
                 Note::Refused(number, _) => drop(tried.remove(&number)),
+                Note::Unsure(number, _) => self.open.extend(tried.remove(&number)),
                 Note::Erases(reason, texts) => {
                     tally.acts += 1;
                     for text in &texts {
@@ -390,7 +391,10 @@ impl Diaries {
             .map(|name| session(&name).id())
             .collect();
         let mut open: Vec<&Tried> = self.open.iter().collect();
-        let pages = session(PAGES).id();
+        // Of a shredded event it is not known whether it opened its session.
+        let lines = self.open.iter().flat_map(|tried| &tried.lines);
+        let unsure: BTreeSet<StreamId> = lines.map(|line| session(&line.session).id()).collect();
+        let (pages, fair) = (session(PAGES).id(), session(FAIR).id());
         let mut at = 0;
         while let Some(event) = found.get(at) {
             let text = event.text.as_deref().unwrap_or_default();
@@ -401,6 +405,8 @@ impl Diaries {
                 || event.label == "context_rebased"
                 || (event.label == "erased" && self.reasons.contains(text))
                 || (event.label == "item_revised" && event.stream == pages && self.is_page(event))
+                || event.stream == fair
+                || (event.shredded && unsure.contains(&event.stream))
                 || merged.contains(&event.stream);
             if is_known {
                 at += 1;

@@ -7,6 +7,7 @@ use acpdb_engine::{Error, Store};
 use super::board::Post;
 use super::diary::{Line, Note};
 use super::thread::{Hand, seqs};
+use super::weather::SKY;
 use super::{ABOUT, KIN, session, told};
 use crate::support::events;
 
@@ -37,23 +38,26 @@ impl Hand<'_> {
         let to = from + 1;
         let Some(ring) = setting.ring(to) else { return self.reads() };
         self.member.begins(self.thread, "rotate ring");
+        let mark = SKY.mark();
         let locked = |error: &Error, by: u32| -> Result<bool, String> {
             Ok(matches!(error, Error::Locked { .. }) && board.rings()?.begun >= by)
         };
         let store = match setting.builder(&self.member.folder, &mut self.dice, from).open() {
             Ok(store) => store,
-            Err(error) if locked(&error, to)? => return Ok(()),
+            Err(error) if locked(&error, to)? || SKY.excuses(mark, &error) => return Ok(()),
             Err(error) => return Err(format!("open with ring {from}: {}", told(&error))),
         };
         board.post(&Post::RingBegun(to))?;
         match store.rotate_keys(&ring) {
             Ok(_) => board.post(&Post::RingDone(to))?,
             Err(error) if locked(&error, to + 1)? => return Ok(()),
+            Err(error) if SKY.excuses(mark, &error) => return self.member.ends_rotation(),
             Err(error) => return Err(format!("rotate ring: {} ({error:?})", told(&error))),
         }
         drop(store);
         match setting.builder(&self.member.folder, &mut self.dice, from).open() {
             Err(Error::Locked { .. }) => {}
+            Err(error) if SKY.excuses(mark, &error) => {}
             opened => return Err(format!("ring {from} opens the store, which has ring {to}: {opened:?}")),
         }
         let opened = setting.builder(&self.member.folder, &mut self.dice, to).open();
@@ -69,7 +73,7 @@ impl Hand<'_> {
         });
         match read {
             Ok(()) => Ok(()),
-            Err(error) if locked(&error, to + 1)? => Ok(()),
+            Err(error) if locked(&error, to + 1)? || SKY.excuses(mark, &error) => Ok(()),
             Err(error) => Err(format!("ring {to}, which wraps all keys: {} ({error:?})", told(&error))),
         }
     }

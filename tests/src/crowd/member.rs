@@ -6,14 +6,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::Instant;
 
-use acpdb_engine::Store;
+use acpdb_engine::entry::Entry;
+use acpdb_engine::event::Role;
+use acpdb_engine::ids::Seq;
 use acpdb_engine::locks::steady;
+use acpdb_engine::{Error, Store};
 
-use super::board::Board;
+use super::board::{Board, Post};
 use super::diary::Diary;
 use super::thread::Hand;
-use super::{HANG, Setting, follower, told};
+use super::weather::SKY;
+use super::{FAIR, HANG, SESSION_COUNT, Setting, Sky, follower, session, told};
 use crate::soak::Dice;
+use crate::support::{folded, texts_of};
 
 /// A handle, and the number of the ring with which it was opened.
 pub type Handle = (Store, u32);
@@ -62,6 +67,88 @@ impl Member {
         }
     }
 
+    /// Takes up a rotation of rings that its process did not live to end, or that bad weather ended.
+    pub(super) fn ends_rotation(&self) -> Result<(), String> {
+        let rings = self.board.rings()?;
+        let Some(ring) = self.setting.ring(rings.begun).filter(|_| rings.begun > rings.done) else {
+            return Ok(());
+        };
+        loop {
+            let mark = SKY.mark();
+            // Never a later ring, which would be taken back.
+            let open =
+                |ring| self.setting.builder(&self.folder, &mut Dice::new(self.setting.seed), ring).open();
+            let store = open(rings.done).or_else(|error| match error {
+                Error::Locked { .. } => open(rings.begun),
+                error => Err(error),
+            });
+            match store.and_then(|store| store.rotate_keys(&ring)) {
+                Ok(_) => return self.board.post(&Post::RingDone(rings.begun)),
+                Err(Error::Locked { .. }) if self.board.rings()?.begun > rings.begun => return Ok(()),
+                Err(error) if SKY.excuses(mark, &error) => {}
+                Err(error) => return Err(format!("rotation taken up: {} ({error:?})", told(&error))),
+            }
+        }
+    }
+
+    /// Whether a handle reads all again once the sky is fair, shows what a new handle shows, and records, unless it is poisoned.
+    fn has_recovered(&self, place: usize) -> Result<(), String> {
+        let (store, ring) = steady(self.handle(place)).clone();
+        let read = self.reads_as_new(&store).and_then(|wrong| match wrong {
+            None => {
+                let text = format!("the sky is fair over {place} of {}", self.number);
+                let entry = Entry::message("", Role::User, &text);
+                store.append(&session(FAIR), vec![entry]).map(|_| None)
+            }
+            wrong => Ok(wrong),
+        });
+        match read {
+            Ok(wrong) => wrong.map_or(Ok(()), |wrong| Err(format!("after bad weather: {wrong}"))),
+            Err(Error::Poisoned) => Ok(()),
+            Err(Error::Locked { .. }) if self.board.rings()?.begun > ring => Ok(()),
+            Err(error) => Err(format!("after bad weather: {} ({error:?})", told(&error))),
+        }
+    }
+
+    fn reads_as_new(&self, store: &Store) -> Result<Option<String>, Error> {
+        let head = store.head()?;
+        let all = store.events(Seq(1), head)?.collect::<Result<Vec<_>, Error>>()?;
+        if all.len() as u64 != head.get() {
+            return Ok(Some(format!("{} events up to {head}", all.len())));
+        }
+        for (event, seq) in all.iter().zip(1..) {
+            if store.event(Seq(seq))?.map(|it| it.seq) != Some(Seq(seq)) {
+                return Ok(Some(format!("event {seq} is not there")));
+            }
+            for body in texts_of(event) {
+                match store.body(body) {
+                    Ok(_) | Err(Error::Erased { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        for name in (0..SESSION_COUNT).map(|number| format!("s{number}")) {
+            let stream = session(&name).id();
+            let listed = store.stream_events(stream, Seq(1), head)?;
+            let listed = listed.map(|event| Ok(event?.seq)).collect::<Result<Vec<_>, Error>>()?;
+            let own: Vec<_> =
+                all.iter().filter(|event| event.event.stream == stream).map(|event| event.seq).collect();
+            if listed != own {
+                return Ok(Some(format!("{name}: {listed:?} listed of {own:?}")));
+            }
+            if own.is_empty() {
+                continue;
+            }
+            let view = store.view(stream)?;
+            let anew = folded(&store.events(Seq(1), view.at())?.collect::<Result<Vec<_>, Error>>()?);
+            let anew = anew.stream(stream).map(|state| state.digest(view.at()));
+            if anew != Some(view.read().state().digest(view.at())) {
+                return Ok(Some(format!("{name}: its fold at {} is not that of its events", view.at())));
+            }
+        }
+        Ok(None)
+    }
+
     /// Ends the process if its threads do not end.
     fn watch(&self) {
         let (ended, changed) = &self.ended;
@@ -96,6 +183,9 @@ pub fn play(setting: Setting, folder: PathBuf, number: usize) -> Result<(), Stri
         let handle = setting.open(&folder, &mut dice, false);
         handle.map(Mutex::new).map_err(|error| format!("open: {error}"))
     };
+    if setting.sky != Sky::Fair {
+        SKY.begins(setting.seed ^ number as u64);
+    }
     let handles = (open()?, (1..setting.handles).map(|_| open()).collect::<Result<_, _>>()?);
     let member = Member {
         at: (0..=setting.threads).map(|_| Mutex::new((String::new(), Instant::now()))).collect(),
@@ -117,6 +207,14 @@ pub fn play(setting: Setting, folder: PathBuf, number: usize) -> Result<(), Stri
             let diary = Diary::new(&member.folder, member.number, setting.threads)?;
             follower::follow(&member, diary, setting.threads)
         });
+        let is_bad = setting.sky != Sky::Fair;
+        let weather = is_bad.then(|| {
+            let seed = dice.roll();
+            scope.spawn(move || {
+                SKY.blows(seed, setting.sky);
+                Ok(())
+            })
+        });
         let hands: Vec<_> = (0..setting.threads)
             .map(|thread| {
                 let seed = dice.roll();
@@ -125,13 +223,21 @@ pub fn play(setting: Setting, folder: PathBuf, number: usize) -> Result<(), Stri
             })
             .collect();
         let mut outcomes: Vec<_> = hands.into_iter().map(joined).collect();
+        SKY.ends();
+        outcomes.extend(weather.map(joined));
+        if is_bad {
+            outcomes.extend((0..setting.handles).map(|place| member.has_recovered(place)));
+        }
         member.is_over.store(true, Ordering::SeqCst);
         outcomes.push(joined(follower));
         // Without a close there is only the drop of the handle, behind this.
         let closed = (0..setting.handles).map(|place| {
             let (store, _) = steady(member.handle(place)).clone();
             if dice.one_in(2) {
-                store.close().map_err(|error| format!("close: {}", told(&error)))
+                match store.close() {
+                    Err(Error::Poisoned) if is_bad => Ok(()),
+                    closed => closed.map_err(|error| format!("close: {}", told(&error))),
+                }
             } else {
                 Ok(())
             }

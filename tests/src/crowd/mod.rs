@@ -3,7 +3,8 @@
 //! ```text
 //! setting (a seed) -> members: processes x handles x threads, each thread with acts by a seed of its own -> diaries
 //!   appends, messages in pieces, acts, erasures of items and of stretches, seals, indexes, snapshots, backups, merges, checks, signed
-//!   checkpoints, keys of sessions and of the store replaced, sessions and subjects shredded, handles closed and opened, one process killed
+//!   checkpoints, keys of sessions and of the store replaced, sessions and subjects shredded, handles closed and opened, one process killed,
+//!   bad weather: calls that fail
 //!                  -> judge: diaries against the store as it is read at the end, and salvaged
 //! ```
 //!
@@ -24,19 +25,23 @@ mod reading;
 mod signing;
 mod talks;
 pub mod thread;
+pub mod weather;
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::Role;
-use acpdb_engine::keys::{KeyRing, RawKeyRing};
+use acpdb_engine::keys::{KeyRing, PassphraseKeyRing, RawKeyRing};
+use acpdb_engine::locks::steady;
 use acpdb_engine::{Builder, Durability, Error, Store};
 
 use self::board::Board;
+use self::weather::SKY;
 use crate::soak::{Dice, Finding};
 
 /// How long a round may take before it counts as a deadlock.
@@ -90,6 +95,21 @@ pub struct Setting {
     pub segment_bytes_max: u64,
     /// Whether the sessions are there when the members begin.
     pub prepared: bool,
+    /// The weather.
+    pub sky: Sky,
+}
+
+/// The weather over the processes of a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sky {
+    /// Always fair.
+    Fair,
+    /// Calls of some handles fail, or take long.
+    Calls,
+    /// The same, and syncs fail: then commits that were acknowledged before their sync may be lost.
+    Syncs,
+    /// The process has no descriptors left at times.
+    Limit,
 }
 
 impl Setting {
@@ -104,12 +124,16 @@ impl Setting {
         let kill = is_killed.then(|| (dice.below(processes), 1 + dice.below(threads * acts)));
         let segment_bytes_max = dice.pick(&[4096 + 1500, 24 << 10, 64 << 10], 24 << 10);
         let (encrypted, prepared) = (dice.below(5) < 2, dice.one_in(2));
-        Self { seed, encrypted, processes, handles, threads, acts, kill, segment_bytes_max, prepared }
+        let sky = dice.pick(&[Sky::Fair, Sky::Fair, Sky::Calls, Sky::Syncs, Sky::Limit], Sky::Fair);
+        Self { seed, encrypted, processes, handles, threads, acts, kill, segment_bytes_max, prepared, sky }
     }
 
-    /// A ring of an encrypted store.
+    /// A ring of an encrypted store: a key of bytes, then a passphrase, and so on.
     #[must_use]
     pub fn ring(&self, number: u32) -> Option<Arc<dyn KeyRing>> {
+        if number % 2 == 1 {
+            return self.encrypted.then(|| passphrase(number)).flatten();
+        }
         let mut key = [7; 32];
         key.iter_mut().zip(number.to_le_bytes()).for_each(|(byte, other)| *byte ^= other);
         self.encrypted.then(|| Arc::new(RawKeyRing::new(format!("ring {number}"), &key)) as Arc<dyn KeyRing>)
@@ -123,6 +147,7 @@ impl Setting {
         let board = Board::new(folder);
         let begun_at = Instant::now();
         loop {
+            let mark = SKY.mark();
             let rings = board.rings()?;
             // While keys are wrapped anew, the old ring opens the store up to the last key, and the new one from then on.
             for ring in [rings.done, rings.begun] {
@@ -134,7 +159,8 @@ impl Setting {
                         return Ok((store, ring));
                     }
                     Err(Error::Locked { .. }) => {}
-                    Err(error) => return Err(told(&error)),
+                    Err(error) if SKY.excuses(mark, &error) => {}
+                    Err(error) => return Err(format!("{} ({error:?})", told(&error))),
                 }
             }
             if begun_at.elapsed() > HANG / 4 {
@@ -147,9 +173,12 @@ impl Setting {
     /// How a handle opens the store of the round with a ring, as a roll says.
     #[must_use]
     pub fn builder(&self, folder: &Path, dice: &mut Dice, ring: u32) -> Builder {
-        let durability = if dice.one_in(3) { Durability::Os } else { Durability::Sync };
+        let early = dice.one_in(3) && self.sky != Sky::Syncs;
+        let durability = if early { Durability::Os } else { Durability::Sync };
         let memory_max = if dice.one_in(2) { 24 << 10 } else { 64 << 20 };
         let builder = Store::builder(store_of(folder)).any_file_system().registry(acpdb_hosts::registry());
+        let is_under_sky = SKY.is_used() && self.sky != Sky::Limit && !dice.one_in(4);
+        let builder = if is_under_sky { builder.storage(weather::files(&store_of(folder))) } else { builder };
         let builder = builder.segment_bytes_max(self.segment_bytes_max).lock_wait(HANG / 2);
         let builder = builder.durability(durability).memory_max(memory_max);
         let builder = builder.index(!dice.one_in(3)).sealing(!dice.one_in(3)).snapshots(!dice.one_in(4));
@@ -158,6 +187,19 @@ impl Setting {
             None => builder,
         }
     }
+}
+
+/// The ring of a passphrase. One for all handles of a process: it takes long to make a key of a passphrase.
+fn passphrase(number: u32) -> Option<Arc<dyn KeyRing>> {
+    static KNOWN: Mutex<BTreeMap<u32, Arc<PassphraseKeyRing>>> = Mutex::new(BTreeMap::new());
+    let mut known = steady(&KNOWN);
+    if let Some(ring) = known.get(&number) {
+        return Some(Arc::clone(ring) as Arc<dyn KeyRing>);
+    }
+    // It is long enough to be taken.
+    let ring = Arc::new(PassphraseKeyRing::new(&format!("passphrase number {number}")).ok()?);
+    known.insert(number, Arc::clone(&ring));
+    Some(ring)
 }
 
 /// The round's store.
@@ -192,6 +234,9 @@ pub const KIN: &str = "kin ";
 
 /// The name of the user's stream, among names of sessions.
 pub const USER: &str = "@user";
+
+/// The session in which handles record that they recovered.
+pub const FAIR: &str = "fair";
 
 /// An error with its sources.
 #[must_use]

@@ -1,8 +1,12 @@
 //! Signed checkpoints: made by threads beside all else, and held against the events at the end.
 
+use std::ops::Range;
+
 use acpdb_engine::ids::Seq;
 use acpdb_engine::{Error, Store};
-use acpdb_proof::{Checkpoint, Frontier, SignerKey, event, origin};
+use acpdb_proof::tiles::tile_bytes;
+use acpdb_proof::tree::{consistency_ranges, inclusion_ranges, verify_consistency, verify_inclusion};
+use acpdb_proof::{Checkpoint, Frontier, SignerKey, Tile, Tiled, Tiler, event, origin};
 
 use super::diary::Note;
 use super::thread::Hand;
@@ -44,6 +48,44 @@ impl Hand<'_> {
             return Err(format!("the checkpoint of {head} was kept as {kept:?}"));
         }
         self.diary.note(&Note::Signed(head.get(), root))
+    }
+}
+
+impl Hand<'_> {
+    /// Keeps tiles of the tree of all events, as others do, and proves from tiles that an event and an earlier tree are in it.
+    pub(super) fn proves(&mut self) -> Result<(), String> {
+        let (event, earlier) = (self.dice.roll(), self.dice.roll());
+        let is_wrong = self.does("prove", |store| {
+            let head = store.head()?;
+            let (mut tiler, mut old, mut tiles) = (Tiler::default(), Frontier::default(), Vec::new());
+            let (size, mut shown) = (head.get(), None);
+            let (index, old_size) = (event % size, 1 + earlier % size);
+            for leaf in store.leaves(Seq(1), head)? {
+                let leaf = leaf?;
+                let hash = event::hash(&leaf.salt, &leaf.bytes);
+                if leaf.seq.get() <= old_size {
+                    old.push(hash);
+                }
+                if leaf.seq.get() == index + 1 {
+                    shown = Some(hash);
+                }
+                tiles.extend(tiler.push(hash));
+            }
+            let edge = tiler.edge().map(|(tile, hashes)| (tile, hashes.to_vec()));
+            for (tile, hashes) in tiles.into_iter().chain(edge) {
+                store.keep_tile(&tile.path(), &tile_bytes(&hashes))?;
+            }
+            let read = |tile: Tile| tile.parse(&store.kept_tile(&tile.path())?);
+            // A tile that another thread puts in place just now may not be there: then there is no proof.
+            let prove = |ranges: Option<Vec<Range<u64>>>| Tiled::new(size, read).roots(&ranges?);
+            let root = tiler.root();
+            let included = prove(inclusion_ranges(index, size)).zip(shown);
+            let included = included.map(|(proof, shown)| verify_inclusion(index, size, shown, &proof, root));
+            let grown = prove(consistency_ranges(old_size, size));
+            let grown = grown.map(|proof| verify_consistency(old_size, size, old.root(), root, &proof));
+            Ok(included == Some(false) || grown == Some(false))
+        })?;
+        if is_wrong == Some(true) { Err("tiles do not prove what is recorded".to_owned()) } else { Ok(()) }
     }
 }
 

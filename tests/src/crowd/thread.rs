@@ -6,6 +6,7 @@ use acpdb_engine::{Error, Receipt, Store, View};
 
 use super::diary::{Diary, Line, Note};
 use super::member::Member;
+use super::weather::SKY;
 use super::{SESSION_COUNT, told};
 use crate::soak::Dice;
 
@@ -38,7 +39,9 @@ pub struct Hand<'a> {
     /// The handle that it used last: its place, and the ring with which it was opened.
     pub(super) at: (usize, u32),
     /// That handle was opened with a ring that wraps the keys no more.
-    stale: bool,
+    pub(super) stale: bool,
+    /// The sky when it began its act.
+    mark: u64,
 }
 
 /// An act's outcome: the first and the last seq, if anything was recorded.
@@ -65,6 +68,7 @@ impl<'a> Hand<'a> {
             copies: 0,
             at: (0, 0),
             stale: false,
+            mark: 0,
         })
     }
 
@@ -87,12 +91,12 @@ impl<'a> Hand<'a> {
         store
     }
 
-    /// Whether an error says that the handle used last has not the key, because the keys are wrapped by another ring by now. The handle is
-    /// opened anew before the next act.
+    /// Whether an error comes of bad weather, or says that the handle used last has not the key, because the keys are wrapped by another ring by
+    /// now. Then, and if it is poisoned, the handle is opened anew before the next act.
     pub(super) fn is_stale(&mut self, error: &Error) -> Result<bool, String> {
         let is_stale = matches!(error, Error::Locked { .. }) && self.member.board.rings()?.begun > self.at.1;
-        self.stale |= is_stale;
-        Ok(is_stale)
+        self.stale |= is_stale || matches!(error, Error::Poisoned);
+        Ok(is_stale || SKY.excuses(self.mark, error))
     }
 
     /// The name of this act, part of all its texts.
@@ -112,6 +116,7 @@ impl<'a> Hand<'a> {
 
     pub(super) fn act(&mut self) -> Result<(), String> {
         self.number += 1;
+        self.mark = SKY.mark();
         if std::mem::take(&mut self.stale) {
             self.reopens(self.at.0)?;
         }
@@ -147,6 +152,7 @@ impl<'a> Hand<'a> {
             47 => self.writes_page(),
             48..51 => self.erases_span(),
             51..53 => self.talks(),
+            53 if self.dice.one_in(2) => self.proves(),
             53 => self.signs(),
             54..57 => self.looks_for_gone(),
             _ => self.reads(),
@@ -182,11 +188,17 @@ impl<'a> Hand<'a> {
                 Ok(true)
             }
             Err(error) if self.may_fail(act, &error)? => {
-                self.diary.note(&Note::Refused(number, told(&error)))?;
+                self.refuses(number, &error)?;
                 Ok(false)
             }
             Err(error) => Err(format!("{act}: {} ({error:?})", told(&error))),
         }
+    }
+
+    /// Notes that a commit was not made, or may have been.
+    pub(super) fn refuses(&mut self, number: u32, error: &Error) -> Result<(), String> {
+        let note = if matches!(error, Error::Poisoned) { Note::Unsure } else { Note::Refused };
+        self.diary.note(&note(number, told(error)))
     }
 
     /// The errors that are no fault.
@@ -199,7 +211,7 @@ impl<'a> Hand<'a> {
             // Facts of others went first, as often as one tries. Commits of facts never end so.
             Error::HeadMoved { .. } => matches!(act, "context" | "rewind" | "policy" | "serve" | "merge"),
             // Keys were changed, as often as one tries.
-            Error::Busy { detail } => self.member.setting.encrypted && detail.contains("key"),
+            Error::Busy { detail } => self.member.setting.encrypted && detail.to_lowercase().contains("key"),
             // Its session or its subject was shredded.
             Error::Erased { .. } => matches!(act, "shredded" | "about"),
             error => self.is_stale(error)?,
