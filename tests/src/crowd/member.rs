@@ -94,7 +94,7 @@ impl Member {
     /// Whether a handle reads all again once the sky is fair, shows what a new handle shows, and records, unless it is poisoned.
     fn has_recovered(&self, place: usize) -> Result<(), String> {
         let (store, ring) = steady(self.handle(place)).clone();
-        let read = self.reads_as_new(&store).and_then(|wrong| match wrong {
+        let read = reads_as_new(&store).and_then(|wrong| match wrong {
             None => {
                 let text = format!("the sky is fair over {place} of {}", self.number);
                 let entry = Entry::message("", Role::User, &text);
@@ -108,45 +108,6 @@ impl Member {
             Err(Error::Locked { .. }) if self.board.rings()?.begun > ring => Ok(()),
             Err(error) => Err(format!("after bad weather: {} ({error:?})", told(&error))),
         }
-    }
-
-    fn reads_as_new(&self, store: &Store) -> Result<Option<String>, Error> {
-        let head = store.head()?;
-        let all = store.events(Seq(1), head)?.collect::<Result<Vec<_>, Error>>()?;
-        if all.len() as u64 != head.get() {
-            return Ok(Some(format!("{} events up to {head}", all.len())));
-        }
-        for (event, seq) in all.iter().zip(1..) {
-            if store.event(Seq(seq))?.map(|it| it.seq) != Some(Seq(seq)) {
-                return Ok(Some(format!("event {seq} is not there")));
-            }
-            for body in texts_of(event) {
-                match store.body(body) {
-                    Ok(_) | Err(Error::Erased { .. }) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        for name in (0..SESSION_COUNT).map(|number| format!("s{number}")) {
-            let stream = session(&name).id();
-            let listed = store.stream_events(stream, Seq(1), head)?;
-            let listed = listed.map(|event| Ok(event?.seq)).collect::<Result<Vec<_>, Error>>()?;
-            let own: Vec<_> =
-                all.iter().filter(|event| event.event.stream == stream).map(|event| event.seq).collect();
-            if listed != own {
-                return Ok(Some(format!("{name}: {listed:?} listed of {own:?}")));
-            }
-            if own.is_empty() {
-                continue;
-            }
-            let view = store.view(stream)?;
-            let anew = folded(&store.events(Seq(1), view.at())?.collect::<Result<Vec<_>, Error>>()?);
-            let anew = anew.stream(stream).map(|state| state.digest(view.at()));
-            if anew != Some(view.read().state().digest(view.at())) {
-                return Ok(Some(format!("{name}: its fold at {} is not that of its events", view.at())));
-            }
-        }
-        Ok(None)
     }
 
     /// Ends the process if its threads do not end.
@@ -251,4 +212,43 @@ pub fn play(setting: Setting, folder: PathBuf, number: usize) -> Result<(), Stri
 
 fn joined(thread: std::thread::ScopedJoinHandle<'_, Result<(), String>>) -> Result<(), String> {
     thread.join().unwrap_or_else(|_| Err("a thread panicked".to_owned()))
+}
+
+fn reads_as_new(store: &Store) -> Result<Option<String>, Error> {
+    let head = store.head()?;
+    let all = store.events(Seq(1), head)?.collect::<Result<Vec<_>, Error>>()?;
+    if all.len() as u64 != head.get() {
+        return Ok(Some(format!("{} events up to {head}", all.len())));
+    }
+    for (event, seq) in all.iter().zip(1..) {
+        if store.event(Seq(seq))?.map(|it| it.seq) != Some(Seq(seq)) {
+            return Ok(Some(format!("event {seq} is not there")));
+        }
+        for body in texts_of(event) {
+            match store.body(body) {
+                Ok(_) | Err(Error::Erased { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    for name in (0..SESSION_COUNT).map(|number| format!("s{number}")) {
+        let stream = session(&name).id();
+        let listed = store.stream_events(stream, Seq(1), head)?;
+        let listed = listed.map(|event| Ok(event?.seq)).collect::<Result<Vec<_>, Error>>()?;
+        let own: Vec<_> =
+            all.iter().filter(|event| event.event.stream == stream).map(|event| event.seq).collect();
+        if listed != own {
+            return Ok(Some(format!("{name}: {listed:?} listed of {own:?}")));
+        }
+        if own.is_empty() {
+            continue;
+        }
+        let view = store.view(stream)?;
+        let anew = folded(&store.events(Seq(1), view.at())?.collect::<Result<Vec<_>, Error>>()?);
+        let anew = anew.stream(stream).map(|state| state.digest(view.at()));
+        if anew != Some(view.read().state().digest(view.at())) {
+            return Ok(Some(format!("{name}: its fold at {} is not that of its events", view.at())));
+        }
+    }
+    Ok(None)
 }
