@@ -41,6 +41,13 @@ impl EventDraft {
         Self::new(Event { stream, origin, host_time: None, stamp, payload }, bodies)
     }
 
+    /// An event of the store's own stream that rests on nothing and counts no tokens.
+    pub fn of_store(payload: impl Into<Payload>, actor: Actor) -> Self {
+        let stamp = Stamp { actor, ..Stamp::default() };
+        let (stream, origin, payload) = (StreamId::STORE, Origin::ZERO, payload.into());
+        Self::new(Event { stream, origin, host_time: None, stamp, payload }, Bodies::default())
+    }
+
     /// The same event as one of `stream`, by `actor`.
     #[must_use]
     pub fn said_in(mut self, stream: StreamId, actor: Actor) -> Self {

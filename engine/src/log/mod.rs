@@ -78,6 +78,7 @@ pub use keys::PUT_BACK;
 pub use lookup::TableStream;
 pub use open::Opening;
 pub(crate) use reading::Looks;
+pub(crate) use rekey::unread;
 pub use seal::{SealFigures, SealOutcome};
 pub use segment_tables::CompleteSegment;
 pub use settle::Placed;

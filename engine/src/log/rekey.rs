@@ -18,11 +18,15 @@ use crate::ids::{StreamId, SubjectId};
 use crate::locks::steady;
 use crate::storage::{KeyRing, Storage};
 
+/// Why a key is not at hand that may be read a moment later.
+pub(crate) fn unread() -> io::Error {
+    io::Error::other("it could not be read a moment ago; try again")
+}
+
 impl Log {
     /// The error of an event whose key could not be read when the event was.
     pub(crate) fn unread_key(&self, stream: StreamId) -> LogError {
-        let source = io::Error::other("it could not be read a moment ago; try again");
-        LogError::io("read", self.storage.path(&key_name(stream)), source)
+        LogError::io("read", self.storage.path(&key_name(stream)), unread())
     }
 
     /// The error that says why a stream cannot be read, in a store whose key is not at hand.

@@ -48,8 +48,8 @@ pub enum Durability {
     #[default]
     Sync,
     /// Once the operating system has the append: an acknowledged append survives the death of the process. A crash of the
-    /// machine, or a sync that fails, may lose the newest commits, each as a whole; after the latter the handle is poisoned. Reads, views and other processes see an append only after the next
-    /// sync, which follows within milliseconds, or at once with [`Store::sync`]. Commands (discard, restore, tasks) and served
+    /// machine, or a sync that fails, may lose the newest commits, each as a whole; after the latter the handle is poisoned.
+    /// Reads, views and other processes see an append only after the next sync, which follows within milliseconds, or at once with [`Store::sync`]. Commands (discard, restore, tasks) and served
     /// contexts wait for the disk all the same, since they answer from durable events.
     Os,
 }

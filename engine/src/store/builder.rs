@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use crate::command::draft::{Bodies, EventDraft};
+use crate::command::draft::EventDraft;
 use crate::error::{ANY_FILE_SYSTEM_VARIABLE, Error};
-use crate::event::{Actor, Event, PolicySet, Stamp};
+use crate::event::{Actor, PolicySet};
 use crate::fold::Policy;
-use crate::ids::{Origin, Seq, StreamId};
+use crate::ids::Seq;
 use crate::locks::steady_mut;
 use crate::log::{Log, LogOptions, Opening};
 use crate::registry::{NoTools, Registry};
@@ -339,14 +339,7 @@ impl Inner {
     /// Records the first event of a new store: its policy, so that a later default never rewrites the past.
     fn begin(&self) -> Result<(), Error> {
         let payload = PolicySet { policy: Policy::default().to_json(), reason: Some("store created".into()) };
-        let event = Event {
-            stream: StreamId::STORE,
-            origin: Origin::ZERO,
-            host_time: None,
-            stamp: Stamp { actor: Actor::Policy, ..Stamp::default() },
-            payload: payload.into(),
-        };
-        self.append_first(EventDraft::new(event, Bodies::default()))
+        self.append_first(EventDraft::of_store(payload, Actor::Policy))
     }
 }
 

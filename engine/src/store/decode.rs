@@ -1,13 +1,12 @@
 //! Events decoded from their frames alone.
 
-use std::io;
 use std::path::PathBuf;
 
 use crate::codec::{EventRef, Frame, Sight, payload};
 use crate::error::Error;
 use crate::event::{Frequent, Recorded};
 use crate::ids::{Seq, StreamId};
-use crate::log::key_name;
+use crate::log::{key_name, unread};
 use crate::secret::Secret;
 
 use super::Inner;
@@ -27,11 +26,9 @@ fn check_sight(event: &EventRef<'_>) -> Result<(), Error> {
         Sight::NoKey => Err(Error::Locked {
             detail: format!("event {seq} is sealed, and the key of its stream {stream} is not at hand"),
         }),
-        Sight::Unread => Err(Error::Io {
-            action: "read",
-            path: PathBuf::from(key_name(stream)),
-            source: io::Error::other("it could not be read a moment ago; try again"),
-        }),
+        Sight::Unread => {
+            Err(Error::Io { action: "read", path: PathBuf::from(key_name(stream)), source: unread() })
+        }
         Sight::Forged => Err(Error::damaged_event(
             seq,
             format!("event {seq} does not open with the key of its stream {stream}: it was altered or moved"),

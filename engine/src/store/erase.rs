@@ -17,11 +17,11 @@ use std::path::Path;
 use rustc_hash::FxHashSet;
 
 use crate::codec::{BodyRow, Frame};
-use crate::command::draft::{Bodies, EventDraft};
+use crate::command::draft::EventDraft;
 use crate::error::Error;
-use crate::event::{Actor, Body, BodyAddress, ERASED_TEXT, Erased, Event, Payload, Stamp};
+use crate::event::{Actor, Body, BodyAddress, ERASED_TEXT, Erased, Payload};
 use crate::fold::ItemView;
-use crate::ids::{BodyId, ItemId, Origin, Seq, StreamId};
+use crate::ids::{BodyId, ItemId, Seq, StreamId};
 use crate::log::{ERASING, ErasedFigures, Erasing, LogError};
 use crate::storage::{Access, FileStorage, Storage as _};
 use crate::text::signature::is_masked;
@@ -480,14 +480,7 @@ pub(super) fn erasure_drafts(
 ) -> Vec<EventDraft> {
     let draft = |bodies: &[BodyAddress], contents: Vec<[u8; 16]>| {
         let erased = Erased { bodies: bodies.to_vec(), by: by.to_owned(), reason: reason.into(), contents };
-        let event = Event {
-            stream: StreamId::STORE,
-            origin: Origin::ZERO,
-            host_time: None,
-            stamp: Stamp { actor: Actor::User, ..Stamp::default() },
-            payload: erased.into(),
-        };
-        EventDraft::new(event, Bodies::default())
+        EventDraft::of_store(erased, Actor::User)
     };
     let chunks = addresses.chunks(BODIES_PER_EVENT);
     chunks
