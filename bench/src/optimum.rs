@@ -7,7 +7,6 @@
 //! ```
 //! Cuts at bounds nest: a later cut takes whole pieces of earlier ones. So the part above bound `p`, from request `p + 1` until a
 //! deeper cut at `e`, has a best price of its own,
-//! `p + 1` until a cut deeper down at `e` has a best price of its own,
 //!
 //! ```text
 //! above(p, e) = min over t:  before(p, t) + write * size(p, t) + read * size(p, t) * (e - 1 - t) + above(t, e)

@@ -13,7 +13,7 @@ pub(crate) struct RedactOptions {
     /// Also texts that this pattern matches
     #[arg(long, value_name = "NAME=REGEX")]
     pub(crate) redact_rule: Vec<String>,
-    /// Also long runs of signs that look random
+    /// Also long runs of characters that look random
     #[arg(long)]
     pub(crate) redact_entropy: bool,
 }

@@ -36,11 +36,11 @@ pub(crate) enum ContextAct {
     Discard(Targets),
     /// Hide them behind summaries: TARGET=SUMMARY
     Distill(Targets),
-    /// Show them again
+    /// Show hidden items again
     Restore(RestoreTargets),
-    /// Keep them even if a rule would hide them
+    /// Keep items even if a rule would hide them
     Pin(Targets),
-    /// Subject them to the rules again
+    /// Let the rules decide about pinned items again
     Unpin(Targets),
 }
 

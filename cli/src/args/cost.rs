@@ -8,8 +8,8 @@ use clap::ValueEnum;
     table does not name is listed and adds nothing; give its prices in a file of the same form (--prices, or the \
     setting `prices`).\n\n\
     read      input read from the cache\n\
-    write     input written to it for minutes; 1h: for an hour\n\
-    host says the cost that the host itself tells, if it tells one\n\
+    write     input written to it, to be kept for minutes; 1h: for an hour\n\
+    host says the cost that the host reports, if it reports one\n\
     stale     input sent again although a newer item had superseded it\n\n\
     Requests count once, however often a host copied them into resumed and forked sessions. Costs of subagents are \
     those of the session that started them. Days are days of UTC."

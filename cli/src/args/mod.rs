@@ -120,7 +120,7 @@ pub(crate) enum Verb {
     Resume(Resume),
     /// Take back the newest discard, distill, restore, pin or unpin, then the one before
     Undo(Undo),
-    /// Make the act hold again that was taken back last, then the one before
+    /// Apply the act again that undo took back last, then the one before
     Redo(Undo),
     /// Sessions as files for browsers, databases and trace viewers; with all recorded texts, secrets included
     #[command(subcommand)]
@@ -137,7 +137,7 @@ pub(crate) enum Verb {
     Stats(Stats),
     /// The cost of sessions in dollars, by day, week, session, project, host or model
     Cost(Cost),
-    /// The cost of other policies and modes
+    /// The cost that sessions would have had under other policies and modes
     Simulate(Simulate),
     /// The todo list as it is and as it was
     #[command(subcommand)]
@@ -180,7 +180,7 @@ pub(crate) enum Verb {
     Erase(Erase),
     /// Make the index anew from the log
     Reindex(Reindex),
-    /// Use a store of another user, or one that others may write, wherever it is found upwards
+    /// Allow a store in a folder above that belongs to another user, or that others may write
     Trust(Trust),
     /// Your settings: list, get, set, unset, path
     #[command(subcommand)]

@@ -122,7 +122,7 @@ pub(crate) struct Push {
     acpdb prove '#290..#297'                   several, in one file\n  \
     acpdb prove --session latest -o session.json   all that was signed of a session\n  \
     acpdb prove --from last-month.note -o grown.json   nothing was rewritten since\n\n\
-    Needs a checkpoint over the event: acpdb checkpoint sign. Of other events nothing is shown."
+    A checkpoint has to cover the event: acpdb checkpoint sign. The file shows nothing of other events."
 )]
 pub(crate) struct Prove {
     /// The event, or the first and the last of several
@@ -158,7 +158,7 @@ pub(crate) struct Check {
     /// A key as acpdb key show prints it, or a file with it [default: yours and those that you trust]
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Vec<String>,
-    /// Which witnesses have to have signed, too
+    /// A file that names the witnesses that must have signed, too
     #[arg(long, value_name = "FILE")]
     pub(crate) policy: Option<PathBuf>,
 }

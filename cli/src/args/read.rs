@@ -21,7 +21,7 @@ context     the context over the turns, each curve by its own maximum";
 
 /// Columns of `stats`, in its help.
 const STATS_HELP: &str = "items         items that the rule found stale; each counts once, for the first rule
-tokens freed  tokens that the context is smaller by
+tokens freed  tokens that the rule takes out of the context
 acp counts    tokens as the acp plug-in counts them: whole parameters and outputs; placeholders
               and restored items take nothing off";
 
@@ -34,7 +34,7 @@ pub(crate) struct Ask {
     /// At most so many rows; the cursor of the next page follows
     #[arg(long, value_name = "N", value_parser = super::limit)]
     pub(crate) limit: Option<usize>,
-    /// Go on behind the page that ended with this cursor
+    /// The page after this cursor
     #[arg(long, value_name = "CURSOR")]
     pub(crate) after: Option<String>,
 }
@@ -56,7 +56,7 @@ pub(crate) struct Sessions {
     /// Draw subagents, forks and rewinds as a tree
     #[arg(long)]
     pub(crate) graph: bool,
-    /// The order: largest, newest or first of the alphabet first
+    /// The order: numbers and times from the largest, names by the alphabet
     #[arg(long, value_name = "WHAT", default_value = "time")]
     pub(crate) sort: SessionSort,
 }
@@ -194,7 +194,7 @@ pub(crate) struct Explain {
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{STATS_HELP}\n\n{QUERY_HELP}"))]
 pub(crate) struct Stats {
-    /// A session instead of all, by its place; then, or instead, a filter of items (see below)
+    /// A session [default: all of them], then a filter of items (see below); each may be left out
     #[arg(value_name = "[SESSION] QUERY", add = crate::complete::sessions())]
     pub(crate) words: Vec<String>,
     /// Only this session; all words are the query then
@@ -222,7 +222,7 @@ pub(crate) enum StatsStyle {
     rewrites  requests that changed earlier parts of the context while the cache was warm\n\
     read      part of all tokens that was read from the cache\n\
     needed    part of the hidden results that were the only visible source of a name that the model wrote later\n\
-    blind     part of all edits that replaced lines the model could not see, beyond those that do so with nothing hidden\n\n\
+    blind     part of all edits that replaced lines the model could not see, less the part with nothing hidden\n\n\
     The sessions are as they were recorded: how the agent would have gone on with a smaller context is not known.")]
 pub(crate) struct Simulate {
     #[command(flatten)]
@@ -245,7 +245,7 @@ pub(crate) struct Simulate {
     /// Tokens of the system prompt and the tools in each request [default: as the usage of a session tells, else 8000]
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     pub(crate) prefix: Option<u64>,
-    /// Keep the cache warm by so many tiny requests, each just before it would be cold; each costs a reading of all
+    /// Keep the cache warm by so many tiny requests, each just before it would be cold; each costs a reading of the whole context
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=2))]
     pub(crate) warm: u32,
     /// Tell each case in which the model used hidden text: the item, the rule, the words
@@ -276,7 +276,7 @@ pub(crate) struct SessionNamed {
     /// The session: its id, a unique prefix, or `latest` [default: the newest one of this folder, else of all]
     #[arg(value_name = "SESSION", add = crate::complete::sessions())]
     session: Option<String>,
-    /// The same, as other verbs take it
+    /// The session, as other verbs take it
     #[arg(long = "session", short, value_name = "SESSION", conflicts_with = "session", add = crate::complete::sessions())]
     session_option: Option<String>,
 }

@@ -30,13 +30,13 @@ pub(crate) struct ExportOptions {
     /// Print the body of a request in this form, or a transcript
     #[arg(long, value_name = "FORMAT", value_parser = format(), conflicts_with_all = ["last", "short", "full"])]
     pub(crate) format: Option<Format>,
-    /// Which items of the session, and in which state [default: eager]
+    /// The items to send, and whether hidden ones show placeholders [default: eager]
     #[arg(long, value_name = "MODE", requires = "format")]
     pub(crate) mode: Option<ExportMode>,
     /// The model that the request is for [default: the one recorded last]
     #[arg(long, value_name = "MODEL", requires = "format")]
     pub(crate) model: Option<String>,
-    /// Give calls without result one that says so, instead of leaving them out
+    /// Give calls without a result one that says that there is none, instead of leaving them out
     #[arg(long, requires = "format")]
     pub(crate) synthetic_results: bool,
     /// Send everything, and let the provider clear old results by itself

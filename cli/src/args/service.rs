@@ -15,9 +15,9 @@ pub(crate) struct Service {
 pub(crate) enum ServiceAct {
     /// Write the service's file for this store, and start it
     Install(ServiceInstall),
-    /// Whether it is there, and whether it runs
+    /// Whether the service is installed, and whether it runs
     Status,
-    /// Stop it, and take its file away
+    /// Stop the service, and take its file away
     Remove,
 }
 

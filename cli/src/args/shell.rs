@@ -14,7 +14,7 @@ pub(crate) enum ConfigAct {
         #[arg(value_name = "KEY", add = crate::complete::settings())]
         key: String,
     },
-    /// Set it for all runs to come
+    /// Set a setting for all runs to come
     Set {
         /// The setting
         #[arg(value_name = "KEY", add = crate::complete::settings())]

@@ -17,8 +17,8 @@ pub(crate) struct Demo {
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Other verbs that record make a store by themselves if there is none; init makes one that is this folder's, and\n\
-    is the way to an encrypted one. A store that is there already stays as it is. acpdb help encryption says more."
+    after_help = "Other verbs that record make a store by themselves if there is none; init makes one in this folder, and only\n\
+    init makes an encrypted one. A store that is there already stays as it is. acpdb help encryption says more."
 )]
 pub(crate) struct Init {
     /// The folder whose store it is, in DIR/.acpdb [default: this one]
@@ -46,10 +46,10 @@ pub(crate) struct Verify {
     /// A file of links kept elsewhere: lines that acpdb head has printed, or its JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) expect_file: Vec<PathBuf>,
-    /// The key that acpdb key show printed for this store, or a file with it: another store in its place is found
+    /// The key that acpdb key show printed for this store, or a file with it: finds another store in the place of this one
     #[arg(long, value_name = "KEY", conflicts_with = "host")]
     pub(crate) key: Option<String>,
-    /// Instead: hold the requests of a session, or of all, against the digests that their host recorded of them
+    /// Only compare the requests of a session, or of all, with the digests that their host recorded
     #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "",
         conflicts_with_all = ["deep", "expect", "expect_file"])]
     pub(crate) host: Option<String>,
@@ -69,7 +69,7 @@ pub(crate) struct Head {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Reindex {
-    /// Set an index aside that knows more than the log: say so only once you know why it does
+    /// Set an index aside that knows more than the log; use this only once you know why it does
     #[arg(long)]
     pub(crate) discard_evidence: bool,
 }
@@ -93,8 +93,8 @@ pub(crate) struct Backup {
     acpdb salvage --into ./whole --backup ~/backups/monday   damaged texts and events from a backup\n\n\
     The damaged store and the backups are only read. Events keep their numbers; lost ones are noted in their places. From a backup \
     come only damaged events and texts: a text that the store erased stays gone.\n\n\
-    An encrypted store is opened by its key, as by any other verb; the same key opens the new store, which is encrypted as well. What was shredded \
-    stays unreadable. A backup needs no keys of its own. If a file of keys is lost, its events are lost, and the answer names the file.")]
+    An encrypted store is opened by its key, as by any other verb; the same key opens the new store, which is encrypted as well. Shredded \
+    sessions stay unreadable. A backup needs no keys of its own. If a file of keys is lost, its events are lost, and the answer names the file.")]
 pub(crate) struct Salvage {
     /// A folder that is empty or does not exist, for the new store
     #[arg(long, value_name = "DIR")]
@@ -123,8 +123,8 @@ pub(crate) struct Seal {
 #[command(after_help = "\
 Zeroed where they lie: the item's texts (a call's parameters and result, all versions of a message), every text in the store
 that is equal to one of them, and the hosts' records that quote them. --dry-run lists all of them. All else stays readable,
-the store still verifies, and reads of erased texts say who erased them and why. If a crash interrupts it, the next command
-that opens the store ends it.
+the store still verifies, and reads of erased texts say who erased them and why. If a crash interrupts it, the next verb
+that writes ends it.
 
 An erased text is not recorded again, from whichever source: a note stands in its place.
 
@@ -139,6 +139,8 @@ Examples:
   acpdb erase --from-scan --redact-rule 'pin=pin [0-9]{4}' --reason 'pins'
   acpdb --db ~/vault erase --session latest --shred --reason 'asked for'
   acpdb --db ~/vault erase --subject 'Ada L' --shred --dry-run")]
+// As in `Scan`.
+#[command(mut_arg("redact", |arg| arg.hide(true)))]
 pub(crate) struct Erase {
     /// The item or event: #seq, short hash, call id or a unique prefix of one
     #[arg(value_name = "ID", required_unless_present_any = ["from_scan", "shred"], conflicts_with_all = ["from_scan", "shred"])]

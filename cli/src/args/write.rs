@@ -15,7 +15,7 @@ pub(crate) struct Import {
     /// The usual places of this host only; may be given several times
     #[arg(long = "host", value_name = "HOST", value_delimiter = ',', add = crate::complete::formats())]
     pub(crate) hosts: Vec<String>,
-    /// With --follow: look at all files every so many seconds too, for changes that the system does not tell of
+    /// With --follow: look at all files every so many seconds too, for changes that the system does not report
     #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "follow",
         value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) every: u32,
@@ -31,7 +31,7 @@ pub(crate) struct Import {
     /// The subject of the sessions: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
     #[arg(long, value_name = "NAME")]
     pub(crate) subject: Option<String>,
-    /// Allow one file more, or less: ratio=500,bytes=4G,record=16M,document=64M,elements=1000000,facts=400000
+    /// Limits of one file, in place of the usual ones: ratio=500,bytes=4G,record=16M,document=64M,elements=1000000,facts=400000
     #[arg(long, value_name = "NAME=N,..")]
     pub(crate) limits: Vec<String>,
     #[command(flatten)]
@@ -66,7 +66,9 @@ pub(crate) struct Append {
     pub(crate) redact: RedactOptions,
 }
 
+// The usual rules always count here, so --redact adds nothing.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("redact", |arg| arg.hide(true)))]
 pub(crate) struct Scan {
     /// Only this session
     #[arg(long, short, add = crate::complete::sessions())]
