@@ -15,14 +15,14 @@ use acpdb_engine::command::{ContextAction, Target};
 use acpdb_engine::entry::{Entry, StreamInfo, fact};
 use acpdb_engine::event::{Payload, Role};
 use acpdb_engine::fold::CauseView;
-use acpdb_engine::ids::{ItemId, Seq};
+use acpdb_engine::ids::{BodyId, ItemId, Seq};
 use acpdb_engine::storage::{Crash, Fault, FaultKind, FileStorage, Moment, SimWorld, Storage};
 use acpdb_engine::store::salvage_storage;
 use acpdb_engine::testing::whereabouts;
 use acpdb_engine::verify::{Verdict, verify_storage};
 use acpdb_engine::{At, Error, PlainText, ServeOptions, Store, store::ErasedWhy};
 use acpdb_hosts::import::Format;
-use acpdb_tests::support::{fixed, import_bytes, line_of, lines};
+use acpdb_tests::support::{fixed, import_bytes, line_of, lines, texts_of};
 
 const SEGMENT_BYTES: u64 = 4096 + 3000;
 /// Nothing that packing changes, and nothing that any key or id holds.
@@ -383,6 +383,43 @@ fn a_record_that_a_killed_process_wrote_is_carried_out_by_the_process_that_takes
         *(if count == 2 { &mut done } else { &mut not }) += 1;
     }
     assert!(done > 10 && not > 5, "{done} were on record, {not} were not");
+}
+
+/// A process was killed between the zeros of a salt and those of its text. Handles that did not know of the erasure yet called the text damaged, and
+/// appended nothing any more.
+#[test]
+fn a_half_zeroed_text_is_erased_for_handles_that_were_open_before() {
+    for sealed in [false, true] {
+        let template = filled(sealed, false);
+        let mut begun = 0;
+        for call in 100.. {
+            let world = template.fork(call);
+            let other = open(&world, 3);
+            let texts: Vec<BodyId> =
+                other.events(Seq(1), Seq::MAX).unwrap().flat_map(|it| texts_of(&it.unwrap())).collect();
+            let process = Arc::new(world.process(2));
+            let builder = Store::builder("/sim").storage(process.clone()).registry(acpdb_hosts::registry());
+            let store = fixed(builder.segment_bytes_max(SEGMENT_BYTES), 2).open().unwrap();
+            let item = item_of(&store, &session(0), "c1");
+            process.crash_at(process.operation_count() + call, Crash::Kill);
+            let is_done = store.erase(item, "ada", "it leaked").is_ok();
+            drop(store);
+            let read = |text: &BodyId| match other.body(*text) {
+                Ok(_) => false,
+                Err(Error::Erased { .. }) => true,
+                Err(error) => panic!("sealed {sealed}, call {call}: {error}"),
+            };
+            let gone = texts.iter().filter(|text| read(text)).count();
+            let mut many = other.bodies(&texts).into_iter();
+            assert!(many.all(|text| matches!(text, Ok(_) | Err(Error::Erased { .. }))), "{call}");
+            let _ = other.append(&session(0), message(99)).unwrap();
+            if is_done {
+                break;
+            }
+            begun += u32::from(gone > 0);
+        }
+        assert!(begun > 2, "sealed {sealed}: {begun}");
+    }
 }
 
 /// Copies made of a store in the middle of an erasure end it in themselves.

@@ -151,7 +151,14 @@ impl Log {
     /// As [`Log::body`].
     pub fn salted_body(&self, row: &BodyRow) -> Result<([u8; SALT_BYTES], Vec<u8>), LogError> {
         self.check_withheld(row)?;
-        self.met(self.read_body(row).map_err(|fault| self.body_error(row, fault)))
+        let read = self.read_body(row);
+        if !matches!(&read, Err(Fault::Invalid(invalid, _)) if invalid.part == Part::Body) {
+            return self.met(read.map_err(|fault| self.body_error(row, fault)));
+        }
+        // An erasure that is under way, or was cut short, leaves half of it zeroed, which is no damage; or it has ended since.
+        let is_erasing = self.is_erasing()?;
+        let read = self.read_body(row).map_err(|fault| self.body_error(row, fault));
+        if is_erasing { read } else { self.met(read) }
     }
 
     /// As [`Log::body`], of a body of `frame`: without a read if its bytes came with the frame.
@@ -221,7 +228,8 @@ impl Log {
             let (batch, after) = rest.split_at_checked(count.count()).unwrap_or((rest, &[]));
             rest = after;
             self.read_batch(batch, &mut |number, row, read| {
-                let answer = self.met(read.map_err(|fault| self.body_error(row, fault)));
+                // A fault is found again, with its reason.
+                let answer = read.or_else(|_| self.body(row));
                 if let Some(place) = answers.get_mut(number) {
                     *place = Some(answer);
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::codec::{EventRef, Frame};
+use crate::codec::{BodyRow, EventRef, Frame};
 use crate::error::Error;
 use crate::event::{Body, DAMAGED_TEXT, ERASED_TEXT, Payload, Recorded, wire};
 use crate::ids::{BodyId, Origin, Position, Seq};
@@ -77,11 +77,7 @@ impl Inner {
         let mut bytes = Vec::new();
         for row in id.first..id.first.saturating_add(id.chunks) {
             let place = event.row(row as usize).ok_or_else(|| no_row(id.seq, row))?;
-            let chunk = match self.log.body_of(frame, &place) {
-                Ok(chunk) => chunk,
-                Err(LogError::Erased { position }) => return Err(self.erased(id.seq, row, position)),
-                Err(error) => return Err(error.into()),
-            };
+            let chunk = self.row_or_why((id.seq, row), &place, self.log.body_of(frame, &place))?;
             if bytes.is_empty() {
                 bytes = chunk;
             } else {
@@ -89,6 +85,27 @@ impl Inner {
             }
         }
         Ok(bytes)
+    }
+
+    /// The bytes of a row that was read, or the reason why there are none.
+    fn row_or_why(
+        &self,
+        (seq, row): (Seq, u32),
+        place: &BodyRow,
+        read: Result<Vec<u8>, LogError>,
+    ) -> Result<Vec<u8>, Error> {
+        let read = match read {
+            Err(LogError::Corrupt(_)) => {
+                // Half of it may be zeros, by an erasure that this handle does not know yet.
+                self.withhold_pending()?;
+                self.log.body(place)
+            }
+            read => read,
+        };
+        match read {
+            Err(LogError::Erased { position }) => Err(self.erased(seq, row, position)),
+            read => Ok(read?),
+        }
     }
 
     /// The bytes of many bodies, in the order of `ids`, each as from [`Inner::body`]: read where they lie beside each other,
@@ -121,12 +138,13 @@ impl Inner {
             let mut bytes = Vec::new();
             let rows = id.first..id.first.saturating_add(id.chunks);
             for (row, at) in rows.zip(range?) {
-                let chunk = read.get_mut(at).and_then(Option::take).ok_or_else(|| no_row(id.seq, row))?;
-                match chunk {
-                    Ok(chunk) if bytes.is_empty() => bytes = chunk,
-                    Ok(chunk) => bytes.extend_from_slice(&chunk),
-                    Err(LogError::Erased { position }) => return Err(self.erased(id.seq, row, position)),
-                    Err(error) => return Err(error.into()),
+                let chunk = read.get_mut(at).and_then(Option::take);
+                let (chunk, (_, place)) = chunk.zip(places.get(at)).ok_or_else(|| no_row(id.seq, row))?;
+                let chunk = self.row_or_why((id.seq, row), place, chunk)?;
+                if bytes.is_empty() {
+                    bytes = chunk;
+                } else {
+                    bytes.extend_from_slice(&chunk);
                 }
             }
             Ok(bytes)

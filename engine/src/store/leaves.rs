@@ -168,6 +168,8 @@ impl Store {
             match self.inner.log.salted_body(&place) {
                 Ok((salt, bytes)) => found.push(SaltedBody { row, salt, bytes }),
                 Err(LogError::Erased { .. }) => {}
+                // Half zeroed.
+                Err(LogError::Corrupt(_)) if self.inner.erasure_of(seq, row)?.is_some() => {}
                 Err(error) => return Err(error.into()),
             }
         }

@@ -129,7 +129,8 @@ impl Packer<'_> {
             for (body, row) in read.by_ref().take(count) {
                 bodies.push(match body {
                     Ok(bytes) => Row::Bytes(bytes.into()),
-                    Err(LogError::Erased { .. }) => {
+                    // A row that does not fit may be half zeroed.
+                    Err(LogError::Erased { .. } | LogError::Corrupt(_)) => {
                         let number = u32::try_from(bodies.len()).unwrap_or(u32::MAX);
                         match self.inner.erasure_of(recorded.seq, number) {
                             Ok(Some(erasure)) if !erasure.is_loss => Row::Erased(row.bytes),
@@ -137,7 +138,6 @@ impl Packer<'_> {
                             Err(error) => return Err(error),
                         }
                     }
-                    Err(LogError::Corrupt(_)) => Row::Damaged(row.bytes),
                     Err(error) => return Err(error.into()),
                 });
             }
