@@ -70,8 +70,10 @@ impl Board {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             text => text.map_err(|error| format!("board: {error}"))?,
         };
-        let lines = text.lines();
-        lines
+        // A process may be in the middle of writing the last line.
+        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        whole
+            .lines()
             .map(|line| serde_json::from_str(line).map_err(|error| format!("board {line:?}: {error}")))
             .collect()
     }
