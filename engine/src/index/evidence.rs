@@ -9,13 +9,16 @@
 //! older copy in the place of a store does, and so does cutting records off. A person must say which it was: until then the file
 //! is neither removed nor replaced, and answers come from the log.
 
+use std::io;
+
 use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq};
 use crate::log::Log;
 use crate::storage::{Access, Storage};
 
+use super::backend::Backend;
 use super::file::Table;
-use super::files::{self, INDEX_NAME, IndexOptions, LOCK_NAME, Unchanged};
+use super::files::{self, INDEX_NAME, IndexOptions, LOCK_NAME, Unchanged, cannot};
 use super::layout::Fault;
 use super::lookup;
 use super::{FramePlace, Identity, Watermark};
@@ -78,7 +81,15 @@ pub(super) fn testimony(table: &Table) -> Result<Option<Testimony>, Fault> {
 pub(super) fn ask(storage: &dyn Storage, options: IndexOptions) -> IndexWitness {
     let open = || storage.open(INDEX_NAME, Access::Read);
     // Locked by a handle of its own: one that redb gave up on is never closed.
-    let (Ok(file), Ok(locked)) = (open(), open()) else { return IndexWitness::Absent };
+    let (file, locked) = match (open(), open()) {
+        (Ok(file), Ok(locked)) => (file, locked),
+        (Err(error), _) | (_, Err(error)) if error.kind() == io::ErrorKind::NotFound => {
+            return IndexWitness::Absent;
+        }
+        (Err(error), _) | (_, Err(error)) => {
+            return IndexWitness::Unreadable(cannot("open", storage, INDEX_NAME, &error).0);
+        }
+    };
     // Without its lock file no process owns it.
     let lock = storage.open(LOCK_NAME, Access::Read).ok();
     if lock.as_ref().is_some_and(|lock| !matches!(lock.try_lock(), Ok(true))) {
@@ -91,7 +102,9 @@ pub(super) fn ask(storage: &dyn Storage, options: IndexOptions) -> IndexWitness 
         return IndexWitness::Absent;
     }
     // Each row has a checksum of its own, so that pages need not be checked first.
-    let found = Table::open(file, options.cache_bytes, false).and_then(|table| match testimony(&table) {
+    let backend = Backend::new(file).map_err(|error| cannot("look at", storage, INDEX_NAME, &error));
+    let opened = backend.and_then(|backend| Table::open(backend, options.cache_bytes, false));
+    let found = opened.and_then(|table| match testimony(&table) {
         Ok(found) => {
             // Writes of redb were held back and are dropped.
             let _ = table.close();

@@ -77,20 +77,10 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Opens the table in `file`, which is empty or holds such a table. With `check`, checks every page first.
-    pub(super) fn open(file: Box<dyn StoredFile>, cache_bytes: usize, check: bool) -> Result<Self, Fault> {
-        Self::with(Backend::new(file), cache_bytes, check)
-    }
-
-    /// The same, to be read from: the file stays as it is.
-    pub(super) fn reading(file: Box<dyn StoredFile>, cache_bytes: usize, check: bool) -> Result<Self, Fault> {
-        Self::with(Backend::reading(file), cache_bytes, check)
-    }
-
-    fn with(backend: std::io::Result<Backend>, cache_bytes: usize, check: bool) -> Result<Self, Fault> {
+    /// Opens the table in the file of `backend`, which is empty or holds such a table. With `check`, checks every page first.
+    pub(super) fn open(backend: Backend, cache_bytes: usize, check: bool) -> Result<Self, Fault> {
         contained(|| {
             let mut builder = Builder::new();
-            let backend = backend.map_err(redb::Error::from).map_err(fault)?;
             let opened = builder.set_cache_size(cache_bytes).create_with_backend(backend.clone());
             let mut database = opened.map_err(fault)?;
             if check && !database.check_integrity().map_err(fault)? {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use crate::storage::{Access, Storage, StoredFile};
 
+use super::backend::Backend;
 use super::file::Table;
 use super::heads::Heads;
 use super::layout::Fault;
@@ -114,24 +115,55 @@ pub(super) fn lock_with(storage: &dyn Storage, access: Access) -> Result<Box<dyn
     }
 }
 
-/// Whether a file of that name exists.
-pub(super) fn exists(storage: &dyn Storage, name: &str) -> bool {
-    storage.open(name, Access::Read).is_ok()
+/// Whether the index's file exists.
+///
+/// # Errors
+/// [`Unchanged::Io`] if that cannot be told now.
+pub(super) fn exists(storage: &dyn Storage) -> Result<bool, Unchanged> {
+    match storage.open(INDEX_NAME, Access::Read) {
+        Ok(_) => Ok(true),
+        Err(error) if is_foreign(&error) || error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(refused(storage, "open", INDEX_NAME)(error)),
+    }
 }
 
-/// `None` if another program has the file open without owning the index.
-pub(super) fn open_table(
-    storage: &dyn Storage,
-    name: &str,
-    options: IndexOptions,
-) -> Result<Option<Table>, Fault> {
-    let file = storage.open(name, Access::Create).map_err(|error| cannot("open", storage, name, &error))?;
-    // Another program may look into the file; it is left alone.
-    if !file.try_lock().map_err(|error| cannot("lock", storage, name, &error))? {
-        return Ok(None);
+/// Whether a file could not be opened because it is none of the store's, such as a symbolic link.
+fn is_foreign(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::InvalidInput
+}
+
+/// Why a table was not opened.
+pub(super) enum NoTable {
+    /// The file cannot be used now, which says nothing about its contents: it stays.
+    Unreached(Fault),
+    /// The file is damaged or foreign.
+    Damaged(Fault),
+}
+
+impl From<NoTable> for Fault {
+    fn from(why: NoTable) -> Self {
+        let (NoTable::Unreached(fault) | NoTable::Damaged(fault)) = why;
+        fault
     }
-    let bytes = file.len().map_err(|error| cannot("look at", storage, name, &error))?;
-    Table::open(file, options.cache_bytes, bytes > 0 && bytes <= options.check_bytes_max).map(Some)
+}
+
+/// Opens the index's file, or makes it.
+pub(super) fn open_table(storage: &dyn Storage, options: IndexOptions) -> Result<Table, NoTable> {
+    let unreached = |action| move |error| NoTable::Unreached(cannot(action, storage, INDEX_NAME, &error));
+    let file = match storage.open(INDEX_NAME, Access::Create) {
+        Err(error) if is_foreign(&error) => {
+            return Err(NoTable::Damaged(cannot("open", storage, INDEX_NAME, &error)));
+        }
+        file => file.map_err(unreached("open"))?,
+    };
+    // Another program may look into the file without owning the index; it is left alone.
+    if !file.try_lock().map_err(unreached("lock"))? {
+        return Err(NoTable::Unreached(Fault::new("another process has its file open")));
+    }
+    let bytes = file.len().map_err(unreached("look at"))?;
+    let backend = Backend::new(file).map_err(unreached("look at"))?;
+    Table::open(backend, options.cache_bytes, bytes > 0 && bytes <= options.check_bytes_max)
+        .map_err(NoTable::Damaged)
 }
 
 /// The table of an existing index, for reading.
@@ -145,7 +177,11 @@ pub(super) fn open_to_read(storage: &dyn Storage, options: IndexOptions) -> Resu
     if bytes == 0 {
         return Err(Fault::new("its file is empty"));
     }
-    Table::reading(file, options.cache_bytes, bytes <= options.check_bytes_max)
+    Table::open(
+        Backend::reading(file).map_err(cannot)?,
+        options.cache_bytes,
+        bytes <= options.check_bytes_max,
+    )
 }
 
 /// Checks that a table is of this store and version. Begins an empty table. The caller has compared it with the log.

@@ -16,7 +16,7 @@ use crate::storage::{Access, Storage, StoredFile};
 use super::evidence::{self, Evidence, IndexWitness, Judge};
 use super::file::Table;
 use super::files::{
-    INDEX_NAME, IndexOptions, NEW_NAME, adopt, lock, lock_with, open_table, open_to_read, remove,
+    INDEX_NAME, IndexOptions, NEW_NAME, NoTable, adopt, lock, lock_with, open_table, open_to_read, remove,
 };
 use super::heads::Heads;
 use super::layout::Fault;
@@ -98,7 +98,8 @@ impl Index {
     /// Opens the index of the store in `storage`, or begins it anew.
     ///
     /// `durable` is the log's durable head, and its end: an index that knows more is of another history, and
-    /// [`IndexState::Evidence`]. A file that is damaged, foreign or of another version is removed, and [`Index::notice`] says so.
+    /// [`IndexState::Evidence`]. A file that is damaged, foreign or of another version is removed, and [`Index::notice`] says so. A file that cannot be opened now stays,
+    /// and is not used.
     /// Cost: 1 ms or less, plus a check of every page for small files.
     pub fn open(
         storage: &Arc<dyn Storage>,
@@ -128,21 +129,21 @@ impl Index {
         let lock = lock(&**storage)?;
         // Left by a process that died while it wrote the index anew.
         let _ = remove(&**storage, NEW_NAME);
-        let in_use = || Fault::new("another process has its file open");
-        let found = match open_table(&**storage, INDEX_NAME, options) {
-            Ok(None) => return Err(in_use().into()),
-            Ok(Some(table)) => match judged(table, judge) {
+        let found = match open_table(&**storage, options) {
+            Ok(table) => match judged(table, judge) {
                 Ok(table) => adopt(table, identity),
                 Err(Opening::Fault(fault)) => Err(fault),
                 Err(evidence) => return Err(evidence),
             },
-            Err(fault) => Err(fault),
+            Err(NoTable::Damaged(fault)) => Err(fault),
+            // It may know more than the log.
+            Err(NoTable::Unreached(fault)) => return Err(fault.into()),
         };
         let (table, heads, notice) = match found {
             Ok((table, heads)) => (table, heads, None),
             Err(fault) => {
                 remove(&**storage, INDEX_NAME)?;
-                let table = open_table(&**storage, INDEX_NAME, options)?.ok_or_else(in_use)?;
+                let table = open_table(&**storage, options).map_err(Fault::from)?;
                 let (table, heads) = adopt(table, identity)?;
                 (table, heads, Some(format!("the index is rebuilt: {}", fault.0)))
             }

@@ -12,7 +12,7 @@ use crate::storage::{Access, Storage, StoredFile};
 
 use super::backend::Met;
 use super::file::Table;
-use super::files::{self, INDEX_NAME, IndexOptions, NEW_NAME, Unchanged, refused};
+use super::files::{self, INDEX_NAME, IndexOptions, NEW_NAME, NoTable, Unchanged, refused};
 use super::heads::Heads;
 use super::layout::Fault;
 use super::lookup::{self, Tally};
@@ -99,10 +99,14 @@ fn refuse_evidence(
     durable: (Seq, Position),
     options: IndexOptions,
 ) -> Result<(), Bypassed> {
-    if !files::exists(storage, INDEX_NAME) {
+    if !files::exists(storage)? {
         return Ok(());
     }
-    let Ok(Some(table)) = files::open_table(storage, INDEX_NAME, options) else { return Ok(()) };
+    let table = match files::open_table(storage, options) {
+        Ok(table) => table,
+        Err(NoTable::Damaged(_)) => return Ok(()),
+        Err(NoTable::Unreached(fault)) => return Err(fault.into()),
+    };
     let Ok(said) = evidence::testimony(&table) else {
         table.abandon();
         return Ok(());
@@ -308,10 +312,10 @@ fn compare(
     options: IndexOptions,
     rebuilt: &Rebuilt,
 ) -> LiveComparison {
-    if !files::exists(storage, INDEX_NAME) {
+    if matches!(files::exists(storage), Ok(false)) {
         return LiveComparison::Absent;
     }
-    let Ok(Some(table)) = files::open_table(storage, INDEX_NAME, options) else {
+    let Ok(table) = files::open_table(storage, options) else {
         return LiveComparison::Different;
     };
     let Ok((table, heads)) = files::adopt(table, identity) else { return LiveComparison::Different };

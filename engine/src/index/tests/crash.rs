@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use super::sample::{encoded, steady};
+use crate::codec::FORMAT_VERSION;
 use crate::ids::{Position, Seq};
 use crate::index::{
-    Durability, Identity, Index, IndexOptions, IndexState, Lookup, MemoryIndex, Rows, rows_of,
+    Durability, Identity, Index, IndexOptions, IndexState, Lookup, MemoryIndex, Rows, reindex, rows_of,
 };
 use crate::log::{Log, LogOptions};
 use crate::secret::Secret;
-use crate::storage::{Crash, FixedClock, FixedEntropy, SimStorage, SimWorld};
+use crate::storage::{Crash, Fault, FaultKind, FixedClock, FixedEntropy, SimStorage, SimWorld};
 
 const OPTIONS: IndexOptions = IndexOptions {
     cache_bytes: 1 << 20,
@@ -138,5 +139,19 @@ fn an_index_ahead_of_the_log_is_kept_and_not_followed() {
     drop(open_index(&log));
     before.set_file("index.redb", bytes.clone());
     assert!(open_index(&log).is_none());
-    assert_eq!(before.file("index.redb"), Some(bytes));
+    assert_eq!(before.file("index.redb"), Some(bytes.clone()));
+    // Nor is it removed by a process that cannot look at it, as one with too many open files. It was taken for damaged then.
+    for kind in [FaultKind::OpenError, FaultKind::LockError, FaultKind::InspectError] {
+        for after in 0..6 {
+            let process = before.process(3);
+            let log = open_log(&process).unwrap();
+            let identity = Identity { store: log.store(), format: FORMAT_VERSION };
+            process.plant(Fault { kind, after, once: true });
+            assert!(open_index(&log).is_none(), "{kind:?} {after}");
+            process.plant(Fault { kind, after, once: true });
+            assert!(reindex(&**log.storage(), identity, &log, OPTIONS).is_err(), "{kind:?} {after}");
+            process.heal();
+            assert_eq!(before.file("index.redb").as_ref(), Some(&bytes), "{kind:?} {after}");
+        }
+    }
 }
