@@ -176,7 +176,7 @@ impl Store {
                     Err(error) => return Err(error),
                 };
                 name.began = match recorded.event.host_time {
-                    None => dating(std::slice::from_ref(&frame), stream, Seq::MAX)?.first(),
+                    None => self.began(&frame, stream, recorded.seq)?,
                     known => known,
                 };
                 let Payload::SessionOpened(opened) = recorded.event.payload else {
@@ -193,6 +193,24 @@ impl Store {
             names.push(name);
         }
         Ok(names)
+    }
+
+    /// When a stream began whose first event, `opening`, bears no time. If that event is alone in its part of the frame, it does not say whether
+    /// the host writes times: the events behind it do.
+    fn began(&self, frame: &Frame, stream: StreamId, opening: Seq) -> Result<Option<Micros>, Error> {
+        let dated = dating(std::slice::from_ref(frame), stream, Seq::MAX)?;
+        let is_alone = !frame.events().any(|event| event.envelope.stream == stream && event.seq > opening);
+        if matches!(dated, Dating::Live(_)) && is_alone {
+            if let Some(next) = self.inner.frames_of(&[stream], opening)?.0.first() {
+                let parts: Vec<Frame> =
+                    self.inner.sound_parts_of(next.position, &[stream], opening)?.collect();
+                return Ok(match dating(&parts, stream, Seq::MAX)? {
+                    Dating::Live(_) => dated.first(),
+                    told => told.first(),
+                });
+            }
+        }
+        Ok(dated.first())
     }
 
     /// The stream that a host's id, a unique prefix of one, or `latest` names. Sessions of all hosts and projects.

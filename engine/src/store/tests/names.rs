@@ -2,10 +2,10 @@
 
 use tempfile::TempDir;
 
-use crate::entry::{Entry, StreamInfo};
+use crate::entry::{Entry, StreamInfo, WirePiece};
 use crate::error::Error;
 use crate::event::{Role, Scope};
-use crate::ids::StreamId;
+use crate::ids::{Seq, StreamId};
 use crate::store::Store;
 
 fn opened(store: &Store, stream: &StreamInfo) {
@@ -65,6 +65,28 @@ fn a_session_is_found_by_the_same_names_with_and_without_an_index() {
     opened(&plain, &session("one", "gamma"));
     assert_eq!(told(&indexed, "gamma"), "one gamma");
     assert_eq!(told(&indexed, "latest"), "one gamma");
+}
+
+/// An import of many sessions records all their openings first. A session of a host without times, whose opening was alone in its commit, had begun
+/// when it was imported, and so `since:` found it.
+#[test]
+fn a_session_without_times_has_no_beginning_however_its_events_fell_into_commits() {
+    let folder = TempDir::new().unwrap();
+    let store = Store::builder(folder.path().join("store")).open().unwrap();
+    let session = |name: &str| StreamInfo::session("chat", name);
+    let record = |key: &str| {
+        let message = Entry::message(key, Role::User, "hello").origin(key);
+        vec![message.wire(vec![WirePiece::Literal(b"{}".to_vec())])]
+    };
+    let names = ["imported", "typed"];
+    for name in names {
+        let _ = store.append(&session(name), Vec::new()).unwrap();
+    }
+    assert_eq!(store.head().unwrap(), Seq(3), "two openings behind the policy");
+    let _ = store.append(&session("imported"), record("a")).unwrap();
+    opened(&store, &session("typed"));
+    let began = |name: &str| store.find_stream(name).unwrap().began.is_some();
+    assert_eq!(names.map(began), [false, true]);
 }
 
 /// Ids that a host derived from a record's bytes were keyed once more when a caller gave them as the store shows them: a step, a fork or
