@@ -7,8 +7,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use acpdb_engine::Store;
-use acpdb_engine::entry::Entry;
+use acpdb_engine::entry::{Entry, StreamInfo};
+use acpdb_engine::event::Role;
 use acpdb_engine::ids::{Micros, Seq};
+use acpdb_query::kept::{self, Keeping};
 use acpdb_query::{EventsQuestion, Filter};
 
 use crate::measure::{first_row, float, median, spent};
@@ -18,6 +20,10 @@ use crate::{Options, Outcome};
 
 /// The session of 10,000 items.
 const BIG: &str = "big";
+/// The folder of three sessions.
+const RARE: &str = "/home/dev/rare";
+/// A day in microseconds.
+const DAY: i64 = 86_400_000_000;
 /// The session of 5,000 events that is exported.
 const EXPORTED: &str = "exported";
 
@@ -54,6 +60,15 @@ fn make(folder: &Path, sessions: usize, calls: usize, quick: bool, report: &mut 
         let start = Entry::tool_started(&call, "Read", r#"{"file_path":"/home/dev/rare/needle.rs"}"#);
         let entries = vec![start, Entry::tool_completed(&call, "found")];
         let _ = store.append(&Session::new(&format!("session-{number:03}")).info, entries)?;
+    }
+    // A project of three sessions.
+    for number in 0..3_i64 {
+        let info = StreamInfo {
+            cwd: Some(RARE.to_owned()),
+            ..StreamInfo::session("acpdb", format!("rare-{number}"))
+        };
+        let said = Entry::message("m", Role::User, "hello").at(Some(Micros(number * DAY)));
+        let _ = store.append(&info, vec![said])?;
     }
     let _ = store.reindex()?;
     let head = usize::try_from(store.head()?.get())?;
@@ -221,5 +236,35 @@ fn across(folder: &Path, report: &mut Report) -> Outcome<()> {
         report.row(format!("{name}, without the index"), times[1] * 1e3, "ms", Target::None);
         report.row(format!("{name}, to that"), times[0] / times[1], "x", Target::AtMost(0.2));
     }
+    sessions(folder, report)
+}
+
+/// Sessions of a project since a day, by a process that has just opened the store: with the index, and without.
+fn sessions(folder: &Path, report: &mut Report) -> Outcome<()> {
+    // The figures that an import leaves behind, for both.
+    let store = Store::builder(folder).registry(acpdb_hosts::registry()).open()?;
+    let keeping = Keeping::due(&store)?.ok_or("nothing is due")?;
+    let figures = keeping.wanting.iter().map(|name| Ok(keeping.figures(name)?.map(|row| (name.id, row))));
+    let figures = figures.collect::<Outcome<Vec<_>>>()?.into_iter().flatten().collect();
+    if !store.put_aside(kept::NAME, &keeping.bytes(figures).ok_or("nothing is kept")?) {
+        return Err("the figures were not kept".into());
+    }
+    store.close()?;
+    let filter = Filter::parse("project:rare since:1970-01-02", Micros(9 * DAY)).map_err(crate::boxed)?;
+    let mut times = [0.0; 2];
+    for (with_index, time) in [true, false].into_iter().zip(&mut times) {
+        *time = median(5, || {
+            let builder = Store::builder(folder).registry(acpdb_hosts::registry()).read_only();
+            let store = builder.index(with_index).open()?;
+            let (rows, spent) =
+                spent(|| acpdb_query::sessions(&store, Seq::MAX, &filter).map(Iterator::count));
+            match rows? {
+                2 => Ok(spent.wall),
+                count => Err(format!("{count} sessions match, and not 2").into()),
+            }
+        })?;
+    }
+    report.row("sessions of a project since a day", times[0] * 1e3, "ms", Target::None);
+    report.row("sessions of a project since a day, without the index", times[1] * 1e3, "ms", Target::None);
     Ok(())
 }

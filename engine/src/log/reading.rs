@@ -24,6 +24,9 @@ use crate::locks::steady;
 /// Frames that are stepped over by their headers alone, before a look-up asks the tables of the segment.
 const STEP_COUNT_MAX: usize = 4096;
 
+/// Pieces that are read together in the search for a stream's first event.
+const FIRST_PIECE_COUNT: u32 = 4;
+
 /// A small frame, or the table of a large one.
 #[expect(clippy::large_enum_variant, reason = "it is taken apart where it is made")]
 enum Found {
@@ -237,7 +240,7 @@ impl Log {
         looks.parts_of(self, position, streams, after)
     }
 
-    /// The frame at `position`, or the part of a large frame that has the first event of `stream`, if there is one.
+    /// The frame at `position`, or some events of a large frame with the first one of `stream`, if there is one.
     ///
     /// # Errors
     /// As [`Log::frame_at`].
@@ -247,11 +250,14 @@ impl Log {
             Found::Small(frame) => return Ok(frame),
             Found::Large(table) => table,
         };
-        // A piece may have the stream's bit because of another stream.
         for pieces in table.of_streams(&[stream], Seq::ZERO) {
-            let part = self.met(self.part(&mut cursor, &table, &pieces))?;
-            if part.events().any(|event| event.envelope.stream == stream) {
-                return Ok(part);
+            // A piece may have the stream's bit because of another stream, so the first event may be further on. It rarely is.
+            for start in pieces.clone().step_by(FIRST_PIECE_COUNT as usize) {
+                let few = start..pieces.end.min(start.saturating_add(FIRST_PIECE_COUNT));
+                let part = self.met(self.part(&mut cursor, &table, &few))?;
+                if part.events().any(|event| event.envelope.stream == stream) {
+                    return Ok(part);
+                }
             }
         }
         self.frame_at(position)

@@ -195,20 +195,21 @@ impl Store {
         Ok(names)
     }
 
-    /// When a stream began whose first event, `opening`, bears no time. If that event is alone in its part of the frame, it does not say whether
-    /// the host writes times: the events behind it do.
+    /// When a stream began whose first event, `opening`, bears no time. Events beside it say whether its host writes times. If they are too few, those
+    /// behind them do.
     fn began(&self, frame: &Frame, stream: StreamId, opening: Seq) -> Result<Option<Micros>, Error> {
         let dated = dating(std::slice::from_ref(frame), stream, Seq::MAX)?;
-        let is_alone = !frame.events().any(|event| event.envelope.stream == stream && event.seq > opening);
-        if matches!(dated, Dating::Live(_)) && is_alone {
-            if let Some(next) = self.inner.frames_of(&[stream], opening)?.0.first() {
-                let parts: Vec<Frame> =
-                    self.inner.sound_parts_of(next.position, &[stream], opening)?.collect();
-                return Ok(match dating(&parts, stream, Seq::MAX)? {
-                    Dating::Live(_) => dated.first(),
-                    told => told.first(),
-                });
-            }
+        let beside = frame.events().filter(|event| event.envelope.stream == stream).count();
+        let are_few = beside == 1 || !frame.is_whole() && beside < BESIDE_COUNT_MIN;
+        if matches!(dated, Dating::Live(_))
+            && are_few
+            && let Some(next) = self.inner.frames_of(&[stream], opening)?.0.first()
+        {
+            let parts: Vec<Frame> = self.inner.sound_parts_of(next.position, &[stream], opening)?.collect();
+            return Ok(match dating(&parts, stream, Seq::MAX)? {
+                Dating::Live(_) => dated.first(),
+                told => told.first(),
+            });
         }
         Ok(dated.first())
     }
@@ -392,6 +393,11 @@ impl Store {
     }
 }
 
+/// Events of a commit that are looked at for a host's record: few events come of one record, and one of these keeps it.
+const DATED_COUNT_MAX: usize = 32;
+/// Events of a session's beginning, read as a part of a commit, that say whether its host writes times.
+const BESIDE_COUNT_MIN: usize = 8;
+
 /// The times of the events of a stream, by the frames of one commit.
 enum Dating {
     /// The host wrote times: the first, and the newest.
@@ -422,7 +428,8 @@ fn dating(parts: &[Frame], stream: StreamId, at: Seq) -> Result<Dating, Error> {
     }
     let mut live = None;
     for frame in parts {
-        for event in frame.events().filter(|event| event.envelope.stream == stream && event.seq <= at) {
+        let own = frame.events().filter(|event| event.envelope.stream == stream && event.seq <= at);
+        for event in own.take(DATED_COUNT_MAX) {
             match bare(frame, &event) {
                 Ok(recorded) if recorded.event.stamp.wire.is_some() => return Ok(Dating::Undated),
                 Ok(recorded) => live = Some(recorded.recorded_at),
