@@ -98,8 +98,8 @@ impl Index {
     /// Opens the index of the store in `storage`, or begins it anew.
     ///
     /// `durable` is the log's durable head, and its end: an index that knows more is of another history, and
-    /// [`IndexState::Evidence`]. A file that is damaged, foreign or of another version is removed, and [`Index::notice`] says so. A file that cannot be opened now stays,
-    /// and is not used.
+    /// [`IndexState::Evidence`]. A file that is damaged, foreign or of another version is removed, and [`Index::notice`] says so. A
+    /// file that cannot be opened now stays, and is not used.
     /// Cost: 1 ms or less, plus a check of every page for small files.
     pub fn open(
         storage: &Arc<dyn Storage>,

@@ -152,7 +152,7 @@ impl Log {
     pub fn salted_body(&self, row: &BodyRow) -> Result<([u8; SALT_BYTES], Vec<u8>), LogError> {
         self.check_withheld(row)?;
         let read = self.read_body(row);
-        if !matches!(&read, Err(Fault::Invalid(invalid, _)) if invalid.part == Part::Body) {
+        if !read.as_ref().is_err_and(is_unfit) {
             return self.met(read.map_err(|fault| self.body_error(row, fault)));
         }
         // An erasure that is under way, or was cut short, leaves half of it zeroed, which is no damage; or it has ended since.
@@ -228,8 +228,10 @@ impl Log {
             let (batch, after) = rest.split_at_checked(count.count()).unwrap_or((rest, &[]));
             rest = after;
             self.read_batch(batch, &mut |number, row, read| {
-                // A fault is found again, with its reason.
-                let answer = read.or_else(|_| self.body(row));
+                let answer = match read {
+                    Err(fault) if is_unfit(&fault) => self.body(row),
+                    read => self.met(read.map_err(|fault| self.body_error(row, fault))),
+                };
                 if let Some(place) = answers.get_mut(number) {
                     *place = Some(answer);
                 }
@@ -391,6 +393,11 @@ impl Log {
             found,
         })
     }
+}
+
+/// Whether a body is there and does not fit its digest. Half of it may be zeros: [`Log::salted_body`] tells.
+fn is_unfit(fault: &Fault) -> bool {
+    matches!(fault, Fault::Invalid(invalid, _) if invalid.part == Part::Body)
 }
 
 fn invalid(invalid: Invalid) -> Fault {
