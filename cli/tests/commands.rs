@@ -410,3 +410,19 @@ fn after_a_rewind_undo_finds_the_acts_that_are_left() {
     let done = shell.run(&["undo"], "");
     assert!(done.out.starts_with(&format!("took back #{} pinned", base + 1)), "{done:?}");
 }
+
+/// `sessions` folded all sessions that came by `append`, every time: nothing kept their figures.
+#[test]
+fn many_lines_that_are_appended_leave_their_figures_behind() {
+    let shell = Shell::new();
+    let kept = shell.store().join("snap/sessions.aside");
+    assert!(!kept.exists(), "a few lines are folded as fast as their figures are read");
+    let lines: Vec<String> = (0..260)
+        .map(|n| format!(r#"{{"session":"s2","message":{{"role":"user","text":"line {n}"}}}}"#))
+        .collect();
+    assert_eq!(shell.run(&["append", "--stdin"], &lines.join("\n")).code, 0);
+    let first = std::fs::read(&kept).unwrap();
+    let one = r#"{"session":"s2","message":{"role":"user","text":"one more"}}"#;
+    assert_eq!(shell.run(&["append", "--stdin"], one).code, 0);
+    assert_eq!(std::fs::read(&kept).unwrap(), first, "little is new");
+}

@@ -69,7 +69,7 @@ impl Desk {
         let parent = if id == 1 { Value::Null } else { json!(format!("u{}", id - 1)) };
         let mut line = json!({"parentUuid": parent, "isSidechain": false, "cwd": self.path("project"),
             "sessionId": "s1", "version": "2.1.0", "type": kind, "message": message, "uuid": format!("u{id}"),
-            "timestamp": format!("2026-03-01T10:00:{id:02}.000Z")});
+            "timestamp": format!("2026-03-01T10:{:02}:{:02}.000Z", id / 60, id % 60)});
         line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let file = std::fs::OpenOptions::new().create(true).append(true).open(self.path("s1.jsonl"));
         writeln!(file.unwrap(), "{line}").unwrap();
@@ -149,6 +149,21 @@ fn what_hooks_record_is_what_an_import_records() {
     desk.ok(&["--db", fresh.to_str().unwrap(), "import", transcript]);
     assert_eq!(desk.context("store"), desk.context("fresh"));
     assert!(desk.context("store").to_string().contains("value_39"));
+}
+
+/// Nobody imports into a store that hooks fill: without this, lists would fold all of its sessions for ever.
+#[test]
+fn the_end_of_a_long_session_leaves_its_figures_behind() {
+    let mut desk = Desk::new();
+    let kept = desk.path("store/snap/sessions.aside");
+    for n in 0..140 {
+        desk.prompt(&format!("Prompt {n}."));
+        desk.says("Yes.");
+    }
+    desk.hook("record", "Stop", &json!({}));
+    assert!(!kept.exists(), "the agent waits for this hook");
+    desk.hook("record", "SessionEnd", &json!({}));
+    assert!(kept.exists());
 }
 
 /// The text that the model is given in place of a result, if any.

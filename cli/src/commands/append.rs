@@ -79,6 +79,7 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
             }
         }
     }
+    crate::kept::leave_if_much(&store);
     store.close()?;
     if refused > 0 {
         let lines = if refused == 1 { "1 line was".to_owned() } else { format!("{refused} lines were") };

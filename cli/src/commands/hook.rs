@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use acpdb_hosts::lines::{self, LINE_BYTES_MAX};
 use acpdb_live::hook::{self, Done};
 use acpdb_live::journal::{self, Line};
+use acpdb_live::told::Event;
 use acpdb_live::{Host, Mode, dialect};
 
 use super::{Global, Output, store_path};
@@ -157,6 +158,10 @@ impl Work {
         let store = store_path::open_about(&global, self.subject.as_deref(), &output);
         let store = store.map_err(|failure| failure.message)?;
         let done: Done = hook.run(&store).map_err(|error| chained(&error))?;
+        // The host waits for nothing any more, and the session has its figures.
+        if told.event == Event::SessionEnded {
+            crate::kept::leave_if_much(&store);
+        }
         let answer = dialect::render(self.host, &told, &done.answer).to_string();
         Ok((answer, done.event_count, done.left_out))
     }

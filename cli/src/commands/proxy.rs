@@ -48,6 +48,7 @@ pub(crate) fn run(global: &Global, args: &Proxy, output: &mut Output) -> Result<
     });
     served.map_err(|error| failure(&error))?;
     told?;
+    crate::kept::leave_if_much(&store);
     store.close()?;
     Ok(Code::Ok)
 }

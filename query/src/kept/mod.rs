@@ -164,6 +164,21 @@ impl Looked {
     }
 }
 
+/// The seq up to which data is kept of a store.
+fn kept_until(store: &Store) -> Seq {
+    store.aside(NAME).and_then(|bytes| layout::until(&bytes)).unwrap_or_default()
+}
+
+/// Whether so many events are new that [`Keeping`] is worth its cost, for verbs that run often. Cost: the kept data is read.
+///
+/// # Errors
+/// If the log cannot be read.
+pub fn is_much_new(store: &Store) -> Result<bool, Error> {
+    // An erasure or a repair may leave kept data that is newer than the log: then nothing is new.
+    let new = store.head()?.get().saturating_sub(kept_until(store).get());
+    Ok(new >= NEW_COUNT_MIN)
+}
+
 /// The data that is to be kept of a store. Sessions without valid figures have to be folded first, in any order, by several
 /// threads.
 #[derive(Debug)]
@@ -182,8 +197,7 @@ impl Keeping {
     /// # Errors
     /// If the log cannot be read.
     pub fn due(store: &Store) -> Result<Option<Self>, Error> {
-        let head = store.head()?;
-        let kept = store.aside(NAME).and_then(|bytes| layout::until(&bytes)).unwrap_or_default();
+        let (kept, head) = (kept_until(store), store.head()?);
         if kept >= head || kept == Seq::ZERO && head.get() < NEW_COUNT_MIN {
             return Ok(None);
         }
