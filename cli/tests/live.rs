@@ -151,7 +151,7 @@ fn what_hooks_record_is_what_an_import_records() {
     assert!(desk.context("store").to_string().contains("value_39"));
 }
 
-/// Nobody imports into a store that hooks fill: without this, lists would fold all of its sessions for ever.
+/// A store that hooks fill may see no import: without this, lists would fold all of its sessions for ever.
 #[test]
 fn the_end_of_a_long_session_leaves_its_figures_behind() {
     let mut desk = Desk::new();

@@ -13,6 +13,7 @@ use super::lines::{clip, clipped, one_line, standing, what};
 use super::{Code, Escape, Failure, Global, Output, describe, escape, find, sessions, store_path};
 use crate::args::Context;
 use crate::output::is_plain;
+use crate::spread;
 
 /// Lines of a text that are shown without `--full`.
 const TEXT_LINES: usize = 6;
@@ -46,9 +47,10 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
         output.styled(describe::DIM, format!("\n.. {} before", describe::count(left_out as u64, "item")))?;
     }
     let mut is_cut = false;
-    for item in items.without_words() {
+    spread::ahead(&mut items.without_words(), |item| {
         is_cut |= print(&item?, args.full, output)?;
-    }
+        Ok(())
+    })?;
     memory(&context.memory, output)?;
     if is_cut && output.terminal {
         output.note("texts are cut; acpdb context --full shows them whole");

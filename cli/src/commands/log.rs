@@ -9,6 +9,7 @@ use acpdb_query::{EventRows, EventsQuestion};
 
 use super::{Code, Failure, Global, Output, ask, describe, store_path};
 use crate::args::Log;
+use crate::spread;
 
 /// Time of one wait for the next commit; another wait follows.
 const FOLLOW_WAIT: Duration = Duration::from_secs(60);
@@ -110,16 +111,15 @@ pub(crate) fn each(
     take: &mut dyn FnMut(Recorded, &mut Output) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
     let mut damaged = 0_u64;
-    for recorded in rows.by_ref() {
-        match recorded {
-            Ok(recorded) => take(recorded, output)?,
-            Err(acpdb_engine::Error::Corrupt { detail, .. }) => {
-                damaged += 1;
-                output.left_out(&detail);
-            }
-            Err(error) => return Err(error.into()),
+    spread::ahead(rows, |recorded| match recorded {
+        Ok(recorded) => take(recorded, output),
+        Err(acpdb_engine::Error::Corrupt { detail, .. }) => {
+            damaged += 1;
+            output.left_out(&detail);
+            Ok(())
         }
-    }
+        Err(error) => Err(error.into()),
+    })?;
     Ok(damaged)
 }
 
