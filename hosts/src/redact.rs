@@ -5,6 +5,10 @@
 //!                                       '-> Rules::find: secrets that slipped through, in a store that is there
 //! ```
 //!
+//! Parameters of calls and records of hosts are JSON, which writes the line break before a secret as `\n`: to a pattern that begins
+//! with `\b`, this `n` is part of the word. So each text is also read as it is without escapes, and finds are brought back to
+//! their places.
+//!
 //! A secret becomes `[redacted:RULE]`. Patterns are linear in time (no look-around, no back-references) and bounded in size. A
 //! pattern that would match anything is refused, as it would leave nothing of a session. Nothing here prints or returns a
 //! secret: finds are ranges of bytes.
@@ -25,6 +29,8 @@ const COMPILED_BYTES_MAX: usize = 1 << 20;
 const RUN_BYTES_MIN: usize = 24;
 /// Least entropy of a run that is taken for a secret, in bits per sign.
 const ENTROPY_BITS_MIN: f64 = 4.5;
+/// Most escapes around a text that are taken off one after the other: JSON that stands as a text in JSON, once more.
+const ESCAPE_DEPTH_MAX: usize = 3;
 
 /// Secrets to which their issuers gave a form.
 const USUAL: &[(&str, &str)] = &[
@@ -143,8 +149,39 @@ impl Rules {
         self
     }
 
-    /// Finds secrets, in order and apart from each other. Cost: one pass for each rule.
+    /// Finds secrets, in order and apart from each other; finds that overlap are one, which the first names. Cost: one pass for
+    /// each rule, and again for the text without each layer of escapes that it has.
     pub fn find(&self, text: &[u8]) -> Vec<Found> {
+        let mut found = self.find_as_written(text);
+        let mut plain: Vec<Plain> = Vec::new();
+        while plain.len() < ESCAPE_DEPTH_MAX
+            && let Some(next) = Plain::of(plain.last().map_or(text, |plain| &plain.bytes))
+        {
+            let inner = self.find_as_written(&next.bytes);
+            plain.push(next);
+            let outside = |place: usize| plain.iter().rev().fold(place, |place, plain| plain.outside(place));
+            found.extend(
+                inner
+                    .into_iter()
+                    .map(|it| Found { rule: it.rule, place: outside(it.place.start)..outside(it.place.end) }),
+            );
+        }
+        // The rules are in order, and the sort keeps it among equals.
+        found.sort_by_key(|it| it.place.start);
+        let mut apart: Vec<Found> = Vec::with_capacity(found.len());
+        for it in found.into_iter().filter(|it| !it.place.is_empty()) {
+            match apart.last_mut() {
+                Some(last) if it.place.start < last.place.end => {
+                    last.place.end = last.place.end.max(it.place.end);
+                }
+                _ => apart.push(it),
+            }
+        }
+        apart
+    }
+
+    /// Finds secrets in a text as it stands, in the order of the rules.
+    fn find_as_written(&self, text: &[u8]) -> Vec<Found> {
         let mut found: Vec<Found> = Vec::new();
         for (rule, regex) in &self.rules {
             found.extend(regex.find_iter(text).map(|it| Found { rule: rule.clone(), place: it.range() }));
@@ -153,16 +190,64 @@ impl Rules {
             let runs = runs(text).filter(|run| text.get(run.clone()).is_some_and(looks_random));
             found.extend(runs.map(|place| Found { rule: "entropy".to_owned(), place }));
         }
-        // The rules are in order, and the sort keeps it among equals.
-        found.sort_by_key(|it| it.place.start);
-        let mut end = 0;
-        found.retain(|it| {
-            let apart = it.place.start >= end && !it.place.is_empty();
-            end = if apart { it.place.end } else { end };
-            apart
-        });
         found
     }
+}
+
+/// A text without one layer of JSON's escapes.
+struct Plain {
+    bytes: Vec<u8>,
+    /// Behind each escape: the place in these bytes, and the place in the text.
+    behind: Vec<(usize, usize)>,
+}
+
+impl Plain {
+    /// The text without its escapes; `None` if it has none.
+    fn of(text: &[u8]) -> Option<Self> {
+        let mut plain = Self { bytes: Vec::new(), behind: Vec::new() };
+        let (mut done, mut at) = (0, 0);
+        while let Some(next) = text.get(at..).and_then(|rest| rest.iter().position(|byte| *byte == b'\\')) {
+            let start = at + next;
+            // A backslash that begins no escape stands for itself.
+            let Some((sign, length)) = text.get(start..).and_then(escape) else {
+                at = start + 1;
+                continue;
+            };
+            plain.bytes.extend_from_slice(text.get(done..start).unwrap_or_default());
+            plain.bytes.extend_from_slice(sign.encode_utf8(&mut [0; 4]).as_bytes());
+            (done, at) = (start + length, start + length);
+            plain.behind.push((plain.bytes.len(), at));
+        }
+        plain.bytes.extend_from_slice(text.get(done..).unwrap_or_default());
+        (done > 0).then_some(plain)
+    }
+
+    /// The place in the text of a place in these bytes.
+    fn outside(&self, place: usize) -> usize {
+        let passed = self.behind.partition_point(|(inside, _)| *inside <= place);
+        let last = passed.checked_sub(1).and_then(|last| self.behind.get(last));
+        last.map_or(place, |(inside, outside)| outside + (place - inside))
+    }
+}
+
+/// The sign that an escape at the beginning of a text stands for, and the bytes of the escape.
+fn escape(text: &[u8]) -> Option<(char, usize)> {
+    let plain = match text.get(1)? {
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        byte @ (b'"' | b'\\' | b'/') => char::from(*byte),
+        b'u' => {
+            let digits = std::str::from_utf8(text.get(2..6)?).ok()?;
+            // Half of a pair stands for no sign of its own.
+            let sign = u32::from_str_radix(digits, 16).ok().map(char::from_u32)?;
+            return Some((sign.unwrap_or(char::REPLACEMENT_CHARACTER), 6));
+        }
+        _ => return None,
+    };
+    Some((plain, 2))
 }
 
 impl Redactor for Rules {
@@ -237,6 +322,42 @@ mod tests {
             // A second pass finds nothing: an import may be repeated.
             assert_eq!(redacted(&rules, expected), expected);
         }
+    }
+
+    /// A token at the beginning of a line was found in the output of a call and not in its parameters: these are JSON, where the
+    /// line break before the token is `\\n`, and a rule that begins with `\\b` took the `n` for a part of the word.
+    #[test]
+    fn escapes_of_json_hide_no_secret() {
+        let rules = Rules::usual().unwrap().with("pin", r"\bpin/[0-9]{4}\b").unwrap();
+        let (token, secret) = (format!("ghp_{}", "x".repeat(36)), "a1B2/".repeat(8));
+        let secret = format!("aws_secret_access_key = {secret}");
+        for before in
+            ["", "a ", "a\n", "a\t", "a\r\n", "\u{8}\u{c}\"", "\\", "\\\n", "é\n", "C:\\new\n", "\u{1}"]
+        {
+            for (text, rule) in
+                [(token.as_str(), "github-token"), (&secret, "aws-secret-key"), ("pin/1234", "pin")]
+            {
+                let mut text = format!("{before}{text}\nb");
+                let mut expected = format!("{before}[redacted:{rule}]\nb");
+                for depth in 0..=ESCAPE_DEPTH_MAX {
+                    assert_eq!(redacted(&rules, &text), expected, "{depth} layers");
+                    text = serde_json::json!({ "k": text }).to_string();
+                    expected = serde_json::json!({ "k": expected }).to_string();
+                }
+            }
+        }
+        for (text, expected) in [
+            (r#"{"k":"\u000apin\/1234\u000a"}"#, r#"{"k":"\u000a[redacted:pin]\u000a"}"#),
+            (r#"{"k":"\ud83d\ude00pin/1234"}"#, r#"{"k":"\ud83d\ude00[redacted:pin]"}"#),
+            (r#"{"k":"\u0070\u0069n/1234"}"#, r#"{"k":"[redacted:pin]"}"#),
+            (r"\pin/1234 \u12 \", r"\[redacted:pin] \u12 \"),
+        ] {
+            assert_eq!(redacted(&rules, text), expected);
+        }
+        // Secrets that overlap are taken out together.
+        let rules = Rules::default().with("one", "[a-m]{8}").unwrap().with("two", "[g-z]{8}").unwrap();
+        let found = rules.find(b"- abcdefghijklmnop -");
+        assert_eq!(found, [Found { rule: "one".to_owned(), place: 2..16 }]);
     }
 
     #[test]
