@@ -45,13 +45,16 @@ pub(crate) fn holds(
     scanned: &mut Scanned,
 ) -> Result<bool, Error> {
     let ids = telling(payload).into_iter().map(|body| body.id(seq));
-    any_holds(store, ids, needle, scanned)
+    let holds =
+        if matches!(payload, Payload::ToolCallStarted(_)) { Needle::is_in_params } else { Needle::is_in };
+    any_holds(store, ids, |bytes| holds(needle, bytes), scanned)
 }
 
+/// Whether one of some bodies holds a thing.
 pub(crate) fn any_holds(
     store: &Store,
     bodies: impl IntoIterator<Item = BodyId>,
-    needle: &Needle,
+    holds: impl Fn(&[u8]) -> bool,
     scanned: &mut Scanned,
 ) -> Result<bool, Error> {
     for id in bodies {
@@ -62,7 +65,7 @@ pub(crate) fn any_holds(
         };
         scanned.bodies += 1;
         scanned.bytes += bytes.len() as u64;
-        if needle.is_in(&bytes) {
+        if holds(&bytes) {
             return Ok(true);
         }
     }

@@ -31,6 +31,7 @@ mod kinds;
 mod lineage;
 pub mod memory;
 mod names;
+mod params;
 pub mod propose;
 pub mod rows;
 pub mod search;

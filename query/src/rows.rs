@@ -57,7 +57,8 @@ struct Candidate {
     item: ItemId,
     row: ItemRow,
     verdict: Option<bool>,
-    bodies: Vec<BodyId>,
+    params: Option<BodyId>,
+    content: Vec<BodyId>,
 }
 
 /// Asks for the items of a view. `stream` is the view's stream.
@@ -152,7 +153,10 @@ impl ItemRows {
         let shallow = |term: &Term| known(term, &candidate.row, &self.stream);
         let deeper = |term: &Term| shallow(term).or_else(|| of_event(term, recorded.as_ref(), &self.stream));
         self.filter.judge_texts(&deeper, |needle| {
-            bodies::any_holds(&self.store, candidate.bodies.iter().copied(), needle, &mut self.scanned)
+            let (params, content) = (candidate.params, candidate.content.iter().copied());
+            let (store, scanned) = (&self.store, &mut self.scanned);
+            Ok(bodies::any_holds(store, params, |bytes| needle.is_in_params(bytes), scanned)?
+                || bodies::any_holds(store, content, |bytes| needle.is_in(bytes), scanned)?)
         })
     }
 }
@@ -188,12 +192,12 @@ fn candidate(
     if verdict == Some(false) {
         return None;
     }
-    let bodies = if verdict.is_none() {
-        view.params.into_iter().chain(view.content.iter().map(|part| part.body)).collect()
+    let (params, content) = if verdict.is_none() {
+        (view.params, view.content.iter().map(|part| part.body).collect())
     } else {
-        Vec::new()
+        (None, Vec::new())
     };
-    Some(Candidate { item: view.item, row, verdict, bodies })
+    Some(Candidate { item: view.item, row, verdict, params, content })
 }
 
 /// The verdict of a term on a row.

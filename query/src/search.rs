@@ -20,7 +20,7 @@ use crate::filter::{Filter, Term};
 use crate::items::{ItemRow, spell};
 use crate::names::time_of;
 use crate::sound::{or_lost, sound};
-use crate::{lineage, rows};
+use crate::{lineage, params, rows};
 
 mod excerpt;
 
@@ -57,6 +57,10 @@ pub struct PatternError {
 #[derive(Clone, Debug)]
 pub struct Patterns {
     all: Vec<Regex>,
+    /// Whether a match may depend on the signs around it.
+    looks_around: bool,
+    /// Whether lines begin or end in one.
+    has_lines: bool,
 }
 
 impl Patterns {
@@ -66,7 +70,9 @@ impl Patterns {
     /// [`PatternError`] with the first that is no regular expression, or too large a one.
     pub fn new(patterns: &[String], reading: Reading) -> Result<Self, PatternError> {
         let all = patterns.iter().map(|pattern| compiled(pattern, reading));
-        Ok(Self { all: all.collect::<Result<_, _>>()? })
+        let all = all.collect::<Result<_, _>>()?;
+        let has_lines = reading.regex && patterns.iter().any(|pattern| pattern.contains(['^', '$']));
+        Ok(Self { all, looks_around: reading.regex || reading.word, has_lines })
     }
 
     /// Whether there is no pattern.
@@ -76,6 +82,16 @@ impl Patterns {
 
     fn are_in(&self, bytes: &[u8]) -> bool {
         self.all.iter().all(|pattern| pattern.is_match(bytes))
+    }
+
+    /// Whether they are in the parameters of a call, as JSON or in one of their values.
+    fn are_in_params(&self, json: &[u8]) -> bool {
+        // Words and phrases are looked for with the escapes that JSON needs.
+        let may_differ = self.has_lines
+            || self.looks_around && memchr::memchr(b'\\', json).is_some()
+            || params::is_escaped_freely(json);
+        self.are_in(json)
+            || may_differ && params::readable(json).is_some_and(|text| self.are_in(text.as_bytes()))
     }
 
     /// The matches in a text: from and to, in order, without overlaps.
@@ -270,7 +286,12 @@ impl Search<'_> {
                 let Some(Ok(bytes)) = texts.next().map(or_lost).transpose()? else { continue };
                 scanned.bodies += 1;
                 scanned.bytes += bytes.len() as u64;
-                if !self.question.patterns.are_in(&bytes) {
+                let patterns = &self.question.patterns;
+                let is_match = match recorded.event.payload {
+                    Payload::ToolCallStarted(_) => patterns.are_in_params(&bytes),
+                    _ => patterns.are_in(&bytes),
+                };
+                if !is_match {
                     continue;
                 }
                 if let Some(hit) = self.hit(&recorded, place, *body, &bytes)?
@@ -309,7 +330,9 @@ impl Search<'_> {
         if !self.passes(recorded, row.as_ref()) {
             return Ok(None);
         }
-        let text = excerpt::readable(bytes, face);
+        let values = if face == Face::Input { params::readable(bytes) } else { None };
+        // Parameters that are no JSON are shown as they stand.
+        let text = values.unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned());
         let mut marks = self.question.patterns.marks(&text);
         let text = if marks.is_empty() {
             // The match is in the JSON around the texts.

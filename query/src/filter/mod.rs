@@ -26,6 +26,8 @@ use acpdb_engine::fold::Status;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::text::Globs;
 
+use crate::params;
+
 pub use parse::{ParseError, Spot};
 pub use words::{KindWord, StateWord};
 
@@ -151,6 +153,13 @@ impl Needle {
             return memchr::memmem::find(&body.to_ascii_lowercase(), self.text.as_bytes()).is_some();
         }
         String::from_utf8_lossy(body).to_lowercase().contains(&self.text)
+    }
+
+    /// Whether the parameters of a call hold it, as JSON or in one of their values.
+    pub(crate) fn is_in_params(&self, json: &[u8]) -> bool {
+        let may_differ = params::may_be_escaped(&self.text) || params::is_escaped_freely(json);
+        self.is_in(json)
+            || may_differ && params::readable(json).is_some_and(|text| self.is_in(text.as_bytes()))
     }
 }
 

@@ -1,15 +1,11 @@
 //! Excerpts: the lines of a text that match, the lines around them, and the places of the matches in them.
 
-use acpdb_engine::event::Face;
 use serde::Serialize;
-use serde_json::Value;
 
 /// Bytes of a line that are shown.
 const LINE_BYTES_MAX: usize = 320;
 /// Bytes of such a line before its first match.
 const LEAD_BYTES: usize = 80;
-/// Deepest nesting of parameters that are shown as lines.
-const DEPTH_MAX: usize = 32;
 
 /// Lines of a text without a gap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -27,43 +23,6 @@ pub struct Line {
     pub text: String,
     /// Matches in it: bytes from and to.
     pub marks: Vec<(usize, usize)>,
-}
-
-/// A text as people read it: parameters have a line for each value, with the line breaks of the value itself.
-pub(super) fn readable(bytes: &[u8], face: Face) -> String {
-    // Parameters that are no JSON are shown as they stand.
-    let value = if face == Face::Input { serde_json::from_slice::<Value>(bytes).ok() } else { None };
-    match value {
-        Some(value @ (Value::Object(_) | Value::Array(_))) => {
-            let mut text = String::with_capacity(bytes.len());
-            flatten("", &value, 0, &mut text);
-            text
-        }
-        _ => String::from_utf8_lossy(bytes).into_owned(),
-    }
-}
-
-fn flatten(path: &str, value: &Value, depth: usize, out: &mut String) {
-    let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-    match value {
-        Value::Object(fields) if depth < DEPTH_MAX => {
-            for (name, value) in fields {
-                flatten(&below(name), value, depth + 1, out);
-            }
-        }
-        Value::Array(values) if depth < DEPTH_MAX => {
-            for (place, value) in values.iter().enumerate() {
-                flatten(&below(&place.to_string()), value, depth + 1, out);
-            }
-        }
-        value => {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            out.push_str(path);
-            out.push_str(": ");
-            out.push_str(&text);
-            out.push('\n');
-        }
-    }
 }
 
 /// The first `count` lines of a text that match, with `context` lines around each. `marks` are in order.

@@ -4,6 +4,9 @@ use acpdb_engine::ids::Micros;
 use expect_test::{Expect, expect};
 
 use super::*;
+use crate::events::EventsQuestion;
+use crate::filter::Needle;
+use crate::rows::ItemsQuestion;
 use crate::testing::{play, store};
 
 fn ask(patterns: &[&str], reading: Reading, filter: &str) -> SearchQuestion {
@@ -206,6 +209,51 @@ fn parameters_are_read_as_people_wrote_them() {
     ] {
         let found = hits(&store, &ask(&[pattern], Reading::default(), ""));
         assert_eq!(told(&found), expected, "{pattern}");
+    }
+}
+
+/// Parameters were searched as the JSON that is stored. A word at the beginning of a line was not found as a whole word, since the line
+/// break before it is written `\\n`; patterns of lines found nothing; nor did texts that a host had written with more escapes than
+/// JSON needs.
+#[test]
+fn parameters_are_searched_as_people_wrote_them() {
+    let store = store();
+    let info = StreamInfo::session("h", "s");
+    let params = r#"{"path":"a","text":"one\nline two\n\tand \"three\" caf\u00e9 a\/b \u003cc\u003e"}"#;
+    let _ = store.append(&info, vec![Entry::tool_started("c", "write", params)]).unwrap();
+    let (plain, regex) = (Reading::default(), Reading { regex: true, ..Reading::default() });
+    let word = Reading { word: true, ..Reading::default() };
+    for (pattern, reading, count) in [
+        ("line", word, 1),
+        ("and", word, 1),
+        ("ine", word, 0),
+        ("^line", regex, 1),
+        (r"^\s*and", regex, 1),
+        (r"one\s+line", regex, 1),
+        ("two$", regex, 1),
+        ("a$", regex, 1),
+        (r#"\S "three""#, regex, 1),
+        ("caf\u{e9}", plain, 1),
+        ("caf\u{e9}", word, 1),
+        ("a/b", plain, 1),
+        ("<c>", plain, 1),
+        ("\"three\" caf\u{e9}", plain, 1),
+        ("\"path\":\"a\"", plain, 1),
+        ("three four", plain, 0),
+    ] {
+        let found = hits(&store, &ask(&[pattern], reading, ""));
+        assert_eq!(found.iter().map(|hit| hit.matches).sum::<usize>(), count, "{pattern}");
+        if !reading.regex && !reading.word {
+            let filter = Filter::term(Term::Text(Needle::new(pattern)));
+            let view = store.view(info.id()).unwrap();
+            let stream = store.find_stream("s").unwrap();
+            let question = ItemsQuestion { filter: filter.clone(), ..ItemsQuestion::default() };
+            let rows = rows::item_rows(&store, &view, &stream, question).unwrap();
+            assert_eq!(rows.map(Result::unwrap).count(), count, "{pattern}");
+            let question = EventsQuestion { filter, ..EventsQuestion::default() };
+            let events = crate::events::events(&store, question).unwrap();
+            assert_eq!(events.map(Result::unwrap).count(), count, "{pattern}");
+        }
     }
 }
 
