@@ -291,7 +291,8 @@ fn columns_are_left_out_and_never_wrapped() {
 }
 
 /// A merge gave records that have no time the time of their import, and a session of last year was the newest. A record without a time
-/// stays without one, and `sessions` says the same of both stores: of an imported session and of one recorded as it happened.
+/// stays without one, and `sessions` says the same of both stores: of an imported session and of one recorded as it happened. Hosts
+/// tell of rewinds, so the time of a person's rewind was taken for the host's, and a session of minutes was months long.
 #[test]
 fn a_merge_changes_no_dates() {
     let (shell, copies) = (Shell::new(), TempDir::new().unwrap());
@@ -308,6 +309,7 @@ fn a_merge_changes_no_dates() {
     merged(&shell.store(), "live");
     merged(&demo, "merged");
     run("demo", &["context", "discard", "#421"]);
+    run("demo", &["rewind", "-1t"]);
     merged(&demo, "acted");
     let file = copies.path().join("demo.jsonl");
     std::fs::write(&file, run("demo", &["export", "jsonl"])).unwrap();
@@ -315,8 +317,8 @@ fn a_merge_changes_no_dates() {
     let times = |store: &str| -> Vec<String> {
         let lines = run(store, &["log", "--json", "session:e38*"]);
         let lines = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-        let told =
-            lines.filter(|event| !["discarded", "policy_set"].map(Into::into).contains(&event["kind"]));
+        let told = lines
+            .filter(|event| !["discarded", "rewound", "policy_set"].map(Into::into).contains(&event["kind"]));
         told.map(|event| format!("{} {}", event["kind"], event["host_time"])).collect()
     };
     for store in ["merged", "acted", "imported"] {

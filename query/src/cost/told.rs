@@ -9,17 +9,29 @@ use std::sync::{Arc, Mutex};
 use acpdb_engine::event::{KIND_LABELS, Payload, Recorded, TOLD_KINDS};
 use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::locks::steady;
-use acpdb_engine::{Error, Store, store::StreamName};
+use acpdb_engine::{
+    Error, Store,
+    store::{Glimpse, StreamName},
+};
 use sha2::{Digest as _, Sha256};
 
 use super::requests::Request;
-use crate::kinds::{FORKED, MESSAGE_FINISHED, SESSION_CHANGED, SESSION_OPENED};
+use crate::kinds::{FORKED, INJECTED, MESSAGE_FINISHED, REWOUND, SESSION_CHANGED, SESSION_OPENED};
 use crate::names::time_of;
 use crate::sound::sound;
 
-/// Whether events of a kind are acts of acpdb or a person, told by no host. An act that came by a merge has a time, which is not
-/// its host's. A session is opened with its host's time; nothing is known of kinds that newer programs write.
-fn is_act(kind: u16) -> bool {
+/// Whether an event is an act of acpdb or a person, told by no host. An act that came by a merge has a time, which is not its
+/// host's.
+fn is_act(glimpse: &Glimpse<'_>) -> bool {
+    // Of these two, hosts tell as well. Only a fact that was told has a revision.
+    let is_either = matches!(glimpse.kind(), REWOUND | INJECTED);
+    is_act_by_kind(glimpse.kind())
+        || is_either && glimpse.decode().is_ok_and(|recorded| recorded.event.stamp.revision == 0)
+}
+
+/// Whether all events of a kind are acts. A session is opened with its host's time; nothing is known of kinds that newer programs
+/// write.
+fn is_act_by_kind(kind: u16) -> bool {
     // Nearly every event was told of by a host.
     let is_told = kind == SESSION_OPENED || TOLD_KINDS.contains(&kind);
     !is_told && KIND_LABELS.iter().any(|(number, _)| *number == kind)
@@ -102,7 +114,7 @@ impl Told {
         let times = Arc::clone(&seen);
         let events = store.events(self.until.next(), to)?.wanted(move |glimpse| {
             let mut times = steady(&times);
-            let host_time = glimpse.host_time().filter(|_| !is_act(glimpse.kind()));
+            let host_time = glimpse.host_time().filter(|_| !is_act(glimpse));
             times.entry(glimpse.stream()).or_default().see(host_time, glimpse.recorded_at());
             matches!(glimpse.kind(), SESSION_CHANGED | FORKED | MESSAGE_FINISHED)
                 && asked.contains(&glimpse.stream())
@@ -216,11 +228,14 @@ mod tests {
     /// The acts were a list of numbers, which a new kind would not have been in.
     #[test]
     fn acts_are_the_kinds_that_no_host_tells_of() {
-        let acts: Vec<&str> =
-            KIND_LABELS.iter().filter(|(number, _)| is_act(*number)).map(|(_, label)| *label).collect();
+        let acts: Vec<&str> = KIND_LABELS
+            .iter()
+            .filter(|(number, _)| is_act_by_kind(*number))
+            .map(|(_, label)| *label)
+            .collect();
         let expected = "item_revised task_changed task_evicted discarded distilled restored pinned unpinned context_rebased \
                         context_served policy_set erased damage_noted";
         assert_eq!(acts, expected.split_whitespace().collect::<Vec<_>>());
-        assert!(!is_act(9_999));
+        assert!(!is_act_by_kind(9_999));
     }
 }
