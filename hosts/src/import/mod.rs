@@ -47,7 +47,7 @@ use acpdb_engine::ids::Micros;
 use acpdb_engine::secret::DERIVED;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use claude_code::ATTACHED;
+pub(crate) use claude_code::{ATTACHED, untagged};
 pub use detect::{HEAD_BYTES, decompressed, detect};
 pub use limits::{Exceeded, Limits, exceeded};
 pub use opencode_db::{ReadSessions, is_opencode, read_changed, read_database};

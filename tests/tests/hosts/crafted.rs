@@ -203,3 +203,47 @@ fn a_fold_makes_no_calls() {
     calls.dedup();
     assert_eq!((calls.len(), count), (14, 14));
 }
+
+/// A prompt that was typed while the model worked stood in a message of the system's, as its record says; since version 2.1.332 the
+/// host sends it as the user's own text, without the tags, and says so in another member.
+#[test]
+fn what_was_typed_meanwhile_is_sent_as_its_record_says() {
+    let typed = |member: &str| {
+        let words = r"<system-reminder>\nThe user sent a new message:\nAnd this.\n</system-reminder>";
+        let attachment = r#""type":"queued_command","prompt":"And this.","commandMode":"prompt""#;
+        let rest = format!(
+            r#","attachment":{{{attachment}{member}}},"rendered":[{{"content":"{words}"}}],"renderedRole":"system""#
+        );
+        let (_home, store) = session(&[
+            &prompt("u1", None, "Go"),
+            &reads("a1", "u1", "c1"),
+            &result("r1", "a1", "c1", "the text of the file", "text"),
+            &record("attachment", "q1", Some("r1"), &rest),
+            &says("a2", "q1", r#"{"type":"text","text":"Done."}"#),
+        ]);
+        let body: serde_json::Value = serde_json::from_str(&body(&store, Selection::Recorded)).unwrap();
+        let said =
+            body["messages"].as_array().unwrap().iter().map(|it| it["role"].as_str().unwrap().to_owned());
+        let text = "The user sent a new message:\nAnd this.";
+        let alone = serde_json::json!({"type": "text", "text": text});
+        let place = body["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .position(|message| message["content"].as_array().unwrap().last() == Some(&alone));
+        (said.collect::<Vec<_>>(), place)
+    };
+    let (roles, place) = typed("");
+    assert_eq!(
+        (roles, place),
+        (["user", "assistant", "user", "system", "assistant"].map(str::to_owned).to_vec(), Some(3))
+    );
+    for member in [r#","humanTurn":true"#, r#","hostsOwnTurn":true"#] {
+        let (roles, place) = typed(member);
+        assert_eq!(
+            (roles, place),
+            (["user", "assistant", "user", "assistant"].map(str::to_owned).to_vec(), Some(2)),
+            "{member}"
+        );
+    }
+}

@@ -3,6 +3,7 @@
 //! ```text
 //! attachment with `rendered`            a message of role system or user, as `renderedRole` says; the user did not write it
 //! queued_command, a prompt              the same, and before it the prompt itself, for the history: the user did write that
+//! .. with `humanTurn`, `hostsOwnTurn`   the words were sent as the user's own, without tags, whatever `renderedRole` says
 //! the others                            nothing was sent: kept as records
 //! ```
 //!
@@ -10,7 +11,7 @@
 //! messages.
 
 use acpdb_engine::entry::{Entry, PartEntry, fact};
-use acpdb_engine::event::Role;
+use acpdb_engine::event::{PartKind, Role};
 
 use super::super::{json, time};
 use super::line::Line;
@@ -28,8 +29,9 @@ impl Line {
         let (Some(uuid), Some(attachment)) = (record.uuid.as_deref(), record.attachment) else {
             return false;
         };
-        let [kind, prompt, mode] =
-            json::pick(attachment, ["type", "prompt", "commandMode"]).unwrap_or_default();
+        let [kind, prompt, mode, human, own] =
+            json::pick(attachment, ["type", "prompt", "commandMode", "humanTurn", "hostsOwnTurn"])
+                .unwrap_or_default();
         let is_prompt = json::string(kind).as_deref() == Some("queued_command")
             && json::string(mode).is_none_or(|mode| mode == "prompt");
         let prompt = prompt.filter(|_| is_prompt).map(prompt_parts).unwrap_or_default();
@@ -58,6 +60,10 @@ impl Line {
             let kept = fact::HostRecorded { record: "attachment".to_owned(), about: None, raw: None };
             entries.push(Entry::from(kept).origin(format!("record:{uuid}")));
             entries.extend(self.again(&format!("{ATTACHED}{uuid}"), role, rendered));
+        } else if is_prompt && [human, own].contains(&Some("true")) {
+            // Its key does not begin as those of attachments do: it stands where the user's own texts stand.
+            let words = rendered.into_iter().map(without_tags).collect();
+            entries.push(message(format!("meanwhile:{uuid}"), Role::User, words, false, true));
         } else if !rendered.is_empty() {
             let is_system = json::string(record.rendered_role).as_deref() == Some("system");
             let role = if is_system { Role::System } else { Role::User };
@@ -83,6 +89,20 @@ fn prompt_parts(prompt: &str) -> Vec<PartEntry> {
 
 fn rendered_parts(rendered: &str) -> Vec<PartEntry> {
     json::member(Some(rendered), "content").map(prompt_parts).unwrap_or_default()
+}
+
+/// A text of the host's without the tags that tell it from the user's texts.
+pub(crate) fn untagged(text: &str) -> &str {
+    let inner =
+        text.strip_prefix("<system-reminder>\n").and_then(|it| it.strip_suffix("\n</system-reminder>"));
+    inner.unwrap_or(text)
+}
+
+fn without_tags(part: PartEntry) -> PartEntry {
+    match std::str::from_utf8(&part.bytes) {
+        Ok(text) if part.kind == PartKind::Text => PartEntry::text(untagged(text)),
+        _ => part,
+    }
 }
 
 fn part(block: &str) -> PartEntry {

@@ -45,7 +45,7 @@ use std::sync::Arc;
 use acpdb_engine::entry::{Entry, Fact, StreamInfo, fact};
 use acpdb_engine::event::ReplaceCause;
 
-pub(crate) use self::attached::ATTACHED;
+pub(crate) use self::attached::{ATTACHED, untagged};
 use self::line::{Line, Speech};
 use self::notice::Waiting;
 use self::record::Record;

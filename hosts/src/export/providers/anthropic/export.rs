@@ -21,7 +21,7 @@ use crate::export::source::Source;
 use crate::export::turns::{CallPiece, Piece, Rules, Said, Turned};
 use crate::export::write::Json;
 use crate::export::{Export, Provider, prompt, turns};
-use crate::import::ATTACHED;
+use crate::import::{ATTACHED, untagged};
 
 /// Version of this renderer.
 pub(super) const RENDERER: u32 = 4;
@@ -235,9 +235,7 @@ fn is_unchanged(call: &CallPiece) -> bool {
 /// A text of the host's without the tags that tell it from the user's texts.
 fn unwrapped(said: &Said) -> Option<&str> {
     let Said::Text { text, .. } = said else { return None };
-    let inner =
-        text.strip_prefix("<system-reminder>\n").and_then(|it| it.strip_suffix("\n</system-reminder>"));
-    Some(inner.unwrap_or(text))
+    Some(untagged(text))
 }
 
 fn said_block(source: &mut Source<'_>, said: &Said, json: &mut Json) {
