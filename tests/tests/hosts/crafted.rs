@@ -247,3 +247,18 @@ fn what_was_typed_meanwhile_is_sent_as_its_record_says() {
         );
     }
 }
+
+/// Where the provider keeps the conversation, the host sends calls as the model made them, without the parameters that it adds
+/// itself. Both stand in its record; the host's own were taken for those that the model sees.
+#[test]
+fn a_call_is_shown_as_the_model_made_it() {
+    let call = reads("a1", "u1", "c1");
+    let sent =
+        call.replace(r#","version""#, r#","wireToolInputs":{"c1":{"file_path":"a"},"c9":{}},"version""#);
+    for (line, path) in [(call, "/p/a"), (sent, "a")] {
+        let (_home, store) =
+            session(&[&prompt("u1", None, "Go"), &line, &result("r1", "a1", "c1", "the text", "text")]);
+        let body: serde_json::Value = serde_json::from_str(&body(&store, Selection::Recorded)).unwrap();
+        assert_eq!(body["messages"][1]["content"][0]["input"], serde_json::json!({"file_path": path}));
+    }
+}

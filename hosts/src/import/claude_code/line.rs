@@ -342,7 +342,8 @@ impl Line {
             }
             let call = named(block.id).map_or_else(|| format!("{uuid}#{index}"), Cow::into_owned);
             let tool = json::owned(block.name).unwrap_or_default();
-            let params = block.input.unwrap_or("{}");
+            let sent = json::member(record.wire_inputs, &call).filter(|input| input.starts_with('{'));
+            let params = sent.or(block.input).unwrap_or("{}");
             speech.calls += 1;
             match &*tool {
                 "TodoWrite" => speech.todo_lists += 1,

@@ -34,6 +34,8 @@ pub(super) struct Record<'a> {
     pub(super) attachment: Option<&'a str>,
     pub(super) rendered: Option<&'a str>,
     pub(super) rendered_role: Option<&'a str>,
+    /// Parameters of calls as the model made them and as they are sent, by the calls' ids, where the host ran others.
+    pub(super) wire_inputs: Option<&'a str>,
     /// The words in which it was sent, where they are not its own.
     pub(super) sent: Option<String>,
 }
@@ -66,6 +68,7 @@ impl<'a> Record<'a> {
             "attachment",
             "rendered",
             "renderedRole",
+            "wireToolInputs",
         ];
         let [
             kind,
@@ -93,6 +96,7 @@ impl<'a> Record<'a> {
             attachment,
             rendered,
             rendered_role,
+            wire_inputs,
         ] = json::pick_with_nulls(text, names)?;
         let is_root = parent == Some("null");
         let given = |value: Option<&'a str>| value.filter(|text| *text != "null");
@@ -121,6 +125,7 @@ impl<'a> Record<'a> {
             attachment: given(attachment),
             rendered: given(rendered),
             rendered_role: given(rendered_role),
+            wire_inputs: given(wire_inputs),
             sent: None,
         })
     }
