@@ -27,12 +27,12 @@ LAB = os.environ.get("HOSTS_LAB") or os.path.expanduser("~/.cache/acpdb-hosts")
 STAGE = os.environ.get("HOSTS_STAGE") or "/tmp/acpdb-lab"
 # A host, and behind it what it needs besides: Pi what loads its extensions, and a newer Node than many machines have.
 PINS = {
-    "claude": "@anthropic-ai/claude-code@2.1.331",
-    "codex": "@openai/codex@0.169.0",
+    "claude": "@anthropic-ai/claude-code@2.1.332",
+    "codex": "@openai/codex@0.171.0",
     "opencode": "opencode-ai@1.18.33",
     "gemini": "@google/gemini-cli@0.61.0",
     "copilot": "@github/copilot@1.0.102",
-    "pi": "@earendil-works/pi-coding-agent@1.5.2 jiti@2.7.0 node@22.23.3",
+    "pi": "@earendil-works/pi-coding-agent@1.6.0 jiti@2.7.0 node@22.23.3",
 }
 # Hosts whose program holds all its parts. Their packages name the parts besides, also those that npm does not have.
 WHOLE = {"pi"}

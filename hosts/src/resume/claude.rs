@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::{Resume, derived};
 
 /// The version of the host that writes such lines: the newest that was looked at.
-const VERSION: &str = "2.1.331";
+const VERSION: &str = "2.1.332";
 /// The model that is named where none is known: the host takes no such message for one of its own.
 const MODEL: &str = "claude-opus-5-5";
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Resume;
 
 /// The version of the host that writes such lines: the newest that was looked at.
-const VERSION: &str = "0.169.0";
+const VERSION: &str = "0.171.0";
 
 /// The path below the host's folder: by the session's day and time.
 pub(super) fn place(resume: &Resume) -> String {
