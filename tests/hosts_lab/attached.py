@@ -647,6 +647,44 @@ def proxied_by_path(scene):
     again(scene)
 
 
+def proxied_thread(scene):
+    """The provider keeps the conversation: requests that add to it go as they are, the next whole one is pruned, and the store has all."""
+    eager = [PROGRAM, "--db", scene.root + "/store", "policy", "set", "acp", "serve.mode=eager"]
+    subprocess.run(eager, cwd=scene.project, env=scene.environment, capture_output=True, check=True)
+    process = through_the_proxy(scene, "prune")
+    if scene.host == "claude":
+        scene.environment["CLAUDE_CODE_TETHER_LIVE"] = "1"
+        words = {}
+    else:
+        scene.url += "/acp/named"
+        words = {"thread": True}
+    run = {"claude": hosts.claude, "pi": hosts.pi}[scene.host]
+    try:
+        ends(scene, run(scene, prompt="Rename the greeting. <play:main>", **words))
+        ends(scene, run(scene, "--continue", prompt="Look at it. <play:second>", **words))
+    finally:
+        process.kill()
+    sent = {"create": [], "continue": []}
+    for path in sorted(glob.glob(scene.wire + "/*.body")):
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        sent[json.loads(text)["thread"]["type"]].append(text)
+    if len(sent["create"]) != 2 or not sent["continue"]:
+        fault(scene, "%d requests tell all, %d only what is new" % (len(sent["create"]), len(sent["continue"])))
+    if "superseded" in "".join(sent["continue"]) or "superseded" not in sent["create"][-1]:
+        fault(scene, "placeholders stand on the wire in other requests than the whole one: %s" % sent["create"][-1][-3000:])
+    accepted(scene)
+    again(scene)
+    if scene.host == "claude":
+        acpdb(scene, "store", "import", scene.home + RECORDINGS[scene.host])
+        return compare(scene)
+    with open(sorted(glob.glob(scene.wire + "/*.whole"))[-1], encoding="utf-8") as file:
+        results = calls_on_the_wire(json.load(file))
+    calls = [row for row in shown(scene, "store", "named") if row[1]]
+    if len(calls) != len(results) or any(row[2] not in ("completed", "failed") for row in calls):
+        fault(scene, "%d calls are in the store, %d results at the provider: %s" % (len(calls), len(results), calls))
+
+
 def proxied_damaged(scene):
     """The store is damaged, then gone, while the proxy runs: requests go through as they are."""
     process = through_the_proxy(scene, "prune")
@@ -664,12 +702,12 @@ def proxied_damaged(scene):
 
 
 SCENES = {
-    "claude": [plain, agent, packaged, proxied, proxied_damaged, pruned, resumed, missing, killed, damaged, unwritable,
+    "claude": [plain, agent, packaged, proxied, proxied_thread, proxied_damaged, pruned, resumed, missing, killed, damaged, unwritable,
                module_recorded, module_pruned, module_folded, module_full, module_left, module_slow, module_killed],
     "codex": [plain, proxied_responses, pruned, resumed, missing, killed],
     "gemini": [plain, proxied_by_path, missing],
     "copilot": [proxied_by_path],
-    "pi": [plain, proxied_by_path, superseded, stable, tools, resumed, missing, killed, slow, damaged, unwritable],
+    "pi": [plain, proxied_by_path, proxied_thread, superseded, stable, tools, resumed, missing, killed, slow, damaged, unwritable],
     "opencode": [plain, agent, superseded, stable, tools, configured, commanded, compacted, resumed, locked, missing, killed, slow, damaged, unwritable],
 }
 

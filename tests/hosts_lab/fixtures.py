@@ -50,7 +50,9 @@ def requests(scene, out):
         for path in sorted(glob.glob(os.path.join(scene.wire, "*.json"))):
             with open(path, encoding="utf-8") as meta_file:
                 meta = json.load(meta_file)
-            with open(path[:-5] + ".body", encoding="utf-8") as body_file:
+            # A request of a thread tells only what is new: the provider put the conversation together.
+            whole = path[:-5] + ".whole"
+            with open(whole if os.path.exists(whole) else path[:-5] + ".body", encoding="utf-8") as body_file:
                 body = json.load(body_file)
             session = session_of(meta, body)
             # A mark of the cache moves from message to message and says nothing.

@@ -22,6 +22,12 @@ def claude_main(scene):
     claude(scene, "--continue", prompt="Look at it again. <play:second>")
 
 
+def claude_thread(scene):
+    """Each request tells only what is new: the provider keeps the rest."""
+    scene.environment["CLAUDE_CODE_TETHER_LIVE"] = "1"
+    claude_main(scene)
+
+
 def claude_more(scene):
     claude(scene, prompt="Look at more. <play:more>")
     claude(scene, "--continue", prompt="Look at it again. <play:second>")
@@ -220,9 +226,9 @@ def copilot_main(scene):
 
 # ---- Pi
 
-def pi(scene, *words, prompt=None, lines=None, settings=None):
+def pi(scene, *words, prompt=None, lines=None, settings=None, thread=False):
     models = {"providers": {"lab": {"baseUrl": scene.url, "api": "anthropic-messages", "apiKey": "lab", "models": [
-        {"id": "claude-lab", "name": "Lab", "reasoning": False, "input": ["text", "image"], "contextWindow": 200000, "maxTokens": 8000,
+        {"id": "claude-lab", "compat": {"supportsMessageThreads": thread}, "name": "Lab", "reasoning": False, "input": ["text", "image"], "contextWindow": 200000, "maxTokens": 8000,
          "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}}]}}}
     scene.put("home/.pi/agent/models.json", json.dumps(models))
     scene.put("home/.pi/agent/settings.json", json.dumps(settings or {}))

@@ -2,11 +2,12 @@
 """A provider without a model: it says what a play says, and writes down what hosts send.
 
 Four APIs: Anthropic Messages, OpenAI Responses, OpenAI Chat Completions, Gemini; streaming or not. A prompt names its
-play as `<play:NAME>`; the turns that the model has had since then tell which line is next. So nothing is remembered
+play as `<play:NAME>`; the turns that the model has had since then tell which line is next. So nothing but threads is remembered
 between requests, and a request that is sent again gets the same answer. Requests for a summary get one that goes on
 with the play `after`; whatever else names no play (titles, classifiers) gets a short text.
 
 Each request is kept as it came: `NNNN.json` with the path, headers and what was answered, `NNNN.body` with its bytes.
+Message threads of Anthropic's are kept, too: a request that goes on with one is put together, and kept whole as `NNNN.whole`.
 """
 import argparse
 import hashlib
@@ -101,6 +102,7 @@ class Stage:
         self.lock = threading.Lock()
         self.count = 0
         self.before = b""
+        self.threads = {}
 
     def number(self):
         with self.lock:
@@ -316,11 +318,25 @@ class Handler(BaseHTTPRequestHandler):
         stage, api = self.server.stage, made.__name__
         number = stage.number()
         body = json.loads(raw)
+        thread = (body.get("thread") or {}).get("type")
+        sent = raw
+        if thread == "continue":
+            told = stage.threads.get(body["thread"]["previous_message_id"])
+            if told is None:
+                return self.refuse("thread_not_found")
+            body = dict(body, **dict(told, messages=told["messages"] + body["messages"]))
+            sent = json.dumps(body).encode()
         said = stage.answer(api, body)
-        use = stage.usage(raw, json.dumps([said["text"], said["calls"]]))
+        use = stage.usage(sent, json.dumps([said["text"], said["calls"]]))
         use["whole"] = said.get("whole") or use["whole"]
         use["reasoning"] = 7 if said.get("thinking") else 0
         whole, events = made(body, said, use, number)
+        if thread in ("create", "continue"):
+            reply = {"role": "assistant", "content": whole["content"]}
+            kept = {name: body[name] for name in ("system", "tools") if name in body}
+            stage.threads[whole["id"]] = dict(kept, messages=body["messages"] + [reply])
+        if thread == "continue":
+            self.put(number, "whole", sent)
         self.keep(number, raw, {"path": self.path, "api": api, "kind": said["kind"], "at": said.get("at"), "usage": use,
                                 "model": body.get("model") or path.rsplit("/", 1)[-1].split(":")[0],
                                 "headers": dict(self.headers.items())})
@@ -339,15 +355,19 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
     def keep(self, number, raw, meta):
-        base = os.path.join(self.server.stage.log, "%04d" % number)
-        with open(base + ".body", "wb") as file:
-            file.write(raw)
-        with open(base + ".json", "w", encoding="utf-8") as file:
-            json.dump(meta, file, indent=1)
+        self.put(number, "body", raw)
+        self.put(number, "json", json.dumps(meta, indent=1).encode())
 
-    def send(self, value):
+    def put(self, number, ending, raw):
+        with open(os.path.join(self.server.stage.log, "%04d.%s" % (number, ending)), "wb") as file:
+            file.write(raw)
+
+    def refuse(self, code):
+        self.send({"type": "error", "error": {"type": "not_found_error", "message": code, "details": {"error_code": code}}}, 404)
+
+    def send(self, value, status=200):
         data = json.dumps(value).encode()
-        self.send_response(200)
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()

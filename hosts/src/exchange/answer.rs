@@ -6,7 +6,7 @@ use acpdb_engine::entry::{Entry, PartEntry, fact};
 use acpdb_engine::event::{Report, Usage};
 use serde_json::Value;
 
-use super::Talk;
+use super::{Known, Talk};
 use crate::export::Format;
 use crate::import::json::{elements, owned, pick};
 
@@ -17,6 +17,8 @@ pub struct Answer {
     pub entries: Vec<Entry>,
     /// The names of the messages, in order; at least one.
     pub keys: Vec<String>,
+    /// The conversation up to here; `None`: the provider gave the answer no name.
+    pub known: Option<Known>,
 }
 
 /// Reads an answer to a request. `None`: the answer is an error, its end did not come, it has several choices, or its calls
@@ -42,9 +44,10 @@ pub fn answer(format: Format, body: &str, talk: &Talk<'_>) -> Option<Answer> {
     }
     // The cost is told of the message that the step begins with.
     let key = messages.first()?.key.clone();
+    let known = report.request.clone().map(|answer| Known { answer, names });
     let origin = format!("msg:{key}:finish");
     entries.push(Entry::from(fact::MessageFinished { key, report }).origin(origin));
-    Some(Answer { entries, keys: messages.into_iter().map(|message| message.key).collect() })
+    Some(Answer { entries, keys: messages.into_iter().map(|message| message.key).collect(), known })
 }
 
 /// An answer, put together.

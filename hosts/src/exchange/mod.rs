@@ -22,7 +22,7 @@ mod tests;
 use crate::export::Format;
 
 pub use answer::{Answer, answer};
-pub use talk::{Answered, Asked, Extent, Head, Message, Talk};
+pub use talk::{Answered, Asked, Extent, Head, Known, Message, Talk};
 
 pub(crate) use answer::{Made, add, count, parts, text, texts, usage_of};
 pub(crate) use talk::{Call, Names, canonical, note_unknown, params};
@@ -31,6 +31,16 @@ pub(crate) use talk::{Call, Names, canonical, note_unknown, params};
 ///
 /// Cost: one pass.
 pub fn request<'a>(format: Format, path: &str, body: &'a str) -> Option<Talk<'a>> {
+    request_after(format, path, body, None)
+}
+
+/// As [`request`], behind an answer: a request that only adds to it names its messages as the whole conversation does.
+pub fn request_after<'a>(
+    format: Format,
+    path: &str,
+    body: &'a str,
+    known: Option<&Known>,
+) -> Option<Talk<'a>> {
     let wire = &format.request()?.wire;
-    (wire.request)(body, (wire.model)(path))
+    (wire.request)(body, (wire.model)(path), known)
 }

@@ -162,7 +162,7 @@ impl<'a> Message<'a> {
 }
 
 /// A call that has no result yet.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 struct Open {
     /// The id that the provider or the program gave it.
     given: Option<String>,
@@ -172,7 +172,7 @@ struct Open {
 }
 
 /// Numbers messages and finds the calls of results, in the order of the conversation.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Names {
     /// The answer that the messages follow, where a provider keeps the messages before it.
     after: String,
@@ -180,6 +180,14 @@ pub(crate) struct Names {
     /// Calls of the last message that asked for some, and of earlier ones.
     group: Vec<Open>,
     older: Vec<Open>,
+}
+
+/// A conversation up to an answer, as far as names of later messages depend on it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Known {
+    /// The provider's name of the answer.
+    pub(crate) answer: String,
+    pub(crate) names: Names,
 }
 
 /// A call before its message has a name.
@@ -196,6 +204,13 @@ impl Names {
     /// Names of messages that follow this answer, where the provider keeps the messages before it.
     pub(crate) fn after(answer: Option<&str>) -> Self {
         Self { after: answer.unwrap_or_default().to_owned(), ..Self::default() }
+    }
+
+    /// Names of messages that follow this answer: those of its own conversation, where that is known up to this answer. So a
+    /// request that tells all of it later has the same names.
+    pub(crate) fn going_on(answer: &str, known: Option<&Known>) -> Self {
+        let known = known.filter(|known| known.answer == answer);
+        known.map_or_else(|| Self::after(Some(answer)), |known| known.names.clone())
     }
 
     /// A message of these parts and calls; results are added to it.
@@ -294,6 +309,8 @@ pub struct Talk<'a> {
     pub messages: Vec<Message<'a>>,
     /// How much of the conversation these are.
     pub extent: Extent,
+    /// The answer before the messages, where their names are those that follow it in a whole conversation.
+    pub after: Option<String>,
     /// Members that are not understood, by name. They go to the provider as they are, and are not recorded.
     pub unknown: BTreeSet<String>,
     /// Names of messages so far.
@@ -301,6 +318,11 @@ pub struct Talk<'a> {
 }
 
 impl Talk<'_> {
+    /// Whether its messages and their names go on from there.
+    pub fn goes_on_from(&self, known: &Known) -> bool {
+        self.after.as_ref() == Some(&known.answer)
+    }
+
     /// Every message, call and result, in order. The head is not among them.
     pub fn entries(&self) -> Vec<Entry> {
         let mut out = Vec::new();

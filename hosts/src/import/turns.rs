@@ -16,7 +16,7 @@ use acpdb_engine::secret::DERIVED;
 use super::calls;
 
 /// Counts how often something has occurred in a stream.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Occurrences(HashMap<String, u32>);
 
 impl Occurrences {

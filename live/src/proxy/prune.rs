@@ -8,7 +8,8 @@
 //! The host makes the request and goes on having everything whole, so each request is changed anew, in the same way until a
 //! rewrite pays. A session that has no recording is recorded from the request itself. Marks tell Anthropic's cache how much of
 //! a request to keep; they stand beside the marks that the host set. Requests and parts that are not understood stay: another
-//! API, a packed body, a request without tools, calls that the store does not know. All of these are counted.
+//! API, a packed body, a request without tools, calls that the store does not know. All of these are counted. So does a request
+//! that adds to a thread of Anthropic's: results that are stale by now stand at the provider, and the next whole request changes them.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -21,7 +22,7 @@ use acpdb_engine::fold::ItemKind;
 use acpdb_engine::fold::policy::{Prices, ServeMode};
 use acpdb_engine::store::ServeOptions;
 use acpdb_engine::{Error, Store};
-use acpdb_hosts::exchange::{self, Talk};
+use acpdb_hosts::exchange::{self, Extent, Talk};
 use acpdb_hosts::export::{self, preserves_thinking, with_breakpoints};
 use acpdb_hosts::import::{Format, json};
 use acpdb_query::cost::PriceTable;
@@ -155,6 +156,13 @@ pub fn prune(
     let Some(request) = Request::parse(api, asked.path, text) else {
         return untouched(pruned, "the body is not understood");
     };
+    // These quotes never come from a text, as above.
+    if api.binds_reasoning() && text.contains(r#""previous_message_id""#) {
+        let talk = exchange::request(api, asked.path, text);
+        if talk.is_some_and(|talk| talk.extent == Extent::Added) {
+            return untouched(pruned, "a request that adds to a conversation that the provider keeps");
+        }
+    }
     if !request.has_tools {
         return untouched(pruned, "a request without tools");
     }

@@ -13,7 +13,7 @@ use acpdb_engine::entry::{Entry, StreamInfo, fact};
 use acpdb_engine::event::ReplaceCause;
 use acpdb_engine::locks::steady;
 use acpdb_engine::{Error, Store};
-use acpdb_hosts::exchange::{self, Extent, Head, Talk};
+use acpdb_hosts::exchange::{self, Extent, Head, Known, Talk};
 use acpdb_hosts::export::Format;
 use serde::Serialize;
 
@@ -55,6 +55,8 @@ struct Last {
     head: Head,
     /// Names of messages, the answer's too; `None`: not known.
     keys: Option<Vec<String>>,
+    /// The conversation up to its newest answer, and the names of all messages up to there.
+    known: Option<(Known, Vec<String>)>,
 }
 
 /// A request whose answer may be there.
@@ -86,12 +88,14 @@ impl Talks {
         let left_out = |why: &str| Ok(Told { left_out: Some(why.to_owned()), ..Told::default() });
         let Some(api) = Format::of_path(said.path) else { return left_out("another API") };
         let Ok(body) = std::str::from_utf8(said.request) else { return left_out("the body is no text") };
-        let Some(talk) = exchange::request(api, said.path, body) else {
-            return left_out("the body is not understood");
-        };
         let mut all = steady(&self.last);
         let info = StreamInfo::session(identity.host, identity.session.as_str());
         let place = all.iter().position(|(known, _)| known == identity);
+        let known = place.and_then(|place| all.get(place)).and_then(|(_, last)| last.known.as_ref());
+        let known = known.map(|(known, _)| known);
+        let Some(talk) = exchange::request_after(api, said.path, body, known) else {
+            return left_out("the body is not understood");
+        };
         let before = match place.and_then(|place| all.remove(place)) {
             Some((_, last)) => last,
             None => Last { head: head_in_store(store, &info)?, ..Last::default() },
@@ -119,7 +123,9 @@ fn tell_talk(
     said: Said<'_>,
 ) -> Result<(Told, Last), Error> {
     let mut told = Told { unknown: talk.unknown.iter().cloned().collect(), ..Told::default() };
-    if talk.head.tools.is_none() && before.head.tools.is_some() {
+    let is_added = talk.extent == Extent::Added;
+    // A request that only adds to a conversation may leave its tools as they are.
+    if talk.head.tools.is_none() && before.head.tools.is_some() && !is_added {
         told.left_out = Some("a request without tools, beside those with tools".to_owned());
         return Ok((told, before.clone()));
     }
@@ -134,7 +140,9 @@ fn tell_talk(
         entries.extend(changed(&talk.head, &before.head));
     }
     entries.extend(talk.entries());
-    let asked = talk.keys();
+    let so_far = before.known.as_ref().filter(|(known, _)| talk.goes_on_from(known));
+    let mut asked: Vec<String> = so_far.into_iter().flat_map(|(_, keys)| keys.iter().cloned()).collect();
+    asked.extend(talk.keys());
     let mut keys = asked.clone();
     let answer = match said.answer {
         Some(answer) => {
@@ -150,7 +158,6 @@ fn tell_talk(
     };
     keys.extend(answer.iter().flat_map(|answer| answer.keys.iter().cloned()));
     let is_same = |known: &Vec<String>| said.number == before.number && known.starts_with(&asked);
-    let is_added = talk.extent == Extent::Added;
     let goes_on =
         is_added || before.keys.as_ref().is_none_or(|known| keys.starts_with(known) || is_same(known));
     if is_newest && !goes_on {
@@ -158,10 +165,12 @@ fn tell_talk(
         let replaced = fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
         entries.push(replaced.into());
     }
+    let known = answer.as_ref().and_then(|answer| answer.known.clone()).map(|known| (known, keys.clone()));
     entries.extend(answer.into_iter().flat_map(|answer| answer.entries));
     told.events = store.append(info, entries)?.event_count;
     let last = if is_newest {
-        Last { number: said.number, head: merged(&talk.head, &before.head), keys: Some(keys) }
+        let known = known.or_else(|| before.known.clone());
+        Last { number: said.number, head: merged(&talk.head, &before.head), keys: Some(keys), known }
     } else {
         before.clone()
     };

@@ -117,6 +117,7 @@ fn what_goes_through_is_about_the_subject_that_the_store_was_opened_with() {
 
 mod conversation;
 mod responses;
+mod threads;
 
 #[cfg(feature = "proxy")]
 mod through;

@@ -175,6 +175,7 @@ macro_rules! scenes {
 
 scenes! {
     claude_code_sends_what_is_recorded: "claude/main"
+    claude_code_over_a_thread: "claude/thread"
     claude_code_with_pictures_and_long_results: "claude/more"
     claude_code_with_an_agent: "claude/agent"
     claude_code_with_hooks: "claude/hooks"

@@ -14,7 +14,7 @@ use super::scenes::imported;
 #[test]
 fn requests_are_proven_by_the_hosts_own_digests() {
     let mut rows = Vec::new();
-    for scene in ["main", "more", "agent", "hooks", "meanwhile", "compact", "rewind", "fold"] {
+    for scene in ["main", "thread", "more", "agent", "hooks", "meanwhile", "compact", "rewind", "fold"] {
         let played = imported(&format!("claude/{scene}"));
         let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
         for stream in played.store.stream_names().unwrap().into_iter().filter(|it| it.scope == Scope::Session)
@@ -42,6 +42,7 @@ fn requests_are_proven_by_the_hosts_own_digests() {
     }
     expect![[r#"
         main: {"proven": 15}
+        thread: {"proven": 15}
         more: {"proven": 5}
         agent: {"proven": 5}
         hooks: {"proven": 6}

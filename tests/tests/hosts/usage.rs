@@ -86,6 +86,7 @@ fn unwritten(usage: &Usage) -> [Option<u64>; 6] {
 fn claude_code_tells_every_request() {
     for scene in [
         "claude/main",
+        "claude/thread",
         "claude/more",
         "claude/agent",
         "claude/hooks",

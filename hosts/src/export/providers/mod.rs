@@ -25,7 +25,7 @@ use super::provider::Opaque;
 use super::source::Source;
 use super::turns::Said;
 use super::write::Json;
-use crate::exchange::{Made, Message, Names, Talk};
+use crate::exchange::{Known, Made, Message, Names, Talk};
 use crate::lint::Findings;
 
 /// The formats of requests, each with its folder and its line in a list of formats.
@@ -162,7 +162,7 @@ pub(crate) struct Wire {
     /// The model that a path names.
     pub(crate) model: fn(&str) -> Option<&str>,
     /// Reads a request; with the model that its path names.
-    pub(crate) request: for<'a> fn(&'a str, Option<&str>) -> Option<Talk<'a>>,
+    pub(crate) request: for<'a> fn(&'a str, Option<&str>, Option<&Known>) -> Option<Talk<'a>>,
     /// Puts an answer together of its pieces.
     pub(crate) made: fn(&[Value]) -> Option<Made>,
     /// The messages that the next request makes of an answer.

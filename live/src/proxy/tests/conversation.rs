@@ -15,7 +15,7 @@ use crate::proxy::sent::Sent;
 use crate::proxy::talk::{Said, Talks, Told};
 
 const CHAT: &str = "/v1/chat/completions";
-const MESSAGES: &str = "/v1/messages";
+pub(super) const MESSAGES: &str = "/v1/messages";
 pub(super) const RESPONSES: &str = "/v1/responses";
 const GEMINI: &str = "/v1beta/models/gemini-lab:generateContent";
 

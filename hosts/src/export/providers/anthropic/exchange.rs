@@ -1,4 +1,7 @@
 //! Anthropic's messages: `{model, system, messages[{role, content}], tools, ..}`.
+//!
+//! A provider may keep the conversation. A request that names the answer before it (`thread`, of type `continue`) has only the
+//! new messages; it may leave out the system's text and the tools, which stay as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +10,7 @@ use acpdb_engine::event::{Outcome, Report, Role, Usage};
 use serde_json::{Map, Value, json};
 
 use crate::exchange::{
-    Call, Extent, Head, Made, Message, Names, Talk, canonical, count, note_unknown, params, text,
+    Call, Extent, Head, Known, Made, Message, Names, Talk, canonical, count, note_unknown, params, text,
 };
 use crate::import::json::{elements, member, owned, pick};
 
@@ -15,24 +18,32 @@ use crate::import::json::{elements, member, owned, pick};
 const PARAMS: &str = "
     max_tokens output_config service_tier stop_sequences temperature thinking tool_choice top_k top_p";
 /// Members that are recorded elsewhere, are about the connection, or name a user.
-const PASSED: &str = "model messages system tools stream metadata cache_control";
+const PASSED: &str = "model messages system tools stream metadata cache_control thread";
 
 /// The conversation of a request.
-pub(super) fn request<'a>(body: &'a str, _: Option<&str>) -> Option<Talk<'a>> {
-    let [model, messages, system, tools] = pick(body, ["model", "messages", "system", "tools"])?;
+pub(super) fn request<'a>(body: &'a str, _: Option<&str>, known: Option<&Known>) -> Option<Talk<'a>> {
+    let [model, messages, system, tools, thread] =
+        pick(body, ["model", "messages", "system", "tools", "thread"])?;
     let mut unknown = BTreeSet::new();
     let params = params(body, PARAMS, PASSED, &mut unknown);
     // Blocks stay blocks: marks of the cache are in them.
     let system = owned(system).or_else(|| system.map(str::to_owned));
     let head = Head { model: owned(model), system, tools: tools.map(str::to_owned), params };
-    let mut names = Names::default();
+    let after = thread.and_then(continued);
+    let mut names = after.as_deref().map_or_else(Names::default, |answer| Names::going_on(answer, known));
     let mut list = Vec::new();
     for text in elements(messages?)? {
         note_unknown(text, "role content", &mut unknown);
         list.push(message(text, &mut names)?);
     }
-    let extent = Extent::Whole;
-    Some(Talk { head, messages: list, extent, unknown, names })
+    let extent = if after.is_some() { Extent::Added } else { Extent::Whole };
+    Some(Talk { head, messages: list, extent, after, unknown, names })
+}
+
+/// The answer that a thread goes on from.
+fn continued(thread: &str) -> Option<String> {
+    let [kind, answer] = pick(thread, ["type", "previous_message_id"])?;
+    owned(answer).filter(|_| owned(kind).as_deref() == Some("continue"))
 }
 
 /// A message; `None`: the JSON is no message.

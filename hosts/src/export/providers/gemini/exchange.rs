@@ -9,7 +9,7 @@ use acpdb_engine::event::{Outcome, PartKind, Report, Role, Usage};
 use serde_json::{Value, json};
 
 use crate::exchange::{
-    Answered, Call, Extent, Head, Made, Message, Names, Talk, canonical, count, note_unknown, params, text,
+    Answered, Call, Extent, Head, Known, Made, Message, Names, Talk, canonical, count, note_unknown, params, text,
 };
 use crate::import::json::{elements, member, owned, pick};
 
@@ -22,7 +22,7 @@ const PART: &str = "
     function_response inlineData inline_data fileData file_data executableCode codeExecutionResult";
 
 /// The conversation of a request.
-pub(super) fn request<'a>(body: &'a str, model: Option<&str>) -> Option<Talk<'a>> {
+pub(super) fn request<'a>(body: &'a str, model: Option<&str>, _: Option<&Known>) -> Option<Talk<'a>> {
     let [contents, system, snake, tools] =
         pick(body, ["contents", "systemInstruction", "system_instruction", "tools"])?;
     let contents = contents?;
@@ -39,7 +39,7 @@ pub(super) fn request<'a>(body: &'a str, model: Option<&str>) -> Option<Talk<'a>
         messages.push(message(content, &mut names, &mut unknown)?);
     }
     let extent = Extent::Whole;
-    Some(Talk { head, messages, extent, unknown, names })
+    Some(Talk { head, messages, extent, after: None, unknown, names })
 }
 
 fn system_text(system: &str) -> Vec<String> {

@@ -9,7 +9,7 @@ use acpdb_engine::event::{Outcome, Report, Role};
 use serde_json::{Map, Value, json};
 
 use crate::exchange::{
-    self, Call, Extent, Head, Made, Message, Names, Talk, add, canonical, note_unknown, params, text, texts,
+    self, Call, Extent, Head, Known, Made, Message, Names, Talk, add, canonical, note_unknown, params, text, texts,
     usage_of,
 };
 use crate::import::json::{elements, member, owned, pick};
@@ -25,7 +25,7 @@ const MESSAGE: &str = "
     role content tool_calls tool_call_id name refusal annotations audio reasoning_content reasoning";
 
 /// The conversation of a request.
-pub(super) fn request<'a>(body: &'a str, _: Option<&str>) -> Option<Talk<'a>> {
+pub(super) fn request<'a>(body: &'a str, _: Option<&str>, _: Option<&Known>) -> Option<Talk<'a>> {
     let [model, messages, tools] = pick(body, ["model", "messages", "tools"])?;
     let messages = elements(messages?)?;
     let mut unknown = BTreeSet::new();
@@ -44,7 +44,7 @@ pub(super) fn request<'a>(body: &'a str, _: Option<&str>) -> Option<Talk<'a>> {
         list.push(message(text, &mut names)?);
     }
     let extent = Extent::Whole;
-    Some(Talk { head, messages: list, extent, unknown, names })
+    Some(Talk { head, messages: list, extent, after: None, unknown, names })
 }
 
 fn role(message: &str) -> Option<&'static str> {

@@ -14,7 +14,7 @@ use acpdb_engine::event::{Outcome, Report, Role};
 use serde_json::Value;
 
 use crate::exchange::{
-    self, Answered, Call, Extent, Head, Made, Message, Names, Talk, canonical, note_unknown, params, text,
+    self, Answered, Call, Extent, Head, Known, Made, Message, Names, Talk, canonical, note_unknown, params, text,
     texts, usage_of,
 };
 use crate::import::json::{elements, member, owned, pick};
@@ -33,7 +33,7 @@ const ITEM: &str = "
     arguments call_id content encrypted_content id input name namespace output role status summary type";
 
 /// The conversation of a request.
-pub(super) fn request<'a>(body: &'a str, _: Option<&str>) -> Option<Talk<'a>> {
+pub(super) fn request<'a>(body: &'a str, _: Option<&str>, _: Option<&Known>) -> Option<Talk<'a>> {
     let [model, instructions, input, tools, previous, conversation] =
         pick(body, ["model", "instructions", "input", "tools", "previous_response_id", "conversation"])?;
     let mut unknown = BTreeSet::new();
@@ -63,7 +63,7 @@ pub(super) fn request<'a>(body: &'a str, _: Option<&str>) -> Option<Talk<'a>> {
         Some(_) => Extent::Added,
         None => Extent::Whole,
     };
-    Some(Talk { head, messages: list, extent, unknown, names })
+    Some(Talk { head, messages: list, extent, after: None, unknown, names })
 }
 
 /// The role of an item in the conversation.
