@@ -103,6 +103,33 @@ fn pairs_of_anthropic_are_seen() {
     );
 }
 
+/// A request that adds to a conversation which the provider keeps answers calls that stand there. Each such result was refused.
+#[test]
+fn results_of_calls_that_the_provider_keeps_are_sound() {
+    let (ra, rb) = (result("a"), result("b"));
+    let thread = r#"{"thread":{"type":"continue","previous_message_id":"msg_1"},"#;
+    let added = |content: &str| anthropic(&[content]).replacen('{', thread, 1);
+    check(Format::Anthropic, &added(&format!("{ra},{rb}")), &expect![[""]]);
+    check(
+        Format::Anthropic,
+        &added(&format!("{ra},{ra}")),
+        &expect![[r#"
+        A1 /messages/0/content/1/tool_use_id: a second result: "a"
+    "#]],
+    );
+    let input = r#""input":[{"type":"function_call_output","call_id":"a","output":"x"}]"#;
+    for kept in [r#""previous_response_id":"resp_1""#, r#""conversation":"conv_1""#] {
+        check(Format::Responses, &format!("{{{kept},{input}}}"), &expect![[""]]);
+    }
+    check(
+        Format::Responses,
+        &format!(r#"{{"previous_response_id":null,{input}}}"#),
+        &expect![[r#"
+        R1 /input/0/call_id: an output without call: "a"
+    "#]],
+    );
+}
+
 #[test]
 fn roles_and_contents_of_anthropic_are_seen() {
     use Format::Anthropic;

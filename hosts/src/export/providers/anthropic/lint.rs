@@ -13,11 +13,13 @@ pub(super) fn check(body: &Value, previous: Option<&Value>, model: Option<&str>,
     let mut calls: BTreeSet<&str> = BTreeSet::new();
     let mut calls_at = String::new();
     let mut role_before = None;
+    // The provider keeps the messages before these.
+    let goes_on = body.get("thread").is_some_and(|thread| text(thread, "type") == Some("continue"));
     for (number, message) in messages.iter().enumerate() {
         let at = format!("{base}/{number}");
         let role = text(message, "role").unwrap_or_default();
         // Inside of a conversation the provider also takes messages of the system, as its own program sends them.
-        let is_system = role == "system" && number > 0;
+        let is_system = role == "system" && (number > 0 || goes_on);
         if !matches!(role, "user" | "assistant") && !is_system {
             let found = message.get("role").map_or("nothing".to_owned(), Value::to_string);
             let says = "messages.N.role: Input should be 'user' or 'assistant'";
@@ -39,7 +41,10 @@ pub(super) fn check(body: &Value, previous: Option<&Value>, model: Option<&str>,
         let may_be_empty =
             (is_last && role == "assistant") || (is_system && message.get("output_config").is_some());
         let blocks = content(message, &at, may_be_empty, out);
-        let expected = std::mem::take(&mut calls);
+        let expected = match number {
+            0 if goes_on => blocks.iter().filter_map(|block| text(block, "tool_use_id")).collect(),
+            _ => std::mem::take(&mut calls),
+        };
         results(blocks, &at, role, &expected, &calls_at, out);
         for (place, block) in blocks.iter().enumerate() {
             let at = format!("{at}/content/{place}");
@@ -73,7 +78,7 @@ pub(super) fn check(body: &Value, previous: Option<&Value>, model: Option<&str>,
     }
     present(body, &base, messages, out);
     marks(body, &base, messages, out);
-    if let Some(previous) = previous {
+    if let Some(previous) = previous.filter(|_| !goes_on) {
         // Marks for the cache move from request to request; they are no change.
         let (mut body, mut previous) = (body.clone(), previous.clone());
         unmark(&mut body);

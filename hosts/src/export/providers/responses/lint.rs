@@ -15,6 +15,9 @@ pub(super) fn check(body: &Value, previous: Option<&Value>, _: Option<&str>, out
         return;
     }
     let Some((base, items)) = out.messages(body, "input") else { return };
+    // The provider keeps the items before these, calls too.
+    let goes_on =
+        ["previous_response_id", "conversation"].iter().any(|it| body.get(it).is_some_and(|it| !it.is_null()));
     let stored = body.get("store").and_then(Value::as_bool) != Some(false);
     // By call id: where the call stands, whether it was answered, and its kind.
     let mut calls: BTreeMap<&str, (String, bool, &str)> = BTreeMap::new();
@@ -48,6 +51,7 @@ pub(super) fn check(body: &Value, previous: Option<&Value>, _: Option<&str>, out
                 let wanted = kind.strip_suffix("_output").unwrap_or_default();
                 match calls.get_mut(id) {
                     Some((_, answered @ false, kind)) if *kind == wanted => *answered = true,
+                    None if goes_on => {}
                     other => {
                         let found = match other {
                             Some((_, true, _)) => "a second output",
