@@ -24,7 +24,7 @@ use super::identity::{self, Identity};
 use super::prune::{Asked, Known, Places, Pruned, prune};
 use super::record::{Exchange, KEPT_BYTES_MAX, record};
 use super::sent::Sent;
-use super::talk::{Talks, is_told};
+use super::talk::Talks;
 use super::{ProxyError, may_listen, tunnel};
 use crate::plugin::chained;
 
@@ -168,8 +168,8 @@ impl Proxy {
         let mut exchange = Exchange { number, path: plain, ..Exchange::default() };
         // The bytes behind an upgrade are no request: they go through as they are.
         let asked = tunnel::asked(&mut request);
-        if identity.as_ref().is_some_and(is_told) {
-            // A packed answer cannot be read here, and few clients need one.
+        if identity.is_some() {
+            // The bill of a packed answer, and its texts, cannot be read here, and few clients need one.
             request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         let request = match (&self.prune, &identity) {

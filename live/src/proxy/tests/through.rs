@@ -158,6 +158,26 @@ fn bytes_go_through_untouched_and_the_key_is_nowhere() {
     }
 }
 
+/// Codex 0.171.0 asks for packed answers, as Claude Code does: the records of such requests had no bill. A request without a
+/// session is not recorded, and stays as it is.
+#[test]
+fn an_answer_that_is_recorded_is_asked_for_unpacked() {
+    for (header, is_named) in [
+        ("X-Claude-Code-Session-Id: c1", true),
+        ("Session-Id: c1\r\nX-Codex-Window-Id: c1:0", true),
+        ("X-Session-Id: c1\r\nX-Session-Affinity: c1", true),
+        ("X-Any: c1", false),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let (upstream, provider) = provider(vec![b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{}".to_vec()]);
+        let (_store, address) = proxy(folder.path(), format!("http://{upstream}"));
+        let header = format!("{header}\r\nAccept-Encoding: zstd,gzip");
+        asked_at("/v1/responses", &header, address, b"the end of the body");
+        let got = String::from_utf8(provider.join().unwrap()).unwrap();
+        assert_eq!((got.contains("identity"), got.contains("zstd,gzip")), (is_named, !is_named), "{got}");
+    }
+}
+
 /// A provider that answers an upgrade, and then sends each byte back, one higher.
 fn upgrading(head: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
