@@ -428,3 +428,75 @@ fn many_lines_that_are_appended_leave_their_figures_behind() {
     assert_eq!(shell.run(&["append", "--stdin"], one).code, 0);
     assert_eq!(std::fs::read(&kept).unwrap(), first, "little is new");
 }
+
+/// A dry run listed what an erasure of the whole item would hit.
+#[test]
+fn a_dry_run_of_a_stretch_lists_what_the_erasure_then_hits() {
+    let shell = Shell::new();
+    let hit = |args: &[&str]| {
+        let report = shell.json(&[&["erase", "t1", "--span", "20..24"], args].concat(), "");
+        // An erased text belongs to no item any more.
+        let rows = report["hit"].as_array().unwrap().iter();
+        let rows = rows.map(|row| (row["seq"].as_u64().unwrap(), row["bytes"].as_u64().unwrap()));
+        let mut sums = std::collections::BTreeMap::new();
+        rows.for_each(|(seq, bytes)| *sums.entry(seq).or_insert(0) += bytes);
+        sums
+    };
+    let dry = hit(&["--dry-run"]);
+    assert_eq!((dry.len(), &dry), (1, &hit(&["--reason", "r"])), "the result and its list");
+}
+
+/// The digest of what was sent is made with a store's secret, so a merge leaves it behind. The other store then said of the same bytes that they
+/// had been changed.
+#[test]
+fn a_sent_context_that_came_by_a_merge_is_not_called_changed() {
+    let (shell, copies) = (Shell::new(), TempDir::new().unwrap());
+    assert_eq!(shell.run(&["step", "s1", "--format", "anthropic"], "").code, 0);
+    let sent = shell.run(&["context", "s1", "--served"], "");
+    let at = |store: &str, args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
+        command.args(args).arg("--db").arg(copies.path().join(store)).env_remove("ACPDB_PATH");
+        finish(&mut command, "")
+    };
+    let file = copies.path().join("all.jsonl");
+    std::fs::write(&file, shell.run(&["export", "jsonl"], "").out).unwrap();
+    assert_eq!(at("merged", &["init"]).code, 0);
+    assert_eq!(at("merged", &["merge", shell.store().to_str().unwrap()]).code, 0);
+    assert_eq!(at("imported", &["import", file.to_str().unwrap()]).code, 0);
+    for store in ["merged", "imported"] {
+        let again = at(store, &["context", "s1", "--served"]);
+        assert_eq!((again.code, &again.out), (0, &sent.out), "{again:?}");
+        assert!(again.err.contains("came by a merge") && !again.err.contains("another digest"), "{again:?}");
+        let json = at(store, &["context", "s1", "--served", "--json"]);
+        assert!(json.out.contains(r#""same":null"#), "{json:?}");
+    }
+}
+
+/// A host writes the first line of a session before it writes times and the folder, and a hook reads it at once. The session then had no
+/// beginning and no project for ever.
+#[test]
+fn a_session_whose_first_line_says_little_has_its_folder_and_beginning_from_the_next() {
+    let shell = Shell::new();
+    let lines = [
+        r#"{"type":"file-history-snapshot","messageId":"x","snapshot":{"messageId":"x","trackedFileBackups":{}},"isSnapshotUpdate":false}"#,
+        r#"{"sessionId":"s7","cwd":"/home/dev/shop","version":"2.1.39","type":"user","uuid":"u1","parentUuid":null,"timestamp":"2026-01-05T10:00:00.000Z","message":{"role":"user","content":"hello"}}"#,
+    ];
+    let path = shell.folder.path().join("s7.jsonl");
+    for count in 1..=lines.len() {
+        std::fs::write(&path, lines[..count].join("\n") + "\n").unwrap();
+        assert_eq!(shell.run(&["import", "--format", "claude-code", path.to_str().unwrap()], "").code, 0);
+    }
+    let told = shell.json(&["sessions", "project:shop"], "");
+    assert_eq!(
+        (&told["items"][0]["id"], told["items"][0]["began"].as_str()),
+        (&"s7".into(), Some("2026-01-05T10:00:00Z")),
+        "{told}"
+    );
+    for line in [
+        r#"{"session":"s8","message":{"role":"user","text":"a"}}"#,
+        r#"{"session":"s8","cwd":"/home/dev/mill","message":{"role":"user","text":"b"}}"#,
+    ] {
+        assert_eq!(shell.run(&["append", "--stdin"], line).code, 0);
+    }
+    assert_eq!(shell.json(&["sessions", "project:mill"], "")["items"][0]["id"], "s8");
+}

@@ -530,6 +530,59 @@ fn a_part_of_a_text_is_erased() {
     assert_eq!(Store::builder(&folder).open().unwrap().head().unwrap(), Seq(5));
 }
 
+/// A host tells a result twice: as the model reads it, and as its own display does. A stretch was erased in the first alone. Parameters
+/// are another text.
+#[test]
+fn a_part_of_a_result_is_erased_in_its_details_and_records_too() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("store");
+    let store = open(&folder, false);
+    let (info, hidden) = (StreamInfo::session("h", "s"), secret(1));
+    let long = "x".repeat(300);
+    let params = format!(r#"{{"command":"cat {}"}}"#, secret(60));
+    let details = format!(r#"{{"stdout":"key\n{hidden}\nend {long}"}}"#);
+    let told = Entry::tool_completed("c", format!("1 key\n2 {hidden}\n3 end")).details(details);
+    let _ = store.append(&info, vec![Entry::tool_started("c", "bash", params), told]).unwrap();
+    let line = |uuid: &str, kind: &str, message: &str, more: &str| {
+        format!(
+            r#"{{"sessionId":"t","cwd":"/w","version":"2.1.39","type":"{kind}","uuid":"{uuid}","message":{message}{more}}}"#
+        )
+    };
+    let asked = r#"{"id":"m","role":"assistant","content":[{"type":"tool_use","id":"d","name":"Read","input":{"file_path":"/w/a"}}]}"#;
+    let got = format!(
+        r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"d","content":"1 a\n2 {hidden}\n3 b"}}]}}"#
+    );
+    let more = format!(
+        r#","toolUseResult":{{"type":"text","file":{{"filePath":"/w/a","content":"a\n{hidden}\nb","numLines":3,"startLine":1,"totalLines":3}}}}"#
+    );
+    let lines = [
+        line("u1", "user", r#"{"role":"user","content":"read it"}"#, ""),
+        line("u2", "assistant", asked, r#","parentUuid":"u1""#),
+        line("u3", "user", &got, &format!(r#","parentUuid":"u2"{more}"#)),
+    ];
+    let _ = import_bytes(&store, Format::ClaudeCode, "t", lines.join("\n").as_bytes()).unwrap();
+    for session in [info.clone(), StreamInfo::session("claude-code", "t")] {
+        let history = store.view(session.id()).unwrap().history();
+        let call = history.iter().find(|item| item.params.is_some()).unwrap();
+        let text = String::from_utf8(store.body(call.content[0].body).unwrap()).unwrap();
+        let start = text.find(&hidden).unwrap();
+        let span = start..start + hidden.len();
+        let would = store.erase_span_preview(session.id(), call.item, &span).unwrap();
+        let report = store.erase_span(session.id(), call.item, &span, "me", "a part").unwrap();
+        // An erased text belongs to no item any more, so the lists differ in that.
+        let bytes =
+            |report: &acpdb_engine::store::EraseReport| report.hit.iter().map(|hit| hit.bytes).sum::<u64>();
+        assert_eq!((would.recorded, bytes(&would)), (None, bytes(&report)));
+        let call =
+            store.view(session.id()).unwrap().history().into_iter().find(|it| it.item == call.item).unwrap();
+        let shown = String::from_utf8(store.body(call.content[0].body).unwrap()).unwrap();
+        assert!(shown.contains("bytes erased]"), "{shown}");
+        assert!(store.body(call.params.unwrap()).is_ok());
+    }
+    drop(store);
+    assert_eq!(traces(&folder), Vec::<String>::new());
+}
+
 /// The text of a session's first item.
 fn shown_first(store: &Store, info: &StreamInfo) -> String {
     let body = store.view(info.id()).unwrap().history()[0].content[0].body;

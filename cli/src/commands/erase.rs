@@ -27,11 +27,15 @@ pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<
     let report = if let Some(id) = &args.id {
         let (item, stream) = target(&store, id, args)?;
         match (&args.span, args.dry_run) {
-            (_, true) => store.erase_preview(item)?,
+            (None, true) => store.erase_preview(item)?,
             (None, false) => store.erase(item, &by, reason)?,
-            (Some(span), false) => {
+            (Some(span), dry_run) => {
                 let stream = stream.ok_or_else(|| Failure::usage("only a text of a session has spans"))?;
-                store.erase_span(stream, item, &span.0, &by, reason)?
+                if dry_run {
+                    store.erase_span_preview(stream, item, &span.0)?
+                } else {
+                    store.erase_span(stream, item, &span.0, &by, reason)?
+                }
             }
         }
     } else {

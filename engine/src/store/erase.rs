@@ -28,7 +28,7 @@ use crate::text::signature::is_masked;
 use crate::verify::{recorded_addresses, recorded_erasures};
 
 use super::kept::whole;
-use super::wanted::Wanted;
+use super::wanted::{Wanted, holds_stretch};
 use super::{Inner, Store};
 
 /// Most bodies that one event names.
@@ -94,6 +94,18 @@ struct Hit {
     stream: StreamId,
     row: BodyRow,
     why: ErasedWhy,
+}
+
+/// A row of an item's events.
+struct OwnRow {
+    address: (Seq, u32),
+    row: BodyRow,
+    /// Its content; `None`: damaged.
+    body: Option<Vec<u8>>,
+    /// Not the template of a host's record.
+    is_text: bool,
+    is_label: bool,
+    is_params: bool,
 }
 
 /// Hits by the event that names them and its row.
@@ -246,6 +258,34 @@ impl Inner {
 
     /// The bodies that an item rests on, with their contents.
     fn wanted(&self, item: ItemId) -> Result<Wanted, Error> {
+        let mut wanted = Wanted::default();
+        self.each_own_row(item, &mut |own| {
+            // A short label is no secret if others use it, too.
+            let body =
+                own.body.filter(|body| own.is_text && (!own.is_label || body.len() >= LABEL_BYTES_MIN));
+            wanted.add(own.address, &own.row, body);
+        })?;
+        Ok(wanted)
+    }
+
+    /// The rows of an item, beside its parameters, that hold a stretch of its text, such as the host's record of it. A row that
+    /// cannot be read may hold it.
+    pub(super) fn rows_with(&self, item: ItemId, stretch: &[u8]) -> Result<Vec<BodyAddress>, Error> {
+        let mut rows = Vec::new();
+        self.each_own_row(item, &mut |own| {
+            // A short label is no copy of a text, and others may use it, too.
+            let is_short_label =
+                own.is_label && own.body.as_ref().is_some_and(|body| body.len() < LABEL_BYTES_MIN);
+            let may_hold = !own.is_params && !is_short_label;
+            if may_hold && own.body.is_none_or(|body| holds_stretch(&body, stretch)) {
+                rows.push(BodyAddress { seq: own.address.0, row: own.address.1 });
+            }
+        })?;
+        Ok(rows)
+    }
+
+    /// Every row of an item's events that is not erased.
+    fn each_own_row(&self, item: ItemId, take: &mut dyn FnMut(OwnRow)) -> Result<(), Error> {
         let missing = || Error::NotFound { what: "event", name: item.to_string(), nearest: None };
         // Another process may have recorded the item.
         self.refresh()?;
@@ -266,7 +306,6 @@ impl Inner {
             }
         }
         seqs.extend(self.revisions_of(stream, item)?);
-        let mut wanted = Wanted::default();
         for seq in seqs {
             let Some(frame) = self.frame_of(seq)? else { continue };
             let Some(event) = frame.event(seq) else { continue };
@@ -276,6 +315,10 @@ impl Inner {
                 decoded => decoded.ok(),
             };
             let wire = recorded.as_ref().and_then(|it| it.event.stamp.wire);
+            let params = recorded.as_ref().and_then(|it| match &it.event.payload {
+                Payload::ToolCallStarted(started) => Some(started.params),
+                _ => None,
+            });
             // As above.
             let labels = recorded.map(|it| text_rows(it.event.payload)).unwrap_or_default();
             for (index, row) in (0_u32..).zip(event.rows()) {
@@ -288,20 +331,24 @@ impl Inner {
                 if seq == item.seq && !is_template && only.as_ref().is_some_and(|only| !own(only)) {
                     continue;
                 }
-                match self.log.body(&row) {
-                    Ok(body) => {
-                        // A short label is no secret if others use it, too.
-                        let is_label = labels.contains(&index) && body.len() < LABEL_BYTES_MIN;
-                        wanted.add((seq, index), &row, (!is_template && !is_label).then_some(body));
-                    }
-                    Err(LogError::Erased { .. }) => {}
+                let body = match self.log.body(&row) {
+                    Ok(body) => Some(body),
+                    Err(LogError::Erased { .. }) => continue,
                     // Damaged content is content, too.
-                    Err(LogError::Corrupt(_)) => wanted.add((seq, index), &row, None),
+                    Err(LogError::Corrupt(_)) => None,
                     Err(error) => return Err(error.into()),
-                }
+                };
+                take(OwnRow {
+                    address: (seq, index),
+                    row,
+                    body,
+                    is_text: !is_template,
+                    is_label: labels.contains(&index),
+                    is_params: params.is_some_and(|params| covers(&params, index)),
+                });
             }
         }
-        Ok(wanted)
+        Ok(())
     }
 
     /// The events that revised an item, rising.

@@ -3,7 +3,7 @@
 //! ```text
 //! bodies   rows of events, as a scan found them     -> erased, with all equal ones
 //! span     text of an item -> ItemRevised: the text with a mark in the place of the stretch, and, in the same commit,
-//!                             Erased: its old body
+//!                             Erased: its old body, and each other row of the item that holds the stretch, but its parameters
 //! ```
 //!
 //! A body is erased as a whole, for its digest is that of the whole: the rest of a text is stored anew.
@@ -43,8 +43,9 @@ impl Store {
     }
 
     /// Erases the bytes `span` of an item's text for good. The rest is stored anew, with a mark in place of the bytes, and views
-    /// show that text from then on. The old text is erased, and so are earlier texts of the item that have the same bytes, with all equal
-    /// ones and the hosts' records that quote them.
+    /// show that text from then on. The old text is erased, and so are earlier texts of the item, its details and the host's record of
+    /// it where they have the same bytes, with all equal ones and the hosts' records that quote them. Parameters of a call stay: they
+    /// are no copy of its result.
     ///
     /// # Errors
     /// [`Error::Rejected`] if the item has no text of one piece, or the span is not within it, cuts a character, or was erased before;
@@ -65,13 +66,8 @@ impl Store {
         if rest == text {
             return Err(refused(item, "has such a mark there already"));
         }
-        let wanted = |inner: &Inner| {
-            self.unrevised_part_of(stream, item, &seen)?;
-            let gone = text.get(span.clone()).unwrap_or_default();
-            let mut rows = self.earlier_texts(stream, item, gone)?;
-            rows.extend(addresses(seen.body));
-            inner.wanted_rows(&rows)
-        };
+        let gone = text.get(span.clone()).unwrap_or_default();
+        let wanted = |_: &Inner| self.wanted_of_span(stream, item, &seen, gone);
         // The mark and the erasure are one commit: a mark alone, as a crash between two commits left it, says that bytes are gone which
         // are still there.
         let record = |erasure: &[EventDraft]| {
@@ -90,6 +86,40 @@ impl Store {
             Ok(written.map(|written| written.first_seq.next()))
         };
         self.erase_wanted(ItemId::first(seen.body.seq), (by, reason), &wanted, Some(&record))
+    }
+
+    /// The content that [`Store::erase_span`] would hit now. Changes nothing.
+    ///
+    /// # Errors
+    /// As [`Store::erase_span`] and [`Store::erase_preview`].
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    pub fn erase_span_preview(
+        &self,
+        stream: StreamId,
+        item: ItemId,
+        span: &Range<usize>,
+    ) -> Result<EraseReport, Error> {
+        let (seen, text) = self.text_of(stream, item, span)?;
+        let gone = text.get(span.clone()).unwrap_or_default();
+        let wanted = self.wanted_of_span(stream, item, &seen, gone)?;
+        self.preview_wanted(ItemId::first(seen.body.seq), wanted)
+    }
+
+    /// The rows that go with a stretch of an item's text. `seen`: the part that has the text.
+    fn wanted_of_span(
+        &self,
+        stream: StreamId,
+        item: ItemId,
+        seen: &PartView,
+        gone: &str,
+    ) -> Result<Wanted, Error> {
+        self.unrevised_part_of(stream, item, seen)?;
+        let mut rows = self.earlier_texts(stream, item, gone)?;
+        rows.extend(addresses(seen.body));
+        rows.extend(self.inner.rows_with(item, gone.as_bytes())?);
+        let mut wanted = self.inner.wanted_rows(&rows)?;
+        wanted.add_stretch(gone.as_bytes());
+        Ok(wanted)
     }
 
     /// The only part of an item's content, if it is still the one that was seen: else the span may be of other bytes.

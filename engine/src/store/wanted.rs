@@ -5,6 +5,8 @@
 //!                   -> quoted: inside a host's record       only records of commits that hold an equal body, or beside such
 //! ```
 //!
+//! A stretch of a text is looked for in the other rows of its item, and quoted in such records.
+//!
 //! Not here: quotations inside other texts. A text that repeats a secret is a text of its own; `scan` finds it.
 
 use std::collections::BTreeSet;
@@ -40,6 +42,11 @@ impl Wanted {
             self.contents.entry(row.bytes).or_default().insert(*blake3::hash(&body).as_bytes());
             self.texts.push(body);
         }
+    }
+
+    /// Adds a stretch of a text, for records that quote it without the rest of the text.
+    pub(super) fn add_stretch(&mut self, stretch: &[u8]) {
+        self.texts.push(stretch.to_vec());
     }
 
     /// Whether the content is one that is looked for everywhere.
@@ -85,14 +92,22 @@ impl Wanted {
             },
         );
         literals.into_iter().any(|literal| {
-            let once = unescaped(literal);
-            // Parameters may be JSON inside of a JSON string.
-            let twice = unescaped(&once);
-            [literal, &once, &twice]
-                .into_iter()
-                .any(|text| self.texts.iter().any(|wanted| quotes(text, wanted)))
+            in_any_spelling(literal, |text| self.texts.iter().any(|wanted| quotes(text, wanted)))
         })
     }
+}
+
+/// Whether bytes hold a stretch of text, as it is or escaped.
+pub(super) fn holds_stretch(bytes: &[u8], stretch: &[u8]) -> bool {
+    in_any_spelling(bytes, |text| memchr::memmem::find(text, stretch).is_some())
+}
+
+/// Asks of the bytes as they are, and without their escapes.
+fn in_any_spelling(bytes: &[u8], holds: impl Fn(&[u8]) -> bool) -> bool {
+    let once = unescaped(bytes);
+    // Parameters may be JSON inside of a JSON string.
+    let twice = unescaped(&once);
+    [bytes, &once, &twice].into_iter().any(holds)
 }
 
 fn quotes(text: &[u8], wanted: &[u8]) -> bool {
@@ -178,6 +193,19 @@ mod tests {
             "short and not by itself"
         );
         assert!(!wanted(&[""]).is_quoted_in(&template(r#"{"out":""}"#)));
+    }
+
+    #[test]
+    fn a_stretch_is_found_in_a_row_however_short_and_escaped_it_is() {
+        for (row, found) in [
+            ("key=4711", true),
+            (r#"{"t":"a \"b\"\n4711"}"#, true),
+            (r#"{"t":"\u0034711"}"#, true),
+            ("key=471", false),
+        ] {
+            assert_eq!(holds_stretch(row.as_bytes(), b"4711"), found, "{row}");
+        }
+        assert!(holds_stretch(br#"{"t":"a \"b\"\nc"}"#, b"\"b\"\nc"));
     }
 
     proptest! {
