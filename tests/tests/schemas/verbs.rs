@@ -222,6 +222,7 @@ pub(crate) fn answers() -> Answers {
         "init",
         "--db vault init --encrypt",
         "--db vault merge store",
+        "--db vault context s1 --served",
         "--db vault key rotate",
         "--db vault info",
         "--db vault erase --session s1 --shred --reason leaked --dry-run",
