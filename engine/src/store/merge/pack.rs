@@ -55,7 +55,9 @@ impl Store {
             match frame {
                 Ok(frame) => packer.frame(&frame, wanted.as_ref(), take)?,
                 Err(LogError::Corrupt(corruption)) => {
-                    take(Sent::Gap(Gap { detail: corruption.to_string() }))?;
+                    let detail = corruption.to_string();
+                    inner.note_damage(detail.clone());
+                    take(Sent::Gap(Gap { detail }))?;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -107,6 +109,7 @@ impl Packer<'_> {
             let recorded = match self.inner.decode(frame, &event) {
                 Ok(recorded) => recorded,
                 Err(Error::Corrupt { detail, .. }) => {
+                    self.inner.note_damage(detail.clone());
                     take(Sent::Gap(Gap { detail }))?;
                     continue;
                 }
@@ -130,11 +133,15 @@ impl Packer<'_> {
                 bodies.push(match body {
                     Ok(bytes) => Row::Bytes(bytes.into()),
                     // A row that does not fit may be half zeroed.
-                    Err(LogError::Erased { .. } | LogError::Corrupt(_)) => {
+                    Err(unread @ (LogError::Erased { .. } | LogError::Corrupt(_))) => {
                         let number = u32::try_from(bodies.len()).unwrap_or(u32::MAX);
                         match self.inner.erasure_of(recorded.seq, number) {
                             Ok(Some(erasure)) if !erasure.is_loss => Row::Erased(row.bytes),
-                            Ok(_) | Err(Error::Corrupt { .. }) => Row::Damaged(row.bytes),
+                            Ok(Some(_)) => Row::Damaged(row.bytes),
+                            Ok(None) | Err(Error::Corrupt { .. }) => {
+                                self.inner.note_damage(unread.to_string());
+                                Row::Damaged(row.bytes)
+                            }
                             Err(error) => return Err(error),
                         }
                     }
