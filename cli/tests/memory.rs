@@ -601,3 +601,24 @@ fn what_was_superseded_is_found_by_its_id_and_by_its_chain() {
     assert_eq!(shell.json(&["history", "--chain", "d1"])["schema"], "acpdb.memory_history/1");
     shell.refuses(&["history", "--chain", "d9"], 7, "no item is called \"d9\"");
 }
+
+/// A revision has the id of the item that it revises, and the history said of the item that holds that it was superseded by itself.
+#[test]
+fn of_the_revisions_of_one_id_only_the_last_one_is_current() {
+    let shell = Shell::new();
+    for value in ["SQLite", "Postgres", "acpdb"] {
+        let file = shell.folder.path().join("one.jsonl");
+        std::fs::write(&file, format!(r#"{{"id":"d1","kind":"decision","value":"use {value}"}}"#)).unwrap();
+        shell.out(&["memory", "import", file.to_str().unwrap(), "--project", "a"]);
+    }
+    let history = shell.out(&["memory", "history", "d1", "-p", "a"]);
+    let lines: Vec<&str> = history.lines().filter(|line| line.contains("use ")).collect();
+    for (line, part) in [
+        ("SQLite", "superseded by d1 (revised)"),
+        ("Postgres", "superseded by d1 (revised)"),
+        ("acpdb", "current"),
+    ] {
+        let found = lines.iter().find(|it| it.contains(&format!("use {line}"))).unwrap();
+        assert!(found.contains(part) && found.matches("revised").count() < 2, "{history}");
+    }
+}

@@ -210,7 +210,9 @@ fn draw(chain: &Chain, output: &mut Output) -> Result<(), Failure> {
         let by: Vec<String> = chain
             .edges
             .iter()
-            .filter(|(edge, _)| edge.old == member.id && edge.hides())
+            // A revision has the id of the item that it revises.
+            .filter(|(edge, _)| edge.old_item.map_or(edge.old == member.id, |old| old == row.item))
+            .filter(|(edge, _)| edge.hides())
             .map(|(edge, reason)| {
                 let why = reason.as_ref().map(|reason| format!(": {}", one_line(reason))).unwrap_or_default();
                 format!("{} ({}){why}", one_line(&edge.new), rule(edge))
