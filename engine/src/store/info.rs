@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::codec::{FORMAT_VERSION, Frame, Sight};
 use crate::error::Error;
-use crate::event::{Payload, Scope};
+use crate::event::{Payload, Recorded, Scope};
 use crate::fold::{State, StreamFacts};
 use crate::ids::{Micros, Seq, StoreId, StreamId, Turn};
 use crate::index::{FramePlace, NAME_BYTES_MAX, NameKind};
@@ -175,10 +175,7 @@ impl Store {
                     }
                     Err(error) => return Err(error),
                 };
-                name.began = match recorded.event.host_time {
-                    None => self.began(&frame, stream, recorded.seq)?,
-                    known => known,
-                };
+                (name.began, name.folder) = self.beginning(&frame, &recorded)?;
                 let Payload::SessionOpened(opened) = recorded.event.payload else {
                     names.push(name);
                     continue;
@@ -187,7 +184,6 @@ impl Store {
                 name.host = opened.host;
                 name.name = opened.name;
                 name.title = opened.title.map(String::from);
-                name.folder = opened.cwd.or(opened.project);
                 name.parent = opened.parent.map(|parent| parent.stream);
             }
             names.push(name);
@@ -195,23 +191,49 @@ impl Store {
         Ok(names)
     }
 
-    /// When a stream began whose first event, `opening`, bears no time. Events beside it say whether its host writes times. If they are too few, those
-    /// behind them do.
-    fn began(&self, frame: &Frame, stream: StreamId, opening: Seq) -> Result<Option<Micros>, Error> {
-        let dated = dating(std::slice::from_ref(frame), stream, Seq::MAX)?;
-        let beside = frame.events().filter(|event| event.envelope.stream == stream).count();
-        let are_few = beside == 1 || !frame.is_whole() && beside < BESIDE_COUNT_MIN;
-        if matches!(dated, Dating::Live(_))
-            && are_few
-            && let Some(next) = self.inner.frames_of(&[stream], opening)?.0.first()
-        {
-            let parts: Vec<Frame> = self.inner.sound_parts_of(next.position, &[stream], opening)?.collect();
-            return Ok(match dating(&parts, stream, Seq::MAX)? {
-                Dating::Live(_) => dated.first(),
-                told => told.first(),
-            });
+    /// When a stream began and in which folder, by its first event in `frame`. A host may write the first lines of a session before it
+    /// writes times and the folder. So if few events are beside the first one, those of the next commit are asked, too.
+    fn beginning(
+        &self,
+        frame: &Frame,
+        opening: &Recorded,
+    ) -> Result<(Option<Micros>, Option<String>), Error> {
+        let stream = opening.event.stream;
+        let folder = match &opening.event.payload {
+            Payload::SessionOpened(opened) => opened.cwd.clone().or_else(|| opened.project.clone()),
+            _ => None,
+        };
+        let dated = match opening.event.host_time {
+            Some(time) => Dating::Host { first: time, last: time },
+            None => dating(std::slice::from_ref(frame), stream, Seq::MAX)?,
+        };
+        let beside: Vec<Seq> =
+            frame.events().filter(|event| event.envelope.stream == stream).map(|event| event.seq).collect();
+        let are_few = beside.len() < BESIDE_COUNT_MIN;
+        // Events beside an opening say whether its host writes times.
+        let may_be_dated =
+            matches!(dated, Dating::Live(_)) && (beside.len() == 1 || !frame.is_whole() && are_few);
+        let is_unknown = are_few && (folder.is_none() || matches!(dated, Dating::Undated));
+        if !may_be_dated && !is_unknown {
+            return Ok((dated.first(), folder));
         }
-        Ok(dated.first())
+        // Of a part of a commit, the rest of the commit comes next.
+        let known = if frame.is_whole() { beside.last().copied() } else { None };
+        let known = known.unwrap_or(opening.seq);
+        let (places, _) = self.inner.frames_of(&[stream], known)?;
+        let Some(next) = places.first() else { return Ok((dated.first(), folder)) };
+        let parts: Vec<Frame> = self.inner.sound_parts_of(next.position, &[stream], known)?.collect();
+        let told = dating(&parts, stream, Seq::MAX)?;
+        let began = match (&dated, &told) {
+            (Dating::Live(_), Dating::Host { .. } | Dating::Undated) if may_be_dated => told.first(),
+            (Dating::Undated, Dating::Host { first, .. }) => Some(*first),
+            _ => dated.first(),
+        };
+        let folder = match folder {
+            None if are_few => folder_in(&parts, stream)?,
+            known => known,
+        };
+        Ok((began, folder))
     }
 
     /// The stream that a host's id, a unique prefix of one, or `latest` names. Sessions of all hosts and projects.
@@ -439,6 +461,25 @@ fn dating(parts: &[Frame], stream: StreamId, at: Seq) -> Result<Dating, Error> {
         }
     }
     Ok(live.map_or(Dating::Undated, Dating::Live))
+}
+
+/// The folder that the first events of a stream in these frames tell, by a change of the session.
+fn folder_in(parts: &[Frame], stream: StreamId) -> Result<Option<String>, Error> {
+    for frame in parts {
+        let own = frame.events().filter(|event| event.envelope.stream == stream);
+        for event in own.take(DATED_COUNT_MAX) {
+            match bare(frame, &event).map(|recorded| recorded.event.payload) {
+                Ok(Payload::SessionChanged(changed)) => {
+                    if let Some(folder) = changed.cwd.or(changed.project) {
+                        return Ok(Some(folder));
+                    }
+                }
+                Ok(_) | Err(Error::Corrupt { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(None)
 }
 
 impl Inner {
