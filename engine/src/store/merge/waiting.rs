@@ -1,6 +1,6 @@
 //! Waiting events become a commit like any other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::command::draft::{Bodies, EventDraft, LostRow};
 use crate::command::ingest_state::IngestState;
@@ -219,9 +219,8 @@ impl Drafting<()> for Group<'_, '_> {
                 return Err(Error::HeadMoved { stream, expected, actual });
             }
         }
-        let mut drafts = Vec::with_capacity(self.waiting.len());
-        self.open(streams, &mut drafts)?;
-        self.adopt(streams, withheld, &mut drafts);
+        let opened = self.open(streams)?;
+        let drafts = self.adopt(streams, withheld, opened);
         Ok(Some(Drafted { drafts, answer: () }))
     }
 
@@ -238,9 +237,10 @@ impl Drafting<()> for Group<'_, '_> {
 }
 
 impl Group<'_, '_> {
-    /// Begins the streams that are new.
-    fn open(&mut self, streams: &mut Streams<'_>, drafts: &mut Vec<EventDraft>) -> Result<(), Error> {
+    /// Begins the streams that are new: the opening of each, in order; `None` if the stream is open already.
+    fn open(&mut self, streams: &mut Streams<'_>) -> Result<VecDeque<Option<Opening>>, Error> {
         let inner = self.taker.inner;
+        let mut opened = VecDeque::new();
         for one in self.waiting {
             let Waiting::Open { info, from } = one else { continue };
             // A branch signs with the key of the stream that it goes on from: calls before and after are compared.
@@ -255,16 +255,22 @@ impl Group<'_, '_> {
             let id = info.id();
             inner.begin_about(id, info, &[], None)?;
             self.taker.keys.insert(id, key);
-            let Some(draft) = streams.open_with(inner, (id, info), || key) else { continue };
-            self.ids.push(derived("acpdb 2026 stream opened v1", &[id.as_bytes()]));
-            drafts.push(draft);
+            let named = derived("acpdb 2026 stream opened v1", &[id.as_bytes()]);
+            opened.push_back(streams.open_with(inner, (id, info), || key).map(|draft| (named, draft)));
         }
-        Ok(())
+        Ok(opened)
     }
 
-    /// Drafts the events of the other store, and those of this store's own making.
-    fn adopt(&mut self, streams: &Streams<'_>, withheld: &Withheld, drafts: &mut Vec<EventDraft>) {
+    /// Drafts the events of the other store, and those of this store's own making. Each opening stands where it stood: the beginning of a
+    /// session ends what earlier sessions remembered for their own length, and only that.
+    fn adopt(
+        &mut self,
+        streams: &Streams<'_>,
+        withheld: &Withheld,
+        mut opened: VecDeque<Option<Opening>>,
+    ) -> Vec<EventDraft> {
         let inner = self.taker.inner;
+        let mut drafts = Vec::with_capacity(self.waiting.len());
         let fallback = Signer::new([0; 32]);
         let mut recorders: BTreeMap<StreamId, (Recorder<'_>, StreamInfo)> = BTreeMap::new();
         for (id, writer) in streams.iter() {
@@ -276,7 +282,12 @@ impl Group<'_, '_> {
         }
         for one in self.waiting {
             match one {
-                Waiting::Open { .. } => {}
+                Waiting::Open { .. } => {
+                    if let Some((id, draft)) = opened.pop_front().flatten() {
+                        self.ids.push(id);
+                        drafts.push(draft);
+                    }
+                }
                 Waiting::Own { stream, id, time, payload } => {
                     let stamp = Stamp { actor: Actor::Policy, ..Stamp::default() };
                     let origin = inner.log.secret().keyed(*id);
@@ -297,8 +308,12 @@ impl Group<'_, '_> {
                 }
             }
         }
+        drafts
     }
 }
+
+/// The opening of a stream, with its id.
+type Opening = (FactId, EventDraft);
 
 /// A stream as its ingest state knows it.
 fn info_of(ingest_state: &IngestState) -> StreamInfo {
