@@ -43,7 +43,7 @@ NOT_FOUND = 7
 READS = (("list", "--json"), ("log", "--json"), ("stats",))
 # A wrapper's name, the check that it must not pass, and how many rounds and damage runs that takes.
 WRAPPERS = (
-    ("drops an acknowledged message", "acknowledged and lost", 3, 0),
+    ("drops an acknowledged message", "acknowledged and lost", 8, 0),
     ("shows a changed text", "changed", 0, 3),
     ("panics on damage", "panicked", 0, 20),
     ("hangs on damage", "hangs", 0, 20),
@@ -102,6 +102,7 @@ class Run:
 
     def __init__(self, program: Program, store: pathlib.Path, first: int, dice: random.Random):
         self.first, self.sent, self.acknowledged, self.dice = first, [], [], dice
+        self.timeout = program.timeout
         self.child = program.start(store, "append", "--stdin", "--ack")
         self.complaints = b""
         self.threads = [threading.Thread(target=target, daemon=True) for target in (self.hear, self.read_complaints)]
@@ -117,10 +118,12 @@ class Run:
     def read_complaints(self) -> None:
         self.complaints = self.child.stderr.read()
 
-    def feed(self, seconds: float) -> None:
-        """Sends messages, some of them ahead of their acknowledgements, until the time is over."""
-        until = time.monotonic() + seconds
-        while time.monotonic() < until and self.child.poll() is None:
+    def feed(self, seconds: float, least: int = 0) -> None:
+        """Sends messages, some of them ahead of their acknowledgements, until the time is over and there are enough of them."""
+        begun = time.monotonic()
+        while (passed := time.monotonic() - begun) < self.timeout and self.child.poll() is None:
+            if passed > seconds and len(self.acknowledged) >= least:
+                return
             if len(self.sent) - len(self.acknowledged) > 8:
                 time.sleep(0.0005)
                 continue
@@ -281,7 +284,7 @@ def overwritten(data: bytearray, dice: random.Random, name: str, filled) -> str:
 def damage(program: Program, work: pathlib.Path, runs: int, dice: random.Random, tally: collections.Counter) -> None:
     whole, copy = work / "whole", work / "damaged"
     run = Run(program, whole, 0, dice)
-    run.feed(0.3)
+    run.feed(0.3, least=60)
     run.end(lambda: close(run))
     kept = Kept()
     kept.runs.append(run)
@@ -299,11 +302,13 @@ def damage(program: Program, work: pathlib.Path, runs: int, dice: random.Random,
     if any(code != 0 for code, _ in before.values()):
         raise Broken(f"a store without damage cannot be read: {before}")
     files = [path for path in sorted(whole.rglob("*")) if path.is_file() and path.stat().st_size > 0]
+    logs = [path for path in files if path.suffix == ".seg"]
     for _ in range(runs):
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(whole, copy)
-        # Most bytes are the log's; each file has its turn.
-        path = dice.choice(files) if dice.random() < 0.5 else max(files, key=lambda path: path.stat().st_size)
+        # Half of the runs damage the log: each change of it must be reported. On a slow disk it is not the largest file. Each other
+        # file has its turn.
+        path = dice.choice(files if dice.random() < 0.5 else logs)
         path = copy / path.relative_to(whole)
         data = bytearray(path.read_bytes())
         how = dice.choice((flipped, flipped, cut, zeroed, garbled))(data, dice)
@@ -392,6 +397,9 @@ def as_if(fault: str, program: str, arguments: list[str]) -> int:
     """The program behind a wrapper that breaks one promise. It is killed like the program."""
     if "append" in arguments and fault == "drops an acknowledged message":
         return append_all_but_one(program, arguments)
+    if "append" in arguments:
+        # Acknowledgements are to come while messages are sent.
+        os.execv(program, [program, *arguments])
     done = subprocess.run([program, *arguments], stdin=sys.stdin, capture_output=True, check=False)
     lines, code = done.stdout.decode().splitlines(keepends=True), done.returncode
     is_damaged = code in REPORTS
@@ -412,7 +420,8 @@ def append_all_but_one(program: str, arguments: list[str]) -> int:
     child = subprocess.Popen([program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     seq = 0
     for number, text in enumerate(sys.stdin):
-        if number == 3:
+        if number == 0:
+            # The first one, since a round may end before there is a second one.
             seq += 1
         else:
             child.stdin.write(text.encode())
