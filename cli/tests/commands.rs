@@ -409,6 +409,11 @@ fn after_a_rewind_undo_finds_the_acts_that_are_left() {
     let rewound = shell.run(&["rewind", &format!("#{}", base + 1)], "");
     assert!(rewound.err.contains(&format!("acpdb fork s1 --at '#{}'", base + 2)), "{rewound:?}");
     shell.refuses(&["rewind", "@rewind-1"], "", 7, "is on a branch that was left");
+    // Nor does it if there is something to take off: it said only that.
+    let said = r#"{"session":"s1","message":{"role":"user","text":"and on"}}"#;
+    assert_eq!(shell.run(&["append", "--stdin"], said).code, 0);
+    let again = shell.run(&["rewind", &format!("#{}", base + 2)], "");
+    assert!(again.code == 0 && again.err.contains("is on a branch that was left"), "{again:?}");
     let done = shell.run(&["undo"], "");
     assert!(done.out.starts_with(&format!("took back #{} pinned", base + 1)), "{done:?}");
 }

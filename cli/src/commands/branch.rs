@@ -31,15 +31,13 @@ pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Res
         current.filter(|ix| state.item_id(*ix).is_some_and(|item| item.seq > to)).count()
     };
     let reply = store.rewind(session.id, to)?;
+    let is_left = before.read().state().is_left(to, before.at());
+    let elsewhere =
+        format!("{to} is on a branch that was left; to go on from there: acpdb fork {name} --at '{to}'");
     let Some(seq) = reply.last_seq else {
         let failure = Failure::not_found(format!("nothing to rewind: the branch has no event after {to}"));
-        return Err(if before.read().state().is_left(to, before.at()) {
-            failure.hint(format!(
-                "{to} is on a branch that was left; to go on from there: acpdb fork {name} --at '{to}'"
-            ))
-        } else {
-            failure.hint(format!("acpdb at head {name} shows where the branch stands"))
-        });
+        let hint = format!("acpdb at head {name} shows where the branch stands");
+        return Err(failure.hint(if is_left { elsewhere } else { hint }));
     };
     if output.json {
         return output.json_line(&json!({
@@ -50,6 +48,10 @@ pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Res
         "{name} rewound to {to}: {} left the branch (event {seq})",
         describe::count(left as u64, "item")
     ))?;
+    if is_left {
+        // Its items are not in the context now, as a person may expect who names the point.
+        output.note(elsewhere);
+    }
     // A seq keeps its meaning after later rewinds, which `@rewind-1` would not.
     let head = seq.before();
     output.note(format!(

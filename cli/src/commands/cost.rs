@@ -333,10 +333,13 @@ fn remarks(bill: &Bill, args: &Cost, output: &Output) {
         output.note(format!("without a price, and in no sum: {}", names.join(", ")));
     }
     if bill.requests_without_input > 0 {
-        output.note(format!(
-            "{} tell no input: their sums are too low",
-            describe::count(bill.requests_without_input, "request")
-        ));
+        let tell = if bill.requests_without_input == 1 {
+            "tells no input: its sum is"
+        } else {
+            "tell no input: their sums are"
+        };
+        let requests = describe::count(bill.requests_without_input, "request");
+        output.note(format!("{requests} {tell} too low"));
     }
     if let (Some(says), Some(own)) = (bill.sum.host_total, bill.sum.host_total_by_table) {
         output.note(format!(
