@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use acpdb_engine::store::Redactor;
+use acpdb_engine::text::Unescaped;
 use regex::bytes::{Regex, RegexBuilder};
 
 /// Longest own pattern, in bytes.
@@ -30,7 +31,7 @@ const RUN_BYTES_MIN: usize = 24;
 /// Least entropy of a run that is taken for a secret, in bits per sign.
 const ENTROPY_BITS_MIN: f64 = 4.5;
 /// Most escapes around a text that are taken off one after the other: JSON that stands as a text in JSON, once more.
-const ESCAPE_DEPTH_MAX: usize = 3;
+const ESCAPE_LAYERS_MAX: usize = 3;
 
 /// Secrets to which their issuers gave a form.
 const USUAL: &[(&str, &str)] = &[
@@ -153,17 +154,14 @@ impl Rules {
     /// each rule, and again for the text without each layer of escapes that it has.
     pub fn find(&self, text: &[u8]) -> Vec<Found> {
         let mut found = self.find_as_written(text);
-        let mut plain: Vec<Plain> = Vec::new();
-        while plain.len() < ESCAPE_DEPTH_MAX
-            && let Some(next) = Plain::of(plain.last().map_or(text, |plain| &plain.bytes))
-        {
-            let inner = self.find_as_written(&next.bytes);
-            plain.push(next);
-            let outside = |place: usize| plain.iter().rev().fold(place, |place, plain| plain.outside(place));
+        let layers = Unescaped::layers(text, ESCAPE_LAYERS_MAX);
+        for (depth, plain) in layers.iter().enumerate() {
+            let around = layers.get(..=depth).unwrap_or_default();
+            let outside =
+                |place: usize| around.iter().rev().fold(place, |place, plain| plain.place_in_text(place));
+            let inner = self.find_as_written(&plain.bytes).into_iter();
             found.extend(
-                inner
-                    .into_iter()
-                    .map(|it| Found { rule: it.rule, place: outside(it.place.start)..outside(it.place.end) }),
+                inner.map(|it| Found { place: outside(it.place.start)..outside(it.place.end), ..it }),
             );
         }
         // The rules are in order, and the sort keeps it among equals.
@@ -192,62 +190,6 @@ impl Rules {
         }
         found
     }
-}
-
-/// A text without one layer of JSON's escapes.
-struct Plain {
-    bytes: Vec<u8>,
-    /// Behind each escape: the place in these bytes, and the place in the text.
-    behind: Vec<(usize, usize)>,
-}
-
-impl Plain {
-    /// The text without its escapes; `None` if it has none.
-    fn of(text: &[u8]) -> Option<Self> {
-        let mut plain = Self { bytes: Vec::new(), behind: Vec::new() };
-        let (mut done, mut at) = (0, 0);
-        while let Some(next) = text.get(at..).and_then(|rest| rest.iter().position(|byte| *byte == b'\\')) {
-            let start = at + next;
-            // A backslash that begins no escape stands for itself.
-            let Some((sign, length)) = text.get(start..).and_then(escape) else {
-                at = start + 1;
-                continue;
-            };
-            plain.bytes.extend_from_slice(text.get(done..start).unwrap_or_default());
-            plain.bytes.extend_from_slice(sign.encode_utf8(&mut [0; 4]).as_bytes());
-            (done, at) = (start + length, start + length);
-            plain.behind.push((plain.bytes.len(), at));
-        }
-        plain.bytes.extend_from_slice(text.get(done..).unwrap_or_default());
-        (done > 0).then_some(plain)
-    }
-
-    /// The place in the text of a place in these bytes.
-    fn outside(&self, place: usize) -> usize {
-        let passed = self.behind.partition_point(|(inside, _)| *inside <= place);
-        let last = passed.checked_sub(1).and_then(|last| self.behind.get(last));
-        last.map_or(place, |(inside, outside)| outside + (place - inside))
-    }
-}
-
-/// The sign that an escape at the beginning of a text stands for, and the bytes of the escape.
-fn escape(text: &[u8]) -> Option<(char, usize)> {
-    let plain = match text.get(1)? {
-        b'n' => '\n',
-        b'r' => '\r',
-        b't' => '\t',
-        b'b' => '\u{8}',
-        b'f' => '\u{c}',
-        byte @ (b'"' | b'\\' | b'/') => char::from(*byte),
-        b'u' => {
-            let digits = std::str::from_utf8(text.get(2..6)?).ok()?;
-            // Half of a pair stands for no sign of its own.
-            let sign = u32::from_str_radix(digits, 16).ok().map(char::from_u32)?;
-            return Some((sign.unwrap_or(char::REPLACEMENT_CHARACTER), 6));
-        }
-        _ => return None,
-    };
-    Some((plain, 2))
 }
 
 impl Redactor for Rules {
@@ -339,7 +281,7 @@ mod tests {
             {
                 let mut text = format!("{before}{text}\nb");
                 let mut expected = format!("{before}[redacted:{rule}]\nb");
-                for depth in 0..=ESCAPE_DEPTH_MAX {
+                for depth in 0..=ESCAPE_LAYERS_MAX {
                     assert_eq!(redacted(&rules, &text), expected, "{depth} layers");
                     text = serde_json::json!({ "k": text }).to_string();
                     expected = serde_json::json!({ "k": expected }).to_string();

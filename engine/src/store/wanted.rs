@@ -17,9 +17,12 @@ use crate::codec::BodyRow;
 use crate::event::wire::{Piece, pieces};
 use crate::ids::{Position, Seq};
 use crate::log::{Log, LogError};
+use crate::text::Unescaped;
 
 /// Texts shorter than this must stand between quotation marks to count as quoted: a record has an `ok` in many a place.
 const BARE_BYTES_MIN: usize = 12;
+/// Layers of escapes that are taken off a record: parameters may be JSON inside of a JSON string.
+const ESCAPE_LAYERS: usize = 2;
 
 /// Contents that are to be erased.
 #[derive(Default)]
@@ -104,10 +107,7 @@ pub(super) fn holds_stretch(bytes: &[u8], stretch: &[u8]) -> bool {
 
 /// Asks of the bytes as they are, and without their escapes.
 fn in_any_spelling(bytes: &[u8], holds: impl Fn(&[u8]) -> bool) -> bool {
-    let once = unescaped(bytes);
-    // Parameters may be JSON inside of a JSON string.
-    let twice = unescaped(&once);
-    [bytes, &once, &twice].into_iter().any(holds)
+    holds(bytes) || Unescaped::layers(bytes, ESCAPE_LAYERS).iter().any(|plain| holds(&plain.bytes))
 }
 
 fn quotes(text: &[u8], wanted: &[u8]) -> bool {
@@ -117,45 +117,6 @@ fn quotes(text: &[u8], wanted: &[u8]) -> bool {
         length if length >= BARE_BYTES_MIN => finds(wanted),
         _ => finds(&[b"\"", wanted, b"\""].concat()),
     }
-}
-
-/// The bytes with every JSON escape undone, wherever it stands. Halves of surrogate pairs become nothing.
-fn unescaped(bytes: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    let mut high = None;
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        let Some((escape, after)) = after.split_first().filter(|_| *first == b'\\') else {
-            out.push(*first);
-            continue;
-        };
-        rest = after;
-        match escape {
-            b'n' => out.push(b'\n'),
-            b'r' => out.push(b'\r'),
-            b't' => out.push(b'\t'),
-            b'b' => out.push(8),
-            b'f' => out.push(12),
-            b'u' => {
-                let digits = after.get(..4).and_then(|digits| std::str::from_utf8(digits).ok());
-                // Digits that are no number stand for themselves.
-                let Some(unit) = digits.and_then(|digits| u16::from_str_radix(digits, 16).ok()) else {
-                    continue;
-                };
-                rest = after.get(4..).unwrap_or_default();
-                let units = high.take().into_iter().chain([unit]);
-                for found in char::decode_utf16(units) {
-                    match found {
-                        Ok(found) => out.extend_from_slice(found.encode_utf8(&mut [0; 4]).as_bytes()),
-                        Err(half) => high = Some(half.unpaired_surrogate()),
-                    }
-                }
-            }
-            other => out.push(*other),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 //! for labels, signatures and estimates are stored. Nothing knows events, policies or hosts, and nothing panics on
 //! any input. Keys, protection and shown texts are decided elsewhere.
 
+pub mod escapes;
 pub mod globs;
 pub mod json;
 pub mod paths;
@@ -21,6 +22,7 @@ pub mod signature;
 pub mod tokens;
 pub mod words;
 
+pub use escapes::Unescaped;
 pub use globs::{GlobError, Globs};
 pub use json::{JSON_DEPTH_MAX, Json, JsonError, JsonStr, ParamPath, canonical_or_text, write_json_string};
 pub use pattern::Pattern;
