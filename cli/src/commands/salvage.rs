@@ -122,6 +122,12 @@ fn tell(done: &Salvaged, args: &Salvage, output: &mut Output) -> Result<(), Fail
             "  lost  the signature key of {streams}: calls before the damage are not recognised as repeated"
         ))?;
     }
+    if done.has_new_secret {
+        output.line(
+            "  lost  the store's secret: a recording that was imported before is imported a second time, and a merge with an older copy \
+             makes branches",
+        )?;
+    }
     for witness in &done.contradicting {
         // A witness without a detail about the log's own value is ahead of the log.
         let found = witness.detail.clone().unwrap_or_default();

@@ -190,8 +190,9 @@ pub fn salvage_storage(
     // The new store takes the secret, so origins, revisions and signatures keep their meaning. If the secret is lost, the new store has one of its
     // own.
     let mut logs = std::iter::once(&source).chain(backups.iter().map(|backup| &backup.log));
-    if let Some(secret) = logs.find_map(Log::filed_secret) {
-        target.take_secret(&secret)?;
+    let secret = logs.find_map(Log::filed_secret);
+    if let Some(secret) = &secret {
+        target.take_secret(secret)?;
     }
     let recorded = Recorded::read((&source, records), &backups, &shortfall)?;
     let (sealed, lost_keys, keys_from_backups) =
@@ -225,6 +226,7 @@ pub fn salvage_storage(
             lost_keys,
             keys_from_backups,
             new_keys: 0,
+            has_new_secret: secret.is_none() && source_head > Seq::ZERO,
             source_head,
             source_head_is_known,
             contradicting: shortfall.contradicting,

@@ -109,6 +109,20 @@ fn a_lost_segment_a_lost_end_and_a_lost_secret_come_back() {
     }
 }
 
+/// All events are there, and the new store does not know them by their ids. That was called whole, and the next import recorded all
+/// of them again.
+#[test]
+fn a_store_whose_secret_is_lost_is_not_called_whole() {
+    let (world, said) = filled(5);
+    let backup = world.fork(2);
+    world.remove_file("secret");
+    let (done, now) = salvaged(&world, &said);
+    assert!(done.has_new_secret && !done.is_whole(), "{done:#?}");
+    assert_eq!(now, said);
+    let (done, _) = salvaged_with(&world, &[&backup], &said);
+    assert!(done.is_whole(), "{done:#?}");
+}
+
 /// A large commit is cut into pieces: those that are damaged come from the backup, the others from the store.
 #[test]
 fn the_damaged_pieces_of_a_commit_come_back() {

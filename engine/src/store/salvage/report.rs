@@ -55,6 +55,9 @@ pub struct Salvaged {
     pub keys_from_backups: Vec<String>,
     /// Streams whose signature key was lost and made anew. In them a call is not recognised as a repeat of a call before the damage.
     pub new_keys: u64,
+    /// Whether the source's secret was lost, and no backup has it. The new store has one of its own, so it does not know its events by their ids: a
+    /// recording that was imported before is imported a second time, and a merge with an older copy begins branches.
+    pub has_new_secret: bool,
     /// Last known seq of the source.
     pub source_head: Seq,
     /// Whether a witness says that the source ended there. If not, there may have been more events.
@@ -68,13 +71,14 @@ pub struct Salvaged {
 }
 
 impl Salvaged {
-    /// Whether all that the source ever held is known to be in the new store.
+    /// Whether all that the source ever held is known to be in the new store, and known by its ids.
     pub fn is_whole(&self) -> bool {
         self.lost_events.is_empty()
             && self.unconfirmed_events.is_empty()
             && self.lost_bodies.is_empty()
             && self.lost_keys.is_empty()
             && self.new_keys == 0
+            && !self.has_new_secret
             && self.source_head_is_known
             && self.contradicting.is_empty()
     }
