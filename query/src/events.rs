@@ -266,11 +266,8 @@ impl EventRows {
             let reading = view.read();
             let (state, at, seq) = (reading.state(), view.at(), recorded.seq);
             let mut found: Vec<_> = state.items_of_event(seq).collect();
-            if let Payload::ToolCallFinished(finished) = &recorded.event.payload {
-                let calls = state.calls_by_host_id(&finished.call, at).into_iter();
-                found.extend(
-                    calls.filter(|ix| state.item(*ix, at).is_some_and(|item| item.finished == Some(seq))),
-                );
+            if matches!(recorded.event.payload, Payload::ToolCallFinished(_)) {
+                found.extend(state.finished_by(seq, at));
             }
             let rows =
                 found.into_iter().filter_map(|ix| Some(ItemRow::of(state, &state.item(ix, at)?, "", at)));

@@ -79,12 +79,20 @@ fn of_requests(requests: &Requests, table: Option<&PriceTable>) -> BTreeMap<Stre
     facts
 }
 
-/// The filter with its conditions about whole sessions answered: they name the sessions that match.
+/// The filter with its conditions about sessions answered: those about whole sessions name the sessions that match, and `session:` means
+/// the session of exactly that name, or those whose names begin so. Cost: a look at the beginning of each session, so a caller that asks
+/// many sessions settles the filter before.
 ///
 /// # Errors
-/// If the log cannot be read.
-pub fn settled(store: &Store, filter: Filter) -> Result<Filter, Error> {
-    if filter.needs().facts { settled_among(store, filter, &store.stream_names()?) } else { Ok(filter) }
+/// If the log cannot be read, or no session is called so.
+pub fn settled(store: &Store, mut filter: Filter) -> Result<Filter, Error> {
+    let needs = filter.needs();
+    if !filter.is_settled && (needs.facts || needs.names) {
+        // Only the change of the filter is needed.
+        let _ = crate::names::Names::among(store, &mut filter, &store.stream_names()?)?;
+    }
+    filter.is_settled = true;
+    Ok(filter)
 }
 
 /// As [`settled`], for a caller that has the names of all streams.

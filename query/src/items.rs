@@ -4,6 +4,7 @@
 //! its output), because a reader misses the content; tokens are those of both faces.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use acpdb_engine::View;
 use acpdb_engine::event::Role;
@@ -57,11 +58,14 @@ pub struct ItemRow {
     pub tokens: u64,
     /// Estimated tokens as shown; 0 outside of the context.
     pub tokens_shown: u64,
+    /// The files that the call names, as given and as resolved; `keys` have other subjects, too.
+    #[serde(skip)]
+    pub(crate) files: Vec<Arc<str>>,
 }
 
 impl ItemRow {
     pub(crate) fn of(state: &State, item: &ItemView, session: &str, at: Seq) -> Self {
-        let text = |text: &std::sync::Arc<str>| text.to_string();
+        let text = |text: &Arc<str>| text.to_string();
         let cause = item.output.cause.as_ref().or(item.input.cause.as_ref());
         let (rule, by) = if let Some(CauseView::Superseded { rule, by, .. }) = &item.output.cause {
             (Some(*rule), *by)
@@ -89,6 +93,7 @@ impl ItemRow {
             superseded_by: by.map(|by| by.to_string()),
             in_context: item.in_context,
             pinned: item.pinned,
+            files: state.files(item.ix),
             tokens: item.input.tokens.saturating_add(item.output.tokens),
             tokens_shown: if item.in_context { shown } else { 0 },
         }
@@ -231,11 +236,7 @@ fn of_file(state: &State, path: &str, at: Seq) -> Vec<Ix> {
     if !exact.is_empty() || path.is_empty() {
         return exact;
     }
-    let ends = |ix: &Ix| {
-        let item = state.tool(*ix).and_then(|_| state.item(*ix, at));
-        item.is_some_and(|item| item.keys.iter().any(|key| ends_in(key, path)))
-    };
-    state.items(at).filter(ends).collect()
+    state.items(at).filter(|ix| state.files(*ix).iter().any(|file| ends_in(file, path))).collect()
 }
 
 fn of_tool(state: &State, tool: &str, at: Seq) -> Vec<Ix> {
@@ -261,8 +262,7 @@ pub fn names(view: &View, which: Which<'_>) -> Vec<String> {
                 names.insert(tool.to_string());
             }
             Which::File(_) => {
-                let keys = state.item(ix, at).map(|item| item.keys).unwrap_or_default();
-                names.extend(keys.iter().map(ToString::to_string));
+                names.extend(state.files(ix).iter().map(ToString::to_string));
             }
         }
     }

@@ -85,14 +85,16 @@ impl Names {
         if filter.needs().facts {
             *filter = crate::facts::settled_among(store, std::mem::take(filter), all)?;
         }
-        if !filter.needs().names && !filter.needs().time {
-            return Ok(Self::default());
+        let needs = filter.needs();
+        let mut names = Self::default();
+        if needs.names || needs.time {
+            names = Self::new(all.to_vec());
+            names.settle(filter)?;
         }
-        let mut names = Self::new(all.to_vec());
-        names.settle(filter)?;
-        if !filter.needs().names {
+        if !needs.names {
             names.by_id.clear();
         }
+        filter.is_settled = true;
         Ok(names)
     }
 

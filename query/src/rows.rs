@@ -16,7 +16,7 @@ use crate::cursor::Cursor;
 use crate::events::is_tool;
 use crate::filter::{Filter, Term};
 use crate::items::{ItemRow, spell};
-use crate::names::{Names, of_stream, time_of};
+use crate::names::{of_stream, time_of};
 
 /// Items that are read from the fold at once.
 const CHUNK_COUNT: usize = 256;
@@ -71,9 +71,7 @@ pub fn item_rows(
     stream: &StreamName,
     question: ItemsQuestion,
 ) -> Result<ItemRows, Error> {
-    let mut filter = question.filter;
-    // Only the change of the filter is needed: it has the names now.
-    let _ = Names::for_filter(store, &mut filter)?;
+    let filter = crate::settled(store, question.filter)?;
     let todo = {
         let reading = view.read();
         let after = question.after.map(|cursor| cursor.after);
@@ -205,7 +203,7 @@ pub(crate) fn known(term: &Term, row: &ItemRow, stream: &StreamName) -> Option<b
     Some(match term {
         Term::Kind(words) => words.iter().any(|word| word.is_item(row.kind)),
         Term::Tool(globs) => row.tool.as_ref().is_some_and(|tool| is_tool(globs, tool)),
-        Term::File(globs) => row.keys.iter().any(|key| globs.is_match(&plain(key))),
+        Term::File(globs) => row.files.iter().any(|file| globs.is_match(&plain(file))),
         Term::Session(_) | Term::Host(_) | Term::In(_) => return of_stream(term, stream),
         Term::Call(globs) => row.call.as_ref().is_some_and(|call| globs.is_match(call)),
         Term::State(states) => states.iter().any(|state| state.is(row)),

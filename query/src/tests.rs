@@ -50,6 +50,54 @@ fn rows(rows: &[ItemRow]) -> String {
     text
 }
 
+/// `file:` looked at all subjects of a call in `history` (a search, a task, a command line) and at files in `log`; the path that a
+/// relative one means was found by `log` alone, and `or` beside a text found more than both.
+#[test]
+fn a_condition_about_files_is_about_files_in_each_answer() {
+    use acpdb_engine::entry::{Entry, StreamInfo};
+
+    let store = store();
+    let info = StreamInfo { cwd: Some("/w".to_owned()), ..StreamInfo::session("acpdb", "s") };
+    let calls = [
+        ("read", r#"{"filePath":"src/a.ts"}"#),
+        ("read", r#"{"filePath":"/w/src/b.ts"}"#),
+        ("grep", r#"{"pattern":"src/a.ts","path":"src"}"#),
+        ("bash", r#"{"command":"git diff src/a.ts"}"#),
+        ("TaskUpdate", r#"{"taskId":"1","status":"completed"}"#),
+    ];
+    let entries = calls
+        .iter()
+        .enumerate()
+        .map(|(n, (tool, params))| Entry::tool_started(n.to_string(), *tool, *params));
+    let _ = store.append(&info, entries.collect()).unwrap();
+    let name = store.find_stream("s").unwrap();
+    let view = view(&store, &name);
+    let found = |query: &str| -> Vec<String> {
+        let filter = filter::Filter::parse(query, Micros(0)).unwrap();
+        let question = ItemsQuestion { filter, ..ItemsQuestion::default() };
+        item_rows(&store, &view, &name, question).unwrap().map(|row| row.unwrap().item).collect()
+    };
+    let logged = |query: &str| -> Vec<String> {
+        let filter = filter::Filter::parse(query, Micros(0)).unwrap();
+        let question = EventsQuestion { filter, ..EventsQuestion::default() };
+        events::events(&store, question).unwrap().map(|event| event.unwrap().seq.to_string()).collect()
+    };
+    let is_file = |row: &ItemRow| row.tool.as_deref() == Some("read") || row.tool.as_deref() == Some("bash");
+    for (glob, count) in
+        [("src/a.ts", 1), ("/w/src/a.ts", 1), ("**/*.ts", 2), ("src/**", 2), ("1", 0), ("git*", 0)]
+    {
+        let query = format!("file:{glob}");
+        let rows = found(&query);
+        assert_eq!(rows, logged(&format!("{query} kind:tool_call_started")), "{glob}");
+        assert_eq!(rows, found(&format!("{query} or text:nowhere")), "{glob}");
+        assert_eq!(rows.len(), count, "{glob}");
+    }
+    for (path, count) in [("a.ts", 1), ("src/a.ts", 1), ("1", 0), ("/w/src/b.ts", 1)] {
+        let rows = items(&view, "s", Which::File(path));
+        assert!(rows.len() == count && rows.iter().all(is_file), "{path}: {rows:?}");
+    }
+}
+
 #[test]
 fn items_say_where_they_stand_and_why() {
     let (_, session, view) = sample();

@@ -73,6 +73,8 @@ impl Listing<'_> {
         streams: &[StreamName],
         output: &mut Output,
     ) -> Result<Code, Failure> {
+        // Once, and not for each session.
+        let filter = acpdb_query::settled(store, self.filter.clone())?;
         let mut near = Vec::new();
         let mut scanned = Scanned::default();
         // The end of the page, and whether a row follows it.
@@ -99,7 +101,7 @@ impl Listing<'_> {
             }
             let chosen = chosen(&view, &stream.name, self.which);
             let question = ItemsQuestion {
-                filter: self.filter.clone(),
+                filter: filter.clone(),
                 limit: None,
                 after: after.take(),
                 digest: self.digest,

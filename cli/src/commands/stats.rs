@@ -86,6 +86,8 @@ fn matching(
 ) -> Result<Code, Failure> {
     let mut sums = TallySums::default();
     let mut scanned = acpdb_query::Scanned::default();
+    // Once, and not for each session.
+    let filter = acpdb_query::settled(store, filter.clone())?;
     each(store, global, streams, &mut |stream, view| {
         let question = ItemsQuestion { filter: filter.clone(), ..ItemsQuestion::default() };
         let mut rows = acpdb_query::item_rows(store, view, stream, question)?;

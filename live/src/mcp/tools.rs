@@ -194,6 +194,8 @@ impl Tools {
         };
         streams.sort_by_key(|stream| std::cmp::Reverse(stream.head));
         let mut items = Vec::new();
+        // Once, and not for each session.
+        let filter = acpdb_query::settled(&self.store, filter)?;
         for stream in streams.into_iter().take(SESSION_COUNT_MAX) {
             let Some(left) = limit.checked_sub(items.len()).filter(|left| *left > 0) else { break };
             let view = self.store.view(stream.id)?;

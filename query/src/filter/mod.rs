@@ -36,6 +36,8 @@ pub use words::{KindWord, StateWord};
 pub struct Filter {
     pub(crate) text: String,
     pub(crate) expr: Option<Expr>,
+    /// Whether the terms about sessions mean sessions of the store by now; see [`crate::settled`].
+    pub(crate) is_settled: bool,
 }
 
 /// The ways to combine terms.
@@ -174,7 +176,7 @@ impl Filter {
 
     /// A filter of one term.
     pub fn term(term: Term) -> Self {
-        Self { text: String::new(), expr: Some(Expr::Term(term)) }
+        Self { expr: Some(Expr::Term(term)), ..Self::default() }
     }
 
     /// A filter that lets a thing pass if both filters do.
@@ -189,7 +191,7 @@ impl Filter {
             (None, expr) | (expr, None) => expr,
             (Some(left), Some(right)) => Some(Expr::All(vec![left, right])),
         };
-        Self { text, expr }
+        Self { text, expr, is_settled: self.is_settled && other.is_settled }
     }
 
     /// A filter that lets a thing pass if one of the filters does. If one lets everything pass, so does the result.
@@ -199,6 +201,7 @@ impl Filter {
         Self {
             text: format!("({}) or ({})", self.text, other.text),
             expr: Some(Expr::Any(vec![left, right])),
+            is_settled: self.is_settled && other.is_settled,
         }
     }
 

@@ -126,7 +126,7 @@ pub(super) fn parse(text: &str, now: Micros) -> Result<Filter, ParseError> {
         let span = tokens.get(error.offset()).map_or(text.len()..text.len(), |token| token.span.clone());
         fault(Fault::new(&span, "a condition is expected here"))
     })?;
-    Ok(Filter { text: text.to_owned(), expr: Some(expr) })
+    Ok(Filter { text: text.to_owned(), expr: Some(expr), is_settled: false })
 }
 
 /// Words that stand in one time after the first.

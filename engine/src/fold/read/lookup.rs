@@ -97,6 +97,15 @@ impl State {
         calls
     }
 
+    /// The call that an event finished, at `at`. Cost: a step for each call of the same host id, back to that call.
+    pub fn finished_by(&self, seq: Seq, at: Seq) -> Option<Ix> {
+        let place = self.facts.finishes.partition_point(|finish| finish.seq < seq);
+        let finish = self.facts.finishes.get(place).filter(|finish| finish.seq == seq)?;
+        let is_older = |ix: &Ix| self.facts.item(*ix).is_some_and(|item| item.id.seq < seq);
+        let mut calls = self.facts.calls_of_host(finish.host_id).filter(is_older);
+        calls.find(|ix| self.history.answer(*ix, at) == Some(crate::fold::number::index(place)))
+    }
+
     /// Calls that name a file, as given or as resolved, oldest first; `path` is resolved as the calls' paths were. Cost: O(calls).
     pub fn calls_by_file(&self, path: &str, at: Seq) -> Vec<Ix> {
         let cwd = self.info(at).and_then(|info| info.cwd.as_deref());
@@ -113,6 +122,14 @@ impl State {
                 keys.flat_map(|key| [key.id_given, key.id_resolved]).any(|id| known.contains(&id))
             })
             .collect()
+    }
+
+    /// The files that a call names, each as given and, if that is another text, as resolved. Other items name none.
+    pub fn files(&self, ix: Ix) -> Vec<Arc<str>> {
+        let Some(call) = self.facts.call(ix) else { return Vec::new() };
+        let keys = self.facts.keys_of(call).iter().filter(|key| key.kind == KeyKind::File);
+        let names = keys.flat_map(|key| [Some(key.given), key.resolved.filter(|path| *path != key.given)]);
+        names.flatten().map(|name| self.facts.names.shared(name)).collect()
     }
 
     /// Calls of a tool, oldest first. Cost: O(calls).
