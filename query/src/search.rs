@@ -29,6 +29,8 @@ pub use excerpt::{Excerpt, Line};
 /// Bytes of texts that are read at once; the first reading is small, so that the first hit is there at once.
 const READ_BYTES_FIRST: u64 = 256 << 10;
 const READ_BYTES_MAX: u64 = 8 << 20;
+/// Bytes that a text takes in memory beside its own: its event, its ids, its place in lists.
+const HELD_BYTES: u64 = 400;
 /// Bytes that a compiled pattern may take.
 const PATTERN_BYTES_MAX: usize = 16 << 20;
 
@@ -248,7 +250,8 @@ fn search_in(
             continue;
         }
         scanned.events += 1;
-        bytes = bodies.iter().fold(bytes, |sum, body| sum.saturating_add(body.bytes));
+        let weigh = |body: &Body| body.bytes.saturating_add(HELD_BYTES);
+        bytes = bodies.iter().fold(bytes, |sum, body| sum.saturating_add(weigh(body)));
         held.push((recorded, bodies));
         if bytes >= room {
             if !search.through(&mut held, scanned, found)? {

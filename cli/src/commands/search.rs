@@ -32,7 +32,7 @@ enum News {
 }
 
 pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result<Code, Failure> {
-    let (texts, conditions) = parted(&args.words);
+    let (texts, conditions) = parted(&args.words)?;
     if texts.is_empty() && conditions.is_empty() {
         return Err(Failure::usage("there is nothing to look for").hint("acpdb search WORD"));
     }
@@ -121,29 +121,77 @@ fn size(sort: SearchSort, hit: &Hit) -> u64 {
     }
 }
 
-/// Words to look for, and conditions.
-fn parted(words: &[String]) -> (Vec<String>, Vec<String>) {
-    let is_condition = |word: &str| {
-        let word = word.trim_start_matches(['-', '!', '(']);
-        let word = word.strip_prefix("not ").unwrap_or(word);
-        word.split_once(':').is_some_and(|(field, value)| {
-            field != "text" && !value.is_empty() && words::field(field).is_some()
-        })
-    };
-    let (mut texts, mut conditions) = (Vec::new(), Vec::new());
-    for word in words {
-        if is_condition(word) {
-            conditions.push(word.clone());
-        } else {
-            let text = word.strip_prefix("text:").unwrap_or(word);
-            let quoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-            let text = if word.starts_with("text:") { quoted.unwrap_or(text) } else { text };
-            if !text.is_empty() {
-                texts.push(text.to_owned());
-            }
+/// The part that a word has beside others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Condition,
+    Text,
+    Not,
+    And,
+    Or,
+    Open,
+    Close,
+}
+
+impl Part {
+    fn of(word: &str) -> Self {
+        let is = |other: &str| word.eq_ignore_ascii_case(other);
+        match word {
+            "!" => Self::Not,
+            "(" => Self::Open,
+            ")" => Self::Close,
+            _ if is("not") => Self::Not,
+            _ if is("and") => Self::And,
+            _ if is("or") => Self::Or,
+            _ if is_condition(word) => Self::Condition,
+            _ => Self::Text,
         }
     }
-    (texts, conditions)
+}
+
+fn is_condition(word: &str) -> bool {
+    let word = word.trim_start_matches(['-', '!', '(']);
+    let word = word.strip_prefix("not ").unwrap_or(word);
+    word.split_once(':')
+        .is_some_and(|(field, value)| field != "text" && !value.is_empty() && words::field(field).is_some())
+}
+
+/// Words to look for, and conditions. `not`, `and`, `or` and brackets beside a condition belong to it; elsewhere they are words.
+fn parted(words: &[String]) -> Result<(Vec<String>, Vec<String>), Failure> {
+    let parts: Vec<Part> = words.iter().map(|word| Part::of(word)).collect();
+    let (mut texts, mut conditions) = (Vec::new(), Vec::new());
+    let mut is_behind = false;
+    for (place, (word, part)) in words.iter().zip(&parts).enumerate() {
+        let mut next = parts.iter().skip(place + 1).filter(|part| !matches!(part, Part::Not | Part::Open));
+        let is_before = next.next() == Some(&Part::Condition);
+        is_behind = match part {
+            Part::Condition => true,
+            Part::Text => false,
+            Part::Not | Part::Open => is_before,
+            Part::Close => is_behind,
+            Part::And if is_behind != is_before => continue,
+            Part::Or if is_behind != is_before => {
+                let failure = Failure::usage(format!(
+                    "`{word}` stands between a text and a condition; a search is for all of its texts"
+                ));
+                return Err(
+                    failure.hint("acpdb history 'text:refused or tool:bash' asks for items of either kind")
+                );
+            }
+            Part::And | Part::Or => is_before,
+        };
+        if is_behind {
+            conditions.push(word.clone());
+            continue;
+        }
+        let text = word.strip_prefix("text:").unwrap_or(word);
+        let quoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+        let text = if word.starts_with("text:") { quoted.unwrap_or(text) } else { text };
+        if !text.is_empty() {
+            texts.push(text.to_owned());
+        }
+    }
+    Ok((texts, conditions))
 }
 
 /// The streams to search, sessions and others, the newest first.
@@ -390,9 +438,20 @@ mod tests {
             (&["text:\"a b\"", "text:c"], &["a b", "c"], &[]),
             (&["x", "-host:codex", "tool:a or tool:b"], &["x"], &["-host:codex", "tool:a or tool:b"]),
             (&["tool:"], &["tool:"], &[]),
+            // These were looked for as words, so that `not tool:a` found what it was to leave out.
+            (&["x", "not", "tool:a"], &["x"], &["not", "tool:a"]),
+            (
+                &["x", "!", "(", "tool:a", "or", "tool:b", ")"],
+                &["x"],
+                &["!", "(", "tool:a", "or", "tool:b", ")"],
+            ),
+            (&["tool:a", "OR", "not", "tool:b", "x"], &["x"], &["tool:a", "OR", "not", "tool:b"]),
+            (&["x", "and", "tool:a"], &["x"], &["tool:a"]),
+            (&["not", "found", "or", "lost", "tool:a"], &["not", "found", "or", "lost"], &["tool:a"]),
+            (&["tool:a", "not"], &["not"], &["tool:a"]),
         ] {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            let (found, narrowed) = parted(&words);
+            let (found, narrowed) = parted(&words).unwrap();
             assert_eq!(
                 (found, narrowed),
                 (
@@ -401,6 +460,9 @@ mod tests {
                 ),
                 "{words:?}"
             );
+        }
+        for words in [["x", "or", "tool:a"], ["tool:a", "or", "x"]] {
+            assert!(parted(&words.map(str::to_owned)).is_err(), "{words:?}");
         }
     }
 }

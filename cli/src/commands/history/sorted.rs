@@ -7,7 +7,7 @@ use super::super::ask;
 use super::super::lines::{about, clip, joined, one_line, standing_painted};
 use super::{SCHEMA, chosen, columns, view_of};
 use crate::args::HistorySort;
-use crate::commands::{Code, Failure, Global, Output};
+use crate::commands::{Code, Failure, Global, Output, describe};
 
 /// Columns of a session's id, which any command takes as a prefix of the whole id.
 const SESSION_WIDTH: usize = 14;
@@ -45,12 +45,15 @@ impl Sorted<'_> {
     ) -> Result<Code, Failure> {
         let mut scanned = Scanned::default();
         let mut found: Vec<(ItemRow, String)> = Vec::new();
+        let mut count = 0;
+        // Once, and not for each session.
+        let filter = acpdb_query::settled(store, self.filter.clone())?;
         let many = streams.len() > 1;
         for stream in streams {
             let at = global.at.as_deref();
             let Some(view) = view_of(store, global, stream, at, many)? else { continue };
             let wanted = chosen(&view, &stream.name, self.which);
-            let question = ItemsQuestion { filter: self.filter.clone(), limit: None, after: None, digest: 0 };
+            let question = ItemsQuestion { filter: filter.clone(), limit: None, after: None, digest: 0 };
             let mut rows = acpdb_query::item_rows(store, &view, stream, question)?;
             // A fork repeats the items that it shares with its parent.
             let first = view.read().state().first();
@@ -62,6 +65,7 @@ impl Sorted<'_> {
                     own.push((row, String::new()));
                 }
             }
+            count += own.len();
             // Only the texts of shown items are read.
             self.order(&mut own);
             for (row, text) in &mut own {
@@ -72,6 +76,10 @@ impl Sorted<'_> {
             scanned += rows.scanned();
         }
         ask::searched(scanned, output);
+        if count > found.len() {
+            let shown = describe::count(found.len() as u64, "item");
+            output.note(format!("the first {shown} of {count}; --limit shows more"));
+        }
         if output.json {
             let rows: Vec<ItemRow> = found.into_iter().map(|(row, _)| row).collect();
             return output.json_items(SCHEMA, &rows);
