@@ -432,6 +432,14 @@ fn many_lines_that_are_appended_leave_their_figures_behind() {
     let one = r#"{"session":"s2","message":{"role":"user","text":"one more"}}"#;
     assert_eq!(shell.run(&["append", "--stdin"], one).code, 0);
     assert_eq!(std::fs::read(&kept).unwrap(), first, "little is new");
+    // Verbs that make figures void make them anew: after each of these, every list folded all sessions.
+    let mut before = first;
+    for act in [&["erase", "c1", "--reason", "r"][..], &["policy", "set", "calm"]] {
+        assert_eq!(shell.run(act, "").code, 0, "{act:?}");
+        let now = std::fs::read(&kept).unwrap();
+        assert_ne!(now, before, "{act:?}");
+        before = now;
+    }
 }
 
 /// A dry run listed what an erasure of the whole item would hit.

@@ -11,6 +11,7 @@ pub(crate) const FORKED: u16 = 9;
 pub(crate) const MESSAGE_RECORDED: u16 = 16;
 pub(crate) const MESSAGE_FINISHED: u16 = 18;
 pub(crate) const INJECTED: u16 = 85;
+pub(crate) const ERASED: u16 = 112;
 
 #[cfg(test)]
 mod tests {
@@ -29,6 +30,7 @@ mod tests {
             (MESSAGE_RECORDED, "message_recorded"),
             (MESSAGE_FINISHED, "message_finished"),
             (INJECTED, "injected"),
+            (ERASED, "erased"),
         ] {
             assert!(KIND_LABELS.contains(&kind), "{kind:?}");
         }

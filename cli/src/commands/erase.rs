@@ -55,6 +55,10 @@ pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<
             store.erase_bodies(&bodies, &by, reason)?
         }
     };
+    if !args.dry_run {
+        // The figures of its sessions do not hold any more.
+        crate::kept::leave(&store);
+    }
     let names = describe::StreamNames::new(&store);
     if output.json {
         let value = json!({

@@ -27,6 +27,7 @@ pub(crate) fn run(global: &Global, args: &Merge, output: &mut Output) -> Result<
     store_path::report_end(&other, output);
     let store = store_path::open_redacting(global, &args.redact, output)?;
     let report = store.merge(&mut other, MergeOptions { erase: args.erase })?;
+    crate::kept::leave(&store);
     store.close()?;
     if output.json {
         output.json_object("acpdb.merge/1", &Merged { path: &args.store, report: &report })?;

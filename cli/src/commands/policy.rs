@@ -211,6 +211,8 @@ fn set(global: &Global, args: &PolicySet, output: &mut Output) -> Result<Code, F
     wanted.policy(&*store.policy(stream, Seq::MAX)?).map_err(refused)?;
     let seq = store.change_policy(stream, args.reason.as_deref(), &|current| wanted.policy(current))?;
     let policy = store.policy(stream, Seq::MAX)?;
+    // Under another policy no figure holds any more.
+    crate::kept::leave(&store);
     if output.json {
         return output.json_line(&json!({
             "schema": "acpdb.policy_set/1",

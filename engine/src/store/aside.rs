@@ -95,6 +95,12 @@ impl Store {
         (found == footing).then(|| kept.to_vec())
     }
 
+    /// Whether this handle keeps bytes aside at all: not in an encrypted store, not if it is open for reading only.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    pub fn puts_aside(&self) -> bool {
+        self.inner.snapshots.uses.writes
+    }
+
     /// Keeps bytes under a name, in the place of earlier ones. `false`: the bytes are not kept.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn put_aside(&self, name: &str, bytes: &[u8]) -> bool {

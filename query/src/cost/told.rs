@@ -16,7 +16,7 @@ use acpdb_engine::{
 use sha2::{Digest as _, Sha256};
 
 use super::requests::Request;
-use crate::kinds::{FORKED, INJECTED, MESSAGE_FINISHED, REWOUND, SESSION_CHANGED, SESSION_OPENED};
+use crate::kinds::{ERASED, FORKED, INJECTED, MESSAGE_FINISHED, REWOUND, SESSION_CHANGED, SESSION_OPENED};
 use crate::names::time_of;
 use crate::sound::sound;
 
@@ -90,43 +90,55 @@ impl Times {
     }
 }
 
+/// The streams that events behind the kept data are about.
+#[derive(Debug, Default)]
+pub(crate) struct Moved {
+    /// Those that have events.
+    pub(crate) streams: BTreeSet<StreamId>,
+    /// The store's own stream has an event that may be about every stream: a policy.
+    pub(crate) all: bool,
+    /// The events of which texts were erased.
+    pub(crate) erased: BTreeSet<Seq>,
+}
+
 impl Told {
-    /// Reads on up to `to`, at most the head; returns the streams that have events there. Damaged events are left out; the store
+    /// Reads on up to `to`, at most the head; returns the streams that the events there are about. Damaged events are left out; the store
     /// notes them.
     ///
     /// Cost: a look at the envelope of every new event.
     ///
     /// # Errors
     /// If the log cannot be read.
-    pub(crate) fn read_on(
-        &mut self,
-        store: &Store,
-        names: &[StreamName],
-        to: Seq,
-    ) -> Result<BTreeSet<StreamId>, Error> {
+    pub(crate) fn read_on(&mut self, store: &Store, names: &[StreamName], to: Seq) -> Result<Moved, Error> {
+        let mut moved = Moved::default();
         if self.until >= to {
-            return Ok(BTreeSet::new());
+            return Ok(moved);
         }
         let names: HashMap<StreamId, &StreamName> = names.iter().map(|name| (name.id, name)).collect();
         // Events of other streams are not decoded: an event that cannot be opened is an error only where it is asked for.
         let asked: BTreeSet<StreamId> = names.keys().copied().collect();
-        let seen = Arc::new(Mutex::new(BTreeMap::<StreamId, Times>::new()));
-        let times = Arc::clone(&seen);
+        let seen = Arc::new(Mutex::new((BTreeMap::<StreamId, Times>::new(), false)));
+        let noted = Arc::clone(&seen);
         let events = store.events(self.until.next(), to)?.wanted(move |glimpse| {
-            let mut times = steady(&times);
+            let (times, is_of_all) = &mut *steady(&noted);
             let host_time = glimpse.host_time().filter(|_| !is_act(glimpse));
+            let is_erasure = glimpse.kind() == ERASED;
+            *is_of_all |= glimpse.stream() == StreamId::STORE && !is_erasure;
             times.entry(glimpse.stream()).or_default().see(host_time, glimpse.recorded_at());
-            matches!(glimpse.kind(), SESSION_CHANGED | FORKED | MESSAGE_FINISHED)
-                && asked.contains(&glimpse.stream())
+            let is_told = matches!(glimpse.kind(), SESSION_CHANGED | FORKED | MESSAGE_FINISHED);
+            is_erasure || is_told && asked.contains(&glimpse.stream())
         });
         for recorded in sound(events) {
             let recorded = recorded?;
-            if let Some(name) = names.get(&recorded.event.stream) {
+            if let Payload::Erased(erased) = &recorded.event.payload {
+                moved.erased.extend(erased.bodies.iter().map(|body| body.seq));
+            } else if let Some(name) = names.get(&recorded.event.stream) {
                 self.take(recorded, name);
             }
         }
-        let seen = std::mem::take(&mut *steady(&seen));
-        let moved = seen.keys().copied().collect();
+        let (seen, is_of_all) = std::mem::take(&mut *steady(&seen));
+        moved.streams = seen.keys().copied().collect();
+        moved.all = is_of_all;
         for (stream, times) in seen {
             self.times.entry(stream).or_default().and(times);
         }

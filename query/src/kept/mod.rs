@@ -9,7 +9,8 @@
 //!
 //! The kept data lies beside the saved folds and promises as little ([`Store::aside`]): it is whole and of this log or not there,
 //! not durable, gone without loss. Verbs that record much leave it behind; verbs that read change nothing, so they only use it. A
-//! row is a function of its session's events and of the policy, so it holds as long as neither has a new event.
+//! row is a function of its session's events, of the policy, and of erasures of its texts, so it holds as long as none of these has a new
+//! event.
 //!
 //! No text is in it. A title is read from the log when it is shown, so erasing a text needs nothing here. Names that events spell
 //! out (projects, models, ids) are in it, and digests of keys.
@@ -140,8 +141,8 @@ pub(crate) struct Looked {
     pub(crate) told: Told,
     /// Figures of sessions that hold as of the seq.
     pub(crate) figures: BTreeMap<StreamId, Figures>,
-    /// Whether the policy has events that are newer than the kept data.
-    is_policy_new: bool,
+    /// Whether figures that were kept do not hold any more, though their sessions have no new events.
+    is_undone: bool,
     /// The seq up to which data was kept.
     kept_until: Seq,
 }
@@ -154,13 +155,31 @@ impl Looked {
         let (mut told, mut figures) = kept.filter(|(told, _)| told.until <= to).unwrap_or_default();
         let kept_until = told.until;
         let moved = told.read_on(store, names, to)?;
-        let is_policy_new = moved.contains(&StreamId::STORE);
-        if is_policy_new {
-            figures.clear();
-        } else {
-            figures.retain(|stream, _| !moved.contains(stream));
+        figures.retain(|stream, _| !moved.streams.contains(stream));
+        let count = figures.len();
+        let erased = moved.erased.iter().map(|seq| Ok(store.event(*seq)?.map(|it| it.event.stream)));
+        let erased = erased.collect::<Result<Option<BTreeSet<StreamId>>, Error>>();
+        match erased {
+            // The stream of an event that cannot be read is not known.
+            Ok(Some(erased)) if !moved.all => forget(&mut figures, erased),
+            _ => figures.clear(),
         }
-        Ok(Self { told, figures, is_policy_new, kept_until })
+        Ok(Self { told, is_undone: figures.len() < count, figures, kept_until })
+    }
+}
+
+/// Forgets the figures of streams, and of forks of them: these show the items that they share.
+fn forget(figures: &mut BTreeMap<StreamId, Figures>, mut streams: BTreeSet<StreamId>) {
+    loop {
+        let is_fork =
+            |figures: &Figures| figures.forked_from.is_some_and(|fork| streams.contains(&fork.stream));
+        let known = figures.iter().filter(|(stream, figures)| streams.contains(stream) || is_fork(figures));
+        let more: Vec<StreamId> = known.map(|(stream, _)| *stream).collect();
+        if more.is_empty() {
+            return;
+        }
+        figures.retain(|stream, _| !more.contains(stream));
+        streams.extend(more);
     }
 }
 
@@ -176,7 +195,7 @@ fn kept_until(store: &Store) -> Seq {
 pub fn is_much_new(store: &Store) -> Result<bool, Error> {
     // An erasure or a repair may leave kept data that is newer than the log: then nothing is new.
     let new = store.head()?.get().saturating_sub(kept_until(store).get());
-    Ok(new >= NEW_COUNT_MIN)
+    Ok(new >= NEW_COUNT_MIN && store.puts_aside())
 }
 
 /// The data that is to be kept of a store. Sessions without valid figures have to be folded first, in any order, by several
@@ -198,12 +217,12 @@ impl Keeping {
     /// If the log cannot be read.
     pub fn due(store: &Store) -> Result<Option<Self>, Error> {
         let (kept, head) = (kept_until(store), store.head()?);
-        if kept >= head || kept == Seq::ZERO && head.get() < NEW_COUNT_MIN {
+        if !store.puts_aside() || kept >= head || kept == Seq::ZERO && head.get() < NEW_COUNT_MIN {
             return Ok(None);
         }
         let keeping = Self::as_of(store, head)?;
         let is_much = head.get().saturating_sub(keeping.looked.kept_until.get()) >= NEW_COUNT_MIN;
-        Ok(Some(keeping).filter(|keeping| is_much || keeping.looked.is_policy_new))
+        Ok(Some(keeping).filter(|keeping| is_much || keeping.looked.is_undone))
     }
 
     fn as_of(store: &Store, head: Seq) -> Result<Self, Error> {

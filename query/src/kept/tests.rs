@@ -193,8 +193,36 @@ fn rows_that_are_kept_are_used() {
     assert_eq!(calls(&store), [99, 99]);
     play(&store, "one", "read /c ok");
     assert_eq!(calls(&store), [4, 99], "a session that has grown is folded");
+    // An erasure is an event of the store's own stream, as a policy is: it made all figures void.
+    play(&store, "three", "user a third\nturn\nread /c ok");
+    assert_eq!(calls(&store), [4, 99, 1]);
+    act(&store, 1, "erase three");
+    assert_eq!(calls(&store), [4, 99, 1], "the second one has its texts");
+    act(&store, 1, "erase two");
+    assert_eq!(calls(&store), [4, 1, 1]);
+    assert!(Keeping::due(&store).unwrap().is_some(), "a row that was kept is to be made");
     act(&store, 0, "policy - economy");
-    assert_eq!(calls(&store), [4, 1], "all are under another policy");
+    assert_eq!(calls(&store), [4, 1, 1], "all are under another policy");
+}
+
+/// Nothing is kept of an encrypted store, so each append found that much was new, folded all sessions, and threw the rows away.
+#[test]
+fn a_store_that_keeps_nothing_aside_is_not_folded_for_it() {
+    use acpdb_engine::keys::RawKeyRing;
+    use acpdb_engine::storage::SimWorld;
+    use std::sync::Arc;
+
+    let world = SimWorld::new(7);
+    let builder = Store::builder("/sim").storage(Arc::new(world.process(1)));
+    let encrypted = builder.keys(Arc::new(RawKeyRing::new("test", &[7; 32]))).open().unwrap();
+    let plain = store();
+    for (store, is_kept) in [(encrypted, false), (plain, true)] {
+        let said = |number| Entry::message(format!("m{number}"), Role::User, "go on");
+        let entries = (0..NEW_COUNT_MIN).map(said).collect();
+        let _ = store.append(&StreamInfo::session("acpdb", "one"), entries).unwrap();
+        assert_eq!(is_much_new(&store).unwrap(), is_kept);
+        assert_eq!(Keeping::due(&store).unwrap().is_some(), is_kept);
+    }
 }
 
 #[test]
