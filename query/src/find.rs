@@ -168,6 +168,10 @@ pub fn find(store: &Store, text: &str, session: Option<&StreamName>) -> Result<F
                 },
             }
         }
+        // An index that is behind knows no name that is near, either.
+        if store.indexed_until() < store.head()? {
+            return search_all(store, text);
+        }
         // Every call that was ever begun is in the index, and no other thing goes by such a name.
         let nearest = nearest.map_or_else(|| nearest_known(store, text), |near| Ok(Some(near)))?;
         return Err(FindError::NotFound { text: text.to_owned(), nearest });
@@ -196,16 +200,21 @@ fn label_of(text: &str) -> String {
     HashTarget::parse(text).map_or_else(|| text.to_lowercase(), |target| target.label_text())
 }
 
-/// The sessions that may have a call of this name, or of a name that begins with it: all that do, and perhaps others.
-/// `None`: no index knows, or there are too many.
+/// The sessions that may have a call of this name, or of a name that begins with it: all that do, and perhaps others. If the index is
+/// behind, those of both kinds. `None`: no index knows, or there are too many.
 fn bearers(store: &Store, text: &str, prefix: bool) -> Result<Option<Vec<StreamName>>, FindError> {
     let mut known = BTreeSet::new();
     for (kind, name) in [(NameKind::Call, text), (NameKind::Label, label_of(text).as_str())] {
-        let entries = store.named(kind, name, prefix, NAMED_COUNT_MAX);
-        let Some(entries) = entries.filter(|entries| entries.len() < NAMED_COUNT_MAX) else {
-            return Ok(None);
-        };
-        known.extend(entries.into_iter().map(|entry| entry.stream));
+        match store.named(kind, name, prefix, NAMED_COUNT_MAX) {
+            Some(entries) if entries.len() < NAMED_COUNT_MAX => {
+                known.extend(entries.into_iter().map(|entry| entry.stream));
+            }
+            Some(_) => return Ok(None),
+            None => {
+                let Some(streams) = store.bearers(kind, name, NAMED_COUNT_MAX)? else { return Ok(None) };
+                known.extend(streams);
+            }
+        }
     }
     if known.is_empty() {
         return Ok(Some(Vec::new()));

@@ -362,6 +362,8 @@ pub(crate) fn named(store: &Store, name: Option<&str>) -> Result<Option<StreamNa
 
 /// Fewest characters of a prefix that names a session as a bare word.
 const BEGINNING_LENGTH_MIN: usize = 4;
+/// Names near a word that an index is asked for; if it knows more, all sessions are looked at.
+const NEAR_COUNT_MAX: usize = 64;
 
 /// The session that a bare word names: `latest`, an id, or a prefix of only one id.
 pub(crate) fn by_place(store: &Store, word: &str) -> Result<Option<StreamName>, Failure> {
@@ -376,8 +378,7 @@ pub(crate) fn by_place(store: &Store, word: &str) -> Result<Option<StreamName>, 
         return find(store, word).map(Some);
     }
     // Most words name no session, and an index knows that without a look at all sessions.
-    let known = || store.named(NameKind::Session, word, true, 1);
-    if word.len() < NAME_BYTES_MAX && !is_stream_id(word) && known().is_some_and(|known| known.is_empty()) {
+    if word.len() < NAME_BYTES_MAX && !is_stream_id(word) && !may_begin_a_name(store, word)? {
         return Ok(None);
     }
     let is_long = word.chars().count() >= BEGINNING_LENGTH_MIN;
@@ -386,6 +387,16 @@ pub(crate) fn by_place(store: &Store, word: &str) -> Result<Option<StreamName>, 
         Ok(_) | Err(acpdb_engine::Error::NotFound { .. } | acpdb_engine::Error::Ambiguous { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Whether the name of a session may begin with a word. An index that is behind knows most sessions; the few others are looked at.
+fn may_begin_a_name(store: &Store, word: &str) -> Result<bool, Failure> {
+    if let Some(known) = store.named(NameKind::Session, word, true, 1) {
+        return Ok(!known.is_empty());
+    }
+    let Some(streams) = store.bearers(NameKind::Session, word, NEAR_COUNT_MAX)? else { return Ok(true) };
+    let names = store.stream_names_among(&streams.into_iter().collect())?;
+    Ok(names.iter().any(|stream| stream.name.starts_with(word)))
 }
 
 /// Whether a text has the form of a stream's own id.

@@ -283,13 +283,20 @@ impl Store {
     }
 
     /// The streams that the index knows by a name, or else by names that begin with it; `None` if the index cannot tell,
-    /// or knows none.
+    /// or knows none. If it is behind, these are all whose names begin so, and the streams with events that it does not have.
     fn known_by(&self, name: &str) -> Result<Option<Vec<StreamName>>, Error> {
         // The index of names holds no ids of streams, and of longer names it holds the beginning.
         let in_index = !name.is_empty() && name.len() < NAME_BYTES_MAX && !is_hex_id(name);
         for prefix in [false, true] {
             let known = || self.named(NameKind::Session, name, prefix, FOUND_COUNT_MAX);
-            let Some(entries) = in_index.then(known).flatten() else { return Ok(None) };
+            if !in_index {
+                return Ok(None);
+            }
+            let Some(entries) = known() else {
+                let streams = self.bearers(NameKind::Session, name, FOUND_COUNT_MAX)?;
+                let streams = streams.map(|streams| streams.into_iter().collect());
+                return streams.map(|streams| self.stream_names_among(&streams)).transpose();
+            };
             if entries.len() >= FOUND_COUNT_MAX {
                 return Ok(None);
             }

@@ -43,6 +43,48 @@ fn a_call_is_found_by_the_same_texts_with_and_without_an_index() {
     let indexed = Store::builder(&path).create(false).open().unwrap();
     let plain = Store::builder(&path).create(false).index(false).open().unwrap();
     assert!(indexed.named(NameKind::Call, "alone", false, 9).is_some_and(|found| found.len() == 1));
+    compare(&indexed, &plain);
+    // These names come from the index alone, without a fold.
+    for (text, nearest) in [
+        ("toolu_03", "toolu_0"),
+        ("alonf", "alone"),
+        ("call_with_a_long_id_0004", "call_with_a_long_id_000"),
+        ("Mixed_Cast", "Mixed_Case"),
+    ] {
+        let Err(FindError::NotFound { nearest: Some(near), .. }) = find(&indexed, text, None) else {
+            panic!("{text:?} is found")
+        };
+        assert!(near.starts_with(nearest), "{text:?}: {near}");
+    }
+}
+
+/// The index is behind after each short append. Then it was not asked, and each question for a name folded the whole store.
+#[test]
+fn an_index_that_is_behind_names_the_streams_that_it_knows() {
+    let folder = TempDir::new().unwrap();
+    filled(&folder);
+    let path = folder.path().join("store");
+    let plain = Store::builder(&path).create(false).index(false).open().unwrap();
+    let late = [Entry::tool_started("toolu_011", "Read", r#"{"file_path":"/new"}"#)];
+    for name in ["four", "two and more"] {
+        let _ = plain.append(&StreamInfo::session("acpdb", name), late.to_vec()).unwrap();
+    }
+    let indexed = Store::builder(&path).read_only().open().unwrap();
+    assert!(indexed.named(NameKind::Call, "alone", false, 9).is_none(), "it is behind");
+    for (text, streams) in [("alone", 3), ("nothing", 2)] {
+        let found = indexed.bearers(NameKind::Call, text, 9).unwrap().unwrap();
+        assert_eq!(found.len(), streams, "{text}");
+    }
+    compare(&indexed, &plain);
+    for name in ["one", "on", "two", "tw", "two ", "four", "f", "three", "t", "nothing"] {
+        let found =
+            |store: &Store| store.find_stream(name).map(|found| found.name).map_err(|it| it.to_string());
+        assert_eq!(found(&indexed), found(&plain), "{name}");
+    }
+}
+
+/// Names the same item for each text.
+fn compare(indexed: &Store, plain: &Store) {
     let mut hashes = Vec::new();
     for stream in plain.stream_names().unwrap() {
         let view = plain.view(stream.id).unwrap();
@@ -85,18 +127,6 @@ fn a_call_is_found_by_the_same_texts_with_and_without_an_index() {
     }
     texts.push("x".repeat(700));
     for text in &texts {
-        assert_eq!(told(&indexed, text), told(&plain, text), "{text:?}");
-    }
-    // These names come from the index alone, without a fold.
-    for (text, nearest) in [
-        ("toolu_03", "toolu_0"),
-        ("alonf", "alone"),
-        ("call_with_a_long_id_0004", "call_with_a_long_id_000"),
-        ("Mixed_Cast", "Mixed_Case"),
-    ] {
-        let Err(FindError::NotFound { nearest: Some(near), .. }) = find(&indexed, text, None) else {
-            panic!("{text:?} is found")
-        };
-        assert!(near.starts_with(nearest), "{text:?}: {near}");
+        assert_eq!(told(indexed, text), told(plain, text), "{text:?}");
     }
 }
