@@ -117,12 +117,10 @@ fn chains(opened: &Opened<'_>, name: &str) -> Vec<Chain> {
             .filter_map(|(stream, title, group)| {
                 let (_, memory) = view.stream(stream)?;
                 let mut chain = Chain { title, members: Vec::new(), edges: Vec::new() };
+                let mut known = BTreeSet::new();
+                let mut drawn = BTreeSet::new();
                 for row in group {
-                    if chain
-                        .members
-                        .iter()
-                        .any(|member| member.row.as_ref().is_some_and(|known| known.item == row.item))
-                    {
+                    if drawn.contains(&row.item) {
                         continue;
                     }
                     let Some(item) = memory.all().into_iter().find(|item| item.item() == row.item) else {
@@ -130,17 +128,18 @@ fn chains(opened: &Opened<'_>, name: &str) -> Vec<Chain> {
                     };
                     let linked = memory.chain(&item);
                     for member in linked.members {
-                        let is_known = chain.members.iter().any(|known| {
-                            known.row.as_ref().map(|row| row.item) == member.item.map(|item| item.item())
-                                && known.id == member.id
-                        });
-                        if !is_known {
+                        let item = member.item.map(|item| item.item());
+                        drawn.extend(item);
+                        if known.insert((item, member.id.clone())) {
                             let row = member.item.map(|item| Row::new(view, stream, &item, &texts));
                             chain.members.push(Member { id: member.id, row });
                         }
                     }
+                    // Those of this chain differ from each other.
+                    let before = chain.edges.len();
                     for edge in linked.edges {
-                        if !chain.edges.iter().any(|(known, _)| *known == edge) {
+                        let earlier = chain.edges.get(..before).unwrap_or_default();
+                        if !earlier.iter().any(|(known, _)| *known == edge) {
                             let reason = edge.reason.and_then(texts);
                             chain.edges.push((edge, reason));
                         }

@@ -279,8 +279,7 @@ impl Store {
 
     /// The first seq of a stream, if it has any.
     fn known(&self, stream: StreamId) -> Result<Option<Seq>, Error> {
-        let (places, _) = self.inner.frames_of(&[stream], Seq::ZERO)?;
-        Ok(places.first().map(|place| place.first_seq))
+        Ok(self.inner.stream_place(stream)?.map(|place| place.first.first_seq))
     }
 
     fn no_project(&self, name: &str) -> Result<Error, Error> {

@@ -15,7 +15,7 @@ use crate::entry::{Entry, Fact, MemoryEntry, StreamInfo, fact};
 use crate::error::Error;
 use crate::event::Lifespan;
 use crate::fold::memory::default_lifespan;
-use crate::ids::{Seq, StreamId};
+use crate::ids::StreamId;
 
 use super::memory::MemoryScope;
 use super::write::Signers;
@@ -98,7 +98,6 @@ impl Store {
     }
 
     fn is_known(&self, stream: StreamId) -> Result<bool, Error> {
-        let (places, _) = self.inner.frames_of(&[stream], Seq::ZERO)?;
-        Ok(!places.is_empty())
+        Ok(self.inner.stream_place(stream)?.is_some())
     }
 }

@@ -108,7 +108,7 @@ impl Store {
         inner.check_encrypted()?;
         inner.check_key_at_hand()?;
         let Some(stream) = stream else { return Ok(inner.log.add_keys(None)?) };
-        if stream == StreamId::STORE || inner.frames_of(&[stream], Seq::ZERO)?.0.is_empty() {
+        if stream == StreamId::STORE || inner.stream_place(stream)?.is_none() {
             return Err(missing(stream));
         }
         if self.is_shredded(stream)? {
@@ -131,7 +131,7 @@ impl Store {
         inner.check_writable()?;
         inner.check_encrypted()?;
         super::erase::check_reason(by, reason)?;
-        if stream == StreamId::STORE || inner.frames_of(&[stream], Seq::ZERO)?.0.is_empty() {
+        if stream == StreamId::STORE || inner.stream_place(stream)?.is_none() {
             return Err(missing(stream));
         }
         let mut found = Found::default();

@@ -145,7 +145,7 @@ impl Inner {
     }
 
     fn has_no_events(&self, stream: StreamId) -> Result<bool, Error> {
-        Ok(self.frames_of(&[stream], Seq::ZERO)?.0.is_empty())
+        Ok(self.stream_place(stream)?.is_none())
     }
 
     /// Destroys the keys of all streams and subjects whose shredding is recorded after `after`.

@@ -97,9 +97,8 @@ impl Inner {
     }
 
     fn stream_opening(&self, stream: StreamId) -> Result<Option<Recorded>, Error> {
-        let (places, _) = self.frames_of(&[stream], Seq::ZERO)?;
-        let Some(place) = places.first() else { return Ok(None) };
-        let frame = self.first_part_of(place.position, stream)?;
+        let Some(place) = self.stream_place(stream)? else { return Ok(None) };
+        let frame = self.first_part_of(place.first.position, stream)?;
         let event = frame.events().find(|event| event.envelope.stream == stream);
         event.map(|event| self.decode(&frame, &event)).transpose()
     }
