@@ -152,7 +152,8 @@ def sums(asked: Asked, store: pathlib.Path) -> None:
         inside = [row for row in history if row["in_context"]]
         asked.same(in_order(context["items"]), in_order(inside), name)
         asked.same(context["item_count"], len(inside), name)
-        asked.same(context["hidden_count"], sum(row["state"] != "whole" for row in inside), name)
+        # A call without a result has none that could be hidden.
+        asked.same(context["hidden_count"], sum(row["state"] not in ("whole", "absent") for row in inside), name)
         shown = (context["tokens_shown"], sum(row["tokens_shown"] for row in inside))
         asked.same(shown, (session["tokens_shown"], stats["tokens_shown"]), name)
         asked.same((session["tokens"], stats["tokens"]), (sum(row["tokens"] for row in history),) * 2, name)
@@ -214,6 +215,11 @@ def filters(asked: Asked, store: pathlib.Path) -> None:
             (f"not {a} ({b} or not {c})", lambda row: not is_a(row) and (is_b(row) or not is_c(row))),
         ):
             asked.same(found(query), ids(filter(holds, history)), query)
+    for glob in ("**", "src/**", "**/*.md", "1"):
+        rows = asked.rows(store, "history", "--", f"file:{glob}")
+        calls = asked.lines(store, "log", "--", f"file:{glob}", "kind:tool_call_started")
+        asked.same([row["seq"] for row in rows], [call["seq"] for call in calls], "file", glob)
+        asked.same(found(f"file:{glob} or text:nowhere.at.all"), ids(rows), "file", glob, "or a text")
     for query, holds in asked.some(list(known.items()), 12):
         matches = collections.Counter(row["session"] for row in filter(holds, history))
         rows = asked.rows(store, "sessions", "--all", "--", query)
@@ -288,10 +294,10 @@ def chains(asked: Asked, store: pathlib.Path) -> None:
         name = session["id"]
         history = asked.rows(store, "history", "-s", name)
         for row in asked.some([row for row in history if row["superseded_by"]], 3):
-            chain = ids(asked.rows(store, "history", "--chain", row["item"], "-s", name))
-            both = [item for item in chain if item in (row["item"], row["superseded_by"])]
-            asked.same(both, [row["item"], row["superseded_by"]], name)
-            asked.same(ids(asked.rows(store, "history", "--chain", row["superseded_by"], "-s", name)), chain, name)
+            ends = [row["item"], row["superseded_by"]]
+            for end in ends:
+                chain = ids(asked.rows(store, "history", "--chain", end, "-s", name))
+                asked.same([item for item in chain if item in ends], ends, name, end)
         for row in asked.some(history, 3):
             told = asked.ask(store, "explain", row["item"], "-s", name)
             for field in ("state", "in_context", "tokens_shown", "superseded_by"):
@@ -335,6 +341,11 @@ def search(asked: Asked, store: pathlib.Path) -> None:
         asked.same((least - places, places - most), (set(), set()), word)
         items = asked.rows(store, "history", "--", f"text:{word}")
         asked.same(sorted(set(ids(items))), sorted({place.rsplit("/", 1)[0] for place in places}), word)
+        # Nothing found is exit code 1.
+        code, out, error = asked.run(store, "--json", "search", "--limit", 100_000, "--", word, "not", "kind:call")
+        asked.same(code in (0, 1), True, word, "not", error)
+        others = {row["item"] for row in json.loads(out)["items"] if row.get("row")}
+        asked.same(others, {row["item"] for row in items if row["kind"] != "call"}, word, "not")
         matches = collections.Counter(row["session"] for row in items)
         counted = asked.rows(store, "sessions", "--all", "--", f"text:{word}")
         asked.same({row["id"]: row["matches"] for row in counted}, dict(matches), word)
