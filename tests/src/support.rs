@@ -226,3 +226,36 @@ pub fn fold_digests(store: &Store) -> Result<String, Failure> {
     }
     Ok(out)
 }
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Bytes in base64, padded.
+#[must_use]
+pub fn base64(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let bits = (0..3).fold(0_u32, |bits, at| bits << 8 | u32::from(*chunk.get(at).unwrap_or(&0)));
+        for at in 0..4 {
+            let letter = BASE64.get((bits >> (18 - 6 * at)) as usize & 63).copied().unwrap_or_default();
+            text.push(if at > chunk.len() { '=' } else { letter.into() });
+        }
+    }
+    text
+}
+
+/// The bytes of a text in base64. Other letters count for nothing.
+#[must_use]
+pub fn from_base64(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let (mut bits, mut count) = (0_u32, 0);
+    for value in text.bytes().filter_map(|letter| (0_u32..).zip(BASE64).find(|(_, known)| **known == letter))
+    {
+        bits = bits << 6 | value.0;
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count & 0xff) as u8);
+        }
+    }
+    bytes
+}

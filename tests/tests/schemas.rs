@@ -2,8 +2,8 @@
 //! verb.
 //!
 //! `SCHEMAS=write cargo test -p acpdb-tests --test schemas` widens the schemas by the seen values: fields and types are
-//! added, never taken away; a field that is not always there stops being required. Read the difference before you
-//! commit it.
+//! added, never taken away; a field that is not always there stops being required. A field that was only seen as null
+//! allows any value, and is to be listed below with a reason. Read the difference before you commit it.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,8 +14,12 @@
 
 #[path = "schemas/infer.rs"]
 mod infer;
+#[path = "schemas/samples.rs"]
+mod samples;
 #[path = "schemas/verbs.rs"]
 mod verbs;
+#[path = "schemas/witness.rs"]
+mod witness;
 #[allow(dead_code, reason = "shared with the transcripts")]
 #[path = "cli/world.rs"]
 mod world;
@@ -112,6 +116,7 @@ fn every_answer_has_the_published_shape() {
     }
     let missing = published.keys().filter(|name| !answers.contains_key(*name));
     findings.extend(missing.map(|name| format!("no verb here gives {name}")));
+    findings.dedup();
     findings.truncate(40);
     assert!(
         findings.is_empty(),
@@ -151,6 +156,58 @@ fn every_schema_asks_for_more_than_its_name() {
         let required = schema["required"].as_array().unwrap();
         assert!(required.len() > 1, "{name} requires {required:?}");
     }
+}
+
+/// Fields that are null in every answer here, each with the reason: schema, place, reason.
+const NULL_SO_FAR: &[(&str, &str, &str)] = &[];
+
+/// A reader refuses an answer for a type that is too narrow. Fields that were only seen as null were published as nothing but
+/// null, so an answer with a value there was refused.
+#[test]
+fn no_field_is_nothing_but_null() {
+    let mut found = BTreeSet::new();
+    for (name, schema) in published() {
+        let mut places = vec![(String::new(), &schema)];
+        while let Some((place, at)) = places.pop() {
+            assert_ne!(at["type"], "null", "{name} at {place}");
+            if infer::is_null_so_far(at) {
+                found.insert((name.clone(), place.clone()));
+            }
+            let fields = at["properties"].as_object().into_iter().flatten();
+            places.extend(fields.map(|(field, below)| (format!("{place}/{field}"), below)));
+            places.extend(at.get("items").map(|items| (format!("{place}/0"), items)));
+            places.extend(at.get("additionalProperties").map(|below| (format!("{place}/*"), below)));
+        }
+    }
+    let listed = NULL_SO_FAR.iter().map(|(name, place, _)| ((*name).to_owned(), (*place).to_owned()));
+    assert_eq!(found, listed.collect(), "an answer in tests/tests/schemas/ should have a value there");
+}
+
+/// The schema of a field that was null may not refuse the first value that comes, and still takes null behind it.
+#[test]
+fn a_field_that_was_null_takes_any_value_until_one_is_seen() {
+    let takes = |schema: &Value, value: Value| jsonschema::validator_for(schema).unwrap().is_valid(&value);
+    let of =
+        |seen: &[Value]| seen.iter().map(infer::shape).reduce(|all, one| infer::merged(all, &one)).unwrap();
+    let null = of(&[json!({"at": null, "list": [null]})]);
+    assert!(takes(&null, json!({"at": 1, "list": ["a", 2]})));
+    // So is a field that was published as nothing but null.
+    let published = json!({"type": "object", "properties": {"at": {"type": "null"}}, "required": ["at"]});
+    let seen = infer::merged(published, &infer::shape(&json!({"at": null})));
+    assert!(takes(&seen, json!({"at": 1})), "{seen}");
+    for [first, second] in [[Value::Null, json!(1)], [json!(1), Value::Null]] {
+        let schema = of(&[json!({"at": first, "list": [first]}), json!({"at": second, "list": [second]})]);
+        assert!(takes(&schema, json!({"at": null, "list": [null, 1]})), "{schema}");
+        assert!(takes(&schema, json!({"at": 1, "list": []})), "{schema}");
+        assert!(!takes(&schema, json!({"at": "1", "list": []})), "{schema}");
+        assert!(!takes(&schema, json!({"at": 1, "list": ["1"]})), "{schema}");
+    }
+    // A field that is sometimes absent is not asked for, in any order, and also if a schema asks for nothing.
+    for seen in [[json!({"at": 1}), json!({})], [json!({}), json!({"at": 1})]] {
+        assert!(takes(&of(&seen), json!({})), "{seen:?}");
+    }
+    let open = json!({"type": "object", "properties": {"at": {"type": "integer"}}});
+    assert!(takes(&infer::merged(open, &infer::shape(&json!({"at": 1}))), json!({})));
 }
 
 /// The check can fail: an answer with a field too many, too few, or of another type is found.

@@ -10,6 +10,7 @@ use acpdb_proof::{Note, WitnessKey};
 use super::world::World;
 use super::{copy, key, python, said, signed, tells};
 use acpdb_tests::binary::root;
+use acpdb_tests::support::base64;
 
 /// A witness that runs; it ends with the test.
 struct Witness {
@@ -50,19 +51,6 @@ impl Witness {
         let name = self.key.split('+').next().unwrap();
         format!("witness {name} {} {}\n", self.key, self.url)
     }
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let bits = (0..3).fold(0_u32, |bits, at| bits << 8 | u32::from(*chunk.get(at).unwrap_or(&0)));
-        for at in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * at)) as usize & 63] as char;
-            text.push(if at > chunk.len() { '=' } else { letter });
-        }
-    }
-    text
 }
 
 fn push(world: &World, witness: &Witness, more: &[&str]) -> super::world::Ran {

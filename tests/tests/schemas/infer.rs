@@ -2,10 +2,22 @@
 
 use serde_json::{Map, Value, json};
 
+/// The remark of a schema for a value that was null whenever it was seen. It has no type, so it allows all.
+const NULL_SO_FAR: &str = "no value but null was seen here: any may come";
+
+fn null_so_far() -> Value {
+    json!({"$comment": NULL_SO_FAR})
+}
+
+/// Whether a schema stands for a value that was null whenever it was seen.
+pub(crate) fn is_null_so_far(schema: &Value) -> bool {
+    schema["$comment"] == NULL_SO_FAR || types(schema) == ["null"]
+}
+
 /// The shape of one value. A field that is null may be anything: nothing was seen of it.
 pub(crate) fn shape(value: &Value) -> Value {
     match value {
-        Value::Null => json!({"type": "null"}),
+        Value::Null => null_so_far(),
         Value::Bool(_) => json!({"type": "boolean"}),
         Value::Number(number) if number.is_f64() => json!({"type": "number"}),
         Value::Number(_) => json!({"type": "integer"}),
@@ -32,12 +44,33 @@ fn types(schema: &Value) -> Vec<String> {
     }
 }
 
+/// The schema that also allows null. One without a type allows it as it is.
+fn or_null(mut schema: Value) -> Value {
+    let mut all = types(&schema);
+    if !all.is_empty() && !all.iter().any(|name| name == "null") {
+        all.push("null".to_owned());
+        all.sort();
+        schema["type"] = json!(all);
+    }
+    schema
+}
+
 /// A schema that allows all that either allows. An empty one allows all.
+///
+/// A value that was null so far gets the type of the first other value, and stays null or that.
 pub(crate) fn merged(known: Value, seen: &Value) -> Value {
     let Value::Object(mut schema) = known else { return seen.clone() };
     if schema.is_empty() {
         // An array of which no item was seen; then this value alone gives the schema.
         return seen.clone();
+    }
+    let is_null_before = schema.get("type").is_some_and(|name| name == "null")
+        || schema.get("$comment").is_some_and(|remark| remark == NULL_SO_FAR);
+    match (is_null_before, is_null_so_far(seen)) {
+        (true, true) => return null_so_far(),
+        (true, false) => return or_null(seen.clone()),
+        (false, true) => return or_null(Value::Object(schema)),
+        (false, false) => {}
     }
     if schema.contains_key("const") || schema.contains_key("enum") || !schema.contains_key("type") {
         return Value::Object(schema);
@@ -78,8 +111,9 @@ pub(crate) fn merged(known: Value, seen: &Value) -> Value {
         }
         let here = seen["required"].as_array().cloned().unwrap_or_default();
         let required = match schema.get("required").and_then(Value::as_array) {
-            Some(known) if !is_first => known.iter().filter(|name| here.contains(name)).cloned().collect(),
-            _ => here,
+            _ if is_first => here,
+            Some(known) => known.iter().filter(|name| here.contains(name)).cloned().collect(),
+            None => Vec::new(),
         };
         schema.insert("required".to_owned(), Value::Array(required));
     }

@@ -5,8 +5,8 @@ use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::store::{PlainText, ServeOptions};
 use serde_json::Value;
 
-use crate::Answers;
-use crate::world::{SESSION, World};
+use crate::world::{SESSION, World, finish};
+use crate::{Answers, samples, witness};
 
 /// Verbs that read, on the small session and, without `--session`, on the bundled one.
 const READS: &[&str] = &[
@@ -52,6 +52,8 @@ const READS: &[&str] = &[
     "todo list --session s1",
     "todo stuck --session s1",
     "todo history --session s1",
+    "todo list --session s6",
+    "todo history --session s6",
     "memory get indent --session s1",
     "memory list --session s1",
     "memory list --session s1 --all",
@@ -112,6 +114,8 @@ const ACTS: &[&str] = &[
     "backup copy",
     "merge copy",
     "import lines.jsonl",
+    "--db elsewhere import lines.jsonl",
+    "--db elsewhere import lines.jsonl",
     "salvage --into saved",
     "trust store",
     "trust --remove store",
@@ -141,12 +145,15 @@ const ACTS: &[&str] = &[
     "verify",
 ];
 
-/// The key of a witness.
-const WITNESS: &str = "w1+4d2b158a+BOpKbGPinFIKvvVQexMuxfmVR3auvr57kkIe6mkURtIs";
+/// A session without a title, and todos with more fields than they need.
+const MORE: &str = r#"{"session":"s6","turn":true,"tool":{"call":"call-grep-6","tool":"grep","params":{"pattern":"orders("},"output":"/w/orders.rs:1"}}
+{"session":"s6","todos":[{"id":"1","content":"look","description":"Look at the orders.","priority":"high","status":"pending"}]}
+"#;
 
 /// Runs them all; returns their output, by shape. A verb that prints nothing for programs is a finding of its own.
 pub(crate) fn answers() -> Answers {
     let world = World::fed();
+    world.run_with(&["append", "--stdin"], MORE).ok();
     world.write("empty.jsonl", "");
     world.write(
         "plugin.jsonc",
@@ -157,7 +164,7 @@ pub(crate) fn answers() -> Answers {
         r#"{"model":"claude","max_tokens":5,"messages":[{"role":"assistant","content":"hi"}]}"#,
     );
     // A witness that is not asked, and not needed.
-    world.write("policy", format!("witness w1 {WITNESS}\nquorum none\n"));
+    world.write("policy", format!("witness w1 {}\nquorum none\n", witness::KEY));
     let mut answers = Answers::new();
     for line in READS {
         gather(&world, line, &mut answers);
@@ -180,6 +187,8 @@ pub(crate) fn answers() -> Answers {
         gather(&world, line, &mut answers);
     }
     follow(&world, &mut answers);
+    push(&world, &mut answers);
+    service(&world, &mut answers);
     let key = world.run(&["key", "show"]).ok();
     gather(&world, &format!("key trust {}", key.trim()), &mut answers);
     world.write("old.note", world.run(&["checkpoint", "export"]).out);
@@ -237,8 +246,48 @@ pub(crate) fn answers() -> Answers {
     ] {
         gather(&world, line, &mut answers);
     }
+    show_erased(&world, &mut answers);
+    samples::keep(&mut answers);
     assert!(world.path(SESSION).is_file());
     answers
+}
+
+/// The texts of a call whose output was erased.
+fn show_erased(world: &World, answers: &mut Answers) {
+    let events = world.run(&["log", "--session", "s1", "--json", "kind:tool_call_finished"]).ok();
+    let mut events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let event = events.find(|event| event["payload"]["call"] == "call-test-1").unwrap();
+    gather(world, &format!("show #{}", event["seq"]), answers);
+    assert!(answers["acpdb.show/1"].iter().any(|(_, answer)| answer.to_string().contains(r#"{"erased":"#)));
+}
+
+/// A witness that signs, and one that cannot be asked.
+fn push(world: &World, answers: &mut Answers) {
+    for (url, is_enough) in [("http://127.0.0.1:1".to_owned(), false), (witness::once(), true)] {
+        gather(world, &format!("checkpoint push --witness {url} --witness-key {}", witness::KEY), answers);
+        let (_, answer) = answers["acpdb.push/1"].last().unwrap();
+        assert_eq!(answer["is_enough"], is_enough, "{answer}");
+    }
+}
+
+/// A service of a home of its own. Another program stands in for the manager of services.
+fn service(world: &World, answers: &mut Answers) {
+    world.stands_in_for("systemctl", "echo active");
+    for line in ["status", "install", "status", "remove", "status"] {
+        let mut command = world.command();
+        command.env("PATH", world.path("home/.bin")).args([
+            "service",
+            line,
+            "--manager",
+            "systemd",
+            "--json",
+        ]);
+        let ran = finish(command, b"");
+        assert!(!ran.text().is_empty(), "{}", ran.err);
+        keep(&ran.text(), &format!("service {line}"), answers);
+    }
+    let states: Vec<&Value> = answers["acpdb.service/1"].iter().map(|(_, answer)| &answer["state"]).collect();
+    assert!(states.iter().any(|state| *state == "active"), "{states:?}");
 }
 
 fn gather(world: &World, line: &str, answers: &mut Answers) {
