@@ -143,6 +143,34 @@ fn the_book_has_every_page_once() {
     assert_eq!(settings["book"]["src"].as_str(), Some("."));
 }
 
+/// The words in the first column of a page's table, which has this heading.
+fn first_column(page: &str, heading: &str) -> Vec<String> {
+    let rows = page.lines().skip_while(|line| !line.starts_with(&format!("| {heading} |"))).skip(2);
+    let rows = rows.take_while(|line| line.starts_with('|'));
+    rows.flat_map(|row| row.split('|').nth(1).unwrap().split('`').skip(1).step_by(2))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The page named a state that the query language does not have.
+#[test]
+fn conditions_and_points_of_the_page_on_questions_are_read() {
+    let page = std::fs::read_to_string(root().join("docs/QUESTIONS.md")).unwrap();
+    let now = acpdb_engine::Micros(1_774_440_000_000_000);
+    let conditions = first_column(&page, "condition");
+    assert!(conditions.len() > 20, "{conditions:?}");
+    for condition in conditions {
+        acpdb_query::Filter::parse(&condition, now).unwrap_or_else(|error| panic!("{condition}: {error}"));
+    }
+    let points = first_column(&page, "point");
+    assert!(points.len() > 10, "{points:?}");
+    for point in points {
+        // A point with a blank is quoted for the shell.
+        acpdb_query::when::parse(point.trim_matches('"'), now)
+            .unwrap_or_else(|error| panic!("{point}: {error}"));
+    }
+}
+
 /// The table of names for agents of one's own: the first column's names are known with the second one's parameters, and are all there are.
 #[test]
 fn the_names_of_tools_of_ones_own_are_those_of_the_registry() {
