@@ -300,9 +300,10 @@ pub(crate) fn report_end(store: &Store, output: &Output) {
         ));
     }
     if recovery.unconfirmed_event_count > 0 {
+        let events = crate::describe::count(recovery.unconfirmed_event_count, "event");
+        let (are, them) = if recovery.unconfirmed_event_count == 1 { ("is", "it") } else { ("are", "them") };
         output.note(format!(
-            "note: {} at the end are written and not confirmed; the next verb that writes confirms them",
-            crate::describe::count(recovery.unconfirmed_event_count, "event")
+            "note: {events} at the end {are} written and not confirmed; the next verb that writes confirms {them}"
         ));
     }
 }

@@ -361,10 +361,7 @@ fn by_seq(store: &Store, item: ItemId, head: Seq, session: Option<&StreamName>) 
             return Err(FindError::NoPart { item, part_count });
         }
         ix = ix.or_else(|| match &recorded.event.payload {
-            Payload::ToolCallFinished(finished) => {
-                let mut calls = state.calls_by_host_id(&finished.call, at).into_iter();
-                calls.find(|ix| state.item(*ix, at).is_some_and(|item| item.finished == Some(seq)))
-            }
+            Payload::ToolCallFinished(_) => state.finished_by(seq, at),
             Payload::ItemRevised(revised) => state.find(revised.item),
             _ => None,
         });

@@ -400,10 +400,7 @@ fn item_of(view: &View, recorded: &Recorded, place: usize, body: Body) -> Option
     let reading = view.read();
     let (state, at, seq) = (reading.state(), view.at(), recorded.seq);
     match &recorded.event.payload {
-        Payload::ToolCallFinished(finished) => {
-            let mut calls = state.calls_by_host_id(&finished.call, at).into_iter();
-            calls.find(|ix| state.item(*ix, at).is_some_and(|item| item.finished == Some(seq)))
-        }
+        Payload::ToolCallFinished(_) => state.finished_by(seq, at),
         Payload::ItemRevised(revised) => state.find(revised.item),
         Payload::MessageRecorded(_) | Payload::MessageContinued(_) => {
             let parts = match &recorded.event.payload {

@@ -167,7 +167,6 @@ fn parted(words: &[String]) -> Result<(Vec<String>, Vec<String>), Failure> {
         is_behind = match part {
             Part::Condition => true,
             Part::Text => false,
-            Part::Not | Part::Open => is_before,
             Part::Close => is_behind,
             Part::And if is_behind != is_before => continue,
             Part::Or if is_behind != is_before => {
@@ -178,7 +177,7 @@ fn parted(words: &[String]) -> Result<(Vec<String>, Vec<String>), Failure> {
                     failure.hint("acpdb history 'text:refused or tool:bash' asks for items of either kind")
                 );
             }
-            Part::And | Part::Or => is_before,
+            Part::Not | Part::Open | Part::And | Part::Or => is_before,
         };
         if is_behind {
             conditions.push(word.clone());

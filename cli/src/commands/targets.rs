@@ -31,8 +31,8 @@ impl Typed<'_> {
         let target = target(text, &|text| self.is_call(text), self.head)?;
         match &target {
             Target::Item(item) if self.view.read().state().find(*item).is_none() => {
-                // The end of a call means the call. The engine refuses an item that does not exist.
-                let found = acpdb_query::find(self.store, &item.to_string(), None).ok();
+                // The end of a call means the call. The engine refuses an item that does not exist, or that is another session's.
+                let found = acpdb_query::find(self.store, &item.to_string(), Some(self.session)).ok();
                 let call = found.and_then(|it| it.view.read().state().item_id(it.ix?));
                 Ok(call.map_or(target, Target::Item))
             }
