@@ -1,6 +1,11 @@
 //! Laws over random scripts: the answers of all questions agree, at every seq.
 
+use std::sync::Arc;
+
 use acpdb_engine::ids::{Micros, Seq};
+use acpdb_engine::storage::SimWorld;
+use acpdb_engine::testing::TestTools;
+use acpdb_engine::{Builder, Store};
 use proptest::prelude::*;
 
 use crate::testing::{play, store, view};
@@ -14,6 +19,50 @@ fn script() -> impl Strategy<Value = String> {
     let call = (tool, file, outcome).prop_map(|(tool, file, outcome)| format!("{tool} {file} {outcome}"));
     let line = prop_oneof![5 => call, 3 => Just("turn".to_owned()), 1 => Just("user go on".to_owned())];
     prop::collection::vec(line, 1..24).prop_map(|lines| lines.join("\n"))
+}
+
+/// A handle on a simulated machine, without an index.
+fn handle(world: &SimWorld, process: u32) -> Builder {
+    let builder = Store::builder("/sim").storage(Arc::new(world.process(process)));
+    builder.registry(Arc::new(TestTools)).index(false)
+}
+
+/// A filter was settled for each session anew, with a look at all of them: of 1,250 sessions it took ten seconds.
+#[test]
+fn a_question_about_twice_the_sessions_reads_at_most_twice_as_much() {
+    let worlds = [16, 32].map(|count| {
+        let world = SimWorld::new(7);
+        let store = handle(&world, 1).open().unwrap();
+        for number in 0..count {
+            play(&store, &format!("s{number:02}"), "user go on\nturn\nread /a ok\nbash make failed");
+        }
+        store.close().unwrap();
+        world
+    });
+    let reads = |ask: &dyn Fn(&Store)| {
+        worlds.each_ref().map(|world| {
+            let store = handle(world, 2).read_only().open().unwrap();
+            let before = world.read_count();
+            ask(&store);
+            world.read_count() - before
+        })
+    };
+    let filter = |text: &str| filter::Filter::parse(text, Micros(1_800_000_000_000_000)).unwrap();
+    for text in ["", "since:1h", "host:acpdb tool:read", "session:s", "text:make", "status:failed"] {
+        let rows = |store: &Store| {
+            assert!(sessions(store, Seq::MAX, &filter(text)).unwrap().all(|row| row.is_ok()));
+        };
+        let lines = |store: &Store| {
+            let question = EventsQuestion { filter: filter(text), ..EventsQuestion::default() };
+            assert!(events::events(store, question).unwrap().all(|event| event.is_ok()));
+        };
+        let item = |store: &Store| assert!(find(store, "s03-3", None).is_ok());
+        let asks = [("sessions", &rows as &dyn Fn(&Store)), ("events", &lines), ("find", &item)];
+        for (name, ask) in asks {
+            let [few, many] = reads(ask);
+            assert!(few > 0 && many <= 2 * few + few / 4 + 8, "{name} {text}: {few} reads, then {many}");
+        }
+    }
 }
 
 proptest! {

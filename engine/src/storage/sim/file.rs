@@ -50,6 +50,7 @@ impl StoredFile for SimFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let kinds = [FaultKind::ReadError, FaultKind::Short, FaultKind::Interrupted];
         let (mut world, permit) = self.storage.enter(self.act("read", &kinds))?;
+        world.read_count += 1;
         let limit = match permit {
             Permit::Go => buffer.len(),
             Permit::LastWords => return Err(self.storage.die(&mut world)),

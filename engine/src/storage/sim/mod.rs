@@ -99,6 +99,7 @@ struct World {
     /// Virtual time in microseconds.
     micros: u64,
     trace: u64,
+    read_count: u64,
     schedule: Schedule,
     observer: Option<Observer>,
 }
@@ -187,6 +188,11 @@ impl SimWorld {
     /// How often bytes or names became different. Writing equal bytes does not count.
     pub fn change_count(&self) -> u64 {
         self.lock().disk.change_count
+    }
+
+    /// How often a file was read, in all processes. It measures the cost of an answer without a clock.
+    pub fn read_count(&self) -> u64 {
+        self.lock().read_count
     }
 
     /// A number that two runs share only if every process did the same operations in the same order.
