@@ -155,16 +155,21 @@ impl Looked {
         let (mut told, mut figures) = kept.filter(|(told, _)| told.until <= to).unwrap_or_default();
         let kept_until = told.until;
         let moved = told.read_on(store, names, to)?;
-        figures.retain(|stream, _| !moved.streams.contains(stream));
-        let count = figures.len();
-        let erased = moved.erased.iter().map(|seq| Ok(store.event(*seq)?.map(|it| it.event.stream)));
-        let erased = erased.collect::<Result<Option<BTreeSet<StreamId>>, Error>>();
-        match erased {
-            // The stream of an event that cannot be read is not known.
-            Ok(Some(erased)) if !moved.all => forget(&mut figures, erased),
-            _ => figures.clear(),
+        let is_moved = |stream: &StreamId| moved.streams.contains(stream);
+        let still_count = figures.keys().filter(|stream| !is_moved(stream)).count();
+        if moved.all {
+            figures.clear();
+        } else if !figures.is_empty() {
+            let erased = moved.erased.iter().map(|seq| Ok(store.event(*seq)?.map(|it| it.event.stream)));
+            match erased.collect::<Result<Option<BTreeSet<StreamId>>, Error>>() {
+                Ok(Some(erased)) => forget(&mut figures, erased),
+                // The stream of an event that cannot be read is not known.
+                _ => figures.clear(),
+            }
         }
-        Ok(Self { told, is_undone: figures.len() < count, figures, kept_until })
+        // Behind the erasures: a fork of a fork is found by way of the fork between, which may have moved.
+        figures.retain(|stream, _| !is_moved(stream));
+        Ok(Self { told, is_undone: figures.len() < still_count, figures, kept_until })
     }
 }
 

@@ -205,6 +205,28 @@ fn rows_that_are_kept_are_used() {
     assert_eq!(calls(&store), [4, 1, 1], "all are under another policy");
 }
 
+/// The fork between had a new event, so its row was gone before forks of it were looked for.
+#[test]
+fn an_erasure_makes_void_the_row_of_a_fork_of_a_fork() {
+    let store = store();
+    play(&store, "a", "user mend the parser\nturn\nread /a ok");
+    for (name, from) in [("b", "a"), ("c", "b")] {
+        let from = store.find_stream(from).unwrap();
+        let forked = fact::Forked { from: from.id, at: PointRef::Seq(store.head().unwrap()) };
+        let _ = store.append(&StreamInfo::session("acpdb", name), vec![Fact::Forked(forked).into()]).unwrap();
+    }
+    let (told, mut figures) = layout::decode(&kept(&store)).unwrap();
+    for row in figures.values_mut() {
+        row.calls = 99;
+    }
+    assert!(store.put_aside(NAME, &layout::encode(&told, &figures)));
+    play(&store, "b", "user go on");
+    act(&store, 1, "erase a");
+    let rows = shown(&store, store.head().unwrap()).0;
+    let calls: Vec<u64> = rows.iter().map(|row| row.summary.calls).collect();
+    assert_eq!(calls, [1, 1, 1], "none of them is as it was kept");
+}
+
 /// Nothing is kept of an encrypted store, so each append found that much was new, folded all sessions, and threw the rows away.
 #[test]
 fn a_store_that_keeps_nothing_aside_is_not_folded_for_it() {
