@@ -74,19 +74,19 @@ pub(crate) const KEYS: &[Key] = &[
         name: "db",
         kind: Kind::Text,
         default: "the user's data directory",
-        about: "the store where there is no .acpdb/ upwards; --db and $ACPDB_PATH go first",
+        about: "the store where there is no .acpdb/ upwards; --db and $ACPDB_PATH override it",
     },
     Key {
         name: "color",
         kind: Kind::Word(&["auto", "always", "never"]),
         default: "auto",
-        about: "colours; --color goes first",
+        about: "colours; --color overrides it",
     },
     Key {
         name: "pager",
         kind: Kind::Text,
         default: "$PAGER, else less",
-        about: "what long answers are shown with on a terminal, or never; $ACPDB_PAGER goes first",
+        about: "the program that shows long answers on a terminal, or never; $ACPDB_PAGER overrides it",
     },
     Key {
         name: "progress",
@@ -104,25 +104,25 @@ pub(crate) const KEYS: &[Key] = &[
         name: "price",
         kind: Kind::Text,
         default: "anthropic",
-        about: "prices that simulate reckons with; --price goes first",
+        about: "prices that simulate uses; --price overrides it",
     },
     Key {
         name: "prices",
         kind: Kind::Text,
         default: "the program's table",
-        about: "a file of prices by model that cost puts before its own; --prices goes first",
+        about: "a file of prices by model, which cost uses before its own; --prices overrides it",
     },
     Key {
         name: "sign",
         kind: Kind::Every,
         default: "by hand: acpdb checkpoint sign",
-        about: "verbs that record sign a checkpoint with the key named default once so much is new: '1000 events', '60 minutes'",
+        about: "sign a checkpoint, with the key named default, after so many new events or minutes: '1000 events', '60 minutes'",
     },
     Key {
         name: SUBJECT,
         kind: Kind::Subject,
         default: "none",
-        about: "the subject of new sessions of this store that name none, if it is encrypted; $ACPDB_SUBJECT goes first",
+        about: "the subject of new sessions that name none, if this store is encrypted; $ACPDB_SUBJECT overrides it",
     },
 ];
 

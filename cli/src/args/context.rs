@@ -8,7 +8,7 @@ use clap::Subcommand;
 pub(crate) struct Context {
     #[command(flatten)]
     pub(crate) session: super::SessionNamed,
-    /// Only the newest so many items
+    /// Only the newest N items
     #[arg(long, value_name = "N")]
     pub(crate) last: Option<usize>,
     /// Only the beginnings of texts [default]
@@ -20,7 +20,7 @@ pub(crate) struct Context {
     /// The context as the host had it, instead of the one that acpdb would show
     #[arg(long, conflicts_with_all = ["served", "mode", "server_side"])]
     pub(crate) recorded: bool,
-    /// The context that was sent through acpdb: the very bytes sent last, or last at the point of --at; their digest is checked
+    /// The context that was sent through acpdb: the very bytes that were sent last (before --at, if given); their digest is checked
     #[arg(long, conflicts_with_all = ["last", "short", "full", "format"])]
     pub(crate) served: bool,
     #[command(flatten)]
@@ -34,7 +34,7 @@ pub(crate) enum ContextAct {
     #[expect(clippy::doc_markdown, reason = "it is the text of --help")]
     /// Hide calls and messages: by hash (r_a1b2c), pattern ("start...end"), #seq or call id
     Discard(Targets),
-    /// Hide them behind summaries: TARGET=SUMMARY
+    /// Hide calls and messages behind summaries: TARGET=SUMMARY
     Distill(Targets),
     /// Show hidden items again
     Restore(RestoreTargets),

@@ -4,11 +4,11 @@ use clap::ValueEnum;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Prices come from a table in the program: by model, dated, with the pages they stand on. A model that the \
+    after_help = "Prices come from a table in the program: by model, with their dates and sources. A model that the \
     table does not name is listed and adds nothing; give its prices in a file of the same form (--prices, or the \
     setting `prices`).\n\n\
     read      input read from the cache\n\
-    write     input written to it, to be kept for minutes; 1h: for an hour\n\
+    write     input written to the cache, to be kept for minutes; 1h: for an hour\n\
     host says the cost that the host reports, if it reports one\n\
     stale     input sent again although a newer item had superseded it\n\n\
     Requests count once, however often a host copied them into resumed and forked sessions. Costs of subagents are \
@@ -33,7 +33,7 @@ pub(crate) struct Cost {
     /// The order [default: days and weeks by time, all else by cost]
     #[arg(long, value_name = "WHAT")]
     pub(crate) sort: Option<CostSort>,
-    /// At most so many rows
+    /// At most N rows
     #[arg(long, value_name = "N", value_parser = super::limit)]
     pub(crate) limit: Option<usize>,
     /// Also the cost of stale items, and the cost of the same work served in other ways
@@ -42,7 +42,7 @@ pub(crate) struct Cost {
     /// Print the program's table of prices, as a file to change and give with --prices
     #[arg(long)]
     pub(crate) show_prices: bool,
-    /// Prices by model in a TOML file, which go before the program's
+    /// A TOML file of prices by model, which override the program's
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<std::path::PathBuf>,
 }

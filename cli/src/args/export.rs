@@ -31,10 +31,10 @@ pub(crate) struct Target {
 pub(crate) struct ExportPage {
     #[command(flatten)]
     pub(crate) session: super::SessionNamed,
-    /// An index over all sessions, with filters and totals
+    /// An index of all sessions, with filters and totals
     #[arg(long, conflicts_with = "session")]
     pub(crate) all: bool,
-    /// With --all: each session's page too, in this folder beside the index, which links to them
+    /// With --all: also each session's page, in this folder beside the index, which links to them
     #[arg(long, value_name = "FOLDER", requires = "all", requires = "output")]
     pub(crate) pages: Option<String>,
     /// Without texts that look like secrets (acpdb scan)

@@ -43,7 +43,7 @@ Ids
   toolu_01AbC        a call by the id that its host gave it
   e38a074a           a session by the beginning of its id; `latest` is the newest
 
-A beginning that fits several names them and changes nothing.
+If a beginning fits several, the verb names them and changes nothing.
 "),
     ("points", "\
 Points in time, for --at, diff, rewind and fork
@@ -53,7 +53,7 @@ Points in time, for --at, diff, rewind and fork
   -3t                three turns back
   @compact-1         before the newest compaction; @rewind-1 before the newest rewind
   2026-01-31         the end of that day; \"2026-01-31 14:05\", 14:05, \"yesterday 14:05\", \"last Tuesday\"
-  10m ago            so long before now
+  10m ago            ten minutes before now
   head               the newest event
 "),
     ("filters", "\
@@ -65,7 +65,7 @@ Filters, for list, log, history, sessions and search
   session:e38a       one session                host:codex       sessions of a host
   title:, project:, model:, cost:>1, duration:>1h                of whole sessions
 
-Words stand together, `or` between them, `not` before them, brackets around them. docs/QUESTIONS.md has all of them.
+All conditions must hold. Put `or` between two, `not` before one, brackets around several. docs/QUESTIONS.md has all conditions.
 "),
     ("codes", "\
 Exit codes
@@ -73,7 +73,7 @@ Exit codes
   0  done            3  damage                            6  busy: another process writes
   1  failure         4  acknowledged events are missing   7  not found
   2  usage           5  conflict: read again              8  done in part
-  9  locked: a key is missing, or is another one                              130  interrupted
+  9  locked: a key is missing, or is the wrong one                              130  interrupted
 "),
     ("encryption", "\
 Encryption
@@ -82,26 +82,26 @@ Encryption
   acpdb --db NEW merge OLD               all of another store, into it
   acpdb erase --session ID --shred       destroys the key of a session: no copy of the store shows it again
   acpdb import --subject NAME            sessions that are about a person or a tenant
-  acpdb erase --subject NAME --shred     destroys the keys of them all, and the name with them
-  acpdb key rotate                       another key around those keys
+  acpdb erase --subject NAME --shred     destroys the keys of all those sessions, and the name
+  acpdb key rotate                       wraps those keys by another key
   acpdb key rotate --data                other keys for later events
-  acpdb backup DIR --keys                a copy that can be read without the store
+  acpdb backup DIR --keys                a copy with the keys, which can be read without the store
 
 The key of a store is a file beside your settings (keys/*.store-key), the file of --key-file or $ACPDB_KEY_FILE, or a
 passphrase: $ACPDB_PASSPHRASE, else asked for on the terminal (a new one: $ACPDB_NEW_PASSPHRASE). With --keyring, in a program
 that was built with --features keyring, the system's keyring holds it, and the file beside your settings says where. Keep a copy
-elsewhere: without it the store cannot be read, not by you either.
+elsewhere: without it not even you can read the store.
 
 Without a key verify, seal, backup, checkpoint and prove work; reading and salvage end with code 9.
 
 Not sealed: how many events there are, of which kinds, when, how long; policies; who erased texts and why.
-docs/SECURITY.md tells which conclusions that leaves to those who may read the folder.
+docs/SECURITY.md says more about the facts that readers of the folder can learn.
 "),
     ("output", "\
 Output
 
 Answers go to standard output, remarks and errors to standard error. On a terminal a table leaves out columns that have no room.
-Where standard output is no terminal, and COLUMNS is not set, cells are whole, with a tab between them: acpdb sessions | cut -f1,3.
+If standard output is not a terminal and COLUMNS is not set, cells are whole, with a tab between them: acpdb sessions | cut -f1,3.
 A title of more than 200 columns is cut even there; --json has it whole.
 --json prints one value a line, whose `schema` is described in docs/schema/. NO_COLOR and --color never take colours away.
 "),

@@ -40,7 +40,7 @@ fn mode() -> impl TypedValueParser<Value = Mode> {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Attach {
-    /// The host; with --status none means all
+    /// The host [default with --status: all]
     #[arg(value_name = "HOST", value_parser = host(|_| true), required_unless_present = "status")]
     pub(crate) host: Option<Host>,
     #[command(flatten)]
@@ -51,7 +51,7 @@ pub(crate) struct Attach {
     /// The subject of new sessions: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
     #[arg(long, value_name = "NAME")]
     pub(crate) subject: Option<String>,
-    /// Show the change and make none
+    /// Show the change, but do not make it
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Whether it works: where it is attached, the last events, errors, versions
@@ -66,7 +66,7 @@ pub(crate) struct Detach {
     pub(crate) host: Host,
     #[command(flatten)]
     pub(crate) reach: AttachReach,
-    /// Show the change and make none
+    /// Show the change, but do not make it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -76,7 +76,7 @@ pub(crate) struct AttachReach {
     /// In this project's settings
     #[arg(long, conflicts_with = "user")]
     pub(crate) project: bool,
-    /// In your own settings, for all projects [default, where the host has some]
+    /// In your own settings, for all projects [default, if the host has such settings]
     #[arg(long)]
     pub(crate) user: bool,
 }
@@ -89,7 +89,7 @@ pub(crate) struct Hook {
     /// The mode in which acpdb acts
     #[arg(long, value_name = "MODE", value_parser = mode(), default_value = "record")]
     pub(crate) mode: Mode,
-    /// The event, where the host's JSON does not name it
+    /// The event, if the host's JSON does not name it
     #[arg(long, value_name = "NAME")]
     pub(crate) event: Option<String>,
     /// Give up after so many milliseconds, and let the host go on
@@ -121,7 +121,7 @@ pub(crate) struct Step {
     /// The provider's form
     #[arg(long, value_name = "FORMAT", value_parser = super::request::format())]
     pub(crate) format: Format,
-    /// The step's key: the same key again begins no new step [default: one after the last]
+    /// The step's key: the same key again begins no new step [default: step-N, with the next turn as N]
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
     /// Most tokens of all items together

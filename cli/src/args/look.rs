@@ -26,7 +26,7 @@ pub(crate) enum ResumeIn {
 pub(crate) struct Resume {
     #[command(flatten)]
     pub(crate) session: super::SessionNamed,
-    /// The host that is to go on [default: the session's own]
+    /// The host that goes on [default: the session's own]
     #[arg(long = "in", value_name = "HOST")]
     pub(crate) host: Option<ResumeIn>,
     /// The folder in which it goes on [default: that of the session]

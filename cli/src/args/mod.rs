@@ -78,7 +78,7 @@ pub(crate) enum Verb {
     Append(Append),
     /// Put acpdb into a host's own settings, so that it records, reminds and prunes there
     Attach(Attach),
-    /// Take acpdb out of a host's settings again
+    /// Take acpdb out of a host's settings
     Detach(Detach),
     /// Record one event of a host, given on standard input; acpdb attach sets hosts up to run it
     Hook(Hook),
@@ -92,7 +92,7 @@ pub(crate) enum Verb {
     Step(Step),
     /// The sessions of the store
     Sessions(Sessions),
-    /// Words, phrases and regular expressions in all that was recorded: 0 found, 1 not
+    /// Words, phrases and regular expressions in all recorded texts; exit code 1 if none is found
     Search(Search),
     /// The current context of a session; discard, distill and restore parts of it
     Context(Context),
@@ -116,11 +116,11 @@ pub(crate) enum Verb {
     Rewind(Rewind),
     /// Go on from a session, or from a point of it (--at), as a new one; nothing is copied
     Fork(Fork),
-    /// A session as a file that its host, or another one, opens and goes on from (--at: from a point of it)
+    /// Write a session as a file with which its host, or another one, goes on (--at: from a point of it)
     Resume(Resume),
-    /// Take back the newest discard, distill, restore, pin or unpin, then the one before
+    /// Take back the newest discard, distill, restore, pin or unpin; the next undo takes back the one before
     Undo(Undo),
-    /// Apply the act again that undo took back last, then the one before
+    /// Apply again the act that undo took back last; the next redo applies the one undone before
     Redo(Undo),
     /// Sessions as files for browsers, databases and trace viewers; with all recorded texts, secrets included
     #[command(subcommand)]
@@ -131,7 +131,7 @@ pub(crate) enum Verb {
     Ui(Ui),
     /// Secrets that were recorded: where, and how to erase them
     Scan(Scan),
-    /// Whether a provider accepts the body of a request: 0 yes, 1 no
+    /// Whether a provider accepts the body of a request; exit code 1 if not
     Lint(Lint),
     /// Tokens that each rule saves
     Stats(Stats),
@@ -151,24 +151,24 @@ pub(crate) enum Verb {
     /// The rules by which newer items supersede older ones
     #[command(subcommand)]
     Policy(PolicyAct),
-    /// Check every digest and link: 0 sound, 3 damage, 4 acknowledged events missing
+    /// Check every digest and link; exit code 3: damage, 4: acknowledged events are missing
     Verify(Verify),
     /// The durable end of the log: its seq and link, to be kept elsewhere
     Head(Head),
-    /// Keys that sign checkpoints, and keys of others that are believed
+    /// Your keys that sign checkpoints, and the keys of others that you trust
     #[command(subcommand)]
     Key(KeyAct),
     /// Sign the history; show and export checkpoints
     Checkpoint(CheckpointVerb),
     /// A file that proves one event, or that the history only grew, to people who have no store
     Prove(Prove),
-    /// Whether a file proves its claim; needs no store: 0 yes, 3 no, 4 older than a checkpoint seen before
+    /// Whether a file proves its claim, without a store; exit code 3 if not, 4 if it is older than a checkpoint seen here
     Check(Check),
     /// A report for people and programs: each act and its actor, hidden and erased items, and how far it is proven
     Audit(Audit),
     /// Problems of the store, each with its next step
     Doctor,
-    /// A verified copy of the store, beside its writers
+    /// A verified copy of the store; writers go on meanwhile
     Backup(Backup),
     /// Copy everything that verifies from a damaged store to a new one
     Salvage(Salvage),
@@ -176,11 +176,11 @@ pub(crate) enum Verb {
     Info(Info),
     /// Rewrite complete segments once, smaller; their contents stay the same
     Seal(Seal),
-    /// Remove an item's content for good, with everything equal to it; that it was removed stays on record
+    /// Remove an item's content for good, with everything equal to it; the removal stays on record
     Erase(Erase),
     /// Make the index anew from the log
     Reindex(Reindex),
-    /// Allow a store in a folder above that belongs to another user, or that others may write
+    /// Allow a store in a folder above that belongs to another user, or that others may write to
     Trust(Trust),
     /// Your settings: list, get, set, unset, path
     #[command(subcommand)]

@@ -30,7 +30,7 @@ pub(crate) struct PolicyImport {
     /// The plug-in's configuration: JSON, with comments or without
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) file: String,
-    /// Show the policy and set none
+    /// Show the policy, but do not set it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

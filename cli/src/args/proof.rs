@@ -11,14 +11,14 @@ pub(crate) enum KeyAct {
         /// Its name
         #[arg(value_name = "NAME", default_value = "default")]
         name: String,
-        /// Keep it under a passphrase, which is asked for whenever it signs; acpdb help encryption says how it is given
+        /// Keep it under a passphrase, which is asked for whenever it signs; acpdb help encryption says how to give it
         #[arg(long)]
         passphrase: bool,
         /// Keep it in the system's keyring, in a program that was built with the feature keyring
         #[arg(long, conflicts_with = "passphrase")]
         keyring: bool,
     },
-    /// Wrap the keys of an encrypted store by another key; sealed events stay as they are. With --data: other keys from now on
+    /// Wrap the keys of an encrypted store by another key; sealed events stay as they are. With --data: new keys for later events
     Rotate {
         /// Give sessions another key each: later events are sealed under it, earlier ones stay readable
         #[arg(long, conflicts_with_all = ["to", "to_passphrase", "to_keyring"])]
@@ -29,7 +29,7 @@ pub(crate) enum KeyAct {
         /// The new key: a file, made if there is none [default: a new one beside your settings]
         #[arg(long, value_name = "FILE")]
         to: Option<std::path::PathBuf>,
-        /// A passphrase instead; acpdb help encryption says how it is given
+        /// A passphrase instead; acpdb help encryption says how to give it
         #[arg(long, conflicts_with = "to")]
         to_passphrase: bool,
         /// The system's keyring instead, in a program that was built with the feature keyring
@@ -42,12 +42,12 @@ pub(crate) enum KeyAct {
         #[arg(value_name = "NAME", default_value = "default")]
         name: String,
     },
-    /// Believe the signatures of another's key, or list the keys that are believed
+    /// Trust the signatures of another person's key, or list the trusted keys
     Trust {
-        /// The key, as acpdb key show prints it there [default: list them]
+        /// The key, as acpdb key show prints it [default: list the trusted keys]
         #[arg(value_name = "KEY")]
         key: Option<String>,
-        /// Believe it no longer
+        /// Trust it no longer
         #[arg(long, requires = "key")]
         remove: bool,
     },
@@ -59,8 +59,8 @@ pub(crate) enum KeyAct {
     acpdb checkpoint show                checkpoints, and whether they still hold\n  \
     acpdb checkpoint export > now.note   for people who remember it\n  \
     acpdb checkpoint push --policy witnesses.txt   others sign that it only grew\n\n\
-    A checkpoint is kept beside the log, and the last one seen is remembered beside your settings: if the\n\
-    whole folder is set back, acpdb verify says so. A checkpoint whose key is not known here proves nothing: 8."
+    A checkpoint is kept beside the log, and the last one seen is remembered beside your settings: if the whole folder is set \
+    back, acpdb verify says so. A checkpoint whose key is not known here proves nothing: exit code 8."
 )]
 pub(crate) struct CheckpointVerb {
     #[command(subcommand)]
@@ -81,10 +81,10 @@ pub(crate) enum CheckpointAct {
     Push(Push),
     /// Print a signed checkpoint, as C2SP tlog-checkpoint has it
     Export {
-        /// Its last event [default: the newest]
+        /// The last event of the checkpoint [default: the newest checkpoint]
         #[arg(value_name = "SEQ")]
         seq: Option<String>,
-        /// Write it with its tree into this folder, as C2SP tlog-tiles has it: any server of files serves it
+        /// Write it with its tree into this folder, as C2SP tlog-tiles has it: any file server can serve it
         #[arg(long, value_name = "FOLDER")]
         tiles: Option<PathBuf>,
     },
@@ -93,12 +93,12 @@ pub(crate) enum CheckpointAct {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  acpdb checkpoint push --policy witnesses.txt   all witnesses of the file\n\n\
-    A policy is a file as C2SP tlog-policy has it: witness NAME KEY URL, group NAME 2 NAME NAME NAME, quorum NAME.\n\
-    0: enough of them signed; 8: some did; 1: none did; 3: one saw another history; 4: one saw a longer one.\n\
-    Events that are recorded meanwhile do not wait for witnesses."
+    A policy is a file as C2SP tlog-policy has it: witness NAME KEY URL, group NAME 2 NAME NAME NAME, quorum NAME.\n\n\
+    Exit codes: 0: enough witnesses signed; 8: some signed; 1: none signed; 3: one saw another history; 4: one saw a longer history.\n\n\
+    Recording never waits for witnesses."
 )]
 pub(crate) struct Push {
-    /// Its last event [default: the newest checkpoint]
+    /// The last event of the checkpoint [default: the newest checkpoint]
     #[arg(value_name = "SEQ")]
     pub(crate) seq: Option<String>,
     /// Where a witness takes requests; http for this machine only
@@ -110,7 +110,7 @@ pub(crate) struct Push {
     /// Witnesses, and how many are needed
     #[arg(long, value_name = "FILE", conflicts_with = "witness")]
     pub(crate) policy: Option<PathBuf>,
-    /// How long one witness is waited for
+    /// How long to wait for one witness
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub(crate) timeout: u64,
 }
@@ -137,10 +137,10 @@ pub(crate) struct Prove {
     /// An earlier checkpoint: its last event, or a file
     #[arg(long, value_name = "A")]
     pub(crate) from: Option<String>,
-    /// The later one [default: the newest]
+    /// The later checkpoint [default: the newest]
     #[arg(long, value_name = "B", requires = "from")]
     pub(crate) to: Option<String>,
-    /// Write it to this file
+    /// Write the proof to this file
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -149,8 +149,9 @@ pub(crate) struct Prove {
 #[command(after_help = "Examples:\n  acpdb check event.tlog-proof --key auditor.key\n  \
     acpdb check grown.json --key \"$(cat auditor.key)\"\n  \
     acpdb check now.note\n\n\
-    Needs no store. 0: it proves the printed text; 3: it proves nothing, or contradicts a checkpoint seen here;\n\
-    4: a checkpoint older than one seen here. A policy is one of acpdb checkpoint push. docs/check_proof.py does the same without acpdb.")]
+    Exit codes: 0: the file proves the printed text; 3: it proves nothing, or contradicts a checkpoint seen here; 4: it is a checkpoint \
+    older than one seen here.\n\n\
+    The policy is the file of acpdb checkpoint push. docs/check_proof.py does the same without acpdb.")]
 pub(crate) struct Check {
     /// A file that acpdb prove or acpdb checkpoint export wrote
     #[arg(value_name = "FILE")]
@@ -168,8 +169,9 @@ pub(crate) struct Check {
     after_help = "Examples:\n  acpdb audit -o report.html                  the whole store, to be read or printed\n  \
     acpdb audit latest -o session.json          one session, for programs\n  \
     acpdb audit --since 2026-11-01 -o november.html\n\n\
-    It holds recorded texts: give it only to people who may read them. The report itself says which claims it proves, and which it does not.\n\
-    0: all that was signed agrees; 3, 4, 8: as acpdb checkpoint show; the report is written all the same."
+    The report holds recorded texts: give it only to people who may read them. It says itself which claims it proves, and which it \
+    does not.\n\n\
+    Exit codes: 0: the log agrees with all that was signed; 3, 4, 8: as of acpdb checkpoint show. The report is written in any case."
 )]
 pub(crate) struct Audit {
     /// One session [default: all]

@@ -5,18 +5,18 @@ use clap::ValueEnum;
 /// The language of filters, in the help of commands that take one.
 const QUERY_HELP: &str = "A QUERY is made of conditions, all of which must hold:
   kind:tool tool:read file:src/**       comma for one of several: tool:grep,glob
-  state:superseded rule:file            where an item stands, and by which rule
+  state:superseded rule:file            an item's state, and the rule that decided it
   turn:10..20 'tokens:>1000' seq:800..  ranges
-  since:2d until:yesterday              times, read as in --at: 'since:last week' 'until:2026-03-12 09:10'
+  since:2d until:yesterday              times, as in --at: 'since:last week' until:14:05
   actor:assistant status:failed session:e38a host:codex call:toolu_01
   title:parser project:shop model:opus 'cost:>0.50' 'duration:>10m'   of whole sessions
-  timeout text:\"connection refused\"    texts in bodies, in any case if in lower case
+  timeout text:\"connection refused\"    texts in bodies; lower case finds any case
   a or b, not a (or !a), (a b)          combinations";
 
 /// Columns of `sessions`, in its help.
 const SESSIONS_HELP: &str = "tokens      all that was recorded
 shown       tokens of the context now, with its placeholders
-superseded  items that a newer one made stale, also those that left the context or are still whole
+superseded  items that a newer one made stale, also if they left the context or are still whole
 context     the context over the turns, each curve by its own maximum";
 
 /// Columns of `stats`, in its help.
@@ -31,10 +31,10 @@ pub(crate) struct Ask {
     /// A filter, such as kind:tool tool:read state:superseded (see below); a session may come first: latest, or the beginning of an id
     #[arg(value_name = "QUERY")]
     pub(crate) query: Vec<String>,
-    /// At most so many rows; the cursor of the next page follows
+    /// At most N rows, then the cursor of the next page
     #[arg(long, value_name = "N", value_parser = super::limit)]
     pub(crate) limit: Option<usize>,
-    /// The page after this cursor
+    /// The page that this cursor begins
     #[arg(long, value_name = "CURSOR")]
     pub(crate) after: Option<String>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Sessions {
     /// Only sessions of this host
     #[arg(long)]
     pub(crate) host: Option<String>,
-    /// Subagents too
+    /// Also subagents
     #[arg(long)]
     pub(crate) all: bool,
     /// Only this session
@@ -96,7 +96,7 @@ pub(crate) struct History {
     /// Everything about this file
     #[arg(long, value_name = "PATH")]
     pub(crate) file: Option<String>,
-    /// Everything of this tool
+    /// All calls of this tool
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Option<String>,
     /// The chain of a memory key or id
@@ -138,7 +138,7 @@ pub(crate) struct Log {
     /// From this seq on
     #[arg(long, value_name = "SEQ")]
     pub(crate) from: Option<String>,
-    /// At most so many events, the newest ones
+    /// At most N events, the newest ones
     #[arg(long, short = 'n', value_name = "N", conflicts_with_all = ["limit", "after"])]
     pub(crate) last: Option<usize>,
     /// Newest first
@@ -197,7 +197,7 @@ pub(crate) struct Stats {
     /// A session [default: all of them], then a filter of items (see below); each may be left out
     #[arg(value_name = "[SESSION] QUERY", add = crate::complete::sessions())]
     pub(crate) words: Vec<String>,
-    /// Only this session; all words are the query then
+    /// Only this session; then all words are the query
     #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
     /// How to show it
@@ -221,9 +221,9 @@ pub(crate) enum StatsStyle {
     tokens    of a request, on average; peak: of the largest one\n\
     rewrites  requests that changed earlier parts of the context while the cache was warm\n\
     read      part of all tokens that was read from the cache\n\
-    needed    part of the hidden results that were the only visible source of a name that the model wrote later\n\
-    blind     part of all edits that replaced lines the model could not see, less the part with nothing hidden\n\n\
-    The sessions are as they were recorded: how the agent would have gone on with a smaller context is not known.")]
+    needed    part of the hidden results that were the only source of a name that the model wrote later\n\
+    blind     part of all edits that replaced lines which the rules had hidden from the model\n\n\
+    The sessions are as they were recorded. It is not known how the agent would have gone on with a smaller context.")]
 pub(crate) struct Simulate {
     #[command(flatten)]
     pub(crate) session: SessionNamed,
@@ -245,7 +245,7 @@ pub(crate) struct Simulate {
     /// Tokens of the system prompt and the tools in each request [default: as the usage of a session tells, else 8000]
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     pub(crate) prefix: Option<u64>,
-    /// Keep the cache warm by so many tiny requests, each just before it would be cold; each costs a reading of the whole context
+    /// Keep the cache warm by N tiny requests, each just before the cache would be cold; each costs a reading of the whole context
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=2))]
     pub(crate) warm: u32,
     /// Tell each case in which the model used hidden text: the item, the rule, the words

@@ -36,7 +36,7 @@ pub(crate) struct ExportOptions {
     /// The model that the request is for [default: the one recorded last]
     #[arg(long, value_name = "MODEL", requires = "format")]
     pub(crate) model: Option<String>,
-    /// Give calls without a result one that says that there is none, instead of leaving them out
+    /// Send calls without a result with a result that says so, instead of leaving these calls out
     #[arg(long, requires = "format")]
     pub(crate) synthetic_results: bool,
     /// Send everything, and let the provider clear old results by itself

@@ -2,12 +2,12 @@
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Words that stand side by side must all be in the same text; a phrase stands in the shell's quotes. In lower case \
-    they are found in any case. Conditions narrow the search:\n  \
+    after_help = "Words that stand side by side must all be in the same text; a phrase stands in the shell's quotes. A word in \
+    lower case is found in any case. Conditions narrow the search:\n  \
     session:e38a host:codex project:shop title:parser model:opus    where\n  \
     tool:bash file:src/** kind:reasoning state:superseded           kind, and state\n  \
     since:7d until:yesterday turn:10..20 actor:user                 when, and who\n\n\
-    A hit says whether the model still sees the text. Erased texts are found nowhere."
+    A hit says whether the model still sees the text. Erased texts are not found."
 )]
 pub(crate) struct Search {
     /// Words to look for, and conditions such as tool:bash (see below)
@@ -19,19 +19,19 @@ pub(crate) struct Search {
     /// Only whole words
     #[arg(long, short = 'w')]
     pub(crate) word: bool,
-    /// Capitals count, also in words without any
+    /// Tell capitals from small letters, also for words in lower case
     #[arg(long)]
     pub(crate) case: bool,
     /// Only this session
     #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
-    /// Lines before and behind each match
+    /// Lines before and after each match
     #[arg(long, short = 'C', value_name = "N", default_value_t = 0)]
     pub(crate) context: usize,
-    /// At most so many items
+    /// At most N items
     #[arg(long, value_name = "N", value_parser = super::limit)]
     pub(crate) limit: Option<usize>,
-    /// At most so many lines of a text that match
+    /// At most N lines that match in a text
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) places: usize,
     /// The order: newest session first, or largest item first

@@ -6,7 +6,7 @@ use clap::{Subcommand, ValueEnum};
 pub(crate) struct Service {
     #[command(subcommand)]
     pub(crate) act: ServiceAct,
-    /// The system's keeper of services [default: that of this system]
+    /// The service manager [default: that of this system]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) manager: Option<Manager>,
 }
@@ -17,7 +17,7 @@ pub(crate) enum ServiceAct {
     Install(ServiceInstall),
     /// Whether the service is installed, and whether it runs
     Status,
-    /// Stop the service, and take its file away
+    /// Stop the service, and remove its file
     Remove,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct ServiceInstall {
     /// Show the file and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Write the file, and leave it to you to start it
+    /// Write the file, but do not start the service
     #[arg(long)]
     pub(crate) no_start: bool,
     /// Follow this host only; may be given several times

@@ -17,8 +17,8 @@ pub(crate) struct Demo {
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Other verbs that record make a store by themselves if there is none; init makes one in this folder, and only\n\
-    init makes an encrypted one. A store that is there already stays as it is. acpdb help encryption says more."
+    after_help = "Verbs that record also make a store if there is none, but only init makes an encrypted one. A store that exists \
+    already stays as it is. acpdb help encryption says more."
 )]
 pub(crate) struct Init {
     /// The folder whose store it is, in DIR/.acpdb [default: this one]
@@ -27,7 +27,7 @@ pub(crate) struct Init {
     /// Seal every session under a key of its own, wrapped by a key beside your settings or by that of --key-file
     #[arg(long)]
     pub(crate) encrypt: bool,
-    /// Wrap those keys by a passphrase instead; acpdb help encryption says how it is given
+    /// Wrap those keys by a passphrase instead; acpdb help encryption says how to give it
     #[arg(long, requires = "encrypt", conflicts_with = "key_file")]
     pub(crate) passphrase: bool,
     /// Keep the key that wraps them in the system's keyring, in a program that was built with the feature keyring
@@ -37,7 +37,7 @@ pub(crate) struct Init {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Verify {
-    /// Fold everything too, and check conclusions and saved folds
+    /// Also fold everything, and check conclusions and saved folds
     #[arg(long)]
     pub(crate) deep: bool,
     /// A link kept elsewhere: a line that acpdb head printed, or SEQ=LINK; may be given several times
@@ -59,17 +59,17 @@ pub(crate) struct Verify {
 #[command(after_help = "Examples:\n  acpdb head                        the durable end, in a line\n  \
     acpdb head '#297'                 the commit that holds an event\n  \
     acpdb head >> ~/links             for acpdb verify --expect-file ~/links\n\n\
-    A commit has one link, which stands for everything up to its end. Of an event inside a larger\n\
-    commit, the seq, link, position and time that are printed are those of the end of its commit.")]
+    A commit has one link, which stands for everything up to its end. For an event inside a larger commit, head prints the seq, link, \
+    position and time of the end of that commit.")]
 pub(crate) struct Head {
-    /// The event whose commit is meant [default: the last durable one]
+    /// An event of the commit [default: the last durable event]
     #[arg(value_name = "SEQ")]
     pub(crate) seq: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Reindex {
-    /// Set an index aside that knows more than the log; use this only once you know why it does
+    /// Set aside an index that knows more than the log; use this only if you know why it does
     #[arg(long)]
     pub(crate) discard_evidence: bool,
 }
@@ -77,12 +77,12 @@ pub(crate) struct Reindex {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  acpdb backup ~/backups/acpdb-today\n  \
     acpdb --db ~/backups/acpdb-today verify      a backup is a store\n\n\
-    Writers need not stop. The copy is verified before it is called a backup; opening it is restoring it.")]
+    Writers need not stop. The copy is verified before it gets its name. To restore it, open it.")]
 pub(crate) struct Backup {
     /// A folder that is empty or does not exist
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
-    /// Copy the keys of an encrypted store, too; without them the copy cannot be read, and sessions that are shredded later are gone from it
+    /// Copy the keys of an encrypted store, too; without keys the copy cannot be read, and sessions that are shredded later are gone from the copy as well
     #[arg(long)]
     pub(crate) keys: bool,
 }
@@ -91,9 +91,9 @@ pub(crate) struct Backup {
 #[command(after_help = "Examples:\n  acpdb verify                     damage, if there is any\n  \
     acpdb salvage --into ./saved     everything else, as a new store\n  \
     acpdb salvage --into ./whole --backup ~/backups/monday   damaged texts and events from a backup\n\n\
-    The damaged store and the backups are only read. Events keep their numbers; lost ones are noted in their places. From a backup \
-    come only damaged events and texts: a text that the store erased stays gone.\n\n\
-    An encrypted store is opened by its key, as by any other verb; the same key opens the new store, which is encrypted as well. Shredded \
+    The damaged store and the backups are only read. Events keep their numbers; a note stands in place of each lost \
+    event. Only damaged events and texts come from a backup: a text that the store erased stays gone.\n\n\
+    An encrypted store needs its key, as with other verbs; the same key opens the new store, which is encrypted as well. Shredded \
     sessions stay unreadable. A backup needs no keys of its own. If a file of keys is lost, its events are lost, and the answer names the file.")]
 pub(crate) struct Salvage {
     /// A folder that is empty or does not exist, for the new store
@@ -121,16 +121,16 @@ pub(crate) struct Seal {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Zeroed where they lie: the item's texts (a call's parameters and result, all versions of a message), every text in the store
-that is equal to one of them, and the hosts' records that quote them. --dry-run lists all of them. All else stays readable,
-the store still verifies, and reads of erased texts say who erased them and why. If a crash interrupts it, the next verb
-that writes ends it.
+Erased, with zeros in their place: the item's texts (a call's parameters and result, all versions of a message), every equal text \
+in the store, and the hosts' records that quote them. --dry-run lists all of them. All else stays readable, the store still \
+verifies, and reads of an erased text name the eraser and the reason. If a crash interrupts the erasure, the next verb that writes \
+finishes it.
 
-An erased text is not recorded again, from whichever source: a note stands in its place.
+An erased text is not recorded again from any source: a note stands in its place.
 
-Not covered: ids, names of tools, paths, and quotations inside other texts: acpdb scan and acpdb log 'text:WORD' find those;
---from-scan erases all that a scan finds. Nor copies outside of the store: backups, exports, the host's own files,
-overwritten blocks that a disk keeps. A secret that leaked should be withdrawn by its issuer.
+Not erased: ids, names of tools, paths, and quotations inside other texts. acpdb scan and acpdb log 'text:WORD' find quotations; \
+--from-scan erases all that a scan finds. Copies outside of the store stay, too: backups, exports, the host's own files, overwritten \
+blocks that a disk keeps. If a secret leaked, have its issuer withdraw it.
 
 Examples:
   acpdb erase '#297' --dry-run
@@ -148,18 +148,18 @@ pub(crate) struct Erase {
     /// Everything that acpdb scan finds, with the same rules
     #[arg(long)]
     pub(crate) from_scan: bool,
-    /// A whole session of an encrypted store with its subagents, or all sessions about a subject, in every copy of it: their keys are destroyed
+    /// Destroy the keys of a session of an encrypted store and of its subagents, or of all sessions about a subject: no copy of the store shows them again
     #[arg(long, requires = "whole", conflicts_with = "from_scan")]
     pub(crate) shred: bool,
-    /// All sessions about this person or tenant; nothing more can be recorded about it then
+    /// All sessions about this person or tenant; after that, nothing can be recorded about this name
     #[arg(long, value_name = "NAME", requires = "shred", conflicts_with_all = ["session", "id"], group = "whole")]
     pub(crate) subject: Option<String>,
-    /// Only these bytes of the text, from A up to before B; the rest stays, with a mark in their place
+    /// Only the bytes of the text from A on and before B; a mark stands in their place, and the rest stays
     #[arg(long, value_name = "A..B", value_parser = span, conflicts_with = "from_scan", requires = "id")]
     pub(crate) span: Option<Span>,
     #[command(flatten)]
     pub(crate) redact: crate::redaction::RedactOptions,
-    /// Why; recorded for good and in plain, so repeat neither the secret nor the subject
+    /// The reason; recorded for good and in plain, so repeat neither the secret nor the subject
     #[arg(long, value_name = "TEXT", required_unless_present = "dry_run")]
     pub(crate) reason: Option<String>,
     /// The person who asked for it; recorded for good [default: the user's name]

@@ -14,8 +14,7 @@ pub(crate) struct AtPoint {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Points: #812, t12, -3t, a time, \"10m ago\", @compact-1, @rewind-1, head\n\n\
-    Example: acpdb diff @compact-1 head       items that the newest compaction took away")]
+#[command(after_help = "Points: #812, t12, -3t, a time, \"10m ago\", @compact-1, @rewind-1, head")]
 pub(crate) struct Diff {
     /// The first point
     #[arg(value_name = "A", allow_hyphen_values = true)]
@@ -53,13 +52,13 @@ pub(crate) struct Rewind {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Fork {
-    /// The session that is shared: its id, a unique prefix, or `latest`
+    /// The session to go on from: its id, a unique prefix, or `latest`
     #[arg(value_name = "SESSION", add = crate::complete::sessions())]
     pub(crate) session: String,
-    /// Id of the new session [default: that of the old one with a number]
+    /// Id of the new session [default: the old session's id with a number]
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,
-    /// Its title [default: "fork of" the old one, and the turn]
+    /// Its title [default: "fork of", the old title and the turn]
     #[arg(long)]
     pub(crate) title: Option<String>,
 }

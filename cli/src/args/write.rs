@@ -6,7 +6,7 @@ use crate::redaction::RedactOptions;
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Import {
-    /// Files or folders, - for standard input; none: the usual places of every host
+    /// Files or folders; - for standard input [default: the usual places of every host]
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Go on until Ctrl-C or SIGTERM: new lines of hosts are in the store within a second
@@ -15,14 +15,14 @@ pub(crate) struct Import {
     /// The usual places of this host only; may be given several times
     #[arg(long = "host", value_name = "HOST", value_delimiter = ',', add = crate::complete::formats())]
     pub(crate) hosts: Vec<String>,
-    /// With --follow: look at all files every so many seconds too, for changes that the system does not report
+    /// With --follow: also look at all files every so many seconds, for changes that the system does not report
     #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "follow",
         value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) every: u32,
-    /// The format of the files, instead of looking
+    /// The format of the files [default: found by looking at each file]
     #[arg(long, value_name = "FORMAT", add = crate::complete::formats())]
     pub(crate) format: Option<String>,
-    /// The session's id, where the format has none
+    /// The session's id, if the format has none
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
     /// The project whose memory the sessions share

@@ -128,7 +128,7 @@ fn trust(key: Option<&str>, remove: bool, output: &mut Output) -> Result<(), Fai
             trusted.extend(new);
         }
         let path = keys::write_trusted(&trusted)?;
-        output.note(format!("the list of keys that are believed is in {}", path.display()));
+        output.note(format!("the list of trusted keys is in {}", path.display()));
     }
     let lines: Vec<String> = trusted.iter().map(ToString::to_string).collect();
     if output.json {

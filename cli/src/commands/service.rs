@@ -256,7 +256,7 @@ fn status((manager, path): (Manager, &Path), output: &mut Output) -> Result<Code
     if output.json {
         tell((manager, path), installed, state, output)?;
     } else if installed {
-        let state = state.unwrap_or_else(|| "not known: the keeper of services cannot be asked".to_owned());
+        let state = state.unwrap_or_else(|| "not known: the service manager cannot be asked".to_owned());
         output.line(format!("installed: {}", path.display()))?;
         output.line(format!("state: {}", crate::output::escape(&state, crate::output::Escape::Line)))?;
     } else {

@@ -55,8 +55,8 @@ pub(crate) fn man(args: &Man, output: &mut Output) -> Result<Code, Failure> {
 pub(crate) fn reference() -> String {
     let mut root = args::command().disable_help_subcommand(true).term_width(100);
     root.build();
-    let mut text = "# Command line\n\nEvery command and its options. Written by `acpdb man --reference` from the program's own table; \
-                    a test compares.\n\nExit codes: 0 done, 1 failure, 2 usage, 3 damage, 4 acknowledged events are missing, \
+    let mut text = "# Command line\n\nEvery command and its options, as `acpdb man --reference` prints them. A test compares this page with \
+                    the program.\n\nExit codes: 0 done, 1 failure, 2 usage, 3 damage, 4 acknowledged events are missing, \
                     5 conflict, 6 busy, 7 not found, 8 done in part, 9 no key opens it, \
                     130 interrupted.\n"
         .to_owned();
