@@ -71,7 +71,7 @@ impl Log {
     /// [`LogError::HeadMoved`], [`LogError::Busy`], [`LogError::NoSpace`], [`LogError::Poisoned`],
     /// [`LogError::Corrupt`], [`LogError::ReadOnly`], [`LogError::Forked`], [`LogError::Io`].
     pub fn append(&self, prepared: Prepared, conditions: &[Condition]) -> Result<Appended, LogError> {
-        let request = Request { prepared, conditions: conditions.to_vec(), strict: true };
+        let request = Request { prepared, conditions: conditions.to_vec() };
         Ok(self.submit(request, Until::Durable)?.appended)
     }
 
@@ -81,7 +81,7 @@ impl Log {
     /// # Errors
     /// As [`Log::append`].
     pub fn place(&self, prepared: Prepared, conditions: &[Condition]) -> Result<Placed, LogError> {
-        let request = Request { prepared, conditions: conditions.to_vec(), strict: true };
+        let request = Request { prepared, conditions: conditions.to_vec() };
         self.submit(request, Until::Written)
     }
 
@@ -100,7 +100,7 @@ impl Log {
         let Ok(mut writer) = self.writer.try_lock() else { return Err(tail.busy()) };
         let Some(_lock) = tail.lock_at_once()? else { return Err(tail.busy()) };
         let page = tail.read()?;
-        let request = Request { prepared, conditions: conditions.to_vec(), strict: true };
+        let request = Request { prepared, conditions: conditions.to_vec() };
         if !self.is_at_rest(&writer, &page) || !self.has_room(&writer, &request) {
             return Err(tail.busy());
         }
@@ -225,7 +225,7 @@ impl Exclusive<'_> {
     /// # Errors
     /// As [`Exclusive::append`].
     pub fn place(&mut self, prepared: Prepared, conditions: &[Condition]) -> Result<Placed, LogError> {
-        let request = Request { prepared, conditions: conditions.to_vec(), strict: true };
+        let request = Request { prepared, conditions: conditions.to_vec() };
         let answer = self.log.write_held(&mut self.writer, vec![request]).pop();
         answer.unwrap_or_else(|| Err(LogError::ReadOnly { path: self.log.storage.path("") }))
     }

@@ -89,7 +89,7 @@ impl Log {
                 rest.next_if(|(_, request)| run.fits(request, self.options.segment_bytes_max))
             {
                 match self.admit(writer, &run, &request) {
-                    Ok(moved) => run.add(index, request, moved),
+                    Ok(()) => run.add(index, request),
                     Err(error) => answers.get_mut(index).into_iter().for_each(|answer| {
                         *answer = Some(Err(error.again()));
                     }),
@@ -256,8 +256,8 @@ impl Log {
         LogError::corrupt(damage)
     }
 
-    /// Whether a stream that the conditions name has moved, `run` included. A strict request is refused then.
-    fn admit(&self, writer: &mut Writer, run: &Run, request: &Request) -> Result<bool, LogError> {
+    /// Refuses a request if a stream that its conditions name has moved, `run` included.
+    fn admit(&self, writer: &mut Writer, run: &Run, request: &Request) -> Result<(), LogError> {
         if request.prepared.frame.last_reference().is_some_and(|reference| reference >= writer.place.position)
         {
             // The commit names bytes that are not in the log; no state of this log can have led to it.
@@ -271,14 +271,11 @@ impl Log {
                 None => self.newest_after(condition, writer)?,
             };
             if let Some(actual) = newest {
-                if !request.strict {
-                    return Ok(true);
-                }
                 let (stream, expected) = (condition.stream, condition.basis);
                 return Err(LogError::HeadMoved { stream, expected, actual });
             }
         }
-        Ok(false)
+        Ok(())
     }
 
     /// The newest event of a stream, if it is after the condition's basis.
@@ -404,7 +401,7 @@ impl Log {
         let has_room =
             start.position.offset().saturating_add(run.bytes) <= segment.length.load(Ordering::Relaxed);
         let single = run.requests.len() == 1 && (has_room || run.bytes > COPY_BYTES_MAX);
-        for (index, request, moved) in &mut run.requests {
+        for (index, request) in &mut run.requests {
             let frame = &mut request.prepared.frame;
             let (first_seq, event_count) = (place.seq.next(), frame.event_count());
             let position = place.position;
@@ -422,7 +419,7 @@ impl Log {
                 last_frame: grain_of(position),
             };
             let rows = frame.rows_at(position);
-            let placed = Appended { first_seq, event_count, time, position, rows, moved: *moved };
+            let placed = Appended { first_seq, event_count, time, position, rows };
             appended.push((*index, placed, frame.made().map(Box::new)));
         }
         self.write_bytes(tail, writer, &segment, (&start, &place), run, single)?;
@@ -466,7 +463,7 @@ impl Log {
         writer.append_count = writer.append_count.saturating_add(1);
         tail.begin(place.position, self.process)?;
         let bytes = match run.requests.first() {
-            Some((_, request, _)) if single => request.prepared.frame.bytes(),
+            Some((_, request)) if single => request.prepared.frame.bytes(),
             _ => &writer.buffer,
         };
         let mut done = 0;
@@ -507,14 +504,12 @@ impl Log {
 pub(crate) struct Request {
     pub(crate) prepared: Prepared,
     pub(crate) conditions: Vec<Condition>,
-    /// `true`: a moved stream refuses the commit. `false`: the answer only reports it.
-    pub(crate) strict: bool,
 }
 
 /// Commits that are written together.
 struct Run {
-    /// Each request with its number in the group, and whether a stream that it named has moved.
-    requests: Vec<(usize, Request, bool)>,
+    /// Each request with its number in the group.
+    requests: Vec<(usize, Request)>,
     start: Written,
     bytes: u64,
     seq: Seq,
@@ -534,7 +529,7 @@ impl Run {
         end <= SEGMENT_HEADER_BYTES as u64 || end.saturating_add(frame) <= segment_bytes_max
     }
 
-    fn add(&mut self, index: usize, request: Request, moved: bool) {
+    fn add(&mut self, index: usize, request: Request) {
         let frame = &request.prepared.frame;
         self.bytes = self.bytes.saturating_add(frame.frame_bytes() as u64);
         for (stream, last) in frame.streams() {
@@ -542,6 +537,6 @@ impl Run {
             self.streams.insert(*stream, seq);
         }
         self.seq = Seq(self.seq.0.saturating_add(u64::from(frame.event_count())));
-        self.requests.push((index, request, moved));
+        self.requests.push((index, request));
     }
 }

@@ -112,8 +112,6 @@ pub struct Appended {
     pub position: Position,
     /// All rows of its body table, with positions.
     pub rows: Vec<BodyRow>,
-    /// Whether a stream that the conditions name had moved, for a request that is not strict.
-    pub(crate) moved: bool,
 }
 
 impl Appended {

@@ -66,7 +66,7 @@ impl Log {
         entropy: Arc<dyn Entropy>,
         options: LogOptions,
     ) -> Result<(Self, Recovery), LogError> {
-        Self::begin(storage, clock, entropy, options, Opening { create: true, ..Opening::default() })
+        Self::open_with_keys(storage, clock, entropy, options, Opening { create: true, ..Opening::default() })
     }
 
     /// As [`Log::create_or_open`] or [`Log::open`], with a key ring: a new store is made encrypted, and an existing store must be encrypted.
@@ -74,40 +74,6 @@ impl Log {
     /// # Errors
     /// [`LogError::Locked`] if the ring does not open the store's own key, or the store is not encrypted.
     pub fn open_with_keys(
-        storage: Arc<dyn Storage>,
-        clock: Arc<dyn Clock>,
-        entropy: Arc<dyn Entropy>,
-        options: LogOptions,
-        opening: Opening,
-    ) -> Result<(Self, Recovery), LogError> {
-        Self::begin(storage, clock, entropy, options, opening)
-    }
-
-    /// As [`Log::create_or_open`], but the store must exist.
-    ///
-    /// # Errors
-    /// [`LogError::NotAStore`] if it does not.
-    pub fn open(
-        storage: Arc<dyn Storage>,
-        clock: Arc<dyn Clock>,
-        entropy: Arc<dyn Entropy>,
-        options: LogOptions,
-    ) -> Result<(Self, Recovery), LogError> {
-        Self::begin(storage, clock, entropy, options, Opening::default())
-    }
-
-    /// Opens a store to read it as it lies there.
-    ///
-    /// # Errors
-    /// As [`Log::open_with_keys`].
-    pub(crate) fn open_to_read(storage: Arc<dyn Storage>, opening: &Opening) -> Result<Self, LogError> {
-        let options = LogOptions { read_only: true, ..LogOptions::default() };
-        let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
-        let (log, _recovery) = Self::begin(storage, clock, entropy, options, opening.clone())?;
-        Ok(log)
-    }
-
-    fn begin(
         storage: Arc<dyn Storage>,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
@@ -218,6 +184,30 @@ impl Log {
         let mut recovery = log.recover(on_read_only_disk)?;
         recovery.created = created;
         Ok((log, recovery))
+    }
+
+    /// As [`Log::create_or_open`], but the store must exist.
+    ///
+    /// # Errors
+    /// [`LogError::NotAStore`] if it does not.
+    pub fn open(
+        storage: Arc<dyn Storage>,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        options: LogOptions,
+    ) -> Result<(Self, Recovery), LogError> {
+        Self::open_with_keys(storage, clock, entropy, options, Opening::default())
+    }
+
+    /// Opens a store to read it as it lies there.
+    ///
+    /// # Errors
+    /// As [`Log::open_with_keys`].
+    pub(crate) fn open_to_read(storage: Arc<dyn Storage>, opening: &Opening) -> Result<Self, LogError> {
+        let options = LogOptions { read_only: true, ..LogOptions::default() };
+        let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
+        let (log, _recovery) = Self::open_with_keys(storage, clock, entropy, options, opening.clone())?;
+        Ok(log)
     }
 
     /// Names the features that a program must know to read the store, or to write to it, from now on. Every handle, this one included, then has to be

@@ -57,8 +57,8 @@ impl Placed {
 
     /// A copy without the frame and the rows: it is held for long, and by each stream of the commit.
     pub(crate) fn bare(&self) -> Self {
-        let Appended { first_seq, event_count, time, position, moved, .. } = self.appended;
-        let appended = Appended { first_seq, event_count, time, position, rows: Vec::new(), moved };
+        let Appended { first_seq, event_count, time, position, .. } = self.appended;
+        let appended = Appended { first_seq, event_count, time, position, rows: Vec::new() };
         Self { appended, frame: None, stretch: self.stretch.clone() }
     }
 
