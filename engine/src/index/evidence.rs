@@ -134,8 +134,8 @@ pub(super) fn beyond(identity: Identity, durable: (Seq, Position), said: &Testim
 }
 
 /// Whether an index's claims about this store are evidence, by the log's frame at the index's newest place.
-pub(super) fn beside(log: &Log, identity: Identity, said: &Testimony) -> Option<Evidence> {
-    let watermark = said.watermark;
+pub(super) fn beside(log: &Log, said: &Testimony) -> Option<Evidence> {
+    let (identity, watermark) = (Identity::of(log), said.watermark);
     if said.identity != identity || watermark.seq == Seq::ZERO {
         return None;
     }

@@ -35,11 +35,12 @@ mod rebuild;
 mod recent;
 mod rows;
 mod sorting;
-mod source;
 #[cfg(test)]
 mod tests;
 
+use crate::codec::FORMAT_VERSION;
 use crate::ids::{Digest, Link, Position, Seq, StoreId, StreamId};
+use crate::log::Log;
 
 pub use crate::codec::FramePlace;
 pub use evidence::{Evidence, IndexWitness, Testimony, set_aside};
@@ -132,6 +133,12 @@ pub struct Identity {
     pub store: StoreId,
     /// The store's format version.
     pub format: u32,
+}
+
+impl Identity {
+    pub(crate) fn of(log: &Log) -> Self {
+        Self { store: log.store(), format: FORMAT_VERSION }
+    }
 }
 
 /// When rows reach the disk.

@@ -7,13 +7,12 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LockResult, Mutex, OnceLock, RwLock};
 
-use crate::codec::FORMAT_VERSION;
 use crate::ids::{Digest, Position, Seq, StreamId};
 use crate::locks::steady;
 use crate::log::Log;
 use crate::storage::{Access, Storage, StoredFile};
 
-use super::evidence::{self, Evidence, IndexWitness, Judge};
+use super::evidence::{self, Evidence, IndexWitness, Judge, Testimony};
 use super::file::Table;
 use super::files::{
     INDEX_NAME, IndexOptions, NEW_NAME, NoTable, adopt, lock, lock_with, open_table, open_to_read, remove,
@@ -95,6 +94,28 @@ impl fmt::Debug for Index {
 }
 
 impl Index {
+    /// Opens the index that lies beside `log`, or begins it anew. An index that knows events which the log does not hold is evidence: of a
+    /// store that was put back from a copy, or a log whose end was taken back and written over.
+    pub fn open_for(log: &Log, options: IndexOptions) -> IndexState {
+        let judge = |said: &Testimony| evidence::beside(log, said);
+        state_of(Self::try_open(log.storage(), Identity::of(log), &judge, options))
+    }
+
+    /// Opens the index that lies beside `log` for look-ups and does not change its file. A missing, damaged or foreign index is not used. No
+    /// other process owns the index meanwhile.
+    pub fn open_reading_for(log: &Log, options: IndexOptions) -> IndexState {
+        let storage = log.storage();
+        let opened = || -> Result<Self, Opening> {
+            let lock = lock_with(&**storage, Access::Read)?;
+            let judge = |said: &Testimony| evidence::beside(log, said);
+            let table = judged(open_to_read(&**storage, options)?, &judge)?;
+            let mut index = Self::of(adopt(table, Identity::of(log))?, storage, lock, options);
+            index.is_reading = true;
+            Ok(index)
+        };
+        state_of(opened())
+    }
+
     /// Opens the index of the store in `storage`, or begins it anew.
     ///
     /// `durable` is the log's durable head, and its end: an index that knows more is of another history, and
@@ -107,19 +128,11 @@ impl Index {
         durable: (Seq, Position),
         options: IndexOptions,
     ) -> IndexState {
-        Self::open_judged(storage, identity, &|said| evidence::beyond(identity, durable, said), options)
+        let judge = |said: &Testimony| evidence::beyond(identity, durable, said);
+        state_of(Self::try_open(storage, identity, &judge, options))
     }
 
-    /// [`Index::open`], where `judge` decides whether an index is evidence.
-    pub(super) fn open_judged(
-        storage: &Arc<dyn Storage>,
-        identity: Identity,
-        judge: Judge<'_>,
-        options: IndexOptions,
-    ) -> IndexState {
-        state_of(Self::try_open(storage, identity, judge, options))
-    }
-
+    /// `judge` decides whether an index is evidence.
     fn try_open(
         storage: &Arc<dyn Storage>,
         identity: Identity,
@@ -148,7 +161,18 @@ impl Index {
                 (table, heads, Some(format!("the index is rebuilt: {}", fault.0)))
             }
         };
-        Ok(Self {
+        let mut index = Self::of((table, heads), storage, lock, options);
+        index.notice = notice;
+        Ok(index)
+    }
+
+    fn of(
+        (table, heads): (Table, Heads),
+        storage: &Arc<dyn Storage>,
+        lock: Box<dyn StoredFile>,
+        options: IndexOptions,
+    ) -> Self {
+        Self {
             table: Some(table),
             watermark: Mutex::new(heads.watermark()),
             recent: RwLock::default(),
@@ -156,44 +180,13 @@ impl Index {
             broken: OnceLock::new(),
             nameless: AtomicBool::new(heads.watermark().seq == Seq::ZERO),
             heads: RwLock::new(heads),
-            notice,
+            notice: None,
             options,
             added_count: AtomicU64::new(0),
             storage: Arc::clone(storage),
             is_reading: false,
             _lock: lock,
-        })
-    }
-
-    /// Opens the index for look-ups and does not change its file. A missing, damaged or foreign index is not used. No other
-    /// process owns the index meanwhile.
-    pub(super) fn open_reading(
-        storage: &Arc<dyn Storage>,
-        identity: Identity,
-        judge: Judge<'_>,
-        options: IndexOptions,
-    ) -> IndexState {
-        let opened = || -> Result<Self, Opening> {
-            let lock = lock_with(&**storage, Access::Read)?;
-            let table = judged(open_to_read(&**storage, options)?, judge)?;
-            let (table, heads) = adopt(table, identity)?;
-            Ok(Self {
-                table: Some(table),
-                watermark: Mutex::new(heads.watermark()),
-                recent: RwLock::default(),
-                turn: Mutex::new(()),
-                broken: OnceLock::new(),
-                nameless: AtomicBool::new(false),
-                heads: RwLock::new(heads),
-                notice: None,
-                options,
-                added_count: AtomicU64::new(0),
-                storage: Arc::clone(storage),
-                is_reading: true,
-                _lock: lock,
-            })
-        };
-        state_of(opened())
+        }
     }
 
     /// The index's claims about the log, as a witness of the log's end. Adopts, changes and makes nothing.
@@ -204,9 +197,8 @@ impl Index {
     /// Whether the index beside `log` is ahead of the log. Changes nothing. `None` also if another process owns the index (it
     /// has made this check), or if the index cannot be read. Cost: about 1 ms if there is an index.
     pub fn evidence(log: &Log, options: IndexOptions) -> Option<Evidence> {
-        let identity = Identity { store: log.store(), format: FORMAT_VERSION };
         match evidence::ask(&**log.storage(), options) {
-            IndexWitness::Says(said) => evidence::beside(log, identity, &said),
+            IndexWitness::Says(said) => evidence::beside(log, &said),
             _ => None,
         }
     }

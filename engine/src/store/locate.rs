@@ -13,7 +13,7 @@
 use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use crate::codec::{FORMAT_VERSION, Frame, SegmentHeader};
+use crate::codec::{Frame, SegmentHeader};
 use crate::error::Error;
 use crate::ids::{Position, Seq, StreamId};
 use crate::index::{
@@ -33,10 +33,6 @@ const INDEX_EVENT_COUNT_MIN: u64 = 4096;
 const READING_MAX: Duration = Duration::from_secs(10);
 
 impl Inner {
-    fn identity(&self) -> Identity {
-        Identity { store: self.log.store(), format: FORMAT_VERSION }
-    }
-
     /// Opens the index if it is there, or worth making.
     fn open_index(&self, locator: &mut Locator, head: Seq) {
         if !locator.enabled
@@ -451,7 +447,8 @@ impl Store {
         if let Some(evidence) = Index::evidence(&inner.log, IndexOptions::default()) {
             return Err(Error::RolledBack { detail: evidence.detail });
         }
-        let rebuilt = reindex(&**inner.log.storage(), inner.identity(), &*inner.log, IndexOptions::default())
+        let (storage, identity) = (inner.log.storage(), Identity::of(&inner.log));
+        let rebuilt = reindex(&**storage, identity, &*inner.log, IndexOptions::default())
             .map_err(|why| inner.unchanged(why));
         (locator.retry, locator.reason, locator.looked) = (None, None, None);
         inner.open_index(&mut locator, head.seq);
