@@ -6,20 +6,23 @@
 //! ```
 //!
 //! The write lock is released before the sync. So while one group waits for the disk, another group, of any process, is written
-//! behind it, and one sync covers both.
+//! behind it, and one sync covers both. When a handle is closed, the checkpoint witnesses the end of the log, and preallocated space is given
+//! back.
 
 use std::sync::MutexGuard;
 use std::time::Duration;
 
 use super::commit_queue::{Outcome, Stages, Until};
 use super::error::LogError;
+use super::files::CHECKPOINT;
 use super::group_commit::Request;
-use super::recovery_scan::is_anchored;
+use super::recovery_scan::{CheckpointFile, is_anchored, read_checkpoint};
 use super::settle::{Placed, Stretch};
 use super::tail::{Lost, WriteLock};
 use super::{Appended, Condition, Log, Prepared, Writer};
-use crate::codec::SEGMENT_HEADER_BYTES;
+use crate::codec::{Busy, Checkpoint, SEGMENT_HEADER_BYTES};
 use crate::ids::Seq;
+use crate::storage::write_file;
 
 /// How long to wait for another process to make its commit durable, before this process does it.
 const REACH_WAIT: Duration = Duration::from_millis(5);
@@ -194,6 +197,47 @@ impl Log {
         self.catch_up(tail, &mut writer, &page)?;
         self.make_durable(tail, &mut writer)?;
         Ok(Exclusive { log: self, _lock: lock, writer })
+    }
+
+    /// Ends the use of this handle: gives back preallocated space and writes the checkpoint that witnesses the end.
+    ///
+    /// Everything acknowledged is durable without it; after it, `verify` notices the loss of any event.
+    ///
+    /// # Errors
+    /// [`LogError::Busy`], [`LogError::NoSpace`], [`LogError::Io`]; the log is sound all the same.
+    pub fn close(self) -> Result<(), LogError> {
+        self.write_checkpoint()
+    }
+
+    /// The work of [`Log::close`], for a handle that stays open.
+    ///
+    /// # Errors
+    /// As [`Log::close`].
+    pub fn write_checkpoint(&self) -> Result<(), LogError> {
+        self.check_process()?;
+        let mut writer = self.writer()?;
+        let writer = &mut *writer;
+        let Ok(tail) = self.check_appendable() else { return Ok(()) };
+        let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
+        let page = tail.read()?;
+        // If another process left things unsettled, its recovery will write the next checkpoint. But a page that says nothing
+        // is made anew here: without page and checkpoint readers would miss the last acknowledged events.
+        let is_unsettled = page.busy != Busy::Idle || page.written.is_none() || page.poisoned;
+        if page.store == Some(self.segments.store) && is_unsettled || writer.postponed {
+            return Ok(());
+        }
+        self.catch_up(tail, writer, &page)?;
+        self.make_durable(tail, writer)?;
+        let place = writer.place;
+        if let CheckpointFile::Sound(known) = read_checkpoint(&self.segments)?
+            && known.written.position >= place.position
+        {
+            return Ok(());
+        }
+        self.write_segment(tail, writer)?.give_back(place.position.offset());
+        let checkpoint = Checkpoint { store: self.segments.store, written: place };
+        write_file(&*self.storage, CHECKPOINT, &checkpoint.encode())
+            .map_err(|error| LogError::io("write", self.storage.path(CHECKPOINT), error))
     }
 }
 

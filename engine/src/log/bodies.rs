@@ -14,8 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::error::{Corruption, LogError};
-use super::fault::Fault;
+use super::error::{Corruption, Fault, LogError};
 use super::files::SegmentFile;
 use super::keys::KeyChain;
 use super::lookup::exactly;

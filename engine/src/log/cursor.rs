@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use rkyv::util::AlignedVec;
 
-use super::error::LogError;
-use super::fault::Fault;
+use super::error::{Fault, LogError};
 use super::files::{FIRST_WINDOW_BYTES, LOOK_WINDOW_BYTES_MAX, SegmentFile, Segments, nothing_at};
 use super::lookup::Tables;
 use super::sealed_blocks;

@@ -13,8 +13,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::error::LogError;
-use super::fault::Fault;
+use super::error::{Fault, LogError};
 use super::files::{LOG_DIR, QUARANTINE_DIR, SNAP_DIR, is_copy_name, segment_name};
 use super::repair::zero;
 use super::seal_lock::SealLock;

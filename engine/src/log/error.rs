@@ -1,9 +1,9 @@
-//! Errors of a log, by the action that the caller can take.
+//! Errors of a log, by the action that the caller can take; and why a read at a position found no frame.
 
 use std::io;
 use std::path::PathBuf;
 
-use crate::codec::{EncodeError, Part};
+use crate::codec::{EncodeError, FrameHeader, Invalid, Part};
 use crate::ids::{Position, Seq, StreamId};
 
 /// The one that holds a lock. A program that locks the file and is no writer leaves no number.
@@ -224,4 +224,15 @@ pub struct Corruption {
     pub expected: String,
     /// The found value.
     pub found: String,
+}
+
+/// Why there is no frame at a position.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// Only zeros, or the end of the file.
+    Nothing,
+    /// Bytes that are no sound frame; the header, if that much is sound.
+    Invalid(Invalid, Option<Box<FrameHeader>>),
+    /// The storage failed.
+    Error(LogError),
 }

@@ -12,8 +12,7 @@
 use std::collections::HashSet;
 
 use super::cursor::{Cursor, Windows};
-use super::error::{Corruption, LogError};
-use super::fault::Fault;
+use super::error::{Corruption, Fault, LogError};
 use super::files::{SCAN_WINDOW_BYTES, Segments, after, continues, corruption, segment_begin, segment_start};
 use super::recovery_scan::{find_header, strict};
 use super::{Head, Log};

@@ -12,8 +12,7 @@ use std::sync::atomic::Ordering;
 
 use super::commit_queue::Outcome;
 use super::cursor::Cursor;
-use super::error::LogError;
-use super::fault::Fault;
+use super::error::{Fault, LogError};
 use super::files::{SCAN_WINDOW_BYTES, WriteSegment, after, grain_of, segment_name, segment_start};
 use super::recovery_scan::{is_anchored, strict};
 use super::repair::{rewrite, zero};

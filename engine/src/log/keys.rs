@@ -14,8 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use rustc_hash::FxHashMap;
 
-use super::error::{Corruption, LogError};
-use super::fault::Fault;
+use super::error::{Corruption, Fault, LogError};
 use super::key_folder::{KeyFolder, key_name, subject_name};
 use crate::codec::{
     BodyRow, DataKey, FIRST_KEY, Frame, Invalid, KeyFile, KeyFound, NONCE_BYTES, Part, SALT_BYTES,

@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::error::LogError;
-use super::fault::Fault;
+use super::error::{Fault, LogError};
 use crate::codec::{
     FENCE_KEY_BYTES, FRAME_ROW_BYTES, FramePlace, FrameRow, Invalid, PAGE_ROW_COUNT, POSTING_BYTES, Part,
     RECORD_BYTES, RecordKind, STREAM_ROW_BYTES, SealedLayout, StreamRow, TableShape, checked,

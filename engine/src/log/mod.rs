@@ -21,13 +21,11 @@
 mod append;
 mod backup;
 mod bodies;
-mod checkpoint;
 mod commit_queue;
 mod create;
 mod cursor;
 mod erase;
 mod error;
-mod fault;
 mod files;
 mod frames;
 mod group_commit;

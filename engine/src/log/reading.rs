@@ -13,8 +13,7 @@ use std::sync::Arc;
 
 use super::Log;
 use super::cursor::Cursor;
-use super::error::{Corruption, LogError};
-use super::fault::Fault;
+use super::error::{Corruption, Fault, LogError};
 use super::files::{POINT_WINDOW_BYTES, SPINE_WINDOW_BYTES, corruption};
 use super::frames::Frames;
 use crate::codec::{Frame, FrameCheck, FrameHeader, FramePlace, Part, PieceTable, SegmentHeader};

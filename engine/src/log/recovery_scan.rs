@@ -1,8 +1,7 @@
 //! Finding the end of the log: the durable claims, the end of sound frames, the torn bytes after them.
 
 use super::cursor::Cursor;
-use super::error::{Corruption, LogError};
-use super::fault::Fault;
+use super::error::{Corruption, Fault, LogError};
 use super::files::corruption;
 use super::files::{
     CHECKPOINT, POINT_WINDOW_BYTES, SCAN_WINDOW_BYTES, Segments, after, continues, segment_begin,

@@ -13,8 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use super::cursor::Cursor;
-use super::error::LogError;
-use super::fault::Fault;
+use super::error::{Fault, LogError};
 use super::files::corruption;
 use super::files::{
     LOG_DIR, SCAN_WINDOW_BYTES, SegmentFile, Segments, after, continues, map_name, segment_begin,

@@ -1,8 +1,7 @@
 //! Reading sealed segments: blocks out of their packed bytes, frames without their tables, and the check of a whole file.
 
 use super::cursor::{Cursor, next_header};
-use super::error::{Corruption, LogError};
-use super::fault::Fault;
+use super::error::{Corruption, Fault, LogError};
 use super::files::corruption;
 use super::files::{SCAN_WINDOW_BYTES, SegmentFile, Segments, segment_begin};
 use super::lookup::{Source, exactly};

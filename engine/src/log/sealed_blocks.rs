@@ -1,6 +1,6 @@
 //! Bodies of sealed segments: from the row of a block to its stored bytes and back to the block.
 
-use super::fault::Fault;
+use super::error::Fault;
 use super::files::SegmentFile;
 use super::lookup::{Source, exactly};
 use crate::codec::{BlockRow, Invalid, Part, SALT_BYTES, STORED_BYTES_MAX, SealedLayout, is_zero, unpack};

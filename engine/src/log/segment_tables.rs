@@ -7,8 +7,7 @@
 use std::sync::Arc;
 
 use super::Log;
-use super::error::LogError;
-use super::fault::Fault;
+use super::error::{Fault, LogError};
 use super::files::{SegmentFile, Segments, map_name};
 use super::lookup::{MapFile, Source, TableStream, Tables, exactly};
 use super::seal::Contents;

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Log;
-use super::error::LogError;
-use super::fault::Fault;
+use super::error::{Fault, LogError};
 use crate::codec::{BLOCK_ROW_BYTES, BODY_ROW_BYTES, BlockRow, ENVELOPE_BYTES};
 use crate::ids::Position;
 use crate::locks::steady;

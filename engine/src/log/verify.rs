@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use super::create::{Identity, identify, read_secret, store_file_damage};
 use super::cursor::{Cursor, Stretch};
-use super::error::{Corruption, LogError};
-use super::fault::Fault;
+use super::error::{Corruption, Fault, LogError};
 use super::files::corruption;
 use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, SECRET, TAIL, after};
 use super::frames::{Step, Walk};

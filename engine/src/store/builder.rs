@@ -19,7 +19,7 @@ use super::behind::{Durability, Settler, Upkeep};
 use super::erasure_list::Erasures;
 use super::kept::{Bounded, FrameCache, Salts};
 use super::locator::Locator;
-use super::snapshots::{Snapshots, Uses};
+use super::snapshot_file::{Snapshots, Uses};
 use super::subject_keys::{check_subject, not_encrypted};
 use super::{Inner, Redactor, Store};
 

@@ -309,7 +309,7 @@ impl Inner {
         for seq in seqs {
             let Some(frame) = self.frame_of(seq)? else { continue };
             let Some(event) = frame.event(seq) else { continue };
-            let recorded = match super::decode::bare(&frame, &event) {
+            let recorded = match super::fetch::bare(&frame, &event) {
                 Err(error @ Error::Io { .. }) => return Err(error),
                 // An event that cannot be decoded is not known to have labels or a host's record: all its rows are erased.
                 decoded => decoded.ok(),
@@ -358,7 +358,7 @@ impl Inner {
         for place in places {
             for frame in self.sound_parts_of(place.position, &[stream], item.seq)? {
                 for event in frame.events().filter(|event| event.envelope.stream == stream) {
-                    match super::decode::bare(&frame, &event).map(|it| it.event.payload) {
+                    match super::fetch::bare(&frame, &event).map(|it| it.event.payload) {
                         Ok(Payload::ItemRevised(revised)) if revised.item == item => seqs.push(event.seq),
                         Err(error @ Error::Io { .. }) => return Err(error),
                         // An event that cannot be decoded shows no text.
@@ -418,7 +418,7 @@ impl Inner {
     /// Adds the hosts' records in a commit that quote wanted content.
     fn records_in(&self, frame: &Frame, wanted: &Wanted, found: &mut Hits) -> Result<(), Error> {
         for event in frame.events() {
-            let recorded = match super::decode::bare(frame, &event) {
+            let recorded = match super::fetch::bare(frame, &event) {
                 Ok(recorded) => recorded,
                 Err(error @ Error::Io { .. }) => return Err(error),
                 Err(error) => {

@@ -11,8 +11,8 @@ use crate::index::FramePlace;
 use crate::locks::renewed;
 use crate::log::LogError;
 
-use super::decode::bare;
 use super::erasure_list::{Erasure, Erasures};
+use super::fetch::bare;
 use super::{Inner, Store};
 use crate::secret::Withheld;
 use crate::verify::recorded_erasures;

@@ -9,7 +9,7 @@ use crate::ids::{BodyId, Origin, Position, Seq};
 use crate::log::{self, LogError};
 
 use super::Inner;
-use super::decode::bare;
+use super::fetch::bare;
 
 fn no_row(seq: Seq, row: u32) -> Error {
     Error::damaged_event(seq, format!("event {seq} names body row {row}, which it does not have"))

@@ -8,9 +8,8 @@
 
 use std::sync::{Arc, RwLock};
 
-use super::decode::lend;
 use super::erasures::ERASED;
-use super::fetch::Parts;
+use super::fetch::{Parts, lend};
 use super::kept::{FOLDER, Loaded, half_folded, whole};
 use super::saved_fold::encode;
 use super::{Inner, Store};

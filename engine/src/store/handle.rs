@@ -18,7 +18,7 @@ use super::erasure_list::Erasures;
 use super::kept::{BodyDedup, Bounded, FrameCache, Loaded, Salts, StreamWriter};
 use super::locator::Locator;
 use super::redact::Redactor;
-use super::snapshots::Snapshots;
+use super::snapshot_file::Snapshots;
 
 /// An open store.
 ///

@@ -10,7 +10,7 @@ use crate::ids::{Micros, Seq, StoreId, StreamId, Turn};
 use crate::index::{FramePlace, NAME_BYTES_MAX, NameKind};
 use crate::log::LogError;
 
-use super::decode::bare;
+use super::fetch::bare;
 use super::locator::StreamPlace;
 use super::{At, Inner, Store, View};
 

@@ -22,7 +22,7 @@ use crate::fold::memory::{Confidence, MemoryLayer, MemoryState, MemoryView};
 use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId};
 use crate::text::Signer;
 
-use super::decode::bare;
+use super::fetch::bare;
 use super::redact::Pass;
 use super::view::At;
 use super::write::{Recording, Signers, unsigned};

@@ -21,7 +21,6 @@ mod cleaning;
 mod commands;
 #[cfg(test)]
 mod commands_tests;
-mod decode;
 mod erase;
 mod erase_parts;
 mod erasure_list;
@@ -38,7 +37,6 @@ mod locate;
 mod locator;
 mod memory;
 mod merge;
-mod newest;
 mod redact;
 mod routes;
 mod salvage;
@@ -52,7 +50,6 @@ mod session_message;
 mod settling;
 mod shred;
 mod snapshot_file;
-mod snapshots;
 mod space;
 mod spelling;
 mod subject_keys;
@@ -250,11 +247,11 @@ impl Store {
     /// # Errors
     /// [`Error::Corrupt`] if the frame of one of them is damaged.
     pub fn newest_events(&self, stream: StreamId, count: usize) -> Result<Events, Error> {
-        self.newest_holding(stream, count, newest::HELD_COUNT_MAX)
+        self.newest_holding(stream, count, scan::HELD_COUNT_MAX)
     }
 
     fn newest_holding(&self, stream: StreamId, count: usize, held_max: usize) -> Result<Events, Error> {
-        let (source, from) = newest::source(Arc::clone(&self.inner), (stream, count), held_max)?;
+        let (source, from) = scan::newest(Arc::clone(&self.inner), (stream, count), held_max)?;
         Ok(self.events_of(source, Some(vec![stream]), from, Seq::MAX))
     }
 

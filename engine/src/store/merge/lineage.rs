@@ -23,7 +23,7 @@ use crate::secret::first_16_of;
 use crate::travel::{FactRef, base_name, is_beside};
 
 use super::super::Inner;
-use super::super::decode::bare;
+use super::super::fetch::bare;
 
 /// One event of a history.
 #[derive(Clone, Copy, Debug)]

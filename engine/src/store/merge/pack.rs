@@ -13,7 +13,7 @@ use crate::log::LogError;
 use crate::text::pattern::Pattern;
 use crate::travel::{End, FactRef, Gap, Heading, Parcel, Piece as Sent, Row};
 
-use super::super::decode::bare;
+use super::super::fetch::bare;
 use super::super::{Inner, Store};
 use super::Take;
 use super::lineage::{Lineages, Namer};

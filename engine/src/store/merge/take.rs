@@ -20,7 +20,7 @@ use crate::log::{LogError, Placed};
 use crate::travel::{FactRef, Gap, Parcel, Piece, Row};
 
 use super::super::Inner;
-use super::super::decode::bare;
+use super::super::fetch::bare;
 use super::gone::gone;
 use super::lineage::{Lineages, branch_id, derived};
 use super::otherwise::Otherwise;
