@@ -13,8 +13,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::error::{Fault, LogError};
-use super::files::{LOG_DIR, QUARANTINE_DIR, SNAP_DIR, is_copy_name, segment_name};
+use super::error::{LogError, sound};
+use super::files::{LOG_DIR, QUARANTINE_DIR, SNAP_DIR, damaged, is_copy_name, segment_name};
 use super::repair::zero;
 use super::seal_lock::SealLock;
 use super::{Log, sealed_blocks};
@@ -212,13 +212,9 @@ impl Erasing<'_> {
                 zero(&*file, start, end).map_err(fail("zero a body in"))?;
                 continue;
             };
-            let damaged = |fault| match fault {
-                Fault::Error(error) => error,
-                fault => LogError::corrupt(super::files::corruption(&log.segments, *position, fault)),
-            };
-            let Some((ordinal, row)) = tables.block(segment.source(), *position).map_err(damaged)? else {
-                continue;
-            };
+            let found = tables.block(segment.source(), *position);
+            let found = found.map_err(|fault| damaged(&log.segments, *position, fault))?;
+            let Some((ordinal, row)) = found else { continue };
             let Some(row) = BlockRow::decode(&row) else { continue };
             let layout = &tables.layout;
             let salt =
@@ -243,14 +239,10 @@ impl Erasing<'_> {
         if let Some(segment) = log.segments.get(number)?.filter(|segment| segment.sealed.is_some()) {
             for (position, bytes) in blocks {
                 let length = SALT_BYTES.saturating_add(*bytes as usize);
-                match sealed_blocks::block(&segment, *position, length) {
-                    Ok(block) if !is_zero(&block) => {
-                        let gone = io::Error::other("a body is still there after it was zeroed");
-                        return Err(fail("erase a body in")(gone));
-                    }
-                    Err(Fault::Error(error)) => return Err(error),
-                    // Zeros, or no block any more.
-                    Ok(_) | Err(_) => {}
+                // Else it is zeros, or no block any more.
+                if sound(sealed_blocks::block(&segment, *position, length))?.is_some_and(|it| !is_zero(&it)) {
+                    let gone = io::Error::other("a body is still there after it was zeroed");
+                    return Err(fail("erase a body in")(gone));
                 }
             }
         }

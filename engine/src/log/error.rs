@@ -236,3 +236,15 @@ pub(crate) enum Fault {
     /// The storage failed.
     Error(LogError),
 }
+
+/// A value that was read; `None` if no sound one is there.
+///
+/// # Errors
+/// If the storage failed.
+pub(crate) fn sound<T>(read: Result<T, Fault>) -> Result<Option<T>, LogError> {
+    match read {
+        Ok(value) => Ok(Some(value)),
+        Err(Fault::Error(error)) => Err(error),
+        Err(Fault::Nothing | Fault::Invalid(..)) => Ok(None),
+    }
+}

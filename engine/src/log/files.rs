@@ -351,6 +351,14 @@ pub(crate) fn corruption(segments: &Segments, position: Position, fault: Fault) 
     report
 }
 
+/// The error of a fault at a position: damage, unless the storage failed.
+pub(crate) fn damaged(segments: &Segments, position: Position, fault: Fault) -> LogError {
+    match fault {
+        Fault::Error(error) => error,
+        fault => LogError::corrupt(corruption(segments, position, fault)),
+    }
+}
+
 /// The segment that is being written.
 pub(crate) struct WriteSegment {
     pub(crate) number: u32,

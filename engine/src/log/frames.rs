@@ -12,8 +12,10 @@
 use std::collections::HashSet;
 
 use super::cursor::{Cursor, Windows};
-use super::error::{Corruption, Fault, LogError};
-use super::files::{SCAN_WINDOW_BYTES, Segments, after, continues, corruption, segment_begin, segment_start};
+use super::error::{Corruption, Fault, LogError, sound};
+use super::files::{
+    SCAN_WINDOW_BYTES, Segments, after, continues, corruption, damaged, segment_begin, segment_start,
+};
 use super::recovery_scan::{find_header, strict};
 use super::{Head, Log};
 use crate::codec::{Frame, FrameCheck, FrameHeader, Part, SegmentHeader, Written};
@@ -131,14 +133,10 @@ impl<'a> Walk<'a> {
         if position == SegmentHeader::start(position.segment()) {
             return self.open_segment(position.segment());
         }
-        match self.cursor.header(position) {
-            Ok(header) => {
-                self.place = before(&header);
-                self.link_known = true;
-            }
-            Err(Fault::Error(error)) => return Err(error),
-            // The next step reports the reason.
-            Err(_) => {}
+        // Without a sound header, the next step reports the reason.
+        if let Some(header) = sound(self.cursor.header(position))? {
+            self.place = before(&header);
+            self.link_known = true;
         }
         Ok(None)
     }
@@ -331,15 +329,12 @@ impl<'a> Walk<'a> {
                 if end == Some(header.end()) {
                     return Ok(Some(candidate));
                 }
-                match cursor.header(header.end()) {
-                    Ok(next) if continues(&after(&header), &next).is_ok() => header = next,
-                    Ok(_) => {
-                        disagrees = true;
-                        break;
-                    }
-                    Err(Fault::Error(error)) => return Err(error),
-                    Err(_) => break,
+                let Some(next) = sound(cursor.header(header.end()))? else { break };
+                disagrees = continues(&after(&header), &next).is_err();
+                if disagrees {
+                    break;
                 }
+                header = next;
             }
             if !disagrees && fallback.is_none() {
                 fallback = Some(candidate);
@@ -490,11 +485,7 @@ impl Log {
                     self.remember(header.first_seq, header.position);
                     place = after(&header);
                 }
-                Err(Fault::Error(error)) => return Err(error),
-                Err(fault) => {
-                    let damage = super::files::corruption(&self.segments, place.position, fault);
-                    return self.met(Err(LogError::corrupt(damage)));
-                }
+                Err(fault) => return self.met(Err(damaged(&self.segments, place.position, fault))),
             }
         }
         Ok(place)

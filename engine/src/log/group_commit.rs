@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 use super::commit_queue::Outcome;
 use super::cursor::Cursor;
-use super::error::{Fault, LogError};
+use super::error::{Fault, LogError, sound};
 use super::files::{SCAN_WINDOW_BYTES, WriteSegment, after, grain_of, segment_name, segment_start};
 use super::recovery_scan::{is_anchored, strict};
 use super::repair::{rewrite, zero};
@@ -203,11 +203,8 @@ impl Log {
                 return Ok(false);
             }
             while place.position < written.position {
-                match strict(&mut cursor, &place, true) {
-                    Ok(header) => place = after(&header),
-                    Err(Fault::Error(error)) => return Err(error),
-                    Err(_) => return Ok(false),
-                }
+                let Some(header) = sound(strict(&mut cursor, &place, true))? else { return Ok(false) };
+                place = after(&header);
             }
             if place != *written {
                 return Ok(false);

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::error::{Fault, LogError};
+use super::error::{Fault, LogError, sound};
 use crate::codec::{
     FENCE_KEY_BYTES, FRAME_ROW_BYTES, FramePlace, FrameRow, Invalid, PAGE_ROW_COUNT, POSTING_BYTES, Part,
     RECORD_BYTES, RecordKind, STREAM_ROW_BYTES, SealedLayout, StreamRow, TableShape, checked,
@@ -415,11 +415,7 @@ pub(crate) fn last_record(
     let length = source.file.len();
     let length = length.map_err(|error| LogError::io("inspect", source.path.to_owned(), error))?;
     let Some(start) = length.checked_sub(RECORD_BYTES as u64) else { return Ok(None) };
-    let bytes = match exactly(source, start, RECORD_BYTES) {
-        Ok(bytes) => bytes,
-        Err(Fault::Error(error)) => return Err(error),
-        Err(_) => return Ok(None),
-    };
+    let Some(bytes) = sound(exactly(source, start, RECORD_BYTES))? else { return Ok(None) };
     // A map that is not sound is made anew.
     let layout = SealedLayout::decode(&bytes, RecordKind::Sealed).ok();
     Ok(layout

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use super::Log;
 use super::cursor::Cursor;
-use super::error::{Corruption, Fault, LogError};
-use super::files::{POINT_WINDOW_BYTES, SPINE_WINDOW_BYTES, corruption};
+use super::error::{Corruption, Fault, LogError, sound};
+use super::files::{POINT_WINDOW_BYTES, SPINE_WINDOW_BYTES, corruption, damaged};
 use super::frames::Frames;
 use crate::codec::{Frame, FrameCheck, FrameHeader, FramePlace, Part, PieceTable, SegmentHeader};
 use crate::ids::{Position, Seq, StreamId};
@@ -143,11 +143,8 @@ impl Log {
     /// [`LogError::Corrupt`] if no sound frame of this store begins there.
     pub fn frame_at(&self, position: Position) -> Result<Frame, LogError> {
         let mut cursor = Cursor::new(&self.segments, POINT_WINDOW_BYTES);
-        match cursor.frame(position, FrameCheck::Checksum) {
-            Ok(frame) => Ok(frame),
-            Err(Fault::Error(error)) => Err(error),
-            Err(fault) => Err(LogError::corrupt(corruption(&self.segments, position, fault))),
-        }
+        let frame = cursor.frame(position, FrameCheck::Checksum);
+        frame.map_err(|fault| damaged(&self.segments, position, fault))
     }
 
     /// The header of the frame at `position`, checked by itself: its link is known without reading the spine.
@@ -156,10 +153,7 @@ impl Log {
     /// [`LogError::Corrupt`] if no frame of this store begins there.
     pub(crate) fn header_at(&self, position: Position) -> Result<FrameHeader, LogError> {
         let mut cursor = Cursor::new(&self.segments, POINT_WINDOW_BYTES);
-        cursor.header(position).map_err(|fault| match fault {
-            Fault::Error(error) => error,
-            fault => LogError::corrupt(corruption(&self.segments, position, fault)),
-        })
+        cursor.header(position).map_err(|fault| damaged(&self.segments, position, fault))
     }
 
     /// The report of a body that is zeros although no erasure of it is recorded.
@@ -278,24 +272,19 @@ impl Log {
             if position >= head {
                 break;
             }
-            let header = match cursor.header(position) {
-                Ok(header) => header,
-                Err(Fault::Error(error)) => return Err(error),
-                Err(_) => break,
-            };
+            let Some(header) = sound(cursor.header(position))? else { break };
             if header.first_seq > seq || header.event_count == 0 {
                 break;
             }
             if header.last_seq() >= seq {
-                return match self.found(&mut cursor, &header) {
-                    Ok(Found::Small(frame)) => Ok(Some(frame)),
-                    Ok(Found::Large(table)) => {
+                return Ok(match sound(self.found(&mut cursor, &header))? {
+                    Some(Found::Small(frame)) => Some(frame),
+                    Some(Found::Large(table)) => {
                         let part = table.holding(seq).map(|pieces| self.part(&mut cursor, &table, &pieces));
-                        Ok(part.and_then(Result::ok))
+                        part.and_then(Result::ok)
                     }
-                    Err(Fault::Error(error)) => Err(error),
-                    Err(_) => Ok(None),
-                };
+                    None => None,
+                });
             }
             position = header.end();
         }
@@ -311,10 +300,8 @@ impl Log {
     /// [`LogError::Io`].
     pub(crate) fn sound_parts(&self, header: &FrameHeader) -> Result<Vec<Frame>, LogError> {
         let mut cursor = self.cursor();
-        let table = match self.found(&mut cursor, header) {
-            Ok(Found::Large(table)) => table,
-            Err(Fault::Error(error)) => return Err(error),
-            Ok(Found::Small(_)) | Err(_) => return Ok(Vec::new()),
+        let Some(Found::Large(table)) = sound(self.found(&mut cursor, header))? else {
+            return Ok(Vec::new());
         };
         let mut parts = Vec::new();
         for piece in 0..header.piece_count {
@@ -334,10 +321,7 @@ impl Log {
             return Ok(Found::Large(table));
         }
         let found = cursor.header(position).and_then(|header| self.found(cursor, &header));
-        found.map_err(|fault| match fault {
-            Fault::Error(error) => error,
-            fault => LogError::corrupt(corruption(&self.segments, position, fault)),
-        })
+        found.map_err(|fault| damaged(&self.segments, position, fault))
     }
 
     fn found(&self, cursor: &mut Cursor<'_>, header: &FrameHeader) -> Result<Found, Fault> {

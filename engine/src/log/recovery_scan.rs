@@ -1,7 +1,7 @@
 //! Finding the end of the log: the durable claims, the end of sound frames, the torn bytes after them.
 
 use super::cursor::Cursor;
-use super::error::{Corruption, Fault, LogError};
+use super::error::{Corruption, Fault, LogError, sound};
 use super::files::corruption;
 use super::files::{
     CHECKPOINT, POINT_WINDOW_BYTES, SCAN_WINDOW_BYTES, Segments, after, continues, segment_begin,
@@ -396,10 +396,9 @@ pub(crate) fn find_header(
         return super::sealed::find_header(cursor, &file, offset, until, after_seq);
     }
     while let Some(position) = next_magic(cursor, segment, offset, until)? {
-        match cursor.header(position) {
-            Ok(header) if header.first_seq > after_seq => return Ok(Some(header)),
-            Err(Fault::Error(error)) => return Err(error),
-            Ok(_) | Err(_) => {}
+        let header = sound(cursor.header(position))?.filter(|header| header.first_seq > after_seq);
+        if header.is_some() {
+            return Ok(header);
         }
         offset = position.offset().saturating_add(Position::GRAIN_BYTES);
     }

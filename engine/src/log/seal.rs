@@ -14,11 +14,11 @@ use std::io;
 
 use super::cursor::Cursor;
 use super::error::{Fault, LogError};
-use super::files::corruption;
 use super::files::{
     LOG_DIR, SCAN_WINDOW_BYTES, SegmentFile, Segments, after, continues, map_name, segment_begin,
     segment_name, segment_start,
 };
+use super::files::{corruption, damaged};
 use super::{Log, sealed, sealed_blocks};
 use crate::codec::{BLOCK_ROW_BYTES, CODEC_NONE, FRAME_ROW_BYTES, STREAM_ROW_BYTES};
 use crate::codec::{
@@ -142,8 +142,7 @@ impl Contents {
             });
             match frame {
                 Ok(frame) => found.add(&frame),
-                Err(Fault::Error(error)) => return Err(error.into()),
-                Err(fault) => return Err(LogError::corrupt(corruption(segments, position, fault)).into()),
+                Err(fault) => return Err(damaged(segments, position, fault).into()),
             }
         }
         if found.end.position != end || found.end.link != next.previous {
@@ -153,7 +152,7 @@ impl Contents {
                 expected: format!("link {} at the end of segment {number}", next.previous),
                 found: found.end.link.to_string(),
             };
-            return Err(LogError::corrupt(corruption(segments, end, Fault::Invalid(invalid, None))).into());
+            return Err(damaged(segments, end, Fault::Invalid(invalid, None)).into());
         }
         Ok(Some(found))
     }
@@ -397,10 +396,8 @@ impl Log {
         write_all(&*file, &header.encode(), 0, &mut 0).map_err(fail("write"))?;
         let path = self.storage.path(temporary);
         let source = super::lookup::Source { file: &*file, path: &path };
-        layout.digest = sealed::digest(source, &layout).map_err(|fault| match fault {
-            Fault::Error(error) => error,
-            fault => LogError::corrupt(corruption(&self.segments, Position::default(), fault)),
-        })?;
+        let digest = sealed::digest(source, &layout);
+        layout.digest = digest.map_err(|fault| damaged(&self.segments, Position::default(), fault))?;
         header.sealed = Some(layout);
         write_all(&*file, &header.encode(), 0, &mut 0).map_err(fail("write"))?;
         write_all(&*file, &layout.encode(RecordKind::Sealed), stored.at, &mut 0).map_err(fail("write"))?;
@@ -414,11 +411,8 @@ impl Log {
     }
 
     fn header_and_spine(&self, cursor: &mut Cursor<'_>, position: Position) -> Result<Vec<u8>, LogError> {
-        let damaged = |fault| match fault {
-            Fault::Error(error) => error,
-            fault => LogError::corrupt(corruption(&self.segments, position, fault)),
-        };
-        let header = cursor.header(position).map_err(damaged)?;
+        let header = cursor.header(position);
+        let header = header.map_err(|fault| damaged(&self.segments, position, fault))?;
         let length = FRAME_HEADER_BYTES.saturating_add(header.spine_bytes as usize);
         Ok(cursor.bytes(position.segment(), position.offset(), length)?.to_vec())
     }
@@ -451,8 +445,7 @@ impl Log {
             Ok(()) => {}
             Err(invalid) if invalid.part == Part::BodyZeroed => return Ok(Packed { row, salt, bytes: None }),
             Err(invalid) => {
-                let fault = Fault::Invalid(invalid, None);
-                return Err(LogError::corrupt(corruption(&self.segments, position, fault)));
+                return Err(damaged(&self.segments, position, Fault::Invalid(invalid, None)));
             }
         }
         let body =

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::Log;
-use super::error::{Fault, LogError};
+use super::error::{Fault, LogError, sound};
 use super::files::{SegmentFile, Segments, map_name};
 use super::lookup::{MapFile, Source, TableStream, Tables, exactly};
 use super::seal::Contents;
@@ -36,11 +36,7 @@ impl TableSource {
         question: impl FnOnce(Source<'_>, &Tables) -> Result<T, Fault>,
     ) -> Result<Option<T>, LogError> {
         let Some((source, tables)) = self.parts() else { return Ok(None) };
-        match question(source, tables) {
-            Ok(answer) => Ok(Some(answer)),
-            Err(Fault::Error(error)) => Err(error),
-            Err(_) => Ok(None),
-        }
+        sound(question(source, tables))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Log;
-use super::error::{Fault, LogError};
+use super::error::{LogError, sound};
 use crate::codec::{BLOCK_ROW_BYTES, BODY_ROW_BYTES, BlockRow, ENVELOPE_BYTES};
 use crate::ids::Position;
 use crate::locks::steady;
@@ -79,12 +79,8 @@ impl Log {
                 segment.sealed = true;
                 segment.stored_bytes = tables.layout.stored_bytes;
                 let mut last = None;
-                let rows = match tables.blocks.rows(file.source(), 0, u32::MAX) {
-                    Ok(rows) => rows,
-                    Err(Fault::Error(error)) => return Err(error),
-                    // `verify` reports damaged tables; their bodies cannot be counted.
-                    Err(_) => Vec::new(),
-                };
+                // `verify` reports damaged tables; their bodies cannot be counted.
+                let rows = sound(tables.blocks.rows(file.source(), 0, u32::MAX))?.unwrap_or_default();
                 for row in rows.chunks(BLOCK_ROW_BYTES) {
                     let Some(row) = BlockRow::decode(row).filter(|row| row.stored_bytes > 0) else {
                         continue;

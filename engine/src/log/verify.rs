@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::create::{Identity, identify, read_secret, store_file_damage};
 use super::cursor::{Cursor, Stretch};
-use super::error::{Corruption, Fault, LogError};
+use super::error::{Corruption, Fault, LogError, sound};
 use super::files::corruption;
 use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, SECRET, TAIL, after};
 use super::frames::{Step, Walk};
@@ -261,24 +261,15 @@ impl Check<'_> {
         (self.report.head_seq, self.report.head_link) = (place.seq, place.link);
         if !ends_in_damage && self.report.missing.is_none() {
             let mut cursor = Cursor::new(segments, SCAN_WINDOW_BYTES);
-            loop {
-                match strict(&mut cursor, &place, true) {
-                    Ok(header) => {
-                        let frame = cursor.frame(place.position, FrameCheck::Digest);
-                        if let Err(Fault::Error(error)) = frame {
-                            return Err(error);
-                        }
-                        place = after(&header);
-                        // A frame that is not sound was never acknowledged: it counts for nothing.
-                        if let Ok(frame) = frame {
-                            self.report.unconfirmed_events += u64::from(header.event_count);
-                            let damaged = check_alone(&frame, &mut cursor)?;
-                            self.frame(&frame, damaged)?;
-                            self.claims.pass(segments, &header)?;
-                        }
-                    }
-                    Err(Fault::Error(error)) => return Err(error),
-                    Err(_) => break,
+            while let Some(header) = sound(strict(&mut cursor, &place, true))? {
+                let frame = sound(cursor.frame(place.position, FrameCheck::Digest))?;
+                place = after(&header);
+                // A frame that is not sound was never acknowledged: it counts for nothing.
+                if let Some(frame) = frame {
+                    self.report.unconfirmed_events += u64::from(header.event_count);
+                    let damaged = check_alone(&frame, &mut cursor)?;
+                    self.frame(&frame, damaged)?;
+                    self.claims.pass(segments, &header)?;
                 }
             }
             (self.report.head_seq, self.report.head_link) = (place.seq, place.link);
