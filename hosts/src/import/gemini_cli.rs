@@ -28,7 +28,7 @@ use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role};
 
 use super::gemini_parts::{content_parts, output, thought, usage};
 use super::json::{elements, member, members, owned, pick};
-use super::lines::{Found, Tally, attach, document, keep, opened};
+use super::lines::{Found, attach, document, keep, opened};
 use super::report::Admitted;
 use super::retold::Retold;
 use super::turns::{self, Occurrences, digest, not_for_the_model, prompt, step};
@@ -68,12 +68,7 @@ struct Gemini {
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
     let mut reader = ValueReader::documents(input, &context.options.limits);
     let mut gemini = Gemini::default();
-    let mut session = Session {
-        stream: None,
-        tally: Tally::default(),
-        documents: Occurrences::default(),
-        log: Retold::default(),
-    };
+    let mut session = Session::default();
     let mut kept = Occurrences::default();
     while let Some(value) = reader.read()? {
         let (line, at) = (value.line, value.offset);
@@ -99,11 +94,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
         };
         session.tell(&gemini, entries, reader.offset(), context)?;
     }
-    session.hand_out(&gemini, context)?;
-    if let Some(stream) = &session.stream {
-        session.tally.finish(stream, &mut context.report);
-    }
-    Ok(())
+    session.hand_out(&gemini, context)
 }
 
 /// The kind of a value of the file.
@@ -134,9 +125,9 @@ impl<'a> Shape<'a> {
 }
 
 /// The stream of the file, from its first facts on.
+#[derive(Default)]
 struct Session {
     stream: Option<Arc<StreamInfo>>,
-    tally: Tally,
     documents: Occurrences,
     /// Facts that were not handed out.
     log: Retold,
@@ -154,9 +145,7 @@ impl Session {
             let id = context.options.session.clone().unwrap_or_else(|| context.name.to_string());
             opened(gemini.stream.clone().unwrap_or_else(|| StreamInfo::session(HOST, id)), context)
         });
-        let stream = Arc::clone(stream);
-        self.tally.count(&stream, &entries, &mut context.report);
-        context.emit(&stream, entries, offset)
+        context.emit(stream, entries, offset)
     }
 
     /// Takes in the facts of a record. If the file grows, they are handed out as soon as it has named its session.

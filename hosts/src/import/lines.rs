@@ -1,7 +1,7 @@
-//! Shared by the importers of line-wise formats: the loop over records, wires, and the tally of a report.
+//! Shared by the importers of line-wise formats: the loop over records, and wires.
 //!
 //! ```text
-//! value -> admit -> importer.record -> entries -> wire on the first that is no turn -> tally -> sink
+//! value -> admit -> importer.record -> entries -> wire on the first that is no turn -> sink
 //!             |            '-> Unknown, Unfit: kept as it is, counted
 //!             '-> raw: kept as it is
 //! ```
@@ -9,11 +9,10 @@
 //! The wire does not go to `TurnStarted`: a turn may be known already from another feed and be skipped, and the record
 //! with it; besides, a wire refers to bodies, and they are in the other facts.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use acpdb_engine::entry::{Entry, Fact, StreamInfo, WirePiece, fact};
-use acpdb_engine::event::{Outcome, Scope};
+use acpdb_engine::entry::{Entry, Fact, StreamInfo, WirePiece};
+use acpdb_engine::event::Scope;
 
 use super::report::Admitted;
 use super::turns::Occurrences;
@@ -76,7 +75,6 @@ pub(super) fn read_lines(
 ) -> Result<(), ImportError> {
     let mut reader = ValueReader::records(input, &context.options.limits);
     let mut stream: Option<Arc<StreamInfo>> = None;
-    let mut tally = Tally::default();
     let mut kept = Occurrences::default();
     while let Some(value) = reader.read()? {
         let (line, at) = (value.line, value.offset);
@@ -95,11 +93,7 @@ pub(super) fn read_lines(
             let info = importer.stream().cloned().unwrap_or_else(|| unnamed.clone());
             opened(info, context)
         });
-        tally.count(stream, &entries, &mut context.report);
         context.emit(stream, entries, reader.offset())?;
-    }
-    if let Some(stream) = &stream {
-        tally.finish(stream, &mut context.report);
     }
     Ok(())
 }
@@ -132,54 +126,6 @@ pub(super) fn attach(record: &str, entries: &mut [Entry]) {
     let place = place.unwrap_or(0);
     if let Some(entry) = entries.get_mut(place) {
         entry.wire = wire::build(record.as_bytes(), &bodies);
-    }
-}
-
-/// Counts calls for the report. A call that is told again, by its origin, counts once.
-#[derive(Debug, Default)]
-pub(super) struct Tally {
-    started: HashSet<String>,
-    finished: HashSet<String>,
-}
-
-impl Tally {
-    /// Counts the calls among `entries`.
-    pub(super) fn count(&mut self, stream: &StreamInfo, entries: &[Entry], report: &mut ImportReport) {
-        let main = stream.parent.is_none();
-        for entry in entries {
-            let origin = entry.origin.as_deref().unwrap_or_default();
-            match &entry.fact {
-                Fact::ToolStarted(fact::ToolStarted { tool, .. }) => {
-                    let call = origin.strip_suffix(":start").unwrap_or(origin);
-                    if !self.started.insert(call.to_string()) {
-                        continue;
-                    }
-                    let calls = if main { &mut report.calls_main } else { &mut report.calls_subagent };
-                    *calls = calls.saturating_add(1);
-                    match tool.as_str() {
-                        "update_plan" | "write_todos" => report.todo_snapshots += 1,
-                        "tracker_create_task" | "tracker_update_task" => report.todo_deltas += 1,
-                        _ => {}
-                    }
-                }
-                Fact::ToolFinished(fact::ToolFinished { outcome, .. }) => {
-                    let call = origin.strip_suffix(":finish").or_else(|| origin.strip_suffix(":aborted"));
-                    let call = call.unwrap_or(origin);
-                    let bad = main && *outcome != Outcome::Completed;
-                    if self.finished.insert(call.to_string()) && bad {
-                        report.failed += 1;
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// Counts the calls that have no result at the end of the stream.
-    pub(super) fn finish(&self, stream: &StreamInfo, report: &mut ImportReport) {
-        if stream.parent.is_none() {
-            report.without_result += self.started.difference(&self.finished).count() as u64;
-        }
     }
 }
 

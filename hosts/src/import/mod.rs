@@ -20,7 +20,6 @@ pub mod values;
 pub mod wire;
 
 mod bounded;
-mod calls;
 mod claude_code;
 mod codex;
 mod copilot_cli;
@@ -47,7 +46,7 @@ use acpdb_engine::ids::Micros;
 use acpdb_engine::secret::DERIVED;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use claude_code::{ATTACHED, untagged};
+pub(crate) use claude_code::{ATTACHED, UNCHANGED, untagged};
 pub use detect::{HEAD_BYTES, decompressed, detect};
 pub use limits::{Exceeded, Limits, exceeded};
 pub use opencode_db::{ReadSessions, is_opencode, read_changed, read_database};
@@ -230,8 +229,7 @@ pub fn read(
 ) -> Result<ImportReport, ImportError> {
     // One instance of each importer for all kinds of input: readers differ only in how they fill the buffer.
     let input: Box<dyn BufRead + '_> = Box::new(BufReader::with_capacity(1 << 16, BoxedRead(input)));
-    let mut context =
-        Context { name, options, sink, report: ImportReport::new(format), line: 0, offset: 0, facts: 0 };
+    let mut context = Context::new(format, name, options, sink);
     match format {
         Format::ClaudeCode => claude_code::read(input, &mut context)?,
         Format::Opencode => opencode::read(input, &mut context)?,
@@ -243,7 +241,7 @@ pub fn read(
         Format::SweAgent => swe_agent::read(input, &mut context)?,
         Format::MemoryDecisions | Format::MemoryPreferences => memory::read(input, &mut context)?,
     }
-    Ok(context.report)
+    Ok(context.finish())
 }
 
 /// Imports messages of an opencode session that a plug-in tells: `{info, messages[{info, parts[]}]}` with new or changed
@@ -257,10 +255,9 @@ pub fn read_opencode_messages(
     sink: &mut dyn Sink,
 ) -> Result<ImportReport, ImportError> {
     let input: Box<dyn BufRead + '_> = Box::new(BufReader::with_capacity(1 << 16, BoxedRead(input)));
-    let report = ImportReport::new(Format::Opencode);
-    let mut context = Context { name: "opencode", options, sink, report, line: 0, offset: 0, facts: 0 };
+    let mut context = Context::new(Format::Opencode, "opencode", options, sink);
     opencode::read_messages(input, &mut context)?;
-    Ok(context.report)
+    Ok(context.finish())
 }
 
 struct BoxedRead<R>(R);
@@ -290,9 +287,22 @@ pub(crate) struct Context<'a> {
     pub(crate) offset: u64,
     /// Facts that were handed out.
     pub(crate) facts: u64,
+    tally: report::Tally,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    /// Nothing was read yet.
+    pub(crate) fn new(format: Format, name: &'a str, options: &'a Options, sink: &'a mut dyn Sink) -> Self {
+        let (report, tally) = (ImportReport::new(format), report::Tally::default());
+        Self { name, options, sink, report, line: 0, offset: 0, facts: 0, tally }
+    }
+
+    /// The report, after all was handed out.
+    pub(crate) fn finish(mut self) -> ImportReport {
+        self.tally.finish(&mut self.report);
+        self.report
+    }
+
     /// As [`ImportReport::admit`]; also tells the sink of a value that is left out.
     pub(crate) fn admit<'v>(&mut self, value: &values::Value<'v>) -> report::Admitted<'v> {
         let known = self.report.skipped.len();
@@ -313,6 +323,7 @@ impl Context<'_> {
         if entries.is_empty() {
             return Ok(());
         }
+        self.tally.count(stream, &entries, &mut self.report);
         bounded::keep_within_an_event(&mut entries, |reason| {
             self.report.keep_raw(self.line, offset, reason);
         });

@@ -25,7 +25,7 @@ use acpdb_engine::secret::DERIVED;
 
 use self::blocks::Blocks;
 use super::json::{elements, member, owned, pick};
-use super::lines::{Tally, attach, document, keep, opened, span};
+use super::lines::{attach, document, keep, opened, span};
 use super::report::Admitted;
 use super::turns::{Occurrences, digest, picture, prompt, step};
 use super::values::ValueReader;
@@ -151,13 +151,11 @@ fn conversation(
         let origin = talk.record(message, &mut entries);
         records.push((message, origin));
         let end = span(run, message).map_or(0, |start| start + message.len());
-        talk.emit(entries, base.saturating_add(end as u64), context)?;
+        context.emit(&talk.stream, entries, base.saturating_add(end as u64))?;
         context.report.records += 1;
     }
     let around = Entry::host_record("document", None).origin("document").wire(document(run, &records));
-    talk.emit(vec![around], base.saturating_add(run.len() as u64), context)?;
-    talk.finish(context);
-    Ok(())
+    context.emit(&talk.stream, vec![around], base.saturating_add(run.len() as u64))
 }
 
 fn simulations(
@@ -240,9 +238,8 @@ impl Loose {
                 }
             }
             context.report.records += 1;
-            talk.emit(entries, end, context)?;
+            context.emit(&talk.stream, entries, end)?;
         }
-        talk.finish(context);
         Ok(())
     }
 }
@@ -258,7 +255,6 @@ struct Open {
 #[derive(Debug)]
 struct Conversation {
     stream: Arc<StreamInfo>,
-    tally: Tally,
     index: usize,
     /// Calls of the last message that made some.
     group: Vec<Open>,
@@ -272,7 +268,7 @@ impl Conversation {
     fn new(name: String, context: &mut Context<'_>) -> Self {
         let title = Some(context.name.to_string());
         let stream = opened(StreamInfo { title, ..StreamInfo::session(HOST, name) }, context);
-        Self { stream, tally: Tally::default(), index: 0, group: Vec::new(), older: Vec::new(), blocks: None }
+        Self { stream, index: 0, group: Vec::new(), older: Vec::new(), blocks: None }
     }
 
     /// Reads messages whose calls are blocks, if some are; those that cannot be read are noted.
@@ -292,20 +288,6 @@ impl Conversation {
         let origin = self.message(text, out);
         attach(text, out);
         origin
-    }
-
-    fn emit(
-        &mut self,
-        entries: Vec<Entry>,
-        offset: u64,
-        context: &mut Context<'_>,
-    ) -> Result<(), ImportError> {
-        self.tally.count(&self.stream, &entries, &mut context.report);
-        context.emit(&self.stream, entries, offset)
-    }
-
-    fn finish(&self, context: &mut Context<'_>) {
-        self.tally.finish(&self.stream, &mut context.report);
     }
 
     /// Adds the facts of the next message; gives the origin of the fact that stands for it.

@@ -470,7 +470,7 @@ fn read_part(
     }
     match (kind, part.state) {
         ("step-start", _) => vec![Entry::step(id).origin(format!("turn:{id}")).at(head.created)],
-        ("tool", Some(state)) => read_call(head, id, part, state, context),
+        ("tool", Some(state)) => read_call(head, id, part, state),
         _ => {
             if matches!(kind, "text" | "reasoning" | "file" | "tool") {
                 let reason = format!("part {id} of kind {kind} lacks its content; kept as it is");
@@ -483,7 +483,7 @@ fn read_part(
     }
 }
 
-fn read_call(head: &Head, id: &str, part: &Part<'_>, state: &str, context: &mut Context<'_>) -> Vec<Entry> {
+fn read_call(head: &Head, id: &str, part: &Part<'_>, state: &str) -> Vec<Entry> {
     let names = ["status", "input", "output", "error", "metadata", "time", "attachments"];
     let [status, input, output, error, metadata, times, attachments] =
         json::pick(state, names).unwrap_or_default();
@@ -496,10 +496,6 @@ fn read_call(head: &Head, id: &str, part: &Part<'_>, state: &str, context: &mut 
     }
     let tool = json::owned(part.tool).unwrap_or_default();
     let call = json::owned(part.call).unwrap_or_else(|| id.to_owned());
-    context.report.calls_main += 1;
-    if tool == "todowrite" {
-        context.report.todo_snapshots += 1;
-    }
     // An export indents parameters that the model wrote on a line.
     let params = json::compact(input.filter(|input| input.starts_with('{')).unwrap_or("{}"));
     let mut start = Entry::tool_started(call.as_str(), tool, &*params)
@@ -517,12 +513,8 @@ fn read_call(head: &Head, id: &str, part: &Part<'_>, state: &str, context: &mut 
             let aborted = ABORTED.iter().any(|beginning| shown.starts_with(beginning));
             (if aborted { Outcome::Aborted } else { Outcome::Failed }, text)
         }
-        _ => {
-            context.report.without_result += 1;
-            return vec![start];
-        }
+        _ => return vec![start],
     };
-    context.report.failed += u64::from(outcome != Outcome::Completed);
     let mut parts = vec![PartEntry::text(text.as_deref().unwrap_or_default())];
     for attachment in attachments.and_then(json::elements).unwrap_or_default() {
         let [mime, url] = json::pick(attachment, ["mime", "url"]).unwrap_or_default();

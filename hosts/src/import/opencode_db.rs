@@ -85,15 +85,7 @@ pub fn read_changed(
     read: &mut ReadSessions,
     sink: &mut dyn Sink,
 ) -> Result<ImportReport, ImportError> {
-    let mut context = Context {
-        name,
-        options,
-        sink,
-        report: ImportReport::new(Format::Opencode),
-        line: 0,
-        offset: 0,
-        facts: 0,
-    };
+    let mut context = Context::new(Format::Opencode, name, options, sink);
     let mut tries = 0;
     let (database, rows, is_still) = loop {
         tries += 1;
@@ -125,7 +117,7 @@ pub fn read_changed(
             session.close(end, &mut context)?;
         }
     }
-    Ok(context.report)
+    Ok(context.finish())
 }
 
 fn unreadable(why: Unreadable) -> ImportError {

@@ -1,11 +1,16 @@
 //! The report of an import: its counts, its notes, its errors.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 
+use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo, fact};
+use acpdb_engine::event::Outcome;
+use acpdb_engine::ids::StreamId;
+use acpdb_engine::serve::point::is_pointer;
 use serde::{Deserialize, Serialize};
 
 use super::Format;
+use super::claude_code::UNCHANGED;
 use super::limits::Exceeded;
 use super::values::{Shape, Value};
 
@@ -162,6 +167,73 @@ impl ImportReport {
     }
 }
 
+/// Counts the calls among the facts that are handed out. A call that is told again, by its origin, counts once.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    /// Calls that began, and whether each is of a main session.
+    started: HashMap<Call, bool>,
+    finished: HashSet<Call>,
+}
+
+/// A call's stream and origin, without the word for its start or its end.
+type Call = (StreamId, String);
+
+impl Tally {
+    /// Counts the calls among `entries`.
+    pub(super) fn count(&mut self, stream: &StreamInfo, entries: &[Entry], report: &mut ImportReport) {
+        // opencode keeps the session of a subagent as a session like any other.
+        let is_main = stream.parent.is_none() || report.format == Format::Opencode;
+        let call = |entry: &Entry| {
+            let origin = entry.origin.as_deref().unwrap_or_default();
+            let ends = [":start", ":finish", ":aborted"];
+            let call = ends.iter().find_map(|end| origin.strip_suffix(end)).unwrap_or(origin);
+            (stream.id(), call.to_owned())
+        };
+        for entry in entries {
+            match &entry.fact {
+                Fact::ToolStarted(fact::ToolStarted { tool, .. }) => {
+                    if self.started.insert(call(entry), is_main).is_some() {
+                        continue;
+                    }
+                    let calls = if is_main { &mut report.calls_main } else { &mut report.calls_subagent };
+                    *calls = calls.saturating_add(1);
+                    match tool.as_str() {
+                        "TodoWrite" | "todowrite" | "update_plan" | "write_todos" => {
+                            report.todo_snapshots += 1;
+                        }
+                        "TaskCreate" | "TaskUpdate" | "tracker_create_task" | "tracker_update_task" => {
+                            report.todo_deltas += 1;
+                        }
+                        _ => {}
+                    }
+                }
+                Fact::ToolFinished(fact::ToolFinished { outcome, output, .. }) => {
+                    let is_bad = match outcome {
+                        Outcome::Completed => false,
+                        Outcome::Failed => true,
+                        Outcome::Aborted => !shows_nothing_new(output),
+                    };
+                    if self.finished.insert(call(entry)) && is_main && is_bad {
+                        report.failed += 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Counts the calls that have no result at the end of the input.
+    pub(super) fn finish(&self, report: &mut ImportReport) {
+        let open = self.started.iter().filter(|(call, is_main)| **is_main && !self.finished.contains(*call));
+        report.without_result = open.count() as u64;
+    }
+}
+
+/// Whether a result says only that nothing has changed: as the host says it, or as a pointer of ours.
+fn shows_nothing_new(output: &[PartEntry]) -> bool {
+    output.iter().any(|part| is_pointer(&part.bytes) || part.bytes.starts_with(UNCHANGED.as_bytes()))
+}
+
 /// The next step for a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Admitted<'a> {
@@ -219,4 +291,41 @@ pub enum ImportError {
         /// The missing part.
         reason: &'static str,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Results that are pointers counted as failures in the sessions of Codex, and did not in those of Claude Code.
+    #[test]
+    fn a_call_counts_once_and_a_result_that_shows_nothing_new_is_no_failure() {
+        let started =
+            |call: &str| Entry::tool_started(call, "TodoWrite", "{}").origin(format!("call:{call}:start"));
+        let finished = |call: &str, outcome, text: &str| {
+            let entry = Entry::tool_finished(call, outcome, vec![PartEntry::text(text)]);
+            entry.origin(format!("call:{call}:finish"))
+        };
+        let entries = [
+            started("a"),
+            started("a"),
+            started("b"),
+            started("c"),
+            started("d"),
+            started("open"),
+            finished("a", Outcome::Failed, "no such file"),
+            finished("a", Outcome::Failed, "no such file, told again"),
+            finished("b", Outcome::Aborted, "[60 lines, the same as lines 1-60 of Read a.rs above]"),
+            finished("c", Outcome::Aborted, "File unchanged since last read."),
+            finished("d", Outcome::Aborted, "interrupted"),
+        ];
+        let (mut report, mut tally) = (ImportReport::new(Format::Codex), Tally::default());
+        let main = StreamInfo::session("codex", "s");
+        tally.count(&main, &entries, &mut report);
+        let agent = StreamInfo { parent: Some((main.id(), None)), ..StreamInfo::session("codex", "agent") };
+        tally.count(&agent, &entries, &mut report);
+        tally.finish(&mut report);
+        let ImportReport { calls_main, calls_subagent, failed, without_result, todo_snapshots, .. } = report;
+        assert_eq!([calls_main, calls_subagent, failed, without_result, todo_snapshots], [5, 5, 2, 1, 10]);
+    }
 }

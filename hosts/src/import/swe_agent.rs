@@ -15,7 +15,7 @@ use acpdb_engine::event::{Outcome, Role};
 use acpdb_engine::secret::DERIVED;
 
 use super::json::{elements, member, owned, pick};
-use super::lines::{Tally, attach, document, opened, span};
+use super::lines::{attach, document, opened, span};
 use super::report::Admitted;
 use super::turns::{Occurrences, digest, step};
 use super::values::ValueReader;
@@ -63,7 +63,6 @@ fn run(text: &str, steps: &[&str], at: u64, context: &mut Context<'_>) -> Result
     let title = owned(environment).filter(|name| !name.is_empty() && context.name.is_empty());
     let title = title.unwrap_or_else(|| context.name.to_string());
     let stream = opened(StreamInfo { cwd, title: Some(title), ..StreamInfo::session(HOST, name) }, context);
-    let mut tally = Tally::default();
     let mut records: Vec<(&str, String)> = Vec::new();
     let end =
         |record: &str| at.saturating_add(span(text, record).map_or(0, |start| start + record.len()) as u64);
@@ -80,13 +79,11 @@ fn run(text: &str, steps: &[&str], at: u64, context: &mut Context<'_>) -> Result
         attach(step, &mut entries);
         records.push((step, format!("step:{place}")));
         context.report.records += 1;
-        tally.count(&stream, &entries, &mut context.report);
         context.emit(&stream, entries, end(step))?;
     }
     // The history stands behind the trajectory in some files and before it in others.
     records.sort_by_key(|(record, _)| span(text, record));
     let around = Entry::host_record("document", None).origin("document").wire(document(text, &records));
-    tally.finish(&stream, &mut context.report);
     context.emit(&stream, vec![around], at.saturating_add(text.len() as u64))
 }
 

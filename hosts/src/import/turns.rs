@@ -13,8 +13,6 @@ use acpdb_engine::entry::{Entry, Fact, PartEntry, fact};
 use acpdb_engine::event::Role;
 use acpdb_engine::secret::DERIVED;
 
-use super::calls;
-
 /// Counts how often something has occurred in a stream.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Occurrences(HashMap<String, u32>);
@@ -34,26 +32,40 @@ impl Occurrences {
     }
 }
 
-/// Calls of a stream, numbered, with the open ones in the order in which they began.
+/// Calls of a stream, numbered since hosts' ids of calls are not unique, with the open ones in the order in which they began.
+///
+/// A result belongs to the nearest earlier unanswered call of its id. A result without a call is numbered after those
+/// that have one, so that a feed which saw only the result names it alike.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    numbers: calls::Calls,
+    by_id: HashMap<Box<str>, Numbers>,
     open: Vec<(String, u32)>,
+}
+
+#[derive(Debug, Default)]
+struct Numbers {
+    started: u32,
+    finished: u32,
+    unanswered: Vec<u32>,
 }
 
 impl Calls {
     /// Begins a call; gives its origin.
     pub(super) fn start(&mut self, id: &str) -> String {
-        let number = self.numbers.start(id);
-        self.open.push((id.to_string(), number));
-        calls::start_origin(id, number)
+        let numbers = self.by_id.entry(Box::from(id)).or_default();
+        numbers.started = numbers.started.saturating_add(1);
+        numbers.unanswered.push(numbers.started);
+        self.open.push((id.to_string(), numbers.started));
+        format!("call:{id}#{}:start", numbers.started)
     }
 
     /// Ends a call; gives the origin of its end.
     pub(super) fn finish(&mut self, id: &str) -> String {
-        let (number, _) = self.numbers.finish(id);
+        let numbers = self.by_id.entry(Box::from(id)).or_default();
+        numbers.finished = numbers.finished.saturating_add(1);
+        let number = numbers.unanswered.pop().unwrap_or(numbers.finished);
         self.open.retain(|(open, its)| open != id || *its != number);
-        calls::finish_origin(id, number)
+        format!("call:{id}#{number}:finish")
     }
 
     /// Gives up all open calls; gives their ids, and the origins of their ends.
@@ -115,4 +127,23 @@ pub(crate) fn picture(url: String, detail: Option<String>) -> PartEntry {
 fn media_type(url: &str) -> Option<String> {
     let (media, _) = url.strip_prefix("data:")?.split_once([';', ','])?;
     (!media.is_empty()).then(|| media.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_belong_to_the_nearest_unanswered_call() {
+        let mut calls = Calls::default();
+        let origins =
+            [calls.start("a"), calls.start("a"), calls.start("b"), calls.finish("a"), calls.start("a")];
+        assert_eq!(
+            origins.join(" "),
+            "call:a#1:start call:a#2:start call:b#1:start call:a#2:finish call:a#3:start"
+        );
+        assert_eq!([calls.finish("a"), calls.finish("a")].join(" "), "call:a#3:finish call:a#1:finish");
+        assert_eq!(calls.finish("c"), "call:c#1:finish");
+        assert_eq!(calls.give_up(), [("b".to_owned(), "call:b#1:aborted".to_owned())]);
+    }
 }

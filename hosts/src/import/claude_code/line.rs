@@ -21,7 +21,7 @@ use acpdb_engine::entry::{Bytes, Entry, Fact, ItemRef, PartEntry, PointRef, Stre
 use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role, Usage};
 use acpdb_engine::serve::point::is_pointer;
 
-use super::super::calls::{Calls, finish_origin, start_origin};
+use super::super::turns::Calls;
 use super::super::{json, small_fields, time};
 use super::blocks::{Block, Blocks};
 use super::rebuilt::{Fold, said_key};
@@ -39,17 +39,6 @@ const ABORTED: &[&str] = &[
     "Sibling tool call errored",
     "<tool_use_error>Sibling tool call errored",
 ];
-
-/// The counts of a record of speech.
-#[derive(Default)]
-pub(super) struct Speech {
-    pub(super) calls: u64,
-    pub(super) failed: u64,
-    pub(super) todo_lists: u64,
-    pub(super) todo_deltas: u64,
-    /// The entry that carries the wire.
-    pub(super) wire: usize,
-}
 
 /// State of one line.
 #[derive(Default)]
@@ -120,10 +109,6 @@ impl Line {
 
     pub(super) fn has_seen(&self, uuid: &str) -> bool {
         self.seen.contains_key(uuid)
-    }
-
-    pub(super) fn open_calls(&self) -> u64 {
-        self.calls.open()
     }
 
     /// Number of this record among equal ones, from 1.
@@ -281,19 +266,19 @@ impl Line {
         entries.push(Entry::from(fact).origin(origin).at(message.at));
     }
 
-    /// Facts of a user or assistant record; `None` if it cannot be understood.
-    pub(super) fn speech(&mut self, record: &Record<'_>, entries: &mut Vec<Entry>) -> Option<Speech> {
+    /// Adds the facts of a user or assistant record; gives the place of the one that carries the wire, `None` if the record
+    /// cannot be understood.
+    pub(super) fn speech(&mut self, record: &Record<'_>, entries: &mut Vec<Entry>) -> Option<usize> {
         let uuid = record.uuid.as_deref()?;
         let message = record.message?;
         let [id, content, model, stop_reason, usage] =
             json::pick(message, ["id", "content", "model", "stop_reason", "usage"])?;
         let blocks = Blocks::parse(content)?;
-        if let Some(speech) = self.said_again(record, uuid, &blocks, model, entries) {
-            return Some(speech);
+        if let Some(wire) = self.said_again(record, uuid, &blocks, model, entries) {
+            return Some(wire);
         }
-        let mut speech = Speech::default();
         let first = entries.len();
-        if record.kind == "assistant" {
+        let wire = if record.kind == "assistant" {
             let id = named(id).map_or_else(|| uuid.to_owned(), Cow::into_owned);
             self.join_message(record, uuid, &id, entries);
             if let Some(open) = &mut self.message {
@@ -306,14 +291,15 @@ impl Line {
                 report.usage = usage.and_then(usage_of).unwrap_or(report.usage);
                 open.at = time(record.timestamp);
             }
-            speech.wire = entries.len();
-            self.assistant(record, uuid, &id, &blocks, &mut speech, entries);
+            let wire = entries.len();
+            self.assistant(record, uuid, &id, &blocks, entries);
+            wire
         } else {
-            self.user(record, uuid, &blocks, &mut speech, entries);
-        }
+            self.user(record, uuid, &blocks, entries)
+        };
         self.remember(uuid, entries.get(first..).unwrap_or_default());
         self.place_kept(uuid, entries);
-        Some(speech)
+        Some(wire)
     }
 
     fn assistant(
@@ -322,7 +308,6 @@ impl Line {
         uuid: &str,
         id: &str,
         blocks: &Blocks<'_>,
-        speech: &mut Speech,
         entries: &mut Vec<Entry>,
     ) {
         let at = time(record.timestamp);
@@ -344,20 +329,13 @@ impl Line {
             let tool = json::owned(block.name).unwrap_or_default();
             let sent = json::member(record.wire_inputs, &call).filter(|input| input.starts_with('{'));
             let params = sent.or(block.input).unwrap_or("{}");
-            speech.calls += 1;
-            match &*tool {
-                "TodoWrite" => speech.todo_lists += 1,
-                "TaskCreate" | "TaskUpdate" => speech.todo_deltas += 1,
-                _ => {}
-            }
             if let Some(change) = todo::of_call(&tool, params) {
                 self.todo_calls.insert(call.clone(), change);
             }
             if let Some(&group) = self.by_message.get(id) {
                 self.by_call.insert(Box::from(&*call), group);
             }
-            let number = self.calls.start(&call);
-            let origin = start_origin(&call, number);
+            let origin = self.calls.start(&call);
             entries.push(Entry::tool_started(call, tool, params).in_message(id).origin(origin).at(at));
         }
         if !parts.is_empty() || blocks.list.is_empty() {
@@ -380,14 +358,14 @@ impl Line {
         entry
     }
 
+    /// Gives the place of the fact that carries the wire.
     fn user(
         &mut self,
         record: &Record<'_>,
         uuid: &str,
         blocks: &Blocks<'_>,
-        speech: &mut Speech,
         entries: &mut Vec<Entry>,
-    ) {
+    ) -> usize {
         let at = time(record.timestamp);
         let results = blocks.list.iter().filter(|block| block.is("tool_result")).count();
         let text =
@@ -407,16 +385,15 @@ impl Line {
             self.finish_message(entries);
             self.new_group(record, uuid, uuid, is_prompt, entries);
         }
-        speech.wire = entries.len();
         if is_prompt {
             entries.push(Entry::prompt(uuid).origin(format!("prompt:{uuid}")).at(at));
-            speech.wire += 1;
         }
+        let wire = entries.len();
         let mut parts = Vec::new();
         let mut first = None;
         for (index, block) in blocks.list.iter().enumerate() {
             if block.is("tool_result") {
-                let entry = self.result(record, uuid, block, results == 1, speech);
+                let entry = self.result(record, uuid, block, results == 1);
                 entries.push(entry.at(at));
             } else {
                 first = first.or(Some(index));
@@ -435,16 +412,10 @@ impl Line {
             };
             entries.push(Entry::from(fact).origin(format!("msg:{uuid}#{}", first.unwrap_or(0))).at(at));
         }
+        wire
     }
 
-    fn result(
-        &mut self,
-        record: &Record<'_>,
-        uuid: &str,
-        block: &Block<'_>,
-        alone: bool,
-        speech: &mut Speech,
-    ) -> Entry {
+    fn result(&mut self, record: &Record<'_>, uuid: &str, block: &Block<'_>, alone: bool) -> Entry {
         let call = named(block.call).map_or_else(|| uuid.to_owned(), Cow::into_owned);
         let output = block.result_parts();
         let failed = json::boolean(block.is_error) == Some(true);
@@ -461,12 +432,10 @@ impl Line {
         } else {
             Outcome::Failed
         };
-        speech.failed += u64::from(failed);
-        let (number, _) = self.calls.finish(&call);
+        let origin = self.calls.finish(&call);
         let result = record.result.filter(|_| alone);
         let change = self.todo_calls.remove(&call).filter(|_| !failed);
         let todo_change = change.and_then(|change| change.finished(result, &text));
-        let origin = finish_origin(&call, number);
         let details = result.and_then(small_fields);
         Entry::from(fact::ToolFinished { call, outcome, output, details, todo_change }).origin(origin)
     }

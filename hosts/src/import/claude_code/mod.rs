@@ -46,7 +46,7 @@ use acpdb_engine::entry::{Entry, Fact, StreamInfo, fact};
 use acpdb_engine::event::ReplaceCause;
 
 pub(crate) use self::attached::{ATTACHED, untagged};
-use self::line::{Line, Speech};
+use self::line::Line;
 use self::notice::Waiting;
 use self::record::Record;
 use super::report::Admitted;
@@ -56,6 +56,9 @@ use crate::is_among;
 
 /// Name of the host.
 const HOST: &str = "claude-code";
+
+/// The beginning of the result of a read that gives back nothing, since the model has the same text already.
+pub(crate) const UNCHANGED: &str = "File unchanged since last read";
 
 /// Records that may come before one that names the session and its folder.
 const PENDING_MAX: usize = 64;
@@ -275,21 +278,14 @@ impl Importer<'_, '_> {
             "user" | "assistant" => state.speech(record, &mut entries),
             _ => None,
         };
-        let Some(speech) = spoke else {
+        let Some(wire) = spoke else {
             if state.attached(record, &mut entries) {
                 return self.wired(line, entries, first, raw, place);
             }
             return self.other(line, raw, record, entries, place);
         };
-        if line == home && !self.is_child(home) {
-            count_main(&mut self.context.report, &speech);
-        } else {
-            self.context.report.calls_subagent += speech.calls;
-        }
-        self.context.report.todo_snapshots += speech.todo_lists;
-        self.context.report.todo_deltas += speech.todo_deltas;
         entries.extend(self.persisted(record));
-        self.wired(line, entries, first.max(speech.wire), raw, place)
+        self.wired(line, entries, first.max(wire), raw, place)
     }
 
     /// The whole of a result of which the model was shown the beginning: the host deletes the result's file in time.
@@ -447,10 +443,9 @@ impl Importer<'_, '_> {
         if let Some(state) = self.lines.get_mut(child) {
             bodies.push(state.prompt(json::string(prompt).as_deref()));
             let seen = nested.uuid.as_deref().is_some_and(|uuid| state.has_seen(uuid));
-            if !seen && let Some(speech) = state.speech(&nested, &mut entries) {
-                self.context.report.calls_subagent += speech.calls;
-                self.context.report.todo_snapshots += speech.todo_lists;
-                self.context.report.todo_deltas += speech.todo_deltas;
+            if !seen {
+                // Its record is kept with that of the main line.
+                let _ = state.speech(&nested, &mut entries);
             }
         }
         bodies.extend(wire::bodies(&entries));
@@ -488,15 +483,12 @@ impl Importer<'_, '_> {
         self.context.emit(&info, entries, end)
     }
 
-    /// Ends the messages that are still open at the end of the input, and counts calls that stay unanswered.
+    /// Ends the messages that are still open at the end of the input.
     fn finish(&mut self, end: u64) -> Result<(), ImportError> {
         for line in 0..self.lines.len() {
             let Some(state) = self.lines.get_mut(line) else { break };
             let mut entries = Vec::new();
             state.finish_message(&mut entries);
-            if state.info().parent.is_none() {
-                self.context.report.without_result += state.open_calls();
-            }
             self.emit(line, entries, end)?;
         }
         Ok(())
@@ -524,11 +516,6 @@ fn replacements(raw: &[u8], origin: &str) -> Vec<Entry> {
 
 fn bytes_of(beside: &super::Beside, path: &str) -> Option<acpdb_engine::entry::Bytes> {
     (beside.0)(path, 0).map(Arc::from)
-}
-
-fn count_main(report: &mut super::ImportReport, speech: &Speech) {
-    report.calls_main += speech.calls;
-    report.failed += speech.failed;
 }
 
 /// The prompt that a subagent was given, shared between the records that repeat it.

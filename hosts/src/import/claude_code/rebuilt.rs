@@ -17,7 +17,7 @@ use acpdb_engine::event::{ReplaceCause, Role};
 use super::super::turns::message;
 use super::super::{json, time};
 use super::blocks::{Block, Blocks};
-use super::line::{Line, Speech};
+use super::line::Line;
 use super::record::Record;
 
 /// Messages that have been written again so far.
@@ -56,7 +56,7 @@ impl Line {
         blocks: &Blocks<'_>,
         model: Option<&str>,
         entries: &mut Vec<Entry>,
-    ) -> Option<Speech> {
+    ) -> Option<usize> {
         self.fold.as_ref()?;
         let is_again = match &*record.kind {
             "assistant" => json::string(model).as_deref() == Some("<synthetic>"),
@@ -84,7 +84,7 @@ impl Line {
                 entries.extend(entry.map(|entry| entry.at(at)));
             }
         }
-        Some(Speech { wire, ..Speech::default() })
+        Some(wire)
     }
 
     /// A message in a fold: the one of before, or a new one.

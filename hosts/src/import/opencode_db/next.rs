@@ -26,7 +26,7 @@ use acpdb_engine::ids::Micros;
 use super::super::json::{self, elements, member, owned, pick};
 use super::super::opencode::{ABORTED, usage_of};
 use super::super::turns::message;
-use super::super::{Context, ImportError, ImportReport, bytes, millis, small_fields, wire};
+use super::super::{Context, ImportError, bytes, millis, small_fields, wire};
 use super::broken::Broken;
 use super::group::Data;
 use super::{Rows, text, unreadable};
@@ -57,7 +57,7 @@ pub(super) fn import(
         let is_told = rows.messages.of(session).iter().any(|message| rows.messages.id(message) == id);
         let message = Message::of(id, data);
         let mut entries = Vec::new();
-        if !is_told && !message.facts(kind, &mut entries, &mut context.report) {
+        if !is_told && !message.facts(kind, &mut entries) {
             context.report.unknown(&format!("session_message/{kind}"));
         }
         let bodies = wire::bodies(&entries);
@@ -88,7 +88,7 @@ impl<'a> Message<'a> {
     }
 
     /// Adds the facts of the message; whether its kind is known.
-    fn facts(&self, kind: &str, out: &mut Vec<Entry>, report: &mut ImportReport) -> bool {
+    fn facts(&self, kind: &str, out: &mut Vec<Entry>) -> bool {
         let said = || owned(member(Some(self.data), "text")).unwrap_or_default();
         match kind {
             "user" => {
@@ -109,7 +109,7 @@ impl<'a> Message<'a> {
                 let sent = format!("Shell command: {command}\n\n{output}");
                 out.push(self.message(Role::User, vec![PartEntry::text(sent)], false));
             }
-            "assistant" => self.reply(out, report),
+            "assistant" => self.reply(out),
             "compaction" => self.compaction(out),
             "model-switched" => {
                 let model = owned(member(member(Some(self.data), "model"), "id"));
@@ -141,7 +141,7 @@ impl<'a> Message<'a> {
         out.push(self.message(Role::User, vec![PartEntry::text(sent)], true));
     }
 
-    fn reply(&self, out: &mut Vec<Entry>, report: &mut ImportReport) {
+    fn reply(&self, out: &mut Vec<Entry>) {
         let names = ["content", "model", "finish", "cost", "tokens", "error"];
         let [content, model, finish, cost, tokens, error] = pick(self.data, names).unwrap_or_default();
         out.push(Entry::step(self.id).origin(format!("turn:{}", self.id)).at(self.created));
@@ -150,7 +150,7 @@ impl<'a> Message<'a> {
             let [kind, id] = pick(block, ["type", "id"]).unwrap_or_default();
             let id = owned(id).unwrap_or_else(|| place.to_string());
             if json::string(kind).as_deref() == Some("tool") {
-                self.call(&id, block, out, report);
+                self.call(&id, block, out);
                 continue;
             }
             let fact = fact::MessageContinued { key: self.id.to_owned(), parts: vec![spoken(block)] };
@@ -174,7 +174,7 @@ impl<'a> Message<'a> {
     }
 
     /// A call, once its parameters are whole, and its end.
-    fn call(&self, id: &str, block: &str, out: &mut Vec<Entry>, report: &mut ImportReport) {
+    fn call(&self, id: &str, block: &str, out: &mut Vec<Entry>) {
         let [name, state, provider, times] =
             pick(block, ["name", "state", "provider", "time"]).unwrap_or_default();
         let names = ["status", "input", "content", "structured", "error"];
@@ -184,11 +184,9 @@ impl<'a> Message<'a> {
         if status.as_deref().is_none_or(|status| status == "pending") {
             return;
         }
-        report.calls_main += 1;
         let [ran, completed] = times.and_then(|times| pick(times, ["ran", "completed"])).unwrap_or_default();
         let origin = format!("call:{}/{id}", self.id);
         let tool = owned(name).unwrap_or_default();
-        report.todo_snapshots += u64::from(tool == "todowrite");
         let params = json::compact(input.filter(|input| input.starts_with('{')).unwrap_or("{}"));
         let mut start = Entry::tool_started(id, tool, &*params).in_message(self.id);
         if let Fact::ToolStarted(fact::ToolStarted { provider_signature, .. }) = &mut start.fact {
@@ -212,12 +210,8 @@ impl<'a> Message<'a> {
                 output.insert(0, PartEntry::text(why));
                 if is_aborted { Outcome::Aborted } else { Outcome::Failed }
             }
-            _ => {
-                report.without_result += 1;
-                return;
-            }
+            _ => return,
         };
-        report.failed += u64::from(outcome != Outcome::Completed);
         let details = structured.map(json::compact).and_then(|structured| small_fields(&structured));
         let fact = fact::ToolFinished { call: id.to_owned(), outcome, output, details, todo_change: None };
         let finish = Entry::from(fact).origin(format!("{origin}:finish"));

@@ -21,7 +21,7 @@ use crate::export::source::Source;
 use crate::export::turns::{CallPiece, Piece, Rules, Said, Turned};
 use crate::export::write::Json;
 use crate::export::{Export, Provider, prompt, turns};
-use crate::import::{ATTACHED, untagged};
+use crate::import::{ATTACHED, UNCHANGED, untagged};
 
 /// Version of this renderer.
 pub(super) const RENDERER: u32 = 4;
@@ -229,7 +229,7 @@ impl Writer {
 
 /// Whether a host answered a read with a note about an earlier read: it read nothing, and that is no error.
 fn is_unchanged(call: &CallPiece) -> bool {
-    matches!(call.result.as_slice(), [Said::Text { text, .. }] if text.starts_with("File unchanged since last read"))
+    matches!(call.result.as_slice(), [Said::Text { text, .. }] if text.starts_with(UNCHANGED))
 }
 
 /// A text of the host's without the tags that tell it from the user's texts.
