@@ -14,6 +14,8 @@
 
 use std::path::{Path, PathBuf};
 
+use acpdb_engine::text::Globs;
+
 use crate::import::Format;
 
 /// A folder in which a host keeps sessions.
@@ -37,8 +39,8 @@ impl SessionPath {
     /// Cost: the product of both lengths at worst.
     pub fn holds(&self, relative: &str) -> bool {
         let names: Vec<&str> = relative.split(['/', '\\']).filter(|name| !name.is_empty()).collect();
-        let parts: Vec<&str> = self.pattern.split('/').collect();
-        path_matches(&parts, &names)
+        // Only a pattern that is longer than the names of files cannot be compiled: it holds none.
+        Globs::paths([&self.pattern]).is_ok_and(|globs| globs.is_match(&names.join("/")))
     }
 }
 
@@ -96,47 +98,6 @@ fn file_path(file: &Path) -> Option<SessionPath> {
     let name = file.file_name()?.to_string_lossy().into_owned();
     let folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
     Some(SessionPath::new(Format::Opencode, folder, name))
-}
-
-/// Matches folder by folder. `**` is tried at every depth, by a table of reachable positions and not by recursion.
-fn path_matches(parts: &[&str], names: &[&str]) -> bool {
-    // reachable[n]: the parts so far can end just before names[n].
-    let mut reachable = vec![false; names.len() + 1];
-    if let Some(first) = reachable.first_mut() {
-        *first = true;
-    }
-    for part in parts {
-        let mut next = vec![false; names.len() + 1];
-        if *part == "**" {
-            let mut open = false;
-            for (slot, was) in next.iter_mut().zip(&reachable) {
-                open |= *was;
-                *slot = open;
-            }
-        } else {
-            for ((slot, was), name) in next.iter_mut().skip(1).zip(&reachable).zip(names) {
-                *slot = *was && name_matches(part, name);
-            }
-        }
-        reachable = next;
-    }
-    reachable.last().copied().unwrap_or(false)
-}
-
-/// Matches one name; `*` is any run of characters.
-fn name_matches(pattern: &str, name: &str) -> bool {
-    let mut pieces = pattern.split('*');
-    let Some(rest) = pieces.next().and_then(|head| name.strip_prefix(head)) else { return false };
-    let mut pieces: Vec<&str> = pieces.collect();
-    let Some(tail) = pieces.pop() else { return rest.is_empty() };
-    let Some(mut rest) = rest.strip_suffix(tail) else { return false };
-    for piece in pieces {
-        match rest.find(piece) {
-            Some(at) => rest = rest.get(at + piece.len()..).unwrap_or_default(),
-            None => return false,
-        }
-    }
-    true
 }
 
 #[cfg(test)]
