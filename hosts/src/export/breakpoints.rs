@@ -14,6 +14,7 @@
 //! is a copy of the next mark behind it, else of the last mark before it.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::import::json;
 
@@ -130,20 +131,8 @@ pub fn with_breakpoints<'b>(body: &'b str, before: Option<&str>) -> Cow<'b, str>
     };
     // A body that has more marks than the provider takes gets none from here.
     let left = BREAKPOINT_COUNT_MAX.saturating_sub(marked);
-    let mut edits: Vec<Edit> = new.chain(prefix).take(left).collect();
-    if edits.is_empty() {
-        return Cow::Borrowed(body);
-    }
-    edits.sort_by_key(|(at, ..)| *at);
-    let mut out = String::with_capacity(body.len() + edits.len() * 64);
-    let mut done = 0;
-    for (from, to, text) in edits {
-        out.push_str(body.get(done..from).unwrap_or_default());
-        out.push_str(&text);
-        done = to;
-    }
-    out.push_str(body.get(done..).unwrap_or_default());
-    Cow::Owned(out)
+    let edits: Vec<Edit> = new.chain(prefix).take(left).collect();
+    if edits.is_empty() { Cow::Borrowed(body) } else { Cow::Owned(json::edited(body, edits)) }
 }
 
 /// The blocks to mark, the most useful first: the end; the last end before the first change, if there is one; the end of
@@ -196,8 +185,8 @@ fn blocks(messages: &str) -> Option<Vec<Block<'_>>> {
     Some(found)
 }
 
-/// A replacement in the body: from, to, text.
-type Edit = (usize, usize, String);
+/// A replacement in the body.
+type Edit = (Range<usize>, String);
 
 fn start(body: &str, slice: &str) -> usize {
     // Each marked block was picked out of the body.
@@ -213,13 +202,13 @@ fn mark(body: &str, block: &str, says: &str) -> Edit {
     let end = (start(body, block) + block.len()).saturating_sub(1);
     let is_empty = block.get(1..block.len().saturating_sub(1)).is_some_and(|inner| inner.trim().is_empty());
     let comma = if is_empty { "" } else { "," };
-    (end, end, format!("{comma}{NAME}:{says}"))
+    (end..end, format!("{comma}{NAME}:{says}"))
 }
 
 fn mark_text(body: &str, text: &str, says: &str) -> Edit {
     let from = start(body, text);
     let block = format!("[{{\"type\":\"text\",\"text\":{text},{NAME}:{says}}}]");
-    (from, from.saturating_add(text.len()), block)
+    (from..from.saturating_add(text.len()), block)
 }
 
 /// The mark of the head: in its last block, or around a system prompt that is one text.

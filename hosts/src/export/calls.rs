@@ -6,8 +6,7 @@ use acpdb_engine::ids::ItemId;
 use serde::de::IgnoredAny;
 
 use super::Provider;
-use super::write::quote;
-use crate::import::json::{member, owned};
+use crate::import::json::{member, owned, quoted};
 
 /// Names of the calls of one export: unique, and in the provider's form.
 #[derive(Debug)]
@@ -85,7 +84,7 @@ pub(super) fn object(params: &str) -> (String, bool) {
     if params.is_empty() {
         return ("{}".to_owned(), false);
     }
-    let value = if is_json(params) { params.to_owned() } else { quote(params) };
+    let value = if is_json(params) { params.to_owned() } else { quoted(params) };
     (format!("{{\"input\":{value}}}"), true)
 }
 

@@ -11,8 +11,8 @@ use super::calls::{is_json, object_type};
 use super::providers::Tools;
 use super::report::{LeftOut, Report};
 use super::source::Source;
-use super::write::{Json, quote};
-use crate::import::json::{elements, member, members, owned};
+use super::write::Json;
+use crate::import::json::{elements, member, members, owned, quoted};
 use crate::is_among;
 
 /// Members that an export writes itself.
@@ -66,7 +66,7 @@ impl Clearing {
         for pattern in &self.files {
             report.note_name(LeftOut::FilesUnprotected, pattern);
         }
-        let exclude: Vec<String> = exclude.into_iter().map(|tool| quote(tool)).collect();
+        let exclude: Vec<String> = exclude.into_iter().map(|tool| quoted(tool)).collect();
         edits.push(format!(
             r#"{{"type":"clear_tool_uses_20250919","keep":{{"type":"tool_uses","value":{}}},"exclude_tools":[{}],"clear_tool_inputs":{}}}"#,
             self.keep,

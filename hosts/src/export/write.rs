@@ -4,7 +4,7 @@
 //! are replaced before they come here. Halves of characters that stand alone in copied JSON are replaced here: hosts write
 //! them, and no provider reads them.
 
-use crate::import::json::escape;
+use crate::import::json::quote;
 use crate::surrogates::without_halves;
 
 /// An output buffer with commas where they belong.
@@ -42,7 +42,7 @@ impl Json {
     /// A member's name; its value follows.
     pub(super) fn name(&mut self, name: &str) {
         self.comma();
-        self.quoted(name);
+        quote(&mut self.out, name);
         self.out.push(b':');
     }
 
@@ -55,7 +55,7 @@ impl Json {
     /// A member whose value is a string.
     pub(super) fn text(&mut self, name: &str, text: &str) {
         self.name(name);
-        self.quoted(text);
+        quote(&mut self.out, text);
     }
 
     /// An object whose members are texts.
@@ -84,20 +84,6 @@ impl Json {
             self.out.push(b',');
         }
     }
-
-    fn quoted(&mut self, text: &str) {
-        self.out.reserve(text.len().saturating_add(2));
-        self.out.push(b'"');
-        escape(&mut self.out, text.as_bytes());
-        self.out.push(b'"');
-    }
-}
-
-/// A text as a JSON string.
-pub(super) fn quote(text: &str) -> String {
-    let mut json = Json::default();
-    json.quoted(text);
-    String::from_utf8(json.out).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -155,7 +141,7 @@ mod tests {
 
         #[test]
         fn a_quoted_text_reads_back(text in prop_oneof![".*", "[a-z\"\\\\\n\u{1}\u{1f} ü]{0,80}"]) {
-            let quoted = quote(&text);
+            let quoted = crate::import::json::quoted(&text);
             prop_assert_eq!(serde_json::from_str::<String>(&quoted).unwrap(), &text[..]);
             prop_assert_eq!(quoted, serde_json::to_string(&text).unwrap());
         }

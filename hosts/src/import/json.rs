@@ -130,6 +130,21 @@ pub fn range_in(text: &str, slice: &str) -> Option<Range<usize>> {
     (end <= text.len()).then_some(start..end)
 }
 
+/// The text with new texts in place of some of its ranges. Of two that overlap, the later one is left out.
+pub fn edited(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
+    edits.sort_by_key(|(range, _)| range.start);
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    for (range, new) in edits {
+        let Some(between) = text.get(done..range.start) else { continue };
+        out.push_str(between);
+        out.push_str(&new);
+        done = range.end;
+    }
+    out.push_str(text.get(done..).unwrap_or_default());
+    out
+}
+
 /// One member of an object.
 pub fn member<'a>(object: Option<&'a str>, name: &str) -> Option<&'a str> {
     let [found] = pick(object?, [name])?;
@@ -255,9 +270,17 @@ pub fn compact(json: &str) -> Cow<'_, str> {
 
 /// Writes `text` as a JSON string, quotes included.
 pub fn quote(out: &mut Vec<u8>, text: &str) {
+    out.reserve(text.len().saturating_add(2));
     out.push(b'"');
     escape(out, text.as_bytes());
     out.push(b'"');
+}
+
+/// A text as a JSON string, quotes included.
+pub fn quoted(text: &str) -> String {
+    let mut out = Vec::new();
+    quote(&mut out, text);
+    String::from_utf8(out).unwrap_or_default()
 }
 
 /// Appends `text` as the inside of a JSON string, eight bytes at a time where nothing is to be escaped.

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 
-use acpdb_hosts::import::json::{elements, members, pick, quote, range_in, string};
+use acpdb_hosts::import::json::{elements, members, pick, quoted, range_in, string};
 use serde_json::{Value, json};
 
 use crate::host::Host;
@@ -343,9 +343,7 @@ fn line(out: &mut String, indent: &str, depth: usize) {
 }
 
 fn print_name(out: &mut String, name: &str) {
-    let mut quoted = Vec::new();
-    quote(&mut quoted, name);
-    out.push_str(&String::from_utf8_lossy(&quoted));
+    out.push_str(&quoted(name));
     out.push_str(": ");
 }
 

@@ -176,7 +176,11 @@ pub fn prune(
                 edits.talk(store, api, &talk);
             }
             (pruned.changes, pruned.unknown) = (edits.list.len(), edits.unknown);
-            let made = if edits.list.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(edits.apply()) };
+            let made = if edits.list.is_empty() {
+                Cow::Borrowed(text)
+            } else {
+                Cow::Owned(json::edited(text, edits.list))
+            };
             let made = if api.has_marks() { marked(made, identity, known.sent, &mut pruned) } else { made };
             match made {
                 Cow::Borrowed(_) => (None, pruned),
@@ -305,9 +309,9 @@ impl<'a> Edits<'a> {
                     continue;
                 };
                 let Some((output, value)) = change.output.as_deref().zip(result.value) else { continue };
-                let output = quoted(output);
+                let output = json::quoted(output);
                 let whole = match api.result_member() {
-                    Some(member) => format!("{{{}:{output}}}", quoted(member)),
+                    Some(member) => format!("{{{}:{output}}}", json::quoted(member)),
                     None => output,
                 };
                 self.put(value, whole);
@@ -358,7 +362,7 @@ impl<'a> Edits<'a> {
         // A provider takes an object there, and nothing else.
         let is_object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(input).is_ok();
         if is_object {
-            self.put(value, if is_text { quoted(input) } else { input.to_owned() });
+            self.put(value, if is_text { json::quoted(input) } else { input.to_owned() });
         }
     }
 
@@ -368,7 +372,7 @@ impl<'a> Edits<'a> {
             return;
         };
         if let Some((output, value)) = change.output.as_deref().zip(value) {
-            self.put(value, quoted(output));
+            self.put(value, json::quoted(output));
         }
     }
 
@@ -378,27 +382,6 @@ impl<'a> Edits<'a> {
         let range = json::range_in(self.text, value).filter(|range| !range.is_empty() && value != new);
         self.list.extend(range.map(|range| (range, new)));
     }
-
-    fn apply(mut self) -> String {
-        self.list.sort_by_key(|(range, _)| range.start);
-        let mut out = String::with_capacity(self.text.len());
-        let mut done = 0;
-        for (range, new) in self.list {
-            // Slices of one text, none inside of another: they follow each other.
-            let Some(between) = self.text.get(done..range.start) else { continue };
-            out.push_str(between);
-            out.push_str(&new);
-            done = range.end;
-        }
-        out.push_str(self.text.get(done..).unwrap_or_default());
-        out
-    }
-}
-
-fn quoted(text: &str) -> String {
-    let mut out = Vec::new();
-    json::quote(&mut out, text);
-    String::from_utf8(out).unwrap_or_default()
 }
 
 /// The folders of hosts' recordings.
