@@ -67,6 +67,6 @@ pub use find::{Candidate, FindError, Found, find};
 pub use half::{HalfTime, half_time};
 pub use items::{ItemRow, Which, items};
 pub use names::{nearest, time_of};
-pub use rows::{ItemRows, ItemsQuestion, item_rows};
+pub use rows::{ItemRows, item_rows};
 pub use sessions::{SessionRow, SessionsAsked, sessions};
 pub use stats::{HostRow, KindRow, StatsReport, StatsSums, Tally, TallySums, stats};

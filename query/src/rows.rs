@@ -12,7 +12,6 @@ use acpdb_engine::text::paths::plain;
 use acpdb_engine::{Error, Store, View, store::StreamName};
 
 use crate::bodies::{self, Scanned};
-use crate::cursor::Cursor;
 use crate::events::is_tool;
 use crate::filter::{Filter, Term};
 use crate::items::{ItemRow, spell};
@@ -20,19 +19,6 @@ use crate::names::{of_stream, time_of};
 
 /// Items that are read from the fold at once.
 const CHUNK_COUNT: usize = 256;
-
-/// A question for the items of a view.
-#[derive(Clone, Debug, Default)]
-pub struct ItemsQuestion {
-    /// The filter that items must match.
-    pub filter: Filter,
-    /// At most so many.
-    pub limit: Option<usize>,
-    /// Go on behind the page that ended here.
-    pub after: Option<Cursor>,
-    /// Digest of the question, for the cursor; see [`crate::cursor::question`].
-    pub digest: u32,
-}
 
 /// Items that match, as an iterator. A body that cannot be read comes as an error; the iterator goes on behind it.
 #[derive(Debug)]
@@ -43,11 +29,6 @@ pub struct ItemRows {
     filter: Filter,
     todo: VecDeque<Ix>,
     ready: VecDeque<Candidate>,
-    left: usize,
-    last: Option<ItemId>,
-    /// Whether another item matches behind the last result, once that was asked.
-    has_more: Option<bool>,
-    digest: u32,
     scanned: Scanned,
 }
 
@@ -61,7 +42,7 @@ struct Candidate {
     content: Vec<BodyId>,
 }
 
-/// Asks for the items of a view. `stream` is the view's stream.
+/// Asks for the items of a view that match a filter. `stream` is the view's stream.
 ///
 /// # Errors
 /// If the filter names a session that does not exist, or the log cannot be read.
@@ -69,17 +50,10 @@ pub fn item_rows(
     store: &Store,
     view: &View,
     stream: &StreamName,
-    question: ItemsQuestion,
+    filter: &Filter,
 ) -> Result<ItemRows, Error> {
-    let filter = crate::settled(store, question.filter)?;
-    let todo = {
-        let reading = view.read();
-        let after = question.after.map(|cursor| cursor.after);
-        let state = reading.state();
-        let all = state.items(view.at());
-        all.filter(|ix| after.is_none_or(|after| state.item_id(*ix).is_some_and(|item| item > after)))
-            .collect()
-    };
+    let filter = crate::settled(store, filter.clone())?;
+    let todo = view.read().state().items(view.at()).collect();
     Ok(ItemRows {
         store: store.clone(),
         view: view.clone(),
@@ -87,45 +61,23 @@ pub fn item_rows(
         filter,
         todo,
         ready: VecDeque::new(),
-        left: question.limit.unwrap_or(usize::MAX),
-        last: None,
-        has_more: None,
-        digest: question.digest,
         scanned: Scanned::default(),
     })
 }
 
 impl ItemRows {
+    /// The items behind this one alone: a page goes on behind the last item of the page before.
+    #[must_use]
+    pub fn behind(mut self, item: ItemId) -> Self {
+        let reading = self.view.read();
+        self.todo.retain(|ix| reading.state().item_id(*ix).is_some_and(|other| other > item));
+        drop(reading);
+        self
+    }
+
     /// The amounts that were gone through so far; its events are items.
     pub fn scanned(&self) -> Scanned {
         self.scanned
-    }
-
-    /// The cursor of the next page; `None` before the limit is reached, and if nothing more matches. Cost: the way to the next item
-    /// that matches, once.
-    pub fn next_cursor(&mut self) -> Option<Cursor> {
-        let after = self.last.filter(|_| self.left == 0)?;
-        if self.has_more.is_none() {
-            // The next page tells of the damage.
-            self.has_more = Some(self.find().is_some());
-        }
-        let cursor = Cursor { at: self.view.at(), after, question: self.digest };
-        self.has_more.filter(|has_more| *has_more).map(|_| cursor)
-    }
-
-    /// The next item that matches.
-    fn find(&mut self) -> Option<Result<Candidate, Error>> {
-        loop {
-            if self.ready.is_empty() {
-                self.fill();
-            }
-            let candidate = self.ready.pop_front()?;
-            match self.decide(&candidate) {
-                Ok(false) => {}
-                Ok(true) => return Some(Ok(candidate)),
-                Err(error) => return Some(Err(error)),
-            }
-        }
     }
 
     fn fill(&mut self) {
@@ -163,16 +115,17 @@ impl Iterator for ItemRows {
     type Item = Result<ItemRow, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.left == 0 {
-            return None;
+        loop {
+            if self.ready.is_empty() {
+                self.fill();
+            }
+            let candidate = self.ready.pop_front()?;
+            match self.decide(&candidate) {
+                Ok(false) => {}
+                Ok(true) => return Some(Ok(candidate.row)),
+                Err(error) => return Some(Err(error)),
+            }
         }
-        let found = self.find()?;
-        // An error is handed on, and does not count towards the limit.
-        if let Ok(candidate) = &found {
-            self.left -= 1;
-            self.last = Some(candidate.item);
-        }
-        Some(found.map(|candidate| candidate.row))
     }
 }
 

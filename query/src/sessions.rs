@@ -14,7 +14,7 @@ use crate::cost::Requests;
 use crate::facts::{SessionFacts, facts_of};
 use crate::filter::Filter;
 use crate::kept::{Figures, Looked};
-use crate::rows::{ItemsQuestion, item_rows};
+use crate::rows::item_rows;
 use crate::titles::title_at;
 
 /// A session in a line.
@@ -124,9 +124,8 @@ impl SessionsAsked {
         }
         let mut matches = None;
         if is_of_items {
-            let question = ItemsQuestion { filter: self.filter.clone(), ..ItemsQuestion::default() };
             let mut count = 0;
-            for row in item_rows(&self.store, &view, name, question)? {
+            for row in item_rows(&self.store, &view, name, &self.filter)? {
                 row?;
                 count += 1;
             }

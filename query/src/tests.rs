@@ -74,8 +74,7 @@ fn a_condition_about_files_is_about_files_in_each_answer() {
     let view = view(&store, &name);
     let found = |query: &str| -> Vec<String> {
         let filter = filter::Filter::parse(query, Micros(0)).unwrap();
-        let question = ItemsQuestion { filter, ..ItemsQuestion::default() };
-        item_rows(&store, &view, &name, question).unwrap().map(|row| row.unwrap().item).collect()
+        item_rows(&store, &view, &name, &filter).unwrap().map(|row| row.unwrap().item).collect()
     };
     let logged = |query: &str| -> Vec<String> {
         let filter = filter::Filter::parse(query, Micros(0)).unwrap();

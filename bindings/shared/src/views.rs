@@ -11,7 +11,7 @@ use acpdb_engine::{Error, MemoryScope, Store, View, store::StreamName};
 use acpdb_hosts::export::{Format, Options, Selection, Unfinished, export, export_served};
 use acpdb_query::export::{otlp, page};
 use acpdb_query::memory::Row;
-use acpdb_query::{Context, FindError, Found, ItemRow, ItemsQuestion, Layer, Which, Window, todos};
+use acpdb_query::{Context, FindError, Found, ItemRow, Layer, Which, Window, todos};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -74,8 +74,7 @@ impl Asked<'_> {
             let rows = acpdb_query::items(self.view, &self.stream.name, which).into_iter();
             rows.map(|row| row.item).collect()
         });
-        let question = ItemsQuestion { filter, ..ItemsQuestion::default() };
-        let rows = acpdb_query::item_rows(self.store, self.view, self.stream, question)?;
+        let rows = acpdb_query::item_rows(self.store, self.view, self.stream, &filter)?;
         let is_chosen = |row: &Result<ItemRow, Error>| {
             row.as_ref().map_or(true, |row| chosen.as_ref().is_none_or(|chosen| chosen.contains(&row.item)))
         };

@@ -7,7 +7,7 @@ use acpdb_engine::ids::ItemId;
 use acpdb_engine::{Store, View, store::StreamName};
 use acpdb_query::items::names;
 use acpdb_query::served::ServedRow;
-use acpdb_query::{ChainReport, Cursor, EdgeRow, Filter, ItemRow, ItemsQuestion, Scanned, Which};
+use acpdb_query::{ChainReport, Cursor, EdgeRow, Filter, ItemRow, Scanned, Which};
 
 use super::lines::{Widths, about, behind, cut, joined, one_line, standing, standing_painted};
 use super::{Code, Failure, Global, Output, ask, describe, find, sessions, store_path};
@@ -41,6 +41,7 @@ pub(crate) fn run(global: &Global, args: &History, output: &mut Output) -> Resul
     args.ask.filter()?;
     let store = store_path::read(global, output)?;
     let (session, filter) = ask::placed(&store, &args.ask.query, session, output)?;
+    // Once, and not for each session.
     let filter = acpdb_query::settled(&store, filter)?;
     let named = session.as_ref().map_or_else(String::new, |session| session.name.clone());
     let streams = sessions::asked(&store, session)?;
@@ -73,8 +74,6 @@ impl Listing<'_> {
         streams: &[StreamName],
         output: &mut Output,
     ) -> Result<Code, Failure> {
-        // Once, and not for each session.
-        let filter = acpdb_query::settled(store, self.filter.clone())?;
         let mut near = Vec::new();
         let mut scanned = Scanned::default();
         // The end of the page, and whether a row follows it.
@@ -100,13 +99,10 @@ impl Listing<'_> {
                 near.extend(names(&view, self.which));
             }
             let chosen = chosen(&view, &stream.name, self.which);
-            let question = ItemsQuestion {
-                filter: filter.clone(),
-                limit: None,
-                after: after.take(),
-                digest: self.digest,
-            };
-            let mut rows = acpdb_query::item_rows(store, &view, stream, question)?;
+            let mut rows = acpdb_query::item_rows(store, &view, stream, &self.filter)?;
+            if let Some(cursor) = after.take() {
+                rows = rows.behind(cursor.after);
+            }
             // A fork repeats the items that it shares with its parent.
             let first = view.read().state().first();
             let mut widths = None;

@@ -4,7 +4,7 @@ use acpdb_engine::{Store, View, store::StreamName};
 use acpdb_query::context::series;
 use acpdb_query::sessions::sparkline;
 use acpdb_query::stats::TallyRow;
-use acpdb_query::{Filter, ItemsQuestion, StatsReport, StatsSums, Tally, TallySums};
+use acpdb_query::{Filter, StatsReport, StatsSums, Tally, TallySums};
 
 use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, find, sessions, store_path};
 use crate::args::{Stats, StatsStyle};
@@ -16,6 +16,7 @@ pub(crate) fn run(global: &Global, args: &Stats, output: &mut Output) -> Result<
     ask::filter(&args.words)?;
     let store = store_path::read(global, output)?;
     let (session, filter) = ask::placed(&store, &args.words, args.session.as_deref(), output)?;
+    // Once, and not for each session.
     let filter = acpdb_query::settled(&store, filter)?;
     let only = session.as_ref().map(|session| session.name.clone());
     let only = only.as_deref();
@@ -86,11 +87,8 @@ fn matching(
 ) -> Result<Code, Failure> {
     let mut sums = TallySums::default();
     let mut scanned = acpdb_query::Scanned::default();
-    // Once, and not for each session.
-    let filter = acpdb_query::settled(store, filter.clone())?;
     each(store, global, streams, &mut |stream, view| {
-        let question = ItemsQuestion { filter: filter.clone(), ..ItemsQuestion::default() };
-        let mut rows = acpdb_query::item_rows(store, view, stream, question)?;
+        let mut rows = acpdb_query::item_rows(store, view, stream, filter)?;
         // Items that a fork shares are counted with its parent.
         let first = view.read().state().first();
         let many = streams.len() > 1;

@@ -9,7 +9,7 @@ use acpdb_engine::fold::Ix;
 use acpdb_engine::ids::{ItemId, Micros, Seq};
 use acpdb_engine::{Error, MemoryScope, Store, View, store::StreamName};
 use acpdb_query::sound::or_lost;
-use acpdb_query::{Filter, FindError, ItemsQuestion, ParseError};
+use acpdb_query::{Filter, FindError, ParseError};
 use serde_json::{Map, Value, json};
 
 use super::catalog;
@@ -197,16 +197,19 @@ impl Tools {
         // Once, and not for each session.
         let filter = acpdb_query::settled(&self.store, filter)?;
         for stream in streams.into_iter().take(SESSION_COUNT_MAX) {
-            let Some(left) = limit.checked_sub(items.len()).filter(|left| *left > 0) else { break };
+            if items.len() >= limit {
+                break;
+            }
             let view = self.store.view(stream.id)?;
-            let question =
-                ItemsQuestion { filter: filter.clone(), limit: Some(left), ..ItemsQuestion::default() };
-            for row in acpdb_query::item_rows(&self.store, &view, &stream, question)? {
+            for row in acpdb_query::item_rows(&self.store, &view, &stream, &filter)? {
                 // Damage costs the row that it is in, and is told with the answer; a missing key is an error.
                 let Ok(row) = or_lost(row)? else { continue };
                 let excerpt = excerpt(&texts(&self.store, &stream, &row.item)?, query);
                 items.push(json!({"item": row.item, "session": row.session, "turn": row.turn, "tool": row.tool, "hash": row.hash,
                     "keys": row.keys, "in_context": row.in_context, "excerpt": excerpt}));
+                if items.len() >= limit {
+                    break;
+                }
             }
         }
         let said: Vec<String> = items.iter().map(said_of).collect();

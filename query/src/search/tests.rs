@@ -6,7 +6,6 @@ use expect_test::{Expect, expect};
 use super::*;
 use crate::events::EventsQuestion;
 use crate::filter::Needle;
-use crate::rows::ItemsQuestion;
 use crate::testing::{play, store};
 
 fn ask(patterns: &[&str], reading: Reading, filter: &str) -> SearchQuestion {
@@ -247,8 +246,7 @@ fn parameters_are_searched_as_people_wrote_them() {
             let filter = Filter::term(Term::Text(Needle::new(pattern)));
             let view = store.view(info.id()).unwrap();
             let stream = store.find_stream("s").unwrap();
-            let question = ItemsQuestion { filter: filter.clone(), ..ItemsQuestion::default() };
-            let rows = rows::item_rows(&store, &view, &stream, question).unwrap();
+            let rows = rows::item_rows(&store, &view, &stream, &filter).unwrap();
             assert_eq!(rows.map(Result::unwrap).count(), count, "{pattern}");
             let question = EventsQuestion { filter, ..EventsQuestion::default() };
             let events = crate::events::events(&store, question).unwrap();

@@ -1,7 +1,7 @@
 //! `acpdb history --sort`: the largest items first, over all sessions of the question.
 
 use acpdb_engine::{Store, store::StreamName};
-use acpdb_query::{Filter, ItemRow, ItemsQuestion, Scanned, Which};
+use acpdb_query::{Filter, ItemRow, Scanned, Which};
 
 use super::super::ask;
 use super::super::lines::{about, clip, joined, one_line, standing_painted};
@@ -46,15 +46,12 @@ impl Sorted<'_> {
         let mut scanned = Scanned::default();
         let mut found: Vec<(ItemRow, String)> = Vec::new();
         let mut count = 0;
-        // Once, and not for each session.
-        let filter = acpdb_query::settled(store, self.filter.clone())?;
         let many = streams.len() > 1;
         for stream in streams {
             let at = global.at.as_deref();
             let Some(view) = view_of(store, global, stream, at, many)? else { continue };
             let wanted = chosen(&view, &stream.name, self.which);
-            let question = ItemsQuestion { filter: filter.clone(), limit: None, after: None, digest: 0 };
-            let mut rows = acpdb_query::item_rows(store, &view, stream, question)?;
+            let mut rows = acpdb_query::item_rows(store, &view, stream, self.filter)?;
             // A fork repeats the items that it shares with its parent.
             let first = view.read().state().first();
             let mut own = Vec::new();

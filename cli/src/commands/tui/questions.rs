@@ -5,9 +5,7 @@ use acpdb_engine::ids::{ItemId, Turn};
 use acpdb_engine::{At, Store, View, store::StreamName};
 use acpdb_query::filter::Filter;
 use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search, search_whole};
-use acpdb_query::{
-    ChainReport, ContextItem, ItemRow, ItemsQuestion, Layer, Scanned, SessionRow, SessionsAsked, Window,
-};
+use acpdb_query::{ChainReport, ContextItem, ItemRow, Layer, Scanned, SessionRow, SessionsAsked, Window};
 
 use crate::commands::{Failure, lines};
 
@@ -47,7 +45,7 @@ impl Questions {
 
     /// All items that a session recorded.
     pub(super) fn timeline(&self, name: &StreamName, view: &View) -> Result<Vec<ItemRow>, Failure> {
-        let rows = acpdb_query::item_rows(&self.store, view, name, ItemsQuestion::default())?;
+        let rows = acpdb_query::item_rows(&self.store, view, name, &Filter::default())?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
