@@ -16,13 +16,27 @@ pub(super) struct Token {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum TokenKind {
+pub(super) enum TokenKind<W = Word> {
     Open,
     Close,
     Or,
     And,
     Not,
-    Word(Word),
+    Word(W),
+}
+
+impl TokenKind {
+    /// The same token, its word read by `read`.
+    pub(super) fn read<T, E>(&self, read: impl FnOnce(&Word) -> Result<T, E>) -> Result<TokenKind<T>, E> {
+        Ok(match self {
+            Self::Open => TokenKind::Open,
+            Self::Close => TokenKind::Close,
+            Self::Or => TokenKind::Or,
+            Self::And => TokenKind::And,
+            Self::Not => TokenKind::Not,
+            Self::Word(word) => TokenKind::Word(read(word)?),
+        })
+    }
 }
 
 /// `field:value`, or a value alone.

@@ -111,16 +111,8 @@ pub(super) fn parse(text: &str, now: Micros) -> Result<Filter, ParseError> {
     }
     join_times(text, &mut tokens, now);
     check_shape(&tokens).map_err(fault)?;
-    let terms = tokens.iter().map(|token| match &token.kind {
-        TokenKind::Word(word) => term(word, token, now).map(Some),
-        _ => Ok(None),
-    });
-    let terms = terms.collect::<Result<Vec<_>, Fault>>().map_err(fault)?;
-    let pieces: Vec<Piece> = tokens
-        .iter()
-        .zip(terms)
-        .map(|(token, term)| Piece { kind: term.map_or(PieceKind::of(&token.kind), PieceKind::Term) })
-        .collect();
+    let pieces = tokens.iter().map(|token| token.kind.read(|word| term(word, token, now)));
+    let pieces: Vec<Piece> = pieces.collect::<Result<_, Fault>>().map_err(fault)?;
     let expr = any_of.parse(TokenSlice::new(&pieces)).map_err(|error| {
         // Shape and depth were checked: the fault is a dangling word between two others.
         let span = tokens.get(error.offset()).map_or(text.len()..text.len(), |token| token.span.clone());
@@ -212,63 +204,35 @@ fn check_shape(tokens: &[Token]) -> Result<(), Fault> {
     }
 }
 
-/// A token with its term.
-#[derive(Clone, Debug, PartialEq)]
-struct Piece {
-    kind: PieceKind,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum PieceKind {
-    Open,
-    Close,
-    Or,
-    And,
-    Not,
-    Term(Term),
-}
-
-impl PieceKind {
-    fn of(kind: &TokenKind) -> Self {
-        match kind {
-            TokenKind::Open => Self::Open,
-            TokenKind::Close => Self::Close,
-            TokenKind::Or => Self::Or,
-            TokenKind::Not => Self::Not,
-            TokenKind::And | TokenKind::Word(_) => Self::And,
-        }
-    }
-}
-
+/// A token whose word is read.
+type Piece = TokenKind<Term>;
 type Pieces<'p> = TokenSlice<'p, Piece>;
 
-fn is<'p>(kind: PieceKind) -> impl Parser<Pieces<'p>, (), ContextError> {
-    any.verify(move |piece: &Piece| piece.kind == kind).void()
+fn is<'p>(kind: Piece) -> impl Parser<Pieces<'p>, (), ContextError> {
+    any.verify(move |piece: &Piece| *piece == kind).void()
 }
 
 /// `a b or c d`: or binds least.
 fn any_of(input: &mut Pieces<'_>) -> winnow::Result<Expr> {
-    separated(1.., all_of, is(PieceKind::Or))
-        .map(|parts: Vec<Expr>| one_or(parts, Expr::Any))
-        .parse_next(input)
+    separated(1.., all_of, is(Piece::Or)).map(|parts: Vec<Expr>| one_or(parts, Expr::Any)).parse_next(input)
 }
 
 fn all_of(input: &mut Pieces<'_>) -> winnow::Result<Expr> {
-    repeat(1.., preceded(opt(is(PieceKind::And)), negated))
+    repeat(1.., preceded(opt(is(Piece::And)), negated))
         .map(|parts: Vec<Expr>| one_or(parts, Expr::All))
         .parse_next(input)
 }
 
 fn negated(input: &mut Pieces<'_>) -> winnow::Result<Expr> {
-    let nots: usize = repeat(0.., is(PieceKind::Not)).map(|nots: Vec<()>| nots.len()).parse_next(input)?;
+    let nots: usize = repeat(0.., is(Piece::Not)).map(|nots: Vec<()>| nots.len()).parse_next(input)?;
     let inner = single(input)?;
     Ok(if nots % 2 == 1 { Expr::Not(Box::new(inner)) } else { inner })
 }
 
 fn single(input: &mut Pieces<'_>) -> winnow::Result<Expr> {
-    let group = delimited(is(PieceKind::Open), any_of, is(PieceKind::Close));
-    let term = any.verify_map(|piece: &Piece| match &piece.kind {
-        PieceKind::Term(term) => Some(Expr::Term(term.clone())),
+    let group = delimited(is(Piece::Open), any_of, is(Piece::Close));
+    let term = any.verify_map(|piece: &Piece| match piece {
+        Piece::Word(term) => Some(Expr::Term(term.clone())),
         _ => None,
     });
     winnow::combinator::alt((group, term)).parse_next(input)
@@ -502,8 +466,5 @@ impl Value<'_> {
 
 /// The word that is most like another one, if any is.
 pub(crate) fn near<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
-    let word = word.to_lowercase();
-    let likeness = known.map(|known| (strsim::jaro_winkler(known, &word), known));
-    let near = likeness.filter(|(likeness, _)| *likeness >= LIKENESS_MIN);
-    near.max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, known)| known)
+    crate::nearest(known, &word.to_lowercase(), LIKENESS_MIN)
 }
