@@ -229,28 +229,22 @@ fn nearest_known(store: &Store, text: &str) -> Result<Option<String>, FindError>
     let label = label_of(text);
     let ends: Vec<usize> = text.char_indices().map(|(end, _)| end).filter(|end| *end > 0).collect();
     for end in ends.into_iter().rev() {
-        let mut near: Option<(f64, String)> = None;
+        let mut near = Vec::new();
         for (kind, name) in [(NameKind::Call, text), (NameKind::Label, label.as_str())] {
             let Some(start) = name.get(..end.min(name.len())) else { continue };
             for entry in store.named(kind, start, true, NEAR_COUNT_MAX).unwrap_or_default() {
                 let event = store.event(entry.seq)?.map(|recorded| recorded.event.payload);
-                let names = match event {
+                match event {
                     Some(Payload::ToolCallStarted(started)) => {
                         let label = Label::from_bits(&started.tool, started.label).short();
-                        vec![started.call, label]
+                        near.extend([started.call, label]);
                     }
-                    Some(Payload::ToolCallFinished(finished)) => vec![finished.call],
-                    _ => continue,
-                };
-                for name in names {
-                    let likeness = strsim::jaro_winkler(&name, text);
-                    if likeness >= LIKENESS_MIN && near.as_ref().is_none_or(|(known, _)| likeness > *known) {
-                        near = Some((likeness, name));
-                    }
+                    Some(Payload::ToolCallFinished(finished)) => near.push(finished.call),
+                    _ => {}
                 }
             }
         }
-        if let Some((_, name)) = near {
+        if let Some(name) = crate::nearest(near.into_iter().rev(), text, LIKENESS_MIN) {
             return Ok(Some(name));
         }
     }
@@ -445,25 +439,16 @@ fn by_prefix(state: &State, text: &str, at: Seq) -> Vec<Named> {
 
 /// The hash or call id that is most like a text.
 fn nearest(places: &[(StreamName, View)], text: &str) -> Option<String> {
-    let mut best: Option<(f64, String)> = None;
-    let mut seen = BTreeSet::new();
+    let mut names = Vec::new();
     for (_, view) in places {
-        let at = view.at();
         let reading = view.read();
         let state = reading.state();
-        for ix in state.items(at) {
-            let hash = state.hash(ix, at, acpdb_engine::fold::HashForm::Shown);
-            let call = state.host_id(ix).map(|call| call.to_string());
-            for name in [hash, call].into_iter().flatten() {
-                let likeness = strsim::jaro_winkler(&name, text);
-                let is_better = best.as_ref().is_none_or(|(known, _)| likeness > *known);
-                if likeness >= LIKENESS_MIN && is_better && seen.insert(name.clone()) {
-                    best = Some((likeness, name));
-                }
-            }
+        for ix in state.items(view.at()) {
+            names.extend(state.hash(ix, view.at(), acpdb_engine::fold::HashForm::Shown));
+            names.extend(state.host_id(ix).map(|call| call.to_string()));
         }
     }
-    best.map(|(_, name)| name)
+    crate::nearest(names.into_iter().rev(), text, LIKENESS_MIN)
 }
 
 #[cfg(test)]
