@@ -1,14 +1,11 @@
 //! The text that a model gets when a session begins: todos that were left open, and remembered items of the project.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use acpdb_engine::event::Scope;
-use acpdb_engine::fold::todo::TodoSource;
-use acpdb_engine::ids::{BodyId, Seq, StreamId};
+use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::{Error, MemoryScope, Store, View};
-use acpdb_query::sound::or_lost;
-use serde_json::Value;
+use acpdb_query::todos::{Entry, Texts};
 
 /// Most characters of the text: Claude Code passes on 10,000.
 const CHARS_MAX: usize = 8_000;
@@ -101,47 +98,13 @@ fn open_todos(store: &Store, project: &str, session: StreamId) -> Result<Option<
 /// # Errors
 /// If the log cannot be read.
 pub fn todos(view: &View) -> Result<Vec<(String, String)>, Error> {
-    let sources: Vec<(Vec<TodoSource>, String)> = {
-        let reading = view.read();
-        let Some(list) = reading.state().todos().list(view.at()) else { return Ok(Vec::new()) };
-        let open = list.items.iter().filter(|item| item.is_open());
-        open.map(|item| (item.entry.clone(), item.status.clone())).collect()
-    };
-    let mut known: HashMap<BodyId, Result<Value, String>> = HashMap::new();
-    let mut body = |id: BodyId| -> Result<Result<Value, String>, Error> {
-        if let Some(known) = known.get(&id) {
-            return Ok(known.clone());
-        }
-        let read = written(view, id)?;
-        known.insert(id, read.clone());
-        Ok(read)
-    };
-    let mut found = Vec::new();
-    for (sources, status) in sources {
-        let mut content = None;
-        for source in sources {
-            let value = match source {
-                TodoSource::List { body: list, index } => {
-                    body(list)?.map(|list| list.get(index as usize).cloned().unwrap_or_default())
-                }
-                TodoSource::Change { body: change } => body(change)?,
-            };
-            // Hosts have different names for the content.
-            let names = ["content", "step", "description", "subject", "title"];
-            let named = match &value {
-                Ok(value) => names.iter().find_map(|name| value.get(*name).and_then(Value::as_str)),
-                Err(why) => Some(why.as_str()),
-            };
-            content = named.map(str::to_owned).or(content);
-        }
-        found.extend(content.map(|content| (content, status)));
-    }
-    Ok(found)
-}
-
-/// The JSON of a body of todos; the inner error: why there is none.
-fn written(view: &View, id: BodyId) -> Result<Result<Value, String>, Error> {
-    let text = or_lost(view.text(id))?.map_err(|lost| format!("[{lost}]"));
-    // The fold counted its todos, so it is JSON; a value without members would be a todo without a content.
-    Ok(text.map(|text| serde_json::from_str(&text).unwrap_or_default()))
+    let list = view.read().state().todos().list(view.at());
+    let Some(mut list) = list else { return Ok(Vec::new()) };
+    list.items.retain(|item| item.is_open());
+    let entries = Texts::of_what_is_left(view).entries(&list)?.into_iter();
+    let told = entries.filter_map(|Entry { content, status, lost, .. }| {
+        let content = Some(content).filter(|content| !content.is_empty());
+        Some((content.or(lost)?, status))
+    });
+    Ok(told.collect())
 }

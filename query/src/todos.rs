@@ -1,12 +1,15 @@
 //! Todo lists with their texts.
 
 use std::collections::HashMap;
+use std::collections::hash_map;
 
 use acpdb_engine::answers::Reminder;
 use acpdb_engine::fold::todo::{TodoEntry, TodoSource, TodoView};
 use acpdb_engine::ids::{BodyId, Seq, Turn};
 use acpdb_engine::{Error, View};
 use serde_json::{Map, Value, json};
+
+use crate::sound::or_lost;
 
 /// An entry with its text.
 #[derive(Clone, Debug)]
@@ -25,6 +28,8 @@ pub struct Entry {
     pub since: Option<Turn>,
     /// All fields as the host gave them.
     pub fields: Map<String, Value>,
+    /// The reason why some fields are not there: a text that was erased or is damaged.
+    pub lost: Option<String>,
 }
 
 impl Entry {
@@ -59,8 +64,8 @@ impl Entry {
 #[derive(Debug)]
 pub struct Texts<'v> {
     view: &'v View,
-    lists: HashMap<BodyId, Vec<Value>>,
-    /// Damaged texts are empty, as erased ones always are.
+    bodies: HashMap<BodyId, Result<Value, String>>,
+    /// Damaged texts are lost, as erased ones always are.
     skips_damage: bool,
 }
 
@@ -68,11 +73,12 @@ impl<'v> Texts<'v> {
     /// Nothing was read yet.
     #[must_use]
     pub fn new(view: &'v View) -> Self {
-        Self { view, lists: HashMap::new(), skips_damage: false }
+        Self { view, bodies: HashMap::new(), skips_damage: false }
     }
 
-    /// As [`Self::new`], but damaged texts are empty.
-    pub(crate) fn of_what_is_left(view: &'v View) -> Self {
+    /// As [`Self::new`], but damaged texts are lost.
+    #[must_use]
+    pub fn of_what_is_left(view: &'v View) -> Self {
         Self { skips_damage: true, ..Self::new(view) }
     }
 
@@ -85,16 +91,13 @@ impl<'v> Texts<'v> {
     }
 
     fn entry(&mut self, item: &TodoEntry) -> Result<Entry, Error> {
-        let mut fields = Map::new();
+        let (mut fields, mut lost) = (Map::new(), None);
         for source in &item.entry {
-            let value = match source {
-                TodoSource::List { body, index } => {
-                    self.list(*body)?.get(*index as usize).cloned().unwrap_or_default()
-                }
-                TodoSource::Change { body } => self.read(*body)?,
-            };
-            if let Value::Object(more) = value {
-                fields.extend(more.into_iter().filter(|(_, value)| !value.is_null()));
+            let (TodoSource::List { body, .. } | TodoSource::Change { body }) = source;
+            match (self.read(*body)?, source) {
+                (Err(why), _) => lost = Some(why.clone()),
+                (Ok(list), TodoSource::List { index, .. }) => overlay(&mut fields, list.get(*index as usize)),
+                (Ok(change), TodoSource::Change { .. }) => overlay(&mut fields, Some(change)),
             }
         }
         Ok(Entry {
@@ -105,29 +108,31 @@ impl<'v> Texts<'v> {
             position: item.position,
             since: item.in_progress_since,
             fields,
+            lost,
         })
     }
 
-    fn list(&mut self, body: BodyId) -> Result<&[Value], Error> {
-        if !self.lists.contains_key(&body) {
-            let items = match self.read(body)? {
-                Value::Array(items) => items,
-                _ => Vec::new(),
-            };
-            self.lists.insert(body, items);
+    /// The JSON of a body; the inner error: why it is lost.
+    fn read(&mut self, body: BodyId) -> Result<&Result<Value, String>, Error> {
+        match self.bodies.entry(body) {
+            hash_map::Entry::Occupied(known) => Ok(known.into_mut()),
+            hash_map::Entry::Vacant(place) => {
+                let text = match self.view.text(body) {
+                    Err(error @ Error::Corrupt { .. }) if !self.skips_damage => return Err(error),
+                    text => or_lost(text)?,
+                };
+                // The fold counted its todos, so it is JSON; a value without members would be a todo without a content.
+                let value = text.map(|text| serde_json::from_str(&text).unwrap_or_default());
+                Ok(place.insert(value.map_err(|lost| format!("[{lost}]"))))
+            }
         }
-        Ok(self.lists.get(&body).map(Vec::as_slice).unwrap_or_default())
     }
+}
 
-    /// The JSON of a body; null if the body was erased.
-    fn read(&self, body: BodyId) -> Result<Value, Error> {
-        match self.view.text(body) {
-            Ok(text) => Ok(serde_json::from_str(&text).unwrap_or_default()),
-            Err(Error::Erased { .. }) => Ok(Value::Null),
-            Err(Error::Corrupt { .. }) if self.skips_damage => Ok(Value::Null),
-            Err(error) => Err(error),
-        }
-    }
+/// Puts the fields of an entry over those of before.
+fn overlay(fields: &mut Map<String, Value>, more: Option<&Value>) {
+    let more = more.and_then(Value::as_object).into_iter().flatten().filter(|(_, value)| !value.is_null());
+    fields.extend(more.map(|(name, value)| (name.clone(), value.clone())));
 }
 
 /// The text of an entry: hosts call the field by different names.
