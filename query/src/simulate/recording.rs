@@ -12,14 +12,13 @@ use acpdb_engine::{Error, Store};
 use super::edits::Replaced;
 use super::{Outcome, Request};
 use crate::cost::{ModelPrice, PriceTable, Sizes};
+use crate::lineage;
 use crate::sound::{or_lost, sound};
 
 /// Tokens of system prompt and tools if nothing is known about them.
 const PREFIX_TOKENS: u64 = 8_000;
 /// Most tokens of system prompt and tools that usage figures may give: beyond it the figures are about something else.
 const PREFIX_TOKENS_MAX: u64 = 60_000;
-/// Streams that a session may share history with.
-const PARENT_COUNT_MAX: usize = 64;
 /// Bytes of a text that are looked at for words.
 const WORD_BYTES_MAX: usize = 1 << 20;
 
@@ -130,23 +129,8 @@ impl Recording {
     /// # Errors
     /// If the log cannot be read.
     pub fn read(store: &Store, stream: StreamId) -> Result<Self, Error> {
-        let mut events = Vec::new();
-        let mut parents = vec![(stream, Seq::MAX)];
-        let mut known = Vec::new();
-        while let Some((next, to)) = parents.pop() {
-            if known.contains(&next) || known.len() >= PARENT_COUNT_MAX {
-                continue;
-            }
-            known.push(next);
-            for recorded in sound(store.stream_events(next, Seq(1), to)?) {
-                let recorded = recorded?;
-                if let Payload::Forked(forked) = &recorded.event.payload {
-                    parents.push((forked.from, forked.at));
-                }
-                events.push(recorded);
-            }
-        }
-        // The store's own policies and erasures hold for all streams.
+        let events = lineage::events(store, stream, Seq::MAX)?;
+        let mut events = events.collect::<Result<Vec<_>, _>>()?;
         for recorded in sound(store.stream_events(StreamId::STORE, Seq(1), Seq::MAX)?) {
             events.push(recorded?);
         }
