@@ -102,20 +102,16 @@ pub(crate) fn view_at(
     Ok(view)
 }
 
-/// As [`view`], with a fold that is not kept: for looking at many sessions.
-pub(crate) fn view_once(store: &Store, global: &Global, stream: &StreamName) -> Result<View, Failure> {
-    once_at(store, global, stream, global.at.as_deref())
-}
-
-/// As [`view_once`]; `None` for a session that was not there yet, unless it is the one that is asked for.
+/// A stream as of a point, alone or as one of many: then its fold is not kept, and `None` says that it was not there yet.
 pub(crate) fn view_among(
     store: &Store,
     global: &Global,
     stream: &StreamName,
-    is_asked_for: bool,
+    at: Option<&str>,
+    is_alone: bool,
 ) -> Result<Option<View>, Failure> {
-    match view_once(store, global, stream) {
-        Err(failure) if failure.code == Code::NotFound && !is_asked_for => Ok(None),
+    match if is_alone { view_at } else { once_at }(store, global, stream, at) {
+        Err(failure) if failure.code == Code::NotFound && !is_alone => Ok(None),
         view => view.map(Some),
     }
 }

@@ -94,7 +94,7 @@ impl Listing<'_> {
                 break;
             }
             let at = at.as_deref().or(global.at.as_deref());
-            let Some(view) = view_of(store, global, stream, at, many)? else { continue };
+            let Some(view) = find::view_among(store, global, stream, at, !many)? else { continue };
             if many {
                 near.extend(names(&view, self.which));
             }
@@ -182,21 +182,6 @@ impl Listing<'_> {
 fn columns(rows: &[ItemRow], more: usize, output: &Output) -> Widths {
     let stands = rows.iter().map(|row| standing(row).into());
     Widths::of(rows, output, behind(stands, STANDING_WIDTH, output) + more)
-}
-
-/// A session as of a point, alone or as one of many.
-fn view_of(
-    store: &Store,
-    global: &Global,
-    stream: &StreamName,
-    at: Option<&str>,
-    many: bool,
-) -> Result<Option<View>, Failure> {
-    match if many { find::once_at } else { find::view_at }(store, global, stream, at) {
-        // Over several sessions, a session that has not come to a turn is left out.
-        Err(failure) if failure.code == Code::NotFound && many => Ok(None),
-        view => view.map(Some),
-    }
 }
 
 /// The items that `--file` or `--tool` names; `None`: all.

@@ -58,7 +58,9 @@ fn each(
 ) -> Result<(), Failure> {
     for stream in streams {
         let is_only = streams.len() == 1;
-        let Some(view) = find::view_among(store, global, stream, is_only)? else { continue };
+        let Some(view) = find::view_among(store, global, stream, global.at.as_deref(), is_only)? else {
+            continue;
+        };
         // A fork that began later has only items that it shares.
         if is_only || view.read().state().first() <= view.at() {
             look(stream, &view)?;

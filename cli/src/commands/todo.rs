@@ -212,9 +212,9 @@ pub(crate) fn history_of(
     let mut found: Vec<(String, Version, Entry)> = Vec::new();
     let mut names = Vec::new();
     for stream in streams {
-        let view = match super::find::view(&store, global, &stream) {
-            Err(failure) if failure.code == Code::NotFound && session.is_none() => continue,
-            view => view?,
+        let at = global.at.as_deref();
+        let Some(view) = super::find::view_among(&store, global, &stream, at, session.is_some())? else {
+            continue;
         };
         let mut last: Option<Entry> = None;
         for version in versions(&view)? {

@@ -243,7 +243,8 @@ pub(crate) fn blame(global: &Global, args: &Blame, output: &mut Output) -> Resul
     let streams = sessions::asked(&store, session)?;
     let mut reports = Vec::new();
     for stream in &streams {
-        if let Some(view) = find::view_among(&store, global, stream, streams.len() == 1)? {
+        let at = global.at.as_deref();
+        if let Some(view) = find::view_among(&store, global, stream, at, streams.len() == 1)? {
             reports.extend(blame::file(&store, &view, &stream.name, &args.what)?);
         }
     }

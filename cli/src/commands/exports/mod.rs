@@ -149,7 +149,8 @@ fn view(
     session: &StreamName,
     is_named: bool,
 ) -> Result<Option<acpdb_engine::View>, target::Stop> {
-    let Some(view) = super::find::view_among(store, global, session, is_named)? else { return Ok(None) };
+    let at = global.at.as_deref();
+    let Some(view) = super::find::view_among(store, global, session, at, is_named)? else { return Ok(None) };
     let is_there = {
         let reading = view.read();
         let state = reading.state();

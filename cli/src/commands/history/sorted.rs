@@ -3,9 +3,9 @@
 use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::{Filter, ItemRow, Scanned, Which};
 
-use super::super::ask;
 use super::super::lines::{about, clip, joined, one_line, standing_painted};
-use super::{SCHEMA, chosen, columns, view_of};
+use super::super::{ask, find};
+use super::{SCHEMA, chosen, columns};
 use crate::args::HistorySort;
 use crate::commands::{Code, Failure, Global, Output, describe};
 
@@ -49,7 +49,7 @@ impl Sorted<'_> {
         let many = streams.len() > 1;
         for stream in streams {
             let at = global.at.as_deref();
-            let Some(view) = view_of(store, global, stream, at, many)? else { continue };
+            let Some(view) = find::view_among(store, global, stream, at, !many)? else { continue };
             let wanted = chosen(&view, &stream.name, self.which);
             let mut rows = acpdb_query::item_rows(store, &view, stream, self.filter)?;
             // A fork repeats the items that it shares with its parent.
