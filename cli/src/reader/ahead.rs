@@ -15,8 +15,7 @@ use acpdb_hosts::import::{self, Format, ImportError, ImportReport, Options, Sink
 use acpdb_live::gather::{GATHER_BYTES, Gather, weight};
 use indicatif::ProgressBar;
 
-use super::gather::report;
-use super::{Candidate, FileReport, ReadError, Recognised, Skipped};
+use super::{Candidate, FileReport, ReadError, Recognised, Skipped, report};
 
 /// Files that wait to be read, or were read and wait to be recorded.
 pub(crate) const FILE_COUNT: usize = 8;

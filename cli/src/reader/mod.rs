@@ -5,8 +5,6 @@
 //! ```
 
 mod ahead;
-mod export_file;
-mod gather;
 mod kept;
 mod notes;
 
@@ -14,17 +12,17 @@ use std::fs::File;
 use std::io::{BufReader, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
-use acpdb_engine::store::{MergeOptions, MergeReport};
+use acpdb_engine::store::{MergeOptions, MergeReport, ParcelSource, Take};
 use acpdb_engine::{Error, Store};
-use acpdb_hosts::import::{self, Format, ImportError, ImportReport, Limits, Options, OwnExport};
+use acpdb_hosts::import::{
+    self, Format, ImportError, ImportReport, Limits, Note, Options, OwnExport, ParcelReader,
+};
 use acpdb_hosts::sqlite;
 use acpdb_live::below;
 use acpdb_live::gather::Gather;
 use acpdb_live::recording::{beside, stem};
 
 pub(crate) use self::ahead::{Ahead, Begun, FILE_COUNT as AHEAD_COUNT};
-use self::export_file::ExportFile;
-pub(crate) use self::gather::report;
 pub(crate) use self::kept::{Kept, kept};
 pub(crate) use self::notes::{notes, refused};
 
@@ -251,6 +249,35 @@ pub(crate) fn read_changed(
     report(&mut gather, path, bytes, result)
 }
 
+/// Records the remaining facts, and reports on the file at `path`.
+pub(crate) fn report(
+    gather: &mut Gather<'_>,
+    path: &Path,
+    bytes: u64,
+    result: Result<ImportReport, ImportError>,
+) -> Result<FileReport, ReadError> {
+    if gather.error.is_none() {
+        gather.flush();
+    }
+    if let Some(error) = gather.error.take() {
+        return Err(ReadError::Store(error));
+    }
+    // All before the error is recorded, as whole records: importing again, with more allowed, adds the rest.
+    let mut report = result.map_err(|error| ReadError::Import { error, event_count: gather.events })?;
+    if let Some(reason) = gather.left_out() {
+        report.skipped.push(Note { line: 0, offset: 0, reason });
+    }
+    Ok(FileReport {
+        path: path.to_owned(),
+        report,
+        event_count: gather.events,
+        known_count: gather.known,
+        shredded_count: gather.shredded_count(),
+        bytes,
+        is_unchanged: false,
+    })
+}
+
 /// Reads one file into facts. Also returns its length.
 fn parse(
     path: &Path,
@@ -292,6 +319,34 @@ pub(crate) enum ReadError {
     },
     /// The store: nothing more can be recorded.
     Store(Error),
+}
+
+/// A file that `export jsonl` wrote; it can be read several times.
+struct ExportFile<'a> {
+    path: &'a Path,
+    limits: Limits,
+    /// The error that ended the last reading.
+    error: Option<ImportError>,
+}
+
+impl ParcelSource for ExportFile<'_> {
+    fn tell(&mut self, take: Take<'_>) -> Result<(), Error> {
+        let failed = |source| Error::Io { action: "read", path: self.path.to_owned(), source };
+        let file = BufReader::with_capacity(256 << 10, File::open(self.path).map_err(failed)?);
+        let input = import::decompressed(file, &self.limits).map_err(failed)?;
+        let mut reader = ParcelReader::new(input, &self.limits);
+        loop {
+            match reader.next_piece() {
+                Ok(Some(piece)) => take(piece)?,
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    let source = std::io::Error::other(error.to_string());
+                    self.error = Some(error);
+                    return Err(Error::Io { action: "read", path: self.path.to_owned(), source });
+                }
+            }
+        }
+    }
 }
 
 /// Merges the events of another store from an exported file.
