@@ -180,7 +180,6 @@ impl<'w> Streams<'w> {
 impl Inner {
     /// Drafts and places one commit, and does both again if another writer came between. Its caller settles it. No commit if there
     /// is nothing to record.
-    /// is to be recorded.
     pub(super) fn place_one<T>(
         &self,
         streams: &mut Streams<'_>,
