@@ -171,14 +171,17 @@ impl Ran {
     }
 }
 
-/// All files below a folder with their bytes, in order.
+/// All files below a folder with their bytes, in order; of a link, where it leads: one leads to the program, which is large.
 pub(crate) fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in folder.read_dir().unwrap() {
             let path = entry.unwrap().path();
-            if path.is_dir() {
+            if path.is_symlink() {
+                let target = path.read_link().unwrap().into_os_string().into_encoded_bytes();
+                found.push((path, target));
+            } else if path.is_dir() {
                 folders.push(path);
             } else {
                 found.push((path.clone(), std::fs::read(path).unwrap()));
