@@ -97,7 +97,7 @@ const NOT_FOR_A_SERVICE: &[(&str, &str)] = &[
     ("ACPDB_SESSION", "of acpdb mcp"),
     ("CLAUDE_CODE_SESSION_ID", "of acpdb mcp"),
     ("COLUMNS", "of what is shown"),
-    ("HOME", "the keeper of services sets it"),
+    ("HOME", "systemd or launchd sets it"),
     ("NO_COLOR", "of what is shown"),
     ("OPENCODE_CONFIG_DIR", "of acpdb attach"),
     ("PAGER", "of what is shown"),
