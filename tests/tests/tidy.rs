@@ -10,6 +10,8 @@ mod ignored;
 mod kinds;
 #[path = "tidy/methods.rs"]
 mod methods;
+#[path = "tidy/profiles.rs"]
+mod profiles;
 #[path = "tidy/rooms.rs"]
 mod rooms;
 #[path = "tidy/shortening.rs"]
