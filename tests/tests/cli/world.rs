@@ -8,6 +8,8 @@ use acpdb_tests::binary::{binary, root};
 
 /// A session of 90 calls that comes with the program.
 pub(crate) const SESSION: &str = "session.jsonl";
+/// A link to the program.
+const PROGRAM: &str = "home/.bin/acpdb";
 /// Lines for `append --stdin`: a user, reads of one file, an edit, todos, memory.
 pub(crate) const FEED: &str = include_str!("feed.jsonl");
 
@@ -32,9 +34,9 @@ impl World {
         let session = root().join("cli/assets/demo-session.jsonl");
         std::fs::copy(session, folder.path().join(SESSION)).unwrap();
         // On the path of shells.
-        let programs = folder.path().join("home/.bin");
-        std::fs::create_dir(&programs).unwrap();
-        std::os::unix::fs::symlink(binary().unwrap(), programs.join("acpdb")).unwrap();
+        let program = folder.path().join(PROGRAM);
+        std::fs::create_dir(program.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(binary().unwrap(), program).unwrap();
         Self { folder }
     }
 
@@ -171,14 +173,14 @@ impl Ran {
     }
 }
 
-/// All files below a folder with their bytes, in order; of a link, where it leads: one leads to the program, which is large.
+/// All files below a folder with their bytes, in order; of the link to the program, which is large, where it leads.
 pub(crate) fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in folder.read_dir().unwrap() {
             let path = entry.unwrap().path();
-            if path.is_symlink() {
+            if path.ends_with(PROGRAM) {
                 let target = path.read_link().unwrap().into_os_string().into_encoded_bytes();
                 found.push((path, target));
             } else if path.is_dir() {

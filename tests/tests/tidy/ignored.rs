@@ -97,6 +97,17 @@ fn a_test_that_is_ignored_is_run_where_its_need_is_met() -> io::Result<()> {
             }
         }
     }
+    // Tests of another crate alone are built with other features, so the engine anew: minutes for tests of seconds.
+    let begun = run.split_once("ignored_tests() {").unwrap_or_default().1;
+    let of_tests = |target: &String| {
+        let at = format!("tests/tests/{target}");
+        all.iter().any(|file| file.path == format!("{at}.rs") || file.path == format!("{at}/main.rs"))
+    };
+    for line in self::lines(begun.split_once("\n}").unwrap_or_default().0) {
+        if !line.targets.iter().any(of_tests) {
+            findings.push(format!(".ci/run: {:?} names no test of the crate `tests`", line.targets));
+        }
+    }
     for line in lines {
         if !run.contains(&format!("    \"{}\")", line.kind)) {
             findings.push(format!(".ci/run: `can` does not know {:?}", line.kind));
