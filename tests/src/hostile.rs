@@ -218,6 +218,17 @@ fn make() -> Result<BTreeMap<PathBuf, Vec<u8>>, Box<dyn std::error::Error>> {
     Ok(files)
 }
 
+/// Makes a file this long with a hole at its end; says its length. A longer one stays as it is: an earlier trap may have put a
+/// byte behind the longest hole.
+fn grown(file: &fs::File, gibibytes: u8) -> io::Result<u64> {
+    let wanted = (u64::from(gibibytes) << 30).min(HOLE_BYTES_MAX);
+    let length = file.metadata()?.len();
+    if length < wanted {
+        file.set_len(wanted)?;
+    }
+    Ok(length.max(wanted))
+}
+
 fn pick<T>(from: &[T], number: u8) -> Option<&T> {
     from.get(usize::from(number) % from.len().max(1))
 }
@@ -348,8 +359,7 @@ impl Sandbox {
                     return Ok(());
                 }
                 let file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
-                let length = (u64::from(*gibibytes) << 30).clamp(file.metadata()?.len(), HOLE_BYTES_MAX);
-                file.set_len(length)?;
+                let length = grown(&file, *gibibytes)?;
                 if *byte { file.write_all_at(b"x", length) } else { Ok(()) }
             }
             Trap::Erasing { text } => fs::write(self.freed("erasing")?, text),
@@ -465,7 +475,7 @@ impl Sandbox {
         bytes.extend_from_slice(&checksum.to_le_bytes());
         let file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
         file.write_all_at(&bytes, 0)?;
-        file.set_len((u64::from(gibibytes) << 30).clamp(file.metadata()?.len(), HOLE_BYTES_MAX))
+        grown(&file, gibibytes).map(|_| ())
     }
 
     /// Does with the store all that hosts and the command line do, and ignores the outcome.

@@ -123,6 +123,13 @@ fn table() -> Vec<(&'static str, Vec<Trap>)> {
             vec![Trap::Hole { place: place("log/000000000002.seg"), gibibytes: 68, byte: true }],
         ),
         (
+            "an end with two of the longest holes and a byte behind each",
+            vec![
+                Trap::Hole { place: place("tail"), gibibytes: 70, byte: true },
+                Trap::Hole { place: place("tail"), gibibytes: 70, byte: true },
+            ],
+        ),
+        (
             "an index of forty gigabytes",
             vec![Trap::Hole { place: place("index.redb"), gibibytes: 40, byte: true }],
         ),
