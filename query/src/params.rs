@@ -44,6 +44,25 @@ fn flatten(path: &str, value: &Value, depth: usize, out: &mut String) {
     }
 }
 
+/// Whether a match in some JSON begins or ends inside an escape, as `nline` does in `\nline`. Then it is no text that was written.
+pub(crate) fn cuts_an_escape(json: &[u8], from: usize, to: usize) -> bool {
+    is_inside_an_escape(json, from) || is_inside_an_escape(json, to)
+}
+
+/// Whether a place between two bytes lies inside an escape: behind its backslash, or among the four digits of `\u00e9`.
+fn is_inside_an_escape(json: &[u8], place: usize) -> bool {
+    let before = json.get(..place).unwrap_or_default();
+    // Two backslashes in a row are one escape.
+    let opens = |text: &[u8]| text.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1;
+    let is_among_digits = || {
+        let tail = before.get(before.len().saturating_sub(5)..).unwrap_or_default();
+        let digits = tail.iter().rev().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        let opening = before.get(..before.len() - digits).unwrap_or_default();
+        digits < 4 && opening.strip_suffix(b"u").is_some_and(opens)
+    };
+    opens(before) || is_among_digits()
+}
+
 /// Whether JSON may spell a text in another way than the text itself.
 pub(crate) fn may_be_escaped(text: &str) -> bool {
     text.chars().any(|sign| sign.is_control() || matches!(sign, '"' | '\\'))

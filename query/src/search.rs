@@ -8,11 +8,13 @@
 //! reading them; see `docs/DESIGN.md` for the figures. So erased texts are found nowhere, and nothing has to be built. Only
 //! items whose texts match are looked up in the fold, and only then is a filter asked.
 
+use std::cell::OnceCell;
+
 use acpdb_engine::event::{Body, Face, Payload, Recorded};
 use acpdb_engine::fold::Ix;
 use acpdb_engine::ids::{BodyId, ItemId, Micros, Seq};
 use acpdb_engine::{At, Error, Store, View, store::StreamName};
-use regex::bytes::{Regex, RegexBuilder};
+use regex::bytes::{Match, Regex, RegexBuilder};
 use serde::Serialize;
 
 use crate::bodies::{Scanned, telling};
@@ -86,14 +88,29 @@ impl Patterns {
         self.all.iter().all(|pattern| pattern.is_match(bytes))
     }
 
-    /// Whether they are in the parameters of a call, as JSON or in one of their values.
+    /// Whether they are in the parameters of a call, each as JSON or in one of the values.
     fn are_in_params(&self, json: &[u8]) -> bool {
+        let has_escapes = memchr::memchr(b'\\', json).is_some();
         // Words and phrases are looked for with the escapes that JSON needs.
-        let may_differ = self.has_lines
-            || self.looks_around && memchr::memchr(b'\\', json).is_some()
-            || params::is_escaped_freely(json);
-        self.are_in(json)
-            || may_differ && params::readable(json).is_some_and(|text| self.are_in(text.as_bytes()))
+        let may_differ =
+            self.has_lines || self.looks_around && has_escapes || params::is_escaped_freely(json);
+        let values = OnceCell::new();
+        self.all.iter().all(|pattern| {
+            let mut may_differ = may_differ;
+            let mut is_whole = |found: Match<'_>| {
+                let is_cut = params::cuts_an_escape(json, found.start(), found.end());
+                may_differ |= is_cut;
+                !is_cut
+            };
+            let is_in_json =
+                if has_escapes { pattern.find_iter(json).any(&mut is_whole) } else { pattern.is_match(json) };
+            // Parameters that are no JSON are read as they stand.
+            let is_in_values = || {
+                let text = values.get_or_init(|| params::readable(json));
+                pattern.is_match(text.as_ref().map_or(json, |text| text.as_bytes()))
+            };
+            is_in_json || may_differ && is_in_values()
+        })
     }
 
     /// The matches in a text: from and to, in order, without overlaps.
@@ -341,6 +358,7 @@ impl Search<'_> {
             // The match is in the JSON around the texts.
             let text = String::from_utf8_lossy(bytes).into_owned();
             marks = self.question.patterns.marks(&text);
+            marks.retain(|(from, to)| !params::cuts_an_escape(text.as_bytes(), *from, *to));
             text
         } else {
             text

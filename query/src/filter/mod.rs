@@ -148,20 +148,34 @@ impl Needle {
 
     /// Whether `body` holds it. Bytes that are no UTF-8 match nothing but themselves.
     pub fn is_in(&self, body: &[u8]) -> bool {
+        self.is_in_where(body, |_, _| true)
+    }
+
+    /// Whether `body` holds it at a place that counts. `counts` gets the text as it is compared, and the place in it.
+    fn is_in_where(&self, body: &[u8], mut counts: impl FnMut(&[u8], usize) -> bool) -> bool {
+        let mut is_at =
+            |text: &[u8]| memchr::memmem::find_iter(text, &self.text).any(|place| counts(text, place));
         if !self.any_case || !self.text.chars().any(char::is_alphabetic) {
-            return memchr::memmem::find(body, self.text.as_bytes()).is_some();
+            return is_at(body);
         }
         if self.text.is_ascii() && body.is_ascii() {
-            return memchr::memmem::find(&body.to_ascii_lowercase(), self.text.as_bytes()).is_some();
+            return is_at(&body.to_ascii_lowercase());
         }
-        String::from_utf8_lossy(body).to_lowercase().contains(&self.text)
+        is_at(String::from_utf8_lossy(body).to_lowercase().as_bytes())
     }
 
     /// Whether the parameters of a call hold it, as JSON or in one of their values.
     pub(crate) fn is_in_params(&self, json: &[u8]) -> bool {
-        let may_differ = params::may_be_escaped(&self.text) || params::is_escaped_freely(json);
-        self.is_in(json)
-            || may_differ && params::readable(json).is_some_and(|text| self.is_in(text.as_bytes()))
+        let mut may_differ = params::may_be_escaped(&self.text) || params::is_escaped_freely(json);
+        let is_in_json = self.is_in_where(json, |json, place| {
+            let is_cut = params::cuts_an_escape(json, place, place + self.text.len());
+            may_differ |= is_cut;
+            !is_cut
+        });
+        // Parameters that are no JSON are read as they stand.
+        let is_in_values =
+            || params::readable(json).map_or_else(|| self.is_in(json), |text| self.is_in(text.as_bytes()));
+        is_in_json || may_differ && is_in_values()
     }
 }
 

@@ -239,6 +239,17 @@ fn parameters_are_searched_as_people_wrote_them() {
         ("\"three\" caf\u{e9}", plain, 1),
         ("\"path\":\"a\"", plain, 1),
         ("three four", plain, 0),
+        // The letter of an escape is no part of a text.
+        ("nline", plain, 0),
+        ("tand", plain, 0),
+        ("nline", regex, 0),
+        ("nline", word, 0),
+        ("e9 a", plain, 0),
+        ("u00e9", plain, 0),
+        ("c>", plain, 1),
+        ("3ec", plain, 0),
+        ("two\\", plain, 0),
+        ("two\\n\\tand", plain, 1),
     ] {
         let found = hits(&store, &ask(&[pattern], reading, ""));
         assert_eq!(found.iter().map(|hit| hit.matches).sum::<usize>(), count, "{pattern}");
