@@ -262,6 +262,9 @@ fn search_in(
     let (mut bytes, mut room) = (0_u64, READ_BYTES_FIRST);
     for recorded in events {
         let recorded = recorded?;
+        if search.is_ruled_out(&recorded) {
+            continue;
+        }
         let bodies = telling(&recorded.event.payload);
         if bodies.is_empty() {
             continue;
@@ -395,6 +398,12 @@ impl Search<'_> {
         // The row is spelled in place; only sentences and edges need the returned words.
         let _ = spell(view, &mut [&mut row]);
         (Some(row), visible)
+    }
+
+    /// Whether the filter leaves out an event however its item stands, so that its texts need not be read.
+    fn is_ruled_out(&self, recorded: &Recorded) -> bool {
+        let known = |term: &Term| rows::of_event(term, Some(recorded), self.stream);
+        self.question.filter.judge(&known) == Some(false)
     }
 
     /// Whether an item matches the filter. A text without an item is judged by its event alone.

@@ -280,6 +280,32 @@ fn a_search_ends_where_it_is_told_to() {
     assert_eq!(count, 2);
 }
 
+/// Texts of a whole session were read where the filter asked for its last hour.
+#[test]
+fn texts_of_events_that_the_filter_leaves_out_are_not_read() {
+    let store = sample();
+    let stream = store.find_stream("first").unwrap();
+    let all: Vec<Recorded> =
+        store.stream_events(stream.id, Seq(1), Seq::MAX).unwrap().map(Result::unwrap).collect();
+    let last = all.iter().rev().find(|recorded| !telling(&recorded.event.payload).is_empty()).unwrap();
+    let time = time_of(last, Some(&stream)).unwrap();
+    let body_count = |term: Option<Term>| {
+        let mut question = ask(&["parser"], Reading::default(), "");
+        question.filter = term.map(Filter::term).unwrap_or_default();
+        let (mut scanned, mut seqs) = (Scanned::default(), Vec::new());
+        search(&store, &stream, &question, &mut scanned, &mut |hit| {
+            seqs.push(hit.seq);
+            true
+        })
+        .unwrap();
+        (scanned.bodies, seqs)
+    };
+    let (every, hits) = body_count(None);
+    assert!(every > 1 && hits.len() > 1);
+    assert_eq!(body_count(Some(Term::Since(time))), (1, vec![last.seq]));
+    assert_eq!(body_count(Some(Term::Since(Micros(time.0 + 1)))), (0, vec![]));
+}
+
 /// Erased texts are found nowhere: there is no index that could keep them.
 #[test]
 fn what_is_erased_is_not_found() {
