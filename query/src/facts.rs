@@ -12,7 +12,7 @@ use acpdb_engine::text::Globs;
 use acpdb_engine::{Error, Store, store::StreamName};
 
 use crate::cost::{PriceTable, Pricing, Requests, requests};
-use crate::filter::{Expr, Filter, Term};
+use crate::filter::{Filter, Term};
 use crate::lineage::lineage;
 use crate::names::Names;
 use crate::titles::title_at;
@@ -101,23 +101,15 @@ pub(crate) fn settled_among(store: &Store, mut filter: Filter, all: &[StreamName
     let names = || all.iter().filter(|name| name.scope == Scope::Session);
     let requests = if needs.requests { requests(store, Seq::MAX)? } else { Requests::default() };
     let known = facts_of(&requests);
-    let mut todo: Vec<&mut Expr> = filter.expr.iter_mut().collect();
-    while let Some(expr) = todo.pop() {
-        match expr {
-            Expr::Term(term) if term.is_of_session() => {
-                let mut matching = BTreeSet::new();
-                for name in names() {
-                    let facts = known.get(&name.id);
-                    if holds(store, term, name, facts)? || shares(store, term, name, &requests)? {
-                        matching.insert(name.id);
-                    }
-                }
-                *term = Term::In(Arc::new(matching));
+    for term in filter.terms_mut().into_iter().filter(|term| term.is_of_session()) {
+        let mut matching = BTreeSet::new();
+        for name in names() {
+            let facts = known.get(&name.id);
+            if holds(store, term, name, facts)? || shares(store, term, name, &requests)? {
+                matching.insert(name.id);
             }
-            Expr::Term(_) => {}
-            Expr::Not(inner) => todo.push(inner),
-            Expr::All(all) | Expr::Any(all) => todo.extend(all),
         }
+        *term = Term::In(Arc::new(matching));
     }
     Ok(filter)
 }
@@ -153,7 +145,7 @@ fn shares(store: &Store, term: &Term, name: &StreamName, requests: &Requests) ->
     }))
 }
 
-fn is_model(globs: &Globs, model: &str) -> bool {
+pub(crate) fn is_model(globs: &Globs, model: &str) -> bool {
     globs.is_match(&model.to_lowercase().replace('.', "-"))
 }
 

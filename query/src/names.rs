@@ -10,7 +10,7 @@ use acpdb_engine::{
     store::{Glimpse, StreamName},
 };
 
-use crate::filter::{Expr, Filter, Term};
+use crate::filter::{Filter, Term};
 use crate::kinds::SESSION_OPENED;
 
 /// The log's own knowledge about the time of an event.
@@ -141,13 +141,9 @@ impl Names {
     /// # Errors
     /// [`Error::NotFound`] with the nearest name, if no session is called so.
     pub(crate) fn settle(&self, filter: &mut Filter) -> Result<(), Error> {
-        let mut todo: Vec<&mut Expr> = filter.expr.iter_mut().collect();
-        while let Some(expr) = todo.pop() {
-            match expr {
-                Expr::Term(Term::Session(globs)) => *globs = self.settled(globs)?,
-                Expr::Term(_) => {}
-                Expr::Not(inner) => todo.push(inner),
-                Expr::All(all) | Expr::Any(all) => todo.extend(all),
+        for term in filter.terms_mut() {
+            if let Term::Session(globs) = term {
+                *globs = self.settled(globs)?;
             }
         }
         Ok(())

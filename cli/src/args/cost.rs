@@ -11,10 +11,15 @@ use clap::ValueEnum;
     write     input written to the cache, to be kept for minutes; 1h: for an hour\n\
     host says the cost that the host reports, if it reports one\n\
     stale     input sent again although a newer item had superseded it\n\n\
+    session:, host:, project:, title:, model:, cost:, duration:, since: and until: narrow the requests down, also with \
+    not, or and brackets: project:shop not model:haiku.\n\n\
     Requests count once, however often a host copied them into resumed and forked sessions. Costs of subagents are \
     those of the session that started them. Days are days of UTC."
 )]
 pub(crate) struct Cost {
+    /// A session with its subagents [default: all of them], then conditions about requests and their sessions; each may be left out
+    #[arg(value_name = "[SESSION] QUERY", add = crate::complete::sessions())]
+    pub(crate) words: Vec<String>,
     /// The unit of a row
     #[arg(long, value_name = "WHAT", default_value = "day")]
     pub(crate) by: CostBy,
@@ -24,7 +29,7 @@ pub(crate) struct Cost {
     /// Only requests up to this time
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
-    /// Only this session, with its subagents
+    /// Only this session, with its subagents; then all words are the query
     #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
     /// Only sessions of this host

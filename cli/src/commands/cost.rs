@@ -10,7 +10,7 @@ use acpdb_query::when;
 
 use super::lines::{clip, clip_path, one_line};
 use super::table::{Column, fitted};
-use super::{Code, Escape, Failure, Global, Output, describe, escape, sessions, store_path};
+use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, store_path};
 use crate::args::{Cost, CostBy, CostSort};
 use crate::spread;
 
@@ -50,20 +50,29 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     };
     let since = moment(&args.since, "--since")?.map(|stretch| stretch.from);
     let until = moment(&args.until, "--until")?.map(|stretch| stretch.to);
+    ask::filter(&args.words)?;
     let store = store_path::read(global, output)?;
-    let only = sessions::named(&store, args.session.as_deref())?;
+    let (only, filter) = ask::placed(&store, &args.words, args.session.as_deref(), output)?;
+    if !cost::is_of_requests(&filter) {
+        let told = "cost asks about requests and their sessions, and not about items or texts";
+        return Err(Failure::usage(told).hint(
+            "session:, host:, project:, title:, model:, cost:, duration:, since: and until: narrow it down",
+        ));
+    }
+    let filter = cost::settled(&store, filter)?;
     let to = super::at::end(&store, global, only.as_ref())?.unwrap_or(store.head()?);
     let requests = cost::requests(&store, to)?;
     let root = only.as_ref().map(|only| only.id);
     let is_asked = |stream: StreamId| {
         let name = requests.streams.get(&stream);
         let is_in = root.is_none_or(|root| stream == root || requests.root(stream) == root);
-        is_in && args.host.as_ref().is_none_or(|host| name.is_some_and(|name| name.host == *host))
+        let is_host = args.host.as_ref().is_none_or(|host| name.is_some_and(|name| name.host == *host));
+        is_in && is_host && requests.may_be_wanted(&filter, stream)
     };
     let is_of = |request: &Request| {
         let is_since = since.is_none_or(|since| request.at.is_some_and(|at| at >= since));
         let is_until = until.is_none_or(|until: Micros| request.at.is_some_and(|at| at <= until));
-        is_asked(request.stream) && is_since && is_until
+        is_asked(request.stream) && is_since && is_until && requests.is_wanted(&filter, request)
     };
     let wasted = if args.waste { Some(wasted(&store, &requests, &table, &is_of, to, output)?) } else { None };
     let asked = Asked { wanted: &is_of, stale: wasted.as_ref().map(|(stale, _)| stale) };

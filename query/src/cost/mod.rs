@@ -13,12 +13,14 @@ mod bill;
 mod requests;
 mod table;
 pub(crate) mod told;
+mod wanted;
 mod waste;
 
 pub use bill::{Asked, Bill, By, CostRow, Tokens, Unpriced, bill};
 pub use requests::{Request, Requests, requests};
 pub use table::{BUILT_IN, Dollars, ModelPrice, PriceTable, Sizes, TableError};
 pub(crate) use table::{Pricing, float};
+pub use wanted::{is_of_requests, settled};
 pub use waste::{Reported, WASTE_WAYS, Waste, Way, prices_of, reported, stale, waste};
 
 #[cfg(test)]

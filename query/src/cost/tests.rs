@@ -7,6 +7,7 @@ use acpdb_engine::ids::{Micros, Seq};
 use expect_test::{Expect, expect};
 
 use super::*;
+use crate::Filter;
 use crate::testing::store;
 
 const DAY: i64 = 86_400_000_000;
@@ -82,6 +83,52 @@ fn check(store: &Store, by: By, expected: &Expect) {
     let requests = requests(store, Seq::MAX).unwrap();
     let asked = Asked { wanted: &|_| true, stale: None };
     expected.assert_eq(&told(&bill(&requests, by, &PriceTable::built_in().unwrap(), &asked)));
+}
+
+/// A bill could be asked for one session or host only, and not for a project or model.
+#[test]
+fn a_filter_asks_for_requests_by_themselves_and_by_their_sessions() {
+    let store = store();
+    record(&store, &session("one"), &["a claude-opus-5-5 0 1", "b claude-opus-5-5 1 1"]);
+    record(&store, &session("two"), &["c gpt-5.4 7 1", "d claude-haiku-4-5 8 1", "e gpt-5.4 20 1"]);
+    let parent = Some((session("one").id(), None));
+    let child = StreamInfo { parent, host: "other".to_owned(), ..session("child") };
+    record(&store, &child, &["f claude-haiku-4-5 0 1"]);
+    let requests = requests(&store, Seq::MAX).unwrap();
+    let read = |text: &str| Filter::parse(text, Micros(START + 9 * DAY)).unwrap();
+    for (text, keys, sessions) in [
+        ("", "abcdef", "one two child"),
+        ("session:one", "abf", "one child"),
+        ("session:child", "f", "child"),
+        ("not session:one", "cde", "two"),
+        ("project:one", "abf", "one child"),
+        ("project:child", "", ""),
+        ("host:other", "f", "child"),
+        ("model:haiku", "df", "one two child"),
+        ("project:one model:haiku", "f", "one child"),
+        ("model:haiku or project:one", "abdf", "one two child"),
+        ("not model:haiku", "abce", "one two child"),
+        ("since:2d", "cde", "one two child"),
+        ("since:2d or session:one", "abcdef", "one two child"),
+        ("until:2d", "abcf", "one two child"),
+    ] {
+        let filter = read(text);
+        assert!(is_of_requests(&filter), "{text}");
+        let filter = settled(&store, filter).unwrap();
+        let wanted = requests.all.iter().filter(|request| requests.is_wanted(&filter, request));
+        let wanted: Vec<Seq> = wanted.map(|request| request.seq).collect();
+        let named = requests.all.iter().zip("abcdef".chars());
+        let found = named.filter(|(request, _)| wanted.contains(&request.seq)).map(|(_, key)| key);
+        assert_eq!(found.collect::<String>(), keys, "{text}");
+        for info in [session("one"), session("two"), child.clone()] {
+            let may = requests.may_be_wanted(&filter, info.id());
+            assert_eq!(may, sessions.split(' ').any(|name| name == info.name), "{text}: {}", info.name);
+        }
+    }
+    for text in ["tool:read", "project:one state:superseded", "one", "turn:3", "file:a.rs"] {
+        assert!(!is_of_requests(&read(text)), "{text}");
+    }
+    assert!(settled(&store, read("session:three")).is_err());
 }
 
 #[test]

@@ -226,16 +226,35 @@ impl Filter {
 
     /// Whether its terms are only about sessions as a whole, so that it chose the sessions before any item was looked at.
     pub(crate) fn is_of_sessions(&self) -> bool {
+        self.terms().iter().all(|term| matches!(term, Term::In(_)))
+    }
+
+    /// Its terms, in no order.
+    pub(crate) fn terms(&self) -> Vec<&Term> {
+        let mut terms = Vec::new();
         let mut todo: Vec<&Expr> = self.expr.iter().collect();
         while let Some(expr) = todo.pop() {
             match expr {
-                Expr::Term(Term::In(_)) => {}
-                Expr::Term(_) => return false,
+                Expr::Term(term) => terms.push(term),
                 Expr::Not(inner) => todo.push(inner),
                 Expr::All(all) | Expr::Any(all) => todo.extend(all),
             }
         }
-        true
+        terms
+    }
+
+    /// As [`Filter::terms`], to put others in their places.
+    pub(crate) fn terms_mut(&mut self) -> Vec<&mut Term> {
+        let mut terms = Vec::new();
+        let mut todo: Vec<&mut Expr> = self.expr.iter_mut().collect();
+        while let Some(expr) = todo.pop() {
+            match expr {
+                Expr::Term(term) => terms.push(term),
+                Expr::Not(inner) => todo.push(inner),
+                Expr::All(all) | Expr::Any(all) => todo.extend(all),
+            }
+        }
+        terms
     }
 
     /// The text it was read from.
@@ -246,14 +265,7 @@ impl Filter {
     /// The facts that the filter asks for, so that callers only look up these.
     pub fn needs(&self) -> Needs {
         let mut needs = Needs::default();
-        let mut todo: Vec<&Expr> = self.expr.iter().collect();
-        while let Some(expr) = todo.pop() {
-            match expr {
-                Expr::Term(term) => needs.add(term),
-                Expr::Not(inner) => todo.push(inner),
-                Expr::All(all) | Expr::Any(all) => todo.extend(all),
-            }
-        }
+        self.terms().into_iter().for_each(|term| needs.add(term));
         needs
     }
 
