@@ -3,6 +3,7 @@
 use acpdb_engine::Store;
 use acpdb_engine::store::StreamName;
 use acpdb_query::cursor::{self, Cursor};
+use acpdb_query::filter::words;
 use acpdb_query::{Filter, Scanned};
 
 use super::{Failure, Output, at, describe, sessions};
@@ -22,6 +23,23 @@ pub(crate) fn filter(words: &[String]) -> Result<Filter, Failure> {
             None => failure,
         }
     })
+}
+
+/// Refuses words that are no query, before a store is opened. The first one may be a session's name, see [`placed`].
+pub(crate) fn check(words: &[String], session: Option<&str>) -> Result<(), Failure> {
+    let read = match words.split_first() {
+        Some((first, rest)) if session.is_none() && first.contains(':') && !is_condition(first) => {
+            filter(rest)
+        }
+        _ => filter(words),
+    };
+    read.map(|_| ())
+}
+
+/// Whether a word is a condition, such as `tool:read`. Names of sessions may have a colon, too: `derived:21a2`.
+pub(crate) fn is_condition(word: &str) -> bool {
+    let field = word.trim_start_matches(['-', '!']).split_once(':').map(|(field, _)| field.to_lowercase());
+    field.is_some_and(|field| words::field(&field).is_some())
 }
 
 /// The session that a question goes to, if one is named, and the question.
@@ -72,11 +90,6 @@ fn bracketed(word: String) -> String {
 }
 
 impl Ask {
-    /// The filter from the query's words.
-    pub(crate) fn filter(&self) -> Result<Filter, Failure> {
-        filter(&self.query)
-    }
-
     /// The cursor, if it belongs to this question; and the question's digest.
     pub(crate) fn page(&self, question: &[&str]) -> Result<(Option<Cursor>, u32), Failure> {
         let digest = cursor::question(question);
@@ -108,7 +121,7 @@ pub(crate) fn searched(scanned: Scanned, output: &Output) {
 
 #[cfg(test)]
 mod tests {
-    use super::{bracketed, quoted};
+    use super::{bracketed, is_condition, quoted};
 
     /// `log 'tool:read or tool:grep' turn:3` gave every read of the session: `or` binds weaker than conditions side by side.
     #[test]
@@ -122,6 +135,20 @@ mod tests {
             ("not failed", "not failed"),
         ] {
             assert_eq!(bracketed(word.to_owned()), read);
+        }
+    }
+
+    #[test]
+    fn a_word_with_a_field_of_the_language_is_a_condition() {
+        for (word, is) in [
+            ("tool:read", true),
+            ("-Tool:read", true),
+            ("!session:derived:21a2", true),
+            ("derived:21a2", false),
+            ("21a2", false),
+            (":read", false),
+        ] {
+            assert_eq!(is_condition(word), is, "{word}");
         }
     }
 

@@ -50,7 +50,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     };
     let since = moment(&args.since, "--since")?.map(|stretch| stretch.from);
     let until = moment(&args.until, "--until")?.map(|stretch| stretch.to);
-    ask::filter(&args.words)?;
+    ask::check(&args.words, args.session.as_deref())?;
     let store = store_path::read(global, output)?;
     let (only, filter) = ask::placed(&store, &args.words, args.session.as_deref(), output)?;
     if !cost::is_of_requests(&filter) {

@@ -38,7 +38,7 @@ pub(crate) fn run(global: &Global, args: &History, output: &mut Output) -> Resul
         (None, Some(tool)) => Which::Tool(tool),
         (None, None) => Which::All,
     };
-    args.ask.filter()?;
+    ask::check(&args.ask.query, session)?;
     let store = store_path::read(global, output)?;
     let (session, filter) = ask::placed(&store, &args.ask.query, session, output)?;
     // Once, and not for each session.

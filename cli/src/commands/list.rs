@@ -14,7 +14,7 @@ use crate::args::List;
 const TAB: usize = 8;
 
 pub(crate) fn run(global: &Global, args: &List, output: &mut Output) -> Result<Code, Failure> {
-    args.ask.filter()?;
+    ask::check(&args.ask.query, args.session.as_deref())?;
     let store = store_path::read(global, output)?;
     let (session, filter) = ask::placed(&store, &args.ask.query, args.session.as_deref(), output)?;
     let named = session.as_ref().map_or("", |session| session.name.as_str());

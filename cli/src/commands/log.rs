@@ -18,7 +18,7 @@ const FOLLOW_WAIT: Duration = Duration::from_secs(60);
 const NARROW: usize = 80;
 
 pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Code, Failure> {
-    args.ask.filter()?;
+    ask::check(&args.ask.query, args.session.as_deref())?;
     if let Some(kind) = &args.kind {
         check_kind(kind)?;
     }

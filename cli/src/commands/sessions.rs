@@ -30,7 +30,7 @@ const WIDE_FROM: usize = 120;
 const ID_LENGTH_MIN: usize = 8;
 
 pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Result<Code, Failure> {
-    args.ask.filter()?;
+    ask::check(&args.ask.query, args.session.as_deref())?;
     let store = store_path::read(global, output)?;
     let (only, filter) = ask::placed(&store, &args.ask.query, args.session.as_deref(), output)?;
     let named = only.as_ref().map_or("", |only| only.name.as_str());
@@ -371,7 +371,7 @@ pub(crate) fn by_place(store: &Store, word: &str) -> Result<Option<StreamName>, 
         // A word that names no session is a text.
         return Ok(clipped(store, word, ends).ok());
     }
-    if word.is_empty() || word.contains([':', '"', '(', ')', '!', ' ']) {
+    if word.is_empty() || word.contains(['"', '(', ')', '!', ' ']) || ask::is_condition(word) {
         return Ok(None);
     }
     if word == "latest" {

@@ -13,7 +13,7 @@ use crate::args::{Stats, StatsStyle};
 const TOOL_COUNT_MAX: usize = 12;
 
 pub(crate) fn run(global: &Global, args: &Stats, output: &mut Output) -> Result<Code, Failure> {
-    ask::filter(&args.words)?;
+    ask::check(&args.words, args.session.as_deref())?;
     let store = store_path::read(global, output)?;
     let (session, filter) = ask::placed(&store, &args.words, args.session.as_deref(), output)?;
     // Once, and not for each session.

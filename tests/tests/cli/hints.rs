@@ -27,6 +27,28 @@ fn a_host_that_records_no_requests_is_named_by_cost() {
     world.run(&["cost", "--since", "2100-01-01"]).says(0, &["no such request in the store"]);
 }
 
+/// A session without an id of its host's is listed as `derived:21a2`. Commands that take a session or a query took that for a field.
+#[test]
+fn a_session_whose_id_has_a_colon_is_named_by_it() {
+    let world = imported();
+    let listed = world.run(&["sessions", "--json"]).ok();
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let id = listed["items"][0]["id"].as_str().unwrap();
+    assert!(id.starts_with("derived:"), "{id}");
+    let beginning = &id[..14];
+    for verb in ["history", "log", "list", "stats", "sessions", "context", "cost"] {
+        let whole = world.run(&[verb, id, "--quiet"]).ok();
+        assert_eq!(whole, world.run(&[verb, "--session", id, "--quiet"]).ok(), "{verb}");
+        assert_eq!(whole, world.run(&[verb, beginning, "--quiet"]).ok(), "{verb}");
+    }
+    let asked = world.run(&["history", id, "text:344", "--quiet"]).ok();
+    assert_eq!(asked.lines().count(), 1, "{asked}");
+    // Only a session's name may have a field that is none.
+    world.run(&["history", "derived:nowhere"]).says(2, &["there is no field \"derived\""]);
+    world.run(&["history", id, "took:read"]).says(2, &["there is no field \"took\"", "did you mean tool: ?"]);
+    world.run(&["show", id]).says(7, &["that is a session"]);
+}
+
 /// No file of SWE-agent was known: its calls are lines of a shell.
 #[test]
 fn files_that_an_action_names_are_known_and_others_are_searched_for() {

@@ -38,7 +38,6 @@ pub(super) const OF_OTHERS: &[&str] = &[
     "entry",
     "exists",
     "extend",
-    "filter",
     "find",
     "finish",
     "first",
