@@ -156,6 +156,20 @@ fn is_condition(word: &str) -> bool {
         .is_some_and(|(field, value)| field != "text" && !value.is_empty() && words::field(field).is_some())
 }
 
+/// The words as a query for `history`, as a shell takes it: each text is a condition, too.
+fn as_conditions(words: &[String], parts: &[Part]) -> String {
+    let condition = |(word, part): (&String, &Part)| match part {
+        Part::Text if word.starts_with("text:") => word.clone(),
+        Part::Text if word.contains([' ', '"', ':', '(', ')']) => {
+            format!("text:\"{}\"", word.replace('"', ""))
+        }
+        Part::Text => format!("text:{word}"),
+        _ => word.clone(),
+    };
+    let query = words.iter().zip(parts).map(condition).collect::<Vec<_>>().join(" ");
+    shlex::try_quote(&query).map_or_else(|_| query.clone(), std::borrow::Cow::into_owned)
+}
+
 /// Words to look for, and conditions. `not`, `and`, `or` and brackets beside a condition belong to it; elsewhere they are words.
 fn parted(words: &[String]) -> Result<(Vec<String>, Vec<String>), Failure> {
     let parts: Vec<Part> = words.iter().map(|word| Part::of(word)).collect();
@@ -173,9 +187,10 @@ fn parted(words: &[String]) -> Result<(Vec<String>, Vec<String>), Failure> {
                 let failure = Failure::usage(format!(
                     "`{word}` stands between a text and a condition; a search is for all of its texts"
                 ));
-                return Err(
-                    failure.hint("acpdb history 'text:refused or tool:bash' asks for items of either kind")
-                );
+                return Err(failure.hint(format!(
+                    "acpdb history {} asks for items of either kind",
+                    as_conditions(words, &parts)
+                )));
             }
             Part::Not | Part::Open | Part::And | Part::Or => is_before,
         };
