@@ -33,13 +33,12 @@ pub(crate) fn run(global: &Global, args: &List, output: &mut Output) -> Result<C
     };
     let mut rows = acpdb_query::events(&store, question)?;
     let mut unreadable = 0_u64;
-    let mut damaged = log::each(&mut rows, output, &mut |recorded, output| {
+    let seen = log::each(&mut rows, output, &mut |recorded, output| {
         unreadable += print(&store, &recorded, args.short || output.terminal && !args.full, output)?;
         Ok(())
     })?;
-    damaged += unreadable;
-    log::finish(&mut rows, output, true)?;
-    Ok(if damaged > 0 { Code::Damage } else { Code::Ok })
+    log::finish(&mut rows, seen, output, true)?;
+    Ok(if seen.damaged + unreadable > 0 { Code::Damage } else { Code::Ok })
 }
 
 /// Prints one event. Returns 1 if a body of it is damaged: then no part of the event is printed.

@@ -51,24 +51,24 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
     let names = describe::StreamNames::new(&store);
     let followed = EventsQuestion { reverse: false, limit: None, after: None, ..question.clone() };
     let mut rows = acpdb_query::events(&store, question)?;
-    let damaged = if args.last.is_some() && !args.reverse {
+    let seen = if args.last.is_some() && !args.reverse {
         let mut held = Vec::new();
-        let damaged = each(&mut rows, output, &mut |recorded, _| {
+        let seen = each(&mut rows, output, &mut |recorded, _| {
             held.push(recorded);
             Ok(())
         })?;
         for recorded in held.iter().rev() {
             print(recorded, &names, output)?;
         }
-        damaged
+        seen
     } else {
         each(&mut rows, output, &mut |recorded, output| print(&recorded, &names, output))?
     };
-    finish(&mut rows, output, args.last.is_none())?;
+    finish(&mut rows, seen, output, args.last.is_none())?;
     if args.follow {
         follow(&store, &followed, from.max(to.unwrap_or(Seq::ZERO).next()), names, output)?;
     }
-    Ok(if damaged > 0 { Code::Damage } else { Code::Ok })
+    Ok(if seen.damaged > 0 { Code::Damage } else { Code::Ok })
 }
 
 /// Prints the events from `from` on, each commit as soon as it is durable. Ends when the reader goes away, or by a signal.
@@ -100,31 +100,52 @@ fn follow(
         let (Some(first), Some(last)) = (commit.events.first(), commit.events.last()) else { continue };
         let question = EventsQuestion { from: first.seq, to: Some(last.seq), ..question.clone() };
         let mut rows = acpdb_query::events(store, question)?;
-        each(&mut rows, output, &mut |recorded, output| print(&recorded, &names, output))?;
+        // Damage was told; a follower has no end, and so no exit code for it.
+        let _ = each(&mut rows, output, &mut |recorded, output| print(&recorded, &names, output))?;
     }
 }
 
-/// Calls `take` with each event. Damage is told, and its number returned.
+/// The numbers of events of an answer.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Seen {
+    /// Those that are sound.
+    pub(crate) sound: u64,
+    /// Those that are damaged, and left out.
+    pub(crate) damaged: u64,
+}
+
+/// Calls `take` with each event. Damage is told.
 pub(crate) fn each(
     rows: &mut EventRows,
     output: &mut Output,
     take: &mut dyn FnMut(Recorded, &mut Output) -> Result<(), Failure>,
-) -> Result<u64, Failure> {
-    let mut damaged = 0_u64;
+) -> Result<Seen, Failure> {
+    let mut seen = Seen::default();
     spread::ahead(rows, |recorded| match recorded {
-        Ok(recorded) => take(recorded, output),
+        Ok(recorded) => {
+            seen.sound += 1;
+            take(recorded, output)
+        }
         Err(acpdb_engine::Error::Corrupt { detail, .. }) => {
-            damaged += 1;
+            seen.damaged += 1;
             output.left_out(&detail);
             Ok(())
         }
         Err(error) => Err(error.into()),
     })?;
-    Ok(damaged)
+    Ok(seen)
 }
 
-/// Tells how much was searched, and the cursor of the next page.
-pub(crate) fn finish(rows: &mut EventRows, output: &mut Output, paged: bool) -> Result<(), Failure> {
+/// Tells that no event matched, how much was searched, and the cursor of the next page.
+pub(crate) fn finish(
+    rows: &mut EventRows,
+    seen: Seen,
+    output: &mut Output,
+    paged: bool,
+) -> Result<(), Failure> {
+    if seen.sound == 0 && seen.damaged == 0 {
+        output.note("0 events matched");
+    }
     ask::searched(rows.scanned(), output);
     let Some(cursor) = (if paged { rows.next_cursor() } else { None }) else { return Ok(()) };
     if output.json {
