@@ -1,5 +1,6 @@
 //! Failures at the command line: a message, its causes, a hint, and the exit code.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use acpdb_engine::Error;
@@ -145,6 +146,11 @@ pub(crate) fn in_damage(result: Result<Code, Failure>) -> Result<Code, Failure> 
     }
 }
 
+/// Whether nothing has this name. A folder that cannot be looked into may be there.
+fn is_missing(path: &Path) -> bool {
+    path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+}
+
 /// The exit code of a refused command: a mistake in its use, or a miss if the command names an unknown item.
 fn refused(rejection: &Rejection) -> Code {
     match rejection {
@@ -190,7 +196,12 @@ impl From<Error> for Failure {
         };
         let is_open = matches!(error, Error::Poisoned | Error::Replaced { .. });
         let is_erased = matches!(error, Error::Erased { .. });
-        let message = chained(&error);
+        let message = match &error {
+            Error::NotAStore { path, .. } if is_missing(path) => {
+                format!("there is no store: {} is not there", path.display())
+            }
+            _ => chained(&error),
+        };
         Self { code, message, hint: hint.map(str::to_owned), broken_pipe: false, is_open, is_erased }
     }
 }

@@ -238,5 +238,5 @@ fn a_file_of_settings_that_is_wrong_is_named_and_never_stands_in_the_way_of_mend
     world.write(settings, "db = \"elsewhere\"");
     let mut command = world.command();
     command.args(["info"]).env_remove("ACPDB_PATH");
-    world::finish(command, b"").says(7, &["elsewhere is not an acpdb store"]);
+    world::finish(command, b"").says(7, &["there is no store: ", "elsewhere is not there"]);
 }

@@ -59,7 +59,7 @@ fn a_backup_that_is_none_of_this_store_is_refused() {
     let refused = world.run(&["salvage", "--into", "new", "--backup", "other"]);
     refused.says(2, &["other", "it holds store", "acpdb merge"]);
     let missing = world.run(&["salvage", "--into", "new", "--backup", "nowhere"]);
-    missing.says(7, &["nowhere is not an acpdb store", "--backup names a folder"]);
+    missing.says(7, &["there is no store: ", "nowhere is not there", "--backup names a folder"]);
     world.write("file", "no folder");
     let plain = world.run(&["salvage", "--into", "new", "--backup", "file"]);
     plain.says(1, &["file", "--backup names a folder"]);
