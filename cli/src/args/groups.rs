@@ -57,7 +57,7 @@ Points in time, for --at, diff, rewind and fork
   head               the newest event
 "),
     ("filters", "\
-Filters, for list, log, history, sessions and search
+Filters, for list, log, history, stats, sessions and search; cost takes those of sessions and times
 
   tool:grep          calls of a tool            file:src/*.ts    calls on a file
   kind:call          calls, texts, results      status:failed    how a call ended
