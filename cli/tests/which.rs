@@ -330,7 +330,8 @@ fn a_session_can_come_first_in_a_question() {
     assert_eq!(world.json("elsewhere", "UTC", &["stats", "shop"])["session"], "shop-1");
     assert_eq!(world.json("elsewhere", "UTC", &["stats", "shop", "status:failed"])["items"], 1);
     assert_eq!(world.json("elsewhere", "UTC", &["sessions", "shop"])["items"].as_array().unwrap().len(), 1);
-    for args in [&["todo", "list", "shop-1"][..], &["cost", "shop-1"], &["diff", "t1", "shop-1"]] {
+    assert!(world.run("elsewhere", "UTC", &["cost", "shop"]).err.contains("note: session shop-1"));
+    for args in [&["todo", "list", "shop-1"][..], &["diff", "t1", "shop-1"]] {
         let done = world.run("elsewhere", "UTC", args);
         assert_eq!(done.code, 2, "{args:?}: {done:?}");
         assert!(done.err.contains("did you mean --session shop-1?"), "{args:?}: {done:?}");
