@@ -127,8 +127,12 @@ fn working_folder(global: &Global) -> Result<Option<PathBuf>, Failure> {
 
 /// A path as it can be typed in a shell.
 pub(crate) fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    shlex::try_quote(&text).map_or_else(|_| text.clone(), std::borrow::Cow::into_owned)
+    typed(&path.display().to_string())
+}
+
+/// A text as it can be typed in a shell.
+pub(crate) fn typed(text: &str) -> String {
+    shlex::try_quote(text).map_or_else(|_| text.to_owned(), std::borrow::Cow::into_owned)
 }
 
 /// Opens the store to append to it; makes it if need be.

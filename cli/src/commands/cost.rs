@@ -63,16 +63,16 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     let to = super::at::end(&store, global, only.as_ref())?.unwrap_or(store.head()?);
     let requests = cost::requests(&store, to)?;
     let root = only.as_ref().map(|only| only.id);
-    let is_asked = |stream: StreamId| {
+    let is_named = |stream: StreamId| {
         let name = requests.streams.get(&stream);
         let is_in = root.is_none_or(|root| stream == root || requests.root(stream) == root);
-        let is_host = args.host.as_ref().is_none_or(|host| name.is_some_and(|name| name.host == *host));
-        is_in && is_host && requests.may_be_wanted(&filter, stream)
+        is_in && args.host.as_ref().is_none_or(|host| name.is_some_and(|name| name.host == *host))
     };
+    let is_asked = |stream: StreamId| is_named(stream) && requests.may_be_wanted(&filter, stream);
     let is_of = |request: &Request| {
         let is_since = since.is_none_or(|since| request.at.is_some_and(|at| at >= since));
         let is_until = until.is_none_or(|until: Micros| request.at.is_some_and(|at| at <= until));
-        is_asked(request.stream) && is_since && is_until && requests.is_wanted(&filter, request)
+        is_named(request.stream) && is_since && is_until && requests.is_wanted(&filter, request)
     };
     let wasted = if args.waste { Some(wasted(&store, &requests, &table, &is_of, to, output)?) } else { None };
     let asked = Asked { wanted: &is_of, stale: wasted.as_ref().map(|(stale, _)| stale) };

@@ -166,8 +166,7 @@ fn as_conditions(words: &[String], parts: &[Part]) -> String {
         Part::Text => format!("text:{word}"),
         _ => word.clone(),
     };
-    let query = words.iter().zip(parts).map(condition).collect::<Vec<_>>().join(" ");
-    shlex::try_quote(&query).map_or_else(|_| query.clone(), std::borrow::Cow::into_owned)
+    store_path::typed(&words.iter().zip(parts).map(condition).collect::<Vec<_>>().join(" "))
 }
 
 /// Words to look for, and conditions. `not`, `and`, `or` and brackets beside a condition belong to it; elsewhere they are words.

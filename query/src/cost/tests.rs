@@ -111,6 +111,8 @@ fn a_filter_asks_for_requests_by_themselves_and_by_their_sessions() {
         ("since:2d", "cde", "one two child"),
         ("since:2d or session:one", "abcdef", "one two child"),
         ("until:2d", "abcf", "one two child"),
+        ("session:one not project:two", "abf", "one child"),
+        ("not project:two session:one", "abf", "one child"),
     ] {
         let filter = read(text);
         assert!(is_of_requests(&filter), "{text}");

@@ -5,7 +5,7 @@ use acpdb_engine::{Error, Store};
 
 use super::{Request, Requests};
 use crate::facts::{self, is_model};
-use crate::filter::{Filter, Term};
+use crate::filter::{Expr, Filter, Term};
 use crate::names::of_stream;
 
 /// Whether a filter asks only what a request or its session can answer; else it is about items.
@@ -15,17 +15,19 @@ pub fn is_of_requests(filter: &Filter) -> bool {
     filter.terms().into_iter().all(|term| term.is_of_session() || of_session(term) || of_request(term))
 }
 
-/// The filter with its conditions about sessions answered, for [`Requests::is_wanted`]. Cost: as [`crate::settled`], for each of these.
+/// The filter with its conditions about sessions answered, for [`Requests::is_wanted`]. Cost: as [`crate::settled`].
 ///
 /// # Errors
 /// If the log cannot be read, or no session is called so.
 pub fn settled(store: &Store, mut filter: Filter) -> Result<Filter, Error> {
     // A model is asked for by its requests, and not by the sessions in which it answered.
-    for term in filter.terms_mut().into_iter().filter(|term| !matches!(term, Term::Model(_))) {
-        let alone = facts::settled(store, Filter::term(term.clone()))?;
-        if let Some(found) = alone.terms().first() {
-            *term = (*found).clone();
-        }
+    let of_sessions = filter.terms_mut().into_iter().filter(|term| !matches!(term, Term::Model(_)));
+    let mut of_sessions: Vec<&mut Term> = of_sessions.collect();
+    // All at once: each settling reads the names and the requests of all sessions.
+    let asked = of_sessions.iter().map(|term| Expr::Term((**term).clone())).collect();
+    let asked = facts::settled(store, Filter { expr: Some(Expr::All(asked)), ..Filter::default() })?;
+    for (term, found) in of_sessions.iter_mut().rev().zip(asked.terms()) {
+        **term = found.clone();
     }
     filter.is_settled = true;
     Ok(filter)

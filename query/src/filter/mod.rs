@@ -229,7 +229,7 @@ impl Filter {
         self.terms().iter().all(|term| matches!(term, Term::In(_)))
     }
 
-    /// Its terms, in no order.
+    /// Its terms, from the last one to the first.
     pub(crate) fn terms(&self) -> Vec<&Term> {
         let mut terms = Vec::new();
         let mut todo: Vec<&Expr> = self.expr.iter().collect();
