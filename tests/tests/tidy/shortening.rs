@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! fold/rules/X.rs     the rule's value: its names, its ages, what it leaves, how it cuts
+//! fold/rules/idle.rs  the rules by age, a row each
 //! fold/rules/mod.rs   its line
 //! ```
 //!
@@ -28,11 +29,21 @@ const SETTINGS: &[&str] = &[
     "cli/src/commands/policy_import.rs",
 ];
 
-/// The lines of the list `shortening! { .. }`.
-fn names(list: &str) -> Vec<String> {
-    let behind = list.split("\nshortening! {").nth(1).unwrap_or_default();
-    let inside = behind.split('}').next().unwrap_or_default();
-    inside.split_whitespace().map(str::to_owned).collect()
+/// The file with the rules by age, and the folder name by which the list calls them.
+const TABLE: &str = "idle";
+
+/// The lines of the list `SHORTENING`, each as the file that has the rule and the rule's name.
+fn names(list: &str) -> Vec<(String, String)> {
+    let behind = list.split("SHORTENING: &[Shortening] = &[").nth(1).unwrap_or_default();
+    let inside = behind.split(']').next().unwrap_or_default();
+    let paths = inside.split(',').filter_map(|path| path.trim().split_once("::"));
+    paths
+        .map(|(file, rule)| {
+            let name =
+                if file == TABLE { format!("{TABLE}_{}", rule.to_lowercase()) } else { file.to_owned() };
+            (file.to_owned(), name)
+        })
+        .collect()
 }
 
 /// Whether the code names `word`, and not as a method that it calls: `Vec::truncate` is no rule.
@@ -60,17 +71,17 @@ fn a_rule_that_shortens_is_its_file_and_its_line() -> io::Result<()> {
     let code: Vec<(String, String)> = crates.iter().flat_map(|folder| production(&all, folder)).collect();
     let text =
         |path: &str| all.iter().find(|file: &&File| file.path == path).and_then(|it| it.text.as_deref());
-    let has_ages = |name: &str| text(&format!("{RULES}{name}.rs")).is_some_and(|it| it.contains("AgesKey"));
+    let has_ages = |file: &str| text(&format!("{RULES}{file}.rs")).is_some_and(|it| it.contains("AgesKey"));
     let mut findings = Vec::new();
     let mut cutting_count = 0;
     for (path, code) in code.iter().filter(|(path, _)| !path.starts_with("engine/src/testing/")) {
-        let is_rule = |name: &String| *path == format!("{RULES}{name}.rs");
-        let (is_own, text) = (names.iter().any(is_rule), text(path).unwrap_or_default());
+        let is_rule = |file: &str| *path == format!("{RULES}{file}.rs");
+        let (is_own, text) = (names.iter().any(|(file, _)| is_rule(file)), text(path).unwrap_or_default());
         if path != LIST {
-            let is_setting = |name: &str| SETTINGS.contains(&path.as_str()) && !has_ages(name);
-            let told = names.iter().filter(|name| !is_rule(name) && !is_setting(name));
-            let told = told.filter(|name| names_it(code, name) || spells_it(text, name));
-            findings.extend(told.map(|name| format!("{path} names the rule {name}")));
+            let is_setting = |file: &str| SETTINGS.contains(&path.as_str()) && !has_ages(file);
+            let others = names.iter().filter(|(file, _)| !is_rule(file) && !is_setting(file));
+            let named = others.filter(|(_, name)| names_it(code, name) || spells_it(text, name));
+            findings.extend(named.map(|(_, name)| format!("{path} names the rule {name}")));
         }
         if code.contains("impl Cuts for") {
             cutting_count += 1;

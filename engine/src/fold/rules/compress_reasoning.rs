@@ -8,7 +8,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::Look;
-use super::shorten::{Acts, Cuts, Cutting, Leaves, Part, Room, Shortening, Subject, lines_of_long, whole_tokens};
+use super::shorten::{
+    Acts, Cuts, Cutting, Leaves, Part, Room, Shortening, Subject, lines_of_long, whole_tokens,
+};
 use crate::event::Face;
 use crate::fold::facts::ItemKind;
 use crate::fold::policy_values::{Ages, Policy};
@@ -44,7 +46,12 @@ pub(crate) const RULE: Shortening = Shortening {
     figure: "Thinking Compress",
     reason: "long reasoning is compressed after some turns",
     leaves: |_| Leaves::Part(Part { by: conclusions, may_go: false }),
-    acts: Acts::AtAge { face: Face::Output, ages: None, is_on: |policy, _| policy.compress_reasoning.on, age },
+    acts: Acts::AtAge {
+        face: Face::Output,
+        ages: None,
+        is_on: |policy, _| policy.compress_reasoning.on,
+        age,
+    },
 };
 
 fn age(look: Look<'_>, subject: &Subject<'_>, _: Ages) -> Option<u32> {

@@ -8,7 +8,7 @@
 //! A rule says how its calls are found ([`Finds`]), which names and texts its edges have ([`Label`]), and how a policy turns it on
 //! ([`On`]). Finding candidates, protection, order and edges are the same for all and stand in [`step`](super::step). One file a
 //! rule, one line in the list of [`RULES`], in the order in which they are asked.
-//! Rules that shorten stand in the list of [`SHORTENING`] in the same way, as [`Shortening`].
+//! Rules that shorten stand in the list of [`SHORTENING`] in the same way, as [`Shortening`]; those by age are rows of one table, [`idle`].
 
 pub(crate) mod shorten;
 
@@ -47,35 +47,33 @@ rules! {
     command_family
 }
 
-/// The rules that shorten by their files. Their place is their number.
-macro_rules! shortening {
-    ($($file:ident)+) => {
-        $(pub(crate) mod $file;)+
+pub(crate) mod compress_reasoning;
+pub(crate) mod idle;
+pub(crate) mod purge_errors;
+pub(crate) mod search_lines;
+pub(crate) mod shelve;
+pub(crate) mod truncate;
 
-        /// All rules that shorten, in the order in which they are asked.
-        pub(crate) const SHORTENING: &[Shortening] = &[$($file::RULE),+];
-    };
-}
-
-shortening! {
-    purge_errors
-    truncate
-    compress_reasoning
-    shelve
-    idle_subagents
-    idle_notes
-    idle_reads
-    idle_shell_reads
-    idle_searches
-    idle_changes
-    idle_others
-    idle_superseded
-    idle_edits
-    idle_writes
-    idle_inputs
-    idle_reasoning
-    search_lines
-}
+/// All rules that shorten, in the order in which they are asked. A rule's place is its number in saved folds.
+pub(crate) const SHORTENING: &[Shortening] = &[
+    purge_errors::RULE,
+    truncate::RULE,
+    compress_reasoning::RULE,
+    shelve::RULE,
+    idle::SUBAGENTS,
+    idle::NOTES,
+    idle::READS,
+    idle::SHELL_READS,
+    idle::SEARCHES,
+    idle::CHANGES,
+    idle::OTHERS,
+    idle::SUPERSEDED,
+    idle::EDITS,
+    idle::WRITES,
+    idle::INPUTS,
+    idle::REASONING,
+    search_lines::RULE,
+];
 
 /// The state that a rule looks at.
 #[derive(Clone, Copy)]

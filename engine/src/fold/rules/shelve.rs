@@ -3,8 +3,8 @@
 
 use super::Look;
 use super::shorten::{Acts, Leaves, Resting, Shortening};
-use crate::fold::policy_values::Ages;
 use crate::event::{Face, ToolClass};
+use crate::fold::policy_values::Ages;
 
 pub(crate) const RULE: Shortening = Shortening {
     name: "shelve",
@@ -12,7 +12,9 @@ pub(crate) const RULE: Shortening = Shortening {
     reason: "what nothing has touched for some turns is shelved",
     leaves: |face| match face {
         Face::Input => Leaves::ShownParams,
-        Face::Output => Leaves::Text("[shelved: not used lately; restore it, or run the call again, to see it]"),
+        Face::Output => {
+            Leaves::Text("[shelved: not used lately; restore it, or run the call again, to see it]")
+        }
     },
     acts: Acts::Idle { ages: None, turns },
 };
@@ -20,7 +22,8 @@ pub(crate) const RULE: Shortening = Shortening {
 fn turns(look: Look<'_>, resting: &Resting<'_>, _: Ages) -> Option<u32> {
     let rule = &look.policy.shelf;
     let class = resting.call.class;
-    let meant = rule.on && !resting.steers && resting.tokens >= u64::from(rule.tokens_min) && !resting.is_superseded;
+    let meant =
+        rule.on && !resting.steers && resting.tokens >= u64::from(rule.tokens_min) && !resting.is_superseded;
     match resting.face {
         _ if !meant => None,
         Face::Input if !matches!(class, ToolClass::Write | ToolClass::Edit) => None,

@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use super::Look;
-use super::shorten::{Acts, Cuts, Cutting, Leaves, Part, Room, Shortening, Subject, lines_of_long, whole_tokens};
+use super::shorten::{
+    Acts, Cuts, Cutting, Leaves, Part, Room, Shortening, Subject, lines_of_long, whole_tokens,
+};
 use crate::event::Face;
 use crate::fold::policy_values::Ages;
 
