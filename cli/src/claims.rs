@@ -143,3 +143,31 @@ pub(crate) fn judge_with(
 pub(crate) fn time_of(checkpoint: &Checkpoint) -> String {
     describe::time(Micros(i64::try_from(checkpoint.time).unwrap_or(i64::MAX).saturating_mul(1_000_000)))
 }
+
+/// A checkpoint that is kept beside the log; the newest where none is named.
+pub(crate) fn kept(store: &Store, seq: Option<Seq>) -> Result<(Seq, String), Failure> {
+    let newest = || Ok::<_, Failure>(seqs(store)?.last().copied());
+    let seq = match seq {
+        Some(seq) => Some(seq),
+        None => newest()?,
+    };
+    let note = seq.map(|seq| note_of(store, seq)).transpose()?.flatten();
+    seq.zip(note).ok_or_else(|| {
+        let which = seq.map(|seq| format!(" at {seq}")).unwrap_or_default();
+        Failure::not_found(format!("no checkpoint was signed{which}")).hint(
+            "acpdb checkpoint sign signs all events up to now; acpdb checkpoint show lists what was signed",
+        )
+    })
+}
+
+pub(crate) fn cut(to: Seq) -> Failure {
+    let failure = Failure::new(Code::LostTail, format!("the log ends before {to}, up to which was signed"));
+    failure.hint("acpdb checkpoint show says what was signed, and what of it is gone")
+}
+
+/// The failure for a log that is not the signed one: it proves nothing.
+pub(crate) fn rewritten(checkpoint: &Checkpoint) -> Failure {
+    let message = format!("events up to {} are not those that were signed", checkpoint.seq);
+    Failure::new(Code::Damage, message)
+        .hint("acpdb checkpoint show compares all that was signed with the log")
+}

@@ -160,6 +160,29 @@ pub(crate) fn with(mut value: Value, more: Value) -> Value {
     value
 }
 
+/// Dollars for people: from a dollar on to the cent, below it to the tenth of a cent.
+pub(crate) fn dollars(amount: f64) -> String {
+    let size = amount.abs();
+    if size == 0.0 {
+        return "-".to_owned();
+    }
+    let sign = if amount < 0.0 { "-" } else { "" };
+    if size < 0.000_5 {
+        return format!("{sign}<$0.001");
+    }
+    let places = if size < 0.9995 { 3 } else { 2 };
+    let written = format!("{size:.places$}");
+    let (whole, rest) = written.split_once('.').unwrap_or((&written, "00"));
+    let mut grouped = String::new();
+    for (place, digit) in whole.chars().enumerate() {
+        if place > 0 && (whole.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    format!("{sign}${grouped}.{rest}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,6 +200,26 @@ mod tests {
     fn sizes_are_short_and_exact_where_they_are_small() {
         for (number, shown) in [(12, "12 B"), (2048, "2.0 KiB"), (5 << 30, "5.0 GiB")] {
             assert_eq!(bytes(number), shown);
+        }
+    }
+
+    #[test]
+    fn dollars_are_told_to_the_cent_and_small_sums_to_its_tenth() {
+        for (amount, text) in [
+            (0.0, "-"),
+            (0.000_499, "<$0.001"),
+            (-0.000_000_4, "-<$0.001"),
+            (0.000_812, "$0.001"),
+            (0.009_996, "$0.010"),
+            (-0.0813, "-$0.081"),
+            (0.7541, "$0.754"),
+            (0.9996, "$1.00"),
+            (1.5, "$1.50"),
+            (-12.345, "-$12.35"),
+            (1234.5, "$1,234.50"),
+            (1_234_567.0, "$1,234,567.00"),
+        ] {
+            assert_eq!(dollars(amount), text);
         }
     }
 }

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use acpdb_engine::Store;
 use acpdb_engine::ids::Seq;
-use acpdb_proof::{Checkpoint, Hash, Note, Tile, Tiled, Tiler, claims as judging, event, tiles};
+use acpdb_proof::{Checkpoint, Gather, Hash, Note, Tile, Tiled, Tiler, claims as judging, event, tiles};
 
 use crate::claims;
 use crate::failure::Failure;
@@ -35,6 +35,29 @@ fn read(store: &Store, kept: u64, tile: Tile) -> Option<Vec<Hash>> {
 pub(crate) fn roots(store: &Store, size: u64, ranges: &[Range<u64>]) -> Option<Vec<Hash>> {
     let kept = kept_size(store).filter(|kept| size <= *kept)?;
     Tiled::new(size, |tile| read(store, kept, tile)).roots(ranges)
+}
+
+/// Roots over ranges of events: from tiles if `is_true` holds for them, else in one pass over all events.
+pub(crate) fn hashes(
+    store: &Store,
+    ranges: Vec<Range<u64>>,
+    to: Seq,
+    is_true: impl Fn(&[Hash]) -> bool,
+) -> Result<Vec<Hash>, Failure> {
+    match roots(store, to.get(), &ranges).filter(|hashes| is_true(hashes)) {
+        Some(hashes) => Ok(hashes),
+        None => gather(store, ranges, to),
+    }
+}
+
+/// Roots over ranges of events, in one pass.
+fn gather(store: &Store, ranges: Vec<Range<u64>>, to: Seq) -> Result<Vec<Hash>, Failure> {
+    let mut gather = Gather::new(ranges);
+    for leaf in store.leaves(Seq(1), to)? {
+        let leaf = leaf?;
+        gather.push(event::hash(&leaf.salt, &leaf.bytes));
+    }
+    gather.roots().ok_or_else(|| claims::cut(to))
 }
 
 /// The tiles of a tree as a pass over all events completes them, compared with the kept tiles.

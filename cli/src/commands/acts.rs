@@ -52,7 +52,7 @@ pub(crate) fn run(global: &Global, act: &ContextAct, output: &mut Output) -> Res
     };
     super::at::refuse(global)?;
     let store = store_path::write(global, output)?;
-    let session = super::sessions::default_session_noted(&store, targets.session.as_deref(), output)?;
+    let session = super::session::default_session_noted(&store, targets.session.as_deref(), output)?;
     let typed =
         Typed { store: &store, session: &session, view: store.view(session.id)?, head: store.head()? };
     let (reply, spoken) = if targets.stdin {

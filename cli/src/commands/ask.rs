@@ -3,10 +3,9 @@
 use acpdb_engine::Store;
 use acpdb_engine::store::StreamName;
 use acpdb_query::cursor::{self, Cursor};
-use acpdb_query::filter::words;
 use acpdb_query::{Filter, Scanned};
 
-use super::{Failure, Output, at, describe, sessions};
+use super::{Failure, Output, at, describe, session};
 use crate::args::Ask;
 
 /// The filter from words of the command line.
@@ -28,7 +27,7 @@ pub(crate) fn filter(words: &[String]) -> Result<Filter, Failure> {
 /// Refuses words that are no query, before a store is opened. The first one may be a session's name, see [`placed`].
 pub(crate) fn check(words: &[String], session: Option<&str>) -> Result<(), Failure> {
     let read = match words.split_first() {
-        Some((first, rest)) if session.is_none() && first.contains(':') && !is_condition(first) => {
+        Some((first, rest)) if session.is_none() && first.contains(':') && !session::is_condition(first) => {
             filter(rest)
         }
         _ => filter(words),
@@ -36,15 +35,9 @@ pub(crate) fn check(words: &[String], session: Option<&str>) -> Result<(), Failu
     read.map(|_| ())
 }
 
-/// Whether a word is a condition, such as `tool:read`. Names of sessions may have a colon, too: `derived:21a2`.
-pub(crate) fn is_condition(word: &str) -> bool {
-    let field = word.trim_start_matches(['-', '!']).split_once(':').map(|(field, _)| field.to_lowercase());
-    field.is_some_and(|field| words::field(&field).is_some())
-}
-
 /// The session that a question goes to, if one is named, and the question.
 ///
-/// Without an option, the first word names the session, if it is a session's name by [`sessions::by_place`]: people write `history
+/// Without an option, the first word names the session, if it is a session's name by [`session::by_place`]: people write `history
 /// latest` and `log 21a2`. Then a note says so, since the word could also be a text to look for.
 pub(crate) fn placed(
     store: &Store,
@@ -53,10 +46,10 @@ pub(crate) fn placed(
     output: &Output,
 ) -> Result<(Option<StreamName>, Filter), Failure> {
     if session.is_some() {
-        return Ok((sessions::named(store, session)?, filter(words)?));
+        return Ok((session::named(store, session)?, filter(words)?));
     }
     let Some((first, rest)) = words.split_first() else { return Ok((None, filter(words)?)) };
-    let Some(found) = sessions::by_place(store, first)? else { return Ok((None, filter(words)?)) };
+    let Some(found) = session::by_place(store, first)? else { return Ok((None, filter(words)?)) };
     output.note(format!("note: session {}; search for the text with text:{first}", found.name));
     Ok((Some(found), filter(rest)?))
 }
@@ -121,7 +114,7 @@ pub(crate) fn searched(scanned: Scanned, output: &Output) {
 
 #[cfg(test)]
 mod tests {
-    use super::{bracketed, is_condition, quoted};
+    use super::{bracketed, quoted};
 
     /// `log 'tool:read or tool:grep' turn:3` gave every read of the session: `or` binds weaker than conditions side by side.
     #[test]
@@ -135,20 +128,6 @@ mod tests {
             ("not failed", "not failed"),
         ] {
             assert_eq!(bracketed(word.to_owned()), read);
-        }
-    }
-
-    #[test]
-    fn a_word_with_a_field_of_the_language_is_a_condition() {
-        for (word, is) in [
-            ("tool:read", true),
-            ("-Tool:read", true),
-            ("!session:derived:21a2", true),
-            ("derived:21a2", false),
-            ("21a2", false),
-            (":read", false),
-        ] {
-            assert_eq!(is_condition(word), is, "{word}");
         }
     }
 

@@ -5,7 +5,7 @@ use acpdb_engine::ids::Seq;
 use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::when::{self, Point, WhenError};
 
-use super::{Code, Failure, Global, Output};
+use super::{Failure, Global, Output, find};
 
 pub(crate) use crate::clock::now;
 
@@ -26,7 +26,7 @@ pub(crate) fn seq(
     session: Option<&StreamName>,
 ) -> Result<Seq, Failure> {
     let of_session =
-        |session: &StreamName| super::find::once_at(store, global, session, Some(text)).map(|view| view.at());
+        |session: &StreamName| find::once_at(store, global, session, Some(text)).map(|view| view.at());
     let is_time = matches!(when::parse(text, now()), Ok(Point::Time(time)) if time <= now());
     if let Some(session) = session.filter(|_| is_time) {
         return of_session(session);
@@ -41,9 +41,9 @@ pub(crate) fn seq(
         )),
         Err(error @ WhenError::NeedsSession { .. }) => match session.cloned().map_or_else(|| only(store), |it| Ok(Some(it)))? {
             Some(session) => of_session(&session),
-            None => Err(failure(error)),
+            None => Err(find::point_failure(error)),
         },
-        found => found.map_err(failure),
+        found => found.map_err(find::point_failure),
     }
 }
 
@@ -82,22 +82,5 @@ pub(crate) fn refuse_now(global: &Global, verb: &str) -> Result<(), Failure> {
             "{verb} looks at the store as it is; --at is for reading what was recorded"
         ))),
         None => Ok(()),
-    }
-}
-
-/// The failure for a point that cannot be found.
-pub(crate) fn failure(error: WhenError) -> Failure {
-    let message = error.to_string();
-    match error {
-        WhenError::Store(error) => error.into(),
-        WhenError::Unreadable { .. } => Failure::usage(message)
-            .hint(format!("give 812 (an event), t12, -3t, @compact-1, @rewind-1, {}", when::TIME_FORMS)),
-        WhenError::NeedsSession { .. } => Failure::usage(format!("--at: {message}"))
-            .hint("name the session, or give an event (812) or a time"),
-        WhenError::NoMark { mark, .. } => {
-            let kind = if mark == "rewind" { "rewound" } else { "context_replaced" };
-            Failure::not_found(message).hint(format!("acpdb log kind:{kind} lists them"))
-        }
-        _ => Failure::new(Code::NotFound, message),
     }
 }

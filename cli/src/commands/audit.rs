@@ -20,7 +20,7 @@ use acpdb_query::items::{Which, items};
 use serde_json::{Value, json};
 
 use super::exports::{Sink, To};
-use super::{Code, Failure, Global, Output, at, audit_page, describe, sessions, store_path};
+use super::{Code, Failure, Global, Output, at, audit_page, describe, session, store_path};
 use crate::args::Audit;
 use crate::claims;
 use crate::describe::{StreamNames, with};
@@ -60,7 +60,7 @@ pub(crate) fn run(global: &Global, args: &Audit, output: &mut Output) -> Result<
     };
     let sink = Sink::open(&args.target, output)?;
     let store = store_path::read(global, output)?;
-    let session = sessions::named(&store, args.session.as_deref())?;
+    let session = session::named(&store, args.session.as_deref())?;
     let after = match &args.since {
         Some(text) => {
             acpdb_query::when::resolve(&store, text, at::now())

@@ -11,7 +11,7 @@ use acpdb_query::undo::{self, UndoPlan};
 use serde_json::json;
 
 use super::lines::one_line;
-use super::{Code, Failure, Global, Output, ask, describe, find, sessions, store_path};
+use super::{Code, Failure, Global, Output, ask, describe, find, session, store_path};
 use crate::args::{Fork, Rewind, Undo};
 
 /// Highest number for the id of a fork.
@@ -20,7 +20,7 @@ const FORK_NUMBER_MAX: u32 = 9_999;
 pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let store = store_path::write(global, output)?;
-    let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
+    let session = session::default_session_noted(&store, args.session.as_deref(), output)?;
     let to = find::view_at(&store, global, &session, Some(&args.to))?.at();
     let before = store.view(session.id)?;
     let name = one_line(&session.name);
@@ -62,7 +62,7 @@ pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Res
 
 pub(crate) fn fork(global: &Global, args: &Fork, output: &mut Output) -> Result<Code, Failure> {
     let store = store_path::write(global, output)?;
-    let parent = sessions::find(&store, &args.session)?;
+    let parent = session::find(&store, &args.session)?;
     let view = find::view(&store, global, &parent)?;
     // The fork begins at an event of the parent, not at any seq of the store.
     let at = view.at().min(parent.head);
@@ -150,7 +150,7 @@ pub(crate) fn redo(global: &Global, args: &Undo, output: &mut Output) -> Result<
 fn go(way: Way, global: &Global, args: &Undo, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let store = store_path::write(global, output)?;
-    let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
+    let session = session::default_session_noted(&store, args.session.as_deref(), output)?;
     let view = store.view(session.id)?;
     let seq = match &args.act {
         Some(text) => {

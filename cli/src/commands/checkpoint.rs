@@ -27,7 +27,7 @@ pub(crate) fn run(global: &Global, args: &CheckpointVerb, output: &mut Output) -
         CheckpointAct::Export { seq, tiles: None } => {
             let seq = seq.as_deref().map(head::seq_of).transpose()?;
             let store = store_path::read(global, output)?;
-            let (seq, note) = kept(&store, seq)?;
+            let (seq, note) = claims::kept(&store, seq)?;
             if output.json {
                 output.json_object("acpdb.checkpoint/1", &value_of(&store, seq, &note)?)?;
             } else {
@@ -54,7 +54,7 @@ fn export_tiles(
     folder: &Path,
     output: &mut Output,
 ) -> Result<Code, Failure> {
-    let (seq, note) = kept(store, seq)?;
+    let (seq, note) = claims::kept(store, seq)?;
     let parsed = Note::parse(&note).and_then(|note| Checkpoint::parse(note.text_unchecked()));
     let checkpoint = parsed.map_err(|error| damaged(seq, &error.to_string()))?;
     if checkpoint.store != store.id() || checkpoint.seq != seq {
@@ -70,22 +70,6 @@ fn export_tiles(
         output.line(format!("{}: the tree up to {seq}, {tiles}", folder.display()))?;
     }
     Ok(Code::Ok)
-}
-
-/// A checkpoint that is kept beside the log; the newest where none is named.
-pub(crate) fn kept(store: &Store, seq: Option<Seq>) -> Result<(Seq, String), Failure> {
-    let newest = || Ok::<_, Failure>(claims::seqs(store)?.last().copied());
-    let seq = match seq {
-        Some(seq) => Some(seq),
-        None => newest()?,
-    };
-    let note = seq.map(|seq| claims::note_of(store, seq)).transpose()?.flatten();
-    seq.zip(note).ok_or_else(|| {
-        let which = seq.map(|seq| format!(" at {seq}")).unwrap_or_default();
-        Failure::not_found(format!("no checkpoint was signed{which}")).hint(
-            "acpdb checkpoint sign signs all events up to now; acpdb checkpoint show lists what was signed",
-        )
-    })
 }
 
 fn sign(store: &Store, name: &str, output: &mut Output) -> Result<Code, Failure> {

@@ -10,7 +10,7 @@ use acpdb_query::sessions::sparkline;
 use acpdb_query::{ContextItem, Layer, Window};
 
 use super::lines::{clip, clipped, one_line, standing, what};
-use super::{Code, Escape, Failure, Global, Output, describe, escape, find, sessions, store_path};
+use super::{Code, Escape, Failure, Global, Output, describe, escape, find, session, store_path};
 use crate::args::Context;
 use crate::output::is_plain;
 use crate::spread;
@@ -25,7 +25,7 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
         return super::acts::run(global, act, output);
     }
     let store = store_path::read(global, output)?;
-    let session = sessions::default_session_noted(&store, args.session.name(), output)
+    let session = session::default_session_noted(&store, args.session.name(), output)
         .map_err(|failure| perhaps_an_act(failure, args.session.name()))?;
     if args.served {
         return super::served::run(global, &store, &session, output);

@@ -163,7 +163,7 @@ fn shred_session(
     is_dry: bool,
 ) -> Result<Vec<Shredded>, Failure> {
     let mut rows = Vec::new();
-    for name in with_subagents(store, super::sessions::find(store, session)?)? {
+    for name in with_subagents(store, super::session::find(store, session)?)? {
         rows.push(if is_dry {
             dry(store, name)?
         } else {

@@ -4,18 +4,19 @@ use acpdb_engine::event::Payload;
 use acpdb_engine::fold::Ix;
 use acpdb_engine::store::{At, StreamName};
 use acpdb_engine::{Store, View};
-use acpdb_query::{FindError, Found, when};
+use acpdb_query::when::{self, WhenError};
+use acpdb_query::{FindError, Found};
 
 use super::{Code, Failure, Global, Output, store_path};
 
 /// The item or event that `text` names, in one session or in all.
 pub(crate) fn item(store: &Store, text: &str, session: Option<&str>) -> Result<Found, Failure> {
-    let session = super::sessions::named(store, session)?;
+    let session = super::session::named(store, session)?;
     acpdb_query::find(store, text, session.as_ref()).map_err(|error| {
         let is_unknown = matches!(error, FindError::NotFound { .. });
         let failure = failure(error);
         // If this look-up fails too, the first failure is the one to tell.
-        match super::sessions::by_place(store, text) {
+        match super::session::by_place(store, text) {
             Ok(Some(_)) if is_unknown => {
                 failure.hint(format!("that is a session: acpdb context --session {text}"))
             }
@@ -79,7 +80,7 @@ pub(crate) fn opened(
     output: &Output,
 ) -> Result<(Store, StreamName, View), Failure> {
     let store = store_path::read(global, output)?;
-    let session = super::sessions::default_session_noted(&store, named, output)?;
+    let session = super::session::default_session_noted(&store, named, output)?;
     let view = view(&store, global, &session)?;
     Ok((store, session, view))
 }
@@ -97,7 +98,7 @@ pub(crate) fn view_at(
     at: Option<&str>,
 ) -> Result<View, Failure> {
     let Some(at) = at else { return Ok(store.view_at(stream.id, &At::Head)?) };
-    let (view, found) = when::view(store, stream, Some(at), super::at::now()).map_err(super::at::failure)?;
+    let (view, found) = when::view(store, stream, Some(at), crate::clock::now()).map_err(point_failure)?;
     global.clocks.used(&found);
     Ok(view)
 }
@@ -123,7 +124,24 @@ pub(crate) fn once_at(
     stream: &StreamName,
     at: Option<&str>,
 ) -> Result<View, Failure> {
-    let (view, found) = when::view_once(store, stream, at, super::at::now()).map_err(super::at::failure)?;
+    let (view, found) = when::view_once(store, stream, at, crate::clock::now()).map_err(point_failure)?;
     global.clocks.used(&found);
     Ok(view)
+}
+
+/// The failure for a point that cannot be found.
+pub(crate) fn point_failure(error: WhenError) -> Failure {
+    let message = error.to_string();
+    match error {
+        WhenError::Store(error) => error.into(),
+        WhenError::Unreadable { .. } => Failure::usage(message)
+            .hint(format!("give 812 (an event), t12, -3t, @compact-1, @rewind-1, {}", when::TIME_FORMS)),
+        WhenError::NeedsSession { .. } => Failure::usage(format!("--at: {message}"))
+            .hint("name the session, or give an event (812) or a time"),
+        WhenError::NoMark { mark, .. } => {
+            let kind = if mark == "rewind" { "rewound" } else { "context_replaced" };
+            Failure::not_found(message).hint(format!("acpdb log kind:{kind} lists them"))
+        }
+        _ => Failure::new(Code::NotFound, message),
+    }
 }

@@ -10,7 +10,7 @@ use acpdb_query::served::ServedRow;
 use acpdb_query::{ChainReport, Cursor, EdgeRow, Filter, ItemRow, Scanned, Which};
 
 use super::lines::{Widths, about, behind, cut, joined, one_line, standing, standing_painted};
-use super::{Code, Failure, Global, Output, ask, describe, find, sessions, store_path};
+use super::{Code, Failure, Global, Output, ask, describe, find, session, store_path};
 use crate::args::{History, HistorySort};
 
 /// Schema of the output for programs.
@@ -44,7 +44,7 @@ pub(crate) fn run(global: &Global, args: &History, output: &mut Output) -> Resul
     // Once, and not for each session.
     let filter = acpdb_query::settled(&store, filter)?;
     let named = session.as_ref().map_or_else(String::new, |session| session.name.clone());
-    let streams = sessions::asked(&store, session)?;
+    let streams = session::asked(&store, session)?;
     let (asked_file, asked_tool) = (args.file.as_deref().unwrap_or(""), args.tool.as_deref().unwrap_or(""));
     let question = ["history", filter.text(), named.as_str(), asked_file, asked_tool];
     let (after, digest) = args.ask.page(&question)?;

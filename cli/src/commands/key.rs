@@ -71,7 +71,7 @@ fn encrypted(global: &Global, output: &Output) -> Result<Store, Failure> {
 /// Gives one session, else all sessions, another data key.
 fn rotate_data(global: &Global, session: Option<&str>, output: &mut Output) -> Result<(), Failure> {
     let store = encrypted(global, output)?;
-    let session = super::sessions::named(&store, session)?;
+    let session = super::session::named(&store, session)?;
     let count = store.rotate_data_keys(session.map(|session| session.id))?;
     store.close()?;
     if output.json {

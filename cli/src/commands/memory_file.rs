@@ -169,7 +169,7 @@ fn is_own(line: &[u8]) -> bool {
 pub(crate) fn import(global: &Global, args: &MemoryImport, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let name = args.file.display().to_string();
-    let failed = super::policy::unread(&name);
+    let failed = super::policy_file::unread(&name);
     let stem = args.file.file_name().unwrap_or_default().to_string_lossy();
     let stem = stem.split('.').next().unwrap_or_default().to_owned();
     let project = args.project.clone().unwrap_or(stem);

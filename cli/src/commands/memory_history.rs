@@ -14,8 +14,8 @@ use acpdb_engine::ids::StreamId;
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line, pad};
-use super::memory::{Opened, miss, named, scopes};
 use super::memory_rows::{Row, Words as _};
+use super::memory_scope::{Opened, miss, named, scopes};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::MemoryKey;
 

@@ -7,7 +7,7 @@ use acpdb_query::propose::{self as proposals, SessionProposal};
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
-use super::memory::{Opened, by_edge, said};
+use super::memory_scope::{Opened, by_edge, said};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::{MemoryPropose, MemoryScope as ScopeArgs};
 
@@ -42,7 +42,7 @@ pub(crate) fn propose(global: &Global, args: &MemoryPropose, output: &mut Output
     super::at::refuse(global)?;
     let open = if args.accept.is_empty() { store_path::read } else { store_path::write };
     let store = open(global, output)?;
-    let session = super::sessions::find(&store, &args.session)?;
+    let session = super::session::find(&store, &args.session)?;
     let mut found = proposals::of_session(&store, session.id)?;
     if found.len() > PROPOSAL_COUNT_MAX {
         output.note(format!("the first {PROPOSAL_COUNT_MAX} of {} proposals", found.len()));

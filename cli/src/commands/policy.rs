@@ -6,11 +6,9 @@ use acpdb_engine::fold::{Policy as Rules, PolicyError, policy_keys};
 use acpdb_engine::ids::{Seq, StreamId};
 use serde_json::{Map, Value, json};
 
+use super::policy_file::{from_file, refused};
 use super::{Code, Escape, Failure, Global, Output, describe, store_path};
 use crate::args::{PolicyAct, PolicySet, PolicyShow};
-
-/// Largest policy file that is read.
-const FILE_BYTES_MAX: u64 = 1 << 20;
 
 pub(crate) fn run(global: &Global, act: &PolicyAct, output: &mut Output) -> Result<Code, Failure> {
     match act {
@@ -32,23 +30,11 @@ pub(crate) fn set_json(
     Ok(store.set_policy(stream, &policy, reason)?)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn refused(error: PolicyError) -> Failure {
-    let failure = Failure::usage(error.to_string());
-    match error {
-        PolicyError::UnknownPreset { suggestion: None, .. } => {
-            failure.hint(format!("presets: {}", PRESETS.join(", ")))
-        }
-        PolicyError::UnknownKey { suggestion: None, .. } => failure.hint("acpdb policy show lists the keys"),
-        _ => failure,
-    }
-}
-
 fn show(global: &Global, args: &PolicyShow, output: &mut Output) -> Result<Code, Failure> {
     let store = store_path::read(global, output)?;
     let (at, session) = match &args.session.session {
         Some(name) => {
-            let session = super::sessions::find(&store, name)?;
+            let session = super::session::find(&store, name)?;
             (super::find::view(&store, global, &session)?.at(), Some(session))
         }
         None => (super::at::end(&store, global, None)?.unwrap_or(Seq::MAX), None),
@@ -169,43 +155,11 @@ fn looks_like_a_file(name: &str) -> bool {
     matches!(extension, Some("toml" | "json")) || name.contains(std::path::MAIN_SEPARATOR)
 }
 
-/// The failure for a file that the user names. A missing file has a code of its own.
-pub(super) fn unread(name: &str) -> impl Fn(std::io::Error) -> Failure {
-    let failed = Failure::io("read", name);
-    move |error| {
-        let is_missing = error.kind() == std::io::ErrorKind::NotFound;
-        let failure = failed(error);
-        if is_missing { failure.coded(Code::NotFound) } else { failure }
-    }
-}
-
-/// A file that the user names: at most [`FILE_BYTES_MAX`] of text. `what` describes it in a message.
-pub(super) fn read(name: &str, what: &str) -> Result<String, Failure> {
-    use std::io::Read as _;
-    let failed = unread(name);
-    let mut text = String::new();
-    let file = std::fs::File::open(name).map_err(&failed)?;
-    let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
-    if read as u64 > FILE_BYTES_MAX {
-        return Err(Failure::usage(format!(
-            "{name} is longer than {FILE_BYTES_MAX} bytes; that is no {what}"
-        )));
-    }
-    Ok(text)
-}
-
-pub(crate) fn from_file(name: &str) -> Result<Rules, Failure> {
-    let text = read(name, "policy")?;
-    let is_json = std::path::Path::new(name).extension().is_some_and(|extension| extension == "json");
-    let parsed = if is_json { Rules::from_json(&text) } else { Rules::from_toml(&text) };
-    parsed.map_err(|error| refused(error).in_place(name))
-}
-
 fn set(global: &Global, args: &PolicySet, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let wanted = wanted(&args.what)?;
     let store = store_path::open(global, output)?;
-    let session = super::sessions::named(&store, args.session.as_deref())?;
+    let session = super::session::named(&store, args.session.as_deref())?;
     let stream = session.as_ref().map(|session| session.id);
     // Checked before anything is recorded, so that a refusal tells its real reason.
     wanted.policy(&*store.policy(stream, Seq::MAX)?).map_err(refused)?;

@@ -63,7 +63,7 @@ struct Imported {
 
 pub(crate) fn run(global: &Global, args: &PolicyImport, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let text = super::policy::read(&args.file, "configuration")?;
+    let text = super::policy_file::read(&args.file, "configuration")?;
     let imported = imported(&text).map_err(|reason| {
         Failure::usage(format!("{}: {reason}", args.file))
             .hint("give the plug-in's own configuration, as JSON")

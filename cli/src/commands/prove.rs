@@ -11,14 +11,14 @@ use acpdb_proof::tree::{
     consistency_ranges, cover_ranges, inclusion_ranges, verify_consistency, verify_cover, verify_inclusion,
 };
 use acpdb_proof::{
-    Checkpoint, ConsistencyProof, Cover, EventProof, EventsProof, Frontier, Gather, Hash, Note, Opening,
-    ProofError, event,
+    Checkpoint, ConsistencyProof, Cover, EventProof, EventsProof, Frontier, Hash, Note, Opening, ProofError,
+    event,
 };
 use serde_json::json;
 
-use super::{Code, Failure, Global, Output, checkpoint, describe, head, sessions, store_path};
+use super::{Code, Failure, Global, Output, describe, head, session, store_path};
 use crate::args::Prove;
-use crate::{keys, tiles};
+use crate::{claims, keys, tiles};
 
 pub(crate) fn run(global: &Global, args: &Prove, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "prove")?;
@@ -81,7 +81,7 @@ fn named(store: &Store, name: Option<&str>) -> Result<(String, Checkpoint), Fail
             (path.to_owned(), note)
         }
         _ => {
-            let (seq, note) = checkpoint::kept(store, name.map(head::seq_of).transpose()?)?;
+            let (seq, note) = claims::kept(store, name.map(head::seq_of).transpose()?)?;
             (format!("the checkpoint at {seq}"), note)
         }
     };
@@ -91,41 +91,6 @@ fn named(store: &Store, name: Option<&str>) -> Result<(String, Checkpoint), Fail
         return Err(Failure::usage(format!("{shown} is of store {}, this is {}", found.store, store.id())));
     }
     Ok((note, found))
-}
-
-/// Roots over ranges of events: from tiles if `is_true` holds for them, else in one pass over all events.
-pub(crate) fn hashes(
-    store: &Store,
-    ranges: Vec<std::ops::Range<u64>>,
-    to: Seq,
-    is_true: impl Fn(&[Hash]) -> bool,
-) -> Result<Vec<Hash>, Failure> {
-    match tiles::roots(store, to.get(), &ranges).filter(|hashes| is_true(hashes)) {
-        Some(hashes) => Ok(hashes),
-        None => gather(store, ranges, to),
-    }
-}
-
-/// Roots over ranges of events, in one pass.
-fn gather(store: &Store, ranges: Vec<std::ops::Range<u64>>, to: Seq) -> Result<Vec<Hash>, Failure> {
-    let mut gather = Gather::new(ranges);
-    for leaf in store.leaves(Seq(1), to)? {
-        let leaf = leaf?;
-        gather.push(event::hash(&leaf.salt, &leaf.bytes));
-    }
-    gather.roots().ok_or_else(|| cut(to))
-}
-
-pub(crate) fn cut(to: Seq) -> Failure {
-    let failure = Failure::new(Code::LostTail, format!("the log ends before {to}, up to which was signed"));
-    failure.hint("acpdb checkpoint show says what was signed, and what of it is gone")
-}
-
-/// The failure for a log that is not the signed one: it proves nothing.
-pub(crate) fn rewritten(checkpoint: &Checkpoint) -> Failure {
-    let message = format!("events up to {} are not those that were signed", checkpoint.seq);
-    Failure::new(Code::Damage, message)
-        .hint("acpdb checkpoint show compares all that was signed with the log")
 }
 
 fn of_event(store: &Store, seq: Seq, with_body: bool) -> Result<(String, Checkpoint), Failure> {
@@ -146,9 +111,9 @@ fn of_event(store: &Store, seq: Seq, with_body: bool) -> Result<(String, Checkpo
             *root == checkpoint.root && verify_inclusion(index, size, hash, proof, checkpoint.root)
         })
     };
-    let mut hashes = hashes(store, ranges, checkpoint.seq, is_true)?;
+    let mut hashes = tiles::hashes(store, ranges, checkpoint.seq, is_true)?;
     if hashes.pop() != Some(checkpoint.root) {
-        return Err(rewritten(&checkpoint));
+        return Err(claims::rewritten(&checkpoint));
     }
     let opening = opening(store, leaf, with_body)?;
     let proof = EventProof { opening, index, hashes, note };
@@ -169,7 +134,7 @@ fn of_session(
     with_body: bool,
     output: &mut Output,
 ) -> Result<(String, Checkpoint), Failure> {
-    let name = sessions::find(store, session)?;
+    let name = session::find(store, session)?;
     let (note, newest) = named(store, None)?;
     let mut seqs = Vec::new();
     for recorded in store.stream_events(name.id, Seq(1), store.head()?)? {
@@ -239,7 +204,9 @@ fn of_events(
     if let Some(proof) = of_tiled(store, (&seqs, &indexes), note, checkpoint, with_body)? {
         return proof.to_text().map_err(|error| keys::refused(&error));
     }
-    let Some(mut cover) = Cover::new(&indexes, checkpoint.seq.get()) else { return Err(cut(checkpoint.seq)) };
+    let Some(mut cover) = Cover::new(&indexes, checkpoint.seq.get()) else {
+        return Err(claims::cut(checkpoint.seq));
+    };
     let (mut whole, mut openings) = (Frontier::default(), Vec::new());
     let mut wanted = seqs.into_iter().peekable();
     for leaf in store.leaves(Seq(1), checkpoint.seq)? {
@@ -251,12 +218,12 @@ fn of_events(
             openings.push(opening(store, leaf, with_body)?);
         }
     }
-    let hashes = cover.hashes().ok_or_else(|| cut(checkpoint.seq))?;
+    let hashes = cover.hashes().ok_or_else(|| claims::cut(checkpoint.seq))?;
     if whole.size() != checkpoint.seq.get() || wanted.peek().is_some() {
-        return Err(cut(checkpoint.seq));
+        return Err(claims::cut(checkpoint.seq));
     }
     if whole.root() != checkpoint.root {
-        return Err(rewritten(checkpoint));
+        return Err(claims::rewritten(checkpoint));
     }
     let proof = EventsProof { openings, hashes, note: note.to_owned() };
     proof.to_text().map_err(|error| keys::refused(&error))
@@ -279,10 +246,10 @@ fn of_growth(store: &Store, from: &str, to: Option<&str>) -> Result<(String, Che
                 && verify_consistency(old_size, new_size, first.root, last.root, proof)
         })
     };
-    let mut hashes = hashes(store, ranges, last.seq, is_true)?;
+    let mut hashes = tiles::hashes(store, ranges, last.seq, is_true)?;
     for checkpoint in [&last, &first] {
         if hashes.pop() != Some(checkpoint.root) {
-            return Err(rewritten(checkpoint));
+            return Err(claims::rewritten(checkpoint));
         }
     }
     let proof = ConsistencyProof { old, new, hashes };

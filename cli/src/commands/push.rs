@@ -18,10 +18,11 @@ use acpdb_proof::witness::{Member, Quorum, REQUEST_HASH_COUNT_MAX, request};
 use acpdb_proof::{Checkpoint, Hash, Note, Policy, WitnessKey};
 use serde_json::json;
 
-use super::{Code, Failure, Output, checkpoint, describe, head, prove};
+use super::{Code, Failure, Output, describe, head};
 use crate::args::Push;
 use crate::claims;
 use crate::keys;
+use crate::tiles;
 
 /// Largest answer that is read.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
@@ -48,7 +49,7 @@ pub(crate) fn run(store: &Store, args: &Push, output: &mut Output) -> Result<Cod
     let judged = claims::judge(store, &[])?;
     crate::signing::agreed(&judged)?;
     let seq = args.seq.as_deref().map(head::seq_of).transpose()?;
-    let (seq, text) = checkpoint::kept(store, seq)?;
+    let (seq, text) = claims::kept(store, seq)?;
     let unread = |error: acpdb_proof::ProofError| Failure::new(Code::Damage, error.to_string());
     let mut note = Note::parse(&text).map_err(unread)?;
     let found = Checkpoint::parse(note.text_unchecked()).map_err(unread)?;
@@ -250,7 +251,7 @@ impl Asker<'_> {
                 .split_last()
                 .is_some_and(|(first, proof)| verify_consistency(old, size, *first, root, proof))
         };
-        let mut hashes = prove::hashes(self.store, ranges, self.checkpoint.seq, is_true)?;
+        let mut hashes = tiles::hashes(self.store, ranges, self.checkpoint.seq, is_true)?;
         hashes.pop();
         if hashes.len() > REQUEST_HASH_COUNT_MAX {
             return Err(Failure::new(Code::Failure, "the proof has more hashes than a witness takes"));

@@ -9,7 +9,7 @@ use acpdb_engine::ids::{BodyId, Seq};
 use acpdb_hosts::redact::Rules;
 use serde::Serialize;
 
-use super::{Code, Escape, Failure, Global, Output, describe, escape, sessions, store_path};
+use super::{Code, Escape, Failure, Global, Output, describe, escape, session, store_path};
 use crate::args::Scan;
 use crate::redaction;
 
@@ -63,7 +63,7 @@ impl Findings {
 /// Searches every string of the log, or of one session if it is named.
 pub(crate) fn look(store: &Store, session: Option<&str>, rules: &Rules) -> Result<Findings, Failure> {
     let names: BTreeMap<_, _> = store.stream_names()?.into_iter().map(|it| (it.id, it.name)).collect();
-    let only = sessions::named(store, session)?;
+    let only = session::named(store, session)?;
     let mut rows = Vec::new();
     for recorded in store.events(Seq(1), Seq::MAX)? {
         let recorded = recorded?;

@@ -16,7 +16,7 @@ use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search, search
 use acpdb_query::{Filter, ItemRow, Scanned};
 
 use super::lines::{clip, cut, one_line, standing, what};
-use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, sessions, store_path};
+use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, session, store_path};
 use crate::args::{Search, SearchSort};
 
 /// Columns before a line of a text.
@@ -47,7 +47,7 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
     })?;
     let filter = ask::filter(&conditions)?;
     let store = store_path::read(global, output)?;
-    let only = sessions::named(&store, args.session.as_deref())?;
+    let only = session::named(&store, args.session.as_deref())?;
     let at = super::at::end(&store, global, only.as_ref())?.unwrap_or(store.head()?);
     let filter = acpdb_query::settled(&store, filter)?;
     let streams = places(&store, only, &filter)?;

@@ -15,7 +15,7 @@ use acpdb_query::export::ExportError;
 use acpdb_query::simulate::{self, Chart, Outcome, PriceList, Recording, Row, Setup};
 
 use super::exports::{Sink, To};
-use super::{Code, Failure, Global, Output, describe, policy, sessions, store_path};
+use super::{Code, Failure, Global, Output, describe, policy_file, session, store_path};
 use crate::args::{Simulate, SimulateMode, Target};
 use crate::spread;
 
@@ -49,7 +49,7 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
         };
         store.stream_names()?.into_iter().filter(meant).collect()
     } else {
-        vec![sessions::default_session_noted(&store, args.session.name(), output)?]
+        vec![session::default_session_noted(&store, args.session.name(), output)?]
     };
     if streams.is_empty() {
         let failure = Failure::not_found("the store holds no such session");
@@ -240,7 +240,7 @@ fn setups(args: &Simulate, prices: Prices) -> Result<Vec<Setup>, Failure> {
                 None if preset.trim_start().starts_with('{') => {
                     Some(Rules::from_json(preset).map_err(|error| Failure::usage(error.to_string()))?)
                 }
-                None if std::path::Path::new(preset).is_file() => Some(policy::from_file(preset)?),
+                None if std::path::Path::new(preset).is_file() => Some(policy_file::from_file(preset)?),
                 None => {
                     let unknown = Rules::from_value(&serde_json::Value::String(preset.to_owned()));
                     let presets = acpdb_engine::fold::policy::PRESETS.join(", ");

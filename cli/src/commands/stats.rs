@@ -6,7 +6,7 @@ use acpdb_query::sessions::sparkline;
 use acpdb_query::stats::TallyRow;
 use acpdb_query::{Filter, StatsReport, StatsSums, Tally, TallySums};
 
-use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, find, sessions, store_path};
+use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, find, session, store_path};
 use crate::args::{Stats, StatsStyle};
 
 /// Tools that are listed for people.
@@ -20,7 +20,7 @@ pub(crate) fn run(global: &Global, args: &Stats, output: &mut Output) -> Result<
     let filter = acpdb_query::settled(&store, filter)?;
     let only = session.as_ref().map(|session| session.name.clone());
     let only = only.as_deref();
-    let streams = sessions::asked(&store, session)?;
+    let streams = session::asked(&store, session)?;
     if !filter.is_empty() {
         return matching(&store, global, &streams, only, &filter, output);
     }

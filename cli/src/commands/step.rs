@@ -40,7 +40,7 @@ pub(crate) fn run(global: &Global, args: &Step, output: &mut Output) -> Result<C
         return Err(failure.hint("formats: anthropic, openai, responses, gemini"));
     }
     let store = store_path::write(global, output)?;
-    let name = super::sessions::find(&store, &args.session)?;
+    let name = super::session::find(&store, &args.session)?;
     if name.scope != Scope::Session {
         return Err(Failure::usage(format!("{} is no session", name.name)));
     }

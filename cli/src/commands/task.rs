@@ -117,7 +117,7 @@ fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result
 fn update(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let store = store_path::write(global, output)?;
-    let session = super::sessions::default_session_noted(&store, session.session.as_deref(), output)?;
+    let session = super::session::default_session_noted(&store, session.session.as_deref(), output)?;
     let mut json = Vec::new();
     // One byte over the limit, so that the engine refuses it as too long.
     let limit = TASK_UPDATE_BYTES_MAX as u64 + 1;

@@ -64,10 +64,10 @@ pub(crate) fn run(store: &Store, checkpoint: &Checkpoint, note: &str, folder: &P
         }
     }
     if tiler.size() != checkpoint.seq.get() {
-        return Err(super::prove::cut(checkpoint.seq));
+        return Err(crate::claims::cut(checkpoint.seq));
     }
     if tiler.root() != checkpoint.root {
-        return Err(super::prove::rewritten(checkpoint));
+        return Err(crate::claims::rewritten(checkpoint));
     }
     for (tile, hashes) in tiler.edge() {
         write_tile(folder, tile, &tiles::tile_bytes(hashes))?;

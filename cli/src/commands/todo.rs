@@ -208,7 +208,7 @@ pub(crate) fn history_of(
     output: &mut Output,
 ) -> Result<Code, Failure> {
     let store = store_path::read(global, output)?;
-    let streams = super::sessions::asked(&store, super::sessions::named(&store, session)?)?;
+    let streams = super::session::asked(&store, super::session::named(&store, session)?)?;
     let mut found: Vec<(String, Version, Entry)> = Vec::new();
     let mut names = Vec::new();
     for stream in streams {

@@ -253,7 +253,7 @@ impl Tour {
             let count = describe::count(*requests, "request");
             output.line(format!(
                 "{title}  {} for {count}, by prices of {prices}",
-                super::cost::dollars(*dollars)
+                super::describe::dollars(*dollars)
             ))?;
             output.line("")?;
         }

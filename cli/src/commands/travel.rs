@@ -11,7 +11,7 @@ use acpdb_query::when::{Clock, WhenError};
 use acpdb_query::{Change, EventsQuestion, FindError, Window};
 
 use super::lines::{Widths, about, behind, clip, joined, one_line, standing};
-use super::{Code, Failure, Global, Output, describe, find, sessions, store_path};
+use super::{Code, Failure, Global, Output, describe, find, session, store_path};
 use crate::args::{AtPoint, Blame, Diff};
 
 /// Columns for the change of an item.
@@ -43,7 +43,7 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
         return Err(Failure::usage("give the point to `at` itself, not by --at"));
     }
     let store = store_path::read(global, output)?;
-    let session = sessions::default_session_noted(&store, args.session.name(), output)?;
+    let session = session::default_session_noted(&store, args.session.name(), output)?;
     let (view, found) = point(&store, &session, &args.when)?;
     if let Some(note) = &found.note {
         output.note(format!("note: {note}"));
@@ -112,9 +112,9 @@ fn point(
 ) -> Result<(View, acpdb_query::when::Found), Failure> {
     acpdb_query::when::view(store, session, Some(text), super::at::now()).map_err(|error| {
         let is_unread = matches!(error, WhenError::Unreadable { .. });
-        let failure = super::at::failure(error);
+        let failure = find::point_failure(error);
         // If this look-up fails too, the first failure is the one to tell.
-        match sessions::by_place(store, text.trim()) {
+        match session::by_place(store, text.trim()) {
             Ok(Some(_)) if is_unread => failure.hint(format!("did you mean --session {}?", text.trim())),
             _ => failure,
         }
@@ -140,7 +140,7 @@ pub(crate) fn diff(global: &Global, args: &Diff, output: &mut Output) -> Result<
         return Err(Failure::usage("diff takes two points, and no --at"));
     }
     let store = store_path::read(global, output)?;
-    let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
+    let session = session::default_session_noted(&store, args.session.as_deref(), output)?;
     let ((from, first), (to, second)) =
         (point(&store, &session, &args.from)?, point(&store, &session, &args.to)?);
     for found in [first, second] {
@@ -227,7 +227,7 @@ fn signed(tokens: i64) -> String {
 
 pub(crate) fn blame(global: &Global, args: &Blame, output: &mut Output) -> Result<Code, Failure> {
     let store = store_path::read(global, output)?;
-    let session = sessions::named(&store, args.session.as_deref())?;
+    let session = session::named(&store, args.session.as_deref())?;
     // A text that names an item is its id; otherwise it is a file, which may have any name.
     let found = acpdb_query::find(&store, &args.what, session.as_ref());
     match found {
@@ -240,7 +240,7 @@ pub(crate) fn blame(global: &Global, args: &Blame, output: &mut Output) -> Resul
         Err(FindError::NotFound { .. }) => {}
         Err(error) => return Err(find::failure(error)),
     }
-    let streams = sessions::asked(&store, session)?;
+    let streams = session::asked(&store, session)?;
     let mut reports = Vec::new();
     for stream in &streams {
         let at = global.at.as_deref();

@@ -31,11 +31,8 @@ struct Row {
 
 pub(crate) fn run(global: &Global, session: &str, output: &mut Output) -> Result<Code, Failure> {
     let store = store_path::read(global, output)?;
-    let names = if session.is_empty() {
-        store.stream_names()?
-    } else {
-        vec![super::sessions::find(&store, session)?]
-    };
+    let names =
+        if session.is_empty() { store.stream_names()? } else { vec![super::session::find(&store, session)?] };
     let mut rows = Vec::new();
     for name in names.iter().filter(|name| name.host == HOST || !session.is_empty()) {
         let row = row(&store, name)?;

@@ -171,6 +171,14 @@ impl Room {
         sets
     }
 
+    /// The room without its root file: a root file declares its members and holds what they share, so it stands above and below
+    /// them at once.
+    pub(super) fn without_root(mut self) -> Self {
+        self.members.remove(ROOT);
+        self.arrows.retain(|(from, to), _| from != ROOT && to != ROOT);
+        self
+    }
+
     pub(super) fn circles(&self) -> Vec<Circle> {
         let circles = self.sets().into_iter().filter(|set| set.len() > 1);
         let with_arrows = circles.map(|members| {

@@ -134,7 +134,7 @@ fn chosen(store: &Store, named: &[String]) -> Result<Vec<StreamName>, Failure> {
     }
     let mut found: Vec<StreamName> = Vec::new();
     for name in named {
-        let session = super::sessions::find(store, name)?;
+        let session = super::session::find(store, name)?;
         if !found.contains(&session) {
             found.push(session);
         }

@@ -9,9 +9,9 @@ use acpdb_query::{ItemRow, SessionRow};
 use ratatui::crossterm::event::KeyCode;
 
 use super::questions::{Questions, is_dim};
-use crate::commands::cost::dollars;
 use crate::commands::lines::{one_line, standing, what};
 use crate::commands::{Escape, Failure, describe, escape};
+use crate::describe::dollars;
 
 /// Lines that are no rows: title, a rule, the keys, the message.
 const FRAME_HEIGHT: usize = 4;

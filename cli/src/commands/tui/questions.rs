@@ -102,7 +102,7 @@ impl Questions {
         let question = SearchQuestion { patterns, filter: Filter::default(), at, context: 0, places: 1 };
         let names = match only {
             Some(name) => vec![name.clone()],
-            None => crate::commands::sessions::asked(&self.store, None)?,
+            None => crate::commands::session::asked(&self.store, None)?,
         };
         let search = if only.is_some() { search_whole } else { search };
         let mut hits = Vec::new();

@@ -1,0 +1,179 @@
+//! Whose memory a command means, its items as of `--at`, and how items are named and told.
+
+use acpdb_engine::event::Scope;
+use acpdb_engine::fold::memory::MemoryView;
+use acpdb_engine::ids::{BodyId, Micros, Seq};
+use acpdb_engine::{MemoryScope, Store, store::MemoryReceipt};
+use acpdb_query::when::{self, Point};
+use serde_json::json;
+
+use super::lines::{clip, one_line};
+use super::memory_rows::{Row, Words as _};
+use super::{Code, Failure, Global, Output, describe};
+use crate::args::MemoryScope as ScopeArgs;
+
+/// Memory of a scope as of `--at`, ready to be read.
+pub(crate) struct Opened<'s> {
+    pub(crate) store: &'s Store,
+    memory: acpdb_engine::Memory,
+    now: Micros,
+}
+
+impl<'s> Opened<'s> {
+    pub(crate) fn new(
+        store: &'s Store,
+        global: &Global,
+        scope: &ScopeArgs,
+        output: &Output,
+    ) -> Result<Self, Failure> {
+        let scope = whose(store, scope, output)?;
+        Self::of(store, global, &scope)
+    }
+
+    pub(crate) fn of(store: &'s Store, global: &Global, scope: &MemoryScope) -> Result<Self, Failure> {
+        let (at, now) = moment(store, global, scope)?;
+        Ok(Self { store, memory: store.memory(scope, at)?, now })
+    }
+
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&MemoryView<'_>) -> T) -> T {
+        self.memory.read(self.now, read)
+    }
+
+    pub(crate) fn text(&self, body: BodyId) -> Option<String> {
+        acpdb_query::memory::text(self.store, body)
+    }
+
+    /// All items ever recorded, in order.
+    pub(crate) fn rows(&self) -> Vec<Row> {
+        acpdb_query::memory::rows(self.store, &self.memory, self.now)
+    }
+}
+
+/// The seq and the time that `--at` means: memory fades, so both matter.
+fn moment(store: &Store, global: &Global, scope: &MemoryScope) -> Result<(Seq, Micros), Failure> {
+    let now = super::at::now();
+    let Some(text) = &global.at else { return Ok((Seq::MAX, now)) };
+    let session = scope.session.map(|session| store.stream_name(session)).transpose()?.flatten();
+    let seq = super::at::seq(store, global, text, session.as_ref())?;
+    // A seq, a turn or a step is read by `at::seq` above.
+    if let Ok(Point::Time(time)) = when::parse(text, now) {
+        return Ok((seq, time.min(now)));
+    }
+    let event = store.event(seq)?;
+    Ok((seq, event.map_or(now, |event| event.recorded_at)))
+}
+
+/// The scope: as given, else the only project, else the newest session.
+pub(crate) fn whose(store: &Store, given: &ScopeArgs, output: &Output) -> Result<MemoryScope, Failure> {
+    let session = super::session::named(store, given.session.as_deref())?;
+    if session.is_some() || given.project.is_some() {
+        return Ok(MemoryScope {
+            session: session.map(|session| session.id),
+            project: given.project.clone(),
+        });
+    }
+    let names = store.stream_names()?;
+    let projects: Vec<&str> =
+        names.iter().filter(|name| name.scope == Scope::Project).map(|name| name.name.as_str()).collect();
+    match projects.as_slice() {
+        [only] => Ok(MemoryScope::project(*only)),
+        [] if names.iter().any(|name| name.scope == Scope::Session) => {
+            let session = super::session::default_session_noted(store, None, output)?;
+            Ok(MemoryScope::session(session.id))
+        }
+        [] => {
+            let failure = Failure::usage("there is no project yet whose memory this could be");
+            Err(failure.hint("name one with --project NAME; adding to it makes it"))
+        }
+        many => {
+            let shown: Vec<&str> = many.iter().take(8).copied().collect();
+            let more = if many.len() > 8 { ", .." } else { "" };
+            let failure =
+                Failure::usage(format!("there are {} projects; whose memory is meant?", many.len()));
+            Err(failure.hint(format!("--project NAME or --session ID; projects: {}{more}", shown.join(", "))))
+        }
+    }
+}
+
+/// Whether an item that was recorded took the place of another one.
+pub(crate) fn by_edge(new: &Row, old: &Row) -> bool {
+    new.supersedes.contains(&old.id)
+}
+
+/// Whether an item that holds again took the place of another one of its key. No edge says so: those that it has are from the
+/// time when it was recorded.
+pub(crate) fn by_key(new: &Row, old: &Row) -> bool {
+    old.shadowed && new.key.is_some() && (&new.category, &new.key) == (&old.category, &old.key)
+}
+
+/// Prints the result of a command, with the item as it is now, and the items in whose place it is.
+pub(crate) fn said(
+    store: &Store,
+    global: &Global,
+    scope: &MemoryScope,
+    receipt: &MemoryReceipt,
+    (what, has_replaced): (&str, fn(&Row, &Row) -> bool),
+    output: &mut Output,
+) -> Result<Code, Failure> {
+    let opened = Opened::of(store, global, scope)?;
+    let rows = opened.rows();
+    let row = rows.iter().rev().find(|row| row.id == receipt.id && row.stream == receipt.stream);
+    if output.json {
+        return output.json_line(&json!({
+            "schema": "acpdb.memory_act/1", "last_seq": receipt.last_seq, "id": receipt.id,
+            "stream": receipt.stream, "added": receipt.item.is_some(), "item": row,
+        }));
+    }
+    let seq = output.paint(describe::SEQ, &receipt.last_seq.to_string());
+    let Some(row) = row else { return output.line(format!("{seq} {what}")).map(|()| Code::Ok) };
+    let head = format!("{} {} {}", row.label(), one_line(&row.id), row.place());
+    let text = clip(&row.text(), output.room(head.len() + what.len() + 16).max(20));
+    output.line(format!("{seq} {what}: {head} = {text}"))?;
+    if !row.holds() {
+        return Ok(Code::Ok);
+    }
+    for old in rows.iter().filter(|old| old.stream == row.stream && has_replaced(row, old)) {
+        output.styled(
+            describe::DIM,
+            format!("  in the place of {}: {}", one_line(&old.id), clip(&old.text(), 60)),
+        )?;
+    }
+    Ok(Code::Ok)
+}
+
+/// The items that an id or `#seq` names; if there are none, the items of `KEY` or `CATEGORY/KEY`.
+pub(crate) fn named<'r>(rows: &'r [Row], text: &str) -> Vec<&'r Row> {
+    let place = |row: &&Row| {
+        row.key.as_deref().is_some_and(|key| key == text || format!("{}/{key}", row.category) == text)
+    };
+    let by_key: Vec<&Row> = rows.iter().filter(place).collect();
+    let by_id: Vec<&Row> = rows.iter().filter(|row| row.id == text || row.item.to_string() == text).collect();
+    if by_id.is_empty() { by_key } else { by_id }
+}
+
+/// The failure for a name without an item: suggests a near one.
+pub(crate) fn miss(rows: &[Row], text: &str) -> Failure {
+    let names = rows.iter().flat_map(|row| {
+        let keys = row.key.iter().flat_map(|key| [key.clone(), format!("{}/{key}", row.category)]);
+        keys.chain([row.id.clone()]).collect::<Vec<_>>()
+    });
+    let failure = Failure::not_found(format!("no memory item has the key or id {text:?}"));
+    failure.near(acpdb_query::nearest(names, text, 0.75), "acpdb memory list --all shows them")
+}
+
+/// The scopes to search for `history --memory`: one session's, or those of all projects and sessions.
+pub(crate) fn scopes(store: &Store, session: Option<&str>) -> Result<Vec<MemoryScope>, Failure> {
+    if let Some(session) = session {
+        return Ok(vec![MemoryScope::session(super::session::find(store, session)?.id)]);
+    }
+    let names = store.stream_names()?;
+    let of = |name: &acpdb_engine::store::StreamName| match name.scope {
+        Scope::Project => Some(MemoryScope::project(&name.name)),
+        Scope::Session => Some(MemoryScope::session(name.id)),
+        Scope::User => None,
+    };
+    // Projects first: most items are there.
+    let mut scopes: Vec<MemoryScope> = names.iter().filter_map(of).collect();
+    scopes.sort_by_key(|scope| scope.session.is_some());
+    Ok(scopes)
+}
